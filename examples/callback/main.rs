@@ -53,8 +53,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     poa.manager().activate()?;
     let reference = clock.to_string();
 
-    // The client: another ORB, so that the calls go over the wire. Its object has an address that the
-    // server cannot reach, as behind a firewall.
+    // The client: another ORB, so that the calls go over the wire. Its object has an address that
+    // the server cannot reach, as behind a firewall.
     let unreachable = Some("192.0.2.1".into());
     let client = Orb::builder().config(Config { publish: unreachable, ..config() }).build()?;
     let poa = client.root_poa()?;

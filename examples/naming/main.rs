@@ -19,7 +19,8 @@ impl Thermometer for Window {
     }
 }
 
-/// An ORB with the naming service at `url`, as `-ORBInitRef NameService=URL` on a command line sets it.
+/// An ORB with the naming service at `url`, as `-ORBInitRef NameService=URL` on a command line sets
+/// it.
 fn orb(url: &str) -> Result<Orb> {
     let arguments = ["naming", "-ORBInitRef", &format!("NameService={url}")].map(String::from);
     Orb::builder().arguments(arguments).build()

@@ -5,8 +5,8 @@ use isorb_cdr::{Decoder, Fixed, LongDouble, Narrow, Order, Result, Text, Version
 use isorb_scope::Region;
 use libfuzzer_sys::fuzz_target;
 
-// The first octet chooses byte order, version, code sets and whether there are boundaries, the second how many of the next
-// choose types, and how far boundaries lie apart.
+// The first octet chooses byte order, version, code sets and whether there are boundaries, the
+// second how many of the next choose types, and how far boundaries lie apart.
 fuzz_target!(|data: &[u8]| {
     let [how, count, rest @ ..] = data else { return };
     let (steps, octets) = rest.split_at(rest.len().min(usize::from(*count)));

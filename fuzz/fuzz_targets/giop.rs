@@ -1,5 +1,5 @@
-//! A stream of GIOP messages, as a connection receives it: headers, fragments, each message's own header, its service
-//! contexts and the bodies that the ORB itself reads.
+//! A stream of GIOP messages, as a connection receives it: headers, fragments, each message's own
+//! header, its service contexts and the bodies that the ORB itself reads.
 #![no_main]
 
 use isorb_giop::connection::{Connection, Incoming, Role};

@@ -1,6 +1,7 @@
-//! The process at the other end of a segment's socket, as hostile as it can be: what it says as its greeting, the descriptors that come along, what it
-//! rings the bell with and writes into both segments are the fuzzer's. The connection may end; nothing may panic, give more than was asked for, or
-//! leave a descriptor or a mapping behind.
+//! The process at the other end of a segment's socket, as hostile as it can be: what it says as its
+//! greeting, the descriptors that come along, what it rings the bell with and writes into both
+//! segments are the fuzzer's. The connection may end; nothing may panic, give more than was asked
+//! for, or leave a descriptor or a mapping behind.
 #![no_main]
 
 use isorb_transport::{Segments, Stream, Transport, Wait};
@@ -67,7 +68,7 @@ fn say(socket: &OwnedFd, text: &[u8], fds: &[OwnedFd]) {
     if !fds.is_empty() {
         control.push(SendAncillaryMessage::ScmRights(&fds));
     }
-    // No room, or nobody there any more: then it was not said.
+    // No room, or the peer is gone: then it was not sent.
     let _ = rustix::net::sendmsg(
         socket,
         &[IoSlice::new(text)],

@@ -1,4 +1,5 @@
-//! References, as octets and as text: whatever can be read can be explained, written, and read as the same again.
+//! References, as octets and as text: whatever can be read can be explained, written, and read as
+//! the same again.
 #![no_main]
 
 use isorb_giop::component::Component;

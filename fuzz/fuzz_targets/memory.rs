@@ -1,5 +1,5 @@
-//! Gives a receiver of reflective memory datagrams from its peer that the input describes: octets as they are, and octets behind a
-//! head that passes the first checks.
+//! Gives a receiver of reflective memory datagrams from its peer that the input describes: octets
+//! as they are, and octets behind a head that passes the first checks.
 #![no_main]
 
 use isorb_reflective_memory::wire::{Channel, Datagram, HEADER, Kind, Receiver, Sink};
@@ -20,7 +20,8 @@ impl Sink for Area {
     }
 }
 
-// Two octets choose the channel; then datagrams follow, each with its length, kind, push, size and index before it.
+// Two octets choose the channel; then datagrams follow, each with its length, kind, push, size and
+// index before it.
 fuzz_target!(|data: &[u8]| {
     let [fragment, parity, rest @ ..] = data else { return };
     let channel = Channel {

@@ -1,5 +1,6 @@
-//! Datagrams to a group, from a hostile network: whatever comes, what is put together is made of pieces that came under one id, one for each
-//! number from 0 on, within the limits; and reading it as a request to a group, and writing it to a member, never panics.
+//! Datagrams to a group, from a hostile network: whatever comes, what is put together is made of
+//! pieces that came under one id, one for each number from 0 on, within the limits; and reading it
+//! as a request to a group, and writing it to a member, never panics.
 #![no_main]
 
 use isorb_giop::miop::{Collector, GroupRef, GroupRequest, Limits, Packet, PacketHead, Taken, UipmcProfile};
@@ -36,7 +37,8 @@ fuzz_target!(|data: &[u8]| {
         let tagged = profile.to_tagged().expect("what was read can be written");
         let _ = explain::explain_ior(&isorb_giop::Ior { type_id: String::new(), profiles: vec![tagged] });
     }
-    // Datagrams, each behind a head of five octets: its length, whose it is and whether it is taken as it is, a pause; number and count.
+    // Datagrams, each behind a header of five octets: its length, its sender and whether it is
+    // taken unchanged, a pause; number and count.
     let (mut collector, mut came, mut now, mut rest) = (Collector::new(LIMITS), Came::new(), 0, data);
     while let Some(([length, kind, pause, number, count], after)) = rest.split_first_chunk() {
         let (piece, after) = after.split_at(usize::from(*length).min(after.len()));

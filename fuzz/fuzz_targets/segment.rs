@@ -1,5 +1,6 @@
-//! The peer of a segment, as hostile as it can be: every word that this side loads and every octet that it reads is the
-//! fuzzer's. Nothing may panic, reach outside the segments, or give more than was asked for.
+//! The peer of a segment, as hostile as it can be: every word that this side loads and every octet
+//! that it reads is the fuzzer's. Nothing may panic, reach outside the segments, or give more than
+//! was asked for.
 #![no_main]
 
 use isorb_rt::time::Deadline;

@@ -1,5 +1,6 @@
-//! Senders of datagrams that mean harm: what each stream of a UDP endpoint gives is the whole messages of its sender, as they came, and nothing else;
-//! and what a client gives is those of the server that it called.
+//! Senders of datagrams that mean harm: what each stream of a UDP endpoint gives is the whole
+//! messages of its sender, as they came, and nothing else; and what a client gives is those of the
+//! server that it called.
 #![no_main]
 
 use isorb_transport::{Stream, Transport, Udp, Wait};

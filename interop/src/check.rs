@@ -56,10 +56,10 @@ macro_rules! expect_err {
     };
 }
 
-/// The echo rule of `interop.idl` for all neighbours in a list of values: `echo!(object.operation, [values])` where the operation
-/// takes a reference to its argument, `echo!(object.operation copied, [..])` where it takes it by value, `via` a
-/// function where it takes a view. What `by` gives is compared
-/// instead of the values.
+/// The echo rule of `interop.idl` for all neighbours in a list of values: `echo!(object.operation,
+/// [values])` where the operation takes a reference to its argument, `echo!(object.operation
+/// copied, [..])` where it takes it by value, `via` a function where it takes a view. What `by`
+/// gives is compared instead of the values.
 #[macro_export]
 macro_rules! echo {
     ($o:ident.$op:ident, $values:expr) => {

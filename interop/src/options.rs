@@ -34,9 +34,11 @@ pub struct Options {
     pub port: String,
     /// The folder with certificates; empty for no TLS.
     pub tls: String,
-    /// The unix socket that a server listens at, and nowhere that is reached otherwise; a client then uses no other protocol.
+    /// The unix socket that a server listens at, and nowhere that is reached otherwise; a client
+    /// then uses no other protocol.
     pub unix: String,
-    /// Whether UTF-8 is preferred on the wire, instead of ISO 8859-1; and whether case `utf8_strings` runs.
+    /// Whether UTF-8 is preferred on the wire, instead of ISO 8859-1; and whether case
+    /// `utf8_strings` runs.
     pub utf8: bool,
     /// Whether connections are used both ways.
     pub bidir: bool,
@@ -88,8 +90,8 @@ impl Options {
         if self.unix.is_empty() {
             args.extend(["-ORBEndPoint".to_owned(), format!("giop:{protocol}:127.0.0.1:{port}")]);
         } else {
-            // The profile that omniORB reads is IIOP's; its port is one where nobody listens. A client's addresses, for calls back, are others
-            // than a server's.
+            // The profile that omniORB reads is IIOP's, with a port at which no server listens. A
+            // client's addresses for call-backs differ from a server's.
             let (end, nobody) = if self.ior_file.is_empty() { (".client", 10) } else { ("", 9) };
             args.extend([
                 "-ORBEndPoint".to_owned(),

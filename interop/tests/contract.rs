@@ -1,5 +1,5 @@
-//! The contract, kept by isorb on both sides: what can be tested without another ORB. The runner with the others is
-//! `isorb-interop-matrix`.
+//! The contract, kept by isorb on both sides: what can be tested without another ORB. The runner
+//! with the others is `isorb-interop-matrix`.
 
 use std::path::Path;
 use std::process::{Command, Output};

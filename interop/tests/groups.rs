@@ -1,7 +1,8 @@
 //! Groups by multicast with JacORB, as a member and as a client.
 //!
-//! Both join on the interface to which the machine's routes lead, since JacORB knows no other. Where there is no such interface, or JacORB is not built
-//! (`interop/setup.sh jacorb`), the tests say so.
+//! Both join on the interface to which the machine's routes lead, since JacORB knows no other.
+//! Where there is no such interface, or JacORB is not built (`interop/setup.sh jacorb`), the tests
+//! say so.
 
 use isorb::generated::*;
 use isorb::{Config, Orb};
@@ -27,7 +28,8 @@ fn jacorb() -> Option<PathBuf> {
     Some(program)
 }
 
-/// JacORB reads the port as the signed number that the standard's IDL has, and uses no negative one.
+/// JacORB reads the port as the signed number that the standard's IDL has, and uses no negative
+/// one.
 fn url(address: &str) -> String {
     let from = 20_000 + (std::process::id() % 10_000) as u16;
     let port = (from..32_768).find(|port| UdpSocket::bind(("127.0.0.1", *port)).is_ok()).unwrap();

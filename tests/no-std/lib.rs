@@ -1,5 +1,6 @@
-//! Everything of the crates without std, reachable from C: compiled with a panic handler and an allocator of its own. Where any of the
-//! crates, or what they depend on, asked for the standard library, there would be two panic handlers, and the compiler refuses.
+//! Everything of the crates without std, reachable from C: compiled with a panic handler and an
+//! allocator of its own. Where any of the crates, or what they depend on, asked for the standard
+//! library, there would be two panic handlers, and the compiler refuses.
 #![no_std]
 
 extern crate alloc;

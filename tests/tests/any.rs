@@ -1,5 +1,5 @@
-//! `any` and `TypeCode` between two ORBs: as arguments, results, members and attributes, in each form of concurrency, each
-//! version of GIOP, in fragments, and with another code set.
+//! `any` and `TypeCode` between two ORBs: as arguments, results, members and attributes, in each
+//! form of concurrency, each version of GIOP, in fragments, and with another code set.
 
 #[allow(missing_docs)]
 mod generated {
@@ -363,7 +363,8 @@ fn members_exceptions_and_attributes() {
 fn references_in_an_any_can_be_called() {
     everywhere(|pair, config| {
         let Pair { client, near, far, .. } = pair;
-        // The server takes the client's object out of the `Any` and calls it while the client waits.
+        // The server takes the client's object out of the `Any` and calls it while the client
+        // waits.
         let (said, same) = far.ask(&any(Some(near.clone()))).unwrap_or_else(|x| panic!("{config:?}: {x}"));
         assert_eq!(said, "server says client");
         let object = client.extract::<Option<Object>>(&same).flatten().expect("an object");

@@ -1,4 +1,5 @@
-//! As `no_alloc.rs`, for calls in datagrams: after warm-up neither UDP nor a group of several members takes heap memory, on either side.
+//! As `no_alloc.rs`, for calls in datagrams: after warm-up neither UDP nor a group of several
+//! members takes heap memory, on either side.
 
 use isorb::{Concurrency, Config, Orb, TransportConfig};
 use isorb_rt::alloc_count::{CountingAllocator, process_allocations};
@@ -10,7 +11,8 @@ use std::time::{Duration, Instant};
 #[global_allocator]
 static ALLOCATOR: CountingAllocator = CountingAllocator;
 
-/// Allocations of a hundred rounds, after fifty that warm up and a rest after which a connection is looked at.
+/// Allocations of a hundred rounds, after fifty that warm up and a rest after which a connection is
+/// looked at.
 fn made(mut round: impl FnMut()) -> u64 {
     for _ in 0..50 {
         round();

@@ -1,5 +1,5 @@
-//! Messages in fragments, to and fro, over each transport that carries a stream: a tap between the ORB and the transport counts the fragments
-//! that are really sent.
+//! Messages in fragments, to and fro, over each transport that carries a stream: a tap between the
+//! ORB and the transport counts the fragments that are really sent.
 
 use isorb::transport::{Capabilities, Listener, Place, Segments, Stream, Tcp, Transport, Unix, Wait};
 use isorb::{Config, Orb, Reference, TransportConfig};
@@ -21,7 +21,7 @@ struct Observed {
     fragments: AtomicU32,
 }
 
-/// A transport whose streams are read along.
+/// A transport that records its streams.
 #[derive(Debug)]
 struct Tap(Arc<dyn Transport>, Arc<Observed>);
 
@@ -43,7 +43,8 @@ struct Along {
 }
 
 const HEADER: usize = 12;
-/// Where flags and type of a message of GIOP 1.2 are; the flags of little-endian numbers and of fragments that follow.
+/// Where flags and type of a message of GIOP 1.2 are; the flags of little-endian numbers and of
+/// fragments that follow.
 const FLAGS: usize = 6;
 const TYPE: usize = 7;
 const LITTLE: u8 = 1;
@@ -173,7 +174,8 @@ fn orb(
         .unwrap()
 }
 
-/// Large and small messages, whole and in fragments of several sizes, one after the other and from several threads.
+/// Large and small messages, whole and in fragments of several sizes, one after the other and from
+/// several threads.
 fn fragments_cross(transport: impl Transport + 'static, address: &str) {
     let transport: Arc<dyn Transport> = Arc::new(transport);
     for form in ["connection", "lane"] {

@@ -1,4 +1,4 @@
-//! What peers may do wrong, and that nobody else suffers: over real sockets, in both forms of concurrency.
+//! Misbehaving peers over real sockets, in both forms of concurrency: no other client is affected.
 
 use isorb::{Concurrency, Config, Orb, Reference};
 use isorb_tests::steady::PathRef;

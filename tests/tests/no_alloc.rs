@@ -1,5 +1,6 @@
-//! Design decision 3: after warm-up the path from stub to servant and back takes no heap allocation, on both sides, for each
-//! concurrency model and collocated. Both ORBs live in this process, so the process-wide count sees both sides.
+//! Design decision 3: after warm-up the path from stub to servant and back takes no heap
+//! allocation, on both sides, for each concurrency model and collocated. Both ORBs live in this
+//! process, so the process-wide count sees both sides.
 
 use isorb::{Concurrency, Config, Result, Scope, TransportConfig};
 use isorb_rt::alloc_count::{CountingAllocator, process_allocations};
@@ -91,17 +92,20 @@ fn the_steady_state_allocates_nothing() {
         for concurrency in [Concurrency::Connection, Concurrency::Lane] {
             for collocated in [false, true] {
                 let endpoints = vec![endpoint.into()];
-                // A lane keeps what its transport does not hold in a block of its own, so the transport holds the longest reply.
+                // A lane keeps what its transport does not hold in a block of its own, so the
+                // transport holds the longest reply.
                 let transport = TransportConfig { segment_bytes: 256 << 10, ..TransportConfig::default() };
                 let config =
                     Config { endpoints, concurrency, lane_threads: 1, transport, ..Config::default() };
                 let (server, _client, path) = serve_with(config, collocated);
                 let call = || server.scope(|scope| round(&path, scope, &arguments)).unwrap();
-                // A lane whose client is slow to take a reply keeps the rest in one more block: it must have happened before.
+                // If a client takes a reply slowly, the lane keeps the rest in one more block: that
+                // must have happened before.
                 for _ in 0..50 {
                     call();
                 }
-                // So must a look at a connection that rested, which needs a block: on a busy machine a call may come late.
+                // So must a look at a connection that rested, which needs a block: on a busy
+                // machine a call may come late.
                 std::thread::sleep(std::time::Duration::from_millis(20));
                 call();
                 let hundred = || {
@@ -111,8 +115,9 @@ fn the_steady_state_allocates_nothing() {
                     }
                     process_allocations() - before
                 };
-                // A pool takes one more block when more of its blocks are in use at once than ever before, which the turns of the threads
-                // on a busy machine may bring about late. That ends; what a call takes, or one in fifty, is there in every hundred.
+                // A pool takes one more block when more of its blocks are in use at once than ever
+                // before, which the turns of the threads on a busy machine may bring about late.
+                // That ends; what a call takes, or one in fifty, is there in every hundred.
                 let mut made = vec![hundred()];
                 while made.len() < 3 && made.last() != Some(&0) {
                     made.push(hundred());

@@ -1,5 +1,5 @@
-//! Design decision 3 under Real-Time CORBA's policies: calls whose connection is chosen by priority, at changing priorities, with
-//! overrides at every scope, allocate nothing once each of their connections was used.
+//! Calls under Real-Time CORBA's policies allocate nothing once each of their connections was used:
+//! connections chosen by priority, changing priorities, overrides at every scope.
 
 use isorb::interceptor::{IorInfo, IorInterceptor};
 use isorb::poa::PoaPolicies;
@@ -30,7 +30,8 @@ impl IorInterceptor for Says {
     }
 }
 
-/// Priorities travel and choose; native ones stay as they are, so that the test needs no right and starves nobody.
+/// Priorities travel and choose lanes. Native priorities stay unchanged, so that the test needs no
+/// rights and does not starve other processes.
 fn config(concurrency: Concurrency) -> Config {
     let real_time = RealTimeConfig { mode: RealTime::Off, ..RealTimeConfig::default() };
     Config { concurrency, lane_threads: 1, real_time, ..Config::default() }
@@ -135,7 +136,8 @@ fn the_steady_state_allocates_nothing_whatever_the_policies() {
             };
             for _ in 0..5 {
                 call().unwrap();
-                // A connection that rested is looked at before it is used, which needs a block the first time.
+                // A connection that rested is looked at before it is used, which needs a block the
+                // first time.
                 std::thread::sleep(std::time::Duration::from_millis(20));
             }
             let before = process_allocations();

@@ -1,4 +1,5 @@
-//! Design decision 3 in thread pools: whatever the pool, a request allocates nothing once its threads and connections were used.
+//! Design decision 3 in thread pools: whatever the pool, a request allocates nothing once its
+//! threads and connections were used.
 
 use isorb::poa::PoaPolicies;
 use isorb::rt::policy::PriorityBand;
@@ -17,7 +18,8 @@ use std::time::Duration;
 #[global_allocator]
 static ALLOCATOR: CountingAllocator = CountingAllocator;
 
-/// Priorities are CORBA priorities only, so that the test needs no right and starves nobody.
+/// Priorities are CORBA priorities only, so that the test needs no rights and does not starve other
+/// processes.
 fn orb() -> Orb {
     orb_at(&["127.0.0.1:0"])
 }

@@ -26,7 +26,7 @@ fn calls_cross_in_both_forms_of_concurrency() {
                 threads.spawn(|| (0..200).for_each(|_| far.ping().unwrap()));
             }
         });
-        // Who has no certificate of this plant, or speaks no TLS at all, does not get in.
+        // A client without a certificate of this plant, or without TLS, is rejected.
         let stranger = orb(&authority("theirs"), "client", &[]);
         let refused = stranger.resolve::<PathRef>(&reference).and_then(|path| path.ping());
         assert!(refused.is_err());
@@ -82,7 +82,8 @@ fn handshakes_count_among_the_connections_of_a_server() {
         let there: Vec<PathRef> = (0..2).map(|_| client()).collect();
         let crowd: Vec<_> = (0..30).map(|_| TcpStream::connect(&address).unwrap()).collect();
         crowd.iter().for_each(|stream| stream.set_nonblocking(true).unwrap());
-        // Behind all of them; now there are three connections, and room for one handshake, which may be the last of the crowd's.
+        // Behind all of them; now there are three connections, and room for one handshake, which
+        // may be the last of the crowd's.
         let last = client();
         let alive = |stream: &&TcpStream| {
             stream.peek(&mut [0]).is_err_and(|error| error.kind() == ErrorKind::WouldBlock)

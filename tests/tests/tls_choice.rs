@@ -1,4 +1,5 @@
-//! When a client calls over TLS and when without: who cannot be trusted is an error, and no reason to do without protection.
+//! When a client calls over TLS and when without: an untrusted server is an error, and no reason to
+//! call without protection.
 
 mod common;
 
@@ -128,11 +129,12 @@ fn who_cannot_be_trusted_is_not_called_without_protection() {
     let (ours, theirs) = (authority("ours-only"), authority("theirs-only"));
     let server = orb(&ours, "server", &BOTH);
     let reference = serve(&server);
-    // This client takes the server for nobody whom it knows.
+    // This client does not know the server's authority.
     assert_eq!(call(&server, &client(&theirs, &[]), &reference), Err(Kind::NoPermission));
-    // Only who asks for it goes without.
+    // Only a client that asks for it calls without TLS.
     assert_eq!(call(&server, &client(&theirs, &["tcp"]), &reference), Ok("tcp"));
-    // This client is nobody whom the server knows; it may hear so after its handshake (TLS 1.3).
+    // The server does not know this client's authority; the client may learn that after its
+    // handshake (TLS 1.3).
     let unknown =
         || TlsConfig { authorities: ours.folder().join("authority.pem"), ..theirs.member("client").unwrap() };
     let refused = call(&server, &orb_with(unknown(), Config::default()), &reference).unwrap_err();
@@ -147,7 +149,7 @@ fn who_cannot_be_trusted_is_not_called_without_protection() {
     server.shutdown(true).unwrap();
 }
 
-/// Whoever can spoil a handshake must not choose by that that the call goes without protection.
+/// An attacker that breaks a handshake must not cause a call without protection.
 #[test]
 fn a_spoiled_handshake_is_no_reason_to_go_without() {
     let ours = authority("spoiled");
@@ -177,7 +179,7 @@ fn where_nobody_listens_only_who_requires_it_does_without_an_answer() {
     let ours = authority("nobody");
     let server = orb(&ours, "server", &BOTH);
     let reference = serve(&server);
-    // Bound and not listening, so that nobody else comes to listen there.
+    // Bound but not listening, so that no other process can listen there.
     let nobody = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
     nobody.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).unwrap();
     let port = nobody.local_addr().unwrap().as_socket().unwrap().port();
@@ -187,7 +189,7 @@ fn where_nobody_listens_only_who_requires_it_does_without_an_answer() {
     server.shutdown(true).unwrap();
 }
 
-/// Nothing vouches for a reference: one that names plain TCP only leads to whoever made it.
+/// A reference is not authenticated: one that names only plain TCP leads to its author.
 #[test]
 fn who_requires_tls_calls_no_reference_without() {
     let ours = authority("required");

@@ -1,5 +1,6 @@
-//! Calls over TLS to a server that does not read. What TLS has encrypted it cannot take back: whoever is told that it was not sent in time
-//! hears that it may have been, and nothing of it leaves behind the caller's back.
+//! Calls over TLS to a server that does not read. TLS cannot take encrypted data back: after a send
+//! time-out the exception says that the request may have been sent, and nothing of it is sent
+//! later.
 
 mod common;
 
@@ -21,7 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const NOTES: u32 = 4096;
 /// What one of them carries, in octets: less than TLS encrypts at a time.
 const FILLER: usize = 60_000;
-/// So long that who waits for it receives many times.
+/// So long that its receiver needs many receives.
 const REPLY: usize = 1 << 20;
 
 #[derive(Default)]
@@ -70,7 +71,7 @@ fn what_was_refused_may_have_been_executed() {
             assert!(!other.is_finished(), "{:?}", other.join());
             std::thread::yield_now();
         }
-        // The server reads nothing while somebody is inside.
+        // The server reads nothing while an upcall is inside.
         let round_trip_timeout = Some(Duration::from_secs(3));
         let hasty = gate.object().with_policies(Policies { round_trip_timeout, ..Policies::default() });
         let hasty: GateRef = hasty.unchecked_narrow();

@@ -135,7 +135,7 @@ fn answer(
     match request.what {
         Asked::Page => body(stream, "text/html; charset=utf-8", PAGE),
         Asked::Script => body(stream, "text/javascript; charset=utf-8", SCRIPT),
-        Asked::Style => body(stream, "text/css; charset=utf-8", STYLE),
+        Asked::Style => body(stream, "text/css; charset=utf-8", &[isorb_page::STYLE, STYLE].concat()),
         Asked::State => {
             let news = shared.board.look(shared.interval).next(shared.patience);
             let deadline = Instant::now() + shared.patience;

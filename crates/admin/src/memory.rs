@@ -184,6 +184,7 @@ mod tests {
             name: "a".into(),
             looks: 0,
             refused_back: 0,
+            accept_failures: 0,
             sessions: 1,
             bytes: (4096, 1 << 30),
             guaranteed: 2,

@@ -2,14 +2,11 @@
 //!
 //! Where there is no Chromium, the test says so and ends.
 
-#[path = "../../bench/tests/browser/mod.rs"]
-mod chromium;
-
-use chromium::Browser;
 use isorb_admin::{Admin, ChannelSource, MemorySource, Options, OtherPage, Source, Together};
 use isorb_event::{
     Channel, Config, ConsumerQos, Event, Failure, Filter, PushConsumer, Quality, Strategy, VirtualClock,
 };
+use isorb_testkit::Browser;
 use serde_json::Value;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -47,9 +44,7 @@ fn the_numbers_change_while_one_looks() {
     let source = ChannelSource::new(&channel, 1024);
     let options = Options { interval: Duration::from_millis(100), ..Options::default() };
     let admin = Admin::start("127.0.0.1:0".parse().unwrap(), options, source).unwrap();
-    let Some(mut browser) = Browser::start() else {
-        return println!("{}", chromium::MISSING);
-    };
+    let Some(mut browser) = Browser::start_or_skip() else { return };
     browser.open(&format!("http://{}/", admin.address()));
 
     // The name is a consumer's own; it must stay text.
@@ -91,7 +86,7 @@ fn the_numbers_change_while_one_looks() {
         "return performance.getEntriesByType('resource').filter((r) => !r.name.startsWith(location.origin)).length",
     );
     assert_eq!(from, 0, "nothing is fetched from elsewhere");
-    assert_eq!(browser.complaints(), Vec::<Value>::new());
+    assert_eq!(browser.console(), Vec::<Value>::new());
     // And when the service ends, the page says so.
     drop(admin);
     until("the page says that it is alone", || {
@@ -118,9 +113,7 @@ fn queues_fill_and_empty_before_ones_eyes() {
     let quality = Quality { queue: 4, deadline: Some(Duration::from_millis(1)), ..Quality::default() };
     let deep = ConsumerQos::new("deep", Filter::of(20, 1)).quality(quality);
     let _deep = channel.for_consumers().connect(Arc::new(|_: &[Event<'_>]| {}), deep).unwrap();
-    let Some(mut browser) = Browser::start() else {
-        return println!("{}", chromium::MISSING);
-    };
+    let Some(mut browser) = Browser::start_or_skip() else { return };
     browser.open(&format!("http://{}/", admin.address()));
     let supplier = channel.for_suppliers().connect().unwrap();
     let mut shows = |waiting: &str, others: [(&str, &str); 3]| {
@@ -147,7 +140,7 @@ fn queues_fill_and_empty_before_ones_eyes() {
         let bars = format!("return document.querySelectorAll('[data-field={histogram}] svg rect').length");
         assert!(browser.run(&bars).as_u64() > Some(0), "{histogram}");
     }
-    assert_eq!(browser.complaints(), Vec::<Value>::new());
+    assert_eq!(browser.console(), Vec::<Value>::new());
 }
 
 #[test]
@@ -161,9 +154,7 @@ fn other_services_are_shown_below() {
     let own: Box<dyn Source> = Box::new(ChannelSource::new(&channel, 1024));
     let other = Box::new(OtherPage::new(memory.address()));
     let admin = start(Box::new(Together::new(vec![own, other]))).unwrap();
-    let Some(mut browser) = Browser::start() else {
-        return println!("{}", chromium::MISSING);
-    };
+    let Some(mut browser) = Browser::start_or_skip() else { return };
     browser.open(&format!("http://{}/", admin.address()));
     let titles = "return [...document.querySelectorAll('h1')].map((h) => h.textContent).join('; ')";
     until("both are there", || browser.run(titles) == "Event channel 7; The service has ended");
@@ -172,5 +163,5 @@ fn other_services_are_shown_below() {
     until("one cannot be read", || {
         browser.run(titles).as_str().is_some_and(|titles| titles.ends_with("cannot be read"))
     });
-    assert_eq!(browser.complaints(), Vec::<Value>::new());
+    assert_eq!(browser.console(), Vec::<Value>::new());
 }

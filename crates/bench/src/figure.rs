@@ -1,29 +1,26 @@
-//! What an experiment comes to: points, the figures that show them, and a verdict on the paper's claim.
+//! Results of an experiment: rows, the figures that show them, notes, and the verdict on the paper.
 //!
-//! A [`Row`] is one point: a subject at one place of the horizontal axis, with every value that was taken there. A
-//! [`Figure`] says which of the values to draw. A [`Verdict`] is made of [`Claim`]s, each a sentence that was computed from
-//! the rows: nobody looks at a picture to find out whether the paper's shape is there.
+//! A [`Row`] is one point: a subject at one place of the horizontal axis, with all values that were
+//! measured there. A [`Figure`] names the values that are drawn.
 
 use std::fmt::Write;
 
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
+use crate::claim::{Kind, Verdict};
 use crate::stats::Summary;
+
+/// Values by name. Names that end in `_ns` are times.
+pub type Values = Vec<(&'static str, f64)>;
 
 /// One point: a subject at one place.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Row {
-    /// Name of the experiment.
-    pub experiment: &'static str,
-    /// The figure that it belongs to.
     pub figure: &'static str,
-    /// Who was measured.
     pub subject: &'static str,
-    /// Where on the horizontal axis.
     pub x: f64,
-    /// What was measured, by name. Names that end in `_ns` are times.
-    pub values: Vec<(&'static str, f64)>,
+    pub values: Values,
 }
 
 /// How to draw rows.
@@ -31,13 +28,12 @@ pub struct Row {
 pub struct Figure {
     /// Its name within the experiment; rows refer to it.
     pub id: &'static str,
-    /// Above it.
     pub title: &'static str,
     /// What the horizontal axis counts, with its unit.
     pub x: &'static str,
     /// What the vertical axis counts, with its unit.
     pub y: &'static str,
-    /// The values of a row that are drawn, a line for each and subject.
+    /// The values of a row that are drawn, a line for each value and subject.
     pub draw: &'static [&'static str],
     /// Drawn values are divided by this: 1000 makes microseconds of nanoseconds.
     pub divide: f64,
@@ -45,54 +41,20 @@ pub struct Figure {
     pub log: bool,
 }
 
-/// A sentence, computed from rows, that holds or does not.
-#[derive(Clone, PartialEq, Debug, Serialize)]
-pub struct Claim {
-    /// Whose sentence it is.
-    pub of: Of,
-    /// The sentence, with what was measured.
-    pub says: String,
-    /// Does it hold?
-    pub holds: bool,
-}
-
-/// Whose sentence a claim is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Of {
-    /// The paper's: what its figure shows.
-    Paper,
-    /// The negative control's: that it does worse, as it must.
-    Control,
-    /// Ours: a figure that we aim at. It does not decide whether the paper's shape holds.
-    Aim,
-}
-
-/// The last line of an experiment.
-#[derive(Clone, PartialEq, Debug, Serialize)]
-pub struct Verdict {
-    /// Name of the experiment.
-    pub experiment: &'static str,
-    /// Do all claims of the paper hold?
-    pub shape_holds: bool,
-    /// Do all claims of the control hold? `None` where there is no control.
-    pub control_fails: Option<bool>,
-    /// The paper's claim in words.
-    pub paper: &'static str,
-    /// What that was computed from.
-    pub claims: Vec<Claim>,
-}
-
-/// Everything that an experiment came to.
-#[derive(Clone, PartialEq, Debug, Serialize)]
-pub struct Outcome {
-    /// The figures, in their order.
+/// What an experiment measured.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Measured {
     pub figures: Vec<Figure>,
     /// The points of all figures.
     pub rows: Vec<Row>,
     /// What a reader must know beside: subjects that are missing, what was left out.
     pub notes: Vec<String>,
-    /// The verdict.
+}
+
+/// What was measured, and the verdict.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Outcome {
+    pub measured: Measured,
     pub verdict: Verdict,
 }
 
@@ -103,15 +65,48 @@ impl Row {
     }
 }
 
+impl Figure {
+    /// Times in microseconds on a logarithmic axis.
+    pub const fn new(
+        id: &'static str,
+        title: &'static str,
+        x: &'static str,
+        y: &'static str,
+        draw: &'static [&'static str],
+    ) -> Figure {
+        Figure { id, title, x, y, draw, divide: 1000.0, log: true }
+    }
+
+    /// With another divisor.
+    pub const fn divide(self, divide: f64) -> Figure {
+        Figure { divide, ..self }
+    }
+
+    /// On a linear axis.
+    pub const fn linear(self) -> Figure {
+        Figure { log: false, ..self }
+    }
+}
+
+impl Measured {
+    pub fn row(&mut self, figure: &'static str, subject: &'static str, x: impl Into<f64>, values: Values) {
+        self.rows.push(Row { figure, subject, x: x.into(), values });
+    }
+
+    pub fn note(&mut self, note: impl Into<String>) {
+        self.notes.push(note.into());
+    }
+}
+
 /// The values of a distribution, as every experiment names them.
-pub fn times(s: &Summary) -> Vec<(&'static str, f64)> {
+pub fn times(s: &Summary) -> Values {
     let exact = |ns: u64| ns as f64;
-    let tenth = |ns: f64| (ns * 10.0).round() / 10.0;
+    let s = s.rounded();
     vec![
         ("n", exact(s.n)),
         ("min_ns", exact(s.min_ns)),
-        ("mean_ns", tenth(s.mean_ns)),
-        ("stddev_ns", tenth(s.stddev_ns)),
+        ("mean_ns", s.mean_ns),
+        ("stddev_ns", s.stddev_ns),
         ("p50_ns", exact(s.p50_ns)),
         ("p99_ns", exact(s.p99_ns)),
         ("p999_ns", exact(s.p999_ns)),
@@ -120,98 +115,68 @@ pub fn times(s: &Summary) -> Vec<(&'static str, f64)> {
     ]
 }
 
-/// A value of `subject` at each place where it was taken, in the rows' order.
-pub fn series(rows: &[Row], figure: &str, subject: &str, value: &str) -> Vec<(f64, f64)> {
-    let of = rows.iter().filter(|row| row.figure == figure && row.subject == subject);
-    of.filter_map(|row| Some((row.x, row.value(value)?))).collect()
-}
+/// A row as one flat object.
+pub struct Line<'a>(pub &'static str, pub &'a Row);
 
-/// A value of `subject` at `x`; not a number where it was not taken, so that no claim on it holds.
-pub fn at(rows: &[Row], figure: &str, subject: &str, value: &str, x: f64) -> f64 {
-    let found = series(rows, figure, subject, value).into_iter().find(|&(place, _)| place == x);
-    found.map_or(f64::NAN, |(_, value)| value)
-}
-
-impl Verdict {
-    /// Of these claims. Without any of the paper's, the shape does not hold: nothing was computed.
-    pub fn new(experiment: &'static str, paper: &'static str, claims: Vec<Claim>) -> Verdict {
-        let all = |of: Of| {
-            let mut claims = claims.iter().filter(|claim| claim.of == of).peekable();
-            claims.peek().is_some().then(|| claims.all(|claim| claim.holds))
-        };
-        Verdict {
-            experiment,
-            shape_holds: all(Of::Paper).unwrap_or(false),
-            control_fails: all(Of::Control),
-            paper,
-            claims,
-        }
-    }
-}
-
-impl Claim {
-    /// A claim of the paper's.
-    pub fn paper(holds: bool, says: impl Into<String>) -> Claim {
-        Claim { of: Of::Paper, says: says.into(), holds }
-    }
-
-    /// A claim of the negative control's.
-    pub fn control(holds: bool, says: impl Into<String>) -> Claim {
-        Claim { of: Of::Control, says: says.into(), holds }
-    }
-
-    /// A claim of ours.
-    pub fn aim(holds: bool, says: impl Into<String>) -> Claim {
-        Claim { of: Of::Aim, says: says.into(), holds }
-    }
-}
-
-impl Serialize for Row {
+impl Serialize for Line<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(Some(4 + self.values.len()))?;
-        map.serialize_entry("experiment", self.experiment)?;
-        map.serialize_entry("figure", self.figure)?;
-        map.serialize_entry("subject", self.subject)?;
-        map.serialize_entry("x", &self.x)?;
-        for (name, value) in &self.values {
-            map.serialize_entry(name, value)?;
-        }
+        let Line(experiment, row) = self;
+        let mut map = serializer.serialize_map(Some(4 + row.values.len()))?;
+        map.serialize_entry("experiment", experiment)?;
+        map.serialize_entry("figure", row.figure)?;
+        map.serialize_entry("subject", row.subject)?;
+        map.serialize_entry("x", &row.x)?;
+        row.values.iter().try_for_each(|(name, value)| map.serialize_entry(name, value))?;
         map.end()
     }
 }
 
 impl Outcome {
+    /// All rows for JSON.
+    pub fn lines(&self) -> impl Iterator<Item = Line<'_>> {
+        self.measured.rows.iter().map(|row| Line(self.verdict.experiment, row))
+    }
+
+    /// The figures without those that draw the rows of an earlier one.
+    pub fn tables(&self) -> impl Iterator<Item = &Figure> {
+        let figures = &self.measured.figures;
+        figures
+            .iter()
+            .enumerate()
+            .filter(|(i, figure)| !figures[..*i].iter().any(|f| f.id == figure.id))
+            .map(|(_, figure)| figure)
+    }
+
     /// For a terminal: a table for each figure, the notes, the verdict.
     pub fn text(&self) -> String {
-        let mut text = String::new();
-        for (i, figure) in self.figures.iter().enumerate() {
-            // Two figures may draw the same rows.
-            if !self.figures[..i].iter().any(|before| before.id == figure.id) {
-                text.push_str(&table(figure, &self.rows));
-            }
-        }
+        let mut text: String = self.tables().map(|figure| table(figure, &self.measured.rows)).collect();
         // Writing to a String cannot fail.
-        for note in &self.notes {
+        for note in &self.measured.notes {
             let _ = writeln!(text, "  {note}");
         }
         let verdict = &self.verdict;
         let _ = writeln!(text, "paper: {}", verdict.paper);
         for claim in &verdict.claims {
             let of = match claim.of {
-                Of::Paper => "shape",
-                Of::Control => "control",
-                Of::Aim => "aim",
+                Kind::Paper => "shape",
+                Kind::Control => "control",
+                Kind::Aim => "aim",
             };
             let _ = writeln!(text, "  {of:<8} {:<4} {}", if claim.holds { "yes" } else { "NO" }, claim.says);
         }
-        let control = match verdict.control_fails {
+        let _ = writeln!(text, "{}: {}", verdict.experiment, self.summary());
+        text
+    }
+
+    /// The verdict in a line.
+    pub fn summary(&self) -> String {
+        let control = match self.verdict.control_fails {
             Some(true) => "the control fails, as it must",
             Some(false) => "the control does NOT fail",
             None => "no control",
         };
-        let shape = if verdict.shape_holds { "the shape holds" } else { "the shape does NOT hold" };
-        let _ = writeln!(text, "{}: {shape}, {control}", verdict.experiment);
-        text
+        let shape = if self.verdict.shape_holds { "the shape holds" } else { "the shape does NOT hold" };
+        format!("{shape}, {control}")
     }
 }
 
@@ -229,11 +194,8 @@ fn table(figure: &Figure, rows: &[Row]) -> String {
         let _ = write!(text, "  {:<width$} {:>12}", row.subject, row.x);
         for (name, value) in &row.values {
             let value = if name.ends_with("_ns") { value / figure.divide } else { *value };
-            let _ = if value.fract() == 0.0 {
-                write!(text, " {value:>11.0}")
-            } else {
-                write!(text, " {value:>11.2}")
-            };
+            let precision = if value.fract() == 0.0 { 0 } else { 2 };
+            let _ = write!(text, " {value:>11.precision$}");
         }
         text.push('\n');
     }
@@ -243,60 +205,28 @@ fn table(figure: &Figure, rows: &[Row]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::claim::{Above, judge, paper};
 
     fn row(subject: &'static str, x: f64, p50: f64) -> Row {
-        Row { experiment: "e", figure: "f", subject, x, values: vec![("n", 3.0), ("p50_ns", p50)] }
+        Row { figure: "f", subject, x, values: vec![("n", 3.0), ("p50_ns", p50)] }
     }
 
     #[test]
     fn a_row_is_one_flat_object() {
         assert_eq!(
-            serde_json::to_string(&row("a", 2.0, 1500.0)).unwrap(),
+            serde_json::to_string(&Line("e", &row("a", 2.0, 1500.0))).unwrap(),
             r#"{"experiment":"e","figure":"f","subject":"a","x":2.0,"n":3.0,"p50_ns":1500.0}"#
         );
     }
 
     #[test]
-    fn series_keep_their_places() {
-        let rows = [row("a", 1.0, 10.0), row("b", 1.0, 20.0), row("a", 2.0, 30.0)];
-        assert_eq!(series(&rows, "f", "a", "p50_ns"), [(1.0, 10.0), (2.0, 30.0)]);
-        assert!(series(&rows, "g", "a", "p50_ns").is_empty());
-        assert_eq!(at(&rows, "f", "b", "p50_ns", 1.0), 20.0);
-        assert!(at(&rows, "f", "b", "p50_ns", 2.0).is_nan());
-    }
-
-    #[test]
-    fn a_verdict_is_what_its_claims_are() {
-        let of = |claims| {
-            let v = Verdict::new("e", "p", claims);
-            (v.shape_holds, v.control_fails)
-        };
-        assert_eq!(of(vec![]), (false, None));
-        assert_eq!(of(vec![Claim::paper(true, "a"), Claim::aim(false, "b")]), (true, None));
-        assert_eq!(of(vec![Claim::paper(true, "a"), Claim::paper(false, "b")]), (false, None));
-        assert_eq!(of(vec![Claim::paper(true, "a"), Claim::control(false, "c")]), (true, Some(false)));
-        assert_eq!(of(vec![Claim::paper(true, "a"), Claim::control(true, "c")]), (true, Some(true)));
-    }
-
-    #[test]
     fn the_text_has_tables_notes_and_the_verdict() {
-        let figure = Figure {
-            id: "f",
-            title: "Title",
-            x: "depth",
-            y: "us",
-            draw: &["p50_ns"],
-            divide: 1000.0,
-            log: false,
-        };
-        let outcome = Outcome {
-            figures: vec![figure],
-            rows: vec![row("a", 1.0, 1500.0)],
-            notes: vec!["note".to_owned()],
-            verdict: Verdict::new("e", "flat", vec![Claim::paper(false, "it is flat")]),
-        };
-        let text = outcome.text();
-        for part in [
+        let rows = vec![row("a", 1.0, 1500.0)];
+        let verdict = judge("e", "flat", &[paper(Above(2.0), "it is flat", |_| [1.0])], &rows);
+        let figures = vec![Figure::new("f", "Title", "depth", "us", &["p50_ns"])];
+        let measured = Measured { figures, rows, notes: vec!["note".to_owned()] };
+        let text = Outcome { measured, verdict }.text();
+        let parts = [
             "Title (us)",
             "p50",
             "1.50",
@@ -304,7 +234,8 @@ mod tests {
             "paper: flat",
             "NO   it is flat",
             "does NOT hold, no control",
-        ] {
+        ];
+        for part in parts {
             assert!(text.contains(part), "{part} is not in\n{text}");
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! A subject's client and server may run at real-time priority, where a loop that does not end takes a processor away
 //! from everybody. So each of them
-//! - is started by [`place`], which sets a limit on processor time without a system call that blocks, and has the
+//! - is started by [`become_program`], which sets a limit on processor time without a system call that blocks, and has the
 //!   kernel kill it when its parent dies, before it gives it any priority;
 //! - ends when its standard input does;
 //! - is killed, by its process id, when [`Peer`] is dropped, and when an answer does not come in time.
@@ -31,7 +31,7 @@ const SPIN_LIMIT_S: u64 = 2;
 
 /// Which part of a subject a process is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Role {
+pub enum Side {
     /// Calls, and measures.
     Client,
     /// Answers.
@@ -44,7 +44,7 @@ pub struct PeerError {
     /// The subject.
     pub subject: &'static str,
     /// Its part.
-    pub role: Role,
+    pub side: Side,
     /// What went wrong.
     pub fault: Fault,
 }
@@ -64,16 +64,16 @@ pub enum Fault {
 
 /// Where a process runs: the processor, and the class if real-time scheduling was granted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Place {
+pub struct Scheduling {
     /// The processor; `None` leaves that to the kernel.
     pub cpu: Option<usize>,
     /// The native priority in `SCHED_FIFO`; `None` is an ordinary process.
     pub fifo: Option<u8>,
 }
 
-impl Place {
+impl Scheduling {
     /// Anywhere, without priority.
-    pub const ANYWHERE: Place = Place { cpu: None, fifo: None };
+    pub const ANY: Scheduling = Scheduling { cpu: None, fifo: None };
 }
 
 /// How the own binary is started again, as a peer.
@@ -84,9 +84,6 @@ pub struct Launcher {
 
 impl Launcher {
     /// With the binary that is running.
-    ///
-    /// # Errors
-    /// Where /proc is not mounted.
     pub fn current() -> io::Result<Launcher> {
         Ok(Launcher { exe: std::env::current_exe()? })
     }
@@ -98,9 +95,9 @@ impl Launcher {
         words
     }
 
-    /// The words that start `program` through [`place`].
-    fn placed(&self, place: Place, program: &[OsString]) -> Vec<OsString> {
-        let mut words = self.peer(&["place", "--parent"]);
+    /// The words that start `program` through [`become_program`].
+    fn placed(&self, place: Scheduling, program: &[OsString]) -> Vec<OsString> {
+        let mut words = self.peer(&["start", "--parent"]);
         words.push(std::process::id().to_string().into());
         let mut option = |name: &str, value: Option<String>| {
             if let Some(value) = value {
@@ -116,7 +113,7 @@ impl Launcher {
 }
 
 /// Puts the calling process in its place and becomes `program`; returns only if that fails.
-pub fn place(parent: u32, place: Place, program: &[OsString]) -> io::Error {
+pub fn become_program(parent: u32, place: Scheduling, program: &[OsString]) -> io::Error {
     match prepare(parent, place) {
         Ok(()) => match program {
             [name, arguments @ ..] => Command::new(name).args(arguments).exec(),
@@ -126,7 +123,7 @@ pub fn place(parent: u32, place: Place, program: &[OsString]) -> io::Error {
     }
 }
 
-fn prepare(parent: u32, place: Place) -> io::Result<()> {
+fn prepare(parent: u32, place: Scheduling) -> io::Result<()> {
     die_with(parent)?;
     if let Some(cpu) = place.cpu {
         set_current_cpus(&Cpus::one(cpu)).map_err(io::Error::other)?;
@@ -152,7 +149,7 @@ fn die_with(parent: u32) -> io::Result<()> {
 #[derive(Debug)]
 pub struct Peer {
     subject: &'static str,
-    role: Role,
+    side: Side,
     child: Child,
     // Taken when the process is told to end.
     input: Option<ChildStdin>,
@@ -163,17 +160,14 @@ pub struct Peer {
 
 impl Peer {
     /// Starts `program` at `place`. What it writes to standard error appears on ours.
-    ///
-    /// # Errors
-    /// [`Fault::Start`].
     pub fn start(
         launcher: &Launcher,
         subject: &'static str,
-        role: Role,
-        place: Place,
+        side: Side,
+        place: Scheduling,
         program: &[OsString],
     ) -> Result<Peer, PeerError> {
-        let error = |kind| PeerError { subject, role, fault: Fault::Start(kind) };
+        let error = |kind| PeerError { subject, side, fault: Fault::Start(kind) };
         let words = launcher.placed(place, program);
         let mut child = Command::new(&words[0])
             .args(&words[1..])
@@ -184,7 +178,21 @@ impl Peer {
         let (Some(input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
             return Err(error(ErrorKind::BrokenPipe));
         };
-        Ok(Peer { subject, role, child, input: Some(input), output, pending: Vec::new() })
+        Ok(Peer { subject, side, child, input: Some(input), output, pending: Vec::new() })
+    }
+
+    /// Starts a program as [`start`](Self::start) and waits until it is ready; what it says then.
+    pub fn start_ready(
+        launcher: &Launcher,
+        subject: &'static str,
+        side: Side,
+        scheduling: Scheduling,
+        program: &[OsString],
+        within: Duration,
+    ) -> Result<(Peer, String), PeerError> {
+        let mut peer = Peer::start(launcher, subject, side, scheduling, program)?;
+        let address = peer.expect("ready", within)?;
+        Ok((peer, address))
     }
 
     /// Its process id.
@@ -194,7 +202,7 @@ impl Peer {
 
     /// How many of its threads do not run where and as `place` says, of how many. A program may change its threads;
     /// figures of one that does are not comparable.
-    pub fn strays(&self, place: Place) -> (usize, usize) {
+    pub fn misplaced_threads(&self, place: Scheduling) -> (usize, usize) {
         let tasks = std::fs::read_dir(format!("/proc/{}/task", self.id()));
         let files = tasks.into_iter().flatten().flatten().map(|task| task.path());
         // A thread that has just ended has no files any more, and is no stray.
@@ -202,23 +210,19 @@ impl Peer {
             let stat = std::fs::read_to_string(path.join("stat")).ok()?;
             Some(is_placed(&stat, &std::fs::read_to_string(path.join("status")).ok()?, place))
         });
-        threads.fold((0, 0), |(strays, all), placed| (strays + usize::from(!placed), all + 1))
+        threads.fold((0, 0), |(misplaced_threads, all), placed| {
+            (misplaced_threads + usize::from(!placed), all + 1)
+        })
     }
 
     /// Sends a line.
-    ///
-    /// # Errors
-    /// [`Fault::Ended`].
-    pub fn tell(&mut self, line: &str) -> Result<(), PeerError> {
+    pub fn send(&mut self, line: &str) -> Result<(), PeerError> {
         let error = self.error(Fault::Ended);
         let input = self.input.as_mut().ok_or(error)?;
         writeln!(input, "{line}").and_then(|()| input.flush()).map_err(|_| error)
     }
 
     /// The next line without its end, which must begin with `word`; what follows the word is returned.
-    ///
-    /// # Errors
-    /// [`PeerError`].
     pub fn expect(&mut self, word: &str, within: Duration) -> Result<String, PeerError> {
         let until = Instant::now() + within;
         let end = loop {
@@ -236,9 +240,6 @@ impl Peer {
     }
 
     /// The next `count` numbers, eight octets each in the order of the machine.
-    ///
-    /// # Errors
-    /// [`PeerError`].
     pub fn numbers(&mut self, count: usize, within: Duration) -> Result<Vec<u64>, PeerError> {
         let until = Instant::now() + within;
         while self.pending.len() < count * 8 {
@@ -247,6 +248,14 @@ impl Peer {
         let bytes: Vec<u8> = self.pending.drain(..count * 8).collect();
         let (chunks, _) = bytes.as_chunks::<8>();
         Ok(chunks.iter().map(|&chunk| u64::from_ne_bytes(chunk)).collect())
+    }
+
+    /// The answer `samples N` and its N numbers, at most so many.
+    pub fn samples(&mut self, most: usize, within: Duration) -> Result<Vec<u64>, PeerError> {
+        match self.expect("samples", within)?.parse() {
+            Ok(count) if count <= most => self.numbers(count, within),
+            _ => Err(self.error(Fault::Garbled)),
+        }
     }
 
     /// Stops it where it is, so that its clocks and wake-ups do not disturb the others, until [`resume`](Self::resume).
@@ -260,9 +269,6 @@ impl Peer {
     }
 
     /// Closes its input and waits for its end; kills it if that takes longer than `within`.
-    ///
-    /// # Errors
-    /// [`Fault::Silent`] if it had to be killed, [`Fault::Ended`] if it ended with a failure.
     pub fn end(mut self, within: Duration) -> Result<(), PeerError> {
         self.resume();
         drop(self.input.take());
@@ -275,7 +281,7 @@ impl Peer {
 
     /// An error of this process.
     pub fn error(&self, fault: Fault) -> PeerError {
-        PeerError { subject: self.subject, role: self.role, fault }
+        PeerError { subject: self.subject, side: self.side, fault }
     }
 
     fn wait(&mut self, within: Duration) -> Option<ExitStatus> {
@@ -317,7 +323,7 @@ impl Peer {
 }
 
 /// Of proc(5): fields 40 and 41 of `stat` are the native priority and the class, `status` has the processors.
-fn is_placed(stat: &str, status: &str, place: Place) -> bool {
+fn is_placed(stat: &str, status: &str, place: Scheduling) -> bool {
     // The name in parentheses, field 2, may contain anything.
     let Some((_, rest)) = stat.rsplit_once(") ") else { return false };
     let field = |n: usize| rest.split(' ').nth(n - 3).and_then(|word| word.parse::<u32>().ok());
@@ -343,18 +349,18 @@ impl Drop for Peer {
     }
 }
 
-impl fmt::Display for Role {
+impl fmt::Display for Side {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Role::Client => "client",
-            Role::Server => "server",
+            Side::Client => "client",
+            Side::Server => "server",
         })
     }
 }
 
 impl fmt::Display for PeerError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the {} of {} ", self.role, self.subject)?;
+        write!(f, "the {} of {} ", self.side, self.subject)?;
         match self.fault {
             Fault::Start(kind) => write!(f, "could not be started: {kind}"),
             Fault::Ended => f.write_str("ended before it was told to"),
@@ -377,13 +383,13 @@ mod tests {
             format!("7 (a) name) S {zeros} {priority} {class} 0 0")
         };
         let status = "Name:\ta\nCpus_allowed:\t2\nCpus_allowed_list:\t1\n";
-        let place = Place { cpu: Some(1), fifo: Some(40) };
+        let place = Scheduling { cpu: Some(1), fifo: Some(40) };
         assert!(is_placed(&stat(40, 1), status, place));
         assert!(!is_placed(&stat(41, 1), status, place));
         assert!(!is_placed(&stat(40, 2), status, place), "SCHED_RR");
-        assert!(!is_placed(&stat(40, 1), status, Place { cpu: Some(0), ..place }));
+        assert!(!is_placed(&stat(40, 1), status, Scheduling { cpu: Some(0), ..place }));
         assert!(!is_placed(&stat(0, 0), status, place));
-        assert!(is_placed(&stat(0, 0), status, Place::ANYWHERE));
+        assert!(is_placed(&stat(0, 0), status, Scheduling::ANY));
         assert!(!is_placed("", status, place));
     }
 }

@@ -22,28 +22,16 @@ pub trait Client {
     type Error: Display;
 
     /// Gets ready for `calls` calls of `case`, which end with [`arrived`](Self::arrived) if they are oneways.
-    ///
-    /// # Errors
-    /// The subject's.
     fn prepare(&mut self, case: Case, calls: usize) -> Result<(), Self::Error>;
 
     /// Makes one two-way call, or sends one oneway.
-    ///
-    /// # Errors
-    /// The subject's.
     fn call(&mut self) -> Result<(), Self::Error>;
 
     /// Returns when all oneways since [`prepare`](Self::prepare) have arrived.
-    ///
-    /// # Errors
-    /// The subject's.
     fn arrived(&mut self) -> Result<(), Self::Error>;
 }
 
 /// Obeys the harness until standard input ends.
-///
-/// # Errors
-/// Those of standard input and output, of a line that the protocol does not have, and of the calls.
 pub fn obey<C: Client>(client: &mut C) -> io::Result<()> {
     let mut output = io::stdout().lock();
     writeln!(output, "ready")?;
@@ -71,9 +59,6 @@ pub fn exit_at_end_of_input() {
 }
 
 /// Says that a server can be called.
-///
-/// # Errors
-/// Those of standard output.
 pub fn ready(address: impl Display) -> io::Result<()> {
     let mut output = io::stdout().lock();
     writeln!(output, "ready {address}")?;

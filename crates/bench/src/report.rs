@@ -29,69 +29,16 @@ impl Placement {
 /// One line of the results: a subject in an experiment. Times in nanoseconds.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Row {
-    /// Name of the experiment.
     pub experiment: &'static str,
-    /// Name of the subject.
     pub subject: &'static str,
-    /// Where it ran.
     pub placement: Placement,
     /// Payload in bytes.
     pub size: usize,
-    /// Number of samples.
-    pub n: u64,
-    /// Smallest sample.
-    pub min_ns: u64,
-    /// Mean.
-    pub mean_ns: f64,
-    /// Standard deviation.
-    pub stddev_ns: f64,
-    /// Median.
-    pub p50_ns: u64,
-    /// 99th percentile.
-    pub p99_ns: u64,
-    /// 99.9th percentile.
-    pub p999_ns: u64,
-    /// Largest sample.
-    pub max_ns: u64,
-    /// Median over the rounds of this subject's median over that of raw in the same round; null without raw.
+    #[serde(flatten)]
+    pub times: Summary,
+    /// Median over the rounds of this subject's median over that of raw in the same round; null
+    /// without raw.
     pub ratio_to_raw_p50: Option<f64>,
-}
-
-impl Row {
-    /// A row of the figures in `summary`.
-    pub fn new(
-        experiment: &'static str,
-        subject: &'static str,
-        placement: Placement,
-        size: usize,
-        summary: Summary,
-        ratio_to_raw_p50: Option<f64>,
-    ) -> Row {
-        let tenth = |ns: f64| (ns * 10.0).round() / 10.0;
-        Row {
-            experiment,
-            subject,
-            placement,
-            size,
-            n: summary.n,
-            min_ns: summary.min_ns,
-            mean_ns: tenth(summary.mean_ns),
-            stddev_ns: tenth(summary.stddev_ns),
-            p50_ns: summary.p50_ns,
-            p99_ns: summary.p99_ns,
-            p999_ns: summary.p999_ns,
-            max_ns: summary.max_ns,
-            ratio_to_raw_p50: ratio_to_raw_p50.map(|r| (r * 10_000.0).round() / 10_000.0),
-        }
-    }
-
-    /// As one line of JSON.
-    ///
-    /// # Errors
-    /// None that a row of numbers and names can have.
-    pub fn json(&self) -> serde_json::Result<String> {
-        serde_json::to_string(self)
-    }
 }
 
 /// Rows of one experiment, placement and size as a table, in microseconds. Of a burst, which has a rate, the calls a second as well.
@@ -108,16 +55,17 @@ pub fn table(rows: &[Row], absent: &[(&str, String)], rate: bool) -> String {
     );
     let _ = writeln!(text, "{}", if rate { format!(" {:>10}", "calls/s") } else { String::new() });
     for row in rows {
-        let _ = write!(text, "  {:<14} {:>8}", row.subject, row.n);
-        let exact = [row.min_ns, row.p50_ns, row.p99_ns, row.p999_ns, row.max_ns, row.max_ns - row.min_ns];
+        let _ = write!(text, "  {:<14} {:>8}", row.subject, row.times.n);
+        let s = row.times;
+        let exact = [s.min_ns, s.p50_ns, s.p99_ns, s.p999_ns, s.max_ns, s.max_ns - s.min_ns];
         let [min, p50, p99, p999, max, range] = exact.map(|ns| ns as f64);
-        for ns in [min, row.mean_ns, row.stddev_ns, p50, p99, p999, max, range] {
+        for ns in [min, s.mean_ns, s.stddev_ns, p50, p99, p999, max, range] {
             let _ = write!(text, " {:>9.2}", ns / 1000.0);
         }
         let ratio = row.ratio_to_raw_p50.map_or("-".to_owned(), |r| format!("{r:.3}"));
         let _ = write!(text, " {ratio:>7}");
-        if rate && row.mean_ns > 0.0 {
-            let _ = write!(text, " {:>10.0}", 1e9 / row.mean_ns);
+        if rate && s.mean_ns > 0.0 {
+            let _ = write!(text, " {:>10.0}", 1e9 / s.mean_ns);
         }
         text.push('\n');
     }
@@ -132,7 +80,7 @@ mod tests {
     use super::*;
 
     fn row() -> Row {
-        let summary = Summary {
+        let times = Summary {
             n: 2,
             min_ns: 14_000,
             mean_ns: 14_500.04,
@@ -142,13 +90,20 @@ mod tests {
             p999_ns: 15_000,
             max_ns: 15_000,
         };
-        Row::new("two-way-void", "omniorb", Placement::OneCore, 0, summary, Some(1.234_56))
+        Row {
+            experiment: "two-way-void",
+            subject: "omniorb",
+            placement: Placement::OneCore,
+            size: 0,
+            times: times.rounded(),
+            ratio_to_raw_p50: Some(1.2346),
+        }
     }
 
     #[test]
     fn a_line_of_json_has_the_agreed_fields_in_their_order() {
         assert_eq!(
-            row().json().unwrap(),
+            serde_json::to_string(&row()).unwrap(),
             r#"{"experiment":"two-way-void","subject":"omniorb","placement":"one-core","size":0,"n":2,"min_ns":14000,"mean_ns":14500.0,"stddev_ns":707.1,"p50_ns":14000,"p99_ns":15000,"p999_ns":15000,"max_ns":15000,"ratio_to_raw_p50":1.2346}"#
         );
         assert_eq!(Placement::TwoCore.name(), "two-core");

@@ -1,6 +1,7 @@
 //! Distributions of samples, and their ratio to a control that was measured at the same time.
 
 use hdrhistogram::Histogram;
+use serde::Serialize;
 
 /// Samples in nanoseconds. Minimum, mean, deviation and maximum are exact; percentiles to three digits.
 #[derive(Clone, Debug)]
@@ -14,23 +15,16 @@ pub struct Samples {
 }
 
 /// What a table says of [`Samples`]. All times in nanoseconds.
-#[derive(Clone, Copy, PartialEq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize)]
 pub struct Summary {
-    /// Number of samples.
     pub n: u64,
-    /// Smallest.
     pub min_ns: u64,
-    /// Mean.
     pub mean_ns: f64,
     /// Standard deviation of the samples.
     pub stddev_ns: f64,
-    /// Median.
     pub p50_ns: u64,
-    /// 99th percentile.
     pub p99_ns: u64,
-    /// 99.9th percentile.
     pub p999_ns: u64,
-    /// Largest.
     pub max_ns: u64,
 }
 
@@ -83,6 +77,14 @@ impl Samples {
             p999_ns: at(0.999),
             max_ns: self.max,
         }
+    }
+}
+
+impl Summary {
+    /// With mean and deviation to a tenth of a nanosecond.
+    pub fn rounded(self) -> Summary {
+        let tenth = |ns: f64| (ns * 10.0).round() / 10.0;
+        Summary { mean_ns: tenth(self.mean_ns), stddev_ns: tenth(self.stddev_ns), ..self }
     }
 }
 

@@ -1,5 +1,7 @@
-//! The papers' experiments as commands: lines of JSON, the verdict last. No figure is judged, and no verdict either.
+//! The papers' experiments as commands: lines of JSON, the verdict last. No figure and no verdict is
+//! judged.
 
+use std::collections::BTreeSet;
 use std::io::ErrorKind;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
@@ -57,13 +59,9 @@ fn check_layers(lines: &[Value], figures: &[&str]) {
     }
 }
 
-/// Every row names its experiment, the last line is a verdict, and these subjects were measured at so many places.
-fn check(name: &str, subjects: &[&str], places: usize) {
-    checked(name, subjects, places);
-}
-
-/// As [`check`]; the rows, none where the machine cannot run it.
-fn checked(name: &str, subjects: &[&str], places: usize) -> Option<Vec<Value>> {
+/// Checks that every row names its experiment, that the last line is a verdict, and that these
+/// subjects were measured at so many places. Returns the rows, none where the machine cannot run it.
+fn check(name: &str, places: usize, subjects: &[&str]) -> Option<Vec<Value>> {
     let mut lines = lines(name)?;
     let verdict = lines.pop().expect("there is a last line");
     assert_eq!(verdict["experiment"], name);
@@ -74,168 +72,70 @@ fn checked(name: &str, subjects: &[&str], places: usize) -> Option<Vec<Value>> {
     for subject in subjects {
         // A trace has a row for each number, not for each place.
         let of = lines.iter().filter(|row| row["subject"] == *subject && row["figure"] != "trace");
-        let mut of: Vec<_> = of.map(|row| row["x"].to_string()).collect();
-        of.sort_unstable();
-        of.dedup();
+        let of: BTreeSet<_> = of.map(|row| row["x"].to_string()).collect();
         assert_eq!(of.len(), places, "{subject}");
     }
     Some(lines)
 }
 
-#[test]
-fn transports() {
-    check("transports", &["raw-unix", "isorb-unix", "rustls", "isorb-tls"], 3);
+/// A test for each experiment: the places at which its subjects are measured in a smoke run.
+macro_rules! experiments {
+    ($($test:ident $name:literal $places:literal [$($subject:literal),*])*) => {
+        $(#[test] fn $test() { check($name, $places, &[$($subject),*]); })*
+    };
 }
 
-#[test]
-fn storm() {
-    check("storm", &["no-limits"], 1);
-}
-
-#[test]
-fn timer_resolution() {
-    check("timer-resolution", &["absolute", "tick-1ms", "tick-10ms"], 13);
-}
-
-#[test]
-fn cremes_latency() {
-    check(
-        "cremes-latency",
-        &[
-            "memory-udp",
-            "memory-orb",
-            "memory-oneway",
-            "event-channel",
-            "event-channel-orb",
-            "bare",
-            "bare-again",
-        ],
-        2,
-    );
-}
-
-#[test]
-fn cremes_jitter() {
-    check(
-        "cremes-jitter",
-        &[
-            "memory-udp",
-            "memory-orb",
-            "memory-oneway",
-            "event-channel",
-            "event-channel-orb",
-            "bare",
-            "bare-again",
-        ],
-        2,
-    );
-}
-
-#[test]
-fn cremes_size() {
-    check(
-        "cremes-size",
-        &[
-            "memory-udp",
-            "memory-orb",
-            "memory-oneway",
-            "event-channel",
-            "event-channel-orb",
-            "bare",
-            "bare-again",
-        ],
-        3,
-    );
-}
-
-#[test]
-fn crm_cost() {
-    check("crm-cost", &["guaranteed", "within"], 10);
-}
-
-#[test]
-fn interconnect() {
-    check("interconnect", &["aligned", "aligned-again", "unaligned", "private"], 3);
-}
-
-#[test]
-fn scope() {
-    check("scope", &["scope", "scope-finalised", "heap"], 5);
-}
-
-#[test]
-fn demux() {
-    check("demux", &["look-up", "scope", "heap", "path-control"], 7);
-}
-
-#[test]
-fn tao_overhead() {
-    check("tao-overhead", &["raw", "raw-again", "isorb", "isorb-fragments"], 5);
-}
-
-#[test]
-fn tao_timeline() {
-    check("tao-timeline", &["threads", "upcalls", "single-threaded"], 3);
-}
-
-#[test]
-fn tao_utilisation() {
-    check(
-        "tao-utilisation",
-        &["channel-high", "channel-low", "federated-low", "bare-low", "bare-again-low"],
-        8,
-    );
-}
-
-#[test]
-fn tao_latency() {
-    let subjects =
-        ["1-supplier", "10-suppliers", "raw-loop", "among-500", "among-500-broadcast", "two-processes"];
-    check("tao-latency", &subjects, 4);
-}
-
-#[test]
-fn tao_spacing() {
-    check("tao-spacing", &["1-consumer", "20-consumers", "20-of-520-broadcast"], 9);
-}
-
-#[test]
-fn tao_dispatch_cost() {
-    check("tao-dispatch-cost", &["function", "method", "trait-object", "by-name"], 1);
-}
-
-#[test]
-fn event_cost() {
-    check("event-cost", &["bare-again", "channel-push-thread", "cold-keys"], 1);
+experiments! {
+    clients "clients" 3 ["scope", "heap"]
+    cremes_jitter "cremes-jitter" 2
+        ["memory-udp", "memory-orb", "memory-oneway", "event-channel", "event-channel-orb", "bare", "bare-again"]
+    cremes_latency "cremes-latency" 2
+        ["memory-udp", "memory-orb", "memory-oneway", "event-channel", "event-channel-orb", "bare", "bare-again"]
+    cremes_size "cremes-size" 3
+        ["memory-udp", "memory-orb", "memory-oneway", "event-channel", "event-channel-orb", "bare", "bare-again"]
+    demux "demux" 7 ["look-up", "scope", "heap", "path-control"]
+    event_cost "event-cost" 1 ["bare-again", "channel-push-thread", "cold-keys"]
+    interconnect "interconnect" 3 ["aligned", "aligned-again", "unaligned", "private"]
+    memory_cost "crm-cost" 10 ["guaranteed", "within"]
+    paced "paced" 3 ["bare-threads", "lanes", "one-pool-control"]
+    pi_mutex "pi-mutex" 1 ["std-again"]
+    scope "scope" 5 ["scope", "scope-finalised", "heap"]
+    server_work "server-work" 5 ["low", "medium", "high"]
+    storm "storm" 1 ["no-limits"]
+    tao_dispatch_cost "tao-dispatch-cost" 1 ["function", "method", "trait-object", "by-name"]
+    tao_latency "tao-latency" 4
+        ["1-supplier", "10-suppliers", "raw-loop", "among-500", "among-500-broadcast", "two-processes"]
+    tao_overhead "tao-overhead" 5 ["raw", "raw-again", "isorb", "isorb-fragments"]
+    tao_spacing "tao-spacing" 9 ["1-consumer", "20-consumers", "20-of-520-broadcast"]
+    tao_timeline "tao-timeline" 3 ["threads", "upcalls", "single-threaded"]
+    tao_utilisation "tao-utilisation" 8
+        ["channel-high", "channel-low", "federated-low", "bare-low", "bare-again-low"]
+    timer_resolution "timer-resolution" 13 ["absolute", "tick-1ms", "tick-10ms"]
+    transports "transports" 3 ["raw-unix", "isorb-unix", "rustls", "isorb-tls"]
 }
 
 #[test]
 fn low_threads() {
-    if let Some(lines) = checked("low-threads", &["lanes", "one-pool-control", "raw-socket"], 3) {
+    if let Some(lines) = check("low-threads", 3, &["lanes", "one-pool-control", "raw-socket"]) {
         check_layers(&lines, &["layers-empty", "layers"]);
-        let upcalls = lines.iter().filter(|row| row["subject"] == "upcall");
-        assert!(upcalls.clone().all(|row| row["mean_ns"].as_f64() > Some(0.0)), "they work");
+        let mut upcalls = lines.iter().filter(|row| row["subject"] == "upcall");
+        assert!(upcalls.all(|row| row["mean_ns"].as_f64() > Some(0.0)), "upcalls do work");
     }
 }
 
 #[test]
 fn network_load() {
     let subjects = ["by-priority", "by-priority-raw", "one-queue-control", "one-queue-raw"];
-    if let Some(lines) = checked("network-load", &subjects, 3) {
+    if let Some(lines) = check("network-load", 3, &subjects) {
         check_layers(&lines, &["layers", "layers-one-queue"]);
     }
 }
 
-#[test]
-fn server_work() {
-    check("server-work", &["low", "medium", "high"], 5);
-}
-
-/// Those over the link are missing by name where there is no lab. The lines, unless it was skipped.
+/// Subjects over the link are missing by name where there is no lab. Returns the rows, unless skipped.
 fn check_banded(name: &str) -> Option<Vec<Value>> {
     let within =
         ["tcp-banded", "tcp-shared", "unix-banded", "unix-shared", "segment-banded", "segment-shared"];
-    let lines = checked(name, &within, 3)?;
+    let lines = check(name, 3, &within)?;
     for subject in ["link-banded", "link-shared", "link-sorted"] {
         let n = lines.iter().filter(|row| row["subject"] == subject && row["figure"] == "high").count();
         if n == 0 && !rustix::process::geteuid().is_root() {
@@ -265,30 +165,11 @@ fn banded_load() {
         println!("skipped: banded-load: bare");
         return;
     }
-    assert!(
-        beside.len() == 3 && beside.iter().all(|&(n, lows)| n > Some(0.0) && lows > Some(0.0)),
-        "{beside:?}"
-    );
-    assert!(
-        alone.len() == 3 && alone.iter().all(|&(n, lows)| n > Some(0.0) && lows == Some(0.0)),
-        "{alone:?}"
-    );
+    let three =
+        |of: &[_], test: fn(&(Option<f64>, Option<f64>)) -> bool| of.len() == 3 && of.iter().all(test);
+    assert!(three(&beside, |&(n, lows)| n > Some(0.0) && lows > Some(0.0)), "{beside:?}");
+    assert!(three(&alone, |&(n, lows)| n > Some(0.0) && lows == Some(0.0)), "{alone:?}");
     assert_eq!(bare("times-alone").len(), 3);
-}
-
-#[test]
-fn clients() {
-    check("clients", &["scope", "heap"], 3);
-}
-
-#[test]
-fn paced() {
-    check("paced", &["bare-threads", "lanes", "one-pool-control"], 3);
-}
-
-#[test]
-fn pi_mutex() {
-    check("pi-mutex", &["std-again"], 1);
 }
 
 #[test]

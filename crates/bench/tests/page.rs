@@ -1,13 +1,11 @@
-//! The report page as a reader gets it: made by the command, opened in a browser without a network.
+//! The report page in a browser without a network.
 //!
 //! Where there is no Chromium, the test says so and looks at the file only.
-
-mod browser;
 
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use browser::Browser;
+use isorb_testkit::Browser;
 use serde_json::Value;
 
 #[test]
@@ -26,11 +24,9 @@ fn a_report_is_one_page_with_a_plot_for_each_figure() {
     let text = std::fs::read_to_string(&file).expect("it was written");
     assert!(text.contains("id=\"scope\"") && text.contains("id=\"demux\"") && !text.contains("not run"));
 
-    let Some(mut browser) = Browser::start() else {
-        return println!("{}", browser::MISSING);
-    };
-    let place = file.canonicalize().expect("it was written");
-    browser.open(&format!("file://{}", place.display()));
+    let Some(mut browser) = Browser::start_or_skip() else { return };
+    let path = file.canonicalize().expect("it was written");
+    browser.open(&format!("file://{}", path.display()));
     // Two figures each, and one of bars; what was drawn, not only placed.
     let plots = browser.run("return document.querySelectorAll('.plot').length");
     assert_eq!(plots, 5, "{text}");
@@ -63,5 +59,5 @@ fn a_report_is_one_page_with_a_plot_for_each_figure() {
         0,
         "nothing is fetched"
     );
-    assert_eq!(browser.complaints(), Vec::<Value>::new());
+    assert_eq!(browser.console(), Vec::<Value>::new());
 }

@@ -1,41 +1,39 @@
-//! Processes that misbehave, and what becomes of them.
+//! Peers that misbehave, and how they end.
 
-use std::io::{BufRead, BufReader, Write};
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::io::Write;
+use std::process::{Child, ChildStdin, Command, Stdio};
+
+use isorb_testkit::{Process, wait_until};
 
 const EXE: &str = env!("CARGO_BIN_EXE_isorb-bench");
 
-fn raw_server() -> (Child, BufReader<ChildStdout>, String) {
-    let mut server = Command::new(EXE)
-        .args(["bench-peer", "raw-server"])
+fn raw_server() -> (Process, String) {
+    let mut server = Process::start(Command::new(EXE).args(["bench-peer", "raw-server"]));
+    let address = server.expect_line("ready");
+    (server, address)
+}
+
+fn raw_client(address: &str) -> (Child, ChildStdin) {
+    let mut client = Command::new(EXE)
+        .args(["bench-peer", "raw-client", address])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
+        .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    let mut output = BufReader::new(server.stdout.take().unwrap());
-    let mut line = String::new();
-    output.read_line(&mut line).unwrap();
-    let address = line.trim_end().strip_prefix("ready ").unwrap().to_owned();
-    (server, output, address)
+    let input = client.stdin.take().unwrap();
+    (client, input)
 }
 
 #[test]
 fn a_server_ends_when_its_input_does() {
-    let (mut server, _output, _) = raw_server();
-    drop(server.stdin.take());
-    assert!(server.wait().unwrap().success());
+    assert!(raw_server().0.finish().success());
 }
 
 #[test]
 fn a_client_obeys_and_ends_when_its_input_does() {
-    let (mut server, _output, address) = raw_server();
-    let mut client = Command::new(EXE)
-        .args(["bench-peer", "raw-client", &address])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut input = client.stdin.take().unwrap();
+    let (server, address) = raw_server();
+    let (client, mut input) = raw_client(&address);
     writeln!(input, "block void 0 3 0\nblock oneway 64 0 5").unwrap();
     drop(input);
     let output = client.wait_with_output().unwrap();
@@ -43,31 +41,23 @@ fn a_client_obeys_and_ends_when_its_input_does() {
     // No samples of the first, one of eight octets of the second.
     assert!(output.stdout.starts_with(b"ready\nsamples 0\nsamples 1\n"));
     assert_eq!(output.stdout.len(), b"ready\nsamples 0\nsamples 1\n".len() + 8);
-    drop(server.stdin.take());
-    assert!(server.wait().unwrap().success());
+    assert!(server.finish().success());
 }
 
 #[test]
 fn an_order_that_the_protocol_lacks_ends_the_client_with_a_failure() {
-    let (mut server, _output, address) = raw_server();
-    let mut client = Command::new(EXE)
-        .args(["bench-peer", "raw-client", &address])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    writeln!(client.stdin.as_mut().unwrap(), "stop").unwrap();
+    let (server, address) = raw_server();
+    let (mut client, mut input) = raw_client(&address);
+    writeln!(input, "stop").unwrap();
     assert!(!client.wait().unwrap().success());
-    drop(server.stdin.take());
-    assert!(server.wait().unwrap().success());
+    assert!(server.finish().success());
 }
 
 #[test]
 fn a_placed_program_does_not_start_without_its_parent() {
     // Process 1 is not the parent of what this test starts, which is how a parent that has died shows.
     let output = Command::new(EXE)
-        .args(["bench-peer", "place", "--parent", "1", "--", "echo", "started"])
+        .args(["bench-peer", "start", "--parent", "1", "--", "echo", "started"])
         .stdin(Stdio::null())
         .output()
         .unwrap();
@@ -75,7 +65,7 @@ fn a_placed_program_does_not_start_without_its_parent() {
     assert!(parent == 1 || (!output.status.success() && output.stdout.is_empty()));
 
     let output = Command::new(EXE)
-        .args(["bench-peer", "place", "--parent", &parent.to_string(), "--", "echo", "started"])
+        .args(["bench-peer", "start", "--parent", &parent.to_string(), "--", "echo", "started"])
         .stdin(Stdio::null())
         .output()
         .unwrap();
@@ -85,41 +75,25 @@ fn a_placed_program_does_not_start_without_its_parent() {
 #[test]
 fn the_subjects_of_a_harness_that_is_killed_end_with_it() {
     let mut harness = Command::new(EXE)
-        .args([
-            "two-way",
-            "--seconds",
-            "60",
-            "--placement",
-            "one-core",
-            "--subjects",
-            "raw",
-            "--cases",
-            "void",
-        ])
+        .args("two-way --seconds 60 --placement one-core --subjects raw --cases void".split(' '))
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
     let children = format!("/proc/{0}/task/{0}/children", harness.id());
-    let peers = loop {
+    let mut peers = Vec::new();
+    wait_until("the harness has its two peers", || {
+        assert_eq!(harness.try_wait().unwrap(), None, "the harness ended");
         let text = std::fs::read_to_string(&children).unwrap_or_default();
-        let ids: Vec<String> = text.split_whitespace().map(str::to_owned).collect();
-        if ids.len() == 2 {
-            break ids;
-        }
-        if harness.try_wait().unwrap().is_some() {
-            panic!("the harness ended before it had its two peers");
-        }
-        std::thread::sleep(std::time::Duration::from_millis(5));
-    };
+        peers = text.split_whitespace().map(str::to_owned).collect();
+        peers.len() == 2
+    });
     harness.kill().unwrap();
     harness.wait().unwrap();
-    // Ended, or waiting for its new parent to take note of that. The test hangs where a peer goes on.
+    // A zombie has ended: its new parent has not collected it yet.
     let alive = |id: &String| {
         let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
         stat.rsplit(") ").next().is_some_and(|rest| !rest.is_empty() && !rest.starts_with(['Z', 'X']))
     };
-    while peers.iter().any(alive) {
-        std::thread::sleep(std::time::Duration::from_millis(5));
-    }
+    wait_until("the peers have ended", || !peers.iter().any(alive));
 }

@@ -77,3 +77,17 @@ fn every_link_between_the_documents_leads_somewhere() {
     }
     assert!(links > 40, "{links} links were looked at");
 }
+
+#[test]
+fn every_path_in_the_documents_exists() {
+    let mut paths = 0;
+    for document in documents() {
+        let content = text(&document);
+        let words = content.split('`').skip(1).step_by(2).filter(|word| !word.contains(char::is_whitespace));
+        for path in words.filter(|word| word.starts_with("crates/") || word.starts_with("examples/")) {
+            paths += 1;
+            assert!(repository().join(path).exists(), "{}: there is no {path}", document.display());
+        }
+    }
+    assert!(paths > 40, "{paths} paths were looked at");
+}

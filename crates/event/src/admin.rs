@@ -21,18 +21,18 @@ pub struct ConsumerAdmin<M: ModuleSet = Replaceable> {
     pub(crate) core: Arc<Core<M>>,
 }
 
-/// What a consumer asks for (`ConsumerQOS`).
+/// What a consumer subscribes to and declares (`ConsumerQOS`).
 #[derive(Clone, Default)]
 pub struct ConsumerQos {
-    /// What it is called by tools and the scheduler.
+    /// Its name for tools and the scheduler.
     pub name: String,
     /// Its registrations, each independent of the others.
     pub filters: Vec<Filter>,
-    /// What it declares.
+    /// Its timing, queue and priority.
     pub quality: Quality,
-    /// It forwards to another channel; what it wants is not told to observers.
+    /// It forwards to another channel. Observers do not see its subscriptions.
     pub gateway: bool,
-    /// A dispatcher of its own, whichever the channel has: for consumers that may be slow, such as those behind a network.
+    /// A dispatcher for this consumer only. For consumers that may be slow, such as remote ones.
     pub dispatch: Option<Arc<dyn Dispatch>>,
 }
 
@@ -54,14 +54,14 @@ impl ConsumerQos {
         ConsumerQos { name: name.into(), filters: vec![filter], ..ConsumerQos::default() }
     }
 
-    /// With another registration.
+    /// Adds a registration.
     #[must_use]
     pub fn filter(mut self, filter: Filter) -> ConsumerQos {
         self.filters.push(filter);
         self
     }
 
-    /// With this quality of service.
+    /// Sets its timing, queue and priority.
     #[must_use]
     pub fn quality(mut self, quality: Quality) -> ConsumerQos {
         self.quality = quality;
@@ -73,10 +73,10 @@ impl<M: ModuleSet> ConsumerAdmin<M> {
     /// Connects a consumer. It is disconnected when the proxy is dropped.
     ///
     /// # Errors
-    /// [`ConnectError`]; nothing has changed then.
+    /// [`ConnectError`]; the channel is unchanged then.
     ///
     /// # Real-time
-    /// Allocates and takes the administrating side's lock; disturbs no event under way.
+    /// Allocates and takes the administrative lock. Does not disturb events.
     pub fn connect(
         &self,
         consumer: Arc<dyn PushConsumer>,
@@ -87,7 +87,7 @@ impl<M: ModuleSet> ConsumerAdmin<M> {
     }
 }
 
-/// The channel's end of a consumer's connection: to the consumer, the supplier. Dropping it disconnects the consumer.
+/// The supplier that the channel presents to a consumer. Dropping it disconnects the consumer.
 pub struct ProxyPushSupplier<M: ModuleSet = Replaceable> {
     core: Arc<Core<M>>,
     id: u32,
@@ -95,18 +95,18 @@ pub struct ProxyPushSupplier<M: ModuleSet = Replaceable> {
 }
 
 impl<M: ModuleSet> ProxyPushSupplier<M> {
-    /// The consumer's number, which the trace uses.
+    /// The consumer's number in the trace.
     pub fn id(&self) -> u32 {
         self.id
     }
 
-    /// The priority at which the scheduler put it; `None` once it is gone.
+    /// The priority that the scheduler assigned; `None` after the consumer was disconnected.
     pub fn priority(&self) -> Option<Priority> {
         self.core.priority_of(self.id)
     }
 
-    /// Takes the consumer out of the tables: it costs events nothing, and gets none that come from now on. What waits in its
-    /// queue still comes; what its conjunctions hold is kept; its timers rest.
+    /// Suspends delivery. New events skip the consumer at no cost. Queued events are still
+    /// delivered, conjunctions keep their events, and its timers stop.
     ///
     /// # Errors
     /// [`ConnectError::Busy`], [`ConnectError::Destroyed`].
@@ -114,7 +114,7 @@ impl<M: ModuleSet> ProxyPushSupplier<M> {
         self.core.suspend(self.id, true)
     }
 
-    /// Puts it in again.
+    /// Resumes delivery.
     ///
     /// # Errors
     /// As [`suspend`](Self::suspend), and [`ConnectError::TooManyTimers`].
@@ -122,8 +122,9 @@ impl<M: ModuleSet> ProxyPushSupplier<M> {
         self.core.suspend(self.id, false)
     }
 
-    /// Puts these registrations in the place of those that it has, in one step: each event meets the old ones or the new ones. What waits in
-    /// its queue still comes, before what comes later; what conjunctions hold is forgotten, time-outs begin anew.
+    /// Replaces the consumer's registrations in one step: each event meets the old ones or the new
+    /// ones. Queued events are still delivered, before later ones. Events held by conjunctions are
+    /// dropped, and timers start anew.
     ///
     /// # Errors
     /// As for [`connect`](ConsumerAdmin::connect); nothing has changed then.
@@ -131,7 +132,7 @@ impl<M: ModuleSet> ProxyPushSupplier<M> {
         self.core.resubscribe(self.id, filters)
     }
 
-    /// How many pushes wait for it.
+    /// The number of queued pushes.
     pub fn waiting(&self) -> usize {
         self.core.waiting(self.id)
     }
@@ -140,25 +141,26 @@ impl<M: ModuleSet> ProxyPushSupplier<M> {
         self.core.clone()
     }
 
-    /// The connection itself, to be poked.
+    /// The connection, for [`Core::poke`].
     pub(crate) fn connection(&self) -> Option<Arc<Connection>> {
         self.core.registry.lock().consumers.get(&self.id).map(|entry| entry.connection.clone())
     }
 
-    /// What happened to its events so far.
+    /// The counts of its events so far.
     pub fn counts(&self) -> Counts {
         self.core.counts(self.id)
     }
 
-    /// Is it still connected? It may have forfeited that.
+    /// Returns true while it is connected. The channel may have evicted it.
     pub fn is_connected(&self) -> bool {
         self.core.is_connected(self.id)
     }
 
-    /// Ends the connection. A call under way on another thread ends by itself; none begins after this.
+    /// Disconnects the consumer. A call under way on another thread ends normally; no call begins
+    /// later.
     pub fn disconnect(self) {}
 
-    /// Leaves the consumer connected for as long as the channel lives.
+    /// Keeps the consumer connected for the life of the channel.
     pub fn detach(mut self) -> u32 {
         self.keep = true;
         self.id
@@ -186,7 +188,7 @@ pub struct SupplierAdmin<M: ModuleSet = Replaceable> {
 }
 
 impl<M: ModuleSet> SupplierAdmin<M> {
-    /// Connects a supplier that does not say what it will push: the tables know the consumers.
+    /// Connects a supplier without publications.
     ///
     /// # Errors
     /// [`ConnectError::TooMany`], [`ConnectError::Destroyed`].
@@ -194,12 +196,14 @@ impl<M: ModuleSet> SupplierAdmin<M> {
         self.connect_with(SupplierQos::default())
     }
 
-    /// Connects a supplier that says what it will push. Other events of it are counted or refused
-    /// ([`Config::undeclared`](crate::Config::undeclared)). Where all suppliers of a channel have said so, observers are told, and a
-    /// federation subscribes for its neighbours to nothing that nobody here pushes.
+    /// Connects a supplier that declares its publications. Undeclared events are counted or refused
+    /// ([`Config::undeclared`](crate::Config::undeclared)). If all suppliers declare, observers are
+    /// notified, and a federation does not subscribe neighbours to events that no supplier here
+    /// publishes.
     ///
     /// # Errors
-    /// [`ConnectError::TooMany`], [`ConnectError::TooManyPublications`], [`ConnectError::Destroyed`].
+    /// [`ConnectError::TooMany`], [`ConnectError::TooManyPublications`],
+    /// [`ConnectError::Destroyed`].
     pub fn connect_with(&self, qos: SupplierQos) -> Result<ProxyPushConsumer<M>, ConnectError> {
         let published = Published::new(&qos);
         let id = self.core.connect_supplier(qos)?;
@@ -207,43 +211,47 @@ impl<M: ModuleSet> SupplierAdmin<M> {
     }
 }
 
-/// The channel's end of a supplier's connection: to the supplier, the consumer.
+/// The consumer that the channel presents to a supplier. Dropping it disconnects the supplier.
 pub struct ProxyPushConsumer<M: ModuleSet = Replaceable> {
     core: Arc<Core<M>>,
     id: u32,
     published: Option<Published>,
 }
 
-/// What became of the pushes that an event led to, by consumer. Conjunctions that wait for more count as taken.
+/// The outcome of an event, in consumers. A conjunction that waits for more events counts as taken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Pushed {
-    /// Consumers that took it, or will.
+    /// Consumers that have received it or will receive it.
     pub taken: u32,
-    /// Consumers whose policy lost it or another for it.
+    /// Consumers that dropped it, or an older event in its favour, by their overflow policy.
     pub dropped: u32,
-    /// Consumers that had no room and want the supplier to know.
+    /// Consumers with a full queue and the policy to refuse.
     pub refused: u32,
-    /// Consumers that did not get it since it would have to wait for them and has more data than
+    /// Consumers that did not get it because it would have to be queued and has more data than
     /// [`Limits::payload`](crate::Limits::payload).
     pub too_large: u32,
-    /// 1 if the supplier had not declared it. [`Config::undeclared`](crate::Config::undeclared) says what that entails.
+    /// 1 if the supplier had not declared it. See
+    /// [`Config::undeclared`](crate::Config::undeclared).
     pub undeclared: u32,
 }
 
 impl<M: ModuleSet> ProxyPushConsumer<M> {
-    /// The supplier's number, which the trace uses.
+    /// The supplier's number in the trace.
     pub fn id(&self) -> u32 {
         self.id
     }
 
-    /// Sends an event to all who want it. Without dispatching they have taken it when this returns; with it, it waits for them.
+    /// Pushes an event to all consumers that subscribed to it. Without dispatching they have
+    /// received it when this returns. With dispatching it is queued for them.
     ///
-    /// Threads may share a supplier. What one thread pushes reaches each consumer in that order.
+    /// Threads may share a supplier. Events of one thread reach each consumer in order.
     ///
     /// # Real-time
-    /// Does not allocate. Takes no lock to find the consumers; without dispatching, and but for conjunctions, none at all. With
-    /// dispatching, the lock of each consumer's queue, and that of its level for a consumer that was idle. Waits for room under
-    /// [`Overflow::Block`](isorb_rt::queue::Overflow::Block) only, and no longer than [`Config::block`](crate::Config::block).
+    /// Does not allocate. Finding the consumers takes no lock. With dispatching, takes the lock of
+    /// each consumer's queue, and that of its level if the consumer was idle. Without, takes locks
+    /// only for conjunctions. Waits for room only under
+    /// [`Overflow::Block`](isorb_rt::queue::Overflow::Block), at most for
+    /// [`Config::block`](crate::Config::block).
     #[inline]
     pub fn push(&self, event: &Event<'_>) -> Pushed {
         if self.published.as_ref().is_some_and(|published| !published.has(&event.header)) {
@@ -252,12 +260,12 @@ impl<M: ModuleSet> ProxyPushConsumer<M> {
         self.core.push(self.id, event)
     }
 
-    /// Sends an event to those who want it among some of the consumers.
+    /// Pushes an event to the subscribed consumers that `among` accepts.
     pub(crate) fn push_among(&self, event: &Event<'_>, among: impl Fn(&Connection) -> bool) -> Pushed {
         self.core.deliver(self.id, event, Some(&among))
     }
 
-    /// [`push`](Self::push)es one after the other.
+    /// Pushes each event in turn and adds up the outcomes.
     pub fn push_all(&self, events: &[Event<'_>]) -> Pushed {
         events.iter().fold(Pushed::default(), |sum, event| {
             let one = self.push(event);

@@ -4,7 +4,7 @@ use crate::event::{CurrentEvent, Event, EventCopy, Header, NoCopy};
 use crate::filter::MAX_TERMS;
 use isorb_rt::counted::{CountedPool, Unique};
 
-/// An event that outlives the push that brought it.
+/// An event that is kept after the push that brought it.
 #[derive(Clone)]
 pub(crate) enum StoredEvent {
     Copy(EventCopy),
@@ -24,7 +24,7 @@ impl StoredEvent {
     }
 }
 
-/// The event that came last, and completed the push.
+/// The newest event, which completed the batch.
 #[derive(Clone, Copy)]
 pub(crate) enum LastEvent<'c, 'e> {
     Event(&'c CurrentEvent<'e>),
@@ -33,7 +33,7 @@ pub(crate) enum LastEvent<'c, 'e> {
 
 /// The events that satisfied a registration, in order of arrival.
 pub(crate) struct Batch<'c, 'e> {
-    /// Those that came before the last; filled from the front.
+    /// The earlier events, filled from the front.
     pub held: [Option<StoredEvent>; MAX_TERMS],
     pub last: Option<LastEvent<'c, 'e>>,
 }
@@ -43,7 +43,7 @@ impl<'c, 'e> Batch<'c, 'e> {
         Batch { held: [const { None }; MAX_TERMS], last: Some(last) }
     }
 
-    /// Lends the events, in a slice on the stack.
+    /// Calls `f` with the events in a slice on the stack.
     pub(crate) fn with_events<R>(&self, f: impl FnOnce(&[Event<'_>]) -> R) -> R {
         let held = self.held.iter().map_while(Option::as_ref).map(StoredEvent::event);
         let last = self.last.iter().map(|last| match last {
@@ -53,7 +53,7 @@ impl<'c, 'e> Batch<'c, 'e> {
         lend(held.chain(last), f)
     }
 
-    /// For a queue: a copy of the last event, and a list where there are several.
+    /// Makes a queue entry: a copy of the last event, and a list if there are several.
     pub(crate) fn into_queued(self, event_lists: &EventListPool) -> Result<QueuedEvents, NoCopy> {
         let last = match self.last {
             None => None,
@@ -73,7 +73,7 @@ impl<'c, 'e> Batch<'c, 'e> {
     }
 }
 
-/// A push that waits.
+/// A queued push.
 pub(crate) enum QueuedEvents {
     One(StoredEvent),
     Many(EventList),
@@ -88,14 +88,14 @@ impl QueuedEvents {
     }
 }
 
-/// Lists for pushes of several events, made beforehand with room for the most that there can be.
+/// Preallocated lists for pushes of several events, each with room for the most events of a push.
 pub(crate) type EventListPool = CountedPool<Vec<StoredEvent>>;
 
 pub(crate) fn event_lists(count: usize) -> EventListPool {
     CountedPool::new(count, |_| Vec::with_capacity(MAX_TERMS + 1))
 }
 
-/// One of them; it goes back empty, so that it holds no events while nobody uses it.
+/// A list of the pool. It is returned empty, so that a free list holds no events.
 pub(crate) struct EventList(Unique<Vec<StoredEvent>>);
 
 impl Drop for EventList {
@@ -104,7 +104,7 @@ impl Drop for EventList {
     }
 }
 
-/// Collects the events on the stack; most pushes have few.
+/// Collects the events on the stack. Most pushes have few, so a small array comes first.
 fn lend<'a, R>(events: impl Iterator<Item = Event<'a>>, f: impl FnOnce(&[Event<'_>]) -> R) -> R {
     const FEW: usize = 4;
     let mut events = events.peekable();
@@ -121,8 +121,8 @@ fn lend<'a, R>(events: impl Iterator<Item = Event<'a>>, f: impl FnOnce(&[Event<'
     }
     let mut all = [Event::default(); MAX_TERMS + 1];
     all[..FEW].copy_from_slice(&few);
-    for (place, event) in all[FEW..].iter_mut().zip(events) {
-        *place = event;
+    for (slot, event) in all[FEW..].iter_mut().zip(events) {
+        *slot = event;
         n += 1;
     }
     f(&all[..n])

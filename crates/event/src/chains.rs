@@ -1,4 +1,5 @@
-//! Consumers that push on what they were pushed, promised their slots as a whole.
+//! Chains of consumers, each of which pushes the events of the next. A chain is admitted as a
+//! whole.
 
 use crate::placement::{NotAdmitted, Placement, Quality, SubPriority};
 use crate::scheduled::{priority, sub_priority};
@@ -16,22 +17,22 @@ pub(crate) struct Chains {
     slots: BTreeMap<String, ChainSlot>,
 }
 
-/// A slot in a chain.
+/// The promise to one operation of a chain.
 #[derive(Debug)]
 struct ChainSlot {
     chain: ChainId,
     priority: isorb_rt::priority::Priority,
     sub_priority: SubPriority,
-    /// From the event that it is pushed to its return.
+    /// From the arrival of its event to its return.
     deadline: Duration,
     cost: Duration,
-    /// The shortest of those of the streams that reach it.
+    /// The shortest period of the streams that reach it.
     period: Duration,
-    /// How late it is released after what set the chain off.
+    /// How long after the chain's first event it is released at most.
     jitter: Duration,
-    /// There is one stream of single events, so that its period and jitter are theirs.
+    /// One stream of single events reaches it, so that period and jitter are those of its pushes.
     paced: bool,
-    /// Under which number a consumer has it.
+    /// The admission number of the consumer that has it.
     occupant: Option<u64>,
 }
 
@@ -58,7 +59,7 @@ impl Chains {
             let paced = matches!(&streams[stage.operation][..], [only] if only.times == 1);
             let slot = ChainSlot { paced, ..slot };
             let name = graph.operations()[stage.operation].name.clone();
-            // One that several release has to be done with each in time.
+            // An operation that several streams release must meet the deadline of each.
             let deadline = slot.deadline;
             let known = self.slots.entry(name).or_insert(slot);
             known.deadline = known.deadline.min(deadline);
@@ -81,7 +82,7 @@ impl Chains {
         true
     }
 
-    /// The slot that is promised under this name, if one is, for the consumer of this number.
+    /// The placement that is promised under this name, if any, for the consumer of this number.
     pub(crate) fn take(
         &mut self,
         name: &str,
@@ -103,7 +104,7 @@ impl Chains {
         }))
     }
 
-    /// The consumer of this number is gone; its slot is still promised.
+    /// Frees the slot of a disconnected consumer. The promise remains.
     pub(crate) fn leave(&mut self, number: u64) {
         if let Some(slot) = self.slots.values_mut().find(|slot| slot.occupant == Some(number)) {
             slot.occupant = None;
@@ -114,23 +115,23 @@ impl Chains {
 impl ChainSlot {
     fn refuses(&self, asks: &Quality) -> Option<String> {
         if self.occupant.is_some() {
-            return Some("a consumer has its slot in the chain already".into());
+            return Some("another consumer is connected under this name of the chain".into());
         }
         if let Some(worst) = asks.worst_case.filter(|worst| *worst > self.cost) {
             return Some(format!(
-                "it takes up to {worst:?}, and was admitted in its chain with {:?}",
+                "it declares a worst case of {worst:?}, but its chain was admitted with {:?}",
                 self.cost
             ));
         }
         if let Some(period) = asks.period.filter(|period| *period < self.period) {
             return Some(format!(
-                "it is pushed to every {period:?}, and was admitted in its chain with {:?}",
+                "it declares a period of {period:?}, but its chain was admitted with {:?}",
                 self.period
             ));
         }
         let deadline = asks.deadline.filter(|deadline| *deadline < self.deadline)?;
         Some(format!(
-            "it asks for a deadline of {deadline:?}, and was admitted in its chain with {:?}",
+            "it declares a deadline of {deadline:?}, but its chain was admitted with {:?}",
             self.deadline
         ))
     }

@@ -1,4 +1,4 @@
-//! The channel behind its handles: what changes it.
+//! The channel behind its handles: connecting, disconnecting, replacing modules.
 
 use crate::admin::ConsumerQos;
 use crate::connection::Connection;
@@ -23,7 +23,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// How long a change waits for a free version of the view.
-const PATIENCE: Duration = Duration::from_secs(2);
+const MAX_WAIT: Duration = Duration::from_secs(2);
 
 impl<M: ModuleSet> Core<M> {
     pub(crate) fn connect(
@@ -31,7 +31,7 @@ impl<M: ModuleSet> Core<M> {
         consumer: Arc<dyn PushConsumer>,
         qos: ConsumerQos,
     ) -> Result<u32, ConnectError> {
-        self.make_room();
+        self.sweep_before_connecting();
         let compiled: Vec<Compiled> = qos.filters.iter().map(Compiled::new).collect::<Result<_, _>>()?;
         let (placement, admitted) = self.scheduler.admit(&qos.name, &qos.quality)?;
         let gateway = qos.gateway;
@@ -95,7 +95,7 @@ impl<M: ModuleSet> Core<M> {
         }
     }
 
-    /// Who comes in may move those who are there.
+    /// Applies the scheduler's placements: a new consumer may change those of others.
     fn apply_placements(&self, registry: &Registry) {
         let places: BTreeMap<u64, Placement> = self.scheduler.placements().into_iter().collect();
         for entry in registry.consumers.values() {
@@ -105,7 +105,7 @@ impl<M: ModuleSet> Core<M> {
         }
     }
 
-    /// Under the administrating side's lock, unless the channel is at its end.
+    /// Runs `change` under the administrative lock, unless the channel is destroyed.
     fn enter<T>(
         &self,
         change: impl FnOnce(&mut Registry) -> Result<T, ConnectError>,
@@ -157,7 +157,7 @@ impl<M: ModuleSet> Core<M> {
 
     pub(crate) fn start_sweeper(self: &Arc<Self>) -> Result<(), SpawnError> {
         let (core, kernel) = (Arc::downgrade(self), self.kernel.clone());
-        // An ordinary thread of the least urgency: nobody waits for it.
+        // An ordinary thread of the lowest priority: no thread waits for it.
         let setup = crate::dispatch::ThreadSetup { mapping: None, ..self.setup.clone() };
         let body = move || {
             loop {
@@ -171,10 +171,10 @@ impl<M: ModuleSet> Core<M> {
         setup.spawn("event-sweep".into(), Priority::MIN, body).map(drop)
     }
 
-    /// Makes the registry's tables and pipeline what events see.
+    /// Publishes the registry's tables and pipeline to new events.
     fn publish(&self, registry: &Registry) -> Result<(), ConnectError> {
         let mut view = View { tables: registry.tables.clone(), pipeline: registry.pipeline.clone() };
-        let until = Deadline::after(PATIENCE);
+        let until = Deadline::after(MAX_WAIT);
         while let Err(Busy(back)) = self.view.replace(view) {
             if until.is_past() {
                 return Err(ConnectError::Busy);
@@ -222,19 +222,19 @@ impl<M: ModuleSet> Core<M> {
             registrations = new.collect();
             let (listed, gateway) = (!entry.suspended, entry.gateway);
             if listed {
-                // The new ones may need what the old ones give back, so those go first.
+                // Remove the old ones first: the new ones may need their timers and masks.
                 self.disarm(entry);
                 registry.unlist(id);
             }
             let swapped = self.swap(registry, id, &mut registrations, &mut filters, listed);
             if swapped.is_err() && listed {
                 registry.unlist(id);
-                // Whatever there was room for before there is room for now.
+                // The old registrations fit before, so they fit now.
                 let _ = self.swap(registry, id, &mut registrations, &mut filters, listed);
             }
             swapped.map(|()| gateway)
         })?;
-        // What was there before.
+        // After the swap these are the old registrations.
         registrations.iter().for_each(|registration| registration.clear());
         if !gateway {
             self.notify_observers();
@@ -242,7 +242,7 @@ impl<M: ModuleSet> Core<M> {
         Ok(())
     }
 
-    /// Exchanges a consumer's registrations for others, and makes events see it if it is `listed`.
+    /// Swaps a consumer's registrations, and publishes them if it is `listed`.
     fn swap(
         self: &Arc<Self>,
         registry: &mut Registry,
@@ -276,17 +276,18 @@ impl<M: ModuleSet> Core<M> {
         self.registry.lock().consumers.get(&id).map_or(0, |entry| entry.connection.waiting())
     }
 
-    /// Ends a consumer's connection. `tell` it, if it was the channel that wanted so.
-    pub(crate) fn disconnect(&self, id: u32, tell: bool) {
+    /// Disconnects a consumer. With `notify`, calls [`PushConsumer::disconnected`]: the channel
+    /// disconnected it.
+    pub(crate) fn disconnect(&self, id: u32, notify: bool) {
         let Some(gone) = self.remove_consumer(id) else {
             return;
         };
-        if tell {
+        if notify {
             gone.notify_disconnected();
         }
     }
 
-    /// Takes a consumer out of the channel, without a word to it.
+    /// Removes a consumer from the channel without notifying it.
     fn remove_consumer(&self, id: u32) -> Option<Arc<Connection>> {
         let mut registry = self.registry.lock();
         if !registry.consumers.get(&id).is_some_and(|entry| entry.suspended) {
@@ -295,10 +296,11 @@ impl<M: ModuleSet> Core<M> {
         let entry = registry.consumers.remove(&id)?;
         entry.connection.leave();
         self.disarm(&entry);
-        // If there is no free version now, it is gone from the tables with the next change; nobody calls it meanwhile.
+        // Without a free version it leaves the tables with the next change. It is not called
+        // meanwhile.
         let _ = self.publish(&registry);
         drop(registry);
-        // Nothing refers to what its conjunctions hold any more, but a reader may still hold the tables.
+        // A reader may still hold the tables, so free the events of its conjunctions now.
         entry.registrations.iter().for_each(|registration| registration.clear());
         self.scheduler.leave(entry.admitted);
         if !entry.gateway {
@@ -307,23 +309,24 @@ impl<M: ModuleSet> Core<M> {
         Some(entry.connection)
     }
 
-    /// Disconnects consumers that have forfeited their connection, tells them, and disconnects suppliers that could not leave by themselves.
-    /// Says how many consumers.
+    /// Disconnects evicted consumers, notifies them, and disconnects suppliers that could not
+    /// disconnect themselves. Returns the number of consumers.
     pub(crate) fn sweep(&self) -> usize {
-        let swept = self.clear();
+        let swept = self.remove_pending();
         self.notify_evicted();
         swept
     }
 
-    /// As [`sweep`](Self::sweep), before somebody connects: who connects does not wait until those who forfeited are told, of whom some may be frozen.
-    fn make_room(&self) {
-        if self.clear() == 0 {
+    /// As [`sweep`](Self::sweep), before a connection. The caller does not wait for notifications,
+    /// since an evicted consumer may not answer.
+    fn sweep_before_connecting(&self) {
+        if self.remove_pending() == 0 {
             return;
         }
         if self.own_threads { self.kernel.sweeper.unpark() } else { self.notify_evicted() }
     }
 
-    fn clear(&self) -> usize {
+    fn remove_pending(&self) -> usize {
         let mut swept = 0;
         while let Some(leaving) = self.kernel.next_pending_disconnect() {
             match leaving {
@@ -357,8 +360,8 @@ impl<M: ModuleSet> Core<M> {
         if qos.publications.len() > MAX_PUBLICATIONS {
             return Err(ConnectError::TooManyPublications);
         }
-        self.make_room();
-        let (id, news) = self.enter(|registry| {
+        self.sweep_before_connecting();
+        let (id, changed) = self.enter(|registry| {
             if registry.suppliers.len() >= self.limits.suppliers {
                 return Err(ConnectError::TooMany);
             }
@@ -367,7 +370,7 @@ impl<M: ModuleSet> Core<M> {
             registry.suppliers.insert(registry.next, qos);
             Ok((registry.next, before != registry.published()))
         })?;
-        if news {
+        if changed {
             self.notify_observers();
         }
         Ok(id)
@@ -376,7 +379,8 @@ impl<M: ModuleSet> Core<M> {
     pub(crate) fn disconnect_supplier(&self, id: u32) {
         match self.registry.lock_until(Deadline::NONE) {
             Ok(registry) => self.remove_supplier(registry, id),
-            // It belongs to a consumer that is dropped together with old tables, by this thread and under this lock.
+            // This thread holds the lock: it drops old tables and with them a consumer that owns
+            // the supplier.
             Err(_) => self.kernel.request_disconnect(PendingDisconnect::Supplier(id)),
         }
     }
@@ -384,14 +388,14 @@ impl<M: ModuleSet> Core<M> {
     fn remove_supplier(&self, mut registry: PiGuard<'_, Registry>, id: u32) {
         let before = registry.published();
         registry.suppliers.remove(&id);
-        let news = before != registry.published();
+        let changed = before != registry.published();
         drop(registry);
-        if news {
+        if changed {
             self.notify_observers();
         }
     }
 
-    /// Puts a pipeline in the old one's place, then ends the old one.
+    /// Replaces the pipeline, then closes the old one.
     pub(crate) fn install(&self, pipeline: Pipeline, within: Deadline) -> Result<(), SwapError> {
         let mut registry = self.registry.lock();
         if registry.destroyed {
@@ -404,8 +408,8 @@ impl<M: ModuleSet> Core<M> {
             return Err(SwapError::Busy);
         }
         drop(registry);
-        // Its queues send on what waits in them and what still comes, so it can be closed with events under way. Its threads
-        // end when the consumers that they run return.
+        // Its queues hand their consumers to the new dispatcher, so it can be closed with events
+        // under way. Its threads end when their consumers return.
         let settled = self.view.settle(within);
         if settled {
             old.dispatch.close();

@@ -19,16 +19,18 @@ use std::fmt;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-/// An event channel: takes events from suppliers, finds out who wants them, and brings them there in order of urgency.
+/// An event channel: takes events from suppliers and delivers them to the subscribed consumers in
+/// order of priority.
 ///
-/// `R` says how it comes by its modules: [`Replaceable`] ones, or [`Fixed`](crate::Fixed) by type. Clones are handles of one
-/// channel; it ends with [`destroy`](Channel::destroy), or with its last handle, supplier and consumer.
+/// `M` is its set of modules: [`Replaceable`] ones, or [`Fixed`](crate::Fixed) by type. Clones are
+/// handles of one channel. It ends with [`destroy`](Channel::destroy), or with its last handle,
+/// supplier and consumer.
 pub struct Channel<M: ModuleSet = Replaceable> {
     core: Arc<Core<M>>,
 }
 
 impl Channel {
-    /// A channel whose modules can be replaced.
+    /// A channel with replaceable modules.
     ///
     /// # Errors
     /// [`StartError`].
@@ -36,7 +38,7 @@ impl Channel {
         let (configuration, strategy, setup) =
             (config.configuration, config.strategy, config.threads.clone());
         let count = config.levels.len();
-        // Before anything of it is there.
+        // Before any thread starts.
         agree(&*config.scheduler, dispatched(configuration, strategy).preemption())?;
         let core = Core::start(config, Replaceable::default())?;
         let channel = Channel { core };
@@ -45,13 +47,13 @@ impl Channel {
         Ok(channel)
     }
 
-    /// Puts other modules in the place of those that events pass now. Events that have entered pass the old ones to the end, later
-    /// ones the new ones; what waits in queues is served by the new dispatcher. For each consumer, what one supplier pushed
-    /// stays in order, and nothing is lost or doubled.
+    /// Replaces the modules while events flow. Events that have entered pass the old modules to the
+    /// end, later ones the new. The new dispatcher serves queued events. For each consumer, the
+    /// events of one supplier stay in order, and none is lost or doubled.
     ///
-    /// Waits until no event is under way in the old modules and their threads have ended; after `within` it returns
-    /// [`SwapError::Unfinished`], which is true of nothing but the waiting: the new modules are in place. A consumer may call it
-    /// too, and will then see just that.
+    /// Waits until no event is in the old modules and their threads have ended. After `within` it
+    /// returns [`SwapError::Unfinished`]: the new modules are in place, but the old ones still run.
+    /// A consumer that calls this gets that result.
     ///
     /// # Errors
     /// [`SwapError`].
@@ -67,7 +69,7 @@ impl Channel {
         self.core.install(pipeline, Deadline::after(within))
     }
 
-    /// As [`reconfigure`](Self::reconfigure), with a dispatcher of the caller's.
+    /// As [`reconfigure`](Self::reconfigure), with a dispatcher of the caller.
     ///
     /// # Errors
     /// [`SwapError`].
@@ -81,7 +83,7 @@ impl Channel {
         self.core.install(Pipeline { configuration, dispatch }, Deadline::after(within))
     }
 
-    /// What it is configured as.
+    /// The current configuration.
     pub fn configuration(&self) -> Configuration {
         self.core.view.read().pipeline.configuration
     }
@@ -103,12 +105,12 @@ impl Channel {
     }
 }
 
-/// What becomes of a strategy in this configuration.
+/// The strategy that applies in this configuration.
 fn dispatched(configuration: Configuration, strategy: Strategy) -> Strategy {
     if configuration.is_direct() { Strategy::Direct } else { strategy }
 }
 
-/// Whether the scheduler's promises are for a dispatching that hands the processor over in this way.
+/// Checks that the scheduler's promises assume the pre-emption of this dispatching.
 fn agree(scheduler: &dyn RunTimeScheduler, dispatching: Option<Preemption>) -> Result<(), OtherPreemption> {
     match scheduler.preemption() {
         Some(promised) if Some(promised) != dispatching => Err(OtherPreemption { promised, dispatching }),
@@ -117,7 +119,8 @@ fn agree(scheduler: &dyn RunTimeScheduler, dispatching: Option<Preemption>) -> R
 }
 
 impl<M: ModuleSet> Channel<M> {
-    /// A channel with modules that are chosen by type; `config.configuration` and `config.strategy` do not matter.
+    /// A channel with modules that are chosen by type. `config.configuration` and `config.strategy`
+    /// are ignored.
     ///
     /// # Errors
     /// [`StartError`].
@@ -127,7 +130,7 @@ impl<M: ModuleSet> Channel<M> {
         Ok(Channel { core })
     }
 
-    /// The levels of priority at which consumers are served, the least urgent first.
+    /// The priority levels at which consumers are served, the least urgent first.
     pub fn levels(&self) -> &[Priority] {
         &self.core.kernel.levels
     }
@@ -142,12 +145,13 @@ impl<M: ModuleSet> Channel<M> {
         SupplierAdmin { core: self.core.clone() }
     }
 
-    /// Disconnects everybody, ends the channel's threads. Pushes after this reach nobody.
+    /// Disconnects all suppliers and consumers and ends the channel's threads. Later pushes reach
+    /// no consumer.
     pub fn destroy(&self) {
         self.core.destroy();
     }
 
-    /// Calls `observer` with what consumers want, now and after each change, until the result is given to
+    /// Notifies `observer` of all subscriptions and publications, now and after each change, until
     /// [`remove_observer`](Self::remove_observer).
     ///
     /// # Errors
@@ -156,7 +160,7 @@ impl<M: ModuleSet> Channel<M> {
         self.core.append_observer(observer)
     }
 
-    /// Says whether there was such an observer.
+    /// Removes an observer. Returns false for an unknown handle.
     pub fn remove_observer(&self, handle: u32) -> bool {
         self.core.remove_observer(handle)
     }
@@ -166,8 +170,8 @@ impl<M: ModuleSet> Channel<M> {
         &self.core.kernel.recorder
     }
 
-    /// A copy of the trace so far, with names. The channel knows the names of connected consumers; those of
-    /// suppliers are given with their proxies' numbers.
+    /// A copy of the trace so far, with names. The channel knows the names of connected consumers;
+    /// those of suppliers are given with their proxies' numbers.
     pub fn recording(&self, name: impl Into<String>, suppliers: &[(u32, &str)]) -> Recording {
         let participant = |role, id, name: &str| Participant { role, id, name: name.to_owned() };
         let mut participants: Vec<Participant> =
@@ -178,57 +182,60 @@ impl<M: ModuleSet> Channel<M> {
         Recording { name: name.into(), lost: recorder.lost(), participants, tracks: recorder.snapshot() }
     }
 
-    /// What the consumers are and what happened to them, for tools.
+    /// The consumers and their counts, for tools.
     pub fn consumers(&self) -> Vec<ConsumerStatus> {
         self.core.registry.lock().status()
     }
 
-    /// The times of these consumers, by the numbers that [`consumers`](Self::consumers) has; `None` where there is no such consumer, or the
-    /// channel was made without [`Config::latencies`](crate::Config::latencies).
+    /// The latencies of these consumers, by [`ConsumerStatus::id`]. `None` for an unknown consumer,
+    /// or without [`Config::latencies`](crate::Config::latencies).
     ///
     /// # Real-time
-    /// Allocates, and holds up nobody but who connects or leaves; disturbs no event.
+    /// Allocates, and delays threads that connect or disconnect. Does not disturb events.
     pub fn latencies(&self, consumers: &[u32]) -> Vec<Option<Latencies>> {
         self.core.registry.lock().latencies(consumers)
     }
 
-    /// How many table look-ups an event costs at this moment.
+    /// The number of table look-ups for each event at this moment.
     pub fn lookups(&self) -> usize {
         self.core.view.read().tables.classes()
     }
 
-    /// Copies of events that are free, of those that [`Limits::events`](crate::Limits::events) says.
+    /// The number of free event copies, of [`Limits::events`](crate::Limits::events).
     pub fn free_copies(&self) -> usize {
         self.core.kernel.events.available()
     }
 
-    /// What happened in the channel that no single consumer's counts say.
+    /// Counts that belong to no single consumer.
     pub fn totals(&self) -> Totals {
         self.core.kernel.totals.read()
     }
 
-    /// A supplier at the other end of a network was removed.
+    /// Counts a remote supplier that did not answer and was removed.
     #[cfg(not(loom))]
     pub(crate) fn lost_supplier(&self) {
         crate::counters::count(&self.core.kernel.totals.suppliers_lost);
     }
 
-    /// Serves the most urgent push that waits, on this thread, if the dispatching is driven by hand. Says whether there was one.
+    /// Runs the most urgent queued push on this thread, if the strategy is [`Strategy::ByHand`].
+    /// Returns false if none was queued.
     pub fn step(&self) -> bool {
         self.core.step()
     }
 
-    /// Fires the time-outs that are due, on this thread. For channels without threads of their own. Says how many there were.
+    /// Fires the timers that are due on this thread, for channels without threads of their own.
+    /// Returns their number.
     pub fn expire(&self) -> usize {
         self.core.expire()
     }
 
-    /// When the next time-out falls due, on the channel's clock.
+    /// When the next timer expires, on the channel's clock.
     pub fn next_timeout(&self) -> Option<u64> {
         self.core.timers.next_at()
     }
 
-    /// Disconnects the consumers that have forfeited their connection. For channels without threads of their own.
+    /// Disconnects evicted consumers, for channels without threads of their own. Returns their
+    /// number.
     pub fn sweep(&self) -> usize {
         self.core.sweep()
     }
@@ -252,27 +259,28 @@ impl<M: ModuleSet> fmt::Debug for Channel<M> {
     }
 }
 
-/// A consumer as a tool sees it.
+/// A consumer's state, for tools.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ConsumerStatus {
-    /// Its number, which the trace uses.
+    /// Its number in the trace.
     pub id: u32,
-    /// The name that it connected under.
+    /// Its name.
     pub name: String,
     /// Its priority.
     pub priority: isorb_rt::priority::Priority,
-    /// The level where it is served.
+    /// The level at which it is served.
     pub level: u8,
-    /// Is it suspended?
+    /// Its delivery is suspended.
     pub suspended: bool,
-    /// Has it brought a dispatcher of its own, as gateways and remote consumers have? Its level says nothing of that one's threads.
+    /// It has a dispatcher of its own, as gateways and remote consumers do. Its level does not tell
+    /// the priority of that dispatcher's threads.
     pub own_dispatch: bool,
     /// How many pushes wait for it.
     pub waiting: usize,
-    /// How many may.
+    /// The capacity of its queue.
     pub queue: usize,
-    /// From an event's arrival to its return, where it has a deadline.
+    /// From an event's arrival to its return, if declared.
     pub deadline: Option<Duration>,
-    /// What happened so far.
+    /// Its counts so far.
     pub counts: Counts,
 }

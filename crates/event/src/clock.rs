@@ -1,12 +1,11 @@
-//! Where the channel has its time from.
+//! The channel's clock.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The time that a channel goes by. Everything that depends on time asks here, so that it can be tested in time that only
-/// the test moves.
+/// The time source of a channel. Tests use a clock that only they advance.
 ///
 /// # Real-time
-/// Asked on the path of events: implementations neither allocate nor block.
+/// Read for each event: implementations neither allocate nor block.
 pub trait Clock: Send + Sync + 'static {
     /// Nanoseconds on a clock that never goes back; not 0.
     fn now_ns(&self) -> u64;
@@ -30,17 +29,17 @@ impl Clock for Monotonic {
     }
 }
 
-/// Time that stands still until somebody moves it; processor time is spent when time is.
+/// A clock that only [`advance`](Self::advance) moves. Processor time passes with it.
 #[derive(Debug)]
 pub struct VirtualClock(AtomicU64);
 
 impl VirtualClock {
-    /// At one second.
+    /// A clock at one second.
     pub const fn new() -> Self {
         VirtualClock(AtomicU64::new(1_000_000_000))
     }
 
-    /// Moves time on by `ns` nanoseconds.
+    /// Advances the clock by `ns` nanoseconds.
     pub fn advance(&self, ns: u64) {
         self.0.fetch_add(ns, Ordering::SeqCst);
     }

@@ -1,4 +1,4 @@
-//! How a channel is made.
+//! The configuration of a channel.
 
 use crate::clock::{Clock, Monotonic};
 use crate::dispatch::{Strategy, ThreadSetup};
@@ -10,32 +10,39 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What a channel can hold at most. All of it is set up front; nothing grows with the flow of events.
+/// The capacities of a channel. All memory is allocated when the channel is made; events allocate
+/// none.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Limits {
-    /// Consumers connected at once. One more is refused.
+    /// The most consumers.
     pub consumers: usize,
-    /// Suppliers connected at once. One more is refused.
+    /// The most suppliers.
     pub suppliers: usize,
-    /// Observers at once, those elsewhere among them. One more is refused.
+    /// The most observers, remote ones included.
     pub observers: usize,
-    /// Copies of events that wait in queues and conjunctions. Without a free one the consumer's overflow policy holds.
+    /// Copies of queued events and of events held by conjunctions. Without a free copy the
+    /// consumer's overflow policy applies.
     pub events: usize,
-    /// The octets of data that a copy can have (payload and any together). An event with more reaches the consumers that need no copy,
-    /// which are those without a queue; for the others it is lost, counted ([`Counts::too_large`](crate::Counts::too_large)) and the
-    /// supplier told ([`Pushed::too_large`](crate::Pushed::too_large)). All copies have this size: the pool takes `events` times as much.
+    /// The most octets of a copy (payload and any together). All copies have this size, so the pool
+    /// takes `events` times as much.
+    ///
+    /// A larger event reaches the consumers without a queue. For others it is lost, counted
+    /// ([`Counts::too_large`](crate::Counts::too_large)) and reported to the supplier
+    /// ([`Pushed::too_large`](crate::Pushed::too_large)).
     pub payload: usize,
-    /// Pushes of several events that wait in queues.
+    /// Queued pushes of several events.
     pub sets: usize,
-    /// Different masks in filters; each costs an event one look-up. Sources, types and both count as one each.
+    /// Different masks in filters; each costs an event one look-up. Sources, types, and both
+    /// together count as one each.
     pub masks: usize,
-    /// In how many parts a table is kept, of which a change copies one: about the root of the subscriptions that are expected.
+    /// The parts of a table, of which a change copies one. About the root of the expected number of
+    /// subscriptions.
     pub parts: usize,
-    /// Timers set at once, for each level of priority. A consumer whose timers do not fit is refused.
+    /// Timers for each priority level. A consumer that needs more is refused.
     pub timers: usize,
     /// Threads that may write to the trace.
     pub trace_threads: usize,
-    /// Records that are kept for each of them.
+    /// Records of each of them.
     pub trace_records: usize,
 }
 
@@ -57,44 +64,46 @@ impl Default for Limits {
     }
 }
 
-/// A channel to be.
+/// The configuration of a channel.
 #[derive(Clone)]
 pub struct Config {
-    /// What it can hold.
+    /// Its capacities.
     pub limits: Limits,
-    /// The levels of priority at which consumers are served, the least urgent first; at most 64. A consumer is served at the
-    /// most urgent level that is not above its own priority.
+    /// The priority levels at which consumers are served, the least urgent first; at most 64. A
+    /// consumer is served at the most urgent level that is not above its own priority.
     pub levels: Vec<Priority>,
-    /// Which modules it begins with.
+    /// Its modules at first.
     pub configuration: Configuration,
-    /// How it dispatches at first.
+    /// Its dispatching strategy at first.
     pub strategy: Strategy,
-    /// What its threads are.
+    /// The scheduling class, processors and stacks of its threads.
     pub threads: ThreadSetup,
-    /// Whether timers are driven by a thread for each level that has any, and departing consumers cleared up by one; if not,
-    /// somebody calls [`Channel::expire`](crate::Channel::expire) and [`Channel::sweep`](crate::Channel::sweep).
+    /// Whether the channel starts threads for timers (one for each level that has any) and for
+    /// evicted consumers. If not, the program calls [`Channel::expire`](crate::Channel::expire) and
+    /// [`Channel::sweep`](crate::Channel::sweep).
     pub own_threads: bool,
-    /// How long a supplier waits for room in a queue that blocks.
+    /// The longest wait of a supplier for room in a queue with
+    /// [`Overflow::Block`](crate::Overflow::Block).
     pub block: Duration,
     /// Whether the trace records from the start.
     pub trace: bool,
-    /// Whether each consumer has histograms of its times (1 KiB each), which count while the trace is on. See
-    /// [`Channel::latencies`](crate::Channel::latencies).
+    /// Whether each consumer has histograms of its times (1 KiB each), which count while the trace
+    /// is on. See [`Channel::latencies`](crate::Channel::latencies).
     pub latencies: bool,
-    /// Whether pushes are counted by consumer. Losses and failures always are.
+    /// Whether pushes are counted for each consumer. Losses and failures always are.
     pub counting: bool,
-    /// What becomes of events that their supplier has not declared (see [`SupplierQos`](crate::SupplierQos)).
+    /// What happens to undeclared events (see [`SupplierQos`](crate::SupplierQos)).
     pub undeclared: Undeclared,
-    /// Its number in a federation: unique there, and not 0, which is none.
+    /// Its number in a federation, unique there; 0 for none.
     pub id: u64,
-    /// Its time.
+    /// Its clock.
     pub clock: Arc<dyn Clock>,
-    /// Who admits consumers and gives them priorities.
+    /// The scheduler that admits consumers and assigns priorities.
     pub scheduler: Arc<dyn RunTimeScheduler>,
 }
 
 impl Default for Config {
-    /// A full channel without dispatching: four levels, ordinary threads, the trace off.
+    /// A full channel without dispatching: four levels, ordinary threads, trace off.
     fn default() -> Self {
         let levels = [0, 8_192, 16_384, 24_576].into_iter().filter_map(Priority::new).collect();
         Config {
@@ -117,7 +126,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// The default configuration with this dispatching.
+    /// The default configuration with this strategy.
     pub fn with(strategy: Strategy) -> Config {
         Config { strategy, ..Config::default() }
     }

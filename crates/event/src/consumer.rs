@@ -1,37 +1,39 @@
-//! What stands at the other end of a connection.
+//! The consumer's side of a connection.
 
 use crate::event::Event;
 use isorb_rt::priority::Priority;
 use std::fmt;
 use std::time::Duration;
 
-/// A consumer of events (`RtecEventComm::PushConsumer`). A function of events is one.
+/// A consumer of events (`RtecEventComm::PushConsumer`). Closures over events are consumers.
 pub trait PushConsumer: Send + Sync {
-    /// Takes the events that satisfied one registration, in order of arrival: one, unless it is a conjunction. They are lent.
+    /// Receives the events that satisfied one registration, in order of arrival: one, unless it is
+    /// a conjunction. The events are borrowed.
     ///
-    /// Without dispatching it runs on the supplier's thread, and on several at once when several suppliers push; with
-    /// dispatching one push at a time.
+    /// Without dispatching it runs on the supplier's thread, and on several at once if several
+    /// suppliers push. With dispatching, pushes are served one at a time.
     ///
     /// # Errors
-    /// [`Failure`]: counted; a consumer that fails again and again is disconnected (see
-    /// [`Quality::failures`](crate::Quality::failures)). A panic counts as one.
+    /// [`Failure`]: it is counted. A consumer that fails repeatedly is disconnected
+    /// ([`Quality::failures`](crate::Quality::failures)). A panic counts as a failure.
     fn push(&self, events: &[Event<'_>]) -> Result<(), Failure>;
 
-    /// Asked after each failure: how long the consumer is left alone, since it would fail again. What comes meanwhile waits in its queue
-    /// as its policy has it; where no queue stands between it and the supplier, it is lost and counted. Zero, unless implemented, is not
-    /// at all.
+    /// Called after each failure: how long the channel does not call the consumer. Events that
+    /// arrive meanwhile are queued by its policy; without a queue they are lost and counted. Zero
+    /// by default: no backoff.
     fn backoff(&self) -> Duration {
         Duration::ZERO
     }
 
-    /// Where the scheduler has put it: as it connects, and again whenever that changes. Those who connect wait until it returns.
+    /// Notifies the consumer of its priority, when it connects and whenever the scheduler changes
+    /// it. Threads that connect wait for the return.
     fn priority_changed(&self, _priority: Priority) {}
 
-    /// The channel has disconnected it, and will not call again.
+    /// Notifies the consumer that the channel disconnected it and does not call it again.
     fn disconnected(&self) {}
 }
 
-/// The consumer could not take what was pushed.
+/// The consumer could not process the push.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Failure;
 

@@ -41,8 +41,8 @@ pub(crate) struct Core<M: ModuleSet> {
     pub own_threads: bool,
     pub undeclared: Undeclared,
     pub id: u64,
-    /// The thread that holds this turn notifies observers. Others do not wait, since observers may cause
-    /// changes themselves.
+    /// The thread that holds this turn notifies observers. Others do not wait, since observers may
+    /// cause changes themselves.
     pub notifying: Turn,
     sequence: AtomicU64,
     modules: M,
@@ -124,7 +124,8 @@ impl<M: ModuleSet> Core<M> {
     #[inline]
     pub(crate) fn push(&self, supplier: u32, event: &Event<'_>) -> Pushed {
         if self.id != 0 && event.stamp == Stamp::default() {
-            // In a federation, copies of the event are recognised by this number, whatever route they take.
+            // In a federation, copies of the event are recognised by this number, whatever route
+            // they take.
             let sequence = self.sequence.fetch_add(1, Relaxed) + 1;
             let stamp = Stamp { channel: self.id, sequence, link: 0 };
             return self.deliver(supplier, &Event { stamp, ..*event }, None);
@@ -275,7 +276,8 @@ impl<M: ModuleSet> Redispatch for Core<M> {
         loop {
             match self.modules.dispatch(&self.view.read()).ready(consumer) {
                 Ok(()) => return,
-                // This dispatcher is closed: either it has been replaced, or the channel is destroyed.
+                // This dispatcher is closed: either it has been replaced, or the channel is
+                // destroyed.
                 Err(back) if !self.registry.lock().destroyed => consumer = back,
                 Err(_) => return,
             }
@@ -305,8 +307,8 @@ struct Delivery<'a, M: ModuleSet, D: Dispatch + ?Sized> {
 }
 
 impl<M: ModuleSet, D: Dispatch + ?Sized> Delivery<'_, M, D> {
-    /// Calls `one` for each target, also after one that panics. One guard serves all of them: a guard each
-    /// would cost as much as the call.
+    /// Calls `one` for each target, also after one that panics. One guard serves all of them: a
+    /// guard each would cost as much as the call.
     #[inline]
     fn each<T>(
         &mut self,
@@ -330,7 +332,7 @@ impl<M: ModuleSet, D: Dispatch + ?Sized> Delivery<'_, M, D> {
         }
     }
 
-    /// Delivers to a registration whose pattern matches.
+    /// Delivers to a registration with a matching pattern.
     #[inline]
     fn entry(&mut self, entry: &TableEntry) {
         if entry.simple {
@@ -365,7 +367,8 @@ impl<M: ModuleSet, D: Dispatch + ?Sized> Delivery<'_, M, D> {
         }
     }
 
-    /// [`entry`](Self::entry) for events of a federation. Not inlined, so that local pushes still are.
+    /// [`entry`](Self::entry) for events of a federation. Not inlined, so that local pushes still
+    /// are.
     #[inline(never)]
     fn entry_among(&mut self, entry: &TableEntry) {
         self.entry(entry);

@@ -1,8 +1,9 @@
-//! Registrations: which events a consumer wants together.
+//! Registrations: the events that a consumer receives together.
 //!
-//! Each term of a registration holds the newest event that it let through. When the terms that hold one satisfy the
-//! registration, their events are pushed at once and the terms are empty again. Terms of a disjunction that had no part in it
-//! keep what they hold, and registrations know nothing of each other: a push never clears what another waits for.
+//! Each term of a registration holds the newest event that matched it. When the held events satisfy
+//! the registration they are pushed together, and their terms are empty again. Other terms of a
+//! disjunction keep their events. Registrations are independent: a push never clears the events of
+//! another registration.
 
 use crate::batch::{Batch, LastEvent, StoredEvent};
 use crate::connection::Connection;
@@ -18,17 +19,17 @@ pub(crate) struct Registration {
     connection: Arc<Connection>,
     compiled: Compiled,
     state: PiMutex<State>,
-    /// When it was last satisfied, for its deadline timers; kept where it has any.
+    /// When it was last satisfied, for its deadline timers; 0 if it has none.
     satisfied: AtomicU64,
     has_deadline: bool,
-    /// The timers that are set for it.
+    /// Its armed timers, by leaf.
     pub timers: PiMutex<Vec<(usize, TimerHandle)>>,
 }
 
 struct State {
-    /// What each term holds, and in which order it came.
+    /// The event of each term, and its order of arrival.
     held: Box<[Option<(u64, StoredEvent)>]>,
-    /// A bit for each that holds something.
+    /// A bit for each term that holds an event.
     bits: u32,
     order: u64,
 }
@@ -52,7 +53,7 @@ impl Registration {
         &self.connection
     }
 
-    /// Each event that passes is a push.
+    /// Returns true if each matching event is a push of its own.
     #[inline]
     pub(crate) fn is_plain(&self) -> bool {
         self.compiled.plain
@@ -79,7 +80,7 @@ impl Registration {
         self.compiled.leaves.get(leaf)?.timer
     }
 
-    /// Does it want to know when it is satisfied?
+    /// Returns true if it has a deadline timer.
     #[inline]
     pub(crate) fn has_deadline(&self) -> bool {
         self.has_deadline
@@ -94,10 +95,11 @@ impl Registration {
         self.satisfied.store(now, Relaxed);
     }
 
-    /// Offers what came last: an event, or the time-out of a term. If that satisfies the registration, all that did.
+    /// Offers an event, or the time-out of a term. Returns the batch if that satisfies the
+    /// registration.
     ///
     /// # Errors
-    /// [`NoCopy`]: the event should have been kept, and could not be.
+    /// [`NoCopy`]: the event had to be kept and could not be copied.
     ///
     /// # Real-time
     /// Does not allocate. Takes the registration's lock; O(terms).
@@ -145,7 +147,7 @@ impl Registration {
         Ok(Some(batch))
     }
 
-    /// Forgets what its terms hold.
+    /// Drops the events of all terms.
     pub(crate) fn clear(&self) {
         let mut state = self.state.lock();
         state.bits = 0;
@@ -154,9 +156,9 @@ impl Registration {
 }
 
 impl State {
-    /// Moves what the taken terms hold into the batch, in order of arrival, each event once.
+    /// Moves the events of the taken terms into the batch, in order of arrival, each event once.
     fn gather(&mut self, taken: u32, fresh: u32, batch: &mut Batch<'_, '_>) {
-        // What a term held before the newest event came is replaced by it.
+        // The newest event replaces the earlier event of its term.
         leaves(taken & fresh).for_each(|leaf| self.held[leaf] = None);
         let mut left = taken & !fresh;
         let mut count = 0;

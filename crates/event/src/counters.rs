@@ -1,4 +1,4 @@
-//! What is counted.
+//! Counters of consumers and of the channel.
 
 use std::cell::Cell;
 use std::num::NonZeroU32;
@@ -27,44 +27,46 @@ macro_rules! counters {
 }
 
 counters! {
-    /// What happened to a consumer's events since it connected.
+    /// The counts of a consumer since it connected.
     Counts of Counters:
-    /// Pushes that the consumer took or failed at.
+    /// Pushes to the consumer, failed ones included.
     pushed,
-    /// Pushes that waited in its queue before.
+    /// Pushes that were queued.
     queued,
-    /// Pushes lost since its queue was full.
+    /// Pushes lost because its queue was full.
     dropped,
-    /// Pushes refused since its queue was full; suppliers were told.
+    /// Pushes refused because its queue was full; suppliers were told.
     refused,
-    /// Events lost since all copies were in use ([`Limits::events`](crate::Limits::events)).
+    /// Events lost because all copies were in use ([`Limits::events`](crate::Limits::events)).
     not_kept,
-    /// Events lost since their data are larger than a copy may be ([`Limits::payload`](crate::Limits::payload)); suppliers were told.
+    /// Events lost because their data exceed [`Limits::payload`](crate::Limits::payload); suppliers
+    /// were told.
     too_large,
     /// Pushes at which the consumer failed.
     failed,
-    /// Pushes that it returned from after its deadline.
+    /// Pushes from which it returned after its deadline.
     missed,
     /// Pushes that took more processor time than it declared.
     overruns,
     /// Events skipped after an overrun.
     skipped,
-    /// Pushes that came sooner than its period and jitter allow, whatever became of them; time-outs among them.
+    /// Pushes that came sooner than its period and jitter allow, time-outs included.
     early,
-    /// Time-outs that came.
+    /// Time-outs.
     timeouts,
-    /// Intervals that passed without a time-out, since the one before was served too late.
+    /// Intervals without a time-out because the one before was served too late.
     late_intervals,
 }
 
 counters! {
-    /// What happened in a channel since it was made, whoever is connected now.
+    /// The counts of a channel since it was made.
     Totals of TotalCounters:
-    /// Pushes to consumers, gateways included, that were lost since the event's data are larger than a copy may be.
+    /// Pushes to consumers, gateways included, lost because the event's data exceed the size of a
+    /// copy.
     too_large,
     /// Events that their supplier had not declared.
     undeclared,
-    /// Suppliers at the other end of a network that were removed since they did not answer.
+    /// Remote suppliers that were removed because they did not answer.
     suppliers_lost,
 }
 
@@ -73,8 +75,9 @@ pub(crate) fn count(counter: &AtomicU64) {
     counter.fetch_add(1, Relaxed);
 }
 
-/// A count that one thread raises most of the time: the first to do so owns a part of it, which it need not lock the bus for. An
-/// event to twenty consumers would cost twenty such locks, more than the calls themselves.
+/// A counter that one thread increments most of the time. The first thread to do so owns a part
+/// that it increments without an atomic read-modify-write. With twenty consumers, twenty such
+/// operations would cost more than the calls.
 #[derive(Debug, Default)]
 pub(crate) struct OwnedCounter {
     owner: AtomicU32,
@@ -83,11 +86,11 @@ pub(crate) struct OwnedCounter {
 }
 
 impl OwnedCounter {
-    /// One more, by the calling thread.
+    /// Increments it on the calling thread.
     #[inline]
     pub(crate) fn add(&self, me: ThreadNumber) {
         if self.owner.load(Relaxed) == me.0.get() {
-            // Nobody else writes it.
+            // No other thread writes it.
             self.own.store(self.own.load(Relaxed) + 1, Relaxed);
         } else {
             self.add_shared(me);
@@ -95,8 +98,8 @@ impl OwnedCounter {
     }
 
     fn add_shared(&self, me: ThreadNumber) {
-        let owns = me != ThreadNumber::NOBODY
-            && self.owner.compare_exchange(0, me.0.get(), Relaxed, Relaxed).is_ok();
+        let owns =
+            me != ThreadNumber::NONE && self.owner.compare_exchange(0, me.0.get(), Relaxed, Relaxed).is_ok();
         if owns { self.own.store(1, Relaxed) } else { count(&self.others) }
     }
 
@@ -105,16 +108,16 @@ impl OwnedCounter {
     }
 }
 
-/// A thread's number in this process, which no other has, nor had; but for `NOBODY`.
+/// A thread's number in this process. It is never reused, except `NONE`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct ThreadNumber(NonZeroU32);
 
 impl ThreadNumber {
-    /// The number of all threads for which there was none any more. They own nothing.
-    const NOBODY: ThreadNumber = ThreadNumber(NonZeroU32::MAX);
+    /// Shared by all threads after the numbers ran out. They own no counter.
+    const NONE: ThreadNumber = ThreadNumber(NonZeroU32::MAX);
 }
 
-/// The calling thread's.
+/// The number of the calling thread.
 #[inline]
 pub(crate) fn thread_number() -> ThreadNumber {
     thread_local! {
@@ -134,7 +137,7 @@ pub(crate) fn thread_number() -> ThreadNumber {
 fn next() -> ThreadNumber {
     static NEXT: AtomicU32 = AtomicU32::new(1);
     let number = NEXT.fetch_update(Relaxed, Relaxed, |number| number.checked_add(1)).ok();
-    number.and_then(NonZeroU32::new).map_or(ThreadNumber::NOBODY, ThreadNumber)
+    number.and_then(NonZeroU32::new).map_or(ThreadNumber::NONE, ThreadNumber)
 }
 
 #[cfg(test)]
@@ -142,18 +145,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tally_counts_for_all_threads() {
+    fn an_owned_counter_counts_for_all_threads() {
         const EACH: u64 = 10_000;
-        let tally = OwnedCounter::default();
+        let counter = OwnedCounter::default();
         std::thread::scope(|s| {
             for _ in 0..4 {
-                s.spawn(|| (0..EACH).for_each(|_| tally.add(thread_number())));
+                s.spawn(|| (0..EACH).for_each(|_| counter.add(thread_number())));
             }
         });
-        assert_eq!(tally.read(), 4 * EACH);
-        assert!(tally.own.load(Relaxed) >= EACH, "the first one owns its part");
-        tally.add(thread_number());
-        assert_eq!(tally.read(), 4 * EACH + 1);
+        assert_eq!(counter.read(), 4 * EACH);
+        assert!(counter.own.load(Relaxed) >= EACH, "the first thread owns its part");
+        counter.add(thread_number());
+        assert_eq!(counter.read(), 4 * EACH + 1);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What can go wrong when a channel is made or changed.
+//! Errors of making and changing a channel.
 
 use crate::filter::Malformed;
 use crate::placement::NotAdmitted;
@@ -10,12 +10,12 @@ use std::fmt;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum StartError {
-    /// No level of priority, more than 64, or not in ascending order.
+    /// No priority level, more than 64, or not in ascending order.
     Levels {
-        /// So many were given.
+        /// The number of levels given.
         count: usize,
     },
-    /// The events that may wait take more memory than there is: [`Limits::events`](crate::Limits::events) times
+    /// There is no memory for [`Limits::events`](crate::Limits::events) times
     /// [`payload`](crate::Limits::payload).
     Memory,
     /// A thread could not be started.
@@ -24,13 +24,14 @@ pub enum StartError {
     Preemption(OtherPreemption),
 }
 
-/// A scheduler promises deadlines for consumers that give way to each other as its analysis takes them to, and the dispatching has them do so
-/// otherwise.
+/// The scheduler's analysis assumes another kind of pre-emption than the dispatching has.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct OtherPreemption {
-    /// What the promises are made for ([`Plan::preemption`](isorb_sched::Plan::preemption)).
+    /// The pre-emption that the promises assume
+    /// ([`Plan::preemption`](isorb_sched::Plan::preemption)).
     pub promised: Preemption,
-    /// What the dispatching does ([`Strategy::preemption`](crate::Strategy::preemption)); `None` where nobody puts consumers in order.
+    /// The pre-emption of the dispatching ([`Strategy::preemption`](crate::Strategy::preemption));
+    /// `None` if it does not order consumers.
     pub dispatching: Option<Preemption>,
 }
 
@@ -38,39 +39,39 @@ pub struct OtherPreemption {
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum ConnectError {
-    /// A filter is none.
+    /// A filter is malformed.
     Filter(Malformed),
-    /// The scheduler does not admit it.
+    /// The scheduler refused it.
     NotAdmitted(NotAdmitted),
-    /// As many are connected as the channel can hold.
+    /// The channel is full.
     TooMany,
-    /// As many observers are told as the channel can tell ([`Limits::observers`](crate::Limits::observers)).
+    /// All observers of [`Limits::observers`](crate::Limits::observers) are in use.
     TooManyObservers,
     /// It declares more than [`MAX_PUBLICATIONS`](crate::MAX_PUBLICATIONS).
     TooManyPublications,
-    /// Its filters need more different masks than the channel allows.
+    /// Its filters need more masks than [`Limits::masks`](crate::Limits::masks).
     TooManyMasks,
     /// Its time-outs need more timers than are free.
     TooManyTimers,
-    /// Its queue takes more memory than there is ([`Quality::queue`](crate::Quality::queue)).
+    /// There is no memory for its queue ([`Quality::queue`](crate::Quality::queue)).
     Memory,
-    /// A thread for its time-outs could not be started.
+    /// A timer thread did not start.
     Thread(SpawnError),
-    /// Readers hold all versions of the tables: consumers that run on and on while others connect.
+    /// Readers hold all versions of the tables: consumers run while others connect.
     Busy,
     /// The channel is destroyed.
     Destroyed,
 }
 
-/// ModuleSet were not replaced, or not to the end.
+/// The modules were not replaced, or the old ones still run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum SwapError {
-    /// A thread of the new dispatcher could not be started. Nothing has changed.
+    /// A thread of the new dispatcher did not start. Nothing has changed.
     Thread(SpawnError),
     /// Readers hold all versions. Nothing has changed.
     Busy,
-    /// The new modules are in place, but an event is still under way in the old ones.
+    /// The new modules are in place, but an event is still in the old ones.
     Unfinished,
     /// The scheduler's promises are for another dispatching. Nothing has changed.
     Preemption(OtherPreemption),

@@ -3,73 +3,75 @@
 use isorb_rt::counted::{Counted, CountedPool};
 use std::cell::RefCell;
 
-/// What the channel looks at: who sent what, and when.
+/// The part of an event that the channel reads.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Header {
-    /// The type; those from [`designator::USER`](crate::designator::USER) on are the application's.
+    /// The type. Types from [`designator::USER`](crate::designator::USER) on belong to the
+    /// application.
     pub event_type: i32,
-    /// Who sent it: a number that suppliers agree on. Several may share one.
+    /// The source: a number that suppliers agree on. Several may share one.
     pub source: i32,
-    /// Over how many channels it may still be forwarded.
+    /// The number of channels over which it may still be forwarded.
     pub ttl: i32,
-    /// When the supplier made it, in units of 100 ns (`TimeBase::TimeT`). In a filter, the period of a time-out.
+    /// When the supplier made it, in units of 100 ns (`TimeBase::TimeT`). In a filter, the period
+    /// of a timer.
     pub creation_time: u64,
 }
 
-/// Which event of which channel this is, for channels that forward to each other. All zero: not stamped yet.
+/// The identity of an event in a federation. All zero: not stamped yet.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Stamp {
     /// The channel where it entered the federation.
     pub channel: u64,
     /// Its number there, from 1.
     pub sequence: u64,
-    /// The link over which it came to this channel; 0 is none. It does not go over the next.
+    /// The link over which it came to this channel; 0 for none. It is not forwarded.
     pub link: u32,
 }
 
-/// What the channel carries without looking at it.
+/// The part of an event that the channel only carries.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Data<'a> {
-    /// The filler of TAO's layout, before the octets; applications use it as they like.
+    /// The padding of TAO's layout before the octets. Applications may use it.
     pub pad1: i32,
     /// The payload as octets.
     pub octets: &'a [u8],
-    /// The payload as an `any`: a CDR encapsulation of it. Empty: none.
+    /// The payload as an `any`: its CDR encapsulation, or empty.
     pub any: &'a [u8],
 }
 
-/// An event: a header, and data that are somebody else's memory.
+/// An event: a header, and borrowed data.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Event<'a> {
-    /// What the channel looks at.
+    /// Type, source, hops and time.
     pub header: Header,
-    /// What it only carries.
+    /// The payload.
     pub data: Data<'a>,
     /// Set by the channel.
     pub stamp: Stamp,
 }
 
 impl<'a> Event<'a> {
-    /// An event of this type and source that lives for one hop, without time or data.
+    /// An event of this type and source that is forwarded over one hop, without time or data.
     pub fn new(event_type: i32, source: i32) -> Self {
         Event { header: Header { event_type, source, ttl: 1, creation_time: 0 }, ..Event::default() }
     }
 
-    /// With these octets.
+    /// Sets the octets.
     #[must_use]
     pub fn octets(mut self, octets: &'a [u8]) -> Self {
         self.data.octets = octets;
         self
     }
 
-    /// Made at this time, in units of 100 ns.
+    /// Sets the creation time, in units of 100 ns.
     #[must_use]
     pub fn created(mut self, time: u64) -> Self {
         self.header.creation_time = time;
         self
     }
 
-    /// That may be forwarded over so many channels.
+    /// Sets the number of channels over which it may be forwarded.
     #[must_use]
     pub fn ttl(mut self, ttl: i32) -> Self {
         self.header.ttl = ttl;
@@ -99,10 +101,10 @@ impl Slot {
     }
 }
 
-/// A share of such a copy.
+/// A reference-counted copy.
 pub(crate) type EventCopy = Counted<Slot>;
 
-/// The memory for copies: so many events of so many octets each.
+/// The memory for copies: a number of events of a fixed size.
 #[derive(Clone, Debug)]
 pub(crate) struct EventPool {
     slots: CountedPool<Slot>,
@@ -119,7 +121,7 @@ pub(crate) enum NoCopy {
 }
 
 impl EventPool {
-    /// Is there memory for so much? What a process cannot have ends it otherwise.
+    /// Returns true if the memory can be allocated. A failed allocation would end the process.
     pub(crate) fn fits(events: usize, payload: usize) -> bool {
         let octets = payload.checked_add(size_of::<Slot>()).and_then(|slot| slot.checked_mul(events));
         octets.is_some_and(|octets| Vec::<u8>::new().try_reserve_exact(octets).is_ok())
@@ -158,10 +160,10 @@ impl EventPool {
     }
 }
 
-/// An event on its way through the channel. It is copied when somebody wants to keep it, and once however many do.
+/// An event during its delivery. It is copied when the first consumer keeps it, and only once.
 pub(crate) struct CurrentEvent<'a> {
     pub event: &'a Event<'a>,
-    /// Its place in the order in which events came to the channel; known when somebody asked.
+    /// The copy, once a consumer has kept it.
     kept: RefCell<Option<EventCopy>>,
     pool: &'a EventPool,
 }
@@ -171,7 +173,7 @@ impl<'a> CurrentEvent<'a> {
         CurrentEvent { event, kept: RefCell::new(None), pool }
     }
 
-    /// A share of the copy.
+    /// Copies the event, or returns the copy made before.
     pub(crate) fn keep(&self) -> Result<EventCopy, NoCopy> {
         let mut kept = self.kept.borrow_mut();
         if let Some(kept) = &*kept {
@@ -201,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_not_kept() {
+    fn an_event_that_does_not_fit_is_not_copied() {
         let pool = EventPool::new(1, 4);
         let large = Event::new(16, 0).octets(b"12345");
         assert_eq!(CurrentEvent::new(&large, &pool).keep().unwrap_err(), NoCopy::TooLarge);

@@ -1,4 +1,4 @@
-//! What all parts of a channel share.
+//! The parts of a channel that all others share.
 
 use crate::batch::EventListPool;
 use crate::clock::Clock;
@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Who is to be disconnected.
+/// A connection that the channel is to end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum PendingDisconnect {
     Consumer(u32),
@@ -24,20 +24,20 @@ pub(crate) struct Kernel {
     pub recorder: Recorder,
     pub events: EventPool,
     pub sets: EventListPool,
-    /// The least urgent first.
+    /// The priority levels, the least urgent first.
     pub levels: Box<[Priority]>,
-    /// How long a supplier waits for room in a queue that blocks.
+    /// See [`Config::block`](crate::Config::block).
     pub block: Duration,
     pub counting: bool,
     pub totals: TotalCounters,
-    /// Consumers have histograms.
+    /// Whether consumers have histograms.
     pub latencies: bool,
-    /// Whom the channel is to disconnect when it comes to it.
+    /// The connections to end at the next sweep.
     leaving: PiMutex<Vec<PendingDisconnect>>,
-    /// Who was disconnected and has not been told yet: so many at most.
+    /// Disconnected consumers that have not been notified, at most `max_unnotified`.
     unnotified: PiMutex<VecDeque<Arc<Connection>>>,
     max_unnotified: usize,
-    /// Wakes whoever does so.
+    /// Wakes the thread that sweeps.
     pub sweeper: Parker,
 }
 
@@ -78,12 +78,12 @@ impl Kernel {
         above.saturating_sub(1) as u8
     }
 
-    /// Notes that somebody is to be disconnected. Each asks once.
-    pub(crate) fn request_disconnect(&self, who: PendingDisconnect) {
+    /// Asks for a connection to be ended at the next sweep.
+    pub(crate) fn request_disconnect(&self, pending: PendingDisconnect) {
         let mut leaving = self.leaving.lock();
-        // Room for all consumers was taken beforehand.
-        if !leaving.contains(&who) {
-            leaving.push(who);
+        // The vector has room for all consumers.
+        if !leaving.contains(&pending) {
+            leaving.push(pending);
         }
         drop(leaving);
         self.sweeper.unpark();
@@ -93,13 +93,14 @@ impl Kernel {
         self.leaving.lock().pop()
     }
 
-    /// Notes that a consumer that is gone is to be told so. The one that waits longest goes without where too many wait.
+    /// Queues the notification of a disconnected consumer. If too many are queued, the oldest is
+    /// dropped.
     pub(crate) fn notify_later(&self, gone: Arc<Connection>) {
         let mut unnotified = self.unnotified.lock();
-        let spared = if unnotified.len() >= self.max_unnotified { unnotified.pop_front() } else { None };
+        let dropped = if unnotified.len() >= self.max_unnotified { unnotified.pop_front() } else { None };
         unnotified.push_back(gone);
         drop(unnotified);
-        drop(spared);
+        drop(dropped);
     }
 
     pub(crate) fn next_to_notify(&self) -> Option<Arc<Connection>> {

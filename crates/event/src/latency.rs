@@ -1,7 +1,8 @@
-//! How long events wait and take, by consumer: histograms of fixed size that whoever calls the consumer counts into.
+//! Latencies of each consumer, as histograms of fixed size that the calling thread updates.
 //!
-//! Buckets double in width, so a figure that is read from them is right within a factor of two, over all that may come, in 320 octets.
-//! There is no lock and no sum to keep; whoever reads sees each bucket as it is at that moment, which may be one event ahead of the next.
+//! Buckets double in width, so a percentile is exact within a factor of two over the whole range,
+//! in 320 octets. There is no lock. A reader sees each bucket at its own moment, so two buckets may
+//! differ by an event.
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicI64, AtomicU64};
@@ -9,24 +10,24 @@ use std::sync::atomic::{AtomicI64, AtomicU64};
 /// Buckets of a [`Histogram`].
 pub const BUCKETS: usize = 40;
 
-/// How many times were how long. Bucket 0 counts 0 ns; bucket `i` counts 2^(i-1) ns up to but not 2^i ns; the last one counts all
-/// that is longer as well (275 s and up).
+/// A histogram of durations. Bucket 0 counts 0 ns, bucket `i` counts from 2^(i-1) ns to below 2^i
+/// ns. The last bucket also counts all longer ones (275 s and more).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Histogram(pub [u64; BUCKETS]);
 
 impl Histogram {
-    /// Of how many.
+    /// The number of durations.
     pub fn count(&self) -> u64 {
         self.0.iter().fold(0, |sum, n| sum.saturating_add(*n))
     }
 
-    /// The shortest time, in nanoseconds, that is not in the bucket; `None` for the last one, which has no end.
+    /// The exclusive upper bound of a bucket in nanoseconds; `None` for the last one.
     pub fn end(bucket: usize) -> Option<u64> {
         (bucket < BUCKETS - 1).then(|| 1 << bucket)
     }
 
-    /// The end of the bucket in which the given part of all times (0 to 1) is reached, in nanoseconds: that part was shorter. `None` where
-    /// there are no times, or in the last bucket.
+    /// The upper bound of the bucket that contains this quantile (0 to 1), in nanoseconds. `None`
+    /// without durations, or in the last bucket.
     pub fn quantile(&self, part: f64) -> Option<u64> {
         let count = self.count();
         let wanted = ((count as f64 * part).ceil() as u64).clamp(1, count.max(1));
@@ -39,20 +40,21 @@ impl Histogram {
     }
 }
 
-/// What is known about a consumer's times while the trace was on.
+/// A consumer's latencies while the trace was on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Latencies {
     /// From an event's arrival at the channel to the consumer's call.
     pub waited: Histogram,
     /// From an event's arrival to the consumer's return.
     pub response: Histogram,
-    /// What was left to the deadline at the consumer's return, of those that kept it.
+    /// Slack at the consumer's return, of events that met the deadline.
     pub laxity: Histogram,
-    /// The least there was left, in nanoseconds; less than 0 is how late the latest one was. `None` without a deadline or an event.
+    /// The least slack in nanoseconds; negative if a deadline was missed. `None` without a deadline
+    /// or an event.
     pub least_laxity: Option<i64>,
 }
 
-/// What is counted into.
+/// The histograms that the calling thread updates.
 #[derive(Debug)]
 pub(crate) struct LatencyCounters {
     waited: Buckets,
@@ -90,7 +92,8 @@ impl LatencyCounters {
         }
     }
 
-    /// An event arrived, its consumer was called, and returned; all on the channel's clock.
+    /// Records the arrival of an event, the call of its consumer and the return, on the channel's
+    /// clock.
     ///
     /// # Real-time
     /// Two to four atomic operations; neither allocates nor blocks.

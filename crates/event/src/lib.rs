@@ -1,6 +1,7 @@
-//! The real-time event channel: suppliers push events, consumers get those that they asked for, in order of urgency, and nobody
-//! knows anybody. It is TAO's Real-time Event Service as its paper describes it (paper 001), without what needs an ORB: a
-//! program that has its suppliers and consumers in one process needs no IDL.
+//! The real-time event channel. Suppliers push events, consumers receive those that they subscribed
+//! to, in order of priority, and neither know each other. It is TAO's Real-time Event Service as
+//! its paper describes it, without the parts that need an ORB: a program with suppliers and
+//! consumers in one process needs no IDL.
 //!
 //! ```text
 //!  supplier ─► ProxyPushConsumer ─► filtering ─► correlation ─► dispatching ─► consumer
@@ -8,8 +9,8 @@
 //!                    timers ───────────────────────┘
 //! ```
 //!
-//! What it is not: a log (an event that nobody wants is gone), a transport (see the gateways for that), a scheduler (it asks one
-//! when a consumer connects).
+//! It is not a log (an event without subscribers is lost), not a transport (see [`federation`] and
+//! `servants`), and not a scheduler (it asks one when a consumer connects).
 //!
 //! ```
 //! use isorb_event::{Channel, Config, ConsumerQos, Event, Filter};
@@ -20,22 +21,22 @@
 //! const GPS: i32 = 1;
 //!
 //! let channel = Channel::new(Config::default())?;
-//! let seen = Arc::new(AtomicU32::new(0));
-//! let count = seen.clone();
+//! let received = Arc::new(AtomicU32::new(0));
+//! let count = received.clone();
 //! let display = move |events: &[Event<'_>]| {
 //!     count.fetch_add(events.len() as u32, Ordering::Relaxed);
 //! };
-//! let wants = ConsumerQos::new("display", Filter::of(POSITION, GPS));
-//! let _connected = channel.for_consumers().connect(Arc::new(display), wants)?;
+//! let qos = ConsumerQos::new("display", Filter::of(POSITION, GPS));
+//! let _connected = channel.for_consumers().connect(Arc::new(display), qos)?;
 //!
 //! let gps = channel.for_suppliers().connect()?;
 //! assert_eq!(gps.push(&Event::new(POSITION, GPS).octets(b"48.2N 16.3E")).taken, 1);
 //! assert_eq!(gps.push(&Event::new(POSITION, 99)).taken, 0);
-//! assert_eq!(seen.load(Ordering::Relaxed), 1);
+//! assert_eq!(received.load(Ordering::Relaxed), 1);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 #![forbid(unsafe_code)]
-// Under loom there are no faces, and so no users of some parts.
+// Loom models have no servants, so some parts are unused.
 #![cfg_attr(loom, allow(dead_code))]
 
 mod admin;

@@ -1,9 +1,9 @@
-//! The channel in every interleaving: how a push is handed to the thread that serves it, and how the modules are replaced meanwhile.
-//! Run with `RUSTFLAGS="--cfg loom" cargo test -p isorb-event --release --lib loom`.
+//! Loom models of the channel: how a push is handed to the thread that serves it while modules are
+//! replaced. Run with `RUSTFLAGS="--cfg loom" cargo test -p isorb-event --release --lib loom`.
 //!
-//! The models run the channel itself, its dispatchers and their threads included; loom has the place of the threads, the
-//! atomic operations and the kernel's part of the locks. What the trace, the counters and the timers do is not looked at: no order of
-//! events depends on it.
+//! The models run the channel itself, its dispatchers and threads included. Loom replaces threads,
+//! atomic operations and the kernel's part of locks. Trace, counters and timers are not modelled,
+//! since the order of events does not depend on them.
 
 use crate::{
     Channel, Config, Configuration, ConsumerQos, Event, Filter, Limits, Overflow, ProxyPushConsumer,
@@ -15,11 +15,11 @@ use loom::thread;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Above any run of a model.
+/// Longer than any run of a model.
 const LONG: Duration = Duration::from_secs(3_600);
 const COPIES: usize = 4;
 
-/// All interleavings with so many pre-emptions, or as many as `LOOM_MAX_PREEMPTIONS` says.
+/// All interleavings with at most this many pre-emptions, or `LOOM_MAX_PREEMPTIONS`.
 fn model(preemptions: usize, f: impl Fn() + Sync + Send + 'static) {
     let mut model = loom::model::Builder::new();
     model.preemption_bound = model.preemption_bound.or(Some(preemptions));
@@ -45,7 +45,7 @@ fn channel(configuration: Configuration, strategy: Strategy) -> Channel {
     Channel::new(config).unwrap()
 }
 
-/// What a consumer got: pairs of supplier and number.
+/// The events that a consumer received: pairs of supplier and number.
 #[derive(Clone)]
 struct Got(Arc<PiMutex<Vec<(i32, u64)>>>);
 
@@ -67,7 +67,7 @@ impl Got {
     }
 }
 
-/// A supplier on a thread of its own that pushes the numbers from 1 to `count`.
+/// A supplier on its own thread that pushes the numbers from 1 to `count`.
 fn supplier(channel: &Channel, source: i32, count: u64) -> thread::JoinHandle<()> {
     let proxy = channel.for_suppliers().connect().unwrap();
     thread::spawn(move || push(&proxy, source, count))
@@ -79,12 +79,12 @@ fn push(supplier: &ProxyPushConsumer, source: i32, count: u64) {
     }
 }
 
-/// Replaces the modules while events flow, and ends the channel's threads by replacing them once more by none.
+/// Replaces the modules while events flow, and ends the channel's threads by replacing them again.
 fn swap(from: (Configuration, Strategy), to: (Configuration, Strategy), count: u64, preemptions: usize) {
     model(preemptions, move || {
         let channel = channel(from.0, from.1);
         let (got, proxy) = Got::connect(&channel, Quality::default());
-        // The supplier is there first, so that no pre-emption is spent on getting it to run.
+        // The supplier starts first, so that no pre-emption is spent on starting it.
         let swapped = channel.clone();
         let swapper = thread::spawn(move || swapped.reconfigure(to.0, to.1, LONG).unwrap());
         let supplier = channel.for_suppliers().connect().unwrap();
@@ -121,7 +121,7 @@ fn loom_swap_of_a_thread_for_another() {
     swap((Configuration::Full, threads), (Configuration::Full, Strategy::Upcalls), 1, 2);
 }
 
-/// Two suppliers, some threads that serve: each supplier's events stay in order.
+/// Two suppliers and some dispatching threads: each supplier's events stay in order.
 fn hand_over(threads: usize, other: u64, preemptions: usize) {
     model(preemptions, move || {
         let channel = channel(Configuration::Full, Strategy::Threads { per_level: threads });
@@ -148,7 +148,7 @@ fn loom_hand_over_to_two_threads() {
     hand_over(2, 0, 2);
 }
 
-/// Suppliers that find the queue full wait for room, and are woken when there is some.
+/// Suppliers that find the queue full wait for room and are woken.
 fn full_queue(other: u64, preemptions: usize) {
     model(preemptions, move || {
         let channel = channel(Configuration::Full, Strategy::SingleThreaded);
@@ -175,7 +175,8 @@ fn loom_hand_over_from_two_suppliers_through_a_full_queue() {
     full_queue(1, 1);
 }
 
-/// A consumer leaves while it is pushed to and served: what it got is the beginning of what was sent, and no copy is kept.
+/// A consumer disconnects while it is pushed to and served. It has received a prefix of the events,
+/// and no copy is leaked.
 #[test]
 fn loom_consumer_leaves_while_it_is_served() {
     model(2, || {

@@ -1,13 +1,13 @@
-//! The modules that an event passes: chosen by type, or replaced while events flow (TAO event service
-//! paper, section 4.4).
+//! The modules that an event passes: chosen by type, or replaced while events flow (TAO event
+//! service paper, section 4.4).
 
 use crate::dispatch::{Direct, Dispatch};
 use crate::view::View;
 use std::fmt;
 use std::sync::Arc;
 
-/// Which modules a channel has. The dispatching module is chosen beside it ([`Strategy`](crate::Strategy));
-/// all configurations but the full one do without.
+/// Which modules a channel has. The dispatching module is chosen beside it
+/// ([`Strategy`](crate::Strategy)); all configurations but the full one do without.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Configuration {
     /// Filtering, correlation and dispatching.

@@ -1,4 +1,4 @@
-//! Those who want to know what consumers want.
+//! Observers of subscriptions and publications.
 
 use crate::core::Core;
 use crate::error::ConnectError;
@@ -9,18 +9,22 @@ use isorb_rt::priority::Priority;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// Told what the channel's consumers want, whenever that changes (`RtecEventChannelAdmin::Observer`): gateways subscribe to it elsewhere.
+/// Notified of the channel's subscriptions and publications (`RtecEventChannelAdmin::Observer`). A
+/// gateway uses this to subscribe at another channel.
 pub trait Observer: Send + Sync {
-    /// The union of what consumers want that are not gateways, with conjunctions taken apart, since their events may come from
-    /// several channels, and without time-outs. Called one after the other, with rising `version`, on the thread of whoever made
-    /// a change; an observer may make changes itself, and is told of them afterwards.
+    /// The union of all consumers' filters, gateways excluded. Conjunctions are taken apart, since
+    /// their events may come from several channels; time-outs are left out.
+    ///
+    /// Calls come one at a time with rising `version`, on a thread that made a change. An observer
+    /// may make changes itself; they are notified afterwards.
     fn update_consumers(&self, version: u64, wanted: &[Filter]);
 
-    /// As [`wanted`](Self::wanted), for each priority at which there are consumers by itself, in ascending order. Called after it.
+    /// As [`update_consumers`](Self::update_consumers), for each priority of consumers separately,
+    /// in ascending order. Called after it.
     fn update_consumers_by_priority(&self, _version: u64, _wanted: &[(Priority, Vec<Filter>)]) {}
 
-    /// The union of what suppliers declare that are not gateways; `None` while there is one that does not say what it pushes, or none at
-    /// all. Called as [`wanted`](Self::wanted) is.
+    /// The union of all suppliers' publications, gateways excluded. `None` without suppliers, or
+    /// while one declares nothing. Called like [`update_consumers`](Self::update_consumers).
     fn update_suppliers(&self, _version: u64, _published: Option<&[Publication]>) {}
 }
 
@@ -48,8 +52,8 @@ impl<M: ModuleSet> Core<M> {
         registry.observers.len() != before
     }
 
-    /// Tells observers what is wanted and published now. Who is told may change that, here or by a call that waits for another thread; then
-    /// whoever is notifying tells them once more.
+    /// Notifies observers of the current subscriptions and publications. An observer may change
+    /// them, directly or through another thread. Then the thread that notifies does so once more.
     pub(crate) fn notify_observers(&self) {
         if !self.notifying.take() {
             return;
@@ -77,7 +81,7 @@ impl<M: ModuleSet> Core<M> {
     }
 }
 
-/// What filters ask of single events, each question once, in order; time-outs are left out.
+/// The single-event filters of several filters, each once, in order. Time-outs are left out.
 #[derive(Default)]
 pub(crate) struct Union<'a> {
     seen: HashSet<&'a Filter>,

@@ -1,4 +1,4 @@
-//! What consumers declare, and where the scheduler puts them.
+//! What consumers declare, and the placement that the scheduler returns.
 
 use isorb_rt::priority::Priority;
 use isorb_rt::queue::Overflow;
@@ -6,7 +6,7 @@ use isorb_sched::{Criticality, Importance, Preemption};
 use std::fmt;
 use std::time::Duration;
 
-/// In which order events of one priority reach their consumers.
+/// The order of consumers within one priority.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum SubPriority {
     /// Higher first; among equals in order of arrival.
@@ -17,55 +17,59 @@ pub enum SubPriority {
     Laxity,
 }
 
-/// What happens to a consumer that used more processor time for an event than it declared.
+/// The reaction to a consumer that used more processor time than it declared.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Containment {
-    /// It is counted and recorded.
+    /// Count and record it.
     #[default]
     Count,
-    /// Its next event is dropped as well, which gives back the time.
+    /// Also skip its next event, which gives back the time.
     Skip,
-    /// It runs at the least urgent priority from now on.
+    /// Also run it at the least urgent priority from now on.
     Demote,
-    /// It is disconnected.
+    /// Also disconnect it.
     Disconnect,
 }
 
-/// What a consumer declares when it connects: the part of an RT_Info that the channel enforces (paper 001, section 5.2.1), and its queue.
+/// What a consumer declares when it connects: the part of an RT_Info that the channel enforces (TAO
+/// event service paper, section 5.2.1), and its queue.
 #[derive(Clone, Debug)]
 pub struct Quality {
     /// The scheduler's handle of the consumer's operation; 0 is none.
     pub rt_info: i32,
-    /// How urgent it is, where no scheduler says so.
+    /// Its priority, if no scheduler assigns one.
     pub priority: Priority,
-    /// Its order among its priority, where no scheduler says so.
+    /// Its order within the priority, if no scheduler assigns one.
     pub sub_priority: SubPriority,
-    /// From an event's arrival at the channel to the consumer's return. Missing it is counted and recorded.
+    /// From an event's arrival at the channel to the consumer's return. A miss is counted and
+    /// recorded.
     pub deadline: Option<Duration>,
-    /// Processor time for a push. Overruns are looked for where it is declared (two system calls a push).
+    /// Processor time of a push. Overruns are detected if it is declared (two system calls for each
+    /// push).
     pub worst_case: Option<Duration>,
-    /// The shortest time between two pushes, for the scheduler's admission. Pushes that come sooner are counted
-    /// ([`Counts::early`](crate::Counts::early)) and made all the same.
+    /// The shortest time between two pushes, for admission. Earlier pushes are counted
+    /// ([`Counts::early`](crate::Counts::early)) and delivered.
     pub period: Option<Duration>,
-    /// How late a push may be against a clock that ticks once a period, since who pushes woke up late or was held up: the next one
-    /// may come so much sooner than a period after it. Admission counts on it.
+    /// The release jitter: how late a push may be against a strictly periodic one. The next push
+    /// may follow sooner than one period by this time. Admission takes it into account.
     pub jitter: Duration,
-    /// How much its deadlines matter, for schedulers that ask.
+    /// Its criticality, for schedulers that use it.
     pub criticality: Criticality,
-    /// Which goes first of those that are equal otherwise, for schedulers that ask.
+    /// Its importance among otherwise equal consumers, for schedulers that use it.
     pub importance: Importance,
-    /// What an overrun entails.
+    /// The reaction to an overrun.
     pub containment: Containment,
-    /// How many pushes may wait for it; at least 1.
+    /// The capacity of its queue, at least 1.
     pub queue: usize,
-    /// What happens to one more.
+    /// What happens when its queue is full.
     pub overflow: Overflow,
-    /// After so many failures (errors and panics) in a row it is disconnected; 0 is never.
+    /// Disconnects it after so many failures (errors and panics) in a row; 0 for never.
     pub failures: u32,
 }
 
 impl Default for Quality {
-    /// The least urgent; a queue of 64, from which the oldest is dropped; disconnected after 8 failures in a row.
+    /// The least urgent; a queue of 64, from which the oldest is dropped; disconnected after 8
+    /// failures in a row.
     fn default() -> Self {
         Quality {
             rt_info: 0,
@@ -85,25 +89,25 @@ impl Default for Quality {
     }
 }
 
-/// Where a consumer is put.
+/// The placement of a consumer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Placement {
     /// Its pre-emption priority.
     pub priority: Priority,
-    /// Its order among that priority.
+    /// Its order within that priority.
     pub sub_priority: SubPriority,
     /// See [`Quality::deadline`].
     pub deadline: Option<Duration>,
     /// See [`Quality::worst_case`].
     pub worst_case: Option<Duration>,
-    /// See [`Quality::period`]; `None` where nothing is counted as early.
+    /// See [`Quality::period`]; `None` if early pushes are not counted.
     pub period: Option<Duration>,
     /// See [`Quality::jitter`].
     pub jitter: Duration,
 }
 
 impl Placement {
-    /// Where a consumer is put by what it declares itself.
+    /// The placement that a consumer declares.
     pub(crate) fn as_declared(q: &Quality) -> Placement {
         Placement {
             priority: q.priority,
@@ -115,13 +119,13 @@ impl Placement {
         }
     }
 
-    /// Where one is put that is promised nothing.
+    /// The placement of a consumer without a promise.
     pub(crate) fn least_urgent(q: &Quality) -> Placement {
         Placement { priority: Priority::MIN, ..Placement::as_declared(q) }
     }
 }
 
-/// A consumer that the scheduler does not admit, and why: a sentence with the numbers.
+/// A refusal by the scheduler: a sentence with the numbers.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct NotAdmitted(pub String);
 
@@ -133,31 +137,33 @@ impl fmt::Display for NotAdmitted {
 
 impl std::error::Error for NotAdmitted {}
 
-/// The run-time scheduler as the channel sees it. It is asked when a consumer connects, not when events pass.
+/// The run-time scheduler as the channel sees it. It is asked when a consumer connects, never for
+/// an event.
 pub trait RunTimeScheduler: Send + Sync {
-    /// Where the consumer goes, and the number under which it leaves again.
+    /// Admits a consumer. Returns its placement and the number for [`leave`](Self::leave).
     ///
     /// # Errors
-    /// [`NotAdmitted`]: with it, the promises made so far could not be kept.
+    /// [`NotAdmitted`]: with this consumer, earlier promises would not hold.
     fn admit(&self, name: &str, quality: &Quality) -> Result<(Placement, u64), NotAdmitted>;
 
-    /// How its promises take consumers to give way to each other. A channel whose own dispatching has them do so otherwise is not made, and gets
-    /// no such modules later. `None`, unless implemented: it promises nothing, or for consumers with dispatchers of their own.
+    /// The kind of pre-emption that its promises assume. A channel with other dispatching is not
+    /// made, and does not get such modules later. `None` by default: it promises nothing, or only
+    /// for consumers with dispatchers of their own.
     fn preemption(&self) -> Option<Preemption> {
         None
     }
 
-    /// The consumer that was admitted under this number is gone.
+    /// Removes the consumer that was admitted under this number.
     fn leave(&self, number: u64);
 
-    /// Where those go now that were admitted before, by their numbers: asked for after each admission, and they are put there. Empty,
-    /// unless implemented: nobody is ever moved.
+    /// The current placements of admitted consumers, by number. The channel asks after each
+    /// admission and applies them. Empty by default: no consumer ever moves.
     fn placements(&self) -> Vec<(u64, Placement)> {
         Vec::new()
     }
 }
 
-/// No scheduler: everybody is put where they say, and everybody is admitted.
+/// No scheduler: each consumer is admitted with the placement that it declares.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AsDeclared;
 

@@ -1,4 +1,5 @@
-//! Who is connected: the administrating side of a channel, under a lock that no event takes.
+//! The connected consumers and suppliers, under the administrative lock. Events do not take this
+//! lock.
 
 use crate::channel::ConsumerStatus;
 use crate::connection::Connection;
@@ -16,7 +17,7 @@ use std::sync::Arc;
 #[derive(Default)]
 pub(crate) struct Registry {
     pub consumers: BTreeMap<u32, Entry>,
-    /// What each declared; gateways are told apart.
+    /// The declarations of suppliers, gateways included.
     pub suppliers: BTreeMap<u32, SupplierQos>,
     pub next: u32,
     pub tables: Tables,
@@ -24,7 +25,7 @@ pub(crate) struct Registry {
     pub destroyed: bool,
     pub observers: Vec<(u32, Arc<dyn Observer>)>,
     pub next_observer: u32,
-    /// Counts changes of what consumers want.
+    /// Counts changes of subscriptions.
     pub version: u64,
 }
 
@@ -34,7 +35,7 @@ pub(crate) struct Entry {
     pub filters: Vec<Filter>,
     pub suspended: bool,
     pub gateway: bool,
-    /// The scheduler's number for it.
+    /// Its admission number.
     pub admitted: u64,
 }
 
@@ -46,7 +47,7 @@ impl Entry {
 }
 
 impl Registry {
-    /// Puts a consumer into the tables.
+    /// Adds a consumer to the tables.
     pub(crate) fn list(&mut self, id: u32, shards: usize) {
         let Some(entry) = self.consumers.get(&id) else {
             return;
@@ -67,7 +68,7 @@ impl Registry {
         }
     }
 
-    /// Takes it out: it costs an event nothing any more.
+    /// Removes a consumer from the tables, so that events no longer meet it.
     pub(crate) fn unlist(&mut self, id: u32) {
         let Some(entry) = self.consumers.get(&id) else {
             return;
@@ -80,7 +81,7 @@ impl Registry {
         }
     }
 
-    /// What the consumers are and what happened to them.
+    /// The state of all consumers, for tools.
     pub(crate) fn status(&self) -> Vec<ConsumerStatus> {
         let status = |entry: &Entry| ConsumerStatus {
             id: entry.connection.id,
@@ -101,7 +102,8 @@ impl Registry {
         consumers.iter().map(|id| self.consumers.get(id)?.connection.latencies()).collect()
     }
 
-    /// The union of what suppliers declare that are not gateways; `None` where there is none, or one that does not say.
+    /// The union of all publications, gateways excluded. `None` without suppliers, or if one
+    /// declares nothing.
     pub(crate) fn published(&self) -> Option<Vec<Publication>> {
         let own = || self.suppliers.values().filter(|qos| !qos.gateway);
         if own().next().is_none() || own().any(|qos| qos.publications.is_empty()) {
@@ -111,7 +113,7 @@ impl Registry {
         Some(all.into_iter().collect())
     }
 
-    /// The union of what consumers want that are not gateways.
+    /// The union of all filters, gateways excluded.
     pub(crate) fn wanted(&self) -> Vec<Filter> {
         let mut wanted = Union::default();
         let entries = self.consumers.values().filter(|entry| !entry.gateway && !entry.suspended);
@@ -119,7 +121,7 @@ impl Registry {
         wanted.into_filters()
     }
 
-    /// As [`wanted`](Self::wanted), for each priority by itself.
+    /// As [`wanted`](Self::wanted), for each priority separately.
     pub(crate) fn wanted_at(&self) -> Vec<(Priority, Vec<Filter>)> {
         let mut wanted = BTreeMap::<Priority, Union<'_>>::new();
         for entry in self.consumers.values().filter(|entry| !entry.gateway && !entry.suspended) {

@@ -1,4 +1,4 @@
-//! The run-time scheduler of `isorb-sched` at the channel's door.
+//! The run-time scheduler of `isorb-sched` for event channels.
 
 use crate::chains::{ChainId, Chains};
 use crate::placement::{NotAdmitted, Placement, Quality, RunTimeScheduler, SubPriority};
@@ -8,14 +8,16 @@ use isorb_sched::{Dispatch, Graph, Nanos, Order, Preemption, RuntimeScheduler, T
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Admits consumers by the analysis of a [`Plan`](isorb_sched::Plan), and puts them at the priority that the plan gives them.
+/// Admits consumers by the analysis of a [`Plan`](isorb_sched::Plan), and puts them at the priority
+/// that the plan gives them.
 ///
-/// A consumer is a task if it declares [`worst_case`](Quality::worst_case) and [`period`](Quality::period); its deadline is what it
-/// declares, or the period. One that does not promise anything is promised nothing: it is put at the least urgent
-/// priority, where it takes what is left.
+/// A consumer is a task if it declares [`worst_case`](Quality::worst_case) and
+/// [`period`](Quality::period); its deadline is what it declares, or the period. One that does not
+/// promise anything is promised nothing: it is put at the least urgent priority, where it takes
+/// what is left.
 ///
-/// The channel must dispatch as the plan's [`preemption`](isorb_sched::Plan::preemption) has it, and is refused otherwise
-/// ([`StartError::Preemption`](crate::StartError::Preemption)).
+/// The channel must dispatch as the plan's [`preemption`](isorb_sched::Plan::preemption) has it,
+/// and is refused otherwise ([`StartError::Preemption`](crate::StartError::Preemption)).
 ///
 /// ```
 /// use isorb_event::{Channel, Config, ConnectError, ConsumerQos, Event, Filter, Quality, Scheduled, Strategy};
@@ -59,7 +61,7 @@ struct State {
 }
 
 impl Scheduled {
-    /// With this scheduler, and those that it has admitted already.
+    /// A scheduler for channels, including the tasks that `scheduler` has admitted already.
     pub fn new(scheduler: RuntimeScheduler) -> Scheduled {
         Scheduled {
             state: PiMutex::new(State {
@@ -71,17 +73,20 @@ impl Scheduled {
         }
     }
 
-    /// Lets the consumers of a task graph in as a whole, before any of them connects: those that push on what they were pushed, and those at
-    /// the end of it. Their deadlines count from the event that set the chain off. A consumer that connects under the name of an
-    /// operation takes its place, with the priority and the deadline from its own events on that follow; its [`Quality`] may leave
-    /// all out, and may not ask for more.
+    /// Admits the consumers of a task graph as a whole, before any of them connects. Their
+    /// deadlines count from the event that starts the chain.
+    ///
+    /// A consumer that connects under the name of an operation gets that operation's placement,
+    /// with the priority and the deadline relative to its own event. Its [`Quality`] may leave
+    /// these out, and may not ask for more.
     ///
     /// # Errors
-    /// [`NotAdmitted`]: the graph is none, or with it a task would miss its deadline, or one of its names is promised already. Nothing has
-    /// changed then.
+    /// [`NotAdmitted`]: the graph is invalid, a task would miss its deadline, or a name is promised
+    /// already. Nothing has changed then.
     ///
     /// # Real-time
-    /// For the administrating side: allocates, and computes as long as the plan's effort allows, once for each operation and round.
+    /// For administration: allocates. The computation takes as long as the plan's effort allows,
+    /// once for each operation and round.
     pub fn admit_graph(&self, graph: &Graph) -> Result<ChainId, NotAdmitted> {
         let mut state = self.state.lock();
         let state = &mut *state;
@@ -89,18 +94,19 @@ impl Scheduled {
         state.chains.admit(&mut state.scheduler, graph, ChainId(state.next))
     }
 
-    /// Takes the promise back. `false` where it was taken back already, or while a consumer is connected under one of its names.
+    /// Withdraws the promise. Returns false if it was withdrawn before, or while a consumer is
+    /// connected under one of its names.
     pub fn withdraw(&self, chain: ChainId) -> bool {
         let mut state = self.state.lock();
         let state = &mut *state;
         state.chains.withdraw(&mut state.scheduler, chain)
     }
 
-    /// The longest time from an event to the return of the consumer of this name, as the analysis has it with all that are admitted now. `None`
-    /// where no consumer of that name is promised anything.
+    /// The worst-case response time of the consumer of this name, with all consumers that are
+    /// admitted now. `None` if it has no promise.
     ///
     /// # Real-time
-    /// Looks a name up, under the lock of who connects.
+    /// Looks a name up under the lock that admission takes.
     pub fn response(&self, name: &str) -> Option<Duration> {
         let state = self.state.lock();
         let id = state.scheduler.lookup(name)?;
@@ -108,8 +114,8 @@ impl Scheduled {
         Some(Duration::from_nanos(state.scheduler.response(id)?.minus(released).ns()))
     }
 
-    /// The levels that a channel needs for it: those of its plan, and the least urgent of all below them for those that declare
-    /// nothing.
+    /// The levels that a channel needs: those of the plan, and below them the least urgent level
+    /// for consumers without a promise.
     pub fn levels(&self) -> Vec<Priority> {
         let state = self.state.lock();
         let mut levels: Vec<Priority> =
@@ -133,7 +139,8 @@ impl RunTimeScheduler for Scheduled {
         let (Some(worst_case), Some(period)) = (q.worst_case, q.period) else {
             return Ok((Placement::least_urgent(q), 0));
         };
-        // A consumer's deadline counts from the push, a task's from when that should have come at the earliest.
+        // A consumer's deadline counts from the push, a task's from when that should have come at
+        // the earliest.
         let (jitter, deadline) = (nanos(q.jitter), nanos(q.deadline.unwrap_or(period)));
         let task = Task::new(name, nanos(worst_case), nanos(period))
             .jitter(jitter)

@@ -1,4 +1,4 @@
-//! What suppliers declare.
+//! Publications of suppliers.
 
 use crate::event::Header;
 use crate::filter::{Compiled, Filter};
@@ -22,8 +22,9 @@ impl Publication {
         Publication { event_type, source }
     }
 
-    /// May an event be both published by this and wanted by a filter? Where a publication leaves something open the answer may be yes
-    /// though none is, never the other way round.
+    /// Returns true if an event may both match this publication and pass the filter. The answer may
+    /// be true without such an event, if the publication leaves type or source open. It is never
+    /// wrongly false.
     pub(crate) fn may_pass(&self, filter: &Filter) -> bool {
         let meet = |a: i32, b: i32| a == 0 || b == 0 || a == b;
         match filter {
@@ -47,9 +48,11 @@ impl Publication {
 /// What a supplier says when it connects (`SupplierQOS`).
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct SupplierQos {
-    /// What it will push, at most [`MAX_PUBLICATIONS`]. Empty: it does not say, and may push anything.
+    /// What it will push, at most [`MAX_PUBLICATIONS`]. Empty: it does not say, and may push
+    /// anything.
     pub publications: Vec<Publication>,
-    /// It brings what comes from other channels, and sees itself to what it subscribes to there; what it pushes is not told to observers.
+    /// It brings what comes from other channels, and sees itself to what it subscribes to there;
+    /// what it pushes is not told to observers.
     pub gateway: bool,
 }
 
@@ -63,10 +66,11 @@ impl SupplierQos {
 /// What becomes of an event that its supplier has not declared, though it has declared others.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Undeclared {
-    /// It is counted, and goes to the consumers of this channel; neighbours in a federation may not get it.
+    /// It is counted, and goes to the consumers of this channel; neighbours in a federation may not
+    /// get it.
     #[default]
     Count,
-    /// It is counted, and nobody gets it.
+    /// It is counted and reaches no consumer.
     Refuse,
 }
 

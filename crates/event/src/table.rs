@@ -1,4 +1,4 @@
-//! Who wants an event: tables that are read by all and copied in part for a change.
+//! Subscription tables: read by all events, copied in part for a change.
 
 use crate::connection::Connection;
 use crate::correlation::Registration;
@@ -6,20 +6,21 @@ use crate::event::Header;
 use crate::filter::Pattern;
 use std::sync::Arc;
 
-/// A registration that wants what matches a pattern.
+/// A registration under a pattern.
 #[derive(Clone)]
 pub(crate) struct TableEntry {
     pub connection: Arc<Connection>,
     pub registration: Arc<Registration>,
     pub leaf: u16,
-    /// Each event that matches is a push of its own, and there is nothing else to be seen to.
+    /// Each matching event is a push of its own, without further checks.
     pub simple: bool,
-    /// Matching the pattern is not enough: ask the registration.
+    /// A match is not sufficient: the registration must be asked.
     pub ask: bool,
 }
 
-/// Subscriptions, by pattern. One table a class of patterns, which fix the same bits: sources, types, both, and each mask.
-/// To find who wants an event takes one look-up a class in use, however many subscribe.
+/// The subscriptions by pattern. Each class of patterns, which fix the same bits, has a table:
+/// sources, types, both, and each mask. Finding an event's consumers takes one look-up for each
+/// class, whatever the number of subscriptions.
 #[derive(Clone, Default)]
 pub(crate) struct Tables {
     classes: Vec<Class>,
@@ -30,12 +31,12 @@ pub(crate) struct Tables {
 struct Class {
     source_mask: u32,
     type_mask: u32,
-    /// How many keys there are in all shards.
+    /// The number of keys in all shards.
     keys: usize,
     shards: Arc<[Arc<Shard>]>,
 }
 
-/// A part of a class, copied when one of its keys changes: open addressing, at most half full.
+/// A part of a class, copied when one of its keys changes. Open addressing, at most half full.
 #[derive(Default)]
 struct Shard {
     slots: Box<[Slot]>,
@@ -45,7 +46,7 @@ struct Shard {
 #[derive(Clone, Default)]
 struct Slot {
     key: u64,
-    /// Without hits: a free slot.
+    /// `None` in a free slot.
     hits: Option<Arc<[TableEntry]>>,
 }
 
@@ -58,10 +59,11 @@ struct Everyone {
 const PART: usize = 64;
 
 impl Tables {
-    /// Calls `f` for the hits of each pattern that matches. Other code sees to it that one registration is not served twice.
+    /// Calls `f` for the entries of each pattern that matches. The caller ensures that a
+    /// registration is served once.
     ///
     /// # Real-time
-    /// Neither allocates nor blocks; one look-up a class.
+    /// Neither allocates nor blocks; one look-up for each class.
     #[inline]
     pub(crate) fn find(&self, header: &Header, mut f: impl FnMut(&[TableEntry])) {
         for class in &self.classes {
@@ -77,12 +79,12 @@ impl Tables {
         self.everyone.parts.iter().for_each(|part| f(part));
     }
 
-    /// How many look-ups an event costs.
+    /// The number of look-ups for an event.
     pub(crate) fn classes(&self) -> usize {
         self.classes.len()
     }
 
-    /// Would these patterns need more classes than `limit`?
+    /// Returns true if these patterns would need more classes than `limit`.
     pub(crate) fn exceeds(&self, patterns: &[Pattern], limit: usize) -> bool {
         let mut new: Vec<(u32, u32)> = patterns
             .iter()
@@ -94,7 +96,7 @@ impl Tables {
         self.classes.len() + new.len() > limit
     }
 
-    /// With one more hit. `shards` is how many parts a new class has.
+    /// Adds an entry. `shards` is the number of parts of a new class.
     pub(crate) fn insert(&mut self, pattern: Pattern, hit: TableEntry, shards: usize) {
         let masks = (pattern.source_mask, pattern.type_mask);
         let found = self.classes.iter().position(|c| (c.source_mask, c.type_mask) == masks);
@@ -112,12 +114,12 @@ impl Tables {
         let mut hits: Vec<TableEntry> = class.get(key).map_or(Vec::new(), |hits| hits.to_vec());
         class.keys += usize::from(hits.is_empty());
         hits.push(hit);
-        // The most urgent first; among equals who came first.
+        // The most urgent first; equals in order of subscription.
         hits.sort_by_key(|hit| std::cmp::Reverse(hit.registration.connection().priority()));
         class.set(key, Some(hits.into()));
     }
 
-    /// Without the hits of a registration below this pattern.
+    /// Removes the entries of a registration under this pattern.
     pub(crate) fn remove(&mut self, pattern: Pattern, registration: &Arc<Registration>) {
         let masks = (pattern.source_mask, pattern.type_mask);
         let Some(place) = self.classes.iter().position(|c| (c.source_mask, c.type_mask) == masks) else {
@@ -141,7 +143,7 @@ impl Tables {
         }
     }
 
-    /// With one more consumer among all.
+    /// Adds a consumer to the list of all.
     pub(crate) fn join(&mut self, connection: &Arc<Connection>) {
         let parts = &self.everyone.parts;
         let mut parts: Vec<_> = parts.iter().cloned().collect();
@@ -152,7 +154,7 @@ impl Tables {
         self.everyone.parts = parts.into();
     }
 
-    /// Without it.
+    /// Removes a consumer from the list of all.
     pub(crate) fn leave(&mut self, connection: &Arc<Connection>) {
         let without = |part: &Arc<[Arc<Connection>]>| -> Arc<[Arc<Connection>]> {
             if part.iter().any(|c| Arc::ptr_eq(c, connection)) {
@@ -181,7 +183,7 @@ impl Class {
         let mask = shard.slots.len().wrapping_sub(1);
         let mut at = hash as usize;
         loop {
-            // An empty shard has no slots, a full one never more than half: there is always a free slot to end at.
+            // A shard is at most half full, so the search ends at a free slot.
             let slot = shard.slots.get(at & mask)?;
             match &slot.hits {
                 None => return None,
@@ -191,7 +193,7 @@ impl Class {
         }
     }
 
-    /// The part that has a key: by the upper bits of the hash, since the lower ones find the slot.
+    /// The shard of a key, by the upper bits of the hash; the lower bits find the slot.
     #[inline]
     fn shard(&self, hash: u64) -> usize {
         (hash >> 40) as usize & (self.shards.len() - 1)
@@ -207,7 +209,7 @@ impl Class {
 }
 
 impl Shard {
-    /// A copy in which this key has these hits, or is not.
+    /// A copy in which this key has these entries, or none.
     fn with(&self, key: u64, hits: Option<Arc<[TableEntry]>>) -> Shard {
         let others = self.slots.iter().filter(|slot| slot.hits.is_some() && slot.key != key);
         let used = others.clone().count() + usize::from(hits.is_some());
@@ -231,7 +233,8 @@ impl Shard {
     }
 }
 
-/// Spreads keys whose numbers are close (a multiplication and two shifts; who chooses keys to collide slows down his own part).
+/// Spreads similar keys (a multiplication and two shifts). A program that chooses colliding keys
+/// slows down only its own shard.
 #[inline]
 fn hash(key: u64) -> u64 {
     let h = (key ^ (key >> 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -253,7 +256,8 @@ mod tests {
         LOOKED_UP.set(LOOKED_UP.get() + 1);
     }
 
-    /// Connects so many consumers each, and says how often the tables were asked for an event that one of each filter's wants.
+    /// Connects `count` consumers for each filter. Returns the number of look-ups for an event that
+    /// one of each receives.
     fn look_ups(filters: &[&dyn Fn(i32) -> Filter], consumers: i32) -> (usize, u32, usize) {
         let limits = Limits { consumers: 10_000, ..Limits::default() };
         let channel = Channel::new(Config { limits, own_threads: false, ..Config::default() }).unwrap();
@@ -271,7 +275,7 @@ mod tests {
         };
         let (asked, taken) = push();
         assert_eq!(asked, channel.lookups(), "the channel says what it does");
-        // Those that are suspended are in no table.
+        // Suspended consumers are in no table.
         all.iter().for_each(|proxy| proxy.suspend().unwrap());
         let (suspended, none) = push();
         assert_eq!(none, 0);

@@ -1,7 +1,7 @@
-//! Time-outs: a heap and a thread for each level of priority that has any.
+//! Timers: a heap and a thread for each priority level that has any.
 //!
-//! So a time-out is found at the priority of its consumer: the timers of a background task never delay those of an urgent one
-//! (paper 001, section 4.2.5).
+//! So a time-out is handled at the priority of its consumer, and timers of background tasks never
+//! delay those of urgent ones (TAO event service paper, section 4.2.5).
 
 use crate::correlation::Registration;
 use crate::counters::count;
@@ -29,15 +29,15 @@ struct Entry {
     leaf: usize,
 }
 
-/// A time-out that fell due.
+/// A timer that expired.
 pub(crate) struct ExpiredTimer {
     pub registration: Arc<Registration>,
     pub leaf: usize,
-    /// When it should have been noticed.
+    /// When it was due.
     pub at: u64,
 }
 
-/// There is no room for another timer.
+/// All timers are in use.
 #[derive(Debug)]
 pub(crate) struct NoTimer;
 
@@ -55,7 +55,8 @@ impl Timers {
         (registration.connection().level() as usize).min(self.bands.len() - 1)
     }
 
-    /// EventListPool all timers of a registration, or none. Says in which band, and whether that has no thread yet.
+    /// EventListPool all timers of a registration, or none. Says in which band, and whether that
+    /// has no thread yet.
     pub(crate) fn arm(
         &self,
         registration: &Arc<Registration>,
@@ -86,7 +87,7 @@ impl Timers {
         Ok(Some((number, !band.has_thread.swap(true, AcqRel))))
     }
 
-    /// Takes back what `arm` said: the band's thread could not be started.
+    /// Records that the band's thread did not start.
     pub(crate) fn has_no_thread(&self, band: usize) {
         self.bands[band].has_thread.store(false, Release);
     }
@@ -94,7 +95,7 @@ impl Timers {
     /// Removes the timers of a registration.
     pub(crate) fn disarm(&self, registration: &Registration) {
         for (number, band) in self.bands.iter().enumerate() {
-            // In this order, as where they are set again.
+            // The same lock order as in `next_due`.
             let mut heap = band.heap.lock();
             let mut set = registration.timers.lock();
             let mut entries = Vec::new();
@@ -108,7 +109,7 @@ impl Timers {
         }
     }
 
-    /// Takes the next time-out of a band that is due at `now`, and sets it again.
+    /// Takes the next timer of a band that is due at `now`, and arms it again.
     ///
     /// # Real-time
     /// Does not allocate. Takes the band's lock; O(log n).
@@ -119,7 +120,7 @@ impl Timers {
             let registration = entry.registration.clone();
             let leaf = entry.leaf;
             let mut set = registration.timers.lock();
-            // It was fired, so its handle is dead; the one of its successor takes the place.
+            // Its handle is invalid after expiry; that of its successor replaces it.
             let (Some(timer), false) = (registration.timer(leaf), registration.connection().is_gone()) else {
                 continue;
             };
@@ -149,7 +150,8 @@ impl Timers {
         }
     }
 
-    /// A band's thread: calls `fire` for what falls due, until the channel stops. `now` tells the time.
+    /// The body of a band's thread: calls `fire` for expired timers until the channel stops. `now`
+    /// reads the clock.
     pub(crate) fn drive(
         &self,
         band: usize,
@@ -172,7 +174,7 @@ impl Timers {
         self.bands.len()
     }
 
-    /// When the next time-out of any band falls due.
+    /// When the next timer of any band expires.
     pub(crate) fn next_at(&self) -> Option<u64> {
         self.bands.iter().filter_map(|band| band.heap.lock().next_at()).min()
     }

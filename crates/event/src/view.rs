@@ -1,9 +1,9 @@
-//! What an event sees of the channel, from its entry to the last consumer.
+//! The channel as one event sees it, from its entry to the last consumer.
 
 use crate::modules::Pipeline;
 use crate::table::Tables;
 
-/// Subscriptions and modules at one moment. An event that entered under one sees it to the end.
+/// The subscriptions and modules at one moment. An event uses the view of its entry to the end.
 #[derive(Clone, Default)]
 pub struct View {
     pub(crate) tables: Tables,

@@ -1,5 +1,5 @@
-//! With threads of the channel's own, an event costs no allocation on any of them, nor does a time-out. The only test of this program, since
-//! all of its threads are counted.
+//! With threads of the channel's own, an event costs no allocation on any of them, nor does a
+//! time-out. The only test of this program, since all of its threads are counted.
 
 use isorb_event::{
     Channel, Config, ConsumerQos, Event, Filter, Overflow, Priority, ProxyPushConsumer, Quality, Strategy,
@@ -74,7 +74,8 @@ fn rounds(strategy: Strategy) {
             got(0) >= n / 2 && got(1) >= n / 2 && got(2) > 3 && got(3) > 0 && got(4) >= n / 2
         });
     };
-    // A thread's first record takes a ring, whenever the thread happens to run first. After that nothing does.
+    // A thread's first record takes a ring, whenever the thread happens to run first. After that
+    // nothing does.
     let mut in_a_row = 0;
     for _ in 0..60 {
         let before = process_allocations();

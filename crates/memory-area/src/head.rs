@@ -1,7 +1,8 @@
 //! The head of a segment: what the area is, which value is the latest, and the futex that readers sleep on.
 
-use crate::geometry::Geometry;
+use crate::geometry::{Geometry, HEAD_BYTES};
 use core::fmt;
+use core::mem::offset_of;
 use isorb_rt::sync::atomic::Ordering::{Relaxed, Release, SeqCst};
 use isorb_rt::sync::atomic::{AtomicU32, AtomicU64, fence};
 
@@ -97,6 +98,15 @@ impl Head {
             _pad: [0; 8],
             hot: Hot { latest: AtomicU64::new(0), signal: AtomicU32::new(0) },
         }
+    }
+
+    /// Magic, size and histories in the first bytes of a file.
+    pub fn described(bytes: &[u8; HEAD_BYTES]) -> [u64; 3] {
+        [offset_of!(Head, magic), offset_of!(Head, size), offset_of!(Head, histories)].map(|at| {
+            let mut word = [0; 8];
+            word.copy_from_slice(&bytes[at..at + 8]);
+            u64::from_ne_bytes(word)
+        })
     }
 
     /// Describes a new area. The magic comes last: a head that is half written is none.

@@ -2,7 +2,7 @@
 
 use crate::error::{AttachError, ClaimError};
 use crate::geometry::{Geometry, HEAD_BYTES};
-use crate::head::{MAGIC, State, load_acquire};
+use crate::head::{Head, MAGIC, State};
 use crate::mapping::{Access, Mapping};
 use crate::reader::Reader;
 use crate::writer::Writer;
@@ -13,6 +13,7 @@ use rustix::fs::{
     FlockOperation, MemfdFlags, Mode, OFlags, SealFlags, fchmod, fcntl_add_seals, fcntl_get_seals,
     fcntl_getfl, flock, fstat, ftruncate, memfd_create, open,
 };
+use rustix::io::pread;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
 
@@ -63,32 +64,50 @@ impl Segment {
     ///
     /// # Errors
     /// When the descriptor is no sealed memory file with an area in it.
+    ///
+    /// # Real-time
+    /// Touches every page of the segment, after the checks of [`inspect`](Self::inspect). For set-up.
     pub fn attach(file: OwnedFd) -> Result<Segment, AttachError> {
-        // A descriptor without the seals could be truncated by its sender while we read.
-        let seals = fcntl_get_seals(&file).map_err(|_| AttachError::NotSealed)?;
-        if !seals.contains(SealFlags::SHRINK | SealFlags::GROW) {
-            return Err(AttachError::NotSealed);
-        }
-        let bytes = usize::try_from(fstat(&file)?.st_size).map_err(|_| AttachError::Damaged)?;
-        if bytes < HEAD_BYTES {
-            return Err(AttachError::NotAnArea);
-        }
+        let geometry = Segment::inspect(&file)?;
         let access = match fcntl_getfl(&file)? & OFlags::ACCMODE {
             OFlags::RDWR => Access::Write,
             _ => Access::Read,
         };
-        let mapping = Mapping::new(&file, bytes, access)?;
-        let head = mapping.head();
-        if load_acquire(&head.magic) != MAGIC {
+        let mapping = Mapping::new(&file, geometry.total_bytes(), access)?;
+        Ok(Segment { file: Arc::new(file), mapping: Arc::new(mapping), geometry })
+    }
+
+    /// The geometry of the area in a file that another process handed over. Nothing is mapped, and no
+    /// page is touched: a file can claim any size, and its pages are charged to the process that touches
+    /// them.
+    ///
+    /// # Errors
+    /// As [`attach`](Self::attach).
+    pub fn inspect(file: impl AsFd) -> Result<Geometry, AttachError> {
+        // A file without the seals could be truncated by its sender during a read. Only files in memory
+        // have seals.
+        let seals = fcntl_get_seals(&file).map_err(|_| AttachError::NotSealed)?;
+        if !seals.contains(SealFlags::SHRINK | SealFlags::GROW) {
+            return Err(AttachError::NotSealed);
+        }
+        let status = fstat(&file)?;
+        let bytes = usize::try_from(status.st_size).map_err(|_| AttachError::Damaged)?;
+        let mut head = [0; HEAD_BYTES];
+        if bytes < HEAD_BYTES || pread(&file, &mut head, 0)? < HEAD_BYTES {
+            return Err(AttachError::NotAnArea);
+        }
+        let [magic, size, histories] = Head::described(&head);
+        if magic != MAGIC {
             return Err(AttachError::NotAnArea);
         }
         let number = |word: u64| usize::try_from(word).map_err(|_| AttachError::Damaged);
-        let (size, histories) = (number(head.size.load(Relaxed))?, number(head.histories.load(Relaxed))?);
-        let geometry = Geometry::new(size, histories).map_err(|_| AttachError::Damaged)?;
-        if geometry.total_bytes() != bytes {
+        let geometry = Geometry::new(number(size)?, number(histories)?).map_err(|_| AttachError::Damaged)?;
+        // Every page of an area is present from its creation on.
+        let present = u64::try_from(status.st_blocks).unwrap_or(0).saturating_mul(512);
+        if geometry.total_bytes() != bytes || present < bytes as u64 {
             return Err(AttachError::Damaged);
         }
-        Ok(Segment { file: Arc::new(file), mapping: Arc::new(mapping), geometry })
+        Ok(geometry)
     }
 
     /// Size and histories.
@@ -230,7 +249,12 @@ impl Segment {
 
     /// Do both stand for the same memory?
     pub fn same_file(&self, other: &Segment) -> bool {
-        match (fstat(&*self.file), fstat(&*other.file)) {
+        self.is_file(&*other.file)
+    }
+
+    /// Does the descriptor stand for this segment's memory?
+    pub fn is_file(&self, file: impl AsFd) -> bool {
+        match (fstat(&*self.file), fstat(file)) {
             (Ok(a), Ok(b)) => (a.st_dev, a.st_ino) == (b.st_dev, b.st_ino),
             _ => false,
         }
@@ -259,5 +283,40 @@ impl Segment {
             3 => head.size.store(what, order),
             _ => words[(at / 8) % words.len()].store(what, order),
         }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    /// A sealed file of `bytes` without pages, but for the head that it is given.
+    fn sparse(bytes: u64, head: &[u64]) -> OwnedFd {
+        let file = memfd_create("sparse", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING).unwrap();
+        ftruncate(&file, bytes).unwrap();
+        let head: Vec<u8> = head.iter().flat_map(|word| word.to_ne_bytes()).collect();
+        rustix::io::pwrite(&file, &head, 0).unwrap();
+        fcntl_add_seals(&file, SEALS).unwrap();
+        file
+    }
+
+    #[test]
+    fn a_file_without_pages_is_refused_before_a_page_is_touched() {
+        let geometry = Geometry::new(32 << 20, 1).unwrap();
+        let bytes = geometry.total_bytes() as u64;
+        let described = [MAGIC, geometry.size() as u64, geometry.histories() as u64];
+        for (head, error) in [
+            (&[][..], AttachError::NotAnArea),
+            (&described, AttachError::Damaged),
+            (&[MAGIC, 9], AttachError::Damaged),
+        ] {
+            let file = sparse(bytes, head);
+            let (copy, before) = (file.try_clone().unwrap(), fstat(&file).unwrap().st_blocks);
+            assert_eq!(Segment::attach(file).unwrap_err(), error, "{head:?}");
+            assert_eq!(fstat(&copy).unwrap().st_blocks, before, "{head:?}: a page was touched");
+        }
+        // The same area with its pages.
+        let area = Segment::create("whole", geometry).unwrap();
+        assert_eq!(Segment::inspect(area.as_fd()), Ok(geometry));
     }
 }

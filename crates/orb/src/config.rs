@@ -1,7 +1,8 @@
 //! The configuration of an ORB.
 //!
-//! It comes from defaults, a TOML file and `-ORB…` arguments; later sources override earlier ones. The file is the one of
-//! `-ORBConfig FILE`, else of the variable `ISORB_CONFIG`, else `isorb.toml` in the working folder if it exists.
+//! It comes from defaults, a TOML file and `-ORB…` arguments; later sources override earlier ones.
+//! The file is the one of `-ORBConfig FILE`, else of the variable `ISORB_CONFIG`, else `isorb.toml`
+//! in the working folder if it exists.
 
 use crate::connection::{IdleLimits, Limits};
 use crate::policy::Policies;
@@ -21,7 +22,8 @@ use std::time::Duration;
 pub enum Concurrency {
     /// Each connection has a thread, which blocks in receive: the fastest for few clients.
     Connection,
-    /// A fixed number of threads serves all connections of an endpoint. The kernel chooses the thread for an event.
+    /// A fixed number of threads serves all connections of an endpoint. The kernel chooses the
+    /// thread for an event.
     Lane,
 }
 
@@ -31,22 +33,26 @@ settings! {
     /// The configuration of an ORB. Each key of `isorb.toml` has the name of its field here.
     #[derive(Clone, Debug, PartialEq)]
     pub struct Config {
-        /// Where the ORB listens: `host:port`, `[v6]:port`, `giop:tcp:host:port` (the form of omniORB) or
-        /// `iiop://host:port` (the form of TAO), where port 0 takes a free one; `unix:PATH`, `segment:PATH`, where no
-        /// path takes a new one; `udp:host:port`; `giop:NAME:ADDRESS` for a transport of that name. Options follow, each
-        /// behind a semicolon: `lane`, `lane=THREADS` or `connection` for the concurrency of this endpoint,
-        /// `publish=HOST` or `publish=HOST:PORT` for the address in references. The argument is repeatable.
+        /// Where the ORB listens: `host:port`, `[v6]:port`, `giop:tcp:host:port` (the form of
+        /// omniORB) or `iiop://host:port` (the form of TAO), where port 0 takes a free one;
+        /// `unix:PATH`, `segment:PATH`, where no path takes a new one; `udp:host:port`;
+        /// `giop:NAME:ADDRESS` for a transport of that name. Options follow, each behind a
+        /// semicolon: `lane`, `lane=THREADS` or `connection` for the concurrency of this endpoint,
+        /// `publish=HOST` or `publish=HOST:PORT` for the address in references. The argument is
+        /// repeatable.
         endpoints: Vec<String> = vec!["127.0.0.1:0".into()],
             "-ORBEndPoint" | "-ORBendPoint" | "-ORBListenEndpoints";
-        /// The host in references instead of the endpoint's own. A wildcard endpoint (`0.0.0.0`, `[::]`) needs it.
+        /// The host in references instead of the endpoint's own. A wildcard endpoint (`0.0.0.0`,
+        /// `[::]`) needs it.
         publish: Option<String> = None, "-ORBPublish";
-        /// A thread for each connection, or a lane: a fixed number of threads for all connections of an endpoint. An
-        /// endpoint can choose its own.
+        /// A thread for each connection, or a lane: a fixed number of threads for all connections
+        /// of an endpoint. An endpoint can choose its own.
         concurrency: Concurrency = Concurrency::Connection, "-ORBConcurrency";
         /// Threads of a lane.
         lane_threads: usize = 4, in 1.., "-ORBLaneThreads";
-        /// Open connections of all endpoints together, and of each lane of a thread pool. A further connection gets
-        /// CloseConnection, unless one that has sent no request can be closed in its place.
+        /// Open connections of all endpoints together, and of each lane of a thread pool. A further
+        /// connection gets CloseConnection, unless one that has sent no request can be closed in
+        /// its place.
         max_connections: usize = 256, "-ORBMaxConnections";
         /// Connections that calls to one server may open. Further calls share them.
         connections_per_server: usize = 5, "-ORBConnectionsPerServer";
@@ -54,36 +60,38 @@ settings! {
         message_limit: usize = 16 << 20, in 1024.., "-ORBMessageLimit";
         /// Messages longer than this many octets are sent in fragments (GIOP 1.2). 0: never.
         fragment: usize = 0, "-ORBFragment";
-        /// Octets in message blocks of all connections together. Once three quarters are in use, the ORB closes the
-        /// connection that has held the most for longest, stalled connections first.
+        /// Octets in message blocks of all connections together. Once three quarters are in use,
+        /// the ORB closes the connection that has held the most for longest, stalled connections
+        /// first.
         memory_limit: usize = 256 << 20;
         /// Time for opening a connection, in milliseconds. 0: no limit.
         connect_timeout_ms: u64 = 10_000;
         /// Time that a send waits for a peer that does not read, in milliseconds. 0: no limit.
         send_timeout_ms: u64 = 30_000;
-        /// Time from the first octet of a message to its last, fragments included, in milliseconds. A peer that stalls
-        /// for longer loses its connection. 0: no limit.
+        /// Time from the first octet of a message to its last, fragments included, in milliseconds.
+        /// A peer that stalls for longer loses its connection. 0: no limit.
         message_timeout_ms: u64 = 60_000, "-ORBMessageTimeout";
-        /// Time from a client's connection to its first request, in milliseconds. A slower client gets CloseConnection.
-        /// 0: no limit.
+        /// Time from a client's connection to its first request, in milliseconds. A slower client
+        /// gets CloseConnection. 0: no limit.
         first_request_timeout_ms: u64 = 60_000, "-ORBFirstRequestTimeout";
-        /// Time that a client may leave a connection unused after a request, in milliseconds, up to a quarter longer in
-        /// fact. The client then gets CloseConnection, and opens another connection for its next call. Connections that
-        /// carry call-backs are exempt. 0: no limit.
+        /// Time that a client may leave a connection unused after a request, in milliseconds, up to
+        /// a quarter longer in fact. The client then gets CloseConnection, and opens another
+        /// connection for its next call. Connections that carry call-backs are exempt. 0: no limit.
         connection_idle_timeout_ms: u64 = 0, "-ORBConnectionIdleTimeout";
         /// Time for a call unless a policy gives another one, in milliseconds. 0: no limit.
         round_trip_timeout_ms: u64 = 60_000, "-ORBRoundTripTimeout";
-        /// Whether call-backs may use the connections that the calls came over, in both roles (clause 9.8). Off, because
-        /// a client could claim the address of another one.
+        /// Whether call-backs may use the connections that the calls came over, in both roles
+        /// (clause 9.8). Off, because a client could claim the address of another one.
         bidirectional: bool = false, "-ORBBidirectional";
-        /// The preferred code set of `char` and `string`: `UTF-8` or `ISO-8859-1`. A peer that supports only the other
-        /// one gets the other one.
+        /// The preferred code set of `char` and `string`: `UTF-8` or `ISO-8859-1`. A peer that
+        /// supports only the other one gets the other one.
         char_code_set: String = "UTF-8".into(), "-ORBNativeCharCodeSet";
         /// Highest GIOP version that the ORB uses and publishes: `1.0`, `1.1` or `1.2`.
         giop: String = "1.2".into(), "-ORBGiop";
         /// The table `[init_refs]`: initial references as URLs, by name.
         init_refs: BTreeMap<String, String> = BTreeMap::new(), "-ORBInitRef";
-        /// Prefix of the URLs of all other initial references, such as `corbaloc::host`: `PREFIX/NAME`.
+        /// Prefix of the URLs of all other initial references, such as `corbaloc::host`:
+        /// `PREFIX/NAME`.
         default_init_ref: Option<String> = None, "-ORBDefaultInitRef";
         /// The table `[transport]`.
         transport: crate::TransportConfig = crate::TransportConfig::default();
@@ -93,10 +101,11 @@ settings! {
 }
 
 impl Config {
-    /// From a command line: takes the `-ORB…` arguments out and gives the others back.
+    /// Takes the `-ORB…` arguments out of a command line and returns the other arguments.
     ///
     /// # Errors
-    /// BAD_PARAM for an argument that is not known or has no value, or a file that cannot be read; the sentence says which.
+    /// BAD_PARAM for an unknown argument or one without a value, or an unreadable file; the
+    /// sentence names it.
     pub fn from_args(args: impl IntoIterator<Item = String>) -> Result<(Config, Vec<String>)> {
         let (options, args) = split(args)?;
         let named = options.iter().rev().find(|(name, _)| name == "-ORBConfig").map(|(_, file)| file.clone());
@@ -104,7 +113,8 @@ impl Config {
         Ok((Config::configured(named.as_deref())?.with_options(options)?, args))
     }
 
-    /// This configuration with the `-ORB…` arguments of a command line over it, and the other arguments.
+    /// This configuration with the `-ORB…` arguments of a command line over it, and the other
+    /// arguments.
     ///
     /// # Errors
     /// As [`Config::from_args`]; BAD_PARAM for `-ORBConfig`.
@@ -144,7 +154,7 @@ impl Config {
     #[cfg(not(feature = "config-file"))]
     fn configured(named: Option<&str>) -> Result<Config> {
         match named {
-            // Ignoring it would start a server that nobody configured.
+            // Ignoring it would start a server with the wrong configuration.
             Some(file) => Err(bad(format!(
                 "{file} cannot be read: this program was built without the feature config-file of isorb"
             ))),
@@ -155,7 +165,7 @@ impl Config {
     /// From a TOML file.
     ///
     /// # Errors
-    /// BAD_PARAM with the file, the line and what is wrong there.
+    /// BAD_PARAM with the file, the line and the error there.
     #[cfg(feature = "config-file")]
     pub fn from_file(file: &Path) -> Result<Config> {
         let text = std::fs::read_to_string(file)
@@ -169,7 +179,8 @@ impl Config {
     fn option(&mut self, name: &str, value: String, endpoints: &mut Vec<String>) -> Result<()> {
         match name {
             "-ORBEndPoint" | "-ORBendPoint" | "-ORBListenEndpoints" => endpoints.push(value),
-            // The file was read before. The others are arguments of other ORBs, and have no effect here.
+            // The file was read before. The others are arguments of other ORBs, and have no effect
+            // here.
             "-ORBConfig" | "-ORBId" | "-ORBServerId" => {}
             _ => {
                 let set = self.set_argument(name, &value);
@@ -182,7 +193,7 @@ impl Config {
         Ok(())
     }
 
-    /// Checks what types do not say.
+    /// Checks the constraints between values.
     ///
     /// # Errors
     /// BAD_PARAM; the sentence names the key.
@@ -277,9 +288,9 @@ pub(crate) struct Endpoint {
     pub protocol: String,
     /// In the transport's form; for TCP `host:port`, with brackets around an IPv6 host.
     pub address: String,
-    /// Host and perhaps port that references name.
+    /// Host and perhaps port in references.
     pub publish: Option<(String, Option<u16>)>,
-    /// Threads of its lane; `None` for a thread a connection.
+    /// Threads of its lane; `None` for a thread for each connection.
     pub lane: Option<usize>,
 }
 
@@ -319,7 +330,7 @@ impl Config {
 /// `HOST`, `HOST:PORT` or `[V6]:PORT`.
 fn published(at: &str) -> Result<(String, Option<u16>)> {
     let (host, port) = match at.rsplit_once(':') {
-        // All colons are the host's where there are several and no brackets.
+        // With several colons and without brackets, all belong to the host.
         Some((host, _)) if host.contains(':') && !at.starts_with('[') => (at, None),
         Some((host, port)) if !port.ends_with(']') => (host, Some(port)),
         _ => (at, None),

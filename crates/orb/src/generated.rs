@@ -1,4 +1,4 @@
-//! What code made by the IDL compiler uses: one place that re-exports it all.
+//! The names that generated code uses, re-exported together.
 //!
 //! Programs need little of this by name; `docs/reference/idl-to-rust.md` shows how the pieces fit.
 
@@ -19,16 +19,18 @@ pub use isorb_cdr::{
 };
 pub use isorb_scope::Scope;
 
-/// What a skeleton answers for an operation index that its interface does not have; cannot happen through
-/// [`Operations::find`].
+/// The error of a skeleton for an operation index that its interface does not have; impossible
+/// through [`Operations::find`].
 #[cold]
 pub fn bad_operation() -> SystemException {
     isorb_giop::Kind::BadOperation.into()
 }
 
-/// The conversions and texts of a generated error enum: `operation_error!(HeldError, [Gone(super::Gone)])`.
+/// The conversions and texts of a generated error enum: `operation_error!(HeldError,
+/// [Gone(super::Gone)])`.
 ///
-/// Both texts are those of the exception inside, so that a `main` that returns the error prints a sentence.
+/// Both texts are those of the exception inside, so that a `main` that returns the error prints a
+/// sentence.
 #[macro_export]
 macro_rules! operation_error {
     ($name:ident, [$($variant:ident($exception:ty)),* $(,)?]) => {

@@ -4,8 +4,8 @@
 //! or from another ORB. Its oneway operations go to all members; others go to the object behind IIOP
 //! that the reference names beside the group, or are BAD_OPERATION.
 
-use crate::binding::Facts;
-use crate::object::{Place, Target};
+use crate::binding::RtComponents;
+use crate::object::{Locality, Target};
 use crate::peer::Peer;
 use crate::transports::Route;
 use crate::{Object, Orb, Result, SystemException};
@@ -78,7 +78,7 @@ pub(crate) fn resolve(orb: &Orb, ior: &Arc<Ior>) -> Result<Option<Target>> {
     let answering = profile.answering().and_then(|iiop| Ior::iiop(&*ior.type_id, &iiop).ok());
     let answering = answering.map(|ior| Object::new(orb, ior));
     let head = RequestHead::by_profile(tagged).ok_or_else(malformed)?;
-    let facts = Facts::read(TAG_UIPMC, &profile.components)?;
-    let place = Place::Group(Box::new(GroupTarget { peer, answering }));
-    Ok(Some(Target::of_group(place, ior.clone(), head, code_sets, facts)))
+    let facts = RtComponents::read(TAG_UIPMC, &profile.components)?;
+    let locality = Locality::Group(Box::new(GroupTarget { peer, answering }));
+    Ok(Some(Target::of_group(locality, ior.clone(), head, code_sets, facts)))
 }

@@ -1,4 +1,4 @@
-//! What is known of an interface and its operations at compile time.
+//! Static descriptions of interfaces and operations.
 
 /// An IDL interface, described once in static memory by generated code.
 #[derive(Debug)]
@@ -21,7 +21,8 @@ impl Interface {
     pub const OBJECT_ID: &'static str = "IDL:omg.org/CORBA/Object:1.0";
 }
 
-/// The operations of an interface, found by name through a perfect hash that the IDL compiler computed.
+/// The operations of an interface, found by name through a perfect hash that the IDL compiler
+/// computed.
 #[derive(Debug)]
 pub struct Operations {
     names: &'static [&'static str],
@@ -30,7 +31,8 @@ pub struct Operations {
 }
 
 impl Operations {
-    /// A table as generated: `slots` has a power of two of entries, each an index into `names` or `0xffff`.
+    /// A table as generated: `slots` has a power of two of entries, each an index into `names` or
+    /// `0xffff`.
     pub const fn new(names: &'static [&'static str], seed: u32, slots: &'static [u16]) -> Operations {
         assert!(slots.len().is_power_of_two());
         Operations { names, seed, slots }
@@ -39,13 +41,14 @@ impl Operations {
     /// The index of an operation.
     ///
     /// # Real-time
-    /// One multiplication an octet, one look-up, one comparison; the same for any number of operations.
+    /// One multiplication for each octet, one look-up, one comparison, for any number of
+    /// operations.
     #[inline]
     pub fn find(&self, name: &str) -> Option<u16> {
         self.look_up(name.as_bytes()).map(|(index, _)| index)
     }
 
-    /// The index of an operation, and its name, by the octets of a name that need not be text.
+    /// The index and name of an operation, from octets that need not be text.
     #[inline(always)]
     pub(crate) fn look_up(&self, name: &[u8]) -> Option<(u16, &'static str)> {
         let slot = operation_hash(self.seed, name) as usize & (self.slots.len() - 1);
@@ -72,12 +75,12 @@ pub const fn operation_hash(seed: u32, name: &[u8]) -> u32 {
     hash ^ (hash >> 15)
 }
 
-/// An operation as a stub sends it.
+/// An operation of a stub.
 #[derive(Debug)]
 pub struct Operation {
     /// Its name on the wire; attributes are `_get_x` and `_set_x`.
     pub name: &'static str,
-    /// Whether nothing comes back.
+    /// Whether there is no reply.
     pub oneway: bool,
 }
 

@@ -1,14 +1,14 @@
 //! isorb: an isochronous object request broker.
 //!
-//! Real-Time CORBA in Rust. A servant is a type that implements the trait that the IDL compiler made from an
-//! interface; a reference is a typed value whose methods call it, wherever it is.
+//! Real-Time CORBA in Rust. A servant is a type that implements the trait that the IDL compiler
+//! made from an interface; the methods of a typed reference call it, wherever it is.
 //!
 //! ```text
 //!   stub (generated) ─► invoke ─► connection ─► wire ─► connection ─► dispatch ─► POA ─► skeleton (generated) ─► servant
 //! ```
 //!
-//! What this crate is not: an executor. It starts only the threads that its configuration asks for, and a call runs on
-//! the thread that made it, a request on the thread that read it.
+//! It is not an executor. It starts only the threads that its configuration asks for; a call runs
+//! on the thread that made it, a request on the thread that read it.
 #![forbid(unsafe_code)]
 
 // Generated code says `::isorb`, here too.
@@ -76,10 +76,11 @@ pub mod prelude {
     };
 }
 
-/// What an operation gives: the value, or the exception.
+/// The result of an operation: the value, or the exception.
 pub type Result<T, E = SystemException> = std::result::Result<T, E>;
 
-/// Includes the code that `build.rs` made of an IDL file: `isorb::include_idl!("sensors")` for `sensors.idl`.
+/// Includes the code that `build.rs` generated from an IDL file: `isorb::include_idl!("sensors")`
+/// for `sensors.idl`.
 #[macro_export]
 macro_rules! include_idl {
     ($name:literal) => {

@@ -1,9 +1,11 @@
-//! The ORB's log records.
+//! The ORB's log records (see [`isorb_rt::log`]).
+
+pub(crate) use isorb_rt::log::warn;
 
 use std::fmt;
 
-/// Writes a warning (see [`isorb_rt::log`]).
+/// Writes a warning.
 #[cold]
 pub fn note(text: fmt::Arguments<'_>) {
-    isorb_rt::log::warn("isorb", text);
+    warn("isorb", text);
 }

@@ -1,6 +1,6 @@
 //! Object references.
 
-use crate::binding::{Facts, Overrides, Plans};
+use crate::binding::{Overrides, Plans, RtComponents};
 use crate::peer::Peer;
 use crate::policy::{Effective, Policies, thread_policies, thread_sets_policies};
 use crate::transports;
@@ -17,9 +17,10 @@ use std::hint::cold_path;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// A reference to a CORBA object, here or elsewhere. Cheap to clone; never nil.
+/// A reference to a CORBA object, local or remote. Cheap to clone; never nil.
 ///
-/// Two references are equal (`==`) when they say the same, which the standard's `_is_equivalent` is allowed to be.
+/// Two references are equal (`==`) when their IORs are equal, as the standard allows for
+/// `_is_equivalent`.
 #[derive(Clone)]
 pub struct Object(Arc<Inner>);
 
@@ -28,52 +29,53 @@ struct Inner {
     ior: Arc<Ior>,
     binding: Arc<Bound>,
     policies: Policies,
-    /// Whether any of them is set: looked at in each call.
+    /// Whether any policy is set; read in each call.
     sets_policies: bool,
     rt_overrides: Overrides,
 }
 
-/// Where calls go. Shared by all clones, whatever their policies.
+/// The target of calls, shared by all clones with any policies.
 #[derive(Default)]
 struct Bound {
-    /// Where the first call went. Mostly nothing changes afterwards, and calls neither lock nor count for it.
+    /// The target of the first call. It rarely changes, and calls then take neither lock nor count.
     first: OnceLock<Arc<Target>>,
-    /// Whether calls have gone, or will go, elsewhere since.
+    /// Whether the target has changed since.
     changed: AtomicBool,
     now: PiMutex<Binding>,
 }
 
-/// Where calls go at present.
+/// The present target.
 #[derive(Default)]
 struct Binding {
     target: Option<Arc<Target>>,
-    /// Said for good by the server; `None` while the reference itself holds.
+    /// The server's permanent forward; `None` while the reference itself applies.
     moved: Option<Arc<Ior>>,
 }
 
-/// A place that a reference was resolved to.
+/// A resolved reference.
 pub(crate) struct Target {
-    /// No other target of this process has or had it; never 0.
+    /// A number that no other target of this process ever has; never 0.
     pub number: u64,
-    pub place: Place,
+    pub locality: Locality,
     /// The reference that was resolved.
     pub ior: Arc<Ior>,
     pub key: Box<[u8]>,
-    /// What requests by key begin with, in GIOP 1.2.
+    /// The common beginning of requests by key, in GIOP 1.2.
     pub head: Option<RequestHead>,
     pub version: Version,
-    /// What to announce on a connection that has agreed on nothing yet.
+    /// The code sets to announce on a connection without an agreement.
     pub code_sets: Option<(Narrow, Wide)>,
-    /// Whether a CancelRequest may be sent. omniORB 4.2 handles the same one for ever and serves nothing else, so only
-    /// servers that say that they are another ORB get any; none has to heed one (clause 9.4.4).
+    /// Whether a CancelRequest may be sent. omniORB 4.2 processes the first one in an endless loop,
+    /// so only servers that identify themselves as another ORB get any. No server has to act on one
+    /// (clause 9.4.4).
     pub cancel: bool,
-    /// Whether a forward led here.
+    /// Whether it is the target of a forward.
     forwarded: bool,
-    /// How the server wants to be addressed: 0 by key, 1 by profile, 2 by reference (clause 9.4.3.1).
+    /// The server's addressing mode: 0 by key, 1 by profile, 2 by reference (clause 9.4.3.1).
     pub addressing: AtomicU8,
-    /// What the reference says about real time.
-    pub facts: Option<Box<Facts>>,
-    /// Where calls go, under each set of overrides.
+    /// The reference's real-time components.
+    pub facts: Option<Box<RtComponents>>,
+    /// The connections of calls, for each set of overrides.
     pub plans: Plans,
 }
 
@@ -81,15 +83,15 @@ impl Target {
     /// All members of a group.
     #[cfg(feature = "miop")]
     pub fn of_group(
-        place: Place,
+        locality: Locality,
         ior: Arc<Ior>,
         head: RequestHead,
         code_sets: Option<(Narrow, Wide)>,
-        facts: Option<Facts>,
+        facts: Option<RtComponents>,
     ) -> Target {
         Target {
             number: next_number(),
-            place,
+            locality,
             ior,
             key: Box::default(),
             head: Some(head),
@@ -103,16 +105,16 @@ impl Target {
         }
     }
 
-    /// Whether a forward led here.
+    /// Whether it is the target of a forward.
     pub fn forwarded(&self) -> bool {
         self.forwarded
     }
 }
 
-pub(crate) enum Place {
+pub(crate) enum Locality {
     /// In this ORB.
-    Here,
-    There(Arc<Peer>),
+    Local,
+    Remote(Arc<Peer>),
     /// All members of a group.
     #[cfg(feature = "miop")]
     Group(Box<crate::group::GroupTarget>),
@@ -135,17 +137,17 @@ impl Object {
         &self.0.orb
     }
 
-    /// The reference in full.
+    /// The complete reference.
     pub fn ior(&self) -> &Ior {
         &self.0.ior
     }
 
-    /// The repository id that the reference names; empty when unknown.
+    /// The repository id in the reference; empty when unknown.
     pub fn type_id(&self) -> &str {
         &self.0.ior.type_id
     }
 
-    /// The same object with other policies; what they leave open comes from this reference's.
+    /// The same object with other policies; those left open come from this reference.
     #[must_use]
     pub fn with_policies(&self, policies: Policies) -> Object {
         let policies = policies.or(self.0.policies);
@@ -175,7 +177,7 @@ impl Object {
         &self.0.rt_overrides
     }
 
-    /// A number that clones share, and that no other reference has while this one lives.
+    /// A number that clones share and no other living reference has.
     pub(crate) fn identity(&self) -> u64 {
         Arc::as_ptr(&self.0.binding) as usize as u64
     }
@@ -218,7 +220,7 @@ impl Object {
         orb.handler().local_key(&self.0.ior)
     }
 
-    /// Where calls go now, borrowed where they have always gone there.
+    /// The present target, borrowed if it has never changed.
     #[inline(always)]
     pub(crate) fn bound(&self) -> Result<Cow<'_, Arc<Target>>> {
         let bound = &self.0.binding;
@@ -231,7 +233,7 @@ impl Object {
         self.target().map(Cow::Owned)
     }
 
-    /// Where calls go now.
+    /// The present target.
     #[cold]
     pub(crate) fn target(&self) -> Result<Arc<Target>> {
         let bound = &self.0.binding;
@@ -242,12 +244,12 @@ impl Object {
         let ior = binding.moved.as_ref().unwrap_or(&self.0.ior);
         let target = Arc::new(resolve(&self.0.orb, ior, false)?);
         binding.target = Some(target.clone());
-        // Of several in turn the first stays, which `changed` says by then.
+        // If several threads race, the first one stays; `changed` is set by then.
         _ = bound.first.set(target.clone());
         Ok(target)
     }
 
-    /// Sends further calls elsewhere.
+    /// Sends further calls to another reference.
     pub(crate) fn forward(&self, ior: &Ior, permanent: bool) -> Result<()> {
         let ior = Arc::new(ior.clone());
         let target = Arc::new(resolve(&self.0.orb, &ior, !permanent)?);
@@ -260,7 +262,8 @@ impl Object {
         Ok(())
     }
 
-    /// After a failure at `target`: back to where the reference says. `true` when a forward had led to `target`.
+    /// After a failure at `target`: returns to the original reference. `true` if `target` was that
+    /// of a forward.
     pub(crate) fn forget_forward(&self, target: &Arc<Target>) -> bool {
         let mut binding = self.0.binding.now.lock();
         if binding.target.as_ref().is_some_and(|now| Arc::ptr_eq(now, target)) {
@@ -278,14 +281,14 @@ fn next_number() -> u64 {
 
 fn resolve(orb: &Orb, ior: &Arc<Ior>, forwarded: bool) -> Result<Target> {
     if let Some(key) = orb.handler().local_key(ior) {
-        let facts = Facts::of(ior)?.map(Box::new);
+        let facts = RtComponents::of(ior)?.map(Box::new);
         let head = RequestHead::new(&key);
         let key = key.into();
-        let (place, ior, version) = (Place::Here, ior.clone(), Version::V1_2);
+        let (locality, ior, version) = (Locality::Local, ior.clone(), Version::V1_2);
         let addressing = AtomicU8::new(0);
         return Ok(Target {
             number: next_number(),
-            place,
+            locality,
             ior,
             key,
             head,
@@ -311,7 +314,7 @@ fn resolve(orb: &Orb, ior: &Arc<Ior>, forwarded: bool) -> Result<Target> {
         let head = if version == Version::V1_2 { RequestHead::new(&found.key) } else { None };
         return Ok(Target {
             number: next_number(),
-            place: Place::There(orb.peer(found.routes)),
+            locality: Locality::Remote(orb.peer(found.routes)),
             ior: ior.clone(),
             key: found.key.into(),
             head,
@@ -320,7 +323,7 @@ fn resolve(orb: &Orb, ior: &Arc<Ior>, forwarded: bool) -> Result<Target> {
             cancel: found.orb_type.is_some_and(|orb| orb != ORB_TYPE_OMNIORB),
             forwarded,
             addressing: AtomicU8::new(0),
-            facts: Facts::of(ior)?.map(Box::new),
+            facts: RtComponents::of(ior)?.map(Box::new),
             plans: Plans::default(),
         });
     }
@@ -388,7 +391,7 @@ impl fmt::Display for Object {
 }
 
 const _: () = {
-    // References travel as `Option<&Object>`; the compiler checks that the pieces fit.
+    // References travel as `Option<&Object>`; the compiler checks the traits.
     fn travels<'v, T: Encode<'v> + Decode<'v> + Arg<'v, Option<Object>>>() {}
     let _ = travels::<Option<&'static Object>>;
 };

@@ -140,7 +140,8 @@ impl Orb {
     /// # Real-time
     /// Blocks up to `timeout`, then for the upcall.
     pub fn perform_work(&self, timeout: Duration) -> bool {
-        self.server().registry.main_queue().run_one(Deadline::after(timeout)) == crate::poa::Ran::One
+        self.server().registry.main_thread().run_one(Deadline::after(timeout))
+            == crate::poa::RunOutcome::Served
     }
 
     /// Lets clients reach `object` under a plain key, as in `corbaloc::host:port/NameService`.

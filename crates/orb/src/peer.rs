@@ -106,7 +106,7 @@ fn sweep(known: &mut Known) -> Vec<Arc<Connection>> {
 }
 
 /// A connection that rested longer, give or take a tick of the kernel's clock, is looked at before a request is trusted to it, in nanoseconds.
-const REST_NS: u64 = 10_000_000;
+const IDLE_NS: u64 = 10_000_000;
 
 /// One server, by the routes to it in order of preference.
 pub(crate) struct Peer {
@@ -129,7 +129,7 @@ struct Connections {
 
 /// What a call asks of the connection that it is given.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Wish {
+pub(crate) struct LeaseRequest {
     /// When the call began, in nanoseconds; may be a tick of the kernel's clock ago.
     pub began: u64,
     pub deadline: Deadline,
@@ -170,8 +170,8 @@ impl Peer {
     /// # Real-time
     /// One PI lock; after a rest one receive system call that does not wait. Connects, or waits for another call that does, on
     /// a first call.
-    pub fn lease(&self, connector: &Connector, wish: Wish) -> Result<Lease> {
-        let rest = if wish.wary { 0 } else { REST_NS };
+    pub fn lease(&self, connector: &Connector, request: LeaseRequest) -> Result<Lease> {
+        let idle_ns = if request.wary { 0 } else { IDLE_NS };
         loop {
             let connections = self.connections.lock();
             if let Some(first) = connections.open.first()
@@ -184,7 +184,7 @@ impl Peer {
                 first.in_flight.store(1, Ordering::Relaxed);
                 let lease = Lease { connection: first.clone(), waited: false };
                 drop(connections);
-                if !lease.rested(wish.began, rest) || lease.still_open() {
+                if !lease.was_idle(request.began, idle_ns) || lease.still_open() {
                     return Ok(lease);
                 }
                 cold_path();
@@ -206,15 +206,15 @@ impl Peer {
                     break;
                 }
             }
-            let Some(best) = best else { return self.open_another(connector, wish, closed, connections) };
+            let Some(best) = best else { return self.open_another(connector, request, closed, connections) };
             let idle = best.in_flight.load(Ordering::Relaxed) == 0;
             let full = connections.full(connector);
             if !idle && !full && !best.bidirectional.load(Ordering::Relaxed) {
-                return self.open_another(connector, wish, closed, connections);
+                return self.open_another(connector, request, closed, connections);
             }
             let lease = Lease::new(best.clone(), false);
             drop(connections);
-            if !lease.rested(wish.began, rest) || lease.still_open() {
+            if !lease.was_idle(request.began, idle_ns) || lease.still_open() {
                 return Ok(lease);
             }
         }
@@ -224,13 +224,13 @@ impl Peer {
     fn open_another(
         &self,
         connector: &Connector,
-        wish: Wish,
+        request: LeaseRequest,
         closed: bool,
         mut connections: PiGuard<'_, Connections>,
     ) -> Result<Lease> {
         if closed {
             connections.open.retain(|connection| connection.is_open());
-            if !wish.reconnect {
+            if !request.reconnect {
                 return Err(SystemException::from(Kind::Rebind)
                     .detail("the connection is gone, and the rebind policy forbids another"));
             }
@@ -238,10 +238,10 @@ impl Peer {
         // All that may be opened are being opened by others: theirs will do.
         let failures = connections.failures;
         while connections.full(connector) && connections.open.is_empty() {
-            if !self.opened.wait_until(&mut connections, wish.deadline) {
+            if !self.opened.wait_until(&mut connections, request.deadline) {
                 let sentence = format!(
                     "another call still connects (within {:?})",
-                    wish.timeout.duration().unwrap_or_default()
+                    request.timeout.duration().unwrap_or_default()
                 );
                 return Err(SystemException::from(Kind::Timeout).detail(sentence));
             }
@@ -258,7 +258,7 @@ impl Peer {
         }
         connections.opening += 1;
         drop(connections);
-        let connected = self.connect(connector, wish.deadline, wish.timeout);
+        let connected = self.connect(connector, request.deadline, request.timeout);
         let mut connections = self.connections.lock();
         connections.opening -= 1;
         let leased = match connected {
@@ -303,7 +303,7 @@ impl Peer {
                     let limits = config.limits();
                     let (pool, roll) = (connector.pool.clone(), &connector.accepted);
                     let connection = Connection::new(stream, Side::Connector, limits, pool, roll);
-                    return Ok(Arc::new(connection.of(transport.capabilities())));
+                    return Ok(Arc::new(connection.with_capabilities(transport.capabilities())));
                 }
                 Err(error) => {
                     why = format!("cannot connect to {address} by {}: {error}", transport.name());

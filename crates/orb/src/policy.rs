@@ -1,17 +1,19 @@
-//! Messaging policies that matter to callers (CORBA 3.3 part 1, clause 22.2), at three scopes.
+//! Messaging policies for callers (CORBA 3.3 part 1, clause 22.2), at three scopes.
 //!
-//! An effective value is that of the object reference, else of the thread, else of the ORB. Time is measured on the monotonic
-//! clock: a change of the wall clock neither shortens nor lengthens a time-out.
+//! An effective value is that of the object reference, else of the thread, else of the ORB. Time is
+//! measured on the monotonic clock: a change of the wall clock neither shortens nor lengthens a
+//! time-out.
 
 use isorb_rt::time::Deadline;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::time::Duration;
 
-/// How far a oneway call goes before it returns.
+/// The point at which a oneway call returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum SyncScope {
-    /// Returns when the message is on its way; here the same as `WithTransport`, since no thread sends behind the caller's back.
+    /// Returns when the message is on its way. Here it equals `WithTransport`, because no other
+    /// thread sends for the caller.
     None,
     /// Returns when the transport has taken the message. The default.
     #[default]
@@ -22,13 +24,13 @@ pub enum SyncScope {
     WithTarget,
 }
 
-/// Whether a call may go to another place than the last one did.
+/// Whether a call may be bound to another target or connection than the last one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Rebind {
-    /// Connections are reopened and forwards followed without a word. The default.
+    /// The ORB reopens connections and follows forwards. The default.
     #[default]
     Transparent,
-    /// Lost connections are reopened, forwards are refused with REBIND.
+    /// The ORB reopens lost connections; a forward is REBIND.
     NoRebind,
     /// Neither: REBIND.
     NoReconnect,
@@ -39,20 +41,21 @@ pub enum Rebind {
 pub struct Policies {
     /// Sync scope of oneways.
     pub sync_scope: Option<SyncScope>,
-    /// RELATIVE_REQ_TIMEOUT: how long a request may take to be delivered. The shorter of this and the next one holds.
+    /// RELATIVE_REQ_TIMEOUT: time for the delivery of a request. The shorter of this and the next
+    /// one applies.
     pub request_timeout: Option<Duration>,
-    /// RELATIVE_RT_TIMEOUT: how long a call may take from start to reply. Zero means no time-out at all.
+    /// RELATIVE_RT_TIMEOUT: time for a call from start to reply. Zero: no time-out.
     pub round_trip_timeout: Option<Duration>,
     /// Rebind.
     pub rebind: Option<Rebind>,
 }
 
 impl Policies {
-    /// All left to the next wider scope.
+    /// Everything left to the next wider scope.
     pub(crate) const OPEN: Policies =
         Policies { sync_scope: None, request_timeout: None, round_trip_timeout: None, rebind: None };
 
-    /// Fills what is not said here from a wider scope.
+    /// Takes the open policies from a wider scope.
     #[must_use]
     pub const fn or(self, wider: Policies) -> Policies {
         Policies {
@@ -71,7 +74,7 @@ impl Policies {
         }
     }
 
-    /// What holds where no wider scope is left.
+    /// The effective policies without any wider scope.
     #[inline]
     pub(crate) fn effective(&self) -> Effective {
         let timeout =
@@ -84,7 +87,7 @@ impl Policies {
     }
 }
 
-/// What the policies of all scopes come to for a call.
+/// The effective policies of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Effective {
     /// Of the whole call.
@@ -93,12 +96,12 @@ pub(crate) struct Effective {
     pub sync_scope: SyncScope,
 }
 
-/// How long something may take, in nanoseconds, or for ever. In one word, since each call compares some.
+/// A time in nanoseconds, or none. One word, because each call compares several.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct Timeout(u64);
 
 impl Timeout {
-    /// For ever: longer than any other.
+    /// No time-out: longer than any other.
     pub const NONE: Timeout = Timeout(u64::MAX);
 
     /// The time that is left until `deadline`.
@@ -107,14 +110,14 @@ impl Timeout {
         deadline.remaining().into()
     }
 
-    /// Of a policy, where zero means none as well.
+    /// The time-out of a policy; there zero means none, too.
     #[inline]
     fn of_policy(timeout: Option<Duration>) -> Timeout {
         Timeout::from(timeout.filter(|timeout| !timeout.is_zero()))
     }
 
-    /// The time now, in nanoseconds, and the point at which it is over when it begins now: one of a second or more may end a tick of the
-    /// kernel's clock late.
+    /// The present time in nanoseconds, and the deadline of a time-out that begins now. Deadlines
+    /// of a second or more may be late by a tick of the kernel's clock.
     #[inline]
     pub fn begin(self) -> (u64, Deadline) {
         Deadline::from_now(self.0)
@@ -141,8 +144,8 @@ impl From<Option<Duration>> for Timeout {
     }
 }
 
-/// Policies that any thread may read and set, without a lock: each is a value of its own, so one that is read while
-/// several are set is the old one or the new one, as if the calls had come in either order.
+/// Policies that any thread reads and sets without a lock. Each is a separate value: a thread that
+/// reads one while several are set gets its old or its new value.
 #[derive(Debug)]
 pub(crate) struct SharedPolicies {
     /// 0 for none, else 1 + the value.
@@ -176,12 +179,12 @@ impl SharedPolicies {
         self.round_trip_timeout.set(policies.round_trip_timeout);
     }
 
-    /// What holds where no narrower scope sets anything.
+    /// The effective policies if no narrower scope sets any.
     #[inline(always)]
     pub fn effective(&self) -> Effective {
         Effective {
             timeout: self.request_timeout.effective().min(self.round_trip_timeout.effective()),
-            // With the defaults for 0 at once, and not by way of an option: each call asks.
+            // Defaults for 0 directly, without an option, because each call reads them.
             rebind: match self.rebind.load(Ordering::Relaxed) {
                 0 | 1 => Rebind::Transparent,
                 2 => Rebind::NoRebind,
@@ -258,7 +261,7 @@ impl AtomicTimeout {
 
 thread_local! {
     static THREAD: Cell<Policies> = const { Cell::new(Policies::OPEN) };
-    /// Whether any is set: looked at in each call.
+    /// Whether any is set; read in each call.
     static THREAD_SETS: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -267,7 +270,7 @@ pub fn thread_policies() -> Policies {
     THREAD.get()
 }
 
-/// Sets the policies of the calling thread; gives the ones before.
+/// Sets the policies of the calling thread; returns the previous ones.
 pub fn set_thread_policies(policies: Policies) -> Policies {
     THREAD_SETS.set(policies != Policies::OPEN);
     THREAD.replace(policies)

@@ -19,11 +19,11 @@ fn non_existent(object: &Object) -> Result<bool> {
 }
 
 impl Object {
-    /// Takes the object for one of interface `R`, asking it only where its reference does not tell.
-    /// `None` when it is not one.
+    /// A typed reference, if the object is of interface `R`; else `None`. Calls the object only if
+    /// its reference does not tell.
     ///
     /// # Errors
-    /// What the call `_is_a` ends in.
+    /// The exception of the call `_is_a`.
     ///
     /// # Real-time
     /// May call the object once; allocates.
@@ -32,15 +32,15 @@ impl Object {
         Ok((known || self.is_a(R::INTERFACE.id)?).then(|| R::from_object(self.clone())))
     }
 
-    /// Takes the object for one of interface `R` without asking.
+    /// A typed reference to interface `R`, without a check.
     pub fn unchecked_narrow<R: Reference>(&self) -> R {
         R::from_object(self.clone())
     }
 
-    /// Asks the object whether it supports an interface (`_is_a`).
+    /// Whether the object supports an interface (`_is_a`).
     ///
     /// # Errors
-    /// What the call ends in.
+    /// The exception of the call.
     pub fn is_a(&self, repository_id: &str) -> Result<bool> {
         if repository_id == Interface::OBJECT_ID || repository_id == self.type_id() {
             return Ok(true);
@@ -48,10 +48,10 @@ impl Object {
         is_a(self, repository_id)
     }
 
-    /// Asks whether the object is known not to exist (`_non_existent`).
+    /// Whether the object is known not to exist (`_non_existent`).
     ///
     /// # Errors
-    /// What the call ends in, OBJECT_NOT_EXIST aside.
+    /// The exception of the call, except OBJECT_NOT_EXIST.
     pub fn non_existent(&self) -> Result<bool> {
         match non_existent(self) {
             Err(exception) if exception.kind == Kind::ObjectNotExist => Ok(true),

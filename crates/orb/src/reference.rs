@@ -1,21 +1,23 @@
-//! Typed references: what generated `…Ref` types have in common.
+//! Typed references: the traits of generated `…Ref` types.
 
 use crate::{Interface, Object};
 
-/// A typed object reference. Never nil: where IDL allows nil, Rust says `Option`.
+/// A typed object reference. Never nil: a nil of IDL is `None` of an `Option`.
 pub trait Reference: Clone + Sized + Send + Sync + 'static {
     /// The interface it refers to.
     const INTERFACE: &'static Interface;
-    /// Takes an object for one of this interface without asking it.
+    /// A typed reference to an object of this interface, without a check.
     fn from_object(object: Object) -> Self;
     /// The untyped reference.
     fn object(&self) -> &Object;
 }
 
-/// 'Every object that this refers to is a `B`': generated for a reference, each of its bases, and [`Object`].
+/// 'Every object that this refers to is a `B`': generated for a reference, each of its bases, and
+/// [`Object`].
 pub trait IsA<B>: Reference {}
 
-/// An argument for a parameter that takes a reference to a `B`: `&reference` of `B` or of anything derived from it, or an `Option` of that.
+/// An argument for a parameter that takes a reference to a `B`: `&reference` of `B` or of anything
+/// derived from it, or an `Option` of that.
 pub trait RefArg<'v, B>: Copy {
     /// The object, or nil.
     fn object_arg(self) -> Option<&'v Object>;
@@ -33,7 +35,8 @@ impl<'v, B, R: IsA<B>> RefArg<'v, B> for Option<&'v R> {
     }
 }
 
-/// Makes a generated `struct ProbeRef(Object)` a [`Reference`]: `reference!(ProbeRef, interface, [all bases])`.
+/// Makes a generated `struct ProbeRef(Object)` a [`Reference`]: `reference!(ProbeRef, interface,
+/// [all bases])`.
 #[macro_export]
 macro_rules! reference {
     ($name:ident, $interface:expr, [$($base:ty),* $(,)?]) => {

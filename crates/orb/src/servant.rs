@@ -1,11 +1,11 @@
-//! Servants: what stands behind an object.
+//! Servants: the implementations of objects.
 
 use crate::{Interface, Reference, Result, Upcall};
 use isorb_cdr::{Decoder, Encoder};
 use std::any::Any;
 use std::sync::Arc;
 
-/// What a skeleton wrote to the reply.
+/// The kind of a skeleton's reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// The results.
@@ -14,12 +14,13 @@ pub enum Outcome {
     Exception,
 }
 
-/// 'A servant of type `S` can stand behind this reference': generated as `impl<S: Probe> Serves<S> for ProbeRef`.
+/// 'A servant of type `S` can implement the object of this reference': generated as `impl<S: Probe>
+/// Serves<S> for ProbeRef`.
 pub trait Serves<S>: Reference {
-    /// Reads the arguments of an operation, calls the servant, writes what it gave.
+    /// Reads the arguments of an operation, calls the servant, writes its results.
     ///
     /// # Errors
-    /// The system exception that the servant or the reading of the arguments gave.
+    /// The system exception of the servant, or of reading the arguments.
     fn dispatch<'u>(
         servant: &'u S,
         operation: u16,
@@ -37,8 +38,8 @@ type Dispatch = for<'u> fn(
     &mut Encoder<'u>,
 ) -> Result<Outcome>;
 
-/// A servant whose interface is known by value: one shared pointer, one function, one description. Two are equal when they
-/// are the same object in memory.
+/// A servant with its interface as a value: one shared pointer, one function, one description. Two
+/// are equal when they are the same object in memory.
 #[derive(Clone)]
 pub struct Servant {
     object: Arc<dyn Any + Send + Sync>,
@@ -47,7 +48,7 @@ pub struct Servant {
 }
 
 impl Servant {
-    /// `servant` as one of the interface that `R` refers to.
+    /// `servant` with the interface of `R`.
     pub fn new<R: Serves<S>, S: Any + Send + Sync>(servant: Arc<S>) -> Servant {
         Servant {
             object: servant,
@@ -59,7 +60,7 @@ impl Servant {
         }
     }
 
-    /// The interface it was activated as.
+    /// The interface of its activation.
     pub fn interface(&self) -> &'static Interface {
         self.interface
     }
@@ -69,7 +70,7 @@ impl Servant {
         self.object.clone().downcast().ok()
     }
 
-    /// A number that tells servants apart while they live: the address in memory.
+    /// A number that distinguishes living servants: the address in memory.
     pub fn identity(&self) -> usize {
         Arc::as_ptr(&self.object).cast::<()>().addr()
     }
@@ -104,7 +105,8 @@ impl std::fmt::Debug for Servant {
     }
 }
 
-/// What [`Poa::activate`](crate::Poa::activate) takes: a shared servant that can stand behind an `R`.
+/// The argument of [`Poa::activate`](crate::Poa::activate): a shared servant that can implement an
+/// `R`.
 pub trait IntoServant<R> {
     /// The servant as a value.
     fn into_servant(self) -> Servant;

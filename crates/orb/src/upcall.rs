@@ -1,13 +1,15 @@
-//! What a servant may know and use while it runs.
+//! The context of an upcall for its servant.
 
 use crate::{Orb, Result};
 use isorb_scope::Scope;
 use std::fmt;
 
-/// The first argument of every operation of a servant: the scope of this upcall and what is known of the request.
+/// The first argument of every operation of a servant: the scope of this upcall and the data of the
+/// request.
 ///
-/// `'u` covers the servant, its arguments, the scope and statics, so a result may borrow from any of them without a copy.
-/// It is `Copy` and stays on its thread. See ZEN (paper 004, section 3) for the nesting of scopes.
+/// `'u` covers the servant, its arguments, the scope and statics, so a result may borrow from any
+/// of them without a copy. It is `Copy` and stays on its thread. See ZEN, section 3, for the
+/// nesting of scopes.
 #[derive(Clone, Copy)]
 pub struct Upcall<'u> {
     request: &'u Request<'u>,
@@ -28,12 +30,12 @@ impl<'u> Upcall<'u> {
         Upcall { request }
     }
 
-    /// The scope of this upcall. What is placed there lives until the reply has been sent.
+    /// The scope of this upcall. Its contents live until the reply has been sent.
     pub fn scope(self) -> &'u Scope<'u> {
         self.request.scope
     }
 
-    /// Copies a string into the scope, as from behind a lock's guard.
+    /// Copies a string into the scope, for example from behind a lock guard.
     ///
     /// # Errors
     /// NO_MEMORY when the scope is full.
@@ -66,7 +68,7 @@ impl<'u> Upcall<'u> {
         Ok(self.scope().format(text)?)
     }
 
-    /// Hands an owned value over to the scope, which drops it after the reply.
+    /// Moves an owned value into the scope, which drops it after the reply.
     ///
     /// # Errors
     /// NO_MEMORY when the scope is full.
@@ -82,7 +84,7 @@ impl<'u> Upcall<'u> {
         isorb_rt::time::now_ns()
     }
 
-    /// The ORB that the request came through.
+    /// The ORB of the request.
     pub fn orb(self) -> &'u Orb {
         self.request.orb
     }
@@ -102,15 +104,16 @@ impl<'u> Upcall<'u> {
         self.request.poa
     }
 
-    /// The CORBA priority at which the request runs, where its POA has one (`RTCORBA::Current::the_priority`).
+    /// The CORBA priority of the request, if its POA has priorities
+    /// (`RTCORBA::Current::the_priority`).
     ///
     /// # Real-time
-    /// A look at memory of the thread.
+    /// One read of the thread's own memory.
     pub fn priority(self) -> Option<isorb_rt::priority::Priority> {
         crate::sched::thread::priority()
     }
 
-    /// The encapsulated data of a service context of the request, if it came with one.
+    /// The encapsulated data of a service context of the request, if it has one.
     pub fn service_context(self, id: u32) -> Option<&'u [u8]> {
         self.request.contexts.get(id)
     }

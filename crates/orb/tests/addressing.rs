@@ -1,4 +1,5 @@
-//! A server that does not take object keys as addresses (clause 9.4.3.1), played by a socket.
+//! A server that does not accept object keys as addresses (clause 9.4.3.1), implemented by a
+//! socket.
 
 mod common;
 
@@ -7,7 +8,7 @@ use isorb::{Config, Kind, Orb};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 
-/// The next request: its id and how it is addressed.
+/// The next request: its id and its addressing.
 fn request(stream: &mut TcpStream) -> (u32, u16) {
     let mut header = [0; 12];
     stream.read_exact(&mut header).unwrap();
@@ -17,7 +18,7 @@ fn request(stream: &mut TcpStream) -> (u32, u16) {
     (u32::from_le_bytes(body[..4].try_into().unwrap()), u16::from_le_bytes([body[8], body[9]]))
 }
 
-/// A reply with a status, little endian; a short as its body where there is one.
+/// A reply with a status, little endian; with a short as its body if there is one.
 fn reply(stream: &mut TcpStream, id: u32, status: u32, body: Option<u16>) {
     let mut message = b"GIOP\x01\x02\x01\x01".to_vec();
     let size: u32 = if body.is_some() { 14 } else { 12 };

@@ -1,4 +1,4 @@
-//! What is bounded, and that nobody can use up what others need.
+//! Limits of resources: one client cannot use up the resources of the others.
 
 mod common;
 
@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 const BOTH: [Concurrency; 2] = [Concurrency::Connection, Concurrency::Lane];
 
-/// A server whose message blocks are few.
+/// A server with few message blocks.
 fn small(concurrency: Concurrency) -> Config {
     Config { concurrency, memory_limit: 16 << 20, message_limit: 4 << 20, ..Config::default() }
 }
@@ -83,9 +83,9 @@ fn a_destructor_that_panics_ends_a_connection_and_no_thread() {
         let client = Config { round_trip_timeout_ms: 5_000, ..Config::default() };
         let (server, _client, echo, _) = pair_with(config, client);
         for _ in 0..3 {
-            // The reply is on its way when the scope is left.
+            // The scope is left while the reply is on its way.
             echo.fail(97).unwrap();
-            // The connection ends under this call, or did before.
+            // The connection ended during this call, or before.
             if let Err(lost) = echo.ping() {
                 assert_eq!(lost.kind, Kind::CommFailure, "{lost}");
                 echo.ping().unwrap();
@@ -102,7 +102,7 @@ fn calls_that_nest_without_end_are_refused() {
     MYSELF.set(Some(near.clone()));
     let refused = near.ping().unwrap_err();
     assert_eq!(refused.kind, Kind::ImpLimit, "{refused}");
-    // And the thread is none the worse for it.
+    // The thread is not affected.
     assert_eq!(near.ping().unwrap_err().kind, Kind::ImpLimit);
     server.shutdown(true).unwrap();
 }

@@ -71,7 +71,7 @@ fn exceptions_arrive() {
 fn a_call_ends_in_timeout_that_says_who_and_what() {
     for concurrency in BOTH {
         let (server, _client, echo, _) = pair(concurrency);
-        // The connection is there, so that only the reply is late.
+        // The connection exists already, so that only the reply is late.
         echo.ping().unwrap();
         let impatient = echo.with_policies(Policies {
             round_trip_timeout: Some(Duration::from_millis(700)),
@@ -84,7 +84,7 @@ fn a_call_ends_in_timeout_that_says_who_and_what() {
             sentence.contains("sleep") && sentence.contains("700ms") && sentence.contains("127.0.0.1"),
             "{sentence}"
         );
-        // The late reply is nobody's: the next call gets its own.
+        // No call takes the late reply: the next call gets its own.
         assert_eq!(echo.text("patient").unwrap(), "patient");
         server.shutdown(false).unwrap();
     }
@@ -151,7 +151,7 @@ fn a_servant_calls_back() {
 fn a_lane_serves_others_while_a_caller_waits_on_a_connection_of_its() {
     let (server, _, echo, _) =
         pair_with(Config { bidirectional: true, ..Config::default() }, Config::default());
-    // Of the lane's connections, one is read by a caller that waits for long.
+    // Of the lane's connections, one is read by a caller with a long wait.
     let client = Orb::with_config(Config {
         concurrency: Concurrency::Lane,
         lane_threads: 1,
@@ -170,7 +170,7 @@ fn a_lane_serves_others_while_a_caller_waits_on_a_connection_of_its() {
     std::thread::scope(|threads| {
         let slow = threads.spawn(|| echo.sleep(5_000));
         std::thread::sleep(Duration::from_millis(100));
-        // What arrives there for another caller is an event for the lane too.
+        // A message for another caller is an event for the lane too.
         let quick = threads.spawn(|| echo.sleep(1));
         std::thread::sleep(Duration::from_millis(100));
         far.ping().unwrap();
@@ -191,7 +191,7 @@ fn running_upcalls_are_answered_when_the_server_shuts_down() {
             while servant.slept.load(Ordering::SeqCst) < 2 {
                 std::thread::yield_now();
             }
-            // From inside an upcall, which is answered too.
+            // From inside an upcall, which gets its reply too.
             echo.fail(98).unwrap();
             slow.into_iter().for_each(|call| assert_eq!(call.join().unwrap().unwrap(), 300));
         });
@@ -214,13 +214,15 @@ fn a_server_that_ends_and_one_that_comes_back() {
     again.root_poa().unwrap();
     let background = again.clone();
     std::thread::spawn(move || background.run());
-    // Another process would say the same: the transient object is gone, and the connection is new.
+    // Another process would reply the same: the transient object is gone, and the connection is
+    // new.
     assert_eq!(echo.ping().unwrap_err().kind, Kind::ObjectNotExist);
     let _ = client;
     again.shutdown(true).unwrap();
 }
 
-/// The end of a stream comes with what was sent before it, or a moment later; either way the server lets go.
+/// The end of a stream comes with the last octets, or a moment later; in both cases the server
+/// releases the connection.
 #[test]
 fn a_peer_that_sends_and_leaves_is_noticed() {
     use std::io::{Read, Write};
@@ -230,7 +232,7 @@ fn a_peer_that_sends_and_leaves_is_noticed() {
         for round in 0..100 {
             let mut stream = std::net::TcpStream::connect((host.as_str(), port)).unwrap();
             stream.set_read_timeout(Some(std::time::Duration::from_secs(20))).unwrap();
-            // A CancelRequest: it has no answer.
+            // A CancelRequest has no reply.
             stream.write_all(b"GIOP\x01\x02\x01\x02\x04\0\0\0\x07\0\0\0").unwrap();
             if round % 2 == 0 {
                 std::thread::yield_now();

@@ -1,4 +1,5 @@
-//! Which of the endpoints in a reference a client takes: a server that listens by segments, unix sockets and TCP tells by which a connection came.
+//! The endpoint of a reference that a client chooses: a server listens by segments, unix sockets
+//! and TCP, and reports the transport of each connection.
 #![cfg(all(feature = "segments", feature = "unix"))]
 
 mod common;
@@ -20,7 +21,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// Not in the order in which they are preferred.
+/// Not in the order of preference.
 const ENDPOINTS: [&str; 3] = ["127.0.0.1:0", "unix:", "segment:"];
 const FORMS: [&str; 2] = [";connection", ";lane=2"];
 
@@ -36,7 +37,7 @@ fn server(form: &str) -> (Orb, Ior) {
     (server, ior)
 }
 
-/// Ways that lead nowhere fail at once; the time is for a machine that is busy.
+/// Unreachable addresses fail at once; the time is for a busy machine.
 fn patient() -> Config {
     Config { round_trip_timeout_ms: 60_000, ..Config::default() }
 }
@@ -46,12 +47,12 @@ fn preferring(protocols: &[&str]) -> Config {
     Config { transport: TransportConfig { protocols, ..TransportConfig::default() }, ..patient() }
 }
 
-/// By which transport a connection came.
+/// The transport of a connection.
 fn kind_of(peer: &str) -> &'static str {
     ["segment", "unix"].into_iter().find(|name| peer.starts_with(name)).unwrap_or("tcp")
 }
 
-/// The transports of the connections that `server` has once there are so many.
+/// The transports of the connections of `server` once there are this many.
 fn served(server: &Orb, count: usize) -> Vec<&'static str> {
     let end = Instant::now() + Duration::from_secs(60);
     loop {
@@ -65,7 +66,7 @@ fn served(server: &Orb, count: usize) -> Vec<&'static str> {
     }
 }
 
-/// The transport by which a client with this configuration, and these overrides, calls.
+/// The transport of a client with this configuration, and these overrides.
 fn taken(server: &Orb, ior: &Ior, config: Config, policies: &[RtPolicy]) -> &'static str {
     served(server, 0);
     let client = Orb::with_config(config).unwrap();
@@ -80,7 +81,7 @@ fn taken(server: &Orb, ior: &Ior, config: Config, policies: &[RtPolicy]) -> &'st
     by
 }
 
-/// `ior` with the address of the profile of this tag, and what it means here.
+/// `ior` with another address and locality in the profile of this tag.
 fn with_address(ior: &Ior, tag: u32, address: &str, transport: &dyn Transport) -> Ior {
     let mut ior = ior.clone();
     let found = ior.profiles.iter_mut().find(|profile| profile.tag == tag).unwrap();
@@ -92,7 +93,7 @@ fn with_address(ior: &Ior, tag: u32, address: &str, transport: &dyn Transport) -
         profile.components.push(place.to_tagged().unwrap());
     }
     *found = profile.to_tagged().unwrap();
-    // The path of unix sockets is said a second time there, for omniORB.
+    // The path of unix sockets occurs a second time there, for omniORB.
     for found in ior.profiles.iter_mut().filter(|profile| profile.tag == TAG_INTERNET_IOP) {
         let mut profile = IiopProfile::parse(&found.data).unwrap();
         profile.components.clear();
@@ -101,7 +102,7 @@ fn with_address(ior: &Ior, tag: u32, address: &str, transport: &dyn Transport) -
     ior
 }
 
-/// The path of a socket at which everybody is hung up on before anything was said.
+/// The path of a socket that closes every connection before any octet.
 fn rude() -> String {
     let listener = Unix::default().listen("").unwrap();
     let path = listener.address().to_owned();
@@ -114,7 +115,7 @@ fn by_default_segments_are_taken_before_unix_sockets_before_tcp() {
     for form in FORMS {
         let (server, ior) = server(form);
         assert_eq!(taken(&server, &ior, Config::default(), &[]), "segment", "{form}");
-        // A client that is built or told to do without the best takes the next.
+        // A client that is built or configured without the best transport takes the next.
         assert_eq!(taken(&server, &ior, preferring(&["unix", "tcp"]), &[]), "unix", "{form}");
         assert_eq!(taken(&server, &ior, preferring(&["tcp"]), &[]), "tcp", "{form}");
         assert_eq!(taken(&server, &ior, preferring(&["tcp", "unix", "segment"]), &[]), "tcp", "{form}");
@@ -131,7 +132,8 @@ fn the_next_is_taken_where_one_cannot_be_had() {
         let found = ior.profiles.iter().find(|profile| profile.tag == tag).unwrap();
         AddressProfile::parse(found).unwrap().address
     };
-    // The file is gone, as after the server's folder was cleared; or somebody is there and attaches nothing.
+    // The file is missing, as after the server's folder was cleared; or a process listens there
+    // that attaches no segment.
     for nowhere in [format!("{}x", path(TAG_SEGMENTS)), rude.clone()] {
         let without = with_address(&ior, TAG_SEGMENTS, &nowhere, &segments);
         assert_eq!(taken(&server, &without, patient(), &[]), "unix", "{nowhere}");
@@ -141,7 +143,7 @@ fn the_next_is_taken_where_one_cannot_be_had() {
     let without = with_address(&ior, TAG_SEGMENTS, &rude, &segments);
     let neither = with_address(&without, TAG_UNIX, &format!("{}x", path(TAG_UNIX)), &unix);
     assert_eq!(taken(&server, &neither, patient(), &[]), "tcp");
-    // The path is there, and means another file than the server's: another mount.
+    // The path exists, but names another file than the server's: another mount.
     let mut elsewhere = ior.clone();
     let found = elsewhere.profiles.iter_mut().find(|profile| profile.tag == TAG_SEGMENTS).unwrap();
     let mut profile = AddressProfile::parse(found).unwrap();
@@ -154,7 +156,7 @@ fn the_next_is_taken_where_one_cannot_be_had() {
     server.shutdown(true).unwrap();
 }
 
-/// A transport that somebody added: TCP by another name, which tells how often it was taken.
+/// A transport added by the program: TCP under another name, which counts its uses.
 #[derive(Clone, Debug, Default)]
 struct Added(Arc<AtomicUsize>);
 
@@ -199,7 +201,7 @@ fn what_was_added_comes_before_tcp_or_where_the_order_says() {
         (&remote, None, "mine"),
         (&ior, Some(&["added", "unix"][..]), "mine"),
         (&ior, Some(&["mine", "unix"]), "mine"),
-        // Named, it is nowhere else.
+        // Named in the list, it is not in `added`.
         (&remote, Some(&["added", "tcp", "mine"]), "tcp"),
         (&remote, Some(&["tcp", "added"]), "tcp"),
         (&remote, Some(&["tcp"]), "tcp"),
@@ -217,7 +219,7 @@ fn what_was_added_comes_before_tcp_or_where_the_order_says() {
         assert_eq!(taken, expected, "{protocols:?}");
         client.shutdown(true).unwrap();
     }
-    // Without the others, it is not taken for TCP either.
+    // Without the others, it does not count as TCP.
     let client = with(preferring(&["udp"])).unwrap();
     let far: EchoRef = Object::from_ior(&client, remote).unwrap().unchecked_narrow();
     assert_eq!(far.ping().unwrap_err().kind, Kind::InvObjref);
@@ -225,11 +227,11 @@ fn what_was_added_comes_before_tcp_or_where_the_order_says() {
     server.shutdown(true).unwrap();
 }
 
-/// Of the reference that another user's process calls, and of the users with whom it shares segments.
+/// The reference that another user's process calls, and the users that share segments with it.
 const REFERENCE: &str = "ISORB_CHOOSING_REFERENCE";
 const USERS: &str = "ISORB_CHOOSING_USERS";
 
-/// The other user's process: calls, says so, and stays until its standard input ends.
+/// The other user's process: calls, reports, and stays until its standard input ends.
 #[test]
 fn the_other_user() {
     let Ok(reference) = std::env::var(REFERENCE) else { return };
@@ -248,9 +250,10 @@ fn another_users_client_takes_what_is_left_to_it() {
         return println!("skipped: only root can start a process of another user");
     }
     const NOBODY: u32 = 65534;
-    // Segments are for the same user whatever the sockets' permissions, unless each names the other; unix sockets for who may open them.
+    // Segments are for the same user whatever the sockets' permissions, unless each side names the
+    // other; unix sockets are for all users with permission to open them.
     for (socket_mode, named, by) in [(0o666, false, "unix"), (0o600, true, "tcp"), (0o666, true, "segment")] {
-        // Where every user may look.
+        // In a folder that every user may read.
         let path = |kind: &str| {
             format!("{kind}:/tmp/isorb-choosing-{}-{socket_mode:o}-{named}-{kind}", std::process::id())
         };
@@ -259,7 +262,7 @@ fn another_users_client_takes_what_is_left_to_it() {
         let transport = TransportConfig { socket_mode, segment_users, ..TransportConfig::default() };
         let (server, client, far, _) =
             pair_with(Config { endpoints, transport, ..Config::default() }, Config::default());
-        // Of the same user, it takes segments.
+        // A client of the same user takes segments.
         assert_eq!(taken(&server, far.object().ior(), patient(), &[]), "segment");
         let mut command = Command::new(std::env::current_exe().unwrap());
         command.args(["--exact", "the_other_user", "--nocapture"]).env(REFERENCE, far.object().to_string());
@@ -271,7 +274,7 @@ fn another_users_client_takes_what_is_left_to_it() {
             Ok(child) => child,
             Err(error) => return println!("skipped: user {NOBODY} cannot run this test: {error}"),
         };
-        // To its end in the end, so that it may say what it likes.
+        // Read to its end, so that it can print anything.
         let mut lines = BufReader::new(other.stdout.take().unwrap()).lines().map_while(Result::ok);
         assert!(lines.any(|line| line.contains("called")), "it did not get through");
         assert_eq!(served(&server, 1), [by], "{socket_mode:o}, named: {named}");
@@ -297,7 +300,7 @@ fn a_client_protocol_policy_orders_otherwise() {
             assert_eq!(taken(&server, &ior, Config::default(), &[policy(list)]), first.1, "{list:?}");
         }
     }
-    // What it does not name is not taken, though it could be had.
+    // A transport outside the list is not taken, though it is available.
     let rude = rude();
     let without = with_address(&ior, TAG_UNIX, &rude, &Unix::default());
     served(&server, 0);

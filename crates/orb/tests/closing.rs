@@ -1,4 +1,5 @@
-//! Servers that close, by hand-written bytes: what was not processed is sent again, and nobody notices.
+//! Servers that close a connection, by hand-written bytes: requests that were not processed are
+//! sent again, unnoticed by the caller.
 
 mod common;
 
@@ -93,7 +94,7 @@ fn a_connection_that_was_lost_under_a_request_says_maybe() {
 
 #[test]
 fn a_rested_connection_that_was_closed_is_replaced() {
-    // In order, and by a crash.
+    // By an orderly close, and by a crash.
     for farewell in [CLOSE, b""] {
         let fake = Fake::new();
         let echo = fake.object(Config::default());
@@ -120,7 +121,7 @@ fn several_closed_connections_are_one_retry() {
         for _ in 0..4 {
             threads.spawn(|| echo.ping().unwrap());
         }
-        // None is answered before all are there, so each has a connection of its own.
+        // None is answered before all have arrived, so each has a connection of its own.
         let mut streams: Vec<_> = (0..4).map(|_| fake.accept()).collect();
         for stream in &mut streams {
             let id = read(stream).unwrap();
@@ -136,7 +137,7 @@ fn several_closed_connections_are_one_retry() {
             let id = read(&mut stream).unwrap();
             stream.write_all(&reply(id)).unwrap();
         });
-        // At once: the connections have not rested.
+        // At once: the connections have not been idle.
         echo.ping().unwrap();
     });
 }
@@ -148,7 +149,8 @@ fn first_calls_at_once_keep_to_the_limit_of_connections() {
         let echo = fake.object(Config { connections_per_server: limit, ..Config::default() });
         std::thread::scope(|threads| {
             let calls: Vec<_> = (0..8).map(|_| threads.spawn(|| echo.ping().unwrap())).collect();
-            // Nobody is answered before, so that all calls find the connections busy; they get the time to open more.
+            // No call is answered earlier, so that all calls find the connections busy and have the
+            // time to open more.
             let streams: Vec<_> = (0..limit).map(|_| fake.accept()).collect();
             std::thread::sleep(Duration::from_millis(50));
             for mut stream in streams {
@@ -177,7 +179,7 @@ fn a_forwarded_object_that_is_gone_is_looked_for_where_it_was() {
     let origin = Fake::new();
     let echo = origin.object(Config::default());
     let elsewhere = {
-        // Nobody listens there any more.
+        // No server listens there any more.
         let gone = Fake::new();
         gone.object(Config::default())
     };
@@ -200,7 +202,7 @@ fn a_forwarded_object_that_is_gone_is_looked_for_where_it_was() {
     });
 }
 
-/// The IOR of a stringified reference as it lies in a message, in this machine's byte order.
+/// The IOR of a stringified reference in its form in a message, in this machine's byte order.
 fn ior_octets(text: &str) -> Vec<u8> {
     let hex = text.strip_prefix("IOR:").unwrap();
     let octets: Vec<u8> =
@@ -225,7 +227,7 @@ fn run_returns_when_what_ran_has_been_answered() {
         }
         server.shutdown(false).unwrap();
         running.join().unwrap();
-        // Whoever ended the process now would cost nobody a reply.
+        // Ending the process now would cost no client its reply.
         assert_eq!(slept(), 2);
         assert_eq!(call.join().unwrap().unwrap(), 300);
     });

@@ -1,4 +1,5 @@
-//! Calls to objects of the own ORB: no wire, and what a call over one keeps: its time-out, and the POA's say in when it runs.
+//! Calls to objects of the own ORB: no connection, but the same time-out and thread model of the
+//! POA.
 
 mod common;
 
@@ -13,10 +14,10 @@ use std::thread::ThreadId;
 use std::time::Duration;
 
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Certain to be over before what is waited for happens.
+/// Certain to pass before the awaited event.
 const SHORT: Duration = Duration::from_millis(20);
 
-/// Says which thread it runs in, and waits to be let go.
+/// Reports its thread, and waits for its release.
 struct Witness {
     seen: Sender<ThreadId>,
     go_on: Mutex<Receiver<()>>,
@@ -28,7 +29,7 @@ impl common::Echo for Witness {
         Ok(())
     }
 
-    /// As long as it takes.
+    /// Without a limit.
     fn sleep(&self, _: Upcall<'_>, ms: u32) -> Result<u32> {
         self.seen.send(std::thread::current().id()).unwrap();
         self.go_on.lock().unwrap().recv_timeout(PATIENCE).unwrap();
@@ -36,7 +37,7 @@ impl common::Echo for Witness {
     }
 }
 
-/// A witness, what it says, and what lets it go.
+/// A witness, its reports, and its release.
 fn witness() -> (Arc<Witness>, Receiver<ThreadId>, Sender<()>) {
     let ((seen, sees), (go, go_on)) = (channel(), channel());
     (Arc::new(Witness { seen, go_on: Mutex::new(go_on) }), sees, go)
@@ -46,7 +47,7 @@ fn within(object: &EchoRef, limit: Option<Duration>) -> EchoRef {
     object.with_policies(Policies { round_trip_timeout: limit, ..Policies::default() })
 }
 
-/// A POA with a manager of its own, which holds.
+/// A POA with a manager of its own, which holds requests.
 fn holding(orb: &Orb, policies: PoaPolicies) -> Poa {
     orb.root_poa().unwrap().create_poa("aside", None, policies).unwrap()
 }
@@ -60,12 +61,12 @@ fn a_collocated_call_stays_inside() {
     near.ping().unwrap();
     assert_eq!(sees.recv_timeout(PATIENCE).unwrap(), std::thread::current().id());
     assert!(server.served_connections().is_empty());
-    // Over a connection both are otherwise.
+    // Over a connection both differ.
     let far: EchoRef = Object::from_ior(&client, near.object().ior().clone()).unwrap().unchecked_narrow();
     far.ping().unwrap();
     assert_ne!(sees.recv_timeout(PATIENCE).unwrap(), std::thread::current().id());
     assert_eq!(server.served_connections().len(), 1);
-    // Arguments, results and exceptions, and calls inside of calls.
+    // Arguments, results and exceptions, and nested calls.
     let near: EchoRef = poa.activate(Arc::new(Parrot::default())).unwrap();
     assert_eq!(near.text("inside").unwrap(), "inside");
     assert_eq!(near.call_back(Some(&near)).unwrap(), "from the servant");
@@ -85,7 +86,7 @@ fn a_manager_that_holds_keeps_a_caller_no_longer_than_its_time_out() {
         assert_eq!((error.kind, error.completed), (Kind::Timeout, Completion::No), "{error}");
     }
     assert!(sees.try_recv().is_err(), "nothing ran");
-    // With more time, or none that ends, the request runs when it may.
+    // With a longer time-out, or none, the request runs when the manager allows it.
     for limit in [Some(PATIENCE), None] {
         poa.manager().hold_requests(false).unwrap();
         let near = within(&near, limit);
@@ -133,7 +134,7 @@ fn a_thread_that_is_in_the_way_is_waited_for_no_longer_than_that() {
 
 #[test]
 fn a_main_thread_that_serves_nothing_is_not_waited_for_either() {
-    // Nobody calls its `run`.
+    // No thread calls its `run`.
     let server = Orb::with_config(Config::default()).unwrap();
     let poa = holding(&server, PoaPolicies::default().thread_model(ThreadModel::MainThread));
     poa.manager().activate().unwrap();

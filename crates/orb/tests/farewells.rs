@@ -1,4 +1,5 @@
-//! A server that ends while nobody reads its replies: it waits for all of them together, not for one after the other.
+//! A server that shuts down while its clients read no replies: it waits for all of them together,
+//! not for one after the other.
 
 mod common;
 
@@ -13,10 +14,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
-/// Only so that a failing test ends. A server that waited for each client in turn would take longer.
+/// Only for the end of a failing test. A server that waited for each client in turn would take
+/// longer.
 const PATIENCE: Duration = Duration::from_secs(60);
 const CLIENTS: usize = 75;
-/// Octets of a reply: more than a socket holds.
+/// Octets of a reply: more than a socket's buffers.
 const REPLY: usize = 2 << 20;
 
 struct Talker {
@@ -31,7 +33,7 @@ impl Echo for Talker {
     }
 }
 
-/// A request for `octets` with none of them.
+/// A request for `octets` with an empty sequence.
 fn request(key: &[u8]) -> Vec<u8> {
     let mut e = Encoder::new(Vec::new(), Text::DEFAULT);
     message::write_request(&mut e, 1, Response::Target, key, "octets", &[]);

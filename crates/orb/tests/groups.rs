@@ -1,4 +1,5 @@
-//! Groups: one oneway request reaches every member; nobody answers; what is wrong is said and costs nobody else anything.
+//! Groups: one oneway request reaches every member, and no member replies. Malformed requests are
+//! logged and affect no other request.
 #![cfg(feature = "miop")]
 
 mod common;
@@ -18,20 +19,20 @@ use std::time::{Duration, Instant};
 fn config() -> Config {
     let transport = TransportConfig {
         multicast_interface: "lo".into(),
-        // No message is given up on a machine that stands still.
+        // No message is abandoned, even on a machine that stands still.
         multicast_timeout_ms: 60_000,
         ..TransportConfig::default()
     };
     Config { transport, ..Config::default() }
 }
 
-/// A URL of a group on a port that nobody else uses.
+/// A URL of a group on a port of its own.
 fn url(address: &str, number: u32) -> String {
     let free = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     format!("corbaloc:miop:1.0@1.0-test-{number}/{address}:{free}")
 }
 
-/// Keeps the length and first octet of what it is fed.
+/// Records length and first octet of each `feed`.
 #[derive(Default)]
 struct Keeper(Mutex<Vec<(usize, u8)>>);
 
@@ -55,7 +56,7 @@ fn server() -> Orb {
     orb
 }
 
-/// A new object that belongs to the group; `None` where there is no multicast on the loopback interface.
+/// A new member of the group; `None` if the loopback interface has no multicast.
 fn member(orb: &Orb, group: &str) -> Option<(Arc<Keeper>, ObjectId)> {
     let root = orb.root_poa().unwrap();
     let id = match root.create_id_for_reference(&orb.string_to_object(group).unwrap()) {
@@ -91,10 +92,11 @@ fn every_member_in_every_process_gets_each_oneway() {
         let (one, other, client) = (server(), server(), Orb::with_config(config()).unwrap());
         let Some((a, _)) = member(&one, &url) else { continue };
         let members = [a, member(&one, &url).unwrap().0, member(&other, &url).unwrap().0];
-        // At the same address, and another group.
+        // Another group at the same address.
         let stranger = member(&other, &url.replace("test-1", "test-2")).unwrap().0;
         let far = group(&client, &url);
-        // Machines differ in whether the loopback interface has a route for groups of IPv6; netlab's hosts have.
+        // Machines differ in whether the loopback interface has a route for groups of IPv6;
+        // netlab's hosts have one.
         if let Some(why) = far.feed(&[9]).err().and_then(|error| error.detail) {
             assert!(why.contains("unreachable") && address.starts_with('['), "{why}");
             println!("SKIPPED {url}: {why}");
@@ -111,7 +113,7 @@ fn every_member_in_every_process_gets_each_oneway() {
         assert!(stranger.fed().is_empty());
         let statistics = one.group_statistics();
         assert_eq!((statistics.messages, statistics.refused), (8, 0), "{statistics:?}");
-        // A member of the sending process, too.
+        // A member in the sending process, too.
         group(&one, &url).feed(&[9]).unwrap();
         until("all members have it", || members.iter().all(|member| member.fed().len() == 9));
         for orb in [client, other, one] {
@@ -163,7 +165,7 @@ fn membership_begins_and_ends_as_the_poa_is_told() {
     far.feed(&[2]).unwrap();
     until("who is left has it", || other.fed().len() == 2);
     assert_eq!((one.fed().len(), ids(&named)), (1, vec![other_id.clone()]));
-    // With the last member the socket goes; a new one begins anew.
+    // The socket closes with the last member; a new member opens it again.
     root.disassociate_reference_with_id(&named, &other_id).unwrap();
     assert!(ids(&named).is_empty());
     far.feed(&[3]).unwrap();
@@ -173,10 +175,10 @@ fn membership_begins_and_ends_as_the_poa_is_told() {
         one.fed().last() == Some(&(1, 4))
     });
     assert_eq!(other.fed().len(), 2);
-    // An object that is not active any more hears nothing, and harms nobody.
+    // An inactive object receives nothing, and does no harm.
     root.deactivate_object(&id).unwrap();
     far.feed(&[5]).unwrap();
-    // What is no group, no id of this POA, or on no interface.
+    // Not a group, not an id of this POA, or not on any interface.
     let plain: EchoRef = root.activate(Arc::new(Keeper::default())).unwrap();
     let plain = plain.object();
     assert_eq!(root.create_id_for_reference(plain), Err(GroupError::NotAGroupObject));
@@ -232,7 +234,8 @@ fn what_is_too_long_is_refused_and_what_is_not_for_the_group_is_counted() {
     // Another group at the same address.
     group(&client, &url.replace("test-1", "test-7")).feed(&[1]).unwrap();
     until("nobody is of that group", || orb.group_statistics().refused == 1);
-    // Whole messages that are no requests to groups, among them one that wants an answer; and noise.
+    // Complete messages that are not requests to groups, one of them with an expected reply; and
+    // noise.
     let at = far.object().ior().profiles[0].clone();
     let profile = UipmcProfile::parse(&at.data).unwrap();
     let hostile = isorb::transport::Multicast { interface: "lo".into(), ..Default::default() };
@@ -257,7 +260,8 @@ fn what_is_too_long_is_refused_and_what_is_not_for_the_group_is_counted() {
     send(&asking[..asking.len() - 1]);
     send(&isorb_giop::message::message_error(isorb_giop::Version::V1_2));
     send(b"GIOP");
-    // A request whose header is cut, so that no argument is there: the servant is not called, and its thread goes on.
+    // A request with a truncated header, so that no argument is there: the servant is not called,
+    // and its thread continues.
     asking[Header::LEN + 4] = 0;
     send(asking);
     hostile.send(b"noise").unwrap();

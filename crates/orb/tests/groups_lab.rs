@@ -1,6 +1,6 @@
 //! Groups across a network: two hosts as namespaces, one link, groups of IPv4 and IPv6.
 //!
-//! Skipped with a message where there is no right to make namespaces.
+//! Skipped with a message without the right to make namespaces.
 #![cfg(feature = "miop")]
 
 mod common;
@@ -12,7 +12,7 @@ use isorb_netlab::{Host, Lab, LinkSpec, Sorting};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// Keeps the lengths of what it is fed.
+/// Records the lengths of each `feed`.
 #[derive(Default)]
 struct Keeper(Mutex<Vec<usize>>);
 
@@ -33,7 +33,7 @@ impl Keeper {
     }
 }
 
-/// An ORB of a host, which goes to groups on the host's interface.
+/// An ORB of a host that uses groups on the host's interface.
 fn orb(host: &Host, change: impl FnOnce(&mut TransportConfig) + Send) -> Orb {
     let (address, interface) = (host.address(), host.interface());
     let start = || {
@@ -60,13 +60,13 @@ fn member(host: &Host, orb: &Orb, url: &str) -> Arc<Keeper> {
     host.run(join).unwrap()
 }
 
-/// Sends until `done`: an address of IPv6 needs some time before it may be used, and nobody sends again what a network lost.
+/// Sends until `done`: a new IPv6 address needs some time, and no layer repeats lost datagrams.
 fn send_until(host: &Host, from: &Orb, url: &str, length: usize, done: impl Fn() -> bool) {
     let far: EchoRef = from.string_to_object(url).unwrap().unchecked_narrow();
     let octets: Vec<u8> = (0..length).map(|i| (i / 7) as u8).collect();
     let end = Instant::now() + Duration::from_secs(60);
     while !done() {
-        // Calls are made from within the host: they open sockets.
+        // Calls are made from within the host, because they open sockets.
         let sent = host.run(|| far.feed(&octets)).unwrap();
         assert!(Instant::now() < end, "{length} octets to {url}: not in a minute, last {sent:?}");
         std::thread::sleep(Duration::from_millis(50));
@@ -88,13 +88,13 @@ fn one_message_reaches_members_on_both_hosts() {
         for length in [1, 1_000, 60_000] {
             send_until(left, &here, &url, length, || has(&near, length) && has(&far, length));
         }
-        // Not back to the own host; not out of it.
+        // Neither back to the own host nor out of it.
         send_until(left, &quiet, &url, 2, || has(&far, 2));
         send_until(left, &near_only, &url, 3, || has(&near, 3));
         send_until(left, &here, &url, 4, || has(&near, 4) && has(&far, 4));
         assert!(!has(&near, 2), "{address}: what must not come back came back");
         assert!(!has(&far, 3), "{address}: what must not leave its host left it");
-        // The other way.
+        // The other direction.
         send_until(right, &there, &url, 5, || has(&near, 5) && has(&far, 5));
     }
     for orb in [near_only, quiet, there, here] {

@@ -1,4 +1,5 @@
-//! Requests to groups and their priorities: each runs on the lane of its priority, and a high one is served while a low one computes.
+//! Requests to groups and their priorities: each runs on the lane of its priority, and a high one
+//! is served while a low one computes.
 #![cfg(feature = "miop")]
 
 mod common;
@@ -28,13 +29,13 @@ fn orb(cpus: Vec<usize>) -> Orb {
     orb
 }
 
-/// A group on a port that nobody else uses.
+/// A group on a port of its own.
 fn url(number: u32) -> String {
     let free = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     format!("corbaloc:miop:1.0@1.0-priority-{number}/239.255.83.{number}:{free}")
 }
 
-/// Makes the object with an id a member; `false` where there is no multicast on the loopback interface.
+/// Makes the object with an id a member; `false` if the loopback interface has no multicast.
 fn joins(poa: &Poa, group: &Object, id: &[u8]) -> bool {
     match poa.associate_reference_with_id(group, id) {
         Ok(()) => true,
@@ -50,7 +51,7 @@ fn user_ids() -> PoaPolicies {
     PoaPolicies::new().id_assignment(IdAssignment::User)
 }
 
-/// Calls from a thread with this CORBA priority, if it is to have one.
+/// Calls from a thread with this CORBA priority, if there is one.
 fn feed_at(client: &Orb, group: &Object, priority: Option<i16>) {
     std::thread::scope(|scope| {
         let calls = scope.spawn(|| {
@@ -100,7 +101,7 @@ fn each_request_runs_on_the_lane_of_its_priority() {
         assert_eq!((run.priority, run.thread), (Some(expected), format!("pool1-{expected}")));
         assert_eq!(run.class, of_lane(expected));
     }
-    // Where the server declares, what the client says does not count.
+    // With a server-declared priority, the client's does not count.
     let group = client.string_to_object(&url(2)).unwrap();
     let high = arc::<Witness>();
     let servant = IntoServant::<EchoRef>::into_servant(high.clone());
@@ -111,7 +112,8 @@ fn each_request_runs_on_the_lane_of_its_priority() {
         let run = next(&high);
         assert_eq!((run.priority, run.thread), (Some(HIGH), format!("pool1-{HIGH}")));
     }
-    // Members of both kinds, and one without a pool, at one address: each as its own POA says.
+    // Members of both kinds, and one without a pool, at one address: each by its own POA's
+    // policies.
     let group = client.string_to_object(&url(3)).unwrap();
     let plain = arc::<Witness>();
     let root = server.root_poa().unwrap();
@@ -123,14 +125,16 @@ fn each_request_runs_on_the_lane_of_its_priority() {
         let threads = [&witness, &high, &plain].map(|witness| next(witness).thread);
         assert_eq!(threads, [format!("pool1-{LOW}"), format!("pool1-{HIGH}"), "isorb-group".into()]);
     }
-    // At the class that its thread was started with, though the reader is as urgent as the high lane.
+    // In the class in which its thread was started, although the reader has the priority of the
+    // high lane.
     feed_at(&client, &group, Some(LOW));
     assert_eq!(next(&plain).class, SchedClass::current().unwrap());
     client.shutdown(true).unwrap();
     server.shutdown(true).unwrap();
 }
 
-/// The reference of a group can say the model: where servers declare, no priority is sent.
+/// The reference of a group can have the model: with server-declared priorities, no priority is
+/// sent.
 #[test]
 fn a_reference_says_whether_priorities_are_sent() {
     let (server, client) = (orb(Vec::new()), orb(Vec::new()));
@@ -147,7 +151,7 @@ fn a_reference_says_whether_priorities_are_sent() {
     feed_at(&client, &group, Some(HIGH));
     let run = next(&witness);
     assert_eq!((run.priority, &*run.thread), (Some(HIGH), &*format!("pool1-{LOW}")), "without lanes");
-    // The same group, with the policies of a POA that declares.
+    // The same group, with the policies of a server-declared POA.
     let said: EchoRef = declared.activate(arc::<Witness>()).unwrap();
     let said = said.object().ior().iiop_profiles().flatten().next().unwrap().components;
     let profile = &group.ior().profiles[0];
@@ -164,7 +168,8 @@ fn a_reference_says_whether_priorities_are_sent() {
     server.shutdown(true).unwrap();
 }
 
-/// How long the low request computes; far less than the share that the kernel leaves to real-time threads.
+/// How long the low request computes; far less than the share that the kernel reserves for
+/// real-time threads.
 const BUSY_NS: u64 = 150_000_000;
 
 #[derive(Default)]
@@ -221,7 +226,7 @@ impl Echo for Scene {
     }
 }
 
-/// All priorities are one.
+/// All priorities map to one.
 struct Flat;
 
 impl PriorityMapping for Flat {
@@ -233,7 +238,7 @@ impl PriorityMapping for Flat {
     }
 }
 
-/// Plays the scene on one processor; the events in their order, `None` without multicast.
+/// Runs the scenario on one processor; the events in their order, `None` without multicast.
 fn play(cpu: usize, number: u32, flat: bool) -> Option<Vec<&'static str>> {
     let server = orb(vec![cpu]);
     if flat {
@@ -255,7 +260,7 @@ fn play(cpu: usize, number: u32, flat: bool) -> Option<Vec<&'static str>> {
     if !joined {
         return None;
     }
-    // The clients are above all lanes, so that what decides is the server.
+    // The clients are above all lanes, so that the server decides.
     let calls = |priority: i16, what: &'static [u8], after: Option<&'static str>| {
         let (client, group, heard) = (client.clone(), group.clone(), log.clone());
         let spec = ThreadSpec::new("client").class(SchedClass::Fifo(90)).cpus(Cpus::one(cpu));

@@ -1,4 +1,4 @@
-//! Connections that nobody uses: closed in order after their time, and no others.
+//! Idle connections: closed in order after their time, and no others.
 
 mod common;
 
@@ -15,12 +15,12 @@ const BOTH: [Concurrency; 2] = [Concurrency::Connection, Concurrency::Lane];
 fn connect(server: &Orb) -> TcpStream {
     let (host, port) = server.endpoint_addresses().remove(0);
     let stream = TcpStream::connect((host, port)).unwrap();
-    // Only so that a failing test ends.
+    // Only for the end of a failing test.
     stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
     stream
 }
 
-/// What the server sends until it closes.
+/// The octets of the server until it closes.
 fn until_closed(stream: &mut TcpStream) -> Vec<u8> {
     let mut got = Vec::new();
     stream.read_to_end(&mut got).expect("the server closes in order");
@@ -84,14 +84,14 @@ fn who_called_once_is_closed_after_the_limit_and_may_come_again() {
         let config = Config { concurrency, connection_idle_timeout_ms, ..Config::default() };
         let (server, client, echo, _) = pair_with(config, Config::default());
         echo.ping().unwrap();
-        // A raw client beside it sees what happens.
+        // A raw client beside it observes the same.
         let mut raw = connect(&server);
         let begun = Instant::now();
         raw.write_all(&request(&key(&echo), "sleep", 0)).unwrap();
         assert_eq!(fake::read(&mut raw), Some(7));
         assert!(is_close(&until_closed(&mut raw)), "CloseConnection");
         assert!(begun.elapsed() >= LIMIT, "closed before its time");
-        // The client's own connection was older. It opens another, and the program notices nothing.
+        // The client's own connection was older. It opens another, unnoticed by the program.
         echo.ping().unwrap();
         client.shutdown(true).unwrap();
         server.shutdown(true).unwrap();

@@ -1,4 +1,4 @@
-//! Portable interceptors: the points and their order, what they raise, what they add, what they see.
+//! Portable interceptors: the points and their order, and what they raise, add and see.
 
 mod common;
 #[path = "interceptors/contexts.rs"]
@@ -26,7 +26,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 #[global_allocator]
 static ALLOCATOR: CountingAllocator = CountingAllocator;
 
-/// Of contexts and components that tests add.
+/// Ids of contexts and components that tests add.
 const FIRST: u32 = 0x4953_1000;
 
 const ALL_POINTS: [&str; 10] = [

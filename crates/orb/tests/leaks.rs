@@ -1,4 +1,5 @@
-//! What ended leaves nothing behind: no descriptor, no thread. One test, since the counts are those of the process.
+//! Everything that ends is released: descriptors and threads. One test, because the counts are
+//! those of the process.
 
 mod common;
 
@@ -19,7 +20,7 @@ fn threads() -> usize {
     entries("/proc/self/task")
 }
 
-/// Threads end and descriptors close a moment after a call that ends them; a leak never does.
+/// Threads end and descriptors close shortly after the call that ends them; a leak never does.
 fn settles(what: &str, count: fn() -> usize, at_most: usize) {
     for _ in 0..3_000 {
         if count() <= at_most {
@@ -86,7 +87,7 @@ fn what_ended_leaves_nothing_behind() {
                     with_callbacks(&config, &url);
                 }
                 if bidirectional {
-                    // Connections that were called back over are gone with their clients.
+                    // Connections with call-backs are gone with their clients.
                     settles("descriptors", descriptors, serving.0 + 3);
                 }
                 settles("threads", threads, serving.1 + 1);

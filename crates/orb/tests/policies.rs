@@ -1,4 +1,4 @@
-//! Messaging policies at their three scopes, forwards, and what the rebind policy says to them.
+//! Messaging policies at their three scopes, forwards, and the effect of the rebind policy on them.
 
 mod common;
 
@@ -38,7 +38,7 @@ fn time_outs_hold_at_every_scope() {
 
 #[test]
 fn a_server_that_never_answers_is_a_timeout() {
-    // It listens, the kernel accepts, nobody reads.
+    // A socket that listens: the kernel accepts, no process reads.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("corbaloc::1.2@{}/x", silent.local_addr().unwrap());
     let orb = Orb::with_config(Config::default()).unwrap();
@@ -74,7 +74,7 @@ fn a_oneway_goes_as_far_as_its_sync_scope_says() {
     }
 }
 
-/// Sends every request elsewhere.
+/// Forwards every request.
 struct Elsewhere {
     to: Object,
     permanent: bool,
@@ -91,7 +91,7 @@ impl ServantLocator for Elsewhere {
     }
 }
 
-/// An object of `server` that is really at `to`; how often it was asked.
+/// An object of `server` that forwards to `to`, and the number of its requests.
 fn forwarding(server: &Orb, client: &Orb, to: &EchoRef, permanent: bool) -> (EchoRef, Arc<AtomicU32>) {
     let policies = PoaPolicies::new()
         .lifespan(Lifespan::Persistent)
@@ -117,7 +117,8 @@ fn forwards_are_followed_once_and_remembered() {
             assert_eq!(far.text(&format!("call {i}")).unwrap(), format!("call {i}"));
         }
         assert_eq!(asked.load(Ordering::SeqCst), 1, "the binding is remembered");
-        // The place that it was forwarded to is gone: a passing forward falls back to where the reference says.
+        // The target of the forward is gone: a temporary forward falls back to the original
+        // reference.
         target.shutdown(true).unwrap();
         let gone = far.ping().unwrap_err();
         assert!(matches!(gone.kind, Kind::Transient | Kind::CommFailure | Kind::ObjectNotExist), "{gone}");

@@ -1,4 +1,5 @@
-//! Client and server together: a call's priority finds its band, its band the lane, and the servant runs there.
+//! Client and server together: a call's priority selects its band, the band its lane, and the
+//! servant runs there.
 
 mod common;
 
@@ -17,7 +18,8 @@ fn band(low: i16, high: i16) -> PriorityBand {
     PriorityBand { low, high }
 }
 
-/// A server with lanes at 100 and 10,000, of so many threads each, and an object whose clients have a band for each.
+/// A server with lanes at 100 and 10,000, with this number of threads each, and an object with a
+/// band for each.
 fn laned(threads: u32) -> (Orb, Arc<Witness>, EchoRef) {
     laned_in(server(), threads)
 }
@@ -47,7 +49,7 @@ fn apart(f: impl FnOnce() + Send + 'static) {
     std::thread::spawn(f).join().unwrap();
 }
 
-/// Calls at several priorities; which thread ran which.
+/// Calls at several priorities, and the thread of each.
 fn runs(client: &Orb, far: &EchoRef, witness: &Witness) -> Vec<(Option<i16>, String)> {
     for priority in [50, 20_000, 999, 1_000, 50] {
         client.rt_current().set_the_priority(priority).unwrap();
@@ -161,7 +163,7 @@ fn a_band_without_a_lane_is_refused() {
     server.shutdown(true).unwrap();
 }
 
-/// Adds one on the way out, and nothing on the way in.
+/// Adds one to outgoing priorities, and nothing to incoming ones.
 struct OneMore;
 
 impl PriorityTransform for OneMore {
@@ -188,7 +190,8 @@ fn a_call_from_a_servant_has_its_requests_priority_transformed() {
         let client = Orb::with_config(Config::default()).unwrap();
         let far: EchoRef = client.resolve(&first.object().to_string()).unwrap();
         let runs = || (seen.take().pop().unwrap().priority, seen_last.take().pop().unwrap().priority);
-        // Without a priority the request runs at the server's, and the servant's call at what that becomes.
+        // Without a priority the request runs at the server's, and the servant's call at the
+        // transformed one.
         far.call_back(Some(&second)).unwrap();
         assert_eq!(runs(), (Some(7), Some(8)));
         client.rt_current().set_the_priority(100).unwrap();
@@ -197,12 +200,12 @@ fn a_call_from_a_servant_has_its_requests_priority_transformed() {
         middle.rt().set_priority_transform(None);
         far.call_back(Some(&second)).unwrap();
         assert_eq!(runs(), (Some(100), Some(100)));
-        // A transform that has no answer keeps the call from going out.
+        // A transform without a result prevents the call.
         middle.rt().set_priority_transform(Some(Arc::new(OneMore)));
         client.rt_current().set_the_priority(32_767).unwrap();
         let refused = far.call_back(Some(&second)).unwrap_err();
         assert_eq!((refused.kind, refused.minor), (Kind::DataConversion, minor::DATA_CONVERSION_PRIORITY));
-        // What is called outside of any upcall is not transformed.
+        // Calls outside of any upcall are not transformed.
         let from_main: EchoRef = middle.resolve(&second.object().to_string()).unwrap();
         middle.rt_current().set_the_priority(50).unwrap();
         from_main.ping().unwrap();

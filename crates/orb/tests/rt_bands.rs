@@ -1,4 +1,5 @@
-//! `_bind_priority_band` on the wire (RT-CORBA 1.2, clause 5.13.2): both sides, each against one of which the test decides every byte.
+//! `_bind_priority_band` on the wire (RT-CORBA 1.2, clause 5.13.2): both sides, each against a peer
+//! with every byte decided by the test.
 
 mod common;
 
@@ -18,7 +19,7 @@ use std::net::TcpStream;
 const BIND: &str = "_bind_priority_band";
 const CODE_SETS: u32 = 1;
 
-/// The next message, whole; `None` at the end of the stream.
+/// The next complete message; `None` at the end of the stream.
 fn next(stream: &mut TcpStream) -> Option<(Header, Vec<u8>)> {
     let mut bytes = vec![0; Header::LEN];
     stream.read_exact(&mut bytes).ok()?;
@@ -28,7 +29,7 @@ fn next(stream: &mut TcpStream) -> Option<(Header, Vec<u8>)> {
     Some((header, bytes))
 }
 
-/// A request as a server sees it: id, operation, contexts by id and octets.
+/// A request at the server: id, operation, contexts by id and octets.
 type Seen = (u32, String, Vec<(u32, Vec<u8>)>);
 
 fn request(stream: &mut TcpStream) -> Option<Seen> {
@@ -94,7 +95,7 @@ fn the_band_is_told_before_the_first_request_and_once() {
     assert_eq!(server.join().unwrap(), expected);
 }
 
-/// What the server answers to the band, and what becomes of a call.
+/// The server's reply to the band, and the result of a call.
 fn answered(raises: Option<(&'static str, u32)>) -> (Result<()>, Vec<String>) {
     let fake = Fake::new();
     let echo = banded(&fake.object(Config::default()), 0, 9);
@@ -113,7 +114,7 @@ fn answered(raises: Option<(&'static str, u32)>) -> (Result<()>, Vec<String>) {
         seen
     });
     let result = echo.ping();
-    // What a refusal leaves open ends with the client.
+    // A connection that a refusal leaves open ends with the client.
     echo.object().orb().shutdown(false).unwrap();
     (result, server.join().unwrap())
 }
@@ -144,7 +145,7 @@ fn a_server_that_refuses_the_band_is_not_called() {
     }
 }
 
-/// A client by hand: sends a request with these contexts; what it is answered.
+/// A raw client: sends a request with these contexts, and returns its reply.
 struct Hand {
     stream: TcpStream,
     key: Vec<u8>,
@@ -210,7 +211,7 @@ fn what_a_server_cannot_read_of_a_band_is_refused_and_nothing_else_lost() {
             assert_eq!(hand.ask("ping", &[]), None, "the connection goes on after {contexts:?}");
             assert_eq!(bands(), 0);
         }
-        // With an ordinary request the band is no offence, and no assignment.
+        // With an ordinary request the band is neither an error nor an assignment.
         assert_eq!(hand.ask("ping", &[(range, good)]), None);
         assert_eq!(bands(), 0);
         assert_eq!(hand.ask(BIND, &[(range, good)]), None);

@@ -1,4 +1,4 @@
-//! Budgets of operations: what is counted, who is told, who is demoted.
+//! Budgets of operations: counting, reports, demotion.
 
 mod common;
 
@@ -17,14 +17,14 @@ use std::time::Duration;
 const ECHO: &str = "IDL:Test/Echo:1.0";
 const MS: u64 = 1_000_000;
 
-/// For `sleep`: at most a minute, and no longer than until the watchdog came.
+/// For `sleep`: at most a minute, and until the watchdog has checked.
 const UNTIL_DEMOTED: u32 = 60_000;
 
 fn class() -> SchedClass {
     SchedClass::current().unwrap()
 }
 
-/// `sleep` works for so many milliseconds of processor time; `feed` is the rest.
+/// `sleep` uses this many milliseconds of processor time; `feed` waits.
 #[derive(Default)]
 struct Worker {
     classes: Mutex<Vec<SchedClass>>,
@@ -45,7 +45,7 @@ impl Echo for Worker {
         panic!("on purpose")
     }
     fn call_back<'u>(&'u self, _: Upcall<'u>, _: Option<&'u EchoRef>) -> Result<&'u str> {
-        // Waits long and works little.
+        // Waits long and uses little time.
         std::thread::sleep(Duration::from_millis(50));
         Ok("")
     }
@@ -87,7 +87,8 @@ fn overruns_are_counted_at_their_end() {
     object.sleep(25).unwrap();
     object.call_back(None).unwrap();
     object.ping().unwrap();
-    // The reply is sent before the caller's thread may see the count; one thread serves all, so the next call tells.
+    // The reply may be sent before the caller's thread sees the count. One thread serves all calls,
+    // so the next call shows it.
     let status = rt.budgets();
     let of = |operation: &str| status.iter().find(|status| status.operation == operation).unwrap();
     assert_eq!((of("sleep").calls, of("sleep").overruns, of("sleep").demoted), (2, 1, 0));
@@ -110,7 +111,8 @@ fn the_watchdog_demotes_who_goes_on_and_the_thread_recovers() {
     rt.start_watchdog(&WatchdogOptions::default()).unwrap();
     let urgent = real_time(&server);
     for _ in 0..3 {
-        // Without the right to be urgent nobody is demoted; a while beyond its budget then.
+        // Without the right to real-time scheduling no thread is demoted; the upcall just exceeds
+        // its budget.
         object.sleep(if urgent { UNTIL_DEMOTED } else { 60 }).unwrap();
         object.ping().unwrap();
     }
@@ -125,7 +127,7 @@ fn the_watchdog_demotes_who_goes_on_and_the_thread_recovers() {
         }
         assert_eq!(*ear.0.lock().unwrap(), vec![("sleep".to_owned(), true); 3]);
     }
-    // Panics end a budget like a return does.
+    // A panic ends the measurement as a return does.
     rt.set_budget(ECHO, "fail", budget(5, Overrun::Demote)).unwrap();
     assert_eq!(object.fail(0).unwrap_err().kind, Kind::Unknown);
     object.ping().unwrap();

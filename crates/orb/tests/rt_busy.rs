@@ -1,4 +1,5 @@
-//! Thread pools whose threads are all busy: they grow, borrow, keep requests, refuse them, or let them wait.
+//! Thread pools with all threads busy: they grow, borrow threads, buffer requests, reject them, or
+//! let them wait.
 
 mod common;
 
@@ -26,7 +27,7 @@ fn dynamic_threads_come_when_all_are_busy_and_go_when_idle() {
     assert_eq!(status().dynamic_threads, 0, "one is enough for one");
     let calls = sleepers(&clients);
     witness.await_inside(3);
-    // The fourth waits for a place; it is not refused.
+    // The fourth request waits for a free slot; it is not rejected.
     assert_eq!((status().running, status().dynamic_threads, status().peak), (3, 2, 3));
     assert_eq!(witness.inside(), 3);
     witness.open(4);
@@ -52,7 +53,7 @@ fn requests_are_buffered_up_to_the_limit_and_then_refused() {
     witness.await_inside(1);
     let refused = clients[3].sleep(9).unwrap_err();
     assert_eq!((refused.kind, refused.completed), (Kind::Transient, isorb::Completion::No));
-    // A oneway that is refused is dropped; its connection lives.
+    // A rejected oneway is dropped; its connection stays open.
     clients[3].feed(&[1, 2, 3]).unwrap();
     assert_eq!(clients[3].ping().unwrap_err().kind, Kind::Transient);
     witness.open(3);
@@ -64,7 +65,7 @@ fn requests_are_buffered_up_to_the_limit_and_then_refused() {
     server.shutdown(true).unwrap();
 }
 
-/// The order in which requests are run that came, and were kept, at these priorities of their clients one after the other.
+/// The order in which buffered requests run, which arrived at these priorities one after the other.
 fn order_of_kept(model: PriorityModel, priorities: &[i16]) -> Vec<u32> {
     let server = server();
     let buffering = RequestBuffering { max_buffered_requests: 0, max_request_buffer_size: 0 };
@@ -90,7 +91,7 @@ fn order_of_kept(model: PriorityModel, priorities: &[i16]) -> Vec<u32> {
         call(i as u32 + 1, *priority);
         eventually("one more is kept", || status().buffered_requests == i + 1);
     }
-    // One at a time, so that the answers come in the order in which the requests ran.
+    // One at a time, so that the replies come in the order of the upcalls.
     let mut order = Vec::new();
     for _ in 0..=priorities.len() {
         witness.open(1);
@@ -105,7 +106,7 @@ fn order_of_kept(model: PriorityModel, priorities: &[i16]) -> Vec<u32> {
 fn kept_requests_of_a_pool_without_lanes_run_in_the_order_of_their_priorities() {
     let priorities = [10, 20_000, 10, 20_000, 300];
     assert_eq!(order_of_kept(ClientPropagated, &priorities), [0, 2, 4, 5, 1, 3]);
-    // The control: where the server does not listen to its clients, all are equal.
+    // The control: with server-declared priorities, all are equal.
     assert_eq!(order_of_kept(ServerDeclared, &priorities), [0, 1, 2, 3, 4, 5]);
 }
 
@@ -131,7 +132,8 @@ fn the_bytes_of_buffered_requests_are_limited_too() {
     server.shutdown(true).unwrap();
 }
 
-/// A pool of a low lane with two threads and a high lane with one, and three clients of the high lane's object.
+/// A pool of a low lane with two threads and a high lane with one, and three clients of the high
+/// lane's object.
 fn borrower(allow_borrowing: bool) -> (Orb, u32, Arc<Witness>, Vec<EchoRef>) {
     let server = server();
     let options = ThreadpoolOptions { allow_borrowing, ..ThreadpoolOptions::default() };
@@ -208,7 +210,7 @@ fn without_borrowing_a_lane_waits_for_its_own_threads() {
     let first = sleepers(&clients[..1]);
     witness.await_inside(1);
     let second = sleepers(&clients[1..2]);
-    // The low lane serves meanwhile, and its threads are not touched.
+    // The low lane continues to serve, and its threads are not borrowed.
     for _ in 0..10 {
         clients[4].ping().unwrap();
     }
@@ -226,7 +228,7 @@ fn threads_of_a_lane_share_a_connection() {
     let witness = arc::<Witness>();
     let object: EchoRef = poa_of(&server, "shared", pool).activate(witness.clone()).unwrap();
     let mut raw = Raw::connect(object.object());
-    // Three requests in one go, which all run at a time; replies come in any order.
+    // Three requests in one send, which all run at a time; replies come in any order.
     for _ in 0..3 {
         raw.send("_non_existent", &[]);
     }

@@ -1,7 +1,8 @@
-//! The client's side of Real-Time CORBA: which priority travels, over which connection, and what is refused.
+//! The client's side of Real-Time CORBA: the priority on the wire, the connection of a call, and
+//! refusals.
 //!
-//! The server's reference is made to say what a test wants it to say; the servant tells what came with each request, the
-//! server's ORB by which connections.
+//! The server's reference has the components that a test needs. The servant reports the contexts of
+//! each request, the server's ORB the connections.
 
 mod common;
 
@@ -16,7 +17,7 @@ use isorb_giop::component::{Component, TaoEndpoint};
 use isorb_giop::context::read_rt_corba_priority;
 use std::sync::{Arc, Mutex};
 
-/// What came with a request: the priority in context 10.
+/// The priority in context 10 of a request.
 #[derive(Default)]
 struct Witness {
     priorities: Mutex<Vec<Option<i16>>>,
@@ -43,7 +44,7 @@ struct Server {
     near: EchoRef,
 }
 
-/// A server whose reference carries these policies.
+/// A server with a reference that carries these policies.
 fn server(policies: &[RtPolicy]) -> Server {
     let orb = Orb::with_config(Config::default()).unwrap();
     let witness = Arc::new(Witness::default());
@@ -80,7 +81,7 @@ fn with(reference: &EchoRef, policies: &[RtPolicy]) -> EchoRef {
     reference.object().with_rt_overrides(&over(policies)).unchecked_narrow()
 }
 
-/// The bands of the connections that the server has, in order.
+/// The bands of the server's connections, in order.
 fn served(server: &Server) -> Vec<Option<(i16, i16)>> {
     let connections = server.orb.served_connections();
     let mut bands: Vec<_> = connections.iter().map(|c| c.band.map(|band| (band.low, band.high))).collect();
@@ -88,7 +89,7 @@ fn served(server: &Server) -> Vec<Option<(i16, i16)>> {
     bands
 }
 
-/// Runs `f` on a thread of its own, whose priority it may set.
+/// Runs `f` on a thread of its own, so that `f` may set its priority.
 fn apart(f: impl FnOnce() + Send + 'static) {
     std::thread::spawn(f).join().unwrap();
 }
@@ -203,7 +204,8 @@ fn a_private_connection_is_one_references_own() {
     });
 }
 
-/// Lanes as ORBs of their own, so that a test sees which one was reached: all have the object under one plain key.
+/// Lanes as separate ORBs, so that a test sees the reached one: all have the object under one plain
+/// key.
 #[test]
 fn a_lane_is_reached_at_its_own_address() {
     let lanes = [10i16, 20, 30].map(|priority| (priority, server(&[])));
@@ -233,7 +235,7 @@ fn a_lane_is_reached_at_its_own_address() {
             orb.rt_current().set_the_priority(priority).unwrap();
             assert_eq!(kind(echo.ping()), NO_LANE, "no lane has {priority}");
         }
-        // Bands say which lane takes what.
+        // Bands decide the lane.
         let banded = with(&echo, &[bands(&[(0, 15), (16, 29), (30, 40)])]);
         for priority in [11, 40, 16] {
             orb.rt_current().set_the_priority(priority).unwrap();
@@ -258,7 +260,7 @@ fn explicit_binding_opens_all_connections_and_tells_what_contradicts() {
         assert_eq!(served(&server).len(), 2, "the call finds its connection");
         assert_eq!(echo.object().validate_connections(3), Ok(vec![]));
         assert_eq!(served(&server).len(), 6);
-        // A priority outside the bands does not keep the bands from being bound.
+        // A priority outside the bands does not prevent binding the bands.
         orb.rt_current().set_the_priority(500).unwrap();
         assert_eq!(echo.object().validate_connection(), Ok(vec![]));
         let other = bands(&[(0, 199)]);

@@ -1,4 +1,5 @@
-//! From a key to its servant, however deep the POA and however many the servants; and from a key that is stale to nobody.
+//! From a key to its servant, for any depth of POAs and any number of servants. A stale key finds
+//! no servant.
 
 mod common;
 
@@ -11,13 +12,13 @@ use isorb::rt::policy::PriorityModel::ServerDeclared;
 use isorb::{Config, Kind, Orb, Reference};
 use std::sync::Arc;
 
-/// As deep as ZEN's experiment goes.
+/// As deep as in ZEN's experiment.
 const DEPTH: usize = 150;
 const SERVANTS: usize = 5_000;
 
 type Named = (Arc<Witness>, EchoRef);
 
-/// Calls an object; its own servant is called, once.
+/// Calls an object and checks that its own servant is called once.
 fn reach((witness, object): &Named) {
     object.ping().unwrap();
     assert_eq!(witness.take().len(), 1);
@@ -44,11 +45,11 @@ fn each_object_is_found_at_any_depth() {
                 .lifespan(lifespan)
                 .threadpool(pool)
                 .priority_model(ServerDeclared, priority);
-            // Short names: a persistent key holds all of them.
+            // Short names, because a persistent key contains all of them.
             poa = poa.create_poa(&format!("{depth}"), Some(&root.manager()), policies).unwrap();
             objects.push(object(&poa, &client));
         }
-        // Not in the order in which they were made.
+        // Not in the order of creation.
         (0..DEPTH).map(|i| i * 7 % DEPTH).for_each(|i| reach(&objects[i]));
         root.find_poa("0", false).unwrap().destroy(true, true).unwrap();
         for (_, object) in objects.iter().step_by(10) {
@@ -66,7 +67,7 @@ fn a_stale_reference_is_nobodys_however_its_place_is_used_since() {
     let mut objects: Vec<Named> = (0..SERVANTS).map(|_| object(&poa, &client)).collect();
     objects.iter().step_by(97).for_each(reach);
     for _round in 0..3 {
-        // Every third is gone, and its place goes to a new one.
+        // Every third object is deactivated, and its slot goes to a new one.
         let mut stale = Vec::new();
         for i in (0..SERVANTS).step_by(3) {
             let near = poa.id_to_reference(poa_id(&objects[i].1)).unwrap();
@@ -87,7 +88,7 @@ fn a_stale_reference_is_nobodys_however_its_place_is_used_since() {
     server.shutdown(true).unwrap();
 }
 
-/// The object's id in its POA: in this ORB's transient keys what follows the POA's part of the key, which all of a POA share.
+/// The object's id in its POA: the end of this ORB's transient keys, behind the POA's part.
 fn poa_id(object: &EchoRef) -> Vec<u8> {
     let profile = object.object().ior().iiop_profiles().flatten().next().unwrap();
     profile.key[profile.key.len() - 8..].to_vec()
@@ -104,7 +105,7 @@ fn references_of_an_earlier_process_find_nobody() {
     let object = far(&client, &near);
     object.ping().unwrap();
     first.shutdown(true).unwrap();
-    // The same again, at the same address: another process as far as a client can see.
+    // The same again at the same address: for a client, another process.
     let again = Config { endpoints: vec![format!("127.0.0.1:{port}")], ..Config::default() };
     let second = common::rt::server_with(again);
     let root = second.root_poa().unwrap();

@@ -1,4 +1,4 @@
-//! Distributable threads that cross ORBs: who they are, what schedules them, and what becomes of them there.
+//! Distributable threads across ORBs: their identity, their scheduling, and their end.
 #![cfg(feature = "dynamic-scheduling")]
 
 mod common;
@@ -16,7 +16,7 @@ fn p(value: i16) -> Parameter {
     Parameter::Priority(Priority::new(value).unwrap())
 }
 
-/// What a servant sees of its caller's distributable thread.
+/// The distributable thread of a servant's caller.
 #[derive(Clone, Debug, PartialEq)]
 struct Seen {
     id: Option<Guid>,
@@ -61,7 +61,7 @@ impl Echo for Servant {
         self.note(cx);
         Ok(())
     }
-    /// Works in a segment of its own, and calls out from there.
+    /// Works in a segment of its own, and makes a call from there.
     fn call_back<'u>(&'u self, cx: Upcall<'u>, to: Option<&'u EchoRef>) -> Result<&'u str> {
         self.note(cx);
         let current = self.current();
@@ -95,7 +95,7 @@ impl Echo for Servant {
     }
 }
 
-/// An ORB with an object, as processes have one each.
+/// An ORB with an object, as one process has.
 struct Node {
     orb: Orb,
     current: Current,
@@ -155,13 +155,13 @@ fn a_thread_is_itself_in_every_process() {
         a.near.ping().unwrap();
         assert_eq!(b.servant.take(), [client(&["client"], 200)]);
         assert_eq!(a.servant.take(), [client(&["client"], 200)], "in its own process, too");
-        // On through B, under B's own segment, to C, and back to A.
+        // Through B, under B's own segment, to C, and back to A.
         to_b.call_back(Some(&c.near)).unwrap();
         assert_eq!(b.servant.take(), [client(&["client"], 200), client(&["client"], 200)]);
         assert_eq!(c.servant.take(), [client(&["servant"], 300)]);
         to_b.call_back(Some(&a.near)).unwrap();
         assert_eq!(a.servant.take(), [client(&["servant"], 300)]);
-        // What the servants did is theirs.
+        // Segments of the servants are their own.
         assert_eq!(a.current.current_scheduling_segment_names(), ["client", "outer"]);
         assert_eq!(a.orb.rt_current().the_priority().map(Priority::get), Ok(200));
         a.current.end_scheduling_segment("client").unwrap();
@@ -186,7 +186,7 @@ fn what_a_servant_may_not_do_ends_its_request_alone() {
         to_b.ping().unwrap();
         assert_eq!(b.servant.take()[0].names, ["client"]);
         a.current.end_scheduling_segment("client").unwrap();
-        // A servant's own segment, in a request that is no distributable thread's.
+        // A servant's own segment, in a request outside of any distributable thread.
         assert_eq!(kind(to_b.fail(0)), None);
         to_b.ping().unwrap();
         assert_eq!(b.servant.take(), [NOBODY], "what was left open ended with its request");
@@ -200,7 +200,7 @@ fn a_cancelled_thread_comes_home_with_the_news() {
         let (a, b) = (fixed(), fixed());
         let to_b = a.far(&b);
         let gone = |result: Result<()>| assert_eq!(result.unwrap_err().kind, Kind::ThreadCancelled);
-        // Cancelled where it is served.
+        // Cancelled in the serving process.
         a.current.begin_scheduling_segment("client", Some(p(200)), None).unwrap();
         gone(to_b.fail(2));
         gone(to_b.ping());
@@ -209,7 +209,7 @@ fn a_cancelled_thread_comes_home_with_the_news() {
             Err(SchedulingError::System(exception)) if exception.kind == Kind::ThreadCancelled
         ));
         to_b.ping().unwrap();
-        // Cancelled where it comes from, while it is away: it hears it when it is back.
+        // Cancelled in the calling process, during a call: the exception comes at the return.
         a.current.begin_scheduling_segment("client", Some(p(200)), None).unwrap();
         let (id, current) = (a.current.id().unwrap(), a.current.clone());
         let (tell, told) = std::sync::mpsc::channel::<()>();

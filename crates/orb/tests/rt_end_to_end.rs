@@ -1,4 +1,4 @@
-//! Priorities from a client's thread to a lane and on to what its servant calls.
+//! Priorities from a client's thread to a lane, and on to nested calls of the servant.
 
 mod common;
 
@@ -11,7 +11,7 @@ use isorb::rt::policy::PriorityModel::{ClientPropagated, ServerDeclared};
 use isorb::{Config, Kind, Orb, minor};
 use isorb_rt::sched::SchedClass;
 
-/// Runs `f` on a thread of its own, since it takes priorities.
+/// Runs `f` on a thread of its own, because it sets priorities.
 fn apart(f: impl FnOnce() + Send + 'static) {
     std::thread::spawn(f).join().unwrap();
 }

@@ -1,4 +1,5 @@
-//! How many connect to a lane of a thread pool: those who say nothing give their places to others, those who have called keep theirs.
+//! Limits of connections to a lane: silent connections are closed for new ones; connections that
+//! have sent a request are kept.
 
 mod common;
 
@@ -13,8 +14,8 @@ use std::net::SocketAddr;
 
 const PLACES: usize = 8;
 
-/// A server whose lane has few places, an object in that lane, and its pool. Nobody is closed for want of a first request: who says
-/// nothing could stay for ever.
+/// A server with a lane for few connections, an object in that lane, and its pool. No connection is
+/// closed for its missing first request, so a silent one could stay for ever.
 fn full_soon(lane: ThreadpoolLane) -> (Orb, EchoRef, u32) {
     let config = Config { max_connections: PLACES, first_request_timeout_ms: 0, ..Config::default() };
     let server = server_with(config);
@@ -26,7 +27,7 @@ fn full_soon(lane: ThreadpoolLane) -> (Orb, EchoRef, u32) {
 
 const PRIORITY: i16 = 700;
 
-/// Somebody who connects and says nothing.
+/// A connection that sends nothing.
 fn silent(address: &SockAddr, kind: Type) -> Socket {
     let domain = if address.is_unix() { Domain::UNIX } else { Domain::IPV4 };
     let socket = Socket::new(domain, kind, None).unwrap();
@@ -59,18 +60,18 @@ fn those_who_say_nothing_give_their_places_to_others() {
         let address = if protocol == "tcp" { tcp(&server, pool) } else { SockAddr::unix(&path).unwrap() };
         let crowd: Vec<Socket> = (0..3 * PLACES).map(|_| silent(&address, kind)).collect();
         eventually("the lane is full", || connections(&server, pool) == PLACES);
-        // More newcomers than there are places, one after the other; they stay.
+        // More new connections than the limit, one after the other; they stay open.
         let newcomers: Vec<(Orb, EchoRef)> = (0..PLACES - 1)
             .map(|_| {
                 let orb = Orb::with_config(Config::default()).unwrap();
                 let far = far(&orb, &object);
-                // While all others are new as well, it is turned away.
+                // While all others are new as well, it is closed.
                 eventually("a newcomer is served", || far.ping().is_ok());
                 (orb, far)
             })
             .collect();
         assert!(connections(&server, pool) <= PLACES, "{protocol}: more than may");
-        // Who was served before is so still, over the same connection.
+        // A client that was served before is still served, over the same connection.
         assert_eq!(known.call("ping", &[]).status, 0, "{protocol}");
         newcomers.iter().for_each(|(_, far)| far.ping().unwrap());
         drop(crowd);
@@ -84,7 +85,7 @@ fn those_who_have_called_keep_their_places() {
     let (server, object, pool) = full_soon(lane(PRIORITY, 2));
     let mut known: Vec<Raw> = (0..PLACES).map(|_| Raw::connect(object.object())).collect();
     known.iter_mut().for_each(|raw| assert_eq!(raw.call("ping", &[]).status, 0));
-    // For longer than the grace of one that says nothing, so that nobody is left out of consideration for being new.
+    // Longer than the grace of a silent connection, so that none is exempt for being new.
     let newcomer = Orb::with_config(Config::default()).unwrap();
     let refused = far(&newcomer, &object);
     let until = std::time::Instant::now() + std::time::Duration::from_millis(1500);
@@ -92,7 +93,7 @@ fn those_who_have_called_keep_their_places() {
         assert!(refused.ping().is_err(), "all places are taken by those who call");
     }
     known.iter_mut().for_each(|raw| assert_eq!(raw.call("ping", &[]).status, 0));
-    // When one of them leaves, there is a place.
+    // When one of them closes, there is room.
     known.pop();
     eventually("a place is free", || refused.ping().is_ok());
     known.iter_mut().for_each(|raw| assert_eq!(raw.call("ping", &[]).status, 0));
@@ -100,7 +101,8 @@ fn those_who_have_called_keep_their_places() {
     server.shutdown(true).unwrap();
 }
 
-/// A lane with all its threads busy reads nothing. Those who have sent a request meanwhile are not silent, though they seem so to it.
+/// A lane with all its threads busy reads nothing. Connections that have sent a request meanwhile
+/// look silent to it, but are not.
 #[test]
 fn who_waits_for_a_busy_thread_is_not_taken_for_silent() {
     let (server, object, pool) = full_soon(lane(PRIORITY, 2));
@@ -113,9 +115,9 @@ fn who_waits_for_a_busy_thread_is_not_taken_for_silent() {
     let calls = common::rt::sleepers(&clients);
     witness.await_inside(2);
     eventually("all are there", || connections(&server, pool) == PLACES);
-    // Beyond the grace of who has just come.
+    // Longer than the grace of a new connection.
     std::thread::sleep(std::time::Duration::from_millis(1200));
-    // First who wants a place, then the requests: in this order the lane hears of them.
+    // First the new connection, then the requests: the lane must see them in this order.
     let address = tcp(&server, pool);
     let newcomers: Vec<Socket> = (0..PLACES).map(|_| silent(&address, Type::STREAM)).collect();
     waiting.iter_mut().for_each(|raw| raw.send("ping", &[]));

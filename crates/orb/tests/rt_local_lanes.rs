@@ -14,20 +14,20 @@ use std::sync::Arc;
 
 const TRANSPORTS: [(&str, u32); 2] = [("unix", TAG_UNIX), ("segment", TAG_SEGMENTS)];
 
-/// A server that listens at TCP and by these.
+/// A server that listens at TCP and these endpoints.
 fn listening(transports: &[&str]) -> Orb {
     let local = transports.iter().map(|transport| format!("{transport}:"));
     let endpoints = std::iter::once("127.0.0.1:0".to_owned()).chain(local).collect();
     server_with(Config { endpoints, ..Config::default() })
 }
 
-/// A client that speaks one protocol and no other.
+/// A client with a single protocol.
 fn only(protocol: &str) -> Orb {
     let transport = TransportConfig { protocols: vec![protocol.into()], ..TransportConfig::default() };
     Orb::with_config(Config { transport, ..Config::default() }).unwrap()
 }
 
-/// An object in lanes at 100 and 10,000, with these policies beside.
+/// An object in lanes at 100 and 10,000, with these further policies.
 fn laned(server: &Orb, policies: PoaPolicies) -> (Arc<Witness>, EchoRef) {
     let lanes = [lane(100, 1), lane(10_000, 1)];
     let pool = server.rt().create_threadpool_with_lanes(&lanes, &ThreadpoolOptions::default()).unwrap();
@@ -36,7 +36,7 @@ fn laned(server: &Orb, policies: PoaPolicies) -> (Arc<Witness>, EchoRef) {
     (witness, object)
 }
 
-/// Calls at these priorities from a thread of its own; which threads ran them.
+/// Calls at these priorities from a separate thread; the threads that ran them.
 fn runs(client: &Orb, object: &EchoRef, witness: &Witness, priorities: &[i16]) -> Vec<(Option<i16>, String)> {
     let far: EchoRef = client.resolve(&object.object().to_string()).unwrap();
     std::thread::scope(|scope| {
@@ -66,7 +66,7 @@ fn clients_choose_the_lane_by_its_own_address_without_bands() {
         for client in [only(protocol), only("tcp"), Orb::with_config(Config::default()).unwrap()] {
             assert_eq!(runs(&client, &object, &witness, &[10_000, 100, 10_000]), expected, "{protocol}");
         }
-        // A priority that no lane has goes nowhere, as over TCP.
+        // A priority without a lane fails, as over TCP.
         let client = only(protocol);
         let far: EchoRef = client.resolve(&object.object().to_string()).unwrap();
         std::thread::spawn(move || {
@@ -121,7 +121,7 @@ fn with_bands_a_client_goes_to_the_lane_at_once() {
     }
 }
 
-/// The control: nobody listens by a transport that the server does not have.
+/// The control: without an endpoint of the ORB's transport, the lane has none either.
 #[test]
 fn without_an_endpoint_of_the_orb_lanes_have_none() {
     let server = listening(&[]);
@@ -149,7 +149,7 @@ fn a_lane_may_say_where() {
     assert!(std::path::Path::new(&path).exists());
     let client = only("unix");
     assert_eq!(runs(&client, &object, &witness, &[1]), [(Some(100), "pool1-100".to_owned())]);
-    // The ORB knows its own.
+    // The ORB recognises its own reference.
     let own: EchoRef = server.resolve(&object.object().to_string()).unwrap();
     own.ping().unwrap();
     assert_eq!(server.rt().threadpool_status(pool).unwrap()[0].connections, 1, "no connection to itself");
@@ -177,14 +177,14 @@ fn server_protocol_policies_name_them() {
     assert_eq!(runs(&only("unix"), &object, &witness, &[1]), [(Some(10_000), "pool1-10000".to_owned())]);
     let far = only("tcp").resolve::<EchoRef>(&object.object().to_string()).and_then(|far| far.ping());
     assert!(far.is_err());
-    // Without a pool, the ORB's own endpoints are what is named.
+    // Without a pool, references name the ORB's own endpoints.
     let plain: EchoRef = poa(&server, "plain", declared().server_protocols([tcp(), unix()]))
         .activate(arc::<Witness>())
         .unwrap();
     assert_eq!(tags(&plain), [0, TAG_UNIX]);
     server.shutdown(true).unwrap();
 
-    // No acceptor: neither the ORB's nor the lanes'.
+    // No connection was accepted, by the ORB or by the lanes.
     let server = listening(&["segment"]);
     let pool = server.rt().create_threadpool(lane(300, 1), &ThreadpoolOptions::default()).unwrap();
     let root = server.root_poa().unwrap();

@@ -1,4 +1,4 @@
-//! The memory of upcalls: regions of fixed size, and what happens to those who need more.
+//! The memory of upcalls: regions of fixed size, and the errors of upcalls that need more.
 
 mod common;
 
@@ -33,7 +33,8 @@ fn who_needs_more_than_the_region_gets_no_memory_and_others_what_they_need() {
         assert_eq!(octets(&object, 2_000), Ok(2_000));
         let full = octets(&object, 5_000).unwrap_err();
         assert_eq!(full.kind, Kind::NoMemory);
-        // The same lane for another client, the same client, another lane: nobody else notices.
+        // The same lane for another client, the same client, another lane: no other upcall is
+        // affected.
         assert_eq!(octets(&again, 3_000), Ok(3_000));
         assert_eq!(octets(&object, 3_000), Ok(3_000));
         assert_eq!(octets(&other, 3_000), Ok(3_000));

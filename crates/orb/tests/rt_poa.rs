@@ -1,4 +1,5 @@
-//! Real-time POAs: which policies go together, what their objects' references say, and at which priority requests run.
+//! Real-time POAs: valid combinations of policies, the components of references, and the priorities
+//! of requests.
 
 mod common;
 
@@ -17,7 +18,8 @@ fn band(low: i16, high: i16) -> PriorityBand {
     PriorityBand { low, high }
 }
 
-/// REFERENCE of the standard's rules: each combination that no POA can have, and the policy that is to blame by its place.
+/// REFERENCE of the standard's rules: each invalid combination, and the index of the policy at
+/// fault.
 #[test]
 fn policies_that_do_not_go_together_are_refused() {
     let server = server();
@@ -80,7 +82,7 @@ fn policies_that_do_not_go_together_are_refused() {
         let made = root.create_poa(&format!("good {i}"), None, policies);
         assert!(made.is_ok(), "{i}: {:?}", made.err());
     }
-    // What was refused holds no pool.
+    // A rejected POA does not keep its pool.
     for i in 0..8 {
         root.find_poa(&format!("good {i}"), false).unwrap().destroy(true, true).unwrap();
     }
@@ -156,7 +158,7 @@ fn objects_and_references_have_priorities_of_their_own() {
     assert!(poa.create_reference_with_id_and_priority("b", id, 400).is_ok());
     poa.deactivate_object("b").unwrap();
 
-    // Without one it has the model's.
+    // Without one it has the model's priority.
     poa.activate_object_with_id("c", servant()).unwrap();
     far(&client, &poa.id_to_reference("c").unwrap().unchecked_narrow()).ping().unwrap();
     assert_eq!(witness.take()[0].priority, Some(100));
@@ -165,7 +167,7 @@ fn objects_and_references_have_priorities_of_their_own() {
     };
     reassigned(error);
 
-    // Numbers that are none.
+    // Invalid priorities.
     for priority in [-1, 501] {
         let Err(PolicyError::System(error)) = poa.create_reference_with_id_and_priority("d", id, priority)
         else {
@@ -213,7 +215,7 @@ fn only_declared_priorities_can_be_given() {
     server.shutdown(true).unwrap();
 }
 
-/// The context's octets for a request that runs at 300, or do not read as one.
+/// The context's octets, for a request that runs at 300 or is malformed.
 #[test]
 fn context_10_says_the_priority_or_is_refused() {
     let server = server();
@@ -235,7 +237,7 @@ fn context_10_says_the_priority_or_is_refused() {
     let answer = raw.call("ping", &[(0x7777, b"?"), (10, other_order)]);
     assert_eq!(answer.contexts, [(10, sent.to_vec())]);
     assert_eq!(witness.take()[0].priority, Some(300));
-    // A client that is not real-time.
+    // A client without real-time priorities.
     let answer = raw.call("ping", &[]);
     assert_eq!((answer.status, answer.contexts), (0, vec![]));
     assert_eq!(witness.take()[0].priority, Some(100));

@@ -1,4 +1,4 @@
-//! Thread pools: which thread runs a request, at which priority, and what happens when all are busy.
+//! Thread pools: the thread and priority of a request, and the behaviour when all threads are busy.
 
 mod common;
 
@@ -53,7 +53,8 @@ fn each_lane_serves_its_objects_at_its_priority() {
             assert_eq!(run.class, if rt { fifo(priority) } else { SchedClass::Other });
         }
     }
-    // The ORB's own endpoint knows the object as well: its thread takes the lane's priority for the upcall.
+    // The ORB's own endpoint knows the object as well: its thread takes the lane's priority for the
+    // upcall.
     let (_, port) = server.endpoint_addresses()[0].clone();
     assert_eq!(Raw::connect_at(high.object(), port).call("ping", &[]).status, 0);
     let run = high_witness.take().pop().unwrap();
@@ -105,7 +106,7 @@ fn without_lanes_the_upcall_takes_the_priority_of_its_request() {
             assert_eq!(run.class, if rt { fifo(priority) } else { SchedClass::Other });
         }
     }
-    // A POA of the pool that says nothing of priorities runs at the default priority.
+    // A POA of the pool without priority policies runs at the default priority.
     let plain = arc::<Witness>();
     let object: EchoRef = poa_of(&server, "plain", pool).activate(plain.clone()).unwrap();
     far(&client, &object).ping().unwrap();
@@ -166,7 +167,7 @@ fn pools_are_refused_and_destroyed() {
     assert_eq!(rt.create_threadpool(lane(0, 1), &options).unwrap_err().kind, Kind::BadInvOrder);
 }
 
-/// Threads of this process with this name, which only the calling test's pool gives.
+/// Threads of this process with this name, which only the calling test's pool uses.
 fn threads_of(name: &str) -> usize {
     let tasks = std::fs::read_dir("/proc/self/task").unwrap().flatten();
     let named = tasks.filter(|task| {

@@ -1,7 +1,8 @@
-//! Lanes at work: on one processor, a request of the low lane computes, and one of the high lane comes.
+//! Lanes on one processor: a request of the low lane computes when one of the high lane arrives.
 //!
-//! What is asserted is an order of events, not a time: the high request is served while the low one runs. The same scene with both
-//! lanes' priorities mapped to one must end the other way round, which shows that the test can tell.
+//! The test asserts an order of events, not a time: the high request is served while the low one
+//! runs. The same scenario with both priorities mapped to one must end in the other order, which
+//! proves that the test can distinguish them.
 
 mod common;
 
@@ -18,7 +19,8 @@ use isorb_rt::sched::{SchedClass, ThreadSpec, current_cpus};
 use isorb_rt::time::thread_cpu_ns;
 use std::sync::{Arc, Condvar, Mutex};
 
-/// How long the low request computes; far less than the share that the kernel leaves to real-time threads.
+/// How long the low request computes; far less than the share that the kernel reserves for
+/// real-time threads.
 const BUSY_NS: u64 = 150_000_000;
 
 #[derive(Default)]
@@ -54,7 +56,7 @@ impl Echo for Scene {
     }
 }
 
-/// All priorities are one.
+/// All priorities map to one.
 struct Flat;
 
 impl PriorityMapping for Flat {
@@ -69,7 +71,7 @@ impl PriorityMapping for Flat {
 const LOW: i16 = 1_000;
 const HIGH: i16 = 20_000;
 
-/// Plays the scene; the events in their order.
+/// Runs the scenario; the events in their order.
 fn play(cpu: usize, flat: bool, lanes: Vec<ThreadpoolLane>, options: ThreadpoolOptions) -> Vec<&'static str> {
     let real_time = RealTimeConfig { cpus: vec![cpu], ..RealTimeConfig::default() };
     let server = server_with(Config { real_time, ..Config::default() });
@@ -88,7 +90,7 @@ fn play(cpu: usize, flat: bool, lanes: Vec<ThreadpoolLane>, options: ThreadpoolO
         object
     };
     let (low, high) = (client(&low), client(&high));
-    // The clients are above all lanes, so that what decides is the server.
+    // The clients are above all lanes, so that the server decides.
     let spec = |name: &str| ThreadSpec::new(name).class(SchedClass::Fifo(90)).cpus(Cpus::one(cpu));
     let heard = log.clone();
     let second = spec("high-client").spawn(move || {

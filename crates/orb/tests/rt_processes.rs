@@ -1,6 +1,8 @@
-//! Two processes that share one processor: what is urgent runs while what is not computes, and only because it is urgent.
+//! Two processes on one processor: the high-priority call runs while the low-priority one computes,
+//! and only because of its priority.
 //!
-//! The serving process is this program once more. Its servant computes in `sleep` and says how many `ping`s ran meanwhile.
+//! The serving process is this program again. Its servant computes in `sleep` and returns the
+//! number of `ping`s meanwhile.
 
 mod common;
 
@@ -39,7 +41,7 @@ impl Echo for Computer {
         Ok(())
     }
     fn sleep(&self, _: Upcall<'_>, ms: u32) -> Result<u32> {
-        // Of processor time, so that a machine that stands still takes none of it away.
+        // In processor time, so that a machine that stands still does not shorten it.
         let end = thread_cpu_ns() + u64::from(ms) * 1_000_000;
         self.computing.store(true, Ordering::SeqCst);
         while thread_cpu_ns() < end {
@@ -50,12 +52,12 @@ impl Echo for Computer {
     }
 }
 
-/// The first processor that this process may use, alone.
+/// The first processor of this process, alone.
 fn one_processor() -> Cpus {
     Cpus::one(current_cpus().unwrap().iter().next().unwrap())
 }
 
-/// Nothing by itself: the other tests start it as their serving process.
+/// Does nothing by itself: the other tests start it as their serving process.
 #[test]
 fn serves_the_other_tests() {
     let Ok(how) = std::env::var(ROLE) else {
@@ -77,7 +79,7 @@ fn serves_the_other_tests() {
     let poa = poa(&orb, "computer", policies.priority_model(ClientPropagated, LOW));
     let object: EchoRef = poa.activate(Arc::new(Computer::default())).unwrap();
     println!("\nSERVES {}", object.object());
-    // Until the client lets go of it.
+    // Until the client releases it.
     let _ = std::io::stdin().read_to_end(&mut Vec::new());
     orb.shutdown(false).unwrap();
 }
@@ -110,7 +112,7 @@ impl Drop for Serving {
     }
 }
 
-/// How many pings at `ping` run while the servant computes at `work`.
+/// The number of pings at `ping` that run while the servant computes at `work`.
 fn meanwhile(how: &str, work: i16, ping: i16) -> u32 {
     let serving = serving(how);
     let orb = Orb::with_config(Config::default()).unwrap();
@@ -126,7 +128,8 @@ fn meanwhile(how: &str, work: i16, ping: i16) -> u32 {
         }
     };
     let (pings, works) = (at(ping), at(work));
-    // The work begins when the pinging thread is what it is to be: an ordinary one would not get the processor.
+    // The work begins when the pinging thread has its priority: an ordinary thread would not get
+    // the processor.
     let (ready, pings_go) = std::sync::mpsc::channel();
     let pinging = std::thread::spawn(move || {
         pings(&|echo, done| {
@@ -155,7 +158,7 @@ fn what_is_urgent_runs_while_what_is_not_computes() {
     }
     let urgent = meanwhile("lanes", LOW, HIGH);
     assert!(urgent > 0, "urgent pings have a lane that preempts");
-    // Controls: the same lanes the other way round, and the same priorities without lanes and bands.
+    // Controls: the same lanes in reverse, and the same priorities without lanes and bands.
     assert_eq!(meanwhile("lanes", HIGH, LOW), 0, "what is less urgent waits");
     assert_eq!(meanwhile("one thread", LOW, HIGH), 0, "without lanes what is urgent waits, too");
 }

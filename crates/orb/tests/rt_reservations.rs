@@ -1,4 +1,5 @@
-//! Lanes whose threads have processor time reserved (`SCHED_DEADLINE`). Who may not reserve any runs what is left, and says so.
+//! Lanes with reserved processor time (`SCHED_DEADLINE`). Without the right to reserve, a lane runs
+//! without reservation, and logs it.
 
 mod common;
 
@@ -12,7 +13,7 @@ use isorb_rt::sched::ThreadSpec;
 use std::sync::Mutex;
 use std::time::Duration;
 
-/// Reservations are the machine's: one test at a time.
+/// Reservations belong to the machine: one test at a time.
 static MACHINE: Mutex<()> = Mutex::new(());
 
 const MS: Duration = Duration::from_millis(1);
@@ -32,7 +33,7 @@ fn class() -> SchedClass {
     SchedClass::Reserved(Reservation { runtime_ns: ns(MS), deadline_ns: ns(20 * MS), period_ns: ns(20 * MS) })
 }
 
-/// Whether this process may reserve; says so if not.
+/// Whether this process may reserve; prints a message if not.
 fn may_reserve() -> bool {
     let may = ThreadSpec::new("probe").class(class()).spawn(|| ());
     match may {
@@ -47,7 +48,7 @@ fn may_reserve() -> bool {
     }
 }
 
-/// Whether the kernel counts what it admits.
+/// Whether the kernel counts admitted reservations.
 fn is_limited() -> bool {
     let limit = std::fs::read_to_string("/proc/sys/kernel/sched_rt_runtime_us").unwrap_or_default();
     let limited = limit.trim().parse::<i64>().is_ok_and(|us| us >= 0);
@@ -68,7 +69,7 @@ fn pool(orb: &Orb, lane: ThreadpoolLane) -> Result<(u32, LaneStatus)> {
     Ok((pool, orb.rt().threadpool_status(pool).unwrap().remove(0)))
 }
 
-/// A call to an object of the pool, and in which class it ran.
+/// A call to an object of the pool, and the class of its thread.
 fn run(server: &Orb, pool: u32) -> SchedClass {
     let witness = arc::<Witness>();
     let policies = PoaPolicies::new().threadpool(pool).priority_model(ServerDeclared, 300);
@@ -105,7 +106,7 @@ fn what_the_kernel_does_not_admit_is_an_error_where_it_is_required() {
     for part in ["lane 300", "SCHED_DEADLINE 19000000 ns", "beside the others", "sched_rt_runtime_us"] {
         assert!(sentence.contains(part), "{sentence}");
     }
-    // Nothing is left of it: a modest one still fits.
+    // Nothing is left of it: a small reservation still fits.
     assert_eq!(pool(&server, modest()).unwrap().1.class, class());
     server.shutdown(true).unwrap();
 }

@@ -1,7 +1,8 @@
-//! What an ORB does in a process that may not schedule in real time: under `require` it does not start and says which right is missing and
-//! how to grant it; under `prefer` it goes on, and says so.
+//! An ORB in a process without the right to real-time scheduling: under `require` it does not start
+//! and names the missing right and how to grant it; under `prefer` it continues, and logs it.
 //!
-//! Each test starts itself once more. The process that is started takes its own rights away, and is looked at from outside.
+//! Each test starts itself again. The child process drops its own rights and is observed from
+//! outside.
 
 mod common;
 
@@ -17,7 +18,7 @@ use std::process::{Command, Output};
 
 const CHILD: &str = "ISORB_TEST_WITHOUT_RIGHTS";
 
-/// Whether this is the process without rights; it has lost them then.
+/// Whether this is the process without rights; it has dropped them then.
 fn is_child() -> bool {
     if std::env::var_os(CHILD).is_none() {
         return false;
@@ -26,7 +27,7 @@ fn is_child() -> bool {
     setrlimit(Resource::Rtprio, none(0)).unwrap();
     setrlimit(Resource::Memlock, none(64 << 10)).unwrap();
     let empty = CapabilitySet::empty();
-    // This thread's; those that it starts have no more.
+    // Those of this thread; its child threads have no more.
     set_capabilities(None, CapabilitySets { effective: empty, permitted: empty, inheritable: empty })
         .unwrap();
     true
@@ -39,7 +40,7 @@ fn child(test: &str) -> Output {
     Command::new(program).args(words).env(CHILD, "yes").env_remove("ISORB_LOG").output().unwrap()
 }
 
-/// What a child said that came to its end; both streams, since its test harness writes to them too.
+/// The output of a child that has ended; both streams, because its test harness writes to them too.
 fn said(output: &Output) -> String {
     let text = [&output.stdout[..], &output.stderr[..]].map(String::from_utf8_lossy).concat();
     assert!(output.status.success(), "{text}");
@@ -78,7 +79,7 @@ fn the_right_to_lock_memory_is_named_too() {
         config.real_time.mode = RealTime::Prefer;
         config.real_time.lock_memory = LockMemory::All;
         let orb = Orb::with_config(config).unwrap();
-        // The reports come when the rights are first asked for.
+        // The reports come with the first use of the rights.
         orb.rt_current().set_the_priority(100).unwrap();
         return;
     }
@@ -123,7 +124,7 @@ fn off_asks_for_nothing_and_says_nothing() {
     assert!(!text.contains("real time") && !text.contains("setcap"), "{text}");
 }
 
-/// Threads of the ordinary class are as nice as the process: less so they may not be.
+/// Threads of the ordinary class have the niceness of the process; a lower value is not allowed.
 #[test]
 fn who_was_started_to_be_nice_serves_all_the_same() {
     if is_child() {
@@ -134,7 +135,7 @@ fn who_was_started_to_be_nice_serves_all_the_same() {
     said(&child("who_was_started_to_be_nice_serves_all_the_same"));
 }
 
-/// Lanes, priorities and calls are there, in the ordinary class.
+/// Lanes, priorities and calls work, in the ordinary class.
 fn serve_at_a_priority(server: &Orb) {
     let lanes = [lane(100, 1), lane(20_000, 1)];
     let pool = server.rt().create_threadpool_with_lanes(&lanes, &ThreadpoolOptions::default()).unwrap();
@@ -149,7 +150,7 @@ fn serve_at_a_priority(server: &Orb) {
     server.shutdown(true).unwrap();
 }
 
-/// The control: where the right is there, `require` starts.
+/// The control: with the right, `require` starts.
 #[test]
 fn require_starts_where_the_right_is_there() {
     let may =

@@ -1,5 +1,5 @@
-//! Pools under load from many clients, some of which share connections: every call is answered, by its own answer or as the pool's
-//! rules say, and afterwards nothing is left over.
+//! Pools under load from many clients, some of which share connections: every call gets its own
+//! reply or the pool's error, and afterwards nothing is left.
 
 mod common;
 
@@ -14,9 +14,9 @@ use std::time::Duration;
 
 const CALLS: usize = 150;
 
-/// Calls from twelve threads, four to a connection; how many were refused.
+/// Calls from twelve threads, four on each connection; returns the number of rejected ones.
 fn storm(options: &ThreadpoolOptions, dynamic: u32) -> u32 {
-    // Ordinary threads, so that the clients get on as well.
+    // Ordinary threads, so that the clients make progress as well.
     let real_time = RealTimeConfig { mode: RealTime::Off, ..RealTimeConfig::default() };
     let server = server_with(Config { real_time, ..Config::default() });
     let lanes = [10, 20, 30].map(|priority| lane(priority, 1).dynamic_threads(dynamic));
@@ -70,7 +70,7 @@ fn no_call_is_lost_whatever_the_pool_does_when_it_is_busy() {
     let roomy = Some(RequestBuffering::default());
     assert_eq!(storm(&ThreadpoolOptions { buffering: roomy, ..plain() }, 0), 0);
     assert_eq!(storm(&ThreadpoolOptions { buffering: roomy, allow_borrowing: true, ..plain() }, 1), 0);
-    // Whether any is refused here is up to the scheduler; what counts is that none hangs and none gets another's answer.
+    // Rejections are up to the scheduler. No call may hang or get another's reply.
     let tight = RequestBuffering { max_buffered_requests: 1, max_request_buffer_size: 600 };
     storm(&ThreadpoolOptions { buffering: Some(tight), ..plain() }, 0);
 }

@@ -1,5 +1,6 @@
-//! Memory for segments that the system refuses, to the client or to the server: the call goes by the reference's next endpoint, or ends in
-//! a standard exception, and nothing is left behind. One test in a process of its own, since limits and counts are those of the process.
+//! The system refuses memory for segments, to the client or to the server: the call uses the
+//! reference's next endpoint, or ends in a standard exception, and nothing leaks. One test in a
+//! process of its own, because limits and counts are those of the process.
 #![cfg(feature = "segments")]
 
 mod common;
@@ -10,10 +11,10 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// More than the process may have beside what it has.
+/// More than the process may have besides its present memory.
 const HUGE: usize = 1 << 30;
 const USUAL: usize = 64 << 10;
-/// What it may have: enough for threads and their heaps.
+/// The allowed memory: enough for threads and their heaps.
 const LEFT: u64 = 700 << 20;
 
 /// Descriptors, threads, mappings of segments.
@@ -35,7 +36,7 @@ fn settles(at_most: [usize; 3]) {
 fn orb(segment_bytes: usize, endpoints: &[&str]) -> Orb {
     let transport = TransportConfig { segment_bytes, ..TransportConfig::default() };
     let endpoints = endpoints.iter().map(|endpoint| endpoint.to_string()).collect();
-    // Calls fail for want of memory and not of time.
+    // Calls fail for lack of memory, not of time.
     Orb::with_config(Config { transport, endpoints, round_trip_timeout_ms: 60_000, ..Config::default() })
         .unwrap()
 }
@@ -46,12 +47,12 @@ fn serve(server: &Orb) -> String {
     near.object().to_string()
 }
 
-/// The transports of those that are connected to the server.
+/// The transports of the connected clients.
 fn connected(server: &Orb) -> Vec<String> {
     server.served_connections().into_iter().map(|connection| connection.peer).collect()
 }
 
-/// As [`connected`], once it is one: what was given up, or was closed before, has gone.
+/// As [`connected`], once there is one: abandoned and closed connections are gone.
 fn connected_alone(server: &Orb) -> String {
     let end = Instant::now() + Duration::from_secs(60);
     loop {
@@ -77,7 +78,8 @@ fn with_little_memory(f: impl FnOnce()) {
 
 #[test]
 fn who_gets_no_memory_for_a_segment_goes_another_way() {
-    // What a process has once and for all is there before anything is counted, and before the limit is worked out.
+    // One-time allocations of the process happen before the counts, and before the limit is
+    // computed.
     let (server, client) = (orb(USUAL, &["segment:", "unix:"]), orb(USUAL, &[]));
     client.resolve::<EchoRef>(&serve(&server)).unwrap().ping().unwrap();
     client.shutdown(true).unwrap();
@@ -85,7 +87,7 @@ fn who_gets_no_memory_for_a_segment_goes_another_way() {
     drop((client, server));
     settles([usize::MAX, usize::MAX, 0]);
     with_little_memory(|| {
-        // Who of the two asks for more than there is.
+        // The side that asks for more than there is.
         for (of_client, of_server) in [(HUGE, USUAL), (USUAL, HUGE)] {
             for others in [&["unix:"][..], &["127.0.0.1:0"][..], &[][..]] {
                 refused(of_client, of_server, others);
@@ -114,12 +116,12 @@ fn refused(of_client: usize, of_server: usize, others: &[&str]) {
                 assert!(kinds.contains(&error.kind), "{error}");
             }
         }
-        // The same client, once more: what failed once harms no later call.
+        // The same client again: the earlier failure harms no later call.
         assert_eq!(far.ping().is_ok(), !others.is_empty());
         client.shutdown(true).unwrap();
     }
     settles(before);
-    // The control, where it was the client that had no memory: one that needs less gets segments.
+    // The control, if the client lacked memory: one that needs less gets segments.
     if of_server == USUAL {
         let client = orb(USUAL, &[]);
         client.resolve::<EchoRef>(&reference).unwrap().ping().unwrap();

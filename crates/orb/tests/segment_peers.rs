@@ -1,7 +1,8 @@
-//! Peers of a segment that are killed, stop, or write nonsense into it, as server and as client: an exception or the end of that connection, while
-//! others of the same ORB go on, and nothing is left behind. One test in a process of its own, which counts what it holds.
+//! Peers of a segment that are killed, stop, or write random data into it, as server and as client:
+//! an exception or the end of that connection, while other connections of the ORB continue, and
+//! nothing leaks. One test in a process of its own, which counts its resources.
 //!
-//! The bad peer is this program once more (`ISORB_SEGMENT_PEER`), told on its standard input what to do.
+//! The bad peer is this program again (`ISORB_SEGMENT_PEER`), controlled by its standard input.
 #![cfg(feature = "segments")]
 
 mod common;
@@ -17,13 +18,13 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
 const ROLE: &str = "ISORB_SEGMENT_PEER";
-/// A message that does not fit into a segment, so that it goes on only while its reader takes it.
+/// A message larger than a segment, so that it progresses only while its reader takes it.
 const LARGE: usize = 1 << 20;
-/// Times that each peer comes, beside the first.
+/// Repetitions of each peer after the first run.
 const ROUNDS: u32 = 4;
-/// For what fails; what goes on has a minute.
+/// For calls that fail; others have a minute.
 const BRIEF: Duration = Duration::from_millis(200);
-/// Longer than anything here is waited for: who ends within it does so by itself, and by no time-out.
+/// Longer than any wait here: a process that ends earlier ends by itself, not by a time-out.
 const LONG: Duration = Duration::from_secs(600);
 
 /// The mapped segments of this process, first and last octet.
@@ -35,7 +36,7 @@ fn segments() -> Vec<(u64, u64)> {
     ranges.map(|(start, end)| (number(start), number(end))).collect()
 }
 
-/// Nonsense all over both segments of the process's connection, heads and credits included.
+/// Random data in both segments of the process's connection, headers and credits included.
 fn scribble(mut seed: u32) {
     assert_eq!(segments().len(), 2);
     let mut memory = std::fs::OpenOptions::new().write(true).open("/proc/self/mem").unwrap();
@@ -50,7 +51,7 @@ fn scribble(mut seed: u32) {
     }
 }
 
-/// The servant of a peer: says that it has been called, and may scribble meanwhile.
+/// The servant of a peer: reports its call, and may write random data meanwhile.
 struct Bad;
 
 impl Echo for Bad {
@@ -66,7 +67,7 @@ impl Echo for Bad {
     }
 }
 
-/// The other process: does what it was started for, then as it is told until its standard input ends.
+/// The other process: performs its role, then follows commands until its standard input ends.
 #[test]
 fn the_peer() {
     let Ok(role) = std::env::var(ROLE) else { return };
@@ -84,7 +85,7 @@ fn the_peer() {
         }
         _ => {
             let far: EchoRef = orb.resolve(at).unwrap();
-            // What becomes of the call is the other side's matter.
+            // The other side checks the call's result.
             std::thread::spawn(move || far.object().orb().scope(|s| far.octets_in(s, &[7; LARGE]).map(drop)));
         }
     }
@@ -93,7 +94,7 @@ fn the_peer() {
         println!("done");
     }
     drop(stays);
-    // Without the ORB's last words: its threads may wait for calls that nobody answers.
+    // Without an orderly shutdown: its threads may wait for calls that never return.
     std::process::exit(0);
 }
 
@@ -111,7 +112,7 @@ impl Peer {
         Peer { child, said }
     }
 
-    /// The rest of the line in which it says so, behind what the harness may have put before it.
+    /// The rest of the line of its report, behind possible output of the harness.
     fn expect(&mut self, word: &str) -> String {
         let mut lines = self.said.by_ref().map(std::result::Result::unwrap);
         let rest = lines.find_map(|line| Some(line.split_once(word)?.1.trim().to_owned()));
@@ -127,7 +128,7 @@ impl Peer {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
 
-    /// Until none of its threads runs on.
+    /// Until none of its threads runs.
     fn stop(&self) {
         self.signal(Signal::STOP);
         let tasks = format!("/proc/{}/task", self.child.id());
@@ -148,7 +149,7 @@ impl Drop for Peer {
     }
 }
 
-/// With so long for a message to arrive, and for a reply to be read.
+/// With this time for a message to arrive, and for a reply to be read.
 fn serving(form: &str, [message, send]: [Duration; 2]) -> Config {
     Config {
         endpoints: vec![format!("segment:{form}")],
@@ -165,10 +166,10 @@ fn serve<S: Echo>(orb: &Orb, servant: Arc<S>) -> String {
     root.activate::<EchoRef>(servant).unwrap().object().to_string()
 }
 
-/// Keeps who sends much until it is let go.
+/// Blocks senders of large messages until it opens.
 #[derive(Default)]
 struct Gate {
-    /// Who is inside, and how many may leave.
+    /// The number of blocked upcalls, and of those that may leave.
     state: Mutex<[u32; 2]>,
     bell: Condvar,
 }
@@ -185,7 +186,7 @@ impl Gate {
         assert!(!waited.unwrap().1.timed_out(), "nobody came, or nobody was let go");
     }
 
-    /// Waits until somebody is inside.
+    /// Waits until an upcall is blocked.
     fn entered(&self) {
         self.until(|[inside, _]| *inside > 0);
     }
@@ -210,7 +211,7 @@ fn held() -> [usize; 3] {
     [entries("/proc/self/fd"), entries("/proc/self/task"), segments().len()]
 }
 
-/// Waits for what must come about.
+/// Waits for a certain event.
 fn eventually(what: &str, mut is: impl FnMut() -> bool) {
     let end = Instant::now() + Duration::from_secs(60);
     while !is() {
@@ -219,7 +220,7 @@ fn eventually(what: &str, mut is: impl FnMut() -> bool) {
     }
 }
 
-/// Two ORBs of this process with a connection over segments between them, which all must leave alone.
+/// Two ORBs of this process with a connection over segments between them, which no peer may affect.
 struct Here {
     server: Orb,
     client: Orb,
@@ -256,7 +257,7 @@ impl Here {
     }
 }
 
-/// A server that is bad, and its object.
+/// A misbehaving server, and its object.
 fn bad_server(here: &Here) -> (Peer, EchoRef) {
     let mut peer = Peer::start("serve ");
     let far: EchoRef = here.client.resolve(&peer.expect("at ")).unwrap();
@@ -264,7 +265,8 @@ fn bad_server(here: &Here) -> (Peer, EchoRef) {
     (peer, far)
 }
 
-/// Ends the server. Whoever calls next learns so, and who calls then finds nobody; what was kept for the server goes with that.
+/// Ends the server. The next call fails, and the call after it finds no server; the resources for
+/// the server are released.
 fn has_gone(peer: Peer, far: &EchoRef) {
     drop(peer);
     let error = far.ping().unwrap_err();
@@ -301,7 +303,7 @@ fn a_server_that_stops(here: &Here, _: u32) {
     let error = brief.ping().unwrap_err();
     assert_eq!(error.kind, Kind::Timeout, "{error}");
     here.goes_on();
-    // No credit comes back any more.
+    // No further credit is granted.
     let error = octets(&brief).unwrap_err();
     assert_eq!(error.kind, Kind::Timeout, "{error}");
     here.goes_on();
@@ -312,17 +314,17 @@ fn a_server_that_stops(here: &Here, _: u32) {
 
 fn a_server_that_scribbles(here: &Here, seed: u32) {
     let (mut peer, far) = bad_server(here);
-    // Who sleeps may not be woken any more, and then has its time-out.
+    // A sleeping thread may not be woken any more; its call then times out.
     let error = within(&far, BRIEF).fail(seed).unwrap_err();
     assert!([Kind::CommFailure, Kind::Timeout].contains(&error.kind), "{error}");
     peer.expect("scribbled");
     here.goes_on();
-    // Its other connections are as good as any.
+    // Its other connections are not affected.
     far.ping().unwrap();
     has_gone(peer, &far);
 }
 
-/// A client whose large request is being served.
+/// A client with a large request in service.
 fn bad_client(here: &Here) -> Peer {
     let peer = Peer::start(&format!("call {}", here.good.object()));
     here.gate.entered();

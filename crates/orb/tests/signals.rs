@@ -1,5 +1,5 @@
-//! Calls whose time runs out while signals of the program arrive more often than the time-out. A
-//! process of its own, since it has a signal handler.
+//! Calls that time out while signals of the program arrive more often than the time-out. A process
+//! of its own, because it has a signal handler.
 
 mod common;
 
@@ -9,10 +9,10 @@ use isorb::{Config, Kind, Policies, Reference, SystemException};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-/// How long the calls may take, and how often signals arrive.
+/// The duration of the calls, and the period of the signals.
 const LIMIT: Duration = Duration::from_millis(300);
 const INTERVAL: Duration = Duration::from_millis(20);
-/// Only so that a failing test ends.
+/// Only for the end of a failing test.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 extern "C" fn nothing(_: libc::c_int) {}
@@ -28,7 +28,7 @@ fn install_handler() {
     }
 }
 
-/// The exception of a call during which signals arrive.
+/// The exception of a call while signals arrive.
 fn under_signals(call: impl FnOnce() -> Result<(), SystemException> + Send) -> SystemException {
     let (sender, receiver) = mpsc::channel();
     std::thread::scope(|scope| {
@@ -61,7 +61,7 @@ fn signals_do_not_put_a_time_out_off() {
     let silent = under_signals(|| echo.ping());
     assert_eq!(silent.kind, Kind::Timeout, "{silent}");
     assert!(start.elapsed() >= LIMIT);
-    // More than the socket takes, so that the sender waits.
+    // More than the socket's buffers, so that the sender waits.
     let many = vec![0; 12 << 20];
     let full = under_signals(|| echo.object().orb().scope(|scope| echo.octets_in(scope, &many).map(drop)));
     assert_eq!(full.kind, Kind::Timeout, "{full}");

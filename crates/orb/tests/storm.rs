@@ -1,5 +1,6 @@
-//! Many who connect and say nothing, and descriptors that run out, at endpoints and at lanes: who is served goes on, others get in
-//! again, nothing is left behind. One test in a process of its own, since counts and limits are those of the process.
+//! Many silent connections, and a lack of descriptors, at endpoints and at lanes: clients in
+//! service continue, others connect again later, and nothing leaks. One test in a process of its
+//! own, because counts and limits are those of the process.
 
 mod common;
 
@@ -32,7 +33,7 @@ fn held() -> [usize; 3] {
     [entries("/proc/self/fd"), entries("/proc/self/task"), mappings()]
 }
 
-/// Waits until no more is held than at most.
+/// Waits until at most this much is held.
 fn settles(at_most: [usize; 3]) {
     for _ in 0..3_000 {
         if held().iter().zip(at_most).all(|(now, most)| *now <= most) {
@@ -43,7 +44,7 @@ fn settles(at_most: [usize; 3]) {
     panic!("descriptors, threads, segments: {:?} are left, there were {at_most:?}", held());
 }
 
-/// Who serves.
+/// The part that serves.
 #[derive(Clone, Copy, PartialEq)]
 enum By {
     Endpoint(Concurrency),
@@ -51,7 +52,7 @@ enum By {
     Lane,
 }
 
-/// A server, its client, its object as the client sees it, and where others connect.
+/// A server, its client, its object for the client, and the address for further connections.
 struct Served {
     server: Orb,
     client: Orb,
@@ -98,7 +99,7 @@ impl Served {
         Served { server, client, echo, at: (kind, at) }
     }
 
-    /// A connection that says nothing.
+    /// A connection that sends nothing.
     fn silent(&self) -> std::io::Result<Socket> {
         let (kind, address) = &self.at;
         let domain = if address.is_unix() { Domain::UNIX } else { Domain::IPV4 };
@@ -114,7 +115,7 @@ fn another(echo: &EchoRef) -> (Orb, EchoRef) {
     (orb, far)
 }
 
-/// Calls until it works: a newcomer may be turned away while everybody else is new as well.
+/// Calls until it succeeds: a new connection may be closed while all others are new as well.
 fn gets_in(echo: &EchoRef) -> Orb {
     let (orb, far) = another(echo);
     for _ in 0..3_000 {
@@ -132,7 +133,7 @@ fn storm(protocol: &str, by: By, folder: &Path) {
     echo.ping().unwrap();
     let before = held();
 
-    // Many more than there is room for, who stay.
+    // Many more connections than the limit allows, and they stay open.
     let mut crowd: Vec<Socket> = Vec::new();
     for i in 0..200 {
         crowd.extend(served.silent());
@@ -176,12 +177,12 @@ fn clients_take_all_descriptors(served: &Served) {
     newcomer.shutdown(true).unwrap();
 }
 
-/// Something else has the descriptors: a newcomer waits until they are there again, and is then served without that anybody else
-/// connects, calls or leaves.
+/// Other code holds the descriptors: a new connection waits until some are free again, and is then
+/// served without any other connect, call or close.
 fn files_take_all_descriptors(served: &Served) {
     let mut files: Vec<File> = Vec::new();
     files.extend(std::iter::from_fn(|| File::open("/dev/null").ok()));
-    // One for the newcomer's end, none for the server's.
+    // One for the client's end, none for the server's.
     files.pop();
     let mut newcomer = Raw::connect(served.echo.object());
     files.extend(std::iter::from_fn(|| File::open("/dev/null").ok()));
@@ -195,7 +196,7 @@ fn files_take_all_descriptors(served: &Served) {
 fn those_who_are_served_do_not_suffer() {
     let folder = std::env::temp_dir().join(format!("isorb-storm-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
-    // What is there once and for all, such as the clock's page, is not counted.
+    // Permanent mappings, such as the clock's page, are not counted.
     let before = held();
     for protocol in ["tcp", "unix", "segment"] {
         for by in [By::Endpoint(Concurrency::Connection), By::Endpoint(Concurrency::Lane), By::Lane] {

@@ -1,5 +1,6 @@
-//! Ten thousand connects that ask for nothing, as far as there are descriptors for them: those who are served go on, and all of the
-//! others are closed by limits and time-outs. A process of its own, since it takes nearly all descriptors.
+//! Ten thousand silent connections, as far as there are descriptors for them: clients in service
+//! continue, and limits and time-outs close all others. A process of its own, because it takes
+//! nearly all descriptors.
 
 mod common;
 
@@ -14,10 +15,10 @@ use std::time::{Duration, Instant};
 const STORM: usize = 10_000;
 /// Connections that the server holds.
 const HELD: usize = 64;
-/// The head of a message of 16 MiB, whose octets come one at a time.
+/// The header of a message of 16 MiB that arrives octet by octet.
 const HEAD: [u8; 12] = *b"GIOP\x01\x02\x01\x00\x00\x00\xf0\x00";
 
-/// How many may connect: each takes a descriptor here, and for a moment one at the server.
+/// The number of connections: each takes a descriptor here, and briefly one at the server.
 fn many() -> usize {
     let limits = getrlimit(Resource::Nofile);
     let needed = (2 * STORM + 3 * HELD + 200) as u64;
@@ -72,12 +73,12 @@ fn a_storm_ends_closed_and_nobody_else_suffers() {
                 echo.ping().unwrap();
             }
         }
-        // Every second one says an octet now and then, until the last of all is closed.
+        // Every second one sends an octet now and then, until the last of all is closed.
         let patience = Instant::now() + Duration::from_secs(60);
         while !crowd.is_empty() {
             crowd.retain_mut(|(stream, _)| !is_closed(stream));
             for (stream, sent) in crowd.iter_mut().step_by(2) {
-                // Who was closed meanwhile is found out above.
+                // Closed connections are counted above.
                 let _ = stream.write(&[HEAD.get(*sent).copied().unwrap_or(0)]);
                 *sent += 1;
             }

@@ -1,5 +1,6 @@
-//! Everything at once, for a bounded number of calls: many threads, messages of many sizes, time-outs, calls back, a server that
-//! goes and comes back. Each reply must be the right one, and nothing may be left in the end. No times are asserted.
+//! Everything at once, for a bounded number of calls: many threads, messages of many sizes,
+//! time-outs, call-backs, a server that restarts. Each reply must be the right one, and nothing may
+//! leak. No times are asserted.
 
 mod common;
 
@@ -23,7 +24,7 @@ fn settles(folder: &str, at_most: usize) {
     panic!("{folder}: {} entries are left, there were {at_most}", entries(folder));
 }
 
-/// An ORB that serves an object under a plain key, and the URL of that.
+/// An ORB with an object under a plain key, and its URL.
 fn serve(config: Config) -> (Orb, String) {
     let orb = Orb::with_config(config).unwrap();
     let near: EchoRef = orb.root_poa().unwrap().activate(Arc::new(Parrot::default())).unwrap();
@@ -34,7 +35,7 @@ fn serve(config: Config) -> (Orb, String) {
     (orb, format!("corbaloc::1.2@{host}:{port}/Echo"))
 }
 
-/// What a call may end in while its server goes and comes.
+/// The possible exceptions of a call while its server restarts.
 fn excused(error: &SystemException) -> bool {
     matches!(
         error.kind,
@@ -46,7 +47,7 @@ struct Client<'a> {
     seed: u32,
     echo: &'a EchoRef,
     near: &'a EchoRef,
-    /// The server stays: every call must succeed.
+    /// The server stays up: every call must succeed.
     steady: bool,
     good: &'a AtomicU32,
 }
@@ -86,7 +87,7 @@ impl Client<'_> {
         })
     }
 
-    /// May end in TIMEOUT; the late reply must disturb nobody.
+    /// May end in TIMEOUT; the late reply must not disturb another call.
     fn impatient(&mut self) -> Result<(), SystemException> {
         let round_trip_timeout = Some(Duration::from_millis(3));
         let echo = self.echo.with_policies(Policies { round_trip_timeout, ..Policies::default() });
@@ -131,7 +132,7 @@ fn run(config: &Config, steady: bool) {
         done.store(true, Ordering::Relaxed);
         restarts.join().unwrap()
     });
-    // After all that, it works as on the first day.
+    // After all that it works as before.
     assert_eq!(echo.text("calm").unwrap(), "calm");
     assert!(good.load(Ordering::Relaxed) > 0);
     client.shutdown(true).unwrap();
@@ -145,7 +146,8 @@ fn everything_at_once() {
         for bidirectional in [false, true] {
             for connections_per_server in [1, 4] {
                 for steady in [true, false] {
-                    // A servant that calls back waits in its lane for another call to be served: more threads than callers.
+                    // A servant that calls back waits in its lane for another call to be served, so
+                    // there are more threads than callers.
                     let config = Config {
                         concurrency,
                         bidirectional,

@@ -1,5 +1,6 @@
-//! Time-outs hold, whatever the peer does instead of answering. Each server here does answer, but later than the call may
-//! last, so that a call that waits too long gets a result and fails the test.
+//! Time-outs apply whatever the peer does instead of replying. Each server here does reply, but
+//! later than the call may last, so that a call that waits too long gets a result and fails the
+//! test.
 
 mod common;
 
@@ -23,7 +24,7 @@ fn octets(echo: &EchoRef, octets: &[u8]) -> Result<(), SystemException> {
     echo.object().orb().scope(|scope| echo.octets_in(scope, octets).map(drop))
 }
 
-/// An answer to `octets`: none.
+/// A reply to `octets`: an empty one.
 fn no_octets(id: u32) -> Vec<u8> {
     let mut message = reply(id);
     message.extend([0; 4]);
@@ -50,7 +51,7 @@ fn a_reply_that_trickles_in() {
                 sleep(Duration::from_millis(10));
             }
         });
-        // The connection is there, and the request leaves long before its time is up.
+        // The connection exists already, and the request leaves long before the time-out.
         echo.ping().unwrap();
         let late = within(&echo, 1_000).ping().unwrap_err();
         assert_eq!((late.kind, late.completed), (Kind::Timeout, Completion::Maybe));
@@ -70,7 +71,8 @@ fn a_caller_that_reads_after_another_has_read_for_it() {
         sleep(Duration::from_millis(800));
         stream.write_all(&reply(first_id)).unwrap();
         first.join().unwrap().unwrap();
-        // Much later, so that a call that waits too long is told from a machine that stands still for a while.
+        // Much later, so that a call that waits too long differs from a machine that stands still
+        // for a while.
         let (ended, wait) = std::sync::mpsc::channel::<()>();
         threads.spawn(move || {
             let _ = wait.recv_timeout(Duration::from_secs(10));
@@ -91,7 +93,7 @@ fn a_peer_that_does_not_read() {
             let first = read(&mut stream).unwrap();
             stream.write_all(&reply(first)).unwrap();
             sleep(Duration::from_secs(3));
-            // It takes what came, which is not all.
+            // It reads the available octets, which are not all.
             let _ = std::panic::catch_unwind(move || {
                 let id = read(&mut stream).unwrap();
                 stream.write_all(&no_octets(id)).unwrap();
@@ -118,7 +120,7 @@ fn a_caller_that_waits_to_send_behind_another() {
         stream.write_all(&no_octets(id)).unwrap();
         let late = small.join().unwrap().unwrap_err();
         assert_eq!((late.kind, late.completed), (Kind::Timeout, Completion::No));
-        // It took nothing from the other.
+        // It received nothing of the other.
         large.join().unwrap().unwrap();
     });
 }

@@ -22,7 +22,7 @@ fn preferring(protocols: &[&str]) -> Config {
     Config { transport, round_trip_timeout_ms: 60_000, ..Config::default() }
 }
 
-/// Every kind of call, both ways, small and large.
+/// Every kind of call, in both directions, small and large.
 fn exercise(far: &EchoRef) {
     far.ping().unwrap();
     assert_eq!(far.text("grüße").unwrap(), "grüße");
@@ -57,10 +57,10 @@ fn calls_work(protocol: &str) {
         assert!(server.endpoint_addresses().is_empty());
         assert_eq!(far.object().ior().iiop_profiles().count(), 0, "it listens by {protocol} only");
         exercise(&far);
-        // Its own references come home as its own.
+        // Its own references are recognised as its own.
         let near = server.string_to_object(&far.object().to_string()).unwrap();
         assert!(!near.non_existent().unwrap());
-        // The socket's file goes with the server.
+        // The socket's file is removed with the server.
         let (_, path) = server.endpoint_names().remove(0);
         assert!(std::path::Path::new(&path).exists());
         server.shutdown(true).unwrap();
@@ -80,7 +80,7 @@ fn calls_over_segments() {
     calls_work("segment");
 }
 
-/// A reference to the servant of `far` with its profiles changed.
+/// A reference to the servant of `far` with changed profiles.
 fn altered(orb: &Orb, far: &EchoRef, alter: impl Fn(&mut Ior)) -> EchoRef {
     let mut ior = far.object().ior().clone();
     alter(&mut ior);
@@ -98,7 +98,7 @@ fn all_endpoints_are_in_one_reference_and_the_nearest_is_taken() {
     assert_eq!(hosts, ["127.0.0.1", "localhost"]);
     exercise(&far);
 
-    // Where TCP leads to one who never answers, the call goes by the unix socket all the same.
+    // If TCP leads to a server that never answers, the call uses the unix socket all the same.
     let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = silent.local_addr().unwrap().port();
     let decoy = |ior: &mut Ior| {
@@ -107,19 +107,19 @@ fn all_endpoints_are_in_one_reference_and_the_nearest_is_taken() {
         ior.profiles[0] = profile.to_tagged().unwrap();
     };
     altered(&client, &far, decoy).ping().unwrap();
-    // Unless the order says otherwise.
+    // Unless the configured order is different.
     let config = Config { round_trip_timeout_ms: 200, ..preferring(&["tcp", "unix"]) };
     let other = Orb::with_config(config).unwrap();
     assert_eq!(altered(&other, &far, decoy).ping().unwrap_err().kind, Kind::Timeout);
 
-    // And where the socket is gone, by TCP.
+    // If the socket is gone, by TCP.
     let gone = |ior: &mut Ior| {
         let mut profile = AddressProfile::parse(&ior.profiles[1]).unwrap();
         profile.address.push('x');
         ior.profiles[1] = profile.to_tagged().unwrap();
     };
     altered(&client, &far, gone).ping().unwrap();
-    // A socket of another host is not tried: nothing is left.
+    // A socket of another host is not tried: no address is left.
     let elsewhere = |ior: &mut Ior| {
         let mut profile = AddressProfile::parse(&ior.profiles[1]).unwrap();
         profile.components.retain(|component| component.tag != isorb_giop::component::TAG_LOCALITY);
@@ -228,7 +228,7 @@ fn a_transport_from_outside() {
     let near: EchoRef = root.activate(Arc::new(Parrot::default())).unwrap();
     let far: EchoRef = client.resolve(&near.object().to_string()).unwrap();
     exercise(&far);
-    // Who has no such transport says so, and so does who gets it twice.
+    // A client without such a transport gets an error; so does one that adds it twice.
     let stranger = Orb::with_config(Config::default()).unwrap();
     let object = stranger.string_to_object(&near.object().to_string()).unwrap();
     assert_eq!(object.non_existent().unwrap_err().kind, Kind::InvObjref);
@@ -259,7 +259,7 @@ fn a_lane_takes_no_endpoint_that_it_cannot_watch() {
             }
         }
         server.shutdown(true).unwrap();
-        // A thread for each connection does without.
+        // A thread for each connection does not need it.
         let server = Foreign(capabilities).with(serving(&endpoint(";connection"))).unwrap();
         let root = server.root_poa().unwrap();
         root.manager().activate().unwrap();
@@ -271,7 +271,7 @@ fn a_lane_takes_no_endpoint_that_it_cannot_watch() {
     }
 }
 
-/// Transports over which a reply may stay away for ever, and one over which it does not.
+/// Transports over which a reply may never come, and one over which it always does.
 fn unsure_and_sure() -> [(Capabilities, bool); 3] {
     let sure = Tcp.capabilities();
     let unnoticed = Capabilities { notices_death: false, ..sure };
@@ -295,7 +295,7 @@ fn where_a_reply_may_stay_away_a_call_needs_a_time_out() {
             } else {
                 exercise(&far);
             }
-            // Nobody waits for a oneway.
+            // No reply follows a oneway.
             far.feed(&[1]).unwrap();
             client.shutdown(true).unwrap();
         }
@@ -335,7 +335,8 @@ fn a_version_of_long_ago_is_spoken_too() {
     let (server, _client, far, _) = pair_with(server, Config::default());
     let profile = AddressProfile::parse(&far.object().ior().profiles[0]).unwrap();
     assert_eq!((profile.version, profile.components.len()), (Version::V1_0, 0));
-    // Without components nothing says what the path means; it is tried, since there is nothing else.
+    // Without components the meaning of the path is unknown; it is tried, because there is no
+    // other.
     far.ping().unwrap();
     server.shutdown(true).unwrap();
 }

@@ -1,4 +1,4 @@
-//! Calls over UDP: what arrives is served, what does not is a time-out, and noise is nothing.
+//! Calls over UDP: received requests are served, lost ones time out, and noise is ignored.
 
 mod common;
 
@@ -129,7 +129,7 @@ fn what_no_datagram_holds_is_refused_before_it_is_sent() {
     }
 }
 
-/// Answers with more than it was given.
+/// Replies with more octets than it received.
 struct Talkative(String);
 
 impl Echo for Talkative {
@@ -173,7 +173,7 @@ fn a_call_without_a_time_out_is_refused() {
 #[test]
 fn who_does_not_answer_is_a_time_out() {
     let (server, client, far, _) = pair_with(serving("udp:127.0.0.1:0"), within(200));
-    // A server that hears and says nothing.
+    // A server that receives and never replies.
     let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
     let (ior, port) = (far.object().ior(), silent.local_addr().unwrap().port());
     let profile = IiopProfile { port, ..IiopProfile::parse(&ior.profiles[0].data).unwrap() };
@@ -203,7 +203,7 @@ fn noise_does_not_reach_a_servant_and_disturbs_nobody() {
         for octets in [&b""[..], b"x", &[0; 3000], length_lies, in_parts] {
             noise.send_to(octets, &at).unwrap();
         }
-        // A whole message that makes no sense costs its sender the connection, and nobody else anything.
+        // A malformed message costs its sender the connection, and affects no other sender.
         noise.send_to(b"GIOP\x01\x02\x01\x00\x04\0\0\0\xff\xff\xff\xff", &at).unwrap();
         far.ping().unwrap();
         assert_eq!(server.datagram_counts().ignored(), 5);
@@ -224,7 +224,8 @@ fn a_caller_keeps_its_place_while_it_is_served() {
     std::thread::scope(|scope| {
         let calls = callers.each_ref().map(|far| scope.spawn(|| far.sleep(7)));
         witness.await_inside(2);
-        // Longer than who is owed nothing keeps its place; then more senders than there are places, of messages that are whole.
+        // Longer than the state of a silent sender is kept; then more senders than the limit, with
+        // complete messages.
         std::thread::sleep(Duration::from_millis(1_100));
         let flood: Vec<_> = (0..8).map(|_| UdpSocket::bind("127.0.0.1:0").unwrap()).collect();
         for stranger in &flood {
@@ -252,7 +253,7 @@ fn a_server_that_came_back_is_called_again() {
     server.shutdown(true).unwrap();
     drop(server);
     assert!(far.ping().is_err());
-    // The port is free once the last thread of the server has let go of it.
+    // The port is free once the last thread of the server has released it.
     let end = Instant::now() + Duration::from_secs(30);
     let again = loop {
         let again = Orb::with_config(serving(&format!("udp:{host}:{port}"))).unwrap();
@@ -265,7 +266,7 @@ fn a_server_that_came_back_is_called_again() {
         }
         std::thread::sleep(Duration::from_millis(10));
     };
-    // The object is another, but somebody answers: nothing is stuck.
+    // The object is another one, but the server answers: nothing is stuck.
     assert_eq!(far.ping().unwrap_err().kind, Kind::ObjectNotExist);
     client.shutdown(true).unwrap();
     again.shutdown(true).unwrap();

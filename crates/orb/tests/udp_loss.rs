@@ -1,4 +1,5 @@
-//! UDP over a bad way: datagrams vanish, come twice, and pass each other. Whoever waits gets its own answer or a time-out, never another's.
+//! UDP over a bad network: datagrams are lost, duplicated and reordered. Each call gets its own
+//! reply or a time-out, never another call's.
 
 mod common;
 
@@ -38,7 +39,7 @@ fn each_call_gets_its_own_answer_or_a_time_out() {
     let (server, client, far, relay, _) = pair(400, bad(7), bad(8));
     let (mut answered, mut timed_out) = (0, 0);
     let end = Instant::now() + Duration::from_secs(100);
-    // Several at a time, so that answers meet.
+    // Several at a time, so that replies meet.
     for round in 0.. {
         let results = std::thread::scope(|scope| {
             let calls: Vec<_> = (0..6)

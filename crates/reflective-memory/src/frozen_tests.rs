@@ -2,7 +2,7 @@
 
 use crate::coordinator::{Coordinator, MemoryStore};
 use crate::idl::{Area, Path, ReaderQoS};
-use crate::kill_tests::{Folder, PATIENCE, QOS, Running, Victim, by, sooner_or_later};
+use crate::kill_tests::{Folder, PATIENCE, QOS, Running, Victim, by, not_yet, sooner_or_later};
 use crate::memory::State;
 use crate::node::{NodeServer, ServerConfig};
 use crate::{AreaReader, AreaWriter, Error, Library};
@@ -165,7 +165,7 @@ fn a_node_that_hangs_delays_no_other_that_is_started_again() {
     goes_on("while it comes back");
     sooner_or_later("its area is handed back", || match of_other.is_served() {
         true => Ok(()),
-        false => Err(Error::unavailable("not yet")),
+        false => Err(not_yet("not yet")),
     });
     let last = of_other.write(b"started again").unwrap();
     from_other.iter_mut().for_each(|reader| until("of the one that was started again", reader, last));

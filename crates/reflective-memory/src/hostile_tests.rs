@@ -11,6 +11,7 @@ use crate::{AreaReader, AreaWriter, Error, Library};
 use isorb::{Orb, Reference};
 use isorb_rt::time::Deadline;
 use rustix::fd::{AsFd, OwnedFd};
+use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
 use std::collections::VecDeque;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -207,6 +208,23 @@ fn a_process_that_hands_back_what_nobody_made_does_not_fill_the_node() {
     assert!(hand_back(&sessions[0], "one more") && !hand_back(&sessions[1], "too many"));
 }
 
+#[test]
+fn an_area_beyond_the_nodes_memory_is_not_taken_back() {
+    let folder = Folder::new("too large");
+    let (server, app) = (Running::at(0), Running::at(0));
+    let mut config = ServerConfig::new("near", folder.file("near"));
+    config.limits.bytes = 1 << 20;
+    let node = NodeServer::start(&server.0, config, None).unwrap();
+    let session = RawSession::open(&app.0, &folder.file("near")).unwrap();
+    let segment = Segment::create("large", crate::memory::Geometry::new(2 << 20, 1).unwrap()).unwrap();
+    let text = format!("{} large", 2 << 20);
+    let file = segment.writable_fd().unwrap();
+    session_socket::send(&session.socket, Kind::HandBack, PERIOD_NS, &text, &[file.as_fd()]).unwrap();
+    let answer = session_socket::receive(&session.socket).unwrap().unwrap();
+    assert_eq!((answer.kind, answer.number), (Kind::Adopted, 0));
+    assert_eq!((node.status(0).0.refused_back, node.status(0).0.bytes.0), (1, 0));
+}
+
 /// A node with a server in a process of its own, one that reads, and an area that has nothing to do with what goes on.
 struct Scene {
     server: Victim,
@@ -387,6 +405,38 @@ fn a_process_that_floods_its_session_stops_nobodys() {
     assert!(before > 2 && scene.watched() < most, "{} watched, {before} before", scene.watched());
     hostile.kill();
     scene.goes_on("afterwards", 3, || ());
+}
+
+/// Processor time of the server's session thread, in ticks of a hundredth of a second.
+fn session_ticks(server: &Victim) -> u64 {
+    let tasks = std::fs::read_dir(format!("/proc/{}/task", server.0.id())).unwrap();
+    let is_session = |folder: &PathBuf| {
+        std::fs::read_to_string(folder.join("comm")).is_ok_and(|name| name.trim().ends_with("-sessions"))
+    };
+    let folder = tasks.map(|task| task.unwrap().path()).find(is_session).expect("the session thread");
+    let stat = std::fs::read_to_string(folder.join("stat")).unwrap();
+    let fields: Vec<&str> = stat.rsplit(')').next().unwrap().split_whitespace().collect();
+    // User and system time, the 14th and 15th field of the line.
+    fields[11..13].iter().map(|ticks| ticks.parse::<u64>().unwrap()).sum()
+}
+
+#[test]
+fn a_server_without_descriptors_waits_and_accepts_sessions_again() {
+    let mut scene = Scene::new("exhausted");
+    scene.goes_on("before", 3, || ());
+    let pid = Pid::from_child(&scene.server.0);
+    let limit = getrlimit(Resource::Nofile);
+    prlimit(Some(pid), Resource::Nofile, Rlimit { current: Some(3), ..limit.clone() }).unwrap();
+    let waiting = session_socket::connect_to(&scene.socket).unwrap();
+    let before = session_ticks(&scene.server);
+    std::thread::sleep(Duration::from_secs(1));
+    let ticks = session_ticks(&scene.server) - before;
+    assert!(ticks < 25, "the session thread spins: {ticks} ticks of 100");
+    scene.goes_on("without descriptors", 20, || ());
+    prlimit(Some(pid), Resource::Nofile, limit).unwrap();
+    let hello = session_socket::receive(&waiting).unwrap().unwrap();
+    assert_eq!(hello.kind, Kind::Hello);
+    scene.answers("afterwards", "new");
 }
 
 #[test]

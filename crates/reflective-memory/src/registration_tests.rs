@@ -1,7 +1,7 @@
 //! What a coordinator was not told, because it was away or hung: it is told when it is there again, and nobody else waits for that.
 
 use crate::idl::{Area, Glob_CommRef, Lib_CommRef, Path};
-use crate::kill_tests::{Folder, PATIENCE, QOS, Running, Victim, by, sooner_or_later};
+use crate::kill_tests::{Folder, PATIENCE, QOS, Running, Victim, by, not_yet, sooner_or_later};
 use crate::memory::{Geometry, Segment, State};
 use crate::node::{NodeServer, ServerConfig};
 use crate::session_socket::{self, Kind, Message};
@@ -70,7 +70,7 @@ fn what(name: &str) -> Area {
 }
 
 fn until(what: &str, is_so: impl Fn() -> bool) {
-    sooner_or_later(what, || if is_so() { Ok(()) } else { Err(Error::unavailable("not yet")) });
+    sooner_or_later(what, || if is_so() { Ok(()) } else { Err(not_yet("not yet")) });
 }
 
 fn arrives(reader: &mut AreaReader, number: u64) {

@@ -1,35 +1,41 @@
-//! Messages with a descriptor between a library and its node's server, over a local socket that keeps message boundaries.
+//! The local socket between a library and its node's server. It keeps message boundaries and passes
+//! descriptors.
 //!
-//! Set-up goes by the ORB; what the ORB cannot carry, memory, goes here. The socket also is the session: when a process ends, however it
-//! ends, the kernel closes it and the server knows.
+//! Set-up goes by the ORB; the memory, which the ORB cannot carry, goes here. The socket also is the
+//! session: when a process ends, for any reason, the kernel closes it and the server learns it.
 
+use crate::Error;
+use crate::error::{CallerError, PeerError};
 use isorb_rt::Errno;
 use rustix::cmsg_space;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fs::{FileType, Mode, lstat};
+use rustix::net::sockopt::socket_peercred;
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind, connect,
     listen, recvmsg, sendmsg, socket_with,
 };
+use rustix::process::{Uid, geteuid};
 use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-/// What a message is about.
+/// The kind of a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Kind {
     /// Server to library: the session's number, the reference of Lib_Comm.
     Hello,
-    /// Server to library: the segment of a ticket, the writer's own; to the writer with its doorbell.
+    /// Server to library: a ticket's segment of this node; to the writer with its doorbell.
     Segment,
-    /// Library to server: here is an area's segment again; the server that made it is gone. The number is the writer's period if this
-    /// process writes it, [`ONLY_READ`] if it only reads; the text the size that it promised, a space and the area's name.
+    /// Library to server: an area's segment from an earlier server. The number is the period of the writer, or
+    /// [`ONLY_READ`]; the text is the promised size, a space, and the area's name.
     HandBack,
-    /// Server to library: what became of it; the number is the writer's new ticket, with its doorbell; 0 for none.
+    /// Server to library: the answer. The number is the writer's new ticket, with its doorbell; 0 for none.
     Adopted,
-    /// Server to library: the segment of a ticket, a copy of an area that another node holds.
+    /// Server to library: a ticket's replica of another node's area.
     Replica,
-    /// Server to library: it does not serve an area of this name any more that this process writes; another node has one.
+    /// Server to library: another node has this name, so the server no longer serves the process's area.
     Withdrawn,
 }
 
@@ -49,38 +55,132 @@ pub(crate) struct Message {
 /// Octets of the longest text: a stringified reference.
 const LONGEST: usize = 8000;
 const HEAD: usize = 9;
-/// Descriptors of a message: memory, and the doorbell of who writes it.
+/// Descriptors of a message: memory, and its writer's doorbell.
 const MOST: usize = 2;
 
-/// Listens; only this user's processes can connect.
-pub(crate) fn listen_at(path: &Path) -> Result<OwnedFd, Errno> {
-    let address = SocketAddrUnix::new(path)?;
-    let socket = seqpacket()?;
-    // Is somebody there? A socket file that a killed server left behind is no reason not to start.
-    match connect(seqpacket()?, &address) {
-        Ok(()) => return Err(Errno::ADDRINUSE),
-        Err(Errno::CONNREFUSED) => {
-            let _ = std::fs::remove_file(path);
-        }
-        Err(_) => {}
+/// The default path: `ISORB_MEMORY_SOCKET`, else a file in the user's private folder.
+pub(crate) fn default_path() -> PathBuf {
+    let named = ["ISORB_MEMORY_SOCKET", "ISORB_CRM_SOCKET"].into_iter().find_map(std::env::var_os);
+    named.map_or_else(|| private_folder().join("isorb-memory.socket"), PathBuf::from)
+}
+
+fn private_folder() -> PathBuf {
+    let run_time = std::env::var_os("XDG_RUNTIME_DIR").filter(|folder| !folder.is_empty());
+    let temporary = || std::env::temp_dir().join(format!("isorb-{}", geteuid().as_raw()));
+    run_time.map_or_else(temporary, PathBuf::from)
+}
+
+/// A folder that other users can write to lets them put a socket of their own at the default path.
+fn check_private(path: &Path, create: bool) -> Result<(), Error> {
+    let folder = private_folder();
+    if path.parent() != Some(&folder) {
+        return Ok(());
     }
-    bind(&socket, &address)?;
-    rustix::fs::chmod(path, rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR)?;
-    listen(&socket, 64)?;
-    Ok(socket)
+    if create {
+        match rustix::fs::mkdir(&folder, Mode::RWXU) {
+            Ok(()) | Err(Errno::EXIST) => {}
+            Err(error) => return Err(Error::file(&folder, error)),
+        }
+    }
+    is_private(&folder)
 }
 
-pub(crate) fn accept(listener: impl AsFd) -> Result<OwnedFd, Errno> {
-    accept_with(listener, SocketFlags::CLOEXEC)
+fn is_private(folder: &Path) -> Result<(), Error> {
+    let status = lstat(folder).map_err(|error| Error::file(folder, error))?;
+    let is_folder = FileType::from_raw_mode(status.st_mode) == FileType::Directory;
+    let others = Mode::WGRP | Mode::WOTH;
+    match is_folder
+        && status.st_uid == geteuid().as_raw()
+        && !Mode::from_raw_mode(status.st_mode).intersects(others)
+    {
+        true => Ok(()),
+        false => Err(CallerError::SharedFolder { folder: folder.into() }.into()),
+    }
 }
 
-pub(crate) fn connect_to(path: &Path) -> Result<OwnedFd, Errno> {
-    let socket = seqpacket()?;
-    connect(&socket, &SocketAddrUnix::new(path)?)?;
-    Ok(socket)
+/// The server's end: a socket that only this user's processes can connect to.
+#[derive(Debug)]
+pub(crate) struct Listener {
+    socket: OwnedFd,
+    path: PathBuf,
+    /// Device and inode of the file.
+    file: (u64, u64),
 }
 
-/// Sends without waiting: a peer that does not read loses its session instead of stopping us.
+impl Listener {
+    /// Listens. A socket that a killed server of this user left behind is replaced; no other file is.
+    pub fn at(path: &Path) -> Result<Listener, Error> {
+        let failed = |error: Errno| Error::file(path, error);
+        check_private(path, true)?;
+        let address = SocketAddrUnix::new(path).map_err(failed)?;
+        let occupied = |reason| CallerError::SocketPath { path: path.into(), reason };
+        match lstat(path) {
+            Err(Errno::NOENT) => {}
+            Err(error) => return Err(failed(error)),
+            Ok(status) if FileType::from_raw_mode(status.st_mode) != FileType::Socket => {
+                return Err(occupied("a file that is not a socket").into());
+            }
+            Ok(status) if status.st_uid != geteuid().as_raw() => {
+                return Err(occupied("a socket of another user").into());
+            }
+            Ok(_) => match connect(seqpacket().map_err(failed)?, &address) {
+                Ok(()) => return Err(failed(Errno::ADDRINUSE)),
+                Err(Errno::CONNREFUSED) => rustix::fs::unlink(path).map_err(failed)?,
+                Err(error) => return Err(failed(error)),
+            },
+        }
+        let socket = seqpacket().map_err(failed)?;
+        bind(&socket, &address).map_err(failed)?;
+        rustix::fs::chmod(path, Mode::RUSR | Mode::WUSR).map_err(failed)?;
+        listen(&socket, 64).map_err(failed)?;
+        let file = lstat(path).map(|status| (status.st_dev, status.st_ino)).map_err(failed)?;
+        Ok(Listener { socket, path: path.into(), file })
+    }
+
+    pub fn accept(&self) -> Result<OwnedFd, Errno> {
+        accept_with(&self.socket, SocketFlags::CLOEXEC)
+    }
+
+    /// Removes the socket's file, unless another is at its path by now.
+    pub fn remove_file(&self) {
+        if lstat(&self.path).is_ok_and(|status| (status.st_dev, status.st_ino) == self.file) {
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}
+
+impl AsFd for Listener {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+/// Connects to a server of this user, of root, or of `ISORB_MEMORY_SERVER_UID`. Another user's server could
+/// read and forge all values of the process.
+pub(crate) fn connect_to(path: &Path) -> Result<OwnedFd, Error> {
+    let failed = |error: Errno| {
+        let what = format!(
+            "no node server listens at {} (is `isorb memory-server` running on this node, and is that its socket?)",
+            path.display()
+        );
+        Error::os(what, error)
+    };
+    let socket = seqpacket().map_err(|error| Error::os("a local socket", error))?;
+    connect(&socket, &SocketAddrUnix::new(path).map_err(failed)?).map_err(failed)?;
+    check_private(path, false)?;
+    let server = socket_peercred(&socket).map_err(|error| Error::os("the server's credentials", error))?.uid;
+    let configured = std::env::var("ISORB_MEMORY_SERVER_UID").ok().and_then(|uid| uid.parse().ok());
+    match is_trusted(server, geteuid(), configured) {
+        true => Ok(socket),
+        false => Err(PeerError::WrongUser { socket: path.into(), uid: server.as_raw() }.into()),
+    }
+}
+
+fn is_trusted(server: Uid, own: Uid, configured: Option<u32>) -> bool {
+    server == own || server.is_root() || configured == Some(server.as_raw())
+}
+
+/// Sends without blocking: a peer that does not read loses its session.
 pub(crate) fn send(
     socket: impl AsFd,
     kind: Kind,
@@ -103,7 +203,7 @@ pub(crate) fn send(
     sendmsg(socket, &[IoSlice::new(&head), IoSlice::new(text.as_bytes())], &mut control, flags).map(drop)
 }
 
-/// Waits for the next message; `None` when the peer is gone. A message that makes no sense is PROTO.
+/// Waits for the next message; `None` when the peer is gone. PROTO for an invalid message.
 pub(crate) fn receive(socket: impl AsFd) -> Result<Option<Message>, Errno> {
     let mut octets = [0; HEAD + LONGEST];
     let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(MOST))];
@@ -178,5 +278,81 @@ mod tests {
         assert_eq!(receive(&b).unwrap_err(), Errno::PROTO);
         drop(a);
         assert!(receive(&b).unwrap().is_none());
+    }
+
+    fn folder(name: &str) -> PathBuf {
+        let folder = std::env::temp_dir().join(format!("isorb-memory-socket-{}-{name}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        folder
+    }
+
+    #[test]
+    fn a_listener_replaces_nothing_but_a_stale_socket() {
+        let folder = folder("replaces");
+        let path = folder.join("file");
+        std::fs::write(&path, "precious").unwrap();
+        let error = Listener::at(&path).unwrap_err().to_string();
+        assert!(error.contains(path.to_str().unwrap()) && error.contains("--socket"), "{error}");
+        assert_eq!(std::fs::read(&path).unwrap(), b"precious");
+        std::os::unix::fs::symlink(&path, folder.join("link")).unwrap();
+        assert!(matches!(Listener::at(&folder.join("link")), Err(Error::Caller(_))));
+
+        let path = folder.join("socket");
+        let listener = Listener::at(&path).unwrap();
+        assert!(matches!(Listener::at(&path), Err(Error::Os(_))), "a server listens");
+        drop(listener);
+        let second = Listener::at(&path).expect("a stale socket is replaced");
+        // Another server that took the path over keeps its file.
+        std::fs::remove_file(&path).unwrap();
+        let third = Listener::at(&path).unwrap();
+        second.remove_file();
+        connect_to(&path).expect("the third listens");
+        third.remove_file();
+        assert!(!path.exists());
+        std::fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn a_server_of_another_user_is_refused() {
+        let uid = |raw| Uid::from_raw(raw);
+        assert!(is_trusted(uid(7), uid(7), None) && is_trusted(Uid::ROOT, uid(7), None));
+        assert!(!is_trusted(uid(8), uid(7), None) && is_trusted(uid(8), uid(7), Some(8)));
+        assert!(!is_trusted(uid(8), Uid::ROOT, None) && !is_trusted(uid(8), uid(7), Some(9)));
+        if !geteuid().is_root() {
+            println!("skipped: a server of another user, which only root can start");
+            return;
+        }
+        let folder = folder("squatted");
+        rustix::fs::chmod(&folder, Mode::RWXU | Mode::RWXG | Mode::RWXO).unwrap();
+        let path = folder.join("socket");
+        let squatted = path.clone();
+        // The credentials of a Linux thread are its own.
+        let squatter = std::thread::spawn(move || {
+            let nobody = Uid::from_raw(65_534);
+            rustix::thread::set_thread_res_uid(nobody, nobody, nobody).unwrap();
+            Listener::at(&squatted).unwrap()
+        });
+        let _listener = squatter.join().unwrap();
+        match connect_to(&path) {
+            Err(error @ Error::Peer(PeerError::WrongUser { uid: 65_534, .. })) => {
+                let text = error.to_string();
+                assert!(text.contains(path.to_str().unwrap()) && text.contains("ISORB_MEMORY_SERVER_UID"));
+            }
+            other => panic!("{other:?}"),
+        }
+        std::fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn a_folder_of_others_is_not_private() {
+        let folder = folder("private");
+        rustix::fs::chmod(&folder, Mode::RWXU).unwrap();
+        is_private(&folder).unwrap();
+        rustix::fs::chmod(&folder, Mode::RWXU | Mode::WOTH).unwrap();
+        let error = is_private(&folder).unwrap_err().to_string();
+        assert!(error.contains("XDG_RUNTIME_DIR") && error.contains("ISORB_MEMORY_SOCKET"), "{error}");
+        std::os::unix::fs::symlink("/", folder.join("link")).unwrap();
+        assert!(is_private(&folder.join("link")).is_err());
+        std::fs::remove_dir_all(folder).unwrap();
     }
 }

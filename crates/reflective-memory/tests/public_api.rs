@@ -89,7 +89,7 @@ fn not_for_us() -> Vec<String> {
 fn the_service_uses_nothing_of_the_orb_that_is_not_public() {
     let names = not_for_us();
     assert!(names.len() > FOR_GENERATED_CODE.len(), "the ORB hides something: {names:?}");
-    let files = texts("crm");
+    let files = texts("reflective-memory");
     assert!(files.iter().any(|(_, text)| text.contains("use isorb::")), "it uses the ORB");
     for (path, text) in files {
         let used = uses(&text, &names);

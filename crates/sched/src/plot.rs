@@ -4,6 +4,7 @@
 use crate::Nanos;
 use crate::schedule::Schedule;
 use crate::sim::{Run, SimError, Trace};
+use isorb_page::{Page, Text};
 use std::fmt::Write;
 
 /// The greatest number of runs on a page. A longer span is cut there, and the page says so.
@@ -21,21 +22,16 @@ impl Schedule {
     pub fn page(&self, title: &str, until: Nanos) -> Result<String, SimError> {
         let trace = self.replay(until)?;
         let until = trace.runs.get(MOST_BARS).map_or(until, |run| run.start);
-        let mut page = String::new();
+        let mut body = String::new();
         // Writing to a string does not fail.
-        let _ = self.write_page(&mut page, title, &trace, until);
-        Ok(page)
+        let _ = self.write_body(&mut body, title, &trace, until);
+        Ok(Page { title, styles: &[STYLE], body: &body, scripts: &[SCRIPT], ..Page::default() }.to_string())
     }
 
-    fn write_page(&self, page: &mut String, title: &str, trace: &Trace, until: Nanos) -> std::fmt::Result {
-        let title = escape(title);
+    fn write_body(&self, page: &mut String, title: &str, trace: &Trace, until: Nanos) -> std::fmt::Result {
         let height = TOP + self.tasks.len() * ROW + 30;
         let missed = trace.jobs.iter().filter(|served| served.missed(trace.until)).count();
-        write!(
-            page,
-            "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>{title}</title>\n{STYLE}</head><body>\n"
-        )?;
-        writeln!(page, "<h1>{title}</h1>")?;
+        writeln!(page, "<h1>{}</h1>", Text(title))?;
         let verdict = if self.schedulable() { "good" } else { "bad" };
         writeln!(
             page,
@@ -65,7 +61,7 @@ impl Schedule {
                 "<text class=\"name\" x=\"{}\" y=\"{}\">{}</text>",
                 LEFT - 12,
                 y + 20,
-                escape(&scheduled.task.name)
+                Text(&scheduled.task.name)
             )?;
             let (cost, period) = (scheduled.task.cost, scheduled.task.period);
             writeln!(
@@ -89,15 +85,15 @@ impl Schedule {
                     page,
                     "<path class=\"deadline{late}\" d=\"M{x:.2} {}v26m-3 -5l3 5l3 -5\" data-t=\"{} #{}: deadline at {}{}\"/>",
                     y + 6,
-                    escape(&self.tasks[served.job.task].task.name),
+                    Text(&self.tasks[served.job.task].task.name),
                     served.job.number,
                     served.deadline,
                     if late.is_empty() { "" } else { ", missed" },
                 )?;
             }
         }
-        writeln!(page, "</svg></div>\n<pre>{}</pre>", escape(&self.table()))?;
-        writeln!(page, "<div id=\"tip\"></div>\n{SCRIPT}</body></html>")
+        writeln!(page, "</svg></div>\n<pre>{}</pre>", Text(&self.table()))?;
+        writeln!(page, "<div id=\"tip\"></div>")
     }
 
     fn bar(&self, page: &mut String, trace: &Trace, run: &Run, until: Nanos) -> std::fmt::Result {
@@ -117,7 +113,7 @@ impl Schedule {
             run.task % 8,
             TOP + run.task * ROW + 14,
             (end - x).max(0.4),
-            escape(&self.tasks[run.task].task.name),
+            Text(&self.tasks[run.task].task.name),
             served.job.number,
             run.start,
             run.end,
@@ -153,39 +149,19 @@ fn axis(page: &mut String, until: Nanos, height: usize) -> std::fmt::Result {
     Ok(())
 }
 
-fn escape(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for character in text.chars() {
-        match character {
-            '&' => escaped.push_str("&amp;"),
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '"' => escaped.push_str("&quot;"),
-            _ => escaped.push(character),
-        }
-    }
-    escaped
-}
-
-const STYLE: &str = "<style>
-:root{--bg:#fbfbfd;--ink:#1d2330;--soft:#6b7385;--line:#dfe3ea;--good:#15803d;--bad:#c81e3a}
-@media(prefers-color-scheme:dark){:root{--bg:#14171f;--ink:#e6e9f0;--soft:#8d96a8;--line:#2b3140;--good:#4ade80;--bad:#ff6b81}}
-body{background:var(--bg);color:var(--ink);font:14px/1.5 system-ui,sans-serif;margin:24px}
-h1{font-size:20px;margin:0}p{color:var(--soft)}.good{color:var(--good);font-weight:600}.bad{color:var(--bad);font-weight:600}
-.scroll{overflow-x:auto}.name{text-anchor:end;fill:var(--ink);font-weight:600;font-size:13px}.sub{text-anchor:end;fill:var(--soft);font-size:10px}
+const STYLE: &str = "p{color:var(--soft)}.name{text-anchor:end;fill:var(--ink);font-weight:600;font-size:13px}.sub{text-anchor:end;fill:var(--soft);font-size:10px}
 .time{text-anchor:middle;fill:var(--soft);font-size:11px}.grid{stroke:var(--line)}.base{stroke:var(--soft);stroke-width:.6}
 .run{rx:2}.run:hover{filter:brightness(1.15);stroke:var(--ink)}.run.late{stroke:var(--bad);stroke-width:1.6}
 .c0{fill:#4c78dd}.c1{fill:#e39b2d}.c2{fill:#3aa675}.c3{fill:#b65fc9}.c4{fill:#d5626a}.c5{fill:#35a7b9}.c6{fill:#8a8f3c}.c7{fill:#7d6bd6}
 .arrival{stroke:var(--soft);fill:none}.deadline{stroke:var(--ink);fill:none;stroke-opacity:.55}.deadline.late{stroke:var(--bad);stroke-width:2.2;stroke-opacity:1}
-pre{font:12px/1.6 ui-monospace,monospace;overflow-x:auto;border-top:1px solid var(--line);padding-top:12px}
-#tip{position:fixed;display:none;background:var(--ink);color:var(--bg);padding:4px 8px;border-radius:4px;font-size:12px;pointer-events:none}
-</style>";
+pre{font:12px/1.6 ui-monospace,monospace;border-top:1px solid var(--line);padding-top:12px}
+#tip{position:fixed;display:none;background:var(--ink);color:var(--back);padding:4px 8px;border-radius:4px;font-size:12px;pointer-events:none}
+";
 
-const SCRIPT: &str = "<script>
-const tip=document.getElementById('tip');
+const SCRIPT: &str = "const tip=document.getElementById('tip');
 document.querySelector('svg').addEventListener('mousemove',e=>{
 const text=e.target.dataset&&e.target.dataset.t;
 tip.style.display=text?'block':'none';
 if(text){tip.textContent=text;tip.style.left=Math.min(e.clientX+14,innerWidth-tip.offsetWidth-8)+'px';tip.style.top=(e.clientY+14)+'px'}
 });
-</script>";
+";

@@ -1,11 +1,11 @@
 //! The timeline of what event channels did: trace files in, a page or a Perfetto trace out.
 //!
-//! A [`Timeline`] builds rows of runs and marks from [`Recording`](isorb_trace::Recording)s. It is drawn as
-//! a page in the manner of figures 12 and 13 of the TAO event service paper ([`Timeline::page`]), or as a
-//! trace for Perfetto ([`Timeline::perfetto`]).
+//! A [`Timeline`] builds rows of runs and marks from [`Recording`](isorb_trace::Recording)s. It is
+//! drawn as a page in the manner of figures 12 and 13 of the TAO event service paper
+//! ([`Timeline::page`]), or as a trace for Perfetto ([`Timeline::perfetto`]).
 //!
-//! It is not a profiler: it knows the calls of consumers, not what they do. It is not live either; see
-//! `isorb event-channel --admin` for that. Nothing here is meant for real-time threads.
+//! It is not a profiler: it knows the calls of consumers, not what they do. It is not live either;
+//! see `isorb event-channel --admin` for that. Nothing here is meant for real-time threads.
 //!
 //! ```
 //! use isorb_timeline::Timeline;

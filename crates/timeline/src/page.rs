@@ -1,13 +1,14 @@
 //! The timeline as one page without external resources: the numbers as JSON, drawn by its script.
 
 use crate::rows::{Row, Run, Timeline};
+use isorb_page::{Page, Text};
 use isorb_trace::RecordKind;
 use serde_json::{Value, json};
 
 /// The most runs and marks of a page. The earliest are left out, and the page says so.
 const MAX_ITEMS: usize = 200_000;
 
-const HEAD: &str = include_str!("page.css");
+const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 
 impl Timeline {
@@ -18,20 +19,22 @@ impl Timeline {
 
     fn page_of(&self, most: usize) -> String {
         let from = self.cut(most);
-        // In a script element only "</script" and "<!--" have a meaning; both begin with this sign.
-        let data = self.data(from).to_string().replace('<', "\\u003c");
-        let title = escape(&self.title);
-        format!(
-            "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n\
-             <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-             <title>{title}</title>\n<style>\n{HEAD}</style></head>\n\
-             <body><h1>{title}</h1>\n<p id=\"about\"></p>\n\
+        let body = format!(
+            "<h1>{}</h1>\n<p id=\"about\"></p>\n\
              <p id=\"keys\">Wheel or + and &minus; to zoom, drag or arrow keys to move, 0 for all, N for the next missed deadline.</p>\n\
              <div id=\"stage\"><canvas id=\"lines\" tabindex=\"0\" aria-label=\"timeline; the table below has its numbers\"></canvas>\
              <div id=\"tip\" role=\"status\" hidden></div></div>\n\
-             <p id=\"legend\"></p>\n<table id=\"numbers\"></table>\n\
-             <script type=\"application/json\" id=\"data\">{data}</script>\n<script>\n{SCRIPT}</script>\n</body></html>\n"
-        )
+             <p id=\"legend\"></p>\n<table id=\"numbers\"></table>",
+            Text(&self.title)
+        );
+        let page = Page {
+            title: &self.title,
+            styles: &[STYLE],
+            body: &body,
+            data: Some(&self.data(from).to_string()),
+            scripts: &[SCRIPT],
+        };
+        page.to_string()
     }
 
     /// The time from which on there are at most `most` runs and marks.
@@ -78,16 +81,13 @@ fn row_data(row: &Row, from: u64) -> Value {
     })
 }
 
-/// Begin, end, waiting time, thread, lateness, flags (1 failed, 2 incomplete, 4 moved), overrun, pre-emptions.
+/// Begin, end, waiting time, thread, lateness, flags (1 failed, 2 incomplete, 4 moved), overrun,
+/// pre-emptions.
 fn run_data(run: &Run) -> Value {
     let flags = u8::from(run.failed) | u8::from(run.open) << 1 | u8::from(run.moved) << 2;
     let overran = run.overran.map_or(Value::from(0), |(used, declared)| json!([used, declared]));
     let gaps: Vec<Value> = run.gaps.iter().map(|gap| json!([gap.from, gap.to, gap.by])).collect();
     json!([run.start, run.end, run.waited, run.thread, run.late, flags, overran, gaps])
-}
-
-fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! The timeline in Chrome's JSON trace format, which Perfetto opens. A channel is a process, a thread a
-//! track, a run a slice, a queue a counter.
+//! The timeline in Chrome's JSON trace format, which Perfetto opens. A channel is a process, a
+//! thread a track, a run a slice, a queue a counter.
 
 use crate::rows::{Gap, Mark, Row, Run, Timeline};
 use isorb_trace::RecordKind;

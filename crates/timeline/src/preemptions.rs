@@ -13,8 +13,8 @@ pub(crate) struct Preemptions {
 }
 
 impl Preemptions {
-    /// Adds a [`RecordKind::Preempt`] or [`RecordKind::Resume`] at `at`, counted from the timeline's start. `a` is the
-    /// record's.
+    /// Adds a [`RecordKind::Preempt`] or [`RecordKind::Resume`] at `at`, counted from the
+    /// timeline's start. `a` is the record's.
     pub(crate) fn add(&mut self, kind: RecordKind, row: usize, by: usize, at: u64, a: u64) {
         match kind {
             RecordKind::Preempt => self.begun.push((row, by, at)),
@@ -22,9 +22,9 @@ impl Preemptions {
         }
     }
 
-    /// Puts the gaps into the runs, which are in order. A pre-emption without a recorded end lasts to the end
-    /// of the records if the more urgent run does. Otherwise the run was on another processor and lost
-    /// nothing.
+    /// Puts the gaps into the runs, which are in order. A pre-emption without a recorded end lasts
+    /// to the end of the records if the more urgent run does. Otherwise the run was on another
+    /// processor and lost nothing.
     pub(crate) fn into_gaps(self, timeline: &mut Timeline) {
         let known: BTreeSet<(usize, usize, u64)> =
             self.ended.iter().map(|(row, gap)| (*row, gap.by, gap.from)).collect();

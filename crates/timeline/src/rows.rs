@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 pub struct Timeline {
     /// The title of the page.
     pub title: String,
-    /// When the first thing happened, in nanoseconds of the channels' clock. All other times are relative to
-    /// it.
+    /// When the first thing happened, in nanoseconds of the channels' clock. All other times are
+    /// relative to it.
     pub start: u64,
     /// The time from the first record to the last, in nanoseconds.
     pub span: u64,
@@ -95,8 +95,8 @@ pub struct Mark {
 type Key = (usize, Role, u32);
 
 impl Timeline {
-    /// The timeline of recordings that share a clock: channels of one process, or of several processes on one
-    /// machine.
+    /// The timeline of recordings that share a clock: channels of one process, or of several
+    /// processes on one machine.
     pub fn of(title: impl Into<String>, recordings: &[Recording]) -> Timeline {
         let records = || recordings.iter().flat_map(|r| &r.tracks).flat_map(|track| &track.records);
         let start = records().map(begin_of).min().unwrap_or(0);

@@ -29,7 +29,8 @@ pub struct Summary {
 }
 
 impl Row {
-    /// The statistics of this row. Runs that are not recorded completely are counted but not measured.
+    /// The statistics of this row. Runs that are not recorded completely are counted but not
+    /// measured.
     pub fn summary(&self) -> Summary {
         let whole = || self.runs.iter().filter(|run| !run.open);
         let mut ran: Vec<u64> = whole().map(|run| run.end - run.start).collect();

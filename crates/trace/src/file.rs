@@ -6,9 +6,9 @@
 //! tracks:n { thread:text overwritten:n records:n { kind:u8 level:u8 at:z id:n a:n b:n } }
 //! ```
 //!
-//! `n` is a number of seven bits an octet, the lowest first; the highest bit is set if another octet
-//! follows. `z` is the difference from the record before, as `n` with the sign in the lowest bit. A text is
-//! its length in octets, then UTF-8. A record takes about 12 octets.
+//! `n` is a number of seven bits an octet, the lowest first; the highest bit is set if another
+//! octet follows. `z` is the difference from the record before, as `n` with the sign in the lowest
+//! bit. A text is its length in octets, then UTF-8. A record takes about 12 octets.
 
 use crate::record::{Record, RecordKind, Track};
 use crate::recording::{Participant, Recording, Role};
@@ -164,8 +164,8 @@ impl<'a> Reader<'a> {
         String::from_utf8(octets.to_vec()).map_err(|_| self.malformed())
     }
 
-    /// Reads a counted list of items of at least `least` octets each. A count that exceeds the file is an
-    /// error before memory is allocated for it.
+    /// Reads a counted list of items of at least `least` octets each. A count that exceeds the file
+    /// is an error before memory is allocated for it.
     fn list<T>(
         &mut self,
         least: usize,

@@ -1,8 +1,8 @@
 //! Records of what threads did in time: how they are taken, and the file that keeps them.
 //!
-//! Real-time threads write fixed-size [`Record`]s to the rings of a [`Recorder`]. Code that only one
-//! thread runs uses a [`RecordBuffer`]. A [`Recording`] adds the names of the participants; [`encode`]
-//! writes it as a compact file and [`decode`] reads it back.
+//! Real-time threads write fixed-size [`Record`]s to the rings of a [`Recorder`]. Code that only
+//! one thread runs uses a [`RecordBuffer`]. A [`Recording`] adds the names of the participants;
+//! [`encode`] writes it as a compact file and [`decode`] reads it back.
 //!
 //! It does not draw anything (`isorb-timeline` does) and knows no ORB.
 //!

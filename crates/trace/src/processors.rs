@@ -5,13 +5,13 @@ use isorb_rt::sync::atomic::Ordering::Relaxed;
 
 /// One slot for each level of each processor. It holds the run that began there and has not ended.
 ///
-/// A run that begins reads the slots of less urgent levels. A run in such a slot has lost the processor to
-/// it, because a processor runs one thread at a time. So the thread that causes a pre-emption sees it at
-/// the moment when it begins, without a system call. One case is not seen: a run that waited and goes on in
-/// the middle of a less urgent one that began meanwhile.
+/// A run that begins reads the slots of less urgent levels. A run in such a slot has lost the
+/// processor to it, because a processor runs one thread at a time. So the thread that causes a
+/// pre-emption sees it at the moment when it begins, without a system call. One case is not seen: a
+/// run that waited and goes on in the middle of a less urgent one that began meanwhile.
 ///
-/// Threads that are not confined to a processor may move. Then a slot is out of date; its owner, the only
-/// thread that clears it, finds this out when the run ends ([`OccupiedSlot::cpu`]).
+/// Threads that are not confined to a processor may move. Then a slot is out of date; its owner,
+/// the only thread that clears it, finds this out when the run ends ([`OccupiedSlot::cpu`]).
 pub(crate) struct ProcessorTable {
     /// Cache lines of one processor.
     stride: usize,
@@ -32,8 +32,8 @@ struct PackedRun(u64);
 impl PackedRun {
     const NONE: PackedRun = PackedRun(0);
 
-    /// The `turn`-th run of the thread with this ring. Turns repeat after 65,536; no run lasts so long
-    /// unless it is pre-empted that often.
+    /// The `turn`-th run of the thread with this ring. Turns repeat after 65,536; no run lasts so
+    /// long unless it is pre-empted that often.
     fn new(id: u32, ring: u16, turn: u16) -> PackedRun {
         // Rings are counted from 1 here, so that no run is 0.
         PackedRun(u64::from(id) << 32 | u64::from(ring + 1) << 16 | u64::from(turn))
@@ -84,7 +84,8 @@ pub(crate) struct RunStart {
     pub ring: u16,
     /// How many runs that thread began before.
     pub turn: u16,
-    /// Another run of its thread waits for it to return. Then it pre-empts only that one, which yielded.
+    /// Another run of its thread waits for it to return. Then it pre-empts only that one, which
+    /// yielded.
     pub nested: bool,
     /// Its consumer.
     pub id: u32,
@@ -115,8 +116,9 @@ impl ProcessorTable {
     pub(crate) fn enter(&self, cpu: usize, start: RunStart) -> Option<OccupiedSlot> {
         let slot = self.slot(cpu, start.level)?;
         let packed = PackedRun::new(start.id, start.ring, start.turn);
-        // Between the two only a thread of the same level that alternates with this one on this processor
-        // can write. Then one of the two runs is not seen: a record is lost, none is invented.
+        // Between the two only a thread of the same level that alternates with this one on this
+        // processor can write. Then one of the two runs is not seen: a record is lost, none is
+        // invented.
         let before = PackedRun(slot.load(Relaxed));
         slot.store(packed.0, Relaxed);
         let preempted = if start.nested { None } else { self.preempted(cpu, start.level) };
@@ -131,12 +133,13 @@ impl ProcessorTable {
         })
     }
 
-    /// Removes a run that has ended. Returns the run that gets the processor back, unless it has ended
-    /// meanwhile on another processor.
+    /// Removes a run that has ended. Returns the run that gets the processor back, unless it has
+    /// ended meanwhile on another processor.
     #[inline]
     pub(crate) fn leave(&self, occupied: OccupiedSlot) -> Option<PreemptedRun> {
         let OccupiedSlot { cpu, level, packed, before, preempted } = occupied;
-        // An outer run of this thread goes on. One of another thread may have ended without finding itself.
+        // An outer run of this thread goes on. One of another thread may have ended without finding
+        // itself.
         let outer = if before.ring() == packed.ring() { before } else { PackedRun::NONE };
         if let Some(slot) = self.slot(cpu, level) {
             // If another run has taken the slot, that run clears it.
@@ -244,8 +247,8 @@ mod loom_tests {
         RunStart { ring, turn: 1, nested: false, id, level }
     }
 
-    /// Runs begin and end in any order, as if threads changed their processors all the time. A run that is
-    /// reported as pre-empted was there, and when all runs have ended no slot is occupied.
+    /// Runs begin and end in any order, as if threads changed their processors all the time. A run
+    /// that is reported as pre-empted was there, and when all runs have ended no slot is occupied.
     #[test]
     fn loom_processors_report_only_runs_that_were_there() {
         loom::model(|| {
@@ -285,8 +288,8 @@ mod loom_tests {
         });
     }
 
-    /// If the threads run one after the other, as the kernel schedules them, the pre-empted run is always
-    /// reported, and never after its end.
+    /// If the threads run one after the other, as the kernel schedules them, the pre-empted run is
+    /// always reported, and never after its end.
     #[test]
     fn loom_processors_see_the_run_before() {
         for ended in [false, true] {

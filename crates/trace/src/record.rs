@@ -11,26 +11,30 @@ pub enum RecordKind {
     Queue = 2,
     /// A consumer began to run. `a`: how long its oldest event waited, in nanoseconds.
     Begin = 3,
-    /// A consumer returned. `a`: how long it ran, in nanoseconds. `b`, bit 0: it failed. `b`, bit 1: its
-    /// thread changed its processor meanwhile, so the records do not tell when it was pre-empted.
+    /// A consumer returned. `a`: how long it ran, in nanoseconds. `b`, bit 0: it failed. `b`, bit
+    /// 1: its thread changed its processor meanwhile, so the records do not tell when it was
+    /// pre-empted.
     End = 4,
-    /// A running consumer lost the processor to a more urgent one: on another thread, or on its own where
-    /// it yielded. The thread of the more urgent consumer writes this. It cannot know whether the other
-    /// consumer was running or waiting at this moment. `a`: the level of the more urgent one; `b`: its id.
+    /// A running consumer lost the processor to a more urgent one: on another thread, or on its own
+    /// where it yielded. The thread of the more urgent consumer writes this. It cannot know whether
+    /// the other consumer was running or waiting at this moment. `a`: the level of the more urgent
+    /// one; `b`: its id.
     Preempt = 5,
     /// A consumer returned after its deadline. `a`: how late, in nanoseconds; `b`: the deadline.
     Miss = 6,
-    /// A timer expired. `a`: how late that was noticed, in nanoseconds; `b`: 1 for a deadline timer.
+    /// A timer expired. `a`: how late that was noticed, in nanoseconds; `b`: 1 for a deadline
+    /// timer.
     Timeout = 7,
-    /// A consumer used more processor time than it declared. `a`: used, `b`: declared, in nanoseconds.
+    /// A consumer used more processor time than it declared. `a`: used, `b`: declared, in
+    /// nanoseconds.
     Overrun = 8,
-    /// An event was lost to a limit. `a`: which (0 the queue, 1 the pool of copies, 2 larger than a slot,
-    /// 3 skipped after an overrun).
+    /// An event was lost to a limit. `a`: which (0 the queue, 1 the pool of copies, 2 larger than a
+    /// slot, 3 skipped after an overrun).
     Drop = 9,
-    /// A more urgent consumer returned, and the pre-empted one has the processor again unless a third one
-    /// takes it now. The thread of the more urgent consumer writes this, if the pre-empted one has not
-    /// returned meanwhile on another processor. `a`: how long the pre-emption lasted, in nanoseconds;
-    /// `b`: the id of the more urgent one.
+    /// A more urgent consumer returned, and the pre-empted one has the processor again unless a
+    /// third one takes it now. The thread of the more urgent consumer writes this, if the
+    /// pre-empted one has not returned meanwhile on another processor. `a`: how long the
+    /// pre-emption lasted, in nanoseconds; `b`: the id of the more urgent one.
     Resume = 10,
 }
 

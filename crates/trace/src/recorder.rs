@@ -1,8 +1,8 @@
 //! The recorder: a ring of fixed-size records for each thread.
 //!
-//! Each thread writes to a ring of its own without a lock and without formatting. The newest records
-//! overwrite the oldest. A [snapshot](Recorder::snapshot) leaves out records that are overwritten while it
-//! reads.
+//! Each thread writes to a ring of its own without a lock and without formatting. The newest
+//! records overwrite the oldest. A [snapshot](Recorder::snapshot) leaves out records that are
+//! overwritten while it reads.
 
 use crate::processors::{OccupiedSlot, ProcessorTable, RunStart};
 use crate::record::{Record, RecordKind, Track};
@@ -21,7 +21,7 @@ pub struct RecorderLimits {
     pub threads: usize,
     /// Records of each thread, rounded up to a power of two.
     pub records: usize,
-    /// Processors whose pre-emptions are seen.
+    /// Processors with a slot in the table of runs.
     pub processors: usize,
     /// Priority levels.
     pub levels: usize,
@@ -96,8 +96,8 @@ impl Recorder {
     /// Writes a record if the recorder is on.
     ///
     /// # Real-time
-    /// Neither allocates nor blocks, except for a thread's first record: that takes a ring and copies the
-    /// thread's name.
+    /// Neither allocates nor blocks, except for a thread's first record: that takes a ring and
+    /// copies the thread's name.
     #[inline]
     pub fn record(&self, record: Record) {
         if self.is_on() {
@@ -109,11 +109,12 @@ impl Recorder {
         self.with_own_ring(|own| own.ring.write(record));
     }
 
-    /// Records that a consumer begins to run, after the [`RecordKind::Preempt`] of the consumer that loses the
-    /// processor to it, if any. `record` is its [`RecordKind::Begin`].
+    /// Records that a consumer begins to run, after the [`RecordKind::Preempt`] of the consumer
+    /// that loses the processor to it, if any. `record` is its [`RecordKind::Begin`].
     ///
     /// # Real-time
-    /// As [`record`](Self::record), and reads one slot of this processor for each less urgent level.
+    /// As [`record`](Self::record), and reads one slot of this processor for each less urgent
+    /// level.
     #[inline]
     pub fn begin(&self, record: Record) -> Option<OpenRun> {
         if self.is_on() { self.write_begin(record) } else { None }
@@ -196,7 +197,8 @@ impl Recorder {
         })
     }
 
-    /// Takes a ring for the calling thread. The ring keeps the thread's records after the thread ends.
+    /// Takes a ring for the calling thread. The ring keeps the thread's records after the thread
+    /// ends.
     #[cold]
     fn take_ring(&self) -> Option<OwnRing> {
         let number = self.free.take()?;

@@ -90,8 +90,8 @@ mod loom_tests {
         Record { at: n, kind: RecordKind::Begin, level: 3, id: 7, a: n * 2, b: n * 3 }
     }
 
-    /// The writer goes round a full ring while a reader reads. The records read are whole, in order and
-    /// without a gap, and the overwritten ones are counted.
+    /// The writer goes round a full ring while a reader reads. The records read are whole, in order
+    /// and without a gap, and the overwritten ones are counted.
     fn overwrites(more: u64, preemptions: usize) {
         let mut model = loom::model::Builder::new();
         model.preemption_bound = Some(preemptions);

@@ -1,7 +1,9 @@
-//! Runs isorb's peer against the other ORBs: `isorb-interop-matrix [--peer NAME]... [--mode NAME]... [--only CASE,...] [--verbose]`.
+//! Runs isorb's peer against the other ORBs: `isorb-interop-matrix [--peer NAME]... [--mode
+//! NAME]... [--only CASE,...] [--verbose]`.
 //!
-//! Prints a line per peer, direction and mode, and `N passed, N failed, N skipped` at last; the exit code is 1 when something failed.
-//! A peer that is not installed is a failure unless `ISORB_INTEROP_ALLOW_MISSING=1`.
+//! Prints a line per peer, direction and mode, and `N passed, N failed, N skipped` at last; the
+//! exit code is 1 when something failed. A peer that is not installed is a failure unless
+//! `ISORB_INTEROP_ALLOW_MISSING=1`.
 
 use isorb_interop::matrix::{self, MODES, Selection, Tally};
 use std::process::ExitCode;

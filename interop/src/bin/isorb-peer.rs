@@ -1,4 +1,5 @@
-//! isorb's peer: `isorb-peer server …` and `isorb-peer client …`, with the contract of `interop/README.md`.
+//! isorb's peer: `isorb-peer server …` and `isorb-peer client …`, with the contract of
+//! `interop/README.md`.
 
 use isorb_interop::options::{Options, Role};
 use isorb_interop::{cases, servants};

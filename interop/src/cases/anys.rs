@@ -53,8 +53,8 @@ fn values(run: &Run<'_>, thing: &ThingRef) -> Check<Vec<Any>> {
     Ok(all)
 }
 
-/// What two equal values have in common, whoever wrote them: peers may leave names out of type codes and write references in
-/// forms of their own.
+/// The common form of two equal values by any writer: peers may omit names from type codes and
+/// write references in forms of their own.
 #[derive(Debug, PartialEq)]
 enum Plain {
     Octets(TypeKind, Vec<u8>),

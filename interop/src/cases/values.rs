@@ -68,8 +68,8 @@ pub(super) fn long_doubles(run: &Run<'_>) -> Check {
     Ok(())
 }
 
-/// omniORB on x86 writes a `long double` as it lies in memory, ten octets of the x87 format and six of padding, and keeps
-/// those ten.
+/// omniORB on x86 writes a `long double` as it lies in memory, ten octets of the x87 format and six
+/// of padding, and keeps those ten.
 fn x87(o: &LongDoublesRef) -> Check {
     let kept = |v: LongDouble| v.0 << 48;
     let exponents = [0x3fff_u128, 0xbfff, 0x3ffd, 0x7ffe];

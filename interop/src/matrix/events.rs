@@ -13,7 +13,8 @@ pub(super) const MODE: &str = "events";
 /// The peers with a program `events`.
 pub(super) const PEERS: [Peer; 2] = [Peer::OmniOrb, Peer::JacOrb];
 
-/// Runs a channel as a process for each way to dispatch, and the peer as its suppliers and consumers.
+/// Runs a channel as a process for each way to dispatch, and the peer as its suppliers and
+/// consumers.
 pub(super) fn run(peer: Peer, dispatching: &str, selection: &Selection, installed: &Installed) -> Outcome {
     let mut outcome = Outcome::default();
     let mut command = Command::new(installed.isorb("isorb"));

@@ -1,7 +1,9 @@
-//! The runner: isorb's peer against the others, each as client and as server, in every mode, with every naming service.
+//! The runner: isorb's peer against the others, each as client and as server, in every mode, with
+//! every naming service.
 //!
-//! It starts processes that keep the contract of `interop/README.md`, reads their lines, ends them by their ids, and counts. A pair
-//! without isorb in it is not its business: `matrix.py` runs those.
+//! It starts processes that keep the contract of `interop/README.md`, reads their lines, ends them
+//! by their ids, and counts. A pair without isorb in it is not its business: `matrix.py` runs
+//! those.
 
 mod certificates;
 mod events;
@@ -60,7 +62,8 @@ impl std::ops::AddAssign for Tally {
     }
 }
 
-/// Runs what was selected and prints a line for each pair and direction, the failed cases before it.
+/// Runs what was selected and prints a line for each pair and direction, the failed cases before
+/// it.
 pub fn run(selection: &Selection) -> Tally {
     let installed = Installed::find();
     let mut all = Tally::default();
@@ -127,7 +130,7 @@ fn print(title: &dyn std::fmt::Display, tally: Tally, failures: Vec<String>) -> 
     }
     let Tally { passed, failed, skipped } = tally;
     println!("{title}: {passed} ok, {failed} failed, {skipped} skipped");
-    // What was printed is seen even if the next pair hangs and somebody ends this process.
+    // The output is visible even if the next pair hangs and a person ends this process.
     let _ = std::io::stdout().flush();
     tally
 }

@@ -12,7 +12,7 @@ pub(super) const START: Duration = Duration::from_secs(60);
 const CLIENT: Duration = Duration::from_secs(300);
 const END: Duration = Duration::from_secs(20);
 
-/// Who with whom, and how.
+/// The two peers and their settings.
 #[derive(Clone, Debug)]
 pub(super) struct Pairing {
     server: Peer,

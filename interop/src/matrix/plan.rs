@@ -69,7 +69,7 @@ fn pairing(server: Peer, client: Peer, mode: &str, certificates: &str) -> Option
         "tls" if server != Peer::OmniOrbPy && client != Peer::OmniOrbPy => {
             p.both(&format!("--tls {certificates}")).only("scalars,strings,sequences,oneways,large,parallel")
         }
-        // omniORB's references name sockets in its own way; nobody else has any.
+        // omniORB's references name sockets in its own form; no other ORB has any.
         "unix" if [server, client].iter().all(|peer| matches!(peer, Peer::Isorb | Peer::OmniOrb)) => {
             let socket = format!("--unix {certificates}/{}-{}", server.name(), client.name());
             p.both(&socket).only("scalars,strings,sequences,oneways,large,parallel")
@@ -82,8 +82,8 @@ fn pairing(server: Peer, client: Peer, mode: &str, certificates: &str) -> Option
     Some(p)
 }
 
-/// A server that binds itself and a client that finds it by name, for isorb on either side; the client then uses the whole
-/// service.
+/// A server that binds itself and a client that finds it by name, for isorb on either side; the
+/// client then uses the whole service.
 pub(super) fn through_naming(service: Service, url: &str, present: &[Peer]) -> Vec<Pairing> {
     let isorb = std::iter::once((Peer::Isorb, Peer::Isorb));
     let others = present.iter().flat_map(|peer| [(*peer, Peer::Isorb), (Peer::Isorb, *peer)]);
@@ -95,7 +95,8 @@ pub(super) fn through_naming(service: Service, url: &str, present: &[Peer]) -> V
         .map(|(server, client)| {
             let path = format!("interop/{}-{}", server.name(), client.name());
             let mut p = Pairing::new(server, client, service.name());
-            // JacORB's service differs in to_url and changes references; binding and resolving work.
+            // JacORB's service differs in to_url and changes references; binding and resolving
+            // work.
             p.only(if service == Service::JacOrb { "scalars" } else { "scalars,naming" });
             p.server(true, &format!("--ns {url} --name {path}")).client(true, &format!("--ns {url}"));
             let name = url.replacen("corbaloc:", "corbaname:", 1).replace("/NameService", "");

@@ -1,4 +1,4 @@
-//! A child process whose lines are read with a time limit, and which is ended by its own id.
+//! A child process. Its lines are read with a time limit, and it is ended by its own id.
 
 use std::io::{BufRead, BufReader, Error};
 use std::process::{Child, Command, ExitStatus, Stdio};

@@ -1,4 +1,4 @@
-//! References that lead to a POA whose servant locator sends every request elsewhere.
+//! References to a POA with a servant locator that forwards every request.
 
 use super::objects::{internal, new_thing};
 use crate::generated::interop::*;

@@ -130,7 +130,8 @@ pub fn serve(options: &Options) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// A POA of a thread pool with two lanes, whose clients propagate their priority and have a band for each lane.
+/// A POA of a thread pool with two lanes; its clients propagate their priority and have a band for
+/// each lane.
 fn real_time(orb: &Orb) -> Result<Poa, Box<dyn Error>> {
     let lanes = [ThreadpoolLane::new(SERVER_PRIORITY, 4), ThreadpoolLane::new(10_000, 1)];
     // What case large sends fits no region.

@@ -22,8 +22,8 @@ pub fn described(what: &str) -> Option<TypeCode> {
     })
 }
 
-/// Type codes by hand: those of typedefs, which are no types of their own in Rust. They can be built; where one could not, it
-/// would be `null`, which no case takes.
+/// Type codes by hand: those of typedefs, which are no types of their own in Rust. They can be
+/// built; where one could not, it would be `null`, which no case takes.
 pub mod tc {
     use isorb::TypeCode;
     use isorb::generated::AnyValue;

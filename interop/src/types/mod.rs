@@ -18,7 +18,7 @@ pub fn point(x: i32, y: i32) -> Point {
     Point { x, y }
 }
 
-/// A `Mixed` whose numbers come from `seed`.
+/// A `Mixed` with numbers from `seed`.
 pub fn mixed(name: &str, paint: Colour, seed: i32) -> Mixed {
     Mixed { name: name.to_owned(), paint, at: point(seed, -seed), tail: seed as u8 }
 }

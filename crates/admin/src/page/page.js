@@ -138,10 +138,10 @@ function table(id, heading, columns, rows) {
   thead.append(head);
   const all = make('table', undefined, { id });
   all.append(thead, body);
-  const wide = make('div', undefined, { class: 'wide' });
+  const wide = make('div', undefined, { class: 'scroll' });
   wide.append(all);
   const section = make('section');
-  section.append(make('h2', heading), rows.length ? wide : make('p', 'none', { class: 'note' }));
+  section.append(make('h2', heading), rows.length ? wide : make('p', 'none', { class: 'soft' }));
   return section;
 }
 

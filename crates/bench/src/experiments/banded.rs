@@ -4,14 +4,14 @@
 
 use isorb_netlab::{Class, Lab, LabError, LinkSpec, Sorting};
 
-use super::banded_rounds::{Rounds, times_alone};
 use super::catalogue::Experiment;
+use super::spread::{Rounds, times_alone};
 use super::{BenchError, Context};
-use crate::contention::{Contest, Order, Role, Setup};
-use crate::figure::{Claim, Figure, Outcome, Row, Verdict, series};
+use crate::claim::{AtLeast, AtMost, Below, Cells, Claim, aim, control, median_of, paper};
+use crate::figure::{Figure, Measured};
 use crate::subjects::futex;
+use crate::workload::{Plan, Role, Setup, Workload};
 
-/// The entry of the catalogue.
 pub const EXPERIMENT: Experiment = Experiment {
     name: NAME,
     about: "Jitter of a high client with growing requests beside six low ones, in bands and on one connection, over a link and three transports of a host",
@@ -19,6 +19,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     paper: PAPER,
     seconds: (55, 600),
     run,
+    claims,
 };
 
 const NAME: &str = "banded";
@@ -40,7 +41,7 @@ pub(super) const ALONE: &str = "alone";
 /// The spread beside them as a multiple of that by itself.
 pub(super) const TIMES: &str = "times-alone";
 const LINK_KBIT: u32 = 100_000;
-/// Places in a queue of the link: what network interfaces have unless told otherwise.
+/// PairScheduling in a queue of the link: what network interfaces have unless told otherwise.
 const QUEUE: u32 = 1000;
 
 /// What packets of the high client are marked with where they are ([`ClassSelectors`](isorb_rt::priority::ClassSelectors)).
@@ -86,7 +87,7 @@ pub(super) const SUBJECTS: [Subject; 9] = [
 /// Threads that sleep on a word of mapped memory beside the octets, and do nothing else: what the machine makes of segments.
 pub(super) const BARE: Subject = subject("bare", "none", true, Between::Bare);
 /// The networks, as sentences name them, with their subjects in bands and on one connection. The first needs two hosts.
-const NETWORKS: [(&str, &str, &str); 4] = [
+pub(super) const NETWORKS: [(&str, &str, &str); 4] = [
     ("the link", LINK_BANDED, "link-shared"),
     ("TCP", "tcp-banded", "tcp-shared"),
     ("unix sockets", "unix-banded", "unix-shared"),
@@ -95,14 +96,13 @@ const NETWORKS: [(&str, &str, &str); 4] = [
 pub(super) const LINK_BANDED: &str = "link-banded";
 pub(super) const LINK_SORTED: &str = "link-sorted";
 
-fn run(cx: &mut Context<'_>) -> Result<Outcome, BenchError> {
-    let (rows, mut notes) = measure(cx, NAME, &SUBJECTS, |_| 0)?;
-    notes.push(format!(
-        "The high client calls {HZ} times a second, over the link as often as it can; six low ones of the ordinary class call without a \
-         pause and without arguments."
+fn run(cx: &mut Context<'_>, out: &mut Measured) -> Result<(), BenchError> {
+    measure(cx, out, NAME, &SUBJECTS, |_| 0)?;
+    out.note(format!(
+        "The high client calls {HZ} times a second, over the link as often as it can; six low \
+         clients of the ordinary class call without a pause and without arguments."
     ));
-    let verdict = Verdict::new(NAME, PAPER, judge(&rows));
-    Ok(Outcome { figures: figures(), rows, notes, verdict })
+    Ok(())
 }
 
 /// What a reader of either experiment must know.
@@ -118,47 +118,37 @@ pub(super) const OF_CONTROL: &str = "In bands each client's connection is served
 /// Those in bands also without the low clients. And what a reader must know.
 pub(super) fn measure(
     cx: &mut Context<'_>,
-    name: &'static str,
+    out: &mut Measured,
+    name: &str,
     subjects: &[Subject],
     low: impl Fn(u32) -> u32,
-) -> Result<(Vec<Row>, Vec<String>), BenchError> {
+) -> Result<(), BenchError> {
     let sizes: &[u32] = cx.pick(&QUICK_SIZES, &SIZES);
     let rounds = cx.pick(8, 20);
-    let mut notes = Vec::new();
-    let labs = labs(&mut notes)?;
-    let mut contests = Vec::new();
+    let labs = labs(out)?;
+    let mut workloads = Vec::new();
     for subject in subjects.iter().filter(|subject| labs.is_some() || !subject.over_link()) {
-        contests.extend(subject.start(cx, labs.as_ref(), &mut notes)?.map(|contest| (subject, contest)));
+        workloads.extend(subject.start(cx, labs.as_ref(), out)?.map(|workload| (subject, workload)));
     }
-    let mut rows = Vec::new();
     for &size in sizes {
-        let role = |hz, payload, priority| Role {
-            threads: 1,
-            hz,
-            work: 0,
-            payload,
-            priority: Some(priority),
-            ..Role::default()
-        };
+        let role = |hz, payload, priority| Role { payload, ..Role::new(1, hz, 0, priority) };
         let high = role(HZ, size, HIGH);
         let lows = LOW.map(|priority| role(0, low(size), priority));
-        let mut taken: Vec<[Rounds; 2]> = contests.iter().map(|_| Default::default()).collect();
+        let mut taken: Vec<[Rounds; 2]> = workloads.iter().map(|_| Default::default()).collect();
         for round in 1..=rounds {
-            let turns = contests.iter_mut().zip(&mut taken).filter(|((subject, _), _)| subject.takes(round));
-            for ((subject, contest), [beside, alone]) in turns {
+            let turns = workloads.iter_mut().zip(&mut taken).filter(|((subject, _), _)| subject.takes(round));
+            for ((subject, workload), [beside, alone]) in turns {
                 cx.step(format!("{name}: {}, {size} B, round {round}", subject.name));
                 let ms = subject.ms(cx, size);
                 let roles = [high].into_iter().chain(lows).collect();
-                beside.add(ms, &contest.run(&Order { ms, roles })?);
+                beside.add(ms, &workload.run(&Plan { ms, roles })?);
                 if subject.alone() {
-                    alone.add(ms, &contest.run(&Order { ms, roles: vec![high] })?);
+                    alone.add(ms, &workload.run(&Plan { ms, roles: vec![high] })?);
                 }
             }
         }
-        for ((subject, _), [beside, alone]) in contests.iter().zip(taken) {
-            let mut row = |figure, values| {
-                rows.push(Row { experiment: name, figure, subject: subject.name, x: size.into(), values });
-            };
+        for ((subject, _), [beside, alone]) in workloads.iter().zip(taken) {
+            let mut row = |figure, values| out.row(figure, subject.name, size, values);
             row(BESIDE, beside.values());
             if subject.alone() {
                 row(ALONE, alone.values());
@@ -166,9 +156,10 @@ pub(super) fn measure(
             }
         }
     }
-    contests.into_iter().for_each(|(_, contest)| contest.end());
-    notes.push(OF_CONTROL.to_owned());
-    Ok((rows, notes))
+    workloads.into_iter().for_each(|(_, workload)| workload.end());
+    out.note(OF_CONTROL);
+    out.figures = FIGURES.to_vec();
+    Ok(())
 }
 
 /// Two hosts at a link of one queue, and two at one that sorts.
@@ -178,12 +169,12 @@ struct Labs {
 }
 
 /// Where the machine cannot have them, the note that says which subjects are missing, and why.
-fn labs(notes: &mut Vec<String>) -> Result<Option<Labs>, LabError> {
+fn labs(out: &mut Measured) -> Result<Option<Labs>, LabError> {
     let build = |sorting| Lab::build(&LinkSpec { rate_kbit: LINK_KBIT, sorting });
     let one_queue = match build(Sorting::OneQueue { packets: QUEUE }) {
         Err(error) if error.is_of_the_machine() => {
             let missing: Vec<_> = SUBJECTS.iter().filter(|s| s.over_link()).map(|s| s.name).collect();
-            notes.push(format!(
+            out.note(format!(
                 "{}: skipped, no network lab: {error}. Nothing is said of the paper's Ethernet.",
                 missing.join(", ")
             ));
@@ -202,13 +193,13 @@ impl Subject {
         &self,
         cx: &Context<'_>,
         labs: Option<&Labs>,
-        notes: &mut Vec<String>,
-    ) -> Result<Option<Contest>, BenchError> {
+        out: &mut Measured,
+    ) -> Result<Option<Workload>, BenchError> {
         if self.between == Between::Bare {
             return match futex::bands(cx.fifo, LOW.len()) {
-                Ok(programs) => Ok(Some(Contest::of(cx, self.name, programs)?)),
+                Ok(programs) => Ok(Some(Workload::of(cx, self.name, programs)?)),
                 Err(missing) => {
-                    notes.push(format!("{}: skipped, {missing}", self.name));
+                    out.note(format!("{}: skipped, {missing}", self.name));
                     Ok(None)
                 }
             };
@@ -230,7 +221,7 @@ impl Subject {
             ..Setup::lanes(&lanes)
         };
         let host = lab.map_or(setup.host.clone(), |lab| lab.left().address().to_string());
-        Ok(Some(Contest::start(cx, self.name, &Setup { host, ..setup }, lab)?))
+        Ok(Some(Workload::start(cx, self.name, &Setup { host, ..setup }, lab)?))
     }
 
     fn over_link(&self) -> bool {
@@ -258,119 +249,75 @@ impl Subject {
     }
 }
 
-pub(super) fn figures() -> Vec<Figure> {
-    let figure =
-        |id, title, y, draw| Figure { id, title, x: "request, octets", y, draw, divide: 1000.0, log: true };
-    vec![
-        figure(BESIDE, "Jitter of the high client", "microseconds, standard deviation", &["jitter_ns"][..]),
-        figure(BESIDE, "Its spread", "microseconds, longest less shortest", &["spread_ns"][..]),
-        figure(BESIDE, "Its mean latency", "microseconds", &["mean_ns"][..]),
-        figure(
-            ALONE,
-            "Its spread without the low ones",
-            "microseconds, longest less shortest",
-            &["spread_ns"][..],
-        ),
-        Figure {
-            divide: 1.0,
-            ..figure(TIMES, "Its spread beside them", "times that without them", &["times"][..])
-        },
-    ]
-}
+const AXIS: &str = "request, octets";
+const FIGURES: [Figure; 5] = [
+    Figure::new(
+        BESIDE,
+        "Jitter of the high client",
+        AXIS,
+        "microseconds, standard deviation",
+        &["jitter_ns"],
+    ),
+    Figure::new(BESIDE, "Its spread", AXIS, "microseconds, longest less shortest", &["spread_ns"]),
+    Figure::new(BESIDE, "Its mean latency", AXIS, "microseconds", &["mean_ns"]),
+    Figure::new(
+        ALONE,
+        "Its spread without the low clients",
+        AXIS,
+        "microseconds, longest less shortest",
+        &["spread_ns"],
+    ),
+    Figure::new(TIMES, "Its spread beside them", AXIS, "times that without them", &["times"]).divide(1.0),
+];
 
 /// A value of one subject over that of another, at each size.
-pub(super) fn ratios(rows: &[Row], of: (&str, &str), to: (&str, &str), value: &str) -> Vec<f64> {
-    let (of, to) = (series(rows, of.0, of.1, value), series(rows, to.0, to.1, value));
-    of.iter().zip(&to).map(|(of, to)| of.1 / to.1.max(1.0)).collect()
+pub(super) fn ratios(r: &dyn Cells, of: (&str, &str), to: (&str, &str), value: &str) -> Vec<f64> {
+    let (of, to) = (r.values(of.0, of.1, value), r.values(to.0, to.1, value));
+    of.iter().zip(&to).map(|(of, to)| of / to.max(1.0)).collect()
 }
 
-/// The median of that over the sizes.
-pub(super) fn ratio(rows: &[Row], of: &str, to: &str, value: &str) -> f64 {
-    let mut ratios = ratios(rows, (BESIDE, of), (BESIDE, to), value);
-    ratios.sort_by(f64::total_cmp);
-    ratios.get(ratios.len() / 2).copied().unwrap_or(f64::NAN)
+/// That at the largest size.
+pub(super) fn at_largest(r: &dyn Cells, of: (&str, &str), to: (&str, &str), value: &str) -> f64 {
+    ratios(r, of, to, value).last().copied().unwrap_or(f64::NAN)
 }
 
-/// Those of the networks that were measured, and all within a host, whether they were or not.
-pub(super) fn networks(rows: &[Row]) -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
-    let link = over_link(rows);
-    NETWORKS.into_iter().filter(move |&(_, banded, _)| link || banded != LINK_BANDED)
+/// The median of the ratios over the sizes.
+pub(super) fn ratio(r: &dyn Cells, of: &str, to: &str, value: &str) -> f64 {
+    median_of(ratios(r, (BESIDE, of), (BESIDE, to), value))
 }
 
 /// Was there a link?
-pub(super) fn over_link(rows: &[Row]) -> bool {
-    rows.iter().any(|row| row.subject == LINK_BANDED)
+pub(super) fn over_link(r: &dyn Cells) -> bool {
+    !r.series(BESIDE, LINK_BANDED, "jitter_ns").is_empty()
 }
 
-fn judge(rows: &[Row]) -> Vec<Claim> {
+/// Claims on the link are made where there was one, all others whether they were measured or not.
+pub(super) fn is_claimed(r: &dyn Cells, banded: &str) -> bool {
+    banded != LINK_BANDED || over_link(r)
+}
+
+fn claims() -> Vec<Claim> {
     let mut claims = Vec::new();
-    for (transport, banded, shared) in networks(rows) {
-        let jitter = ratio(rows, shared, banded, "jitter_ns");
-        let mean = ratio(rows, banded, shared, "mean_ns");
-        claims.push(Claim::paper(
-            mean < 1.2,
-            format!("by {transport} the mean in bands is {mean:.2} times that on one connection (below 1.2)"),
-        ));
-        claims.push(Claim::control(
-            jitter >= 2.0,
-            format!(
-                "by {transport} the jitter on one connection is {jitter:.1} times that in bands (at least 2)"
-            ),
-        ));
+    for (transport, banded, shared) in NETWORKS {
+        let mean =
+            format!("by {transport} the mean in bands is {{0:.2}} times that on one connection ({{limit}})");
+        let mean = paper(Below(1.2), mean, move |r| [ratio(r, banded, shared, "mean_ns")]);
+        let jitter = format!(
+            "by {transport} the jitter on one connection is {{0:.1}} times that in bands ({{limit}})"
+        );
+        let jitter = control(AtLeast(2.0), jitter, move |r| [ratio(r, shared, banded, "jitter_ns")]);
+        claims.extend([mean, jitter].map(|claim| claim.when(move |r| is_claimed(r, banded))));
     }
-    if over_link(rows) {
-        let largest = ratios(rows, (BESIDE, "segment-banded"), (BESIDE, LINK_BANDED), "p50_ns");
-        let largest = largest.last().copied().unwrap_or(f64::NAN);
-        claims.push(Claim::paper(
-            largest <= 0.5,
-            format!("the largest calls take {largest:.3} times as long over segments as over the link, both in bands (at most 0.5)"),
-        ));
-    }
-    let faster = ratio(rows, "segment-banded", "tcp-banded", "mean_ns");
-    claims.push(Claim::aim(
-        faster < 1.0,
-        format!("segments take {faster:.2} times as long as TCP, both in bands (below 1)"),
-    ));
+    claims.push(
+        paper(
+            AtMost(0.5),
+            "the largest calls take {0:.3} times as long over segments as over the link, both in bands ({limit})",
+            |r| [at_largest(r, (BESIDE, "segment-banded"), (BESIDE, LINK_BANDED), "p50_ns")],
+        )
+        .when(over_link),
+    );
+    claims.push(aim(Below(1.0), "segments take {0:.2} times as long as TCP, both in bands ({limit})", |r| {
+        [ratio(r, "segment-banded", "tcp-banded", "mean_ns")]
+    }));
     claims
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn verdict(value: impl Fn(&str) -> (f64, f64)) -> (bool, Option<bool>) {
-        let mut rows = Vec::new();
-        for subject in SUBJECTS.iter().map(|subject| subject.name) {
-            for size in SIZES {
-                let (mean, jitter) = value(subject);
-                let values = vec![("mean_ns", mean), ("p50_ns", mean), ("jitter_ns", jitter)];
-                rows.push(Row { experiment: NAME, figure: BESIDE, subject, x: size.into(), values });
-            }
-        }
-        let with = Verdict::new(NAME, PAPER, judge(&rows));
-        rows.retain(|row| !row.subject.starts_with("link"));
-        let without = Verdict::new(NAME, PAPER, judge(&rows));
-        assert!(without.claims.len() + 3 == with.claims.len(), "without a lab nothing is said of it");
-        assert!(without.shape_holds || !with.shape_holds);
-        (with.shape_holds, with.control_fails)
-    }
-
-    #[test]
-    fn shapes_are_told_apart() {
-        let mean = |subject: &str, mean: f64| if subject.starts_with("link") { 20.0 * mean } else { mean };
-        let as_seen =
-            |s: &str| if s.ends_with("banded") { (mean(s, 30.0), 3.0) } else { (mean(s, 35.0), 30.0) };
-        assert_eq!(verdict(as_seen), (true, Some(true)));
-        assert_eq!(verdict(|s| (mean(s, 30.0), 3.0)), (true, Some(false)));
-        assert_eq!(
-            verdict(|s| if s.ends_with("banded") { (mean(s, 60.0), 3.0) } else { (mean(s, 35.0), 30.0) }),
-            (false, Some(true))
-        );
-        assert_eq!(
-            verdict(|s| if s.ends_with("banded") { (30.0, 3.0) } else { (35.0, 30.0) }),
-            (false, Some(true)),
-            "the link is as fast as segments"
-        );
-        assert!(!Verdict::new(NAME, PAPER, judge(&[])).shape_holds);
-    }
 }

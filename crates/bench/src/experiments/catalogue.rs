@@ -1,11 +1,12 @@
 //! All experiments of the papers that run here.
 
 use super::{
-    BenchError, Context, banded, banded_load, clients, cremes, crm_cost, demux, events, footprint,
-    interconnect, low_threads, network_load, paced, pi_mutex, scope, server_work, storm, tao_overhead,
+    BenchError, Context, banded, banded_load, clients, cremes, demux, events, footprint, interconnect,
+    low_threads, memory_cost, network_load, paced, pi_mutex, scope, server_work, storm, tao_overhead,
     timer_resolution, transports,
 };
-use crate::figure::Outcome;
+use crate::claim::{Claim, judge};
+use crate::figure::{Measured, Outcome};
 
 /// An experiment.
 #[derive(Clone, Copy, Debug)]
@@ -20,14 +21,24 @@ pub struct Experiment {
     pub paper: &'static str,
     /// About how many seconds it takes: quick, in full.
     pub seconds: (u32, u32),
-    /// Does it.
-    pub run: fn(&mut Context<'_>) -> Result<Outcome, BenchError>,
+    /// Measures it.
+    pub run: fn(&mut Context<'_>, &mut Measured) -> Result<(), BenchError>,
+    /// What is claimed of the rows.
+    pub claims: fn() -> Vec<Claim>,
 }
 
 impl Experiment {
     /// About how many seconds it takes.
     pub fn takes(&self, quick: bool) -> u32 {
         if quick { self.seconds.0 } else { self.seconds.1 }
+    }
+
+    /// Measures, and judges the claims.
+    pub fn outcome(&self, cx: &mut Context<'_>) -> Result<Outcome, BenchError> {
+        let mut measured = Measured::default();
+        (self.run)(cx, &mut measured)?;
+        let verdict = judge(self.name, self.paper, &(self.claims)(), &measured.rows);
+        Ok(Outcome { measured, verdict })
     }
 
     /// The one called `name`.
@@ -41,7 +52,7 @@ pub const ALL: &[Experiment] = &[
     cremes::latency::EXPERIMENT,
     cremes::jitter::EXPERIMENT,
     cremes::size::EXPERIMENT,
-    crm_cost::EXPERIMENT,
+    memory_cost::EXPERIMENT,
     events::timeline::EXPERIMENT,
     events::utilisation::EXPERIMENT,
     events::latency::EXPERIMENT,

@@ -7,11 +7,11 @@
 use super::catalogue::Experiment;
 use super::{BenchError, Context};
 use crate::cases::READINGS;
-use crate::contention::{Busy, Call, Contest, Order, Role, Setup};
-use crate::figure::{Claim, Figure, Outcome, Row, Verdict, at, series, times};
+use crate::claim::{Above, AtLeast, AtMost, Cells, Claim, aim, control, most, paper};
+use crate::figure::{Figure, Measured, times};
 use crate::stats::Samples;
+use crate::workload::{BackgroundLoad, Call, Plan, Role, Setup, Workload};
 
-/// The entry of the catalogue.
 pub const EXPERIMENT: Experiment = Experiment {
     name: NAME,
     about: "Round trips of 1 to 200 clients of a pool of two threads, memory in scopes and on the heap",
@@ -19,6 +19,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     paper: PAPER,
     seconds: (45, 210),
     run,
+    claims,
 };
 
 const NAME: &str = "clients";
@@ -37,23 +38,19 @@ const PRESSED: &str = "pressed";
 const ALLOCATING: u32 = 2;
 const BUSY: u32 = 2;
 
-fn run(cx: &mut Context<'_>) -> Result<Outcome, BenchError> {
-    let mut rows = scene(cx, CALM, 0)?;
-    let busy = Busy::start(cx, BUSY)?;
-    rows.extend(scene(cx, PRESSED, ALLOCATING)?);
-    drop(busy);
-    let figure = |id, title, y, draw| Figure { id, title, x: "clients", y, draw, divide: 1000.0, log: true };
-    let figures = vec![
-        figure(CALM, "Round trip", "microseconds", &["mean_ns", "p99_ns"][..]),
-        figure(CALM, "Its scatter", "microseconds, standard deviation", &["stddev_ns"][..]),
-        figure(
-            PRESSED,
-            "Its scatter while others use the heap",
-            "microseconds, standard deviation",
-            &["stddev_ns"][..],
-        ),
+fn run(cx: &mut Context<'_>, out: &mut Measured) -> Result<(), BenchError> {
+    scene(cx, out, CALM, 0)?;
+    let background = BackgroundLoad::start(cx, BUSY)?;
+    scene(cx, out, PRESSED, ALLOCATING)?;
+    drop(background);
+    let figure = |id, title, y, draw| Figure::new(id, title, "clients", y, draw);
+    let scatter = "microseconds, standard deviation";
+    out.figures = vec![
+        figure(CALM, "Round trip", "microseconds", &["mean_ns", "p99_ns"]),
+        figure(CALM, "Its scatter", scatter, &["stddev_ns"]),
+        figure(PRESSED, "Its scatter while others use the heap", scatter, &["stddev_ns"]),
     ];
-    let notes = vec![
+    out.notes = vec![
         format!(
             "Each client calls {HZ} times a second, all at the same moments: {READINGS} structures there and back, which the server \
              takes apart in the upcall's memory. Heap and scope take turns."
@@ -64,15 +61,19 @@ fn run(cx: &mut Context<'_>) -> Result<Outcome, BenchError> {
              have in effect."
         ),
     ];
-    let verdict = Verdict::new(NAME, PAPER, judge(&rows));
-    Ok(Outcome { figures, rows, notes, verdict })
+    Ok(())
 }
 
 /// Both memories with so many threads beside that use the heap.
-fn scene(cx: &mut Context<'_>, figure: &'static str, allocating: u32) -> Result<Vec<Row>, BenchError> {
+fn scene(
+    cx: &mut Context<'_>,
+    out: &mut Measured,
+    figure: &'static str,
+    allocating: u32,
+) -> Result<(), BenchError> {
     let numbers: &[u32] = cx.pick(&QUICK_CLIENTS, &CLIENTS);
     let (rounds, ms) = (cx.pick(4, 10), cx.ms(700, 1_000));
-    let mut contests = Vec::new();
+    let mut workloads = Vec::new();
     for (subject, heap) in SUBJECTS {
         // One pool of two threads; a connection for each client.
         let setup = Setup {
@@ -83,108 +84,63 @@ fn scene(cx: &mut Context<'_>, figure: &'static str, allocating: u32) -> Result<
             connections: 200,
             ..Setup::lanes(&[PRIORITY, PRIORITY + 1])
         };
-        let contest = Contest::start(cx, subject, &setup, None)?;
-        contest.pause();
-        contests.push((subject, contest, Samples::new()));
+        let workload = Workload::start(cx, subject, &setup, None)?;
+        workload.pause();
+        workloads.push((subject, workload, Samples::new()));
     }
-    let mut rows = Vec::new();
     for &threads in numbers {
         for round in 1..=rounds {
             cx.step(format!("{NAME}: {figure}, {threads}, round {round}"));
-            for (_, contest, samples) in &mut contests {
-                let clients = Role {
-                    threads,
-                    hz: HZ,
-                    call: Call::Structures(READINGS),
-                    priority: Some(PRIORITY),
-                    ..Role::default()
-                };
-                contest.resume();
-                let played = contest.run(&Order { ms, roles: vec![clients] });
-                contest.pause();
-                samples.extend(played?.into_iter().flat_map(|played| played.latencies));
+            for (_, workload, samples) in &mut workloads {
+                let call = Call::Structures(READINGS);
+                let clients = Role { call, ..Role::new(threads, HZ, 0, PRIORITY) };
+                workload.resume();
+                let results = workload.run(&Plan { ms, roles: vec![clients] });
+                workload.pause();
+                samples.extend(results?.into_iter().flat_map(|results| results.latencies));
             }
         }
-        for (subject, _, samples) in &mut contests {
-            let values = times(&std::mem::take(samples).summary());
-            rows.push(Row { experiment: NAME, figure, subject, x: threads.into(), values });
+        for (subject, _, samples) in &mut workloads {
+            out.row(figure, subject, threads, times(&std::mem::take(samples).summary()));
         }
     }
-    contests.into_iter().for_each(|(_, contest, _)| contest.end());
-    Ok(rows)
+    workloads.into_iter().for_each(|(_, workload, _)| workload.end());
+    Ok(())
 }
 
-fn judge(rows: &[Row]) -> Vec<Claim> {
-    let mean = |clients| at(rows, CALM, "scope", "mean_ns", clients);
-    let growth = mean(200.0) / mean(1.0);
-    let scatter = |figure: &str, subject: &str| series(rows, figure, subject, "stddev_ns");
-    let over = |of: Vec<(f64, f64)>, to: Vec<(f64, f64)>| -> Vec<f64> {
-        of.iter().zip(to).map(|(of, to)| of.1 / to.1.max(1.0)).collect()
-    };
-    let calm = over(scatter(CALM, "heap"), scatter(CALM, "scope"));
-    let pressed = over(scatter(PRESSED, "heap"), scatter(PRESSED, "scope"));
-    let suffered = over(scatter(PRESSED, "scope"), scatter(CALM, "scope"));
-    let wins = pressed.iter().filter(|&&ratio| ratio > 1.0).count();
-    let most = |ratios: &[f64]| ratios.iter().copied().fold(f64::NAN, f64::max);
-    let (calm, worst, suffered) = (most(&calm), most(&pressed), most(&suffered));
+/// Scatter of one subject over that of another, at each number of clients.
+fn scatters(r: &dyn Cells, of: (&str, &str), to: (&str, &str)) -> Vec<f64> {
+    let [of, to] = [of, to].map(|(figure, subject)| r.values(figure, subject, "stddev_ns"));
+    of.iter().zip(to).map(|(of, to)| of / to.max(1.0)).collect()
+}
+
+fn claims() -> Vec<Claim> {
+    let pressed = |r: &dyn Cells| scatters(r, (PRESSED, "heap"), (PRESSED, "scope"));
     vec![
-        Claim::paper(growth > 2.0, format!("200 clients wait {growth:.0} times as long as one (above 2)")),
-        Claim::paper(
-            2 * wins > pressed.len(),
-            format!(
-                "while others use it, the heap scatters more than scopes at {wins} of {} places (the paper: at all)",
-                pressed.len()
-            ),
+        paper(Above(2.0), "200 clients wait {0:.0} times as long as one ({limit})", |r| {
+            [r.growth(CALM, "scope", "mean_ns", [1.0, 200.0])]
+        }),
+        paper(
+            Above(0.5),
+            "while others use it, the heap scatters more than scopes at {1} of {2} places (at {0:.2} of \
+             them, {limit}; the paper: at all)",
+            move |r| {
+                let ratios = pressed(r);
+                let (wins, all) =
+                    (ratios.iter().filter(|&&ratio| ratio > 1.0).count() as f64, ratios.len() as f64);
+                [wins / all, wins, all]
+            },
         ),
-        Claim::control(
-            worst >= 2.0,
-            format!(
-                "at most it scatters {worst:.1} times as much as scopes (at least 2); with nobody else at the heap {calm:.2} times"
-            ),
+        control(
+            AtLeast(2.0),
+            "at most it scatters {0:.1} times as much as scopes ({limit}); without other users of the \
+             heap {1:.2} times",
+            move |r| [most(pressed(r)), most(scatters(r, (CALM, "heap"), (CALM, "scope")))],
         ),
-        Claim::aim(
-            suffered <= 2.0,
-            format!(
-                "scopes scatter at most {suffered:.2} times as much while others use the heap as when nobody does (at most 2)"
-            ),
+        aim(
+            AtMost(2.0),
+            "scopes scatter at most {0:.2} times as much while others use the heap as without them ({limit})",
+            |r| [most(scatters(r, (PRESSED, "scope"), (CALM, "scope")))],
         ),
     ]
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn verdict(value: impl Fn(&str, &str, f64) -> (f64, f64)) -> (bool, Option<bool>, bool) {
-        let mut rows = Vec::new();
-        for figure in [CALM, PRESSED] {
-            for (subject, _) in SUBJECTS {
-                for n in CLIENTS {
-                    let x = f64::from(n);
-                    let (mean, stddev) = value(figure, subject, x);
-                    let values = vec![("mean_ns", mean), ("stddev_ns", stddev)];
-                    rows.push(Row { experiment: NAME, figure, subject, x, values });
-                }
-            }
-        }
-        let v = Verdict::new(NAME, PAPER, judge(&rows));
-        (v.shape_holds, v.control_fails, v.claims[3].holds)
-    }
-
-    #[test]
-    fn shapes_are_told_apart() {
-        let as_seen = |figure: &str, subject: &str, n: f64| match (figure, subject) {
-            (PRESSED, "heap") => (40.0 * n, 10.0 * n),
-            _ => (20.0 * n, n + 2.0),
-        };
-        assert_eq!(verdict(as_seen), (true, Some(true), true));
-        assert_eq!(verdict(|_, _, n| (20.0 * n, n + 2.0)), (false, Some(false), true), "no difference");
-        assert_eq!(
-            verdict(|figure, _, n| (20.0 * n, if figure == PRESSED { 9.0 * n } else { n })),
-            (false, Some(false), false),
-            "scopes suffer as well"
-        );
-        assert!(!verdict(|_, subject, _| (20.0, if subject == "heap" { 5.0 } else { 2.0 })).0, "no growth");
-        assert!(!Verdict::new(NAME, PAPER, judge(&[])).shape_holds);
-    }
 }

@@ -7,7 +7,7 @@ use isorb_rt::sched::{Cpus, Need, RealTime, SchedClass, SpawnError, ThreadSpec};
 
 use super::BenchError;
 use crate::machine::Machine;
-use crate::process::{Launcher, Place};
+use crate::process::{Launcher, Scheduling};
 
 /// What every experiment is given.
 pub struct Context<'a> {
@@ -25,9 +25,6 @@ pub struct Context<'a> {
 
 impl<'a> Context<'a> {
     /// Finds out what the process may do, and begins to show progress over `seconds`.
-    ///
-    /// # Errors
-    /// [`BenchError::NotRealTime`] under [`RealTime::Require`]. Under `prefer`, what is missing is in the notes.
     pub fn new(
         launcher: &'a Launcher,
         real_time: RealTime,
@@ -67,8 +64,8 @@ impl<'a> Context<'a> {
     }
 
     /// A place on that processor, `above` native priorities over the usual one.
-    pub fn place(&self, above: u8) -> Place {
-        Place {
+    pub fn scheduling(&self, above: u8) -> Scheduling {
+        Scheduling {
             cpu: Some(self.cpu()),
             fifo: self.fifo.map(|priority| priority.saturating_add(above).min(98)),
         }
@@ -80,9 +77,6 @@ impl<'a> Context<'a> {
     }
 
     /// Runs `f` on a thread of its own, on the processor that contenders share and at the usual priority.
-    ///
-    /// # Errors
-    /// [`BenchError::Thread`].
     pub fn on_thread<R: Send + 'static>(
         &self,
         f: impl FnOnce() -> R + Send + 'static,

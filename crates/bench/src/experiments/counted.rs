@@ -1,114 +1,122 @@
-//! Runs of two lengths under a tool that counts: the difference is what the calls took, start and end cancel out.
+//! `isorb-bench instructions` and `syscalls`: runs of two lengths under a tool that counts.
+//!
+//! The difference of the two runs is what the calls took: start and end cancel out. Instructions
+//! repeat exactly where times do not.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
+use serde_json::{Value, json};
 
 use super::BenchError;
 use crate::cases::Case;
-use crate::process::{Launcher, Role};
+use crate::process::{Launcher, Side};
 use crate::protocol::Block;
-use crate::subjects::{Pair, Places, Programs, Subject};
+use crate::subjects::build::installed;
+use crate::subjects::{Pair, PairScheduling, Programs, Subject};
 
-/// Calls of the shorter run.
-pub const SHORT: usize = 2_000;
-/// Calls of the longer run.
-pub const LONG: usize = 12_000;
-
+/// Calls of the shorter run, and of the longer one.
+const CALLS: [usize; 2] = [2_000, 12_000];
 /// Programs run tens of times slower there.
-const PATIENCE: Duration = Duration::from_secs(300);
+const TIMEOUT: Duration = Duration::from_secs(300);
 
 /// What to count.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The subjects.
     pub subjects: Vec<Subject>,
-    /// The call.
     pub case: Case,
     /// JSON on standard output instead of the table, which goes to standard error then.
     pub json: bool,
 }
 
+/// Counts by name: instructions have one name.
+type Counts = BTreeMap<String, u64>;
+type Rates = BTreeMap<String, f64>;
+
 /// A tool that counts.
-pub trait Tool {
-    /// Its report on one process.
-    type Report;
-
-    /// The words in front of a program; the tool writes its report to `file`.
-    fn words(&self, file: &Path) -> Vec<OsString>;
-
+struct Tool {
+    package: &'static str,
+    /// The words in front of a program; the tool writes its report to the file.
+    words: fn(&Path) -> Vec<OsString>,
     /// Reads a report; `None` if it is not one.
-    fn read(&self, text: &str) -> Option<Self::Report>;
+    read: fn(&str) -> Option<Counts>,
+    /// The heading of the table.
+    heading: String,
+    /// The lines of the table and the JSON of a subject, by the rates of client and server.
+    show: fn(&'static str, [&Rates; 2]) -> (String, Value),
 }
 
-/// The reports on client and server of one run.
-pub struct Counted<R> {
-    /// On the client.
-    pub client: R,
-    /// On the server.
-    pub server: R,
-}
-
-/// Runs `subject` for [`SHORT`] and for [`LONG`] calls under `tool`. `progress` is called after each run.
-///
-/// # Errors
-/// [`BenchError`].
-pub fn count<T: Tool>(
-    launcher: &Launcher,
-    subject: Subject,
-    programs: &Programs,
-    tool: &T,
-    case: Case,
-    mut progress: impl FnMut(),
-) -> Result<[Counted<T::Report>; 2], BenchError> {
-    let folder = Scratch::new()?;
-    let mut run = |calls| {
-        let counted = once(launcher, subject, programs, tool, case, calls, &folder.0);
-        progress();
-        counted
+/// Counts instructions in user space, and prints as it goes.
+pub fn instructions(launcher: &Launcher, options: &Options) -> Result<(), BenchError> {
+    let columns = format!("  {:<14} {:>9} {:>9} {:>9}", "subject", "client", "server", "together");
+    let heading = format!("{}: user-space instructions a call, under callgrind\n{columns}", options.case);
+    let words = |file: &Path| {
+        let mut out = OsString::from("--callgrind-out-file=");
+        out.push(file);
+        vec!["valgrind".into(), "-q".into(), "--tool=callgrind".into(), out]
     };
-    Ok([run(SHORT)?, run(LONG)?])
+    let show = |subject, rates: [&Rates; 2]| {
+        let [client, server] = rates.map(|rates| rates.values().sum::<f64>().round() as u64);
+        let line = format!("  {subject:<14} {client:>9} {server:>9} {:>9}", client + server);
+        (line, json!({"subject": subject, "client_instructions": client, "server_instructions": server}))
+    };
+    run(launcher, options, &Tool { package: "valgrind", words, read: read_callgrind, heading, show })
 }
 
-fn once<T: Tool>(
-    launcher: &Launcher,
-    subject: Subject,
-    programs: &Programs,
-    tool: &T,
-    case: Case,
-    calls: usize,
-    folder: &Path,
-) -> Result<Counted<T::Report>, BenchError> {
-    let file = |role: Role| folder.join(role.to_string());
-    let under = |role, program: &[OsString]| [tool.words(&file(role)), program.to_vec()].concat();
-    let wrapped = Programs {
-        server: under(Role::Server, &programs.server),
-        client: under(Role::Client, &programs.client),
+/// Counts system calls by name, and prints as it goes.
+pub fn syscalls(launcher: &Launcher, options: &Options) -> Result<(), BenchError> {
+    let heading = format!("{}: system calls a call, under strace", options.case);
+    let words = |file: &Path| {
+        let words = ["strace", "-f", "-qq", "-c", "-U", "calls,name", "-o"].map(OsString::from);
+        words.into_iter().chain([file.into()]).collect()
     };
-    let mut pair = Pair::start(launcher, subject, &wrapped, Places::ANYWHERE, PATIENCE)?;
-    // Untimed: reading the clock is no part of a call.
-    pair.run(Block { case, warm: calls, calls: 0 }, PATIENCE)?;
-    pair.end(PATIENCE)?;
-    let report = |role| -> Result<T::Report, BenchError> {
-        let text = fs::read_to_string(file(role))?;
-        tool.read(&text).ok_or_else(|| std::io::Error::from(std::io::ErrorKind::InvalidData).into())
+    let show = |subject, rates: [&Rates; 2]| {
+        // What rounds to nothing is left out, such as a scan every now and then.
+        let [client, server] = rates.map(|rates| {
+            let rounded = rates.iter().map(|(name, rate)| (name.clone(), (rate * 100.0).round() / 100.0));
+            rounded.filter(|(_, rate)| *rate > 0.0).collect::<Rates>()
+        });
+        let line =
+            format!("  {subject:<14} client: {}\n  {:<14} server: {}", list(&client), "", list(&server));
+        (line, json!({"subject": subject, "client_syscalls": client, "server_syscalls": server}))
     };
-    Ok(Counted { client: report(Role::Client)?, server: report(Role::Server)? })
+    run(launcher, options, &Tool { package: "strace", words, read: read_strace, heading, show })
 }
 
-/// Finds out who can run, counts each, and hands what came of it to `each`.
-///
-/// # Errors
-/// [`BenchError::NoSubject`] if nobody could be counted.
-pub fn all<T: Tool>(
-    launcher: &Launcher,
-    options: &Options,
-    tool: &T,
-    mut each: impl FnMut(Subject, Result<[Counted<T::Report>; 2], String>),
-) -> Result<(), BenchError> {
+/// The line `summary: N` (callgrind's file format), N being instructions where no cache is simulated.
+fn read_callgrind(text: &str) -> Option<Counts> {
+    let line = text.lines().find_map(|l| l.strip_prefix("summary:").or_else(|| l.strip_prefix("totals:")))?;
+    let count = line.split_ascii_whitespace().next()?.parse().ok()?;
+    Some(Counts::from([("instructions".to_owned(), count)]))
+}
+
+/// A table of two columns between rules, with a sum below.
+fn read_strace(text: &str) -> Option<Counts> {
+    let rows = text.lines().filter_map(|line| {
+        let mut words = line.split_ascii_whitespace();
+        let count = words.next()?.parse().ok()?;
+        words.next().filter(|&name| name != "total").map(|name| (name.to_owned(), count))
+    });
+    let calls: Counts = rows.collect();
+    (!calls.is_empty()).then_some(calls)
+}
+
+fn list(rates: &Rates) -> String {
+    rates.iter().map(|(name, rate)| format!("{name} {rate}")).collect::<Vec<_>>().join(", ")
+}
+
+/// Counts each subject that can run, and prints.
+fn run(launcher: &Launcher, options: &Options, tool: &Tool) -> Result<(), BenchError> {
+    if !installed(tool.package) {
+        return Err(BenchError::NoTool(tool.package));
+    }
+    let print = |text: &str| if options.json { eprintln!("{text}") } else { println!("{text}") };
+    print(&tool.heading);
     let bar = ProgressBar::new(options.subjects.len() as u64 * 2);
     if let Ok(style) = ProgressStyle::with_template("{bar:30} {msg}, {eta} left") {
         bar.set_style(style);
@@ -117,27 +125,88 @@ pub fn all<T: Tool>(
     for &subject in &options.subjects {
         bar.set_message(subject.name());
         let counted = match subject.programs(launcher) {
-            Ok(programs) => count(launcher, subject, &programs, tool, options.case, || bar.inc(1))
+            Ok(programs) => rates(launcher, subject, &programs, tool, options.case, || bar.inc(1))
                 .map_err(|e| format!("failed: {e}")),
             Err(missing) => Err(missing.to_string()),
         };
         counted_any |= counted.is_ok();
-        bar.suspend(|| each(subject, counted));
+        bar.suspend(|| match counted {
+            Ok([client, server]) => {
+                let (line, json) = (tool.show)(subject.name(), [&client, &server]);
+                print(&line);
+                if options.json {
+                    println!("{json}");
+                }
+            }
+            Err(why) => print(&format!("  {:<14} {why}", subject.name())),
+        });
     }
     bar.finish_and_clear();
     if counted_any { Ok(()) } else { Err(BenchError::NoSubject) }
 }
 
-/// A folder that goes when this is dropped.
+/// The counts a call of client and server.
+fn rates(
+    launcher: &Launcher,
+    subject: Subject,
+    programs: &Programs,
+    tool: &Tool,
+    case: Case,
+    mut progress: impl FnMut(),
+) -> Result<[Rates; 2], BenchError> {
+    let folder = Scratch::new()?;
+    let mut count = |calls| {
+        let counts = count(launcher, subject, programs, tool, case, calls, &folder.0);
+        progress();
+        counts
+    };
+    let ([client, server], [longer_client, longer_server]) = (count(CALLS[0])?, count(CALLS[1])?);
+    Ok([a_call(&client, &longer_client), a_call(&server, &longer_server)])
+}
+
+fn a_call(short: &Counts, long: &Counts) -> Rates {
+    let rate = |(name, &count): (&String, &u64)| {
+        let more = count.saturating_sub(short.get(name).copied().unwrap_or(0));
+        (name.clone(), more as f64 / (CALLS[1] - CALLS[0]) as f64)
+    };
+    long.iter().map(rate).collect()
+}
+
+fn count(
+    launcher: &Launcher,
+    subject: Subject,
+    programs: &Programs,
+    tool: &Tool,
+    case: Case,
+    calls: usize,
+    folder: &Path,
+) -> Result<[Counts; 2], BenchError> {
+    let file = |side: Side| folder.join(side.to_string());
+    let under = |side, program: &[OsString]| [(tool.words)(&file(side)), program.to_vec()].concat();
+    let wrapped = Programs {
+        server: under(Side::Server, &programs.server),
+        client: under(Side::Client, &programs.client),
+    };
+    let mut pair = Pair::start(launcher, subject, &wrapped, PairScheduling::ANY, TIMEOUT)?;
+    // Untimed: reading the clock is no part of a call.
+    pair.run(Block { case, warm: calls, calls: 0 }, TIMEOUT)?;
+    pair.end(TIMEOUT)?;
+    let report = |side| -> Result<Counts, BenchError> {
+        let text = fs::read_to_string(file(side))?;
+        (tool.read)(&text).ok_or_else(|| std::io::Error::from(std::io::ErrorKind::InvalidData).into())
+    };
+    Ok([report(Side::Client)?, report(Side::Server)?])
+}
+
+/// A folder that is removed when this is dropped.
 struct Scratch(PathBuf);
 
 impl Scratch {
     fn new() -> std::io::Result<Scratch> {
-        use std::sync::atomic::{AtomicU32, Ordering};
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let name = format!("isorb-bench-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
         let folder = std::env::temp_dir().join(name);
-        // Fails if somebody else has made it: what is in there would not be ours.
+        // Fails if the folder exists: its files would not be ours.
         fs::create_dir(&folder)?;
         Ok(Scratch(folder))
     }
@@ -147,5 +216,32 @@ impl Drop for Scratch {
     fn drop(&mut self) {
         // A few files are left in the temporary folder if this fails.
         let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reports_are_read() {
+        let text = "# callgrind format\nversion: 1\nevents: Ir\nsummary: 123456\n\nfn=(1) main\n1 5\n";
+        let count = |text| read_callgrind(text).map(|counts| counts["instructions"]);
+        assert_eq!((count(text), count("events: Ir\ntotals: 77\n")), (Some(123_456), Some(77)));
+        assert_eq!((count("events: Ir\nsummary: x\n"), count("")), (None, None));
+        let text = "    calls syscall\n--------- ----------------\n       20 sendto\n      3 read\n\
+                    --------- ----------------\n       23 total\n";
+        let calls = read_strace(text).unwrap();
+        assert_eq!(calls, Counts::from([("sendto".into(), 20), ("read".into(), 3)]));
+        assert_eq!(read_strace("strace: no\n"), None);
+    }
+
+    #[test]
+    fn rates_are_of_the_difference() {
+        let short = Counts::from([("sendto".into(), 2_005), ("mmap".into(), 30)]);
+        let long = Counts::from([("sendto".into(), 12_005), ("mmap".into(), 31), ("futex".into(), 5_000)]);
+        let rates = a_call(&short, &long);
+        assert_eq!(list(&rates), "futex 0.5, mmap 0.0001, sendto 1");
+        assert_eq!(a_call(&long, &short)["mmap"], 0.0);
     }
 }

@@ -15,12 +15,12 @@ use isorb_rt::time::now_ns;
 
 use super::catalogue::Experiment;
 use super::{BenchError, Context};
-use crate::figure::{Claim, Figure, Outcome, Row, Verdict, at, series, times};
+use crate::claim::{Above, AtMost, Below, Claim, aim, control, median_of, most, paper};
+use crate::figure::{Figure, Measured, times};
 use crate::stats::Samples;
 use crate::subjects::isorb::Echo;
 use crate::subjects::isorb::generated::bench::TargetRef;
 
-/// The entry of the catalogue.
 pub const EXPERIMENT: Experiment = Experiment {
     name: NAME,
     about: "Time to find a servant at the end of 1 to 150 nested POAs",
@@ -28,6 +28,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     paper: PAPER,
     seconds: (6, 25),
     run,
+    claims,
 };
 
 const NAME: &str = "demux";
@@ -41,7 +42,7 @@ const OPERATION: &str = "ping";
 /// What an upcall's region has, which the heap gives request by request in the other mode.
 const REGION: usize = 16 << 10;
 
-fn run(cx: &mut Context<'_>) -> std::result::Result<Outcome, BenchError> {
+fn run(cx: &mut Context<'_>, out: &mut Measured) -> std::result::Result<(), BenchError> {
     let samples = cx.pick(10_000, 50_000);
     cx.step(format!("{NAME}: making POAs"));
     let orb = Orb::with_config(Config::default())?;
@@ -49,29 +50,25 @@ fn run(cx: &mut Context<'_>) -> std::result::Result<Outcome, BenchError> {
     root.manager().activate().map_err(|_| internal())?;
     let active = keys(&orb, &root, "a", &PoaPolicies::new())?;
     let persistent = keys(&orb, &root, "p", &PoaPolicies::new().lifespan(Lifespan::Persistent))?;
-    let mut rows = Vec::new();
     for (depth, (active, persistent)) in DEPTHS.into_iter().zip(active.into_iter().zip(persistent)) {
         cx.step(format!("{NAME}: depth {depth}"));
         let orb = orb.clone();
         let measured = cx.on_thread(move || measure(&orb, &active, &persistent, samples))?;
         for (subject, samples) in SUBJECTS.into_iter().zip(measured) {
             let Some(samples) = samples else { return Err(BenchError::NoSubject) };
-            let values = times(&samples.summary());
-            rows.push(Row { experiment: NAME, figure: "demux", subject, x: depth.into(), values });
+            out.row("demux", subject, depth, times(&samples.summary()));
         }
     }
     orb.shutdown(true)?;
-    let figure =
-        |title, y, draw, log| Figure { id: "demux", title, x: "depth of the POA", y, draw, divide: 1.0, log };
-    let figures = vec![
-        figure("Time to find a servant", "nanoseconds", &["p50_ns", "p99_ns"][..], true),
-        figure("Its scatter", "nanoseconds, standard deviation", &["stddev_ns"][..], true),
+    let figure = |title, y, draw| Figure::new("demux", title, "depth of the POA", y, draw).divide(1.0);
+    out.figures = vec![
+        figure("Time to find a servant", "nanoseconds", &["p50_ns", "p99_ns"]),
+        figure("Its scatter", "nanoseconds, standard deviation", &["stddev_ns"]),
     ];
-    let notes = vec![format!(
+    out.note(format!(
         "A sample is the mean of {TOGETHER} requests. 'look-up' finds servant and operation; the others also place the key in memory and leave that."
-    )];
-    let verdict = Verdict::new(NAME, PAPER, judge(&rows));
-    Ok(Outcome { figures, rows, notes, verdict })
+    ));
+    Ok(())
 }
 
 /// Of what cannot fail in a process with one root POA that nobody else has.
@@ -138,88 +135,45 @@ fn block(samples: &mut Samples, found: &mut bool, n: usize, mut find: impl FnMut
     }
 }
 
-fn judge(rows: &[Row]) -> Vec<Claim> {
-    let at = |subject: &str, value: &str, depth: f64| at(rows, "demux", subject, value, depth);
-    let ratio = |subject: &str, value: &str| at(subject, value, 150.0) / at(subject, value, 1.0);
-    let scatter = scatter(rows);
-    let (median, by_path) = (ratio("look-up", "p50_ns"), ratio("path-control", "p50_ns"));
-    let means = (ratio("scope", "mean_ns"), ratio("heap", "mean_ns"));
-    let (alone, with_memory) = (at("look-up", "p50_ns", 150.0), at("scope", "p50_ns", 150.0));
+fn claims() -> Vec<Claim> {
+    const ENDS: [f64; 2] = [1.0, 150.0];
     vec![
-        Claim::paper(
-            means.0 < 1.25 && means.1 < 1.25,
-            format!(
-                "the mean at depth 150 is {:.2} times that at depth 1 in scopes, {:.2} on the heap (below 1.25)",
-                means.0, means.1
-            ),
+        paper(
+            Below(1.25),
+            "the mean at depth 150 is {1:.2} times that at depth 1 in scopes, {2:.2} on the heap (each {limit})",
+            |r| {
+                let [scope, heap] =
+                    ["scope", "heap"].map(|subject| r.growth("demux", subject, "mean_ns", ENDS));
+                [most([scope, heap]), scope, heap]
+            },
         ),
-        Claim::paper(
-            scatter > 1.0,
-            format!(
-                "on the heap it scatters {scatter:.1} times as much as in scopes (above 1; the paper: 4)"
-            ),
+        paper(
+            Above(1.0),
+            "on the heap it scatters {0:.1} times as much as in scopes ({limit}; the paper: 4)",
+            |r| {
+                let [heap, scope] = ["heap", "scope"].map(|subject| r.values("demux", subject, "stddev_ns"));
+                [median_of(heap.iter().zip(scope).map(|(heap, scope)| heap / scope.max(0.1)).collect())]
+            },
         ),
-        Claim::control(
-            by_path > 1.25,
-            format!("found by its path, depth 150 takes {by_path:.2} times as long as depth 1 (above 1.25)"),
+        control(
+            Above(1.25),
+            "found by its path, depth 150 takes {0:.2} times as long as depth 1 ({limit})",
+            |r| [r.growth("demux", "path-control", "p50_ns", ENDS)],
         ),
-        Claim::aim(
-            median <= 1.05,
-            format!("the median at depth 150 is {median:.3} of that at depth 1 (at most 1.05)"),
-        ),
-        Claim::aim(
-            alone < 100.0,
-            format!(
-                "at depth 150 the look-up takes {alone:.0} ns (below 100), {with_memory:.0} ns with the request's memory"
-            ),
+        aim(AtMost(1.05), "the median at depth 150 is {0:.3} of that at depth 1 ({limit})", |r| {
+            [r.growth("demux", "look-up", "p50_ns", ENDS)]
+        }),
+        aim(
+            Below(100.0),
+            "at depth 150 the look-up takes {0:.0} ns ({limit}), {1:.0} ns with the request's memory",
+            |r| ["look-up", "scope"].map(|subject| r.at("demux", subject, "p50_ns", 150.0)),
         ),
     ]
-}
-
-/// The median over depths of the ratio of standard deviations, heap to scope.
-fn scatter(rows: &[Row]) -> f64 {
-    let deviations = |subject: &str| series(rows, "demux", subject, "stddev_ns");
-    let mut ratios: Vec<f64> = deviations("heap")
-        .iter()
-        .zip(deviations("scope"))
-        .map(|(heap, scope)| heap.1 / scope.1.max(0.1))
-        .collect();
-    ratios.sort_by(f64::total_cmp);
-    ratios.get(ratios.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn rows(value: impl Fn(&str, f64) -> (f64, f64)) -> Vec<Row> {
-        let subjects = SUBJECTS;
-        let places = DEPTHS.into_iter().flat_map(|depth| subjects.map(|subject| (subject, f64::from(depth))));
-        places
-            .map(|(subject, x)| {
-                let (ns, stddev) = value(subject, x);
-                let values = vec![("p50_ns", ns), ("mean_ns", ns), ("stddev_ns", stddev)];
-                Row { experiment: NAME, figure: "demux", subject, x, values }
-            })
-            .collect()
-    }
-
-    #[test]
-    fn shapes_are_told_apart() {
-        let verdict = |value: &dyn Fn(&str, f64) -> (f64, f64)| {
-            let v = Verdict::new(NAME, PAPER, judge(&rows(value)));
-            (v.shape_holds, v.control_fails)
-        };
-        let as_seen = |subject: &str, depth: f64| match subject {
-            "look-up" | "scope" => (60.0, 5.0),
-            "heap" => (90.0, 20.0),
-            _ => (60.0 + depth, 5.0),
-        };
-        assert_eq!(verdict(&as_seen), (true, Some(true)));
-        assert_eq!(verdict(&|_, _| (60.0, 5.0)), (false, Some(false)), "no scatter, no growth");
-        assert!(!verdict(&|_, depth| (60.0 + depth, 5.0)).0);
-        assert!(!Verdict::new(NAME, PAPER, judge(&[])).shape_holds);
-    }
 
     #[test]
     fn every_key_leads_to_its_servant() {

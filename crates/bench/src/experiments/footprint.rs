@@ -11,11 +11,11 @@ use std::process::{Child, Command, Stdio};
 
 use super::catalogue::Experiment;
 use super::{BenchError, Context};
-use crate::figure::{Claim, Figure, Outcome, Row, Verdict, at};
+use crate::claim::{Above, Below, Cells, Claim, control, most, paper};
+use crate::figure::{Figure, Measured};
 use crate::subjects::Missing;
 use crate::subjects::omniorb;
 
-/// The entry of the catalogue.
 pub const EXPERIMENT: Experiment = Experiment {
     name: NAME,
     about: "Size of the smallest client and server, stripped, and their resident memory, beside omniORB's",
@@ -23,6 +23,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     paper: PAPER,
     seconds: (60, 60),
     run,
+    claims,
 };
 
 const NAME: &str = "footprint";
@@ -45,21 +46,21 @@ struct Size {
     rss_bytes: u64,
 }
 
-fn run(cx: &mut Context<'_>) -> Result<Outcome, BenchError> {
+fn run(cx: &mut Context<'_>, out: &mut Measured) -> Result<(), BenchError> {
     cx.step(format!("{NAME}: building the smallest client and server"));
     let mut programs = vec![(ISORB, build_isorb()?)];
-    let mut notes = vec![
-        "Programs of examples/minimum, built with the profile 'minimum'; omniORB's need its shared libraries beside them.".to_owned(),
-    ];
+    out.note(
+        "Programs of examples/minimum, built with the profile 'minimum'; omniORB's need its shared \
+         libraries beside them.",
+    );
     cx.step(format!("{NAME}: building the same for omniORB"));
     match omniorb::smallest() {
         Ok(folder) => programs.push((OMNIORB, [folder.join("client"), folder.join("server")])),
         Err(Missing::NotInstalled(packages)) => {
-            notes.push(format!("omniorb: left out, it is not installed (apt-get install {packages})"));
+            out.note(format!("omniorb: left out, it is not installed (apt-get install {packages})"));
         }
-        Err(why) => notes.push(format!("omniorb: left out, {why}")),
+        Err(why) => out.note(format!("omniorb: left out, {why}")),
     }
-    let mut rows = Vec::new();
     for (subjects, paths) in programs {
         cx.step(format!("{NAME}: {}", subjects[0]));
         for (subject, size) in subjects.into_iter().zip(measure(&paths)?) {
@@ -68,47 +69,40 @@ fn run(cx: &mut Context<'_>) -> Result<Outcome, BenchError> {
                 ("orb_library_bytes", size.orb_library_bytes as f64),
                 ("rss_bytes", size.rss_bytes as f64),
             ];
-            rows.push(Row { experiment: NAME, figure: "size", subject, x: 1.0, values });
+            out.row("size", subject, 1.0, values);
         }
     }
-    let figures = vec![Figure {
-        id: "size",
-        title: "The smallest programs",
-        x: "programs",
-        y: "bytes",
-        draw: &["stripped_bytes", "orb_library_bytes", "rss_bytes"],
-        divide: 1.0,
-        log: false,
-    }];
-    let verdict = Verdict::new(NAME, PAPER, judge(&rows));
-    Ok(Outcome { figures, rows, notes, verdict })
+    let draw = &["stripped_bytes", "orb_library_bytes", "rss_bytes"];
+    let figure = Figure::new("size", "The smallest programs", "programs", "bytes", draw);
+    out.figures = vec![figure.divide(1.0).linear()];
+    Ok(())
 }
 
-fn judge(rows: &[Row]) -> Vec<Claim> {
-    let kib = |subject: &str, value: &str| at(rows, "size", subject, value, 1.0) / 1024.0;
-    let disk = |subject: &str| kib(subject, "stripped_bytes") + kib(subject, "orb_library_bytes");
-    let [client, server] = ISORB.map(disk);
-    let memory = kib(ISORB[1], "rss_bytes");
-    let mut claims = vec![
-        Claim::paper(
-            client < DISK_KIB && server < DISK_KIB,
-            format!("client {client:.1} KiB, server {server:.1} KiB without symbols (each below {DISK_KIB})"),
-        ),
-        Claim::paper(
-            memory < MEMORY_KIB,
-            format!("the server has {memory:.0} KiB of resident memory (below {MEMORY_KIB})"),
-        ),
-    ];
-    if rows.iter().any(|row| row.subject == OMNIORB[0]) {
-        let other = disk(OMNIORB[0]);
-        claims.push(Claim::control(
-            other > 1.5 * client,
-            format!(
-                "omniORB, an ORB for every purpose, takes {other:.0} KiB with its libraries (1.5 times ours)"
-            ),
-        ));
-    }
-    claims
+fn kib(r: &dyn Cells, subject: &str, value: &str) -> f64 {
+    r.at("size", subject, value, 1.0) / 1024.0
+}
+
+/// A program on disk with the libraries of its ORB.
+fn disk(r: &dyn Cells, subject: &str) -> f64 {
+    kib(r, subject, "stripped_bytes") + kib(r, subject, "orb_library_bytes")
+}
+
+fn claims() -> Vec<Claim> {
+    vec![
+        paper(Below(DISK_KIB), "client {1:.1} KiB, server {2:.1} KiB without symbols (each {limit})", |r| {
+            let [client, server] = ISORB.map(|subject| disk(r, subject));
+            [most([client, server]), client, server]
+        }),
+        paper(Below(MEMORY_KIB), "the server has {0:.0} KiB of resident memory ({limit})", |r| {
+            [kib(r, ISORB[1], "rss_bytes")]
+        }),
+        control(
+            Above(1.5),
+            "omniORB, an ORB for every purpose, takes {1:.0} KiB with its libraries, {0:.1} times ours ({limit})",
+            |r| [disk(r, OMNIORB[0]) / disk(r, ISORB[0]), disk(r, OMNIORB[0])],
+        )
+        .when(|r| !r.series("size", OMNIORB[0], "stripped_bytes").is_empty()),
+    ]
 }
 
 /// Builds the two programs in the source tree that this binary was built from.
@@ -233,36 +227,6 @@ impl Drop for Running {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn shapes_are_told_apart() {
-        let verdict = |subjects: &[(&'static str, u64, u64, u64)]| {
-            let row = |&(subject, program, library, memory): &(&'static str, u64, u64, u64)| Row {
-                experiment: NAME,
-                figure: "size",
-                subject,
-                x: 1.0,
-                values: vec![
-                    ("stripped_bytes", (program << 10) as f64),
-                    ("orb_library_bytes", (library << 10) as f64),
-                    ("rss_bytes", (memory << 10) as f64),
-                ],
-            };
-            let v = Verdict::new(NAME, PAPER, judge(&subjects.iter().map(row).collect::<Vec<_>>()));
-            (v.shape_holds, v.control_fails)
-        };
-        let ours =
-            |client, server, memory| [("isorb-client", client, 0, 2000), ("isorb-server", server, 0, memory)];
-        let [client, server] = ours(690, 650, 2300);
-        let other = ("omniorb-client", 19, 1800, 4600);
-        assert_eq!(verdict(&[client, server]), (true, None), "nobody to compare with");
-        assert_eq!(verdict(&[client, server, other]), (true, Some(true)));
-        assert_eq!(verdict(&[client, server, ("omniorb-client", 19, 600, 4600)]), (true, Some(false)));
-        for (client, server, memory) in [(700, 650, 2300), (650, 700, 2300), (650, 650, 3072)] {
-            assert_eq!(verdict(&ours(client, server, memory)), (false, None));
-        }
-        assert!(!verdict(&ours(1100, 650, 2300)).0 && !verdict(&[]).0);
-    }
 
     #[test]
     fn what_the_kernel_and_cargo_say_is_read() {

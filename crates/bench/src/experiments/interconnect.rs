@@ -11,10 +11,10 @@ use isorb_rt::time::now_ns;
 
 use super::catalogue::Experiment;
 use super::{BenchError, Context};
-use crate::figure::{Claim, Figure, Outcome, Row, Verdict, at, times};
+use crate::claim::{Above, AtMost, Cells, Claim, Within, aim, control, least, most, paper};
+use crate::figure::{Figure, Measured, Values, times};
 use crate::stats::{Samples, Summary};
 
-/// The entry of the catalogue.
 pub const EXPERIMENT: Experiment = Experiment {
     name: NAME,
     about: "Reading and writing a char, an int and a double through a mapped segment, aligned and not",
@@ -22,6 +22,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     paper: PAPER,
     seconds: (3, 10),
     run,
+    claims,
 };
 
 const NAME: &str = "interconnect";
@@ -40,29 +41,23 @@ const TOGETHER: usize = 32;
 /// Samples of a subject before it is another's turn.
 const BLOCK: usize = 200;
 
-fn run(cx: &mut Context<'_>) -> Result<Outcome, BenchError> {
+fn run(cx: &mut Context<'_>, out: &mut Measured) -> Result<(), BenchError> {
     let rounds = cx.ms(300, 2_000);
     cx.step(NAME);
     let measured = cx.on_thread(move || {
         let mut memory = Memory::new()?;
-        let mut rows = Vec::new();
-        memory.measure::<1>(rounds, &mut rows);
-        memory.measure::<4>(rounds, &mut rows);
-        memory.measure::<8>(rounds, &mut rows);
-        Ok::<_, std::io::Error>(rows)
+        let mut out = Measured::default();
+        memory.measure::<1>(rounds, &mut out);
+        memory.measure::<4>(rounds, &mut out);
+        memory.measure::<8>(rounds, &mut out);
+        Ok::<_, std::io::Error>(out)
     })?;
-    let rows = measured?;
-    let figure = |id, title| Figure {
-        id,
-        title,
-        x: "octets: char, int, double",
-        y: "nanoseconds",
-        draw: &["mean_ns", "max_minus_min_ns"],
-        divide: 1.0,
-        log: true,
-    };
-    let figures = vec![figure("write", "Writing a value"), figure("read", "Reading a value")];
-    let notes = vec![
+    *out = measured?;
+    let draw = &["mean_ns", "max_minus_min_ns"];
+    let figure =
+        |id, title| Figure::new(id, title, "octets: char, int, double", "nanoseconds", draw).divide(1.0);
+    out.figures = vec![figure("write", "Writing a value"), figure("read", "Reading a value")];
+    out.notes = vec![
         format!(
             "A sample is the mean of {TOGETHER} accesses, each to a line of its own, so maximum and minimum are of such means."
         ),
@@ -73,8 +68,7 @@ fn run(cx: &mut Context<'_>) -> Result<Outcome, BenchError> {
         "The paper's segment is in another machine (SCI, 2 to 27 us); this one is in memory of this machine."
             .to_owned(),
     ];
-    let verdict = Verdict::new(NAME, PAPER, judge(&rows));
-    Ok(Outcome { figures, rows, notes, verdict })
+    Ok(())
 }
 
 /// The segment in its two mappings, and memory of the process alone.
@@ -99,7 +93,7 @@ impl Memory {
     }
 
     /// Values of `N` octets, all subjects in turn.
-    fn measure<const N: usize>(&mut self, rounds: u32, rows: &mut Vec<Row>) {
+    fn measure<const N: usize>(&mut self, rounds: u32, out: &mut Measured) {
         let mut writes: [Samples; SUBJECTS.len()] = Default::default();
         let mut reads: [Samples; SUBJECTS.len()] = Default::default();
         for _ in 0..rounds.max(1) {
@@ -119,13 +113,7 @@ impl Memory {
         }
         for (figure, all) in [("write", writes), ("read", reads)] {
             for ((subject, _), samples) in SUBJECTS.into_iter().zip(all) {
-                rows.push(Row {
-                    experiment: NAME,
-                    figure,
-                    subject,
-                    x: N as f64,
-                    values: each(&samples.summary()),
-                });
+                out.row(figure, subject, N as f64, each(&samples.summary()));
             }
         }
     }
@@ -184,7 +172,7 @@ fn places(offset: usize) -> impl Iterator<Item = usize> {
 }
 
 /// The values of one access, of samples of [`TOGETHER`].
-fn each(summary: &Summary) -> Vec<(&'static str, f64)> {
+fn each(summary: &Summary) -> Values {
     let mut values = times(summary);
     for (name, value) in &mut values {
         if name.ends_with("_ns") {
@@ -194,85 +182,49 @@ fn each(summary: &Summary) -> Vec<(&'static str, f64)> {
     values
 }
 
-fn judge(rows: &[Row]) -> Vec<Claim> {
-    let p50 = |figure: &str, subject: &str, octets: f64| at(rows, figure, subject, "p50_ns", octets);
-    let ratio = |figure: &str, of: &str, octets: f64| p50(figure, of, octets) / p50(figure, ALIGNED, octets);
-    let [char, int, double] = [1.0, 4.0, 8.0].map(|octets| ratio("write", ACROSS, octets));
-    let [noise, read] = [ratio("write", AGAIN, 8.0), ratio("read", ACROSS, 8.0)];
-    let again = [4.0, 8.0].map(|octets| ratio("write", AGAIN, octets));
-    let private = p50("write", ALIGNED, 8.0) - p50("write", PRIVATE, 8.0);
+/// A value of a subject over the aligned one.
+fn to_aligned(r: &dyn Cells, figure: &str, subject: &str, octets: f64) -> f64 {
+    r.at(figure, subject, "p50_ns", octets) / r.at(figure, ALIGNED, "p50_ns", octets)
+}
+
+fn claims() -> Vec<Claim> {
+    let write =
+        |r: &dyn Cells, subject: &str| [4.0, 8.0].map(|octets| to_aligned(r, "write", subject, octets));
     vec![
-        Claim::paper(
-            int > 1.2 && double > 1.2,
-            format!(
-                "unaligned, writing an int takes {int:.2} and a double {double:.2} times as long (above 1.2; the paper: 13 and 11)"
-            ),
+        paper(
+            Above(1.2),
+            "unaligned, writing an int takes {1:.2} and a double {2:.2} times as long (each {limit}; the paper: 13 and 11)",
+            move |r| {
+                let [int, double] = write(r, ACROSS);
+                [least([int, double]), int, double]
+            },
         ),
-        Claim::paper(
-            (0.67..=1.5).contains(&char),
-            format!("a char {char:.2} times (0.67 to 1.5; the paper: 1)"),
+        paper(Within(0.67, 1.5), "a char {0:.2} times ({limit}; the paper: 1)", |r| {
+            [to_aligned(r, "write", ACROSS, 1.0)]
+        }),
+        // A value on one line must not look as if it lay on two.
+        control(
+            AtMost(1.2),
+            "aligned once more, an int takes {1:.2} and a double {2:.2} times as long (each {limit})",
+            move |r| {
+                let [int, double] = write(r, AGAIN);
+                [most([int, double]), int, double]
+            },
         ),
-        // What crosses no border must not look as if it did.
-        Claim::control(
-            again.iter().all(|ratio| *ratio <= 1.2),
-            format!(
-                "aligned once more, an int takes {:.2} and a double {:.2} times as long (not above 1.2)",
-                again[0], again[1]
-            ),
+        aim(
+            AtMost(3.0),
+            "reading a double takes {0:.2} times as long ({limit}); aligned against itself {1:.2}",
+            |r| [to_aligned(r, "read", ACROSS, 8.0), to_aligned(r, "write", AGAIN, 8.0)],
         ),
-        Claim::aim(
-            read <= 3.0,
-            format!(
-                "reading a double takes {read:.2} times as long (at most 3); aligned against itself {noise:.2}"
-            ),
-        ),
-        Claim::aim(
-            private <= 20.0,
-            format!(
-                "an aligned double costs {private:.1} ns more than in memory of the process (at most 20)"
-            ),
-        ),
+        aim(AtMost(20.0), "an aligned double costs {0:.1} ns more than in private memory ({limit})", |r| {
+            [r.at("write", ALIGNED, "p50_ns", 8.0) - r.at("write", PRIVATE, "p50_ns", 8.0)]
+        }),
     ]
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn verdict(ns: impl Fn(&str, f64) -> f64) -> Verdict {
-        let mut rows = Vec::new();
-        for figure in ["write", "read"] {
-            for (subject, _) in SUBJECTS {
-                for x in [1.0, 4.0, 8.0] {
-                    let values = vec![("p50_ns", ns(subject, x))];
-                    rows.push(Row { experiment: NAME, figure, subject, x, values });
-                }
-            }
-        }
-        Verdict::new(NAME, PAPER, judge(&rows))
-    }
-
-    fn holds(ns: impl Fn(&str, f64) -> f64) -> bool {
-        verdict(ns).shape_holds
-    }
-
-    #[test]
-    fn shapes_are_told_apart() {
-        assert!(holds(|subject, x| if subject == ACROSS && x > 1.0 { 27.0 } else { 2.0 }));
-        assert!(!holds(|_, _| 2.0));
-        assert!(
-            !holds(|subject, _| if subject == ACROSS { 27.0 } else { 2.0 }),
-            "a char is never on two lines"
-        );
-        assert!(!holds(|_, _| f64::NAN));
-    }
-
-    #[test]
-    fn what_lies_on_one_line_is_the_control() {
-        let ns = |slower: f64| move |subject: &str, _: f64| if subject == AGAIN { slower } else { 2.0 };
-        assert_eq!(verdict(ns(2.0)).control_fails, Some(true));
-        assert_eq!(verdict(ns(3.0)).control_fails, Some(false), "then it is not the border that costs");
-    }
 
     #[test]
     fn what_is_written_in_one_mapping_is_read_in_the_other() {
@@ -288,9 +240,9 @@ mod tests {
 
     #[test]
     fn everybody_has_as_many_samples() {
-        let mut rows = Vec::new();
-        Memory::new().expect("memory files are to be had").measure::<8>(1, &mut rows);
-        assert_eq!(rows.len(), 2 * SUBJECTS.len());
-        assert!(rows.iter().all(|row| row.value("n") == Some(BLOCK as f64)));
+        let mut out = Measured::default();
+        Memory::new().expect("memory files are to be had").measure::<8>(1, &mut out);
+        assert_eq!(out.rows.len(), 2 * SUBJECTS.len());
+        assert!(out.rows.iter().all(|row| row.value("n") == Some(BLOCK as f64)));
     }
 }

@@ -9,12 +9,12 @@
 use isorb_netlab::{Class, Lab, LinkSpec, Sorting};
 
 use super::catalogue::Experiment;
-use super::{BenchError, Context, split};
-use crate::contention::{Call, Contest, Order, Role, Setup, flood};
-use crate::figure::{Claim, Figure, Outcome, Row, Verdict, at, times};
+use super::{BenchError, Context, call_layers};
+use crate::claim::{Above, AtLeast, AtMost, Cells, Claim, aim, control, paper};
+use crate::figure::{Figure, Measured, times};
 use crate::process::Peer;
+use crate::workload::{Call, Plan, Role, Setup, Workload, link_flood};
 
-/// The entry of the catalogue.
 pub const EXPERIMENT: Experiment = Experiment {
     name: NAME,
     about: "Latency of a high periodic client while another process floods the link",
@@ -22,6 +22,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     paper: PAPER,
     seconds: (45, 250),
     run,
+    claims,
 };
 
 const NAME: &str = "network-load";
@@ -39,7 +40,7 @@ const CONTROL: &str = "one-queue-control";
 /// The same octets at the same priorities, without an ORB.
 const SORTED_RAW: &str = "by-priority-raw";
 const CONTROL_RAW: &str = "one-queue-raw";
-/// Places in a queue: what network interfaces have unless told otherwise.
+/// PairScheduling in a queue: what network interfaces have unless told otherwise.
 const QUEUE: u32 = 1000;
 const FLOOD_AXIS: &str = "flood, megabits a second, on a link of 100";
 /// Figures of layers, in the order of the set-ups: name, title.
@@ -58,10 +59,9 @@ const HIGH_ROLE: Role = Role {
 const FLOODS: [u32; 6] = [0, 50, 90, 100, 150, 200];
 const QUICK_FLOODS: [u32; 3] = [0, 100, 200];
 
-fn run(cx: &mut Context<'_>) -> Result<Outcome, BenchError> {
+fn run(cx: &mut Context<'_>, out: &mut Measured) -> Result<(), BenchError> {
     let floods: &[u32] = cx.pick(&QUICK_FLOODS, &FLOODS);
     let ms = cx.ms(4_000, 15_000);
-    let mut rows = Vec::new();
     let urgent = vec![Class { dscp: vec![DSCP], share: 50 }];
     let sorting = Sorting::ByDscp { classes: urgent, packets: QUEUE };
     let one_queue = Sorting::OneQueue { packets: QUEUE };
@@ -78,124 +78,82 @@ fn run(cx: &mut Context<'_>) -> Result<Outcome, BenchError> {
             ordinary_below: 1000,
             ..Setup::lanes(&[LOW, HIGH])
         };
-        let mut contest = Contest::start(cx, subject, &setup, Some(&lab))?;
+        let mut workload = Workload::start(cx, subject, &setup, Some(&lab))?;
         for &mbit in floods {
             cx.step(format!("{NAME}: {subject}, flood of {mbit} Mbit/s"));
             let flood = flood_of(cx, &lab, mbit)?;
-            let high = HIGH_ROLE;
-            // Half a period later, so that the two do not meet on the link.
-            let raw = Role { delay_us: 500_000 / HZ, call: Call::Raw, ..high };
-            let played = contest.run(&Order { ms, roles: vec![high, raw] })?;
+            let results = workload.run(&Plan { ms, roles: vec![HIGH_ROLE, HIGH_ROLE.raw_between()] })?;
             drop(flood);
-            for (subject, played) in [subject, probe].into_iter().zip(played) {
-                let mut values = times(&played.summary());
-                values.push(("in_time_percent", played.in_time_percent()));
-                rows.push(Row { experiment: NAME, figure: "latency", subject, x: mbit.into(), values });
+            for (subject, results) in [subject, probe].into_iter().zip(results) {
+                let mut values = times(&results.summary());
+                values.push(("in_time_percent", results.in_time_percent()));
+                out.row("latency", subject, mbit, values);
             }
         }
-        contest.end();
-        let mut contest = Contest::start(cx, subject, &split::stamped(&setup), Some(&lab))?;
+        workload.end();
+        let mut workload = Workload::start(cx, subject, &call_layers::stamped(&setup), Some(&lab))?;
         for mbit in [floods.first(), floods.last()].into_iter().flatten().copied() {
             cx.step(format!("{NAME}: layers {subject}, flood of {mbit} Mbit/s"));
             let flood = flood_of(cx, &lab, mbit)?;
-            let place = split::Place { experiment: NAME, figure: layers, x: mbit.into() };
-            rows.extend(split::rows(&mut contest, place, cx.ms(3_000, 10_000), HIGH_ROLE, &[])?);
+            call_layers::rows(&mut workload, out, (layers, mbit), cx.ms(3_000, 10_000), HIGH_ROLE, &[])?;
             drop(flood);
         }
-        contest.end();
+        workload.end();
     }
-    let mut figures = vec![Figure {
-        id: "latency",
-        title: "Latency of the high client",
-        x: FLOOD_AXIS,
-        y: "microseconds",
-        draw: &["p50_ns", "p99_ns"],
-        divide: 1000.0,
-        log: true,
-    }];
-    figures.extend(LAYERS.map(|(id, title)| split::figure(id, title, FLOOD_AXIS)));
-    let notes = vec![
-        format!("{HZ} calls a second with {} KiB there and back.", PAYLOAD >> 10),
-        split::NOTE.to_owned(),
-    ];
-    let verdict = Verdict::new(NAME, PAPER, judge(&rows));
-    Ok(Outcome { figures, rows, notes, verdict })
+    let draw = &["p50_ns", "p99_ns"];
+    out.figures =
+        vec![Figure::new("latency", "Latency of the high client", FLOOD_AXIS, "microseconds", draw)];
+    out.figures.extend(LAYERS.map(|(id, title)| call_layers::figure(id, title, FLOOD_AXIS)));
+    out.note(format!("{HZ} calls a second with {} KiB there and back.", PAYLOAD >> 10));
+    out.note(call_layers::NOTE);
+    Ok(())
 }
 
 /// The process that floods the link, if it does.
 fn flood_of(cx: &Context<'_>, lab: &Lab, mbit: u32) -> Result<Option<Peer>, BenchError> {
     Ok(match mbit {
         0 => None,
-        mbit => Some(flood::start(cx, lab.right(), lab.left(), mbit * 1000)?),
+        mbit => Some(link_flood::start(cx, lab.right(), lab.left(), mbit * 1000)?),
     })
 }
 
-fn judge(rows: &[Row]) -> Vec<Claim> {
-    let of = |subject: &str, value: &str, mbit: f64| at(rows, "latency", subject, value, mbit);
-    let slower = |subject: &str| of(subject, "p50_ns", 200.0) / of(subject, "p50_ns", 0.0);
-    let scatter = of(CONTROL, "stddev_ns", 200.0) / of(CONTROL, "stddev_ns", 0.0);
-    let (sorted, control) = (slower(SORTED), slower(CONTROL));
-    let raw = slower(CONTROL_RAW);
-    let added = of(SORTED, "p50_ns", 200.0) / of(SORTED_RAW, "p50_ns", 200.0);
-    vec![
-        Claim::paper(
-            control > 2.0 && scatter > 2.0,
-            format!(
-                "over one queue the flood makes calls take {control:.1} times as long and scatter {scatter:.1} times as much (above 2)"
-            ),
-        ),
-        Claim::paper(
-            raw >= 0.5 * control,
-            format!(
-                "so do those of a raw socket, {raw:.1} times as long: it is the network's doing (at least half of the ORB's)"
-            ),
-        ),
-        Claim::control(
-            control >= 10.0 * sorted,
-            format!(
-                "over one queue that is {:.1} times what it is by priority (at least 10)",
-                control / sorted
-            ),
-        ),
-        Claim::aim(
-            sorted <= 1.5,
-            format!("by priority, the flood makes the median {sorted:.2} times as long (at most 1.5)"),
-        ),
-        Claim::aim(
-            added <= 1.1,
-            format!(
-                "by priority under the flood a call takes {added:.3} times as long as a raw socket's (at most 1.1)"
-            ),
-        ),
-    ]
+/// The factor by which the flood makes a value of a subject larger.
+fn by_flood(r: &dyn Cells, subject: &str, value: &str) -> f64 {
+    r.growth("latency", subject, value, [0.0, 200.0])
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn verdict(ns: impl Fn(&str, f64) -> f64) -> (bool, Option<bool>) {
-        let mut rows = Vec::new();
-        for subject in [SORTED, CONTROL, SORTED_RAW, CONTROL_RAW] {
-            for x in [0.0, 200.0] {
-                let values = ["p50_ns", "stddev_ns"].map(|value| (value, ns(subject, x))).to_vec();
-                rows.push(Row { experiment: NAME, figure: "latency", subject, x, values });
-            }
-        }
-        let v = Verdict::new(NAME, PAPER, judge(&rows));
-        (v.shape_holds, v.control_fails)
-    }
-
-    #[test]
-    fn shapes_are_told_apart() {
-        let as_hoped = |subject: &str, mbit: f64| {
-            if subject.starts_with("one") && mbit > 0.0 { 40_000.0 } else { 1800.0 }
-        };
-        assert_eq!(verdict(as_hoped), (true, Some(true)));
-        assert_eq!(verdict(|_, mbit| if mbit > 0.0 { 40_000.0 } else { 1800.0 }), (true, Some(false)));
-        let only_ours =
-            |subject: &str, mbit: f64| if subject == CONTROL && mbit > 0.0 { 40_000.0 } else { 1800.0 };
-        assert_eq!(verdict(only_ours), (false, Some(true)), "raw sockets are as fast as ever");
-        assert_eq!(verdict(|_, _| 1800.0), (false, Some(false)));
-    }
+fn claims() -> Vec<Claim> {
+    let slower = |r: &dyn Cells, subject: &str| by_flood(r, subject, "p50_ns");
+    vec![
+        paper(
+            Above(2.0),
+            "over one queue the flood makes calls take {0:.1} times as long ({limit})",
+            move |r| [slower(r, CONTROL)],
+        ),
+        paper(
+            Above(2.0),
+            "over one queue the flood makes calls scatter {0:.1} times as much ({limit})",
+            |r| [by_flood(r, CONTROL, "stddev_ns")],
+        ),
+        paper(
+            AtLeast(0.5),
+            "those of a raw socket take {1:.1} times as long, {0:.2} of the ORB's ({limit}): it is the network's doing",
+            move |r| [slower(r, CONTROL_RAW) / slower(r, CONTROL), slower(r, CONTROL_RAW)],
+        ),
+        control(
+            AtLeast(10.0),
+            "over one queue that is {0:.1} times what it is by priority ({limit})",
+            move |r| [slower(r, CONTROL) / slower(r, SORTED)],
+        ),
+        aim(
+            AtMost(1.5),
+            "by priority, the flood makes the median {0:.2} times as long ({limit})",
+            move |r| [slower(r, SORTED)],
+        ),
+        aim(
+            AtMost(1.1),
+            "by priority under the flood a call takes {0:.3} times as long as a raw socket's ({limit})",
+            |r| [r.at("latency", SORTED, "p50_ns", 200.0) / r.at("latency", SORTED_RAW, "p50_ns", 200.0)],
+        ),
+    ]
 }

@@ -25,9 +25,6 @@ pub struct Options {
 }
 
 /// Runs it, and prints.
-///
-/// # Errors
-/// [`BenchError`]. That the paper's shape does not hold is a result, not an error.
 pub fn run(launcher: &Launcher, experiment: &Experiment, options: Options) -> Result<(), BenchError> {
     let Options { quick, json, real_time, priority, smoke } = options;
     let say = |text: &str| if json { eprintln!("{text}") } else { println!("{text}") };
@@ -37,13 +34,13 @@ pub fn run(launcher: &Launcher, experiment: &Experiment, options: Options) -> Re
     say(&format!("{}\n", cx.machine));
     missing.iter().for_each(|text| say(text));
     say(&format!("{}: {}, about {seconds} s\n", experiment.name, experiment.source));
-    let outcome = (experiment.run)(&mut cx);
+    let outcome = experiment.outcome(&mut cx);
     cx.finish();
     let outcome = outcome?;
     say(&outcome.text());
     if json {
         let mut output = std::io::stdout().lock();
-        outcome.rows.iter().try_for_each(|row| line(&mut output, row))?;
+        outcome.lines().try_for_each(|row| line(&mut output, &row))?;
         line(&mut output, &outcome.verdict)?;
         output.flush()?;
     }

@@ -11,11 +11,11 @@ use isorb_rt::time::{Deadline, NS_PER_S, now_ns, sleep_until};
 
 use super::catalogue::Experiment;
 use super::{BenchError, Context};
-use crate::contention::{Busy, Contest, Order, Role, Setup, calibrate_work};
-use crate::figure::{Claim, Figure, Outcome, Row, Verdict, at};
+use crate::claim::{Above, AtMost, Cells, Claim, control, paper};
+use crate::figure::{Figure, Measured};
 use crate::load::work;
+use crate::workload::{BackgroundLoad, Plan, Role, Setup, Workload, calibrate_work};
 
-/// The entry of the catalogue.
 pub const EXPERIMENT: Experiment = Experiment {
     name: NAME,
     about: "Deadlines of clients at 75, 50 and 25 Hz on lanes, beside four that call without a pause",
@@ -23,6 +23,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     paper: PAPER,
     seconds: (20, 190),
     run,
+    claims,
 };
 
 const NAME: &str = "paced";
@@ -42,64 +43,47 @@ const BUSY: u32 = 8;
 /// Due and in time, of each client.
 type Met = [(u64, u64); 3];
 
-fn run(cx: &mut Context<'_>) -> Result<Outcome, BenchError> {
+fn run(cx: &mut Context<'_>, out: &mut Measured) -> Result<(), BenchError> {
     let (rounds, ms) = (cx.pick(3, 10), cx.ms(1_500, 6_000));
     let work = (WORK_MS * calibrate_work(cx)?).round() as i32;
     let lanes: Vec<i16> =
         [LOWEST].into_iter().chain(CLIENTS.iter().rev().map(|&(_, priority, _)| priority)).collect();
     let sorted = Setup { ordinary_below: 1000, ..Setup::lanes(&lanes) };
     let control = Setup { sorted: false, ..sorted.clone() };
-    let mut contests =
-        [Contest::start(cx, SORTED, &sorted, None)?, Contest::start(cx, CONTROL, &control, None)?];
-    let _busy = Busy::start(cx, BUSY)?;
+    let mut workloads =
+        [Workload::start(cx, SORTED, &sorted, None)?, Workload::start(cx, CONTROL, &control, None)?];
+    let _busy = BackgroundLoad::start(cx, BUSY)?;
     let mut results = [BARE, SORTED, CONTROL].map(|subject| (subject, Met::default()));
     // In turns, so that a stall of the machine has the same chance to hit each of them.
     for round in 1..=rounds {
         cx.step(format!("{NAME}: {BARE}, round {round}"));
         add(&mut results[0].1, bare(cx, work, Duration::from_millis(ms.into()))?);
-        for (contest, (subject, met)) in contests.iter_mut().zip(&mut results[1..]) {
+        for (workload, (subject, met)) in workloads.iter_mut().zip(&mut results[1..]) {
             cx.step(format!("{NAME}: {subject}, round {round}"));
-            let role = |threads, hz, priority| Role {
-                threads,
-                hz,
-                work,
-                payload: 0,
-                priority: Some(priority),
-                ..Role::default()
-            };
-            let mut roles: Vec<Role> =
-                CLIENTS.iter().map(|&(hz, priority, _)| role(1, hz, priority)).collect();
-            roles.push(role(CONTINUOUS, 0, LOWEST));
-            let played = contest.run(&Order { ms, roles })?;
-            add(met, played.iter().take(CLIENTS.len()).map(|p| (p.due, p.in_time)));
+            let mut roles = CLIENTS.map(|(hz, priority, _)| Role::new(1, hz, work, priority)).to_vec();
+            roles.push(Role::new(CONTINUOUS, 0, work, LOWEST));
+            let results = workload.run(&Plan { ms, roles })?;
+            add(met, results.iter().take(CLIENTS.len()).map(|p| (p.due, p.in_time)));
         }
     }
-    contests.into_iter().for_each(Contest::end);
-    let mut rows = Vec::new();
+    workloads.into_iter().for_each(Workload::end);
     for (subject, met) in results {
         for ((hz, ..), (due, in_time)) in CLIENTS.into_iter().zip(met) {
             let missed = due.saturating_sub(in_time);
             let percent = 100.0 * in_time as f64 / due.max(1) as f64;
             let values = vec![("due", due as f64), ("missed", missed as f64), ("in_time_percent", percent)];
-            rows.push(Row { experiment: NAME, figure: "deadlines", subject, x: hz.into(), values });
+            out.row("deadlines", subject, hz, values);
         }
     }
-    let figures = vec![Figure {
-        id: "deadlines",
-        title: "Calls that ended within their period",
-        x: "calls a second",
-        y: "percent",
-        draw: &["in_time_percent"],
-        divide: 1.0,
-        log: false,
-    }];
-    let notes = vec![format!(
+    let title = "Calls that ended within their period";
+    let figure = Figure::new("deadlines", title, "calls a second", "percent", &["in_time_percent"]);
+    out.figures = vec![figure.divide(1.0).linear()];
+    out.note(format!(
         "A call is {WORK_MS} ms of work. {CONTINUOUS} more clients call without a pause, and {BUSY} threads of other programs keep the \
-         processor busy, all of the ordinary class. {rounds} rounds of {} s each.",
+         processor background, all of the ordinary class. {rounds} rounds of {} s each.",
         f64::from(ms) / 1000.0
-    )];
-    let verdict = Verdict::new(NAME, PAPER, judge(&rows));
-    Ok(Outcome { figures, rows, notes, verdict })
+    ));
+    Ok(())
 }
 
 fn add(to: &mut Met, more: impl IntoIterator<Item = (u64, u64)>) {
@@ -112,7 +96,7 @@ fn add(to: &mut Met, more: impl IntoIterator<Item = (u64, u64)>) {
 /// Due and met of each client, as threads of this process that do the work themselves.
 fn bare(cx: &Context<'_>, units: i32, length: Duration) -> Result<Vec<(u64, u64)>, BenchError> {
     // In the place of the clients that call without a pause.
-    let _continuous = Busy::start(cx, CONTINUOUS)?;
+    let _continuous = BackgroundLoad::start(cx, CONTINUOUS)?;
     let length = u64::try_from(length.as_nanos()).unwrap_or(u64::MAX);
     let paced = CLIENTS.map(|(hz, _, native)| {
         let class = if cx.fifo.is_some() { SchedClass::Fifo(native) } else { SchedClass::Other };
@@ -142,40 +126,23 @@ fn bare(cx: &Context<'_>, units: i32, length: Duration) -> Result<Vec<(u64, u64)
     Ok(results)
 }
 
-fn judge(rows: &[Row]) -> Vec<Claim> {
-    let missed = |subject: &str| -> f64 {
-        CLIENTS.iter().map(|&(hz, ..)| at(rows, "deadlines", subject, "missed", hz.into())).sum()
-    };
-    let (lanes, control, bare) = (missed(SORTED), missed(CONTROL), missed(BARE));
-    vec![
-        Claim::paper(lanes <= bare, format!("lanes and bands miss {lanes} deadlines, bare threads {bare}")),
-        Claim::control(
-            control > lanes + 10.0,
-            format!("without lanes and bands {control} are missed (above those with them by 10)"),
-        ),
-    ]
+fn missed(r: &dyn Cells, subject: &str) -> f64 {
+    CLIENTS.iter().map(|&(hz, ..)| r.at("deadlines", subject, "missed", hz.into())).sum()
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn verdict(missed: impl Fn(&str) -> f64) -> (bool, Option<bool>) {
-        let mut rows = Vec::new();
-        for subject in [SORTED, CONTROL, BARE] {
-            for (hz, ..) in CLIENTS {
-                let values = vec![("missed", missed(subject))];
-                rows.push(Row { experiment: NAME, figure: "deadlines", subject, x: hz.into(), values });
-            }
-        }
-        let v = Verdict::new(NAME, PAPER, judge(&rows));
-        (v.shape_holds, v.control_fails)
-    }
-
-    #[test]
-    fn shapes_are_told_apart() {
-        assert_eq!(verdict(|subject| if subject == CONTROL { 50.0 } else { 0.0 }), (true, Some(true)));
-        assert_eq!(verdict(|subject| if subject == SORTED { 1.0 } else { 0.0 }), (false, Some(false)));
-        assert_eq!(verdict(|_| f64::NAN), (false, Some(false)));
-    }
+fn claims() -> Vec<Claim> {
+    vec![
+        paper(AtMost(0.0), "lanes and bands miss {1} deadlines, bare threads {2} ({0} more; {limit})", |r| {
+            let [lanes, bare] = [SORTED, BARE].map(|subject| missed(r, subject));
+            [lanes - bare, lanes, bare]
+        }),
+        control(
+            Above(10.0),
+            "without lanes and bands {1} are missed ({0} more than with them; {limit})",
+            |r| {
+                let [lanes, control] = [SORTED, CONTROL].map(|subject| missed(r, subject));
+                [control - lanes, control]
+            },
+        ),
+    ]
 }

@@ -8,7 +8,7 @@ use isorb_rt::sched::RealTime;
 use super::catalogue::{self, Experiment};
 use super::{BenchError, Context};
 use crate::figure::Outcome;
-use crate::page::Page;
+use crate::page::Report;
 use crate::process::Launcher;
 
 /// What to run, and where the page goes.
@@ -28,9 +28,6 @@ pub struct Options {
 
 /// Runs them one after the other and writes the page. An experiment that cannot run here, or fails, stands on the page with the
 /// reason.
-///
-/// # Errors
-/// [`BenchError::NotRealTime`], or a page that cannot be written.
 pub fn run(launcher: &Launcher, options: &Options) -> Result<(), BenchError> {
     let all: Vec<&Experiment> = catalogue::ALL.iter().collect();
     let chosen = if options.experiments.is_empty() { &all } else { &options.experiments };
@@ -42,13 +39,13 @@ pub fn run(launcher: &Launcher, options: &Options) -> Result<(), BenchError> {
     println!("{} experiments, about {} min {} s\n", chosen.len(), seconds / 60, seconds % 60);
     let mut results: Vec<(&'static Experiment, Result<Outcome, String>)> = Vec::new();
     for &experiment in chosen {
-        let result = (experiment.run)(&mut cx).map_err(|error| error.to_string());
+        let result = experiment.outcome(&mut cx).map_err(|error| error.to_string());
         cx.aside(|| println!("{}", line(experiment, &result)));
         results.push((experiment, result));
     }
     cx.finish();
     let when = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
-    let page = Page { machine: &cx.machine, when, quick: options.quick, results: &results }.render();
+    let page = Report { machine: &cx.machine, when, quick: options.quick, results: &results }.render();
     std::fs::write(&options.output, page.map_err(std::io::Error::from)?)?;
     println!("\nwritten: {}", options.output.display());
     Ok(())
@@ -56,15 +53,7 @@ pub fn run(launcher: &Launcher, options: &Options) -> Result<(), BenchError> {
 
 fn line(experiment: &Experiment, result: &Result<Outcome, String>) -> String {
     match result {
-        Ok(outcome) => {
-            let shape = if outcome.verdict.shape_holds { "shape holds" } else { "shape does NOT hold" };
-            let control = match outcome.verdict.control_fails {
-                Some(true) => "control fails",
-                Some(false) => "control does NOT fail",
-                None => "no control",
-            };
-            format!("{:<18} {shape}, {control}", experiment.name)
-        }
+        Ok(outcome) => format!("{:<18} {}", experiment.name, outcome.summary()),
         Err(why) => format!("{:<18} not run: {why}", experiment.name),
     }
 }

@@ -12,10 +12,10 @@ use isorb_rt::time::now_ns;
 
 use super::catalogue::Experiment;
 use super::{BenchError, Context};
-use crate::figure::{Claim, Figure, Outcome, Row, Verdict, at, series, times};
+use crate::claim::{Above, AtMost, Below, Cells, Claim, aim, control, least, most, paper};
+use crate::figure::{Figure, Measured, times};
 use crate::stats::Samples;
 
-/// The entry of the catalogue.
 pub const EXPERIMENT: Experiment = Experiment {
     name: NAME,
     about: "Time to enter and to leave a scope, by the size of the request in it",
@@ -23,6 +23,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     paper: PAPER,
     seconds: (5, 25),
     run,
+    claims,
 };
 
 const NAME: &str = "scope";
@@ -40,34 +41,24 @@ type Owned = Box<[u8; PIECE]>;
 
 const SUBJECTS: [&str; 3] = ["scope", "scope-finalised", "heap"];
 
-fn run(cx: &mut Context<'_>) -> Result<Outcome, BenchError> {
+fn run(cx: &mut Context<'_>, out: &mut Measured) -> Result<(), BenchError> {
     let rounds = cx.pick(2_000, 10_000);
-    let mut rows = Vec::new();
     for size in SIZES {
         cx.step(format!("{NAME}: {} KiB", size >> 10));
         let measured = cx.on_thread(move || measure(size / PIECE, rounds))?;
         for (subject, [enter, exit]) in SUBJECTS.into_iter().zip(measured) {
             for (figure, samples) in [("enter", enter), ("exit", exit)] {
-                let values = times(&samples.summary());
-                rows.push(Row { experiment: NAME, figure, subject, x: (size >> 10) as f64, values });
+                out.row(figure, subject, (size >> 10) as f64, times(&samples.summary()));
             }
         }
     }
-    let figure = |id, title| Figure {
-        id,
-        title,
-        x: "request, KiB",
-        y: "nanoseconds",
-        draw: &["p50_ns", "p99_ns"],
-        divide: 1.0,
-        log: true,
-    };
-    let figures = vec![figure("enter", "Entering a scope"), figure("exit", "Leaving a scope")];
-    let verdict = Verdict::new(NAME, PAPER, judge(&rows));
-    let notes = vec![format!(
+    let draw = &["p50_ns", "p99_ns"];
+    let figure = |id, title| Figure::new(id, title, "request, KiB", "nanoseconds", draw).divide(1.0);
+    out.figures = vec![figure("enter", "Entering a scope"), figure("exit", "Leaving a scope")];
+    out.note(format!(
         "A sample is the mean of {TOGETHER} scopes that are entered, or left, one after the other. 'heap' enters nothing."
-    )];
-    Ok(Outcome { figures, rows, notes, verdict })
+    ));
+    Ok(())
 }
 
 /// Enter and exit of each subject.
@@ -130,88 +121,46 @@ fn on_heap(pieces: usize) -> [u64; 2] {
     [entered, now_ns() - start]
 }
 
-fn judge(rows: &[Row]) -> Vec<Claim> {
-    let p50 = |figure: &str, subject: &str| -> Vec<f64> {
-        series(rows, figure, subject, "p50_ns").into_iter().map(|(_, ns)| ns).collect()
-    };
-    let (least, most) = range(&p50("enter", "scope"));
-    let (leave_least, leave_most) = range(&p50("exit", "scope"));
-    let grows = |subject: &str| {
-        let of = |kib| at(rows, "exit", subject, "p50_ns", kib);
-        of(100.0) / of(1.0)
-    };
-    let (finalised, heap) = (grows("scope-finalised"), grows("heap"));
+/// How far the medians of scopes are from flat (1 is the most: 10 ns or a fifth), the least, the most.
+fn flatness(r: &dyn Cells, figure: &str) -> [f64; 3] {
+    let medians = || r.values(figure, "scope", "p50_ns");
+    let (low, high) = (least(medians()), most(medians()));
+    [(high - low) / (0.2 * low).max(10.0), low, high]
+}
+
+fn claims() -> Vec<Claim> {
+    let grows = |r: &dyn Cells, subject: &str| r.growth("exit", subject, "p50_ns", [1.0, 100.0]);
     vec![
-        Claim::paper(
-            flat(least, most),
-            format!(
-                "entering takes {least:.0} to {most:.0} ns from 1 KiB to 100 KiB (flat: within 10 ns or a fifth)"
-            ),
+        paper(
+            AtMost(1.0),
+            "entering takes {1:.0} to {2:.0} ns from 1 KiB to 100 KiB (flat: within 10 ns or a fifth)",
+            |r| flatness(r, "enter"),
         ),
-        Claim::paper(
-            finalised > 3.0,
-            format!(
-                "leaving with finalisers takes {finalised:.1} times as long at 100 KiB as at 1 KiB (above 3)"
-            ),
+        paper(
+            Above(3.0),
+            "leaving with finalisers takes {0:.1} times as long at 100 KiB as at 1 KiB ({limit})",
+            move |r| [grows(r, "scope-finalised")],
         ),
-        Claim::control(
-            heap > 3.0,
-            format!("from the heap, giving back takes {heap:.1} times as long at 100 KiB (above 3)"),
+        control(
+            Above(3.0),
+            "from the heap, giving back takes {0:.1} times as long at 100 KiB ({limit})",
+            move |r| [grows(r, "heap")],
         ),
-        Claim::aim(
-            most < 50.0 && leave_most < 50.0,
-            format!("entering takes at most {most:.0} ns, leaving at most {leave_most:.0} ns (below 50)"),
-        ),
-        Claim::aim(
-            flat(leave_least, leave_most),
-            format!(
-                "leaving takes {leave_least:.0} to {leave_most:.0} ns whatever the size: better than the paper's"
-            ),
+        aim(Below(50.0), "entering takes at most {1:.0} ns, leaving at most {2:.0} ns (each {limit})", |r| {
+            let [enter, exit] = ["enter", "exit"].map(|figure| flatness(r, figure)[2]);
+            [most([enter, exit]), enter, exit]
+        }),
+        aim(
+            AtMost(1.0),
+            "leaving takes {1:.0} to {2:.0} ns whatever the size: better than the paper's",
+            |r| flatness(r, "exit"),
         ),
     ]
-}
-
-fn range(values: &[f64]) -> (f64, f64) {
-    (values.iter().copied().fold(f64::NAN, f64::min), values.iter().copied().fold(f64::NAN, f64::max))
-}
-
-fn flat(least: f64, most: f64) -> bool {
-    most - least <= (0.2 * least).max(10.0)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn rows(ns: impl Fn(&str, &str, f64) -> f64) -> Vec<Row> {
-        let mut rows = Vec::new();
-        for figure in ["enter", "exit"] {
-            for subject in SUBJECTS {
-                for size in SIZES {
-                    let x = (size >> 10) as f64;
-                    let values = vec![("p50_ns", ns(figure, subject, x))];
-                    rows.push(Row { experiment: NAME, figure, subject, x, values });
-                }
-            }
-        }
-        rows
-    }
-
-    #[test]
-    fn shapes_are_told_apart() {
-        let verdict = |ns: &dyn Fn(&str, &str, f64) -> f64| {
-            let v = Verdict::new(NAME, PAPER, judge(&rows(ns)));
-            (v.shape_holds, v.control_fails, v.claims.iter().all(|c| c.holds))
-        };
-        let ours = |figure: &str, subject: &str, x: f64| match (figure, subject) {
-            ("enter", _) | (_, "scope") => 20.0,
-            _ => 20.0 * x,
-        };
-        assert_eq!(verdict(&ours), (true, Some(true), true));
-        assert_eq!(verdict(&|_, _, _| 20.0), (false, Some(false), false), "nothing grows");
-        assert!(!verdict(&|_, _, x| 20.0 * x).0, "entering grows");
-        assert!(!Verdict::new(NAME, PAPER, judge(&[])).shape_holds);
-    }
 
     #[test]
     fn everything_fits_and_is_measured() {

@@ -10,9 +10,9 @@ use isorb_rt::time::{Deadline, NS_PER_S, now_ns, sleep_until};
 
 use super::catalogue::Experiment;
 use super::{BenchError, Context};
-use crate::figure::{Claim, Figure, Outcome, Row, Verdict, series};
+use crate::claim::{Above, Below, Cells, Claim, control, most, paper};
+use crate::figure::{Figure, Measured};
 
-/// The entry of the catalogue.
 pub const EXPERIMENT: Experiment = Experiment {
     name: NAME,
     about: "Requested against actual rate of a periodic thread, with absolute sleeps and with ticks",
@@ -20,6 +20,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     paper: PAPER,
     seconds: (13, 65),
     run,
+    claims,
 };
 
 const NAME: &str = "timer-resolution";
@@ -30,9 +31,8 @@ const RATES: [u32; 13] = [5, 10, 15, 20, 25, 30, 40, 50, 60, 70, 80, 90, 100];
 /// Who sleeps how. The tick in nanoseconds; 0 is none.
 const SUBJECTS: [(&str, u64); 3] = [("absolute", 0), ("tick-1ms", 1_000_000), ("tick-10ms", 10_000_000)];
 
-fn run(cx: &mut Context<'_>) -> Result<Outcome, BenchError> {
+fn run(cx: &mut Context<'_>, out: &mut Measured) -> Result<(), BenchError> {
     let length = Duration::from_millis(cx.ms(1_000, 5_000).into());
-    let mut rows = Vec::new();
     for rate in RATES {
         cx.step(format!("{NAME}: {rate} Hz"));
         let class = cx.fifo.map_or(SchedClass::Other, SchedClass::Fifo);
@@ -46,20 +46,12 @@ fn run(cx: &mut Context<'_>) -> Result<Outcome, BenchError> {
             let actual = thread.join().unwrap_or(f64::NAN);
             let error = 100.0 * (actual / f64::from(rate) - 1.0);
             let values = vec![("actual_hz", round(actual)), ("error_percent", round(error))];
-            rows.push(Row { experiment: NAME, figure: "rate", subject, x: rate.into(), values });
+            out.row("rate", subject, rate, values);
         }
     }
-    let figure = Figure {
-        id: "rate",
-        title: "Actual rate of a periodic thread",
-        x: "requested rate, Hz",
-        y: "actual rate, Hz",
-        draw: &["actual_hz"],
-        divide: 1.0,
-        log: false,
-    };
-    let verdict = Verdict::new(NAME, PAPER, judge(&rows));
-    Ok(Outcome { figures: vec![figure], rows, notes: Vec::new(), verdict })
+    let (title, x) = ("Actual rate of a periodic thread", "requested rate, Hz");
+    out.figures = vec![Figure::new("rate", title, x, "actual rate, Hz", &["actual_hz"]).divide(1.0).linear()];
+    Ok(())
 }
 
 /// The rate in hertz that came of asking for `rate`.
@@ -90,34 +82,33 @@ fn wake_at(next: &mut u64, period: u64, tick: u64, now: u64) -> u64 {
     now - since_tick + period.div_ceil(tick) * tick
 }
 
-fn judge(rows: &[Row]) -> Vec<Claim> {
-    let errors = |subject: &str, from: f64, to: f64| {
-        let all = series(rows, "rate", subject, "error_percent");
-        let of = all.into_iter().filter(move |(rate, _)| *rate > from && *rate <= to);
-        of.map(|(_, error)| error.abs()).fold(f64::NAN, f64::max)
-    };
-    let (absolute, fine) = (errors("absolute", 0.0, 100.0), errors("tick-1ms", 0.0, 100.0));
-    let (slow, fast) = (errors("tick-10ms", 0.0, 20.0), errors("tick-10ms", 20.0, 100.0));
-    vec![
-        Claim::paper(
-            fine < 12.0,
-            format!("with a 1 ms tick every rate is off by at most {fine:.1} % (below 12)"),
-        ),
-        Claim::paper(
-            absolute < 1.0,
-            format!("with absolute sleeps every rate is off by at most {absolute:.2} % (below 1)"),
-        ),
-        Claim::control(
-            fast > 15.0 && fast > slow,
-            format!(
-                "with a 10 ms tick rates above 20 Hz are off by up to {fast:.1} % (above 15), those below by {slow:.1} %"
-            ),
-        ),
-    ]
-}
-
 fn round(value: f64) -> f64 {
     (value * 1000.0).round() / 1000.0
+}
+
+/// The largest error in percent of the rates above the one and up to the other.
+fn error(r: &dyn Cells, subject: &str, above: f64, to: f64) -> f64 {
+    let all = r.series("rate", subject, "error_percent").into_iter();
+    most(all.filter(|&(rate, _)| rate > above && rate <= to).map(|(_, error)| error.abs()))
+}
+
+fn claims() -> Vec<Claim> {
+    vec![
+        paper(Below(12.0), "with a 1 ms tick every rate is off by at most {0:.1} % ({limit})", |r| {
+            [error(r, "tick-1ms", 0.0, 100.0)]
+        }),
+        paper(Below(1.0), "with absolute sleeps every rate is off by at most {0:.2} % ({limit})", |r| {
+            [error(r, "absolute", 0.0, 100.0)]
+        }),
+        control(
+            Above(15.0),
+            "with a 10 ms tick rates above 20 Hz are off by up to {0:.1} % ({limit})",
+            |r| [error(r, "tick-10ms", 20.0, 100.0)],
+        ),
+        control(Above(0.0), "which is {0:.1} points more than rates up to 20 Hz are off by ({limit})", |r| {
+            [error(r, "tick-10ms", 20.0, 100.0) - error(r, "tick-10ms", 0.0, 20.0)]
+        }),
+    ]
 }
 
 #[cfg(test)]
@@ -135,31 +126,5 @@ mod tests {
         assert_eq!(wake_at(&mut next, 14 * MS, MS, 100 * MS + 7), 114 * MS);
         let mut next = 500;
         assert_eq!((wake_at(&mut next, 50, 0, 9999), wake_at(&mut next, 50, 0, 9999)), (550, 600));
-    }
-
-    fn rows(error: impl Fn(&str, u32) -> f64) -> Vec<Row> {
-        let of = |rate| SUBJECTS.map(|(subject, _)| (subject, rate));
-        let all = RATES.into_iter().flat_map(of);
-        all.map(|(subject, rate)| Row {
-            experiment: NAME,
-            figure: "rate",
-            subject,
-            x: rate.into(),
-            values: vec![("error_percent", error(subject, rate))],
-        })
-        .collect()
-    }
-
-    #[test]
-    fn the_papers_figure_is_recognised_and_others_are_not() {
-        let verdict = |error: &dyn Fn(&str, u32) -> f64| {
-            let v = Verdict::new(NAME, PAPER, judge(&rows(error)));
-            (v.shape_holds, v.control_fails)
-        };
-        let as_seen = |subject: &str, rate| if subject == "tick-10ms" && rate > 20 { -25.0 } else { 0.1 };
-        assert_eq!(verdict(&as_seen), (true, Some(true)));
-        assert_eq!(verdict(&|_, _| 0.1), (true, Some(false)));
-        assert!(!verdict(&|_, _| 30.0).0);
-        assert!(!Verdict::new(NAME, PAPER, judge(&[])).shape_holds, "nothing measured, nothing claimed");
     }
 }

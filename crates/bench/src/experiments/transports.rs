@@ -1,20 +1,18 @@
 //! Each transport beside the least that anything of its kind takes, in one run: a bare socket, a bare hand-over, rustls; and iceoryx2.
 //!
-//! Each contest has a negative control, who must not keep to the bound that the contest is about, and its yardstick a second
+//! Each comparison has a negative control, who must not keep to the bound that the comparison is about, and its yardstick a second
 //! time, which shows what of a ratio is noise.
 
 use super::catalogue::Experiment;
-use super::seats::{PATIENCE, Seat, places};
 use super::{BenchError, Context};
+use crate::blocks::{Rounds, calibrate, interleave_all};
 use crate::cases::{Case, Kind};
-use crate::figure::{Claim, Figure, Outcome, Row, Verdict, at, times};
-use crate::harness::{Limits, calibrate, interleave};
+use crate::claim::{Above, AtLeast, AtMost, Below, Cells, Claim, Limit, aim, control, paper};
+use crate::figure::{Figure, Measured, times};
 use crate::report::Placement::{self, OneCore, TwoCore};
-use crate::stats::ratio_of_medians;
-use crate::subjects::Subject;
+use crate::subjects::{PairScheduling, StoppedPair, Subject};
 use std::time::{Duration, Instant};
 
-/// The entry of the catalogue.
 pub const EXPERIMENT: Experiment = Experiment {
     name: NAME,
     about: "Calls over unix sockets, segments and TLS beside bare sockets, a bare futex, iceoryx2 and rustls",
@@ -22,6 +20,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     paper: PAPER,
     seconds: (50, 200),
     run,
+    claims,
 };
 
 const NAME: &str = "transports";
@@ -36,7 +35,7 @@ const LARGE: Case = octets(64 << 10);
 const VERY_LARGE: Case = octets(1 << 20);
 
 /// Who is compared, the yardstick first and the negative control last, at which size and where.
-struct Contest {
+struct Comparison {
     figure: &'static str,
     title: &'static str,
     placement: Placement,
@@ -44,36 +43,36 @@ struct Contest {
     cases: &'static [Case],
 }
 
-const CONTESTS: [Contest; 6] = [
-    Contest {
+const COMPARISONS: [Comparison; 6] = [
+    Comparison {
         figure: "unix",
         title: "Unix sockets, both ends on one processor",
         placement: OneCore,
         subjects: &[Subject::RawUnix, Subject::IsorbUnix, Subject::IsorbUnixUnlimited, Subject::Isorb],
         cases: &[VOID, octets(1 << 10), LARGE],
     },
-    Contest {
+    Comparison {
         figure: "asleep",
         title: "Segments whose ends sleep, both on one processor",
         placement: OneCore,
         subjects: &[Subject::Futex, Subject::IsorbSegment, Subject::IsorbUnix],
         cases: &[VOID],
     },
-    Contest {
+    Comparison {
         figure: "spinning",
         title: "Segments whose ends look, and iceoryx2 polling, two processors",
         placement: TwoCore,
         subjects: &[Subject::Iceoryx2, Subject::IsorbSegment, Subject::IsorbSegmentAsleep],
         cases: &[VOID, octets(1 << 10), LARGE],
     },
-    Contest {
+    Comparison {
         figure: "tcp",
         title: "Segments whose ends look, and TCP, two processors",
         placement: TwoCore,
         subjects: &[Subject::Isorb, Subject::IsorbSegment, Subject::IsorbUnix],
         cases: &[LARGE],
     },
-    Contest {
+    Comparison {
         figure: "tls",
         title: "TLS, both ends on one processor",
         placement: OneCore,
@@ -81,50 +80,39 @@ const CONTESTS: [Contest; 6] = [
         cases: &[VOID, LARGE, VERY_LARGE],
     },
     // Apart, since a handshake takes so long that it would leave the others few rounds.
-    Contest {
+    Comparison {
         figure: "handshakes",
         title: "TLS with a handshake for each call, both ends on one processor",
         placement: OneCore,
-        subjects: &[Subject::RawTls, Subject::IsorbTlsAfresh],
+        subjects: &[Subject::RawTls, Subject::IsorbTlsEachCall],
         cases: &[LARGE],
     },
 ];
 
-fn run(cx: &mut Context<'_>) -> Result<Outcome, BenchError> {
-    let mut rows = Vec::new();
-    let mut notes = vec![format!(
-        "ratio: the median over rounds of the ratio of a round's medians to those of the first of a figure; {AGAIN}: the first once more."
-    )];
-    for contest in &CONTESTS {
-        if contest.placement == TwoCore && cx.machine.cpus.len() < 2 {
-            notes.push(format!("{}: left out, this process may use one processor only", contest.title));
+fn run(cx: &mut Context<'_>, out: &mut Measured) -> Result<(), BenchError> {
+    out.note(format!(
+        "ratio: the median over rounds of the ratio of a round's medians to those of the first subject of \
+         a figure; {AGAIN}: the first subject once more."
+    ));
+    for comparison in &COMPARISONS {
+        if comparison.placement == TwoCore && cx.machine.cpus.len() < 2 {
+            out.note(format!("{}: left out, this process may use one processor only", comparison.title));
             continue;
         }
-        contest.run(cx, &mut rows, &mut notes)?;
+        comparison.run(cx, out)?;
     }
-    let figure = |contest: &Contest| Figure {
-        id: contest.figure,
-        title: contest.title,
-        x: "octets there and back, 0 for a void call",
-        y: "microseconds",
-        draw: &["p50_ns"],
-        divide: 1000.0,
-        log: true,
+    let x = "octets there and back, 0 for a void call";
+    let figure = |comparison: &Comparison| {
+        Figure::new(comparison.figure, comparison.title, x, "microseconds", &["p50_ns"])
     };
-    let figures = CONTESTS.iter().map(figure).collect();
-    let verdict = Verdict::new(NAME, PAPER, judge(&rows));
-    Ok(Outcome { figures, rows, notes, verdict })
+    out.figures = COMPARISONS.iter().map(figure).collect();
+    Ok(())
 }
 
-impl Contest {
-    fn run(
-        &self,
-        cx: &mut Context<'_>,
-        rows: &mut Vec<Row>,
-        notes: &mut Vec<String>,
-    ) -> Result<(), BenchError> {
-        let places = places(self.placement, &cx.machine);
-        let mut seats = Vec::new();
+impl Comparison {
+    fn run(&self, cx: &mut Context<'_>, out: &mut Measured) -> Result<(), BenchError> {
+        let scheduling = PairScheduling::of(self.placement, &cx.machine);
+        let mut pairs = Vec::new();
         // That it runs is shown without the minute of building iceoryx2.
         let smoke = cx.is_smoke();
         let left_out = |subject: Subject| smoke && subject == Subject::Iceoryx2;
@@ -135,41 +123,28 @@ impl Contest {
             cx.step(format!("{NAME}: {subject} is set up"));
             match subject.programs(cx.launcher) {
                 Ok(programs) => {
-                    seats.push(Seat::take(cx.launcher, subject, &programs, places)?);
+                    pairs.push(StoppedPair::start(cx.launcher, subject, &programs, scheduling)?);
                     names.push(name);
                 }
                 Err(_) if name == AGAIN => {}
-                Err(missing) => notes.push(format!("{subject}: {missing}")),
+                Err(missing) => out.note(format!("{subject}: {missing}")),
             }
         }
         for &case in self.cases {
             cx.step(format!("{NAME}: {}, {case}", self.title));
-            let Some(first) = seats.first_mut() else { break };
-            let block = calibrate(first, case)?;
+            let Some(first) = pairs.first_mut() else { break };
+            let block = calibrate(|block| first.block(block), case)?;
             let until = Instant::now() + Duration::from_millis(cx.ms(2_500, 12_000).into());
-            let outcomes = interleave(&mut seats, block, Limits { at_least: 3, until }, || ());
+            let all = interleave_all(&mut pairs, Rounds::until(until), |pair| pair.block(block))?;
             // Without its yardstick a figure has times and no ratios.
-            let there = seats[0].subject == self.subjects[0];
-            let yardstick = if there { outcomes[0].medians.clone() } else { Vec::new() };
-            for (&subject, outcome) in names.iter().zip(outcomes) {
-                if let Some(error) = outcome.failed {
-                    return Err(error.into());
-                }
-                let mut values = times(&outcome.samples.summary());
-                values.push(("ratio", ratio_of_medians(&outcome.medians, &yardstick).unwrap_or(f64::NAN)));
-                rows.push(Row {
-                    experiment: NAME,
-                    figure: self.figure,
-                    subject,
-                    x: case.size as f64,
-                    values,
-                });
+            let has_yardstick = pairs[0].subject == self.subjects[0];
+            for (&subject, series) in names.iter().zip(&all) {
+                let mut values = times(&series.samples.summary());
+                values.push(("ratio", if has_yardstick { series.ratio_to(&all[0]) } else { f64::NAN }));
+                out.row(self.figure, subject, case.size as f64, values);
             }
         }
-        for seat in seats {
-            // Whether it ends by itself matters to nobody any more.
-            let _ = seat.pair.end(PATIENCE);
-        }
+        pairs.into_iter().for_each(StoppedPair::end);
         Ok(())
     }
 }
@@ -195,100 +170,69 @@ const AIMS: [Bound; 5] = [
 ];
 /// How far from an aim is near, as a factor.
 const NEAR: f64 = 1.3;
-/// Who must not keep to these: another transport in the place of the contest's, looks turned off, a handshake for each call.
+/// Who must not keep to these: another transport in the place of the comparison's, looks turned off, a handshake for each call.
 const CONTROLS: [Bound; 5] = [
     ("unix", Subject::Isorb, 0, 1.08 * NEAR),
     ("asleep", Subject::IsorbUnix, 0, 1.15 * NEAR),
     ("spinning", Subject::IsorbSegmentAsleep, 0, 0.5),
     ("tcp", Subject::IsorbUnix, 64 << 10, 1.0 / 3.0),
-    ("handshakes", Subject::IsorbTlsAfresh, 64 << 10, 1.3),
+    ("handshakes", Subject::IsorbTlsEachCall, 64 << 10, 1.3),
 ];
 /// The most that a void call over spinning segments may take, in nanoseconds.
 const SPINNING_NS: f64 = 800.0;
 
-fn judge(rows: &[Row]) -> Vec<Claim> {
-    let reached = REACHED.iter().map(|bound| {
-        let ratio = ratio(rows, bound);
-        Claim::paper(ratio <= bound.3, says(rows, bound, ratio, "at most"))
-    });
-    let mut claims: Vec<Claim> = reached.collect();
-    let void = |subject: Subject| at(rows, "spinning", subject.name(), "p50_ns", 0.0);
-    let spinning = void(Subject::IsorbSegment);
-    claims.push(Claim::paper(
-        spinning < SPINNING_NS,
-        format!("a void call over spinning segments takes {spinning:.0} ns (below {SPINNING_NS:.0})"),
-    ));
-    for bound in &AIMS {
-        let ratio = ratio(rows, bound);
-        claims.push(Claim::aim(ratio <= bound.3, says(rows, bound, ratio, "at most")));
-        let far = (bound.0, bound.1, bound.2, bound.3 * NEAR);
-        claims.push(Claim::paper(ratio <= far.3, says(rows, &far, ratio, "near the aim: at most")));
-    }
-    for bound in &CONTROLS {
-        let ratio = ratio(rows, bound);
-        claims.push(Claim::control(ratio > bound.3, says(rows, bound, ratio, "above")));
-    }
-    let asleep = void(Subject::IsorbSegmentAsleep);
-    claims.push(Claim::control(
-        asleep >= SPINNING_NS,
-        format!("without a look a void call over segments takes {asleep:.0} ns (not below {SPINNING_NS:.0})"),
-    ));
+fn claims() -> Vec<Claim> {
+    let void = |r: &dyn Cells, subject: Subject| [r.at("spinning", subject.name(), "p50_ns", 0.0)];
+    let mut claims = vec![
+        paper(Below(SPINNING_NS), "a void call over spinning segments takes {0:.0} ns ({limit})", move |r| {
+            void(r, Subject::IsorbSegment)
+        }),
+        control(
+            AtLeast(SPINNING_NS),
+            "asleep, a void call over segments takes {0:.0} ns ({limit})",
+            move |r| void(r, Subject::IsorbSegmentAsleep),
+        ),
+    ];
+    let within = |bounds: &[Bound], most: fn(f64) -> Limit, kind: fn(Limit, String, Ratio) -> Claim| {
+        let claim = |bound: &Bound| claim(kind, *bound, most(bound.3));
+        bounds.iter().map(claim).collect::<Vec<_>>()
+    };
+    claims.extend(within(&REACHED, AtMost, paper));
+    claims.extend(within(&AIMS, AtMost, aim));
+    claims.extend(within(&AIMS, |limit| AtMost(limit * NEAR), paper));
+    claims.extend(within(&CONTROLS, Above, control));
     claims
 }
 
-fn ratio(rows: &[Row], &(figure, subject, octets, _): &Bound) -> f64 {
-    at(rows, figure, subject.name(), "ratio", octets as f64)
-}
+/// A ratio to the yardstick of a figure, and that of the yardstick to itself.
+type Ratio = Box<dyn Fn(&dyn Cells) -> [f64; 2]>;
 
-fn says(rows: &[Row], &(figure, subject, octets, bound): &Bound, ratio: f64, than: &str) -> String {
-    let contest = CONTESTS.iter().find(|contest| contest.figure == figure);
-    let yardstick = contest.map_or("", |contest| contest.subjects[0].name());
-    let again = at(rows, figure, AGAIN, "ratio", octets as f64);
-    format!(
-        "{subject}, {octets} octets: {ratio:.3} of {yardstick} ({than} {bound:.2}; {yardstick} again {again:.3})"
-    )
+fn claim(
+    kind: fn(Limit, String, Ratio) -> Claim,
+    (figure, subject, octets, _): Bound,
+    limit: Limit,
+) -> Claim {
+    let comparison = COMPARISONS.iter().find(|comparison| comparison.figure == figure);
+    let yardstick = comparison.map_or("", |comparison| comparison.subjects[0].name());
+    let says = format!(
+        "{subject}, {octets} octets: {{0:.3}} of {yardstick} ({{limit}}; {yardstick} again {{1:.3}})"
+    );
+    let ratio = move |r: &dyn Cells| {
+        [subject.name(), AGAIN].map(|subject| r.at(figure, subject, "ratio", octets as f64))
+    };
+    kind(limit, says, Box::new(ratio))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// What is claimed when all that is bounded takes `factor` of its bound, the controls `control` of theirs.
-    fn verdict(factor: f64, control: f64) -> Verdict {
-        let mut rows = Vec::new();
-        let bounded = REACHED.iter().chain(&AIMS).map(|bound| (bound, factor, 700.0));
-        for (&(figure, subject, octets, most), factor, p50) in
-            bounded.chain(CONTROLS.iter().map(|bound| (bound, control, 700.0 * control)))
-        {
-            let values = vec![("ratio", most * factor), ("p50_ns", p50)];
-            rows.push(Row { experiment: NAME, figure, subject: subject.name(), x: octets as f64, values });
-        }
-        Verdict::new(NAME, PAPER, judge(&rows))
-    }
-
-    #[test]
-    fn shapes_are_told_apart() {
-        let good = verdict(0.9, 1.5);
-        assert!(good.shape_holds && good.control_fails == Some(true), "{:?}", good.claims);
-        assert!(good.claims.iter().all(|claim| claim.holds));
-        let dear = verdict(1.1, 1.5);
-        assert!(!dear.shape_holds);
-        let broken = dear.claims.iter().filter(|claim| !claim.holds).count();
-        assert_eq!(broken, REACHED.len() + AIMS.len());
-        assert_eq!(
-            verdict(0.9, 0.9).control_fails,
-            Some(false),
-            "controls that keep to the bounds show nothing"
-        );
-        assert!(!Verdict::new(NAME, PAPER, judge(&[])).shape_holds, "nothing was measured");
-    }
-
     #[test]
     fn a_bound_is_of_somebody_who_is_measured() {
         for (figure, subject, octets, _) in REACHED.iter().chain(&AIMS).chain(&CONTROLS) {
-            let contest = CONTESTS.iter().find(|contest| contest.figure == *figure).unwrap();
-            assert!(contest.subjects[1..].contains(subject), "{figure}: {subject}");
-            assert!(contest.cases.iter().any(|case| case.size == *octets), "{figure}: {octets}");
+            let comparison = COMPARISONS.iter().find(|comparison| comparison.figure == *figure).unwrap();
+            assert!(comparison.subjects[1..].contains(subject), "{figure}: {subject}");
+            assert!(comparison.cases.iter().any(|case| case.size == *octets), "{figure}: {octets}");
         }
     }
 }

@@ -7,14 +7,12 @@ use indicatif::{ProgressBar, ProgressStyle};
 use isorb_rt::sched::{Need, RealTime};
 
 use super::BenchError;
-use super::seats::{PATIENCE, Seat, places};
+use crate::blocks::{Rounds, calibrate, interleave};
 use crate::cases::Case;
-use crate::harness::{Limits, Outcome, calibrate, interleave};
 use crate::machine::Machine;
 use crate::process::Launcher;
 use crate::report::{Placement, Row, table};
-use crate::stats::ratio_of_medians;
-use crate::subjects::Subject;
+use crate::subjects::{PairScheduling, Programs, StoppedPair, Subject};
 
 /// What to measure.
 #[derive(Clone, Debug)]
@@ -44,13 +42,7 @@ pub enum Length {
     All(Duration),
 }
 
-/// The fewest rounds: a median of fewer ratios says nothing.
-const FEWEST_ROUNDS: usize = 3;
-
 /// Measures, and prints as it goes.
-///
-/// # Errors
-/// [`BenchError`]. A subject that is not installed, or fails on the way, is no error: the table says so.
 pub fn run(launcher: &Launcher, options: &Options) -> Result<(), BenchError> {
     let begin = Instant::now();
     let need = Need { native_priority: options.priority, lock_memory: None };
@@ -88,24 +80,21 @@ pub fn run(launcher: &Launcher, options: &Options) -> Result<(), BenchError> {
     sink.text(&format!("{cells} cases, about {seconds} s\n"));
     let mut clock = Clock::new(end, cells);
     for placement in placements {
-        let places = places(placement, &machine);
-        let mut seats = Vec::new();
-        for (subject, programs) in &present {
-            seats.push(Seat::take(launcher, *subject, programs, places)?);
-        }
+        let scheduling = PairScheduling::of(placement, &machine);
+        let start = |(subject, programs): &(Subject, Programs)| {
+            StoppedPair::start(launcher, *subject, programs, scheduling)
+        };
+        let mut pairs = present.iter().map(start).collect::<Result<Vec<_>, _>>()?;
         for &case in &options.cases {
             clock.next(placement, case);
-            let rows = measure(&mut seats, placement, case, &mut clock, &mut absent)?;
+            let rows = measure(&mut pairs, placement, case, &mut clock, &mut absent)?;
             clock.bar.suspend(|| sink.rows(&rows, &absent, case))?;
             // What a connection's and a lane's buffers grow to depends on the sizes that follow.
             if case.size == 0 {
-                clock.bar.suspend(|| sink.text(&(memory(&seats) + &strays(&seats))));
+                clock.bar.suspend(|| sink.text(&(memory(&pairs) + &misplaced(&pairs))));
             }
         }
-        for seat in seats {
-            // Whether it ends by itself matters to nobody any more.
-            let _ = seat.pair.end(PATIENCE);
-        }
+        pairs.into_iter().for_each(StoppedPair::end);
     }
     clock.bar.finish_and_clear();
     Ok(())
@@ -113,43 +102,40 @@ pub fn run(launcher: &Launcher, options: &Options) -> Result<(), BenchError> {
 
 /// One case in one placement.
 fn measure(
-    seats: &mut Vec<Seat>,
+    pairs: &mut Vec<StoppedPair>,
     placement: Placement,
     case: Case,
     clock: &mut Clock,
     absent: &mut Vec<(&'static str, String)>,
 ) -> Result<Vec<Row>, BenchError> {
     // The control is the first: it decides how many calls a block has, for all.
-    let control = seats.iter().position(|seat| seat.subject == Subject::Raw);
-    let block = calibrate(seats.get_mut(control.unwrap_or(0)).ok_or(BenchError::NoSubject)?, case)?;
-    let limits = Limits { at_least: FEWEST_ROUNDS, until: clock.until };
-    let outcomes = interleave(seats, block, limits, || clock.show());
-    let of_control = control.map(|i| outcomes[i].medians.clone()).unwrap_or_default();
+    let control = pairs.iter().position(|pair| pair.subject == Subject::Raw);
+    let first = pairs.get_mut(control.unwrap_or(0)).ok_or(BenchError::NoSubject)?;
+    let block = calibrate(|block| first.block(block), case)?;
+    let rounds = Rounds::until(clock.until);
+    let all = interleave(pairs, rounds, |pair| pair.block(block), || clock.show());
     let mut rows = Vec::new();
-    for (seat, outcome) in seats.iter().zip(&outcomes) {
-        if let Some(error) = outcome.failed {
-            if Some(seat.subject) == control.map(|_| Subject::Raw) {
-                return Err(error.into());
+    for (pair, series) in pairs.iter().zip(&all) {
+        let subject = pair.subject.name();
+        match series.failed {
+            Some(error) if control.is_some() && pair.subject == Subject::Raw => return Err(error.into()),
+            Some(error) => absent.push((subject, format!("failed: {error}"))),
+            None => {
+                let ratio = control.map(|i| series.ratio_to(&all[i])).filter(|ratio| !ratio.is_nan());
+                rows.push(Row {
+                    experiment: case.experiment(),
+                    subject,
+                    placement,
+                    size: case.size,
+                    times: series.samples.summary().rounded(),
+                    ratio_to_raw_p50: ratio.map(|r| (r * 10_000.0).round() / 10_000.0),
+                });
             }
-            absent.push((seat.subject.name(), format!("failed: {error}")));
-        } else {
-            rows.push(row(seat.subject, placement, case, outcome, &of_control));
         }
     }
-    let mut keep = outcomes.iter().map(|outcome| outcome.failed.is_none());
-    seats.retain(|_| keep.next().unwrap_or(false));
-    if seats.is_empty() { Err(BenchError::NoSubject) } else { Ok(rows) }
-}
-
-fn row(
-    subject: Subject,
-    placement: Placement,
-    case: Case,
-    outcome: &Outcome,
-    control: &[Option<u64>],
-) -> Row {
-    let ratio = ratio_of_medians(&outcome.medians, control);
-    Row::new(case.experiment(), subject.name(), placement, case.size, outcome.samples.summary(), ratio)
+    let mut keep = all.iter().map(|series| series.failed.is_none());
+    pairs.retain(|_| keep.next().unwrap_or(false));
+    if pairs.is_empty() { Err(BenchError::NoSubject) } else { Ok(rows) }
 }
 
 fn placements(options: &Options, machine: &Machine) -> Result<Vec<Placement>, BenchError> {
@@ -162,21 +148,21 @@ fn placements(options: &Options, machine: &Machine) -> Result<Vec<Placement>, Be
     }
 }
 
-fn memory(seats: &[Seat]) -> String {
-    let each = seats.iter().filter_map(|seat| {
-        let kib = seat.pair.server_resident_kib()?;
-        Some(format!("{} {:.1} MiB", seat.subject, kib as f64 / 1024.0))
+fn memory(pairs: &[StoppedPair]) -> String {
+    let each = pairs.iter().filter_map(|pair| {
+        let kib = pair.pair.server_resident_kib()?;
+        Some(format!("{} {:.1} MiB", pair.subject, kib as f64 / 1024.0))
     });
     format!("  server's resident memory: {}\n", each.collect::<Vec<_>>().join(", "))
 }
 
 /// A line for each subject that has changed class or processor of its threads.
-fn strays(seats: &[Seat]) -> String {
-    let each = seats.iter().filter_map(|seat| {
-        let (strays, all) = seat.pair.strays();
-        let subject = seat.subject;
-        (strays > 0)
-            .then(|| format!("  {subject}: {strays} of {all} threads run at another place or priority\n"))
+fn misplaced(pairs: &[StoppedPair]) -> String {
+    let each = pairs.iter().filter_map(|pair| {
+        let (misplaced, all) = pair.pair.misplaced_threads();
+        let subject = pair.subject;
+        (misplaced > 0)
+            .then(|| format!("  {subject}: {misplaced} of {all} threads run at another place or priority\n"))
     });
     each.collect()
 }
@@ -236,7 +222,7 @@ impl Sink {
         if self.json {
             let mut output = std::io::stdout().lock();
             for row in rows {
-                writeln!(output, "{}", row.json().map_err(std::io::Error::from)?)?;
+                writeln!(output, "{}", serde_json::to_string(row).map_err(std::io::Error::from)?)?;
             }
             output.flush()?;
         }

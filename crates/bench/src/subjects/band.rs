@@ -23,9 +23,6 @@ const LANES: [i16; 2] = [10_000, 20_000];
 const URGENT: i16 = LANES[1];
 
 /// Serves one object until standard input ends.
-///
-/// # Errors
-/// The ORB's, and those of standard output.
 pub fn serve() -> io::Result<()> {
     let orb = orb()?;
     let (poa, _) = poa(&orb).map_err(failed)?;
@@ -51,9 +48,6 @@ fn poa(orb: &Orb) -> Result<(Poa, ThreadpoolId)> {
 }
 
 /// Calls the object of the reference as the harness orders.
-///
-/// # Errors
-/// The ORB's, and those of the harness's orders.
 pub fn call(reference: &str) -> io::Result<()> {
     let orb = orb()?;
     orb.rt_current().set_the_priority(URGENT).map_err(failed)?;

@@ -8,9 +8,6 @@ use std::process::{Command, Stdio};
 
 /// The folder of what was built from exactly these `sources`. Made by `build` in a folder beside it, which is renamed
 /// when it is complete, so that an interrupted build, or two at a time, leave nothing half made.
-///
-/// # Errors
-/// Those of the file system, and `build`'s.
 pub fn cached(
     name: &str,
     sources: &[(&str, &str)],
@@ -51,9 +48,6 @@ pub fn installed(program: &str) -> bool {
 }
 
 /// Runs a step of a build in `folder`. What it writes to standard error appears on ours.
-///
-/// # Errors
-/// If it cannot be started, or fails.
 pub fn step<S: AsRef<OsStr>>(folder: &Path, program: &str, arguments: &[S]) -> io::Result<()> {
     let status = Command::new(program)
         .args(arguments)

@@ -13,19 +13,13 @@ const PEER: [(&str, &str); 2] = [("peer.cc", include_str!("../../peers/futex/pee
 const BANDS: [(&str, &str); 2] = [("bands.cc", include_str!("../../peers/futex/bands.cc")), MAPPED];
 
 /// A word there and back. Built unless they are in the cache.
-///
-/// # Errors
-/// [`Missing`].
 pub fn programs() -> Result<Programs, Missing> {
     static BUILT: Built = OnceLock::new();
     Ok(pair(&BUILT.get_or_init(|| build("futex", &PEER)).clone()?, &[], &[]))
 }
 
 /// Octets there and back, of one client at the native priority `fifo` (`None` is an ordinary thread) and `lows` ordinary ones, each with a
-/// thread of the server of its own. They obey the orders of a [contest](crate::contention). Built as those of [`programs`].
-///
-/// # Errors
-/// [`Missing`].
+/// thread of the server of its own. They obey the orders of a [workload](crate::workload). Built as those of [`programs`].
 pub fn bands(fifo: Option<u8>, lows: usize) -> Result<Programs, Missing> {
     static BUILT: Built = OnceLock::new();
     let built = BUILT.get_or_init(|| build("bands", &BANDS)).clone()?;

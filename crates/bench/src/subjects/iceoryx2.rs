@@ -14,9 +14,6 @@ const SOURCES: [(&str, &str); 3] = [
 ];
 
 /// The programs, built unless they are in the cache, which takes a minute and the packages of crates.io.
-///
-/// # Errors
-/// [`Missing`].
 pub fn programs() -> Result<Programs, Missing> {
     // A failed build shall not be tried twice.
     static BUILT: OnceLock<Result<PathBuf, Missing>> = OnceLock::new();

@@ -21,17 +21,11 @@ pub(crate) mod generated {
 
 /// Serves one object until standard input ends; `arguments` are those of the ORB. `propagated`: requests run at the priority that
 /// their client sends.
-///
-/// # Errors
-/// The ORB's, and those of standard output.
 pub fn serve(arguments: &[String], propagated: bool) -> io::Result<()> {
     serve_by(&Orb::init(arguments.iter().cloned()).map_err(failed)?, propagated)
 }
 
 /// As [`serve`], by an ORB that is there.
-///
-/// # Errors
-/// As [`serve`].
 pub fn serve_by(orb: &Orb, propagated: bool) -> io::Result<()> {
     let servant = Arc::new(Echo::new(orb));
     let root = orb.root_poa().map_err(failed)?;
@@ -50,9 +44,6 @@ pub fn serve_by(orb: &Orb, propagated: bool) -> io::Result<()> {
 
 /// Calls the object that the last of `arguments` refers to, as the harness orders; the others are those of the ORB. `propagated`:
 /// with a priority.
-///
-/// # Errors
-/// The ORB's, and those of the harness's orders.
 pub fn call(arguments: &[String], propagated: bool) -> io::Result<()> {
     let (address, arguments) = arguments.split_last().ok_or(io::ErrorKind::InvalidInput)?;
     let orb = Orb::init(arguments.iter().cloned()).map_err(failed)?;
@@ -63,9 +54,6 @@ pub fn call(arguments: &[String], propagated: bool) -> io::Result<()> {
 }
 
 /// As [`call`], by an ORB that is there.
-///
-/// # Errors
-/// As [`call`].
 pub fn call_by(orb: Orb, address: &str) -> io::Result<()> {
     let target: TargetRef = orb.resolve(address).map_err(failed)?;
     target.ping().map_err(failed)?;

@@ -27,9 +27,6 @@ pub enum Server {
 }
 
 /// The programs, built unless they are in the cache.
-///
-/// # Errors
-/// [`Missing`].
 pub fn programs(server: Server) -> Result<Programs, Missing> {
     // The same for both set-ups, and a failed build shall not be tried twice.
     static BUILT: OnceLock<Result<PathBuf, Missing>> = OnceLock::new();
@@ -68,9 +65,6 @@ const SMALLEST: [(&str, &str); 3] = [
 ];
 
 /// The folder with the smallest `client` and `server`, built for size.
-///
-/// # Errors
-/// [`Missing`].
 pub fn smallest() -> Result<PathBuf, Missing> {
     ready()?;
     cached("omniorb-minimum", &SMALLEST, &version(), |folder| {
@@ -95,9 +89,6 @@ const CREMES: [(&str, &str); 4] = [
 ];
 
 /// The folder with the `client` and `server` of the cremes experiments.
-///
-/// # Errors
-/// [`Missing`].
 pub fn cremes() -> Result<PathBuf, Missing> {
     ready()?;
     let set_up = FLAGS.join(" ") + &version();

@@ -59,47 +59,27 @@ impl Plan {
     }
 }
 
-/// Serves one connection over TCP, and ends with it.
-///
-/// # Errors
-/// Those of the sockets.
-pub fn serve() -> io::Result<()> {
-    let listener = TcpListener::bind("127.0.0.1:0")?;
+/// Serves one connection over TCP, a unix socket, or TLS with the certificates of a folder.
+pub fn serve(unix: bool, tls: Option<&Path>) -> io::Result<()> {
     exit_at_end_of_input();
+    if unix {
+        let path = std::env::temp_dir().join(format!("isorb-bench-raw-{}", std::process::id()));
+        // Of a process of the same number that was killed.
+        let _ = std::fs::remove_file(&path);
+        let listener = UnixListener::bind(&path)?;
+        ready(path.display())?;
+        let (stream, _) = listener.accept()?;
+        std::fs::remove_file(&path)?;
+        return until_the_end(stream);
+    }
+    let listener = TcpListener::bind("127.0.0.1:0")?;
     ready(listener.local_addr()?)?;
     let (stream, _) = listener.accept()?;
     stream.set_nodelay(true)?;
-    until_the_end(stream)
-}
-
-/// As [`serve`], over a unix socket.
-///
-/// # Errors
-/// Those of the sockets.
-pub fn serve_unix() -> io::Result<()> {
-    let path = std::env::temp_dir().join(format!("isorb-bench-raw-{}", std::process::id()));
-    // Of a process of the same number that was killed.
-    let _ = std::fs::remove_file(&path);
-    let listener = UnixListener::bind(&path)?;
-    exit_at_end_of_input();
-    ready(path.display())?;
-    let (stream, _) = listener.accept()?;
-    // Nobody else comes.
-    std::fs::remove_file(&path)?;
-    until_the_end(stream)
-}
-
-/// As [`serve`], over TLS with the certificates of `folder`.
-///
-/// # Errors
-/// Those of the sockets, and of TLS.
-pub fn serve_tls(folder: &Path) -> io::Result<()> {
-    let listener = TcpListener::bind("127.0.0.1:0")?;
-    exit_at_end_of_input();
-    ready(listener.local_addr()?)?;
-    let (stream, _) = listener.accept()?;
-    stream.set_nodelay(true)?;
-    until_the_end(tls::accepted(folder, stream)?)
+    match tls {
+        Some(folder) => until_the_end(tls::accepted(folder, stream)?),
+        None => until_the_end(stream),
+    }
 }
 
 fn until_the_end(stream: impl Read + Write) -> io::Result<()> {
@@ -133,31 +113,16 @@ fn answer(mut stream: impl Read + Write) -> io::Result<()> {
 }
 
 /// Calls the server at `address` as the harness orders.
-///
-/// # Errors
-/// Those of the sockets and of the harness's orders.
-pub fn call(address: &str) -> io::Result<()> {
+pub fn call(unix: bool, tls: Option<&Path>, address: &str) -> io::Result<()> {
+    if unix {
+        return obey(&mut Caller::new(UnixStream::connect(address)?));
+    }
     let stream = TcpStream::connect(address)?;
     stream.set_nodelay(true)?;
-    obey(&mut Caller::new(stream))
-}
-
-/// As [`call`], over a unix socket.
-///
-/// # Errors
-/// As [`call`].
-pub fn call_unix(path: &Path) -> io::Result<()> {
-    obey(&mut Caller::new(UnixStream::connect(path)?))
-}
-
-/// As [`call`], over TLS with the certificates of `folder`.
-///
-/// # Errors
-/// As [`call`], and those of TLS.
-pub fn call_tls(folder: &Path, address: &str) -> io::Result<()> {
-    let stream = TcpStream::connect(address)?;
-    stream.set_nodelay(true)?;
-    obey(&mut Caller::new(tls::connected(folder, stream)?))
+    match tls {
+        Some(folder) => obey(&mut Caller::new(tls::connected(folder, stream)?)),
+        None => obey(&mut Caller::new(stream)),
+    }
 }
 
 struct Caller<S> {

@@ -20,9 +20,6 @@ use super::build::cached;
 use super::isorb::failed;
 
 /// A folder with certificates that are good for this benchmark and nothing else, made once.
-///
-/// # Errors
-/// Where nothing can be written.
 pub fn certificates() -> io::Result<PathBuf> {
     cached("certificates", &[], "1", |folder| {
         let authority = Authority::at(folder)?;
@@ -37,9 +34,6 @@ fn config(folder: &Path, name: &str) -> TlsConfig {
 }
 
 /// An ORB with these arguments that has TLS.
-///
-/// # Errors
-/// The ORB's, and those of the certificates.
 pub fn orb(folder: &Path, name: &str, arguments: &[String]) -> io::Result<Orb> {
     let tls = Tls::new(config(folder, name)).map_err(io::Error::other)?;
     Orb::builder()
@@ -50,9 +44,6 @@ pub fn orb(folder: &Path, name: &str, arguments: &[String]) -> io::Result<Orb> {
 }
 
 /// rustls over an accepted connection.
-///
-/// # Errors
-/// Those of the certificates.
 pub fn accepted(folder: &Path, stream: TcpStream) -> io::Result<StreamOwned<ServerConnection, TcpStream>> {
     let (roots, chain, key) = read(folder, "server")?;
     let provider = Arc::new(rustls::crypto::ring::default_provider());
@@ -66,9 +57,6 @@ pub fn accepted(folder: &Path, stream: TcpStream) -> io::Result<StreamOwned<Serv
 }
 
 /// rustls over a connection to a server.
-///
-/// # Errors
-/// Those of the certificates.
 pub fn connected(folder: &Path, stream: TcpStream) -> io::Result<StreamOwned<ClientConnection, TcpStream>> {
     let (roots, chain, key) = read(folder, "client")?;
     let provider = Arc::new(rustls::crypto::ring::default_provider());

@@ -1,4 +1,4 @@
-//! Where the scheduler has put a consumer. It may put it elsewhere while events flow.
+//! A consumer's placement, which the scheduler may change while events flow.
 
 use crate::placement::{Placement, SubPriority};
 use isorb_rt::priority::Priority;
@@ -6,13 +6,14 @@ use isorb_rt::sync::atomic::Ordering::Relaxed;
 use isorb_rt::sync::atomic::{AtomicU32, AtomicU64};
 use std::time::Duration;
 
-/// No time at all is declared.
+/// The stored form of an undeclared time.
 const NONE: u64 = u64::MAX;
 
-/// A [`Placement`] that is read with every push, without a lock. A push that meets a change may see its parts old and new.
+/// A [`Placement`] that each push reads without a lock. A push during a change may read old and new
+/// parts.
 pub(super) struct AtomicPlacement {
     priority: AtomicU32,
-    /// Which kind of sub-priority above 32 bits, a static one's value in them.
+    /// The kind of sub-priority in the upper 32 bits, a static value in the lower ones.
     order: AtomicU64,
     deadline: AtomicU64,
     worst_case: AtomicU64,
@@ -44,7 +45,7 @@ impl AtomicPlacement {
 
     pub fn priority(&self) -> Priority {
         let priority = i16::try_from(self.priority.load(Relaxed)).ok().and_then(Priority::new);
-        // It is never stored otherwise.
+        // Only valid priorities are stored.
         priority.unwrap_or(Priority::MIN)
     }
 
@@ -80,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_put_in_comes_out() {
+    fn values_are_read_as_stored() {
         let placement = |priority, sub_priority, deadline: Option<u64>| Placement {
             priority: Priority::new(priority).unwrap(),
             sub_priority,

@@ -1,4 +1,4 @@
-//! How a consumer is called, and what is looked at then: its deadline, its worst case, its period, its failures.
+//! Calls a consumer and checks its deadline, worst case, period and failures.
 
 use super::{Connection, DISCONNECTED};
 use crate::counters::{ThreadNumber, count};
@@ -11,11 +11,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 impl Connection {
     pub(crate) fn notify_disconnected(&self) {
-        // A consumer that panics now has nobody left to hear of it.
+        // No caller is left to learn of a panic here.
         let _ = catch_unwind(AssertUnwindSafe(|| self.consumer.disconnected()));
     }
 
-    /// Calls the consumer. `now` is the time that was last looked at, and is looked at again where anybody wants to know.
+    /// Calls the consumer. `now` is the last time read from the clock; it is read again where
+    /// needed.
     #[inline]
     pub(super) fn call(
         &self,
@@ -43,7 +44,7 @@ impl Connection {
         self.call_timed(events, *now, now);
     }
 
-    /// A push has come.
+    /// Checks a push against the declared period.
     pub(super) fn arrived(&self, now: &mut u64) {
         if !self.rate.is_declared() {
             return;
@@ -135,13 +136,13 @@ impl Connection {
         }
     }
 
-    /// As `leave`, from the consumer's own path: the channel clears up later.
+    /// As `leave`, from the path of the consumer's own push: the channel removes it later.
     pub(super) fn request_own_disconnect(&self) {
         self.busy.fetch_or(DISCONNECTED, AcqRel);
         self.kernel.request_disconnect(PendingDisconnect::Consumer(self.id));
     }
 
-    /// Does anybody want to know the time of its pushes?
+    /// Returns true if its pushes are timed.
     #[inline]
     pub(crate) fn times(&self) -> bool {
         self.timed || self.kernel.recorder.is_on()

@@ -1,9 +1,9 @@
 //! A connected consumer.
 //!
 //! ```text
-//!  push_now, push_batch_now ──────────────► call     on the supplier's thread
-//!        │ backoff: others wait, or it rests     ▲
-//!        └─► enqueue ─► queue ─► serve ───────┘     on a dispatcher's
+//!  push_now, push_batch_now ─────────────► call     on the supplier's thread
+//!        │ earlier pushes wait, or backoff    ▲
+//!        └─► enqueue ─► queue ─► serve ───────┘     on a dispatcher's thread
 //! ```
 
 mod atomic_placement;
@@ -33,20 +33,20 @@ use rate_monitor::RateMonitor;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// What became of a push to one consumer.
+/// The outcome of a push to one consumer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum PushOutcome {
-    /// It ran, or will.
+    /// The consumer has run or will run.
     Accepted,
-    /// It waits in the queue, and somebody must be scheduled that the consumer has work.
+    /// The push is queued, and the dispatcher must be told that the consumer is ready.
     ConsumerReady,
-    /// Lost, by the consumer's policy.
+    /// Lost by the consumer's overflow policy.
     Dropped,
     /// Lost, and the supplier is scheduled.
     Refused,
-    /// Lost, since it would have to be copied and is larger than a copy may be; the supplier is scheduled.
+    /// Too large for a copy; the supplier is told.
     TooLarge,
-    /// The consumer is gone.
+    /// The consumer is disconnected.
     Disconnected,
 }
 
@@ -55,7 +55,7 @@ pub(crate) struct Connection {
     pub name: String,
     pub quality: Quality,
     pub counters: Counters,
-    /// Apart from the others, since it is raised by every event.
+    /// Not in `counters`, since each event increments it.
     pushed: OwnedCounter,
     latencies: Option<Box<LatencyCounters>>,
     placement: AtomicPlacement,
@@ -66,24 +66,25 @@ pub(crate) struct Connection {
     only_anys: bool,
     queue: PiMutex<Queue>,
     room: EventCount,
-    /// How many pushes wait or run by way of the queue, and whether the consumer is [`DISCONNECTED`]. While it is not 0 there is more to
-    /// a push than calling the consumer.
+    /// The pushes that are queued or run from the queue, with the flags [`DISCONNECTED`] and
+    /// [`BACKING_OFF`]. While it is 0 a push may call the consumer directly.
     busy: AtomicU32,
-    /// Its pushes are timed even without a trace: it has a deadline, a worst case, a period, or an order that depends on time.
+    /// Its pushes are timed even without a trace: it has a deadline, a worst case, a period, or an
+    /// order that depends on time.
     timed: bool,
-    /// Where it is served: an index into the channel's levels.
+    /// The index of its level in the channel's levels.
     level: AtomicU8,
     skip: AtomicBool,
-    /// Processor time that others used during its push, nested on its stack.
+    /// Processor time that nested consumers used during its push.
     nested: AtomicU64,
     failures: AtomicU32,
-    /// It is left alone until then, by the channel's clock; 0 is not at all.
+    /// The end of its backoff on the channel's clock; 0 for none.
     backoff_until: AtomicU64,
 }
 
-/// In [`Connection::busy`]: it is not called any more.
+/// In [`Connection::busy`]: the consumer is no longer called.
 const DISCONNECTED: u32 = 1 << 31;
-/// In [`Connection::busy`]: it asked to be left alone, perhaps until now.
+/// In [`Connection::busy`]: the consumer is in backoff, or was until now.
 const BACKING_OFF: u32 = 1 << 30;
 
 impl Connection {
@@ -131,7 +132,8 @@ impl Connection {
         self.placement.priority()
     }
 
-    /// The scheduler has put it here. What waits is served where it was; whoever was demoted stays so.
+    /// Applies a new placement. Queued pushes stay at their level; a demoted consumer stays
+    /// demoted.
     pub(crate) fn set_placement(&self, placement: &Placement) {
         let before = self.kernel.level(self.placement.priority());
         self.placement.set(placement);
@@ -141,12 +143,12 @@ impl Connection {
         self.consumer.priority_changed(placement.priority);
     }
 
-    /// The dispatcher that it brought with it.
+    /// The consumer's own dispatcher.
     pub(crate) fn own_dispatch(&self) -> Option<&Arc<dyn Dispatch>> {
         self.own_dispatch.as_ref()
     }
 
-    /// Is it called on the supplier's thread, where `inline` is whether the channel does so?
+    /// Returns true if it is called on the supplier's thread; `inline` is the channel's setting.
     #[inline]
     pub(crate) fn is_direct(&self, inline: bool) -> bool {
         self.own_dispatch.as_ref().map_or(inline, |own| own.runs_inline())
@@ -165,7 +167,7 @@ impl Connection {
         Counts { pushed: self.pushed.read(), ..self.counters.read() }
     }
 
-    /// None where the channel keeps none.
+    /// `None` if the channel keeps no histograms.
     pub(crate) fn latencies(&self) -> Option<Latencies> {
         self.latencies.as_ref().map(|counted| counted.read())
     }
@@ -178,8 +180,9 @@ impl Connection {
         self.busy.load(Acquire) & DISCONNECTED != 0
     }
 
-    /// Pushes one event on the caller's thread, unless others wait before it. `traced` and `counted` are whether the channel does so.
-    /// A panic of the consumer may come through; the caller then calls [`failed`](Self::failed).
+    /// Pushes one event on the caller's thread, unless earlier pushes are queued. `traced` and
+    /// `counted` are the channel's settings. If the consumer panics the caller calls
+    /// [`failed`](Self::failed).
     #[inline]
     pub(crate) fn push_now(
         &self,
@@ -210,7 +213,7 @@ impl Connection {
         PushOutcome::Accepted
     }
 
-    /// Pushes several on the caller's thread, unless others wait before them.
+    /// Pushes several events on the caller's thread, unless earlier pushes are queued.
     pub(crate) fn push_batch_now(&self, batch: Batch<'_, '_>, now: &mut u64) -> PushOutcome {
         if self.busy.load(Acquire) != 0 {
             match self.decide(*now) {

@@ -1,4 +1,4 @@
-//! What waits for a consumer.
+//! The queue of a consumer.
 
 use super::{Connection, DISCONNECTED, PushOutcome};
 use crate::batch::{Batch, QueuedEvents, StoredEvent};
@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 
 pub(super) struct Queue {
     pub waiting: VecDeque<WaitingPush>,
-    /// Somebody was scheduled that there is work, and has not finished it.
+    /// A dispatcher has the consumer as ready and has not finished it.
     pub scheduled: bool,
 }
 
@@ -27,7 +27,7 @@ impl Connection {
         self.queue.lock().waiting.len()
     }
 
-    /// From now on it is not called any more (a call under way ends). What waits is thrown away.
+    /// Stops calling the consumer (a call under way ends) and drops its queue.
     pub(crate) fn leave(&self) {
         self.busy.fetch_or(DISCONNECTED, AcqRel);
         let waiting: Vec<WaitingPush> = self.queue.lock().waiting.drain(..).collect();
@@ -52,8 +52,8 @@ impl Connection {
         }
     }
 
-    /// There was no memory for the event. One that is too large is no matter of policy; else the supplier is scheduled under
-    /// [`Overflow::Refuse`] and `Block`.
+    /// Handles a failed copy. An event that is too large is not subject to the overflow policy.
+    /// Otherwise the supplier is told under [`Overflow::Refuse`] and `Block`.
     pub(crate) fn copy_failed(&self, cause: NoCopy, now: u64) -> PushOutcome {
         if cause == NoCopy::TooLarge {
             count(&self.counters.too_large);
@@ -108,7 +108,7 @@ impl Connection {
         }
         queue.waiting.push_back(WaitingPush { events, since: *now });
         let length = queue.waiting.len();
-        let tell = !std::mem::replace(&mut queue.scheduled, true);
+        let newly_ready = !std::mem::replace(&mut queue.scheduled, true);
         if displaced.is_none() {
             self.busy.fetch_add(1, AcqRel);
         }
@@ -121,10 +121,11 @@ impl Connection {
             count(&self.counters.queued);
         }
         self.record(RecordKind::Queue, *now, length as u64, 0);
-        if tell { PushOutcome::ConsumerReady } else { PushOutcome::Accepted }
+        if newly_ready { PushOutcome::ConsumerReady } else { PushOutcome::Accepted }
     }
 
-    /// Serves the oldest push that waits. Says whether more do; if not, whoever brings the next is scheduled [`PushOutcome::ConsumerReady`].
+    /// Serves the oldest queued push. Returns true if more are queued; otherwise the next push is
+    /// [`PushOutcome::ConsumerReady`].
     pub(crate) fn serve(&self) -> bool {
         let mut queue = self.queue.lock();
         let next = queue.waiting.pop_front();
@@ -151,13 +152,13 @@ impl Connection {
         queue.scheduled
     }
 
-    /// So much room there is before suppliers that wait for it are woken: one wake-up an event would be two switches an event where both
-    /// share a processor.
+    /// The free slots before blocked suppliers are woken. A wake-up for each event would be two
+    /// context switches where both share a processor.
     pub(super) fn wake_threshold(&self) -> usize {
         (self.quality.queue / 8).clamp(1, 32)
     }
 
-    /// Where its next push stands among its priority; lower first.
+    /// The order of its next push within its priority; lower is first.
     pub(crate) fn key(&self) -> u64 {
         let since = || self.queue.lock().waiting.front().map_or(0, |w| w.since);
         match (self.placement.sub_priority(), self.placement.deadline()) {

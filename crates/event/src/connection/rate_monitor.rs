@@ -1,14 +1,15 @@
-//! Whether a consumer is pushed to oftener than it declared.
+//! Counts pushes that arrive sooner than the consumer declared.
 
 use crate::placement::Placement;
 use isorb_rt::sync::atomic::AtomicU64;
 use isorb_rt::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-/// The generic cell rate algorithm (ITU-T I.371, virtual scheduling): a push is due a period after the one before, and conforms if it comes no
-/// sooner than that less the jitter. One that comes sooner does not move the next: so of pushes at twice the rate every second is early.
+/// The generic cell rate algorithm (ITU-T I.371, virtual scheduling). A push is due one period
+/// after the previous one, and conforms if it is early by at most the jitter. A push that does not
+/// conform does not move the next due time, so of pushes at twice the rate every second is early.
 pub(super) struct RateMonitor {
-    /// In nanoseconds; 0 is none declared.
+    /// In nanoseconds; 0 if none is declared.
     period: AtomicU64,
     jitter: AtomicU64,
     /// When the next push is due.
@@ -33,9 +34,10 @@ impl RateMonitor {
         self.period.load(Relaxed) != 0
     }
 
-    /// A push comes now. Says whether that is too soon.
+    /// Records a push at `now`. Returns true if it is too early.
     ///
-    /// Suppliers may push at once, each on its thread; then one of them goes first, and no push is taken for another.
+    /// Suppliers may push at the same time on several threads. The update is atomic, so each push
+    /// counts once.
     pub fn is_early(&self, now: u64) -> bool {
         let (period, jitter) = (self.period.load(Relaxed), self.jitter.load(Relaxed));
         let next =
@@ -66,18 +68,18 @@ mod tests {
     }
 
     #[test]
-    fn who_comes_too_soon_is_early() {
+    fn pushes_before_the_due_time_are_early() {
         let cases: [(u64, u64, &[u64], &[u64]); 8] = [
             (10, 0, &[100, 110, 120, 135], &[]),
             (10, 0, &[100, 109, 110, 111, 120], &[109, 111]),
-            // The later one does not make the next one due sooner.
+            // A late push does not make the next one due sooner.
             (10, 0, &[100, 112, 120, 122], &[120]),
             (10, 2, &[100, 112, 120, 130, 140], &[]),
             (10, 2, &[100, 107, 108, 118, 127], &[107, 127]),
-            // Twice as often, and the same time again and again.
+            // At twice the rate, and several at the same time.
             (10, 0, &[100, 105, 110, 115, 120, 125], &[105, 115, 125]),
             (10, 0, &[100, 100, 100, 110], &[100, 100]),
-            // More jitter than a period lets two come together.
+            // With a jitter of a whole period two may come together.
             (10, 10, &[100, 100, 100, 110, 110], &[100, 110]),
         ];
         for (period, jitter, pushes, early) in cases {
@@ -90,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn any_numbers_do() {
+    fn extreme_values_do_not_overflow() {
         let longest = rate(u64::MAX, u64::MAX);
         assert!(!longest.is_early(u64::MAX) && !longest.is_early(1));
         let never_again = rate(u64::MAX, 0);

@@ -1,14 +1,14 @@
-//! What a connection writes to the trace, and how it makes way for another.
+//! The trace records of a connection, and the times of nested consumers.
 
 use super::Connection;
 use isorb_rt::sync::atomic::Ordering::Relaxed;
 use isorb_trace::{Record, RecordKind};
 
-/// A consumer has made way on its own stack.
+/// A consumer that yielded to a nested one.
 pub(crate) struct YieldState {
-    /// When, if anybody wants to know.
+    /// When it yielded, if the trace is on.
     since: Option<u64>,
-    /// What of the thread's processor time was used then, if that is held against what the consumer declared.
+    /// The thread's processor time at that moment, if the consumer declared a worst case.
     used: Option<u64>,
 }
 
@@ -26,7 +26,7 @@ impl Connection {
         Record { at, kind, level: self.level(), id: self.id, a, b }
     }
 
-    /// Makes way for a more urgent one on its own stack, by its consent.
+    /// Records that it yields to a more urgent consumer on its own stack.
     pub(crate) fn begin_yield(&self, by: &Connection) -> YieldState {
         let traced = self.kernel.recorder.is_on();
         let since = traced.then(|| {
@@ -37,11 +37,11 @@ impl Connection {
         YieldState { since, used: self.placement.worst_case().map(|_| self.kernel.clock.cpu_ns()) }
     }
 
-    /// That one has returned. What it used was not this one's.
+    /// Records that the nested consumer returned. Its processor time does not count for this one.
     pub(crate) fn end_yield(&self, made: YieldState, by: u32) {
         if let Some(before) = made.used {
             let nested = self.kernel.clock.cpu_ns().saturating_sub(before);
-            // Nobody else writes it: one push at a time is served.
+            // No other thread writes it: pushes are served one at a time.
             self.nested.store(self.nested.load(Relaxed).saturating_add(nested), Relaxed);
         }
         if let Some(since) = made.since {

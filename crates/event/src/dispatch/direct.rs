@@ -2,7 +2,8 @@
 
 use super::{Dispatch, ReadyConsumer};
 
-/// Consumers run on the supplier's thread, one after the other, whatever their priority (the EFD channel of paper 001, section 5.1.1).
+/// Consumers run on the supplier's thread, one after the other, whatever their priority (the EFD
+/// channel of the TAO event service paper, section 5.1.1).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Direct;
 
@@ -12,7 +13,7 @@ impl Dispatch for Direct {
         true
     }
 
-    /// Pushes that queued up before this took a dispatcher's place: whoever brings them serves them.
+    /// Serves pushes that were queued by a dispatcher that this one replaced.
     fn ready(&self, work: ReadyConsumer) -> Result<(), ReadyConsumer> {
         let mut next = Some(work);
         while let Some(work) = next {

@@ -1,4 +1,4 @@
-//! Consumers that have work, in order, and threads that wait for them.
+//! Ready consumers in order, and the threads that wait for them.
 
 use super::ReadyConsumer;
 use isorb_rt::sync::atomic::AtomicBool;
@@ -8,30 +8,31 @@ use isorb_rt::time::{Deadline, now_ns};
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
-/// The most levels of priority.
+/// The most priority levels of a channel.
 pub(crate) const MAX_LEVELS: usize = 64;
 
-/// So long after its time a consumer that rests by another clock is looked at again.
+/// How long after its backoff a consumer is checked again, if the channel's clock is slower.
 const RETRY_NS: u64 = 1_000_000;
 
-/// One queue of tokens for a range of levels, the most urgent level first, then by key, then in order of arrival.
+/// A queue of ready consumers for a range of levels: the most urgent level first, then by key, then
+/// in order of arrival.
 pub(crate) struct Lane {
     first_level: u8,
     state: PiMutex<State>,
-    /// One a thread of the lane.
+    /// One for each thread of the lane.
     parkers: Box<[Parker]>,
-    /// As in the state, for a look without the lock.
+    /// A copy of the flag in the state, to be read without the lock.
     closed: AtomicBool,
 }
 
 struct State {
     levels: Box<[BinaryHeap<Reverse<Entry>>]>,
-    /// Bit n: level n has something.
+    /// Bit n: level n is not empty.
     ready: u64,
     order: u64,
-    /// Consumers that are left alone for a time, the first to be served again on top.
+    /// Consumers in backoff, the first to end on top.
     resting: BinaryHeap<Reverse<Resting>>,
-    /// Threads that wait, by number.
+    /// The waiting threads, by number.
     idle: Vec<usize>,
     closed: bool,
 }
@@ -50,7 +51,7 @@ struct Entry {
 }
 
 impl Lane {
-    /// For `levels` levels from `first_level` on, served by `threads` threads.
+    /// A lane for `levels` levels from `first_level` on, served by `threads` threads.
     pub(crate) fn new(first_level: u8, levels: usize, threads: usize) -> Lane {
         let state = State {
             levels: (0..levels.clamp(1, MAX_LEVELS)).map(|_| BinaryHeap::new()).collect(),
@@ -73,7 +74,7 @@ impl Lane {
         state.resting.reserve(consumers.saturating_sub(resting));
     }
 
-    /// Puts a token in, and wakes a thread if one waits.
+    /// Queues a consumer, and wakes a thread if one waits.
     pub(crate) fn put(&self, work: ReadyConsumer) -> Result<(), ReadyConsumer> {
         let (key, rest) = (work.key(), work.backoff_left());
         let mut state = self.state.lock();
@@ -83,7 +84,7 @@ impl Lane {
         if rest == 0 {
             state.put(self.first_level, key, work);
         } else {
-            // A thread that waits is told as well: it may have to wait for less long.
+            // Wake a waiting thread in this case too: it may have to wait for a shorter time.
             state.order += 1;
             let (until, order) = (now_ns().saturating_add(rest), state.order);
             state.resting.push(Reverse(Resting { until, order, work }));
@@ -96,7 +97,7 @@ impl Lane {
         Ok(())
     }
 
-    /// The most urgent token, if its level is above this one.
+    /// Takes the most urgent consumer if its level is above this one.
     pub(crate) fn take_above(&self, level: Option<u8>) -> Option<ReadyConsumer> {
         let mut state = self.state.lock();
         state.wake_rested(self.first_level);
@@ -107,13 +108,14 @@ impl Lane {
         state.take()
     }
 
-    /// For thread number `thread`: the most urgent token, waited for. `None` once the lane is closed and empty.
+    /// Waits as thread number `thread` for the most urgent consumer. `None` once the lane is closed
+    /// and empty.
     pub(crate) fn wait(&self, thread: usize) -> Option<ReadyConsumer> {
         loop {
             let mut state = self.state.lock();
             let until = state.wake_rested(self.first_level);
             if let Some(work) = state.take() {
-                // It may have come without being woken; then nobody must think that it waits.
+                // The thread may have found it without being woken, so it is no longer waiting.
                 state.idle.retain(|idle| *idle != thread);
                 return Some(work);
             }
@@ -148,11 +150,12 @@ impl State {
         self.ready |= 1 << level;
     }
 
-    /// Puts those who have rested long enough back; all of them once the lane is closed, since others go on with them. Says when the next
-    /// is due.
+    /// Queues the consumers with an ended backoff; all of them once the lane is closed, since
+    /// another dispatcher takes over. Returns when the next backoff ends.
     fn wake_rested(&mut self, first_level: u8) -> Deadline {
         while let Some(Reverse(next)) = self.resting.peek() {
-            // Its own clock decides. Where that is slower than the system's it is looked at again in a while.
+            // The channel's clock decides. If it is slower than the system's, check again a little
+            // later.
             let left = next.work.backoff_left();
             if !self.closed && left != 0 {
                 return Deadline::at_ns(next.until.max(now_ns() + RETRY_NS.min(left)));

@@ -17,82 +17,91 @@ use isorb_sched::Preemption;
 use std::fmt;
 use std::sync::Arc;
 
-/// The dispatching module (paper 001, section 5.1). The channel puts a push into its consumer's queue and, unless somebody was told
-/// already, tells the dispatcher that the consumer has [`ReadyConsumer`]. There is one such token a consumer, so its pushes are served one at
-/// a time and in order, whatever the dispatcher does with tokens, and whichever dispatcher has it.
+/// The dispatching module (TAO event service paper, section 5.1).
+///
+/// The channel queues a push at its consumer and, unless the consumer is ready already, passes a
+/// [`ReadyConsumer`] to the dispatcher. Each consumer has at most one such token. So its pushes are
+/// served one at a time and in order, whichever dispatcher has the token.
 pub trait Dispatch: Send + Sync + 'static {
-    /// Do consumers run on the supplier's thread? Then they are called directly, unless pushes wait from before.
+    /// Returns true if consumers run on the supplier's thread. Then they are called directly,
+    /// unless earlier pushes are queued.
     fn runs_inline(&self) -> bool {
         false
     }
 
-    /// How a consumer gives way to a more urgent one; `None`, unless implemented: nobody puts them in order, and no scheduler can
-    /// promise anything ([`RunTimeScheduler::preemption`](crate::RunTimeScheduler::preemption)).
+    /// How a consumer is pre-empted by a more urgent one. `None` by default: consumers are not
+    /// ordered, and no scheduler can promise anything
+    /// ([`RunTimeScheduler::preemption`](crate::RunTimeScheduler::preemption)).
     fn preemption(&self) -> Option<Preemption> {
         None
     }
 
-    /// A consumer has work.
+    /// Takes a consumer that has become ready.
     ///
     /// # Errors
-    /// The work comes back when the dispatcher takes no more: it has been replaced.
+    /// The consumer comes back if the dispatcher is closed.
     fn ready(&self, work: ReadyConsumer) -> Result<(), ReadyConsumer>;
 
-    /// Do its consumers take nothing but an event's any? Then others do not wait for them. Asked when one connects with it.
+    /// Returns true if its consumers use only an event's any; events without one are not queued for
+    /// them. Asked when a consumer connects with it.
     fn only_anys(&self) -> bool {
         false
     }
 
-    /// So many consumers are connected: so many tokens there may be.
+    /// Reserves room for the tokens of `consumers` consumers.
     fn reserve(&self, consumers: usize);
 
-    /// Takes no more work, sends what waits on by its route, and ends the threads. Waits for them, unless called on one of them.
+    /// Stops accepting consumers, hands on those that are ready, and ends the threads. Waits for
+    /// the threads, unless called on one of them.
     fn close(&self);
 
-    /// Runs one push on the caller's thread, where nobody else does (driven by hand). Says whether there was one.
+    /// Runs one push on the caller's thread, for [`Strategy::ByHand`]. Returns false if none was
+    /// queued.
     fn step(&self) -> bool {
         false
     }
 }
 
-/// Where a dispatcher that is closed sends work: to the one that has taken its place.
+/// Hands ready consumers of a closed dispatcher to its replacement.
 pub trait Redispatch: Send + Sync {
-    /// Takes it there.
+    /// Passes the consumer to the current dispatcher.
     fn redispatch(&self, work: ReadyConsumer);
 }
 
-/// A consumer that has pushes waiting.
+/// A consumer with queued pushes.
 pub struct ReadyConsumer(pub(crate) Arc<Connection>);
 
 impl ReadyConsumer {
-    /// The level of priority where it is served, counted from the least urgent.
+    /// The priority level at which it is served, counted from the least urgent.
     #[inline]
     pub fn level(&self) -> u8 {
         self.0.level()
     }
 
-    /// The order among its level, the lowest first: the sub-priority of the push that is next.
+    /// Its order within the level, the lowest first: the sub-priority of its next push.
     #[inline]
     pub fn key(&self) -> u64 {
         self.0.key()
     }
 
-    /// For how many nanoseconds the consumer is still to be left alone (see [`PushConsumer::backoff`](crate::PushConsumer::backoff)), by the
-    /// channel's clock: a dispatcher sets its work aside, so that nobody waits behind it.
+    /// The remaining backoff in nanoseconds (see
+    /// [`PushConsumer::backoff`](crate::PushConsumer::backoff)), by the channel's clock. A
+    /// dispatcher sets the consumer aside, so that no other waits behind it.
     #[inline]
     pub fn backoff_left(&self) -> u64 {
         self.0.backoff_left()
     }
 
-    /// Which consumer it is.
+    /// The consumer's number.
     pub fn consumer(&self) -> u32 {
         self.0.id
     }
 
-    /// Runs the consumer with the push that is next. Comes back while more wait.
+    /// Runs the consumer with its next push. Returns it while more pushes are queued.
     ///
     /// # Real-time
-    /// Neither allocates nor blocks, but for what the consumer does; takes the lock of the consumer's queue, twice.
+    /// Apart from the consumer itself, neither allocates nor blocks. Takes the lock of the
+    /// consumer's queue twice.
     pub fn run(self) -> Option<ReadyConsumer> {
         if self.0.serve() { Some(self) } else { None }
     }

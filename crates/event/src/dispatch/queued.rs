@@ -1,4 +1,4 @@
-//! Dispatchers with queues.
+//! Dispatchers with priority queues.
 
 use super::lane::Lane;
 use super::strategy::Worker;
@@ -11,8 +11,8 @@ use isorb_sched::Preemption;
 use std::fmt;
 use std::sync::{Arc, Weak};
 
-/// Priority queues and the threads that serve them: a single one ([`Strategy::SingleThreaded`], [`Strategy::Upcalls`]), or some for
-/// each level of priority ([`Strategy::Threads`]).
+/// Priority queues and the threads that serve them: one ([`Strategy::SingleThreaded`],
+/// [`Strategy::Upcalls`]), or one for each priority level ([`Strategy::Threads`]).
 pub struct Queued {
     shared: Arc<Shared>,
     preemption: Option<Preemption>,
@@ -22,15 +22,16 @@ pub struct Queued {
 pub(crate) struct Shared {
     lanes: Box<[Arc<Lane>]>,
     route: Weak<dyn Redispatch>,
-    /// Consumers may make way for more urgent ones.
+    /// Consumers may yield to more urgent ones.
     pub upcalls: bool,
 }
 
 impl Queued {
-    /// With the queues and threads of a strategy; `None` for [`Strategy::Direct`], which has neither.
+    /// Starts the queues and threads of a strategy; `None` for [`Strategy::Direct`], which has
+    /// neither.
     ///
     /// # Errors
-    /// [`SpawnError`]: a thread could not be started, or not with the priority that it needs.
+    /// [`SpawnError`]: a thread did not start, or not with its priority.
     pub fn start(
         strategy: Strategy,
         levels: &[Priority],
@@ -76,7 +77,8 @@ impl Queued {
         Ok(Some(queued))
     }
 
-    /// For modules that are chosen by type, which nothing takes the place of.
+    /// Starts a dispatcher that is never replaced, for modules that are chosen by type and for
+    /// gateways.
     ///
     /// # Errors
     /// As [`start`](Self::start).
@@ -89,7 +91,7 @@ impl Queued {
     }
 }
 
-/// Where work goes that no dispatcher takes over.
+/// Drops the ready consumers of a dispatcher without a replacement.
 struct NoSuccessor;
 
 impl Redispatch for NoSuccessor {
@@ -101,7 +103,7 @@ impl Shared {
         &self.lanes[(level as usize).min(self.lanes.len() - 1)]
     }
 
-    /// A thread's life.
+    /// The body of a thread.
     fn work(self: &Arc<Self>, lane: usize, thread: usize) {
         super::upcall::serve(self);
         while let Some(work) = self.lanes[lane].wait(thread) {
@@ -128,7 +130,7 @@ impl Shared {
     }
 
     fn send_on(&self, work: ReadyConsumer) {
-        // Without a channel there is nobody left to serve.
+        // Without a channel no consumer is left.
         if let Some(route) = self.route.upgrade() {
             route.redispatch(work);
         }
@@ -153,13 +155,13 @@ impl Dispatch for Queued {
         self.shared.lanes.iter().for_each(|lane| lane.close());
         let threads = std::mem::take(&mut *self.threads.lock());
         for thread in threads {
-            // Its own end it cannot wait for; it comes when the thread returns to its loop.
+            // A thread cannot wait for its own end; it ends when it returns to its loop.
             if !super::upcall::is_worker_of(&self.shared) {
                 // A consumer's panic was caught where it was called.
                 let _ = thread.join();
             }
         }
-        // Without threads nobody else empties the lanes.
+        // Without threads only this call empties the lanes.
         for lane in &self.shared.lanes {
             while let Some(work) = lane.take_above(None) {
                 self.shared.send_on(work);

@@ -1,4 +1,4 @@
-//! Which dispatcher, and what its threads are.
+//! Dispatching strategies and their threads.
 
 use isorb_rt::priority::{Levels, Linear, Priority, PriorityMapping};
 use isorb_rt::sched::{Cpus, NativeRange, SpawnError};
@@ -8,30 +8,33 @@ use isorb_sched::Preemption;
 use std::fmt;
 use std::sync::Arc;
 
-/// The dispatching strategies (paper 001, section 5.1.1, figure 11).
+/// The dispatching strategies (TAO event service paper, section 5.1.1, figure 11).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Strategy {
-    /// None: consumers run on the supplier's thread.
+    /// No dispatching: consumers run on the supplier's thread.
     #[default]
     Direct,
-    /// One thread, the most urgent consumer first; each runs to its end.
+    /// One thread, the most urgent consumer first. Each consumer runs to its end.
     SingleThreaded,
-    /// Threads of their own for each level of priority; the system pre-empts.
+    /// Threads for each priority level, pre-empted by the operating system.
     Threads {
-        /// How many a level; at least 1.
+        /// Threads of each level, at least 1.
         per_level: usize,
     },
-    /// One thread; a running consumer makes way where it calls [`yield_now`](super::yield_now).
+    /// One thread. A running consumer yields to more urgent ones where it calls
+    /// [`yield_now`](super::yield_now).
     Upcalls,
-    /// Queues, and no thread: somebody calls [`Channel::step`](crate::Channel::step). For loops that are there already, and tests.
+    /// Queues without threads: the program calls [`Channel::step`](crate::Channel::step). For
+    /// existing event loops, and for tests.
     ByHand {
-        /// Whether consumers may make way.
+        /// Whether consumers may yield.
         upcalls: bool,
     },
 }
 
 impl Strategy {
-    /// How a consumer gives way to a more urgent one; `None` where nobody puts them in order. A scheduler's plan is for one of these.
+    /// How a consumer is pre-empted by a more urgent one; `None` if consumers are not ordered. A
+    /// scheduler's plan assumes one of these.
     pub const fn preemption(self) -> Option<Preemption> {
         match self {
             Strategy::Direct => None,
@@ -42,37 +45,40 @@ impl Strategy {
     }
 }
 
-/// A thread of the channel's.
+/// A thread of a channel.
 #[cfg(not(loom))]
 pub(crate) type Worker = isorb_rt::sched::Thread<()>;
 #[cfg(loom)]
 pub(crate) type Worker = isorb_rt::sync::thread::JoinHandle<()>;
 
-/// What the channel's threads are.
+/// The scheduling class, processors and stacks of a channel's threads.
 #[derive(Clone)]
 pub struct ThreadSetup {
-    /// Native priorities of the levels; `None` makes ordinary threads (no right to real-time scheduling, or a test).
+    /// The native priorities of the levels. `None` for ordinary threads (without the right to
+    /// real-time scheduling, or in tests).
     pub mapping: Option<Arc<dyn PriorityMapping>>,
-    /// Where they may run.
+    /// The processors on which they may run.
     pub cpus: Option<Cpus>,
-    /// Their stacks, in octets.
+    /// The size of their stacks in octets.
     pub stack: usize,
-    /// How much of a stack is touched before the thread serves.
+    /// The octets of the stack that are touched before the thread serves.
     pub prefault: usize,
 }
 
 impl ThreadSetup {
-    /// Threads of class `SCHED_FIFO`, CORBA priorities spread over the native ones; where levels would fall together by that, they get
-    /// different ones ([`for_levels`](Self::for_levels)).
+    /// Threads of class `SCHED_FIFO`, with CORBA priorities mapped linearly to native ones. Levels
+    /// that would get the same native priority get different ones
+    /// ([`for_levels`](Self::for_levels)).
     pub fn fifo() -> ThreadSetup {
         ThreadSetup { mapping: Some(Arc::new(Linear(NativeRange::system()))), ..ThreadSetup::default() }
     }
 
-    /// The same, with a native priority of its own for each of these levels: levels of a schedule mostly are next to each other, where
-    /// [`Linear`] gives them one. A mapping under which they differ is kept, and so is one that leaves levels to ordinary threads. Channels do
-    /// this for theirs.
+    /// Gives each of these levels a native priority of its own. The levels of a schedule are often
+    /// adjacent, and [`Linear`] would map them to one. A mapping that separates them is kept, and
+    /// so is one that leaves levels to ordinary threads. Channels do this for their levels.
     ///
-    /// A program whose ORB pushes at these priorities (`RTCurrent`, remote consumers) gives the ORB the same mapping.
+    /// If the ORB pushes at these priorities (`RTCurrent`, remote consumers), give it the same
+    /// mapping.
     #[must_use]
     pub fn for_levels(mut self, levels: &[Priority]) -> ThreadSetup {
         let Some(mapping) = &self.mapping else { return self };
@@ -91,7 +97,7 @@ impl ThreadSetup {
         self
     }
 
-    /// Only on these processors.
+    /// Confines the threads to these processors.
     #[must_use]
     pub fn on(mut self, cpus: Cpus) -> ThreadSetup {
         self.cpus = Some(cpus);
@@ -110,7 +116,7 @@ impl ThreadSetup {
         self.start(name, priority, body)
     }
 
-    /// In a model there is neither priority nor processor.
+    /// Loom models have neither priorities nor processors.
     #[cfg(loom)]
     fn model(&self, _: String, _: Priority, body: impl FnOnce() + Send + 'static) -> Worker {
         isorb_rt::sync::thread::spawn(body)
@@ -154,7 +160,7 @@ impl fmt::Debug for ThreadSetup {
 mod tests {
     use super::*;
 
-    /// Those from 1,000 on are real-time threads.
+    /// Maps priorities from 1,000 on to real-time threads.
     struct Upper;
 
     impl PriorityMapping for Upper {
@@ -168,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn levels_that_would_fall_together_get_native_priorities_of_their_own() {
+    fn levels_with_the_same_native_priority_get_different_ones() {
         let natives = |setup: ThreadSetup, levels: &[i16]| -> Vec<Option<u8>> {
             let levels: Vec<Priority> = levels.iter().filter_map(|level| Priority::new(*level)).collect();
             let mapping = setup.for_levels(&levels).mapping;
@@ -181,7 +187,7 @@ mod tests {
         assert_eq!(natives(fifo(), &[0, 98, 99, 100]), [Some(1), Some(2), Some(3), Some(4)]);
         assert_eq!(natives(fifo(), &[0, 8_192]), [Some(1), Some(25)], "as without levels");
         assert_eq!(natives(ThreadSetup::default(), &[98, 99]), [None, None]);
-        // What a mapping leaves to ordinary threads stays theirs, whoever else falls together.
+        // Levels that the mapping leaves to ordinary threads stay there, even if others collide.
         let upper = || ThreadSetup { mapping: Some(Arc::new(Upper)), ..ThreadSetup::default() };
         assert_eq!(natives(upper(), &[0, 100, 1_000]), [None, None, Some(7)]);
     }

@@ -1,4 +1,5 @@
-//! Real-time upcalls: a consumer makes way for more urgent ones, on its own stack (paper 001, section 5.1.1, 'deferred pre-emption').
+//! Real-time upcalls: a consumer yields to more urgent ones, which run nested on its stack (TAO
+//! event service paper, section 5.1.1, 'deferred pre-emption').
 
 use super::queued::Shared;
 use crate::connection::Connection;
@@ -7,7 +8,8 @@ use std::sync::Arc;
 
 #[cfg(not(loom))]
 thread_local! {
-    /// The consumers that run on this thread's stack, the most urgent last; and which dispatcher's thread this is.
+    /// The consumers on this thread's stack, the most urgent last, and the dispatcher that owns the
+    /// thread.
     static STACK: RefCell<Vec<Running>> = const { RefCell::new(Vec::new()) };
     static WORKER: RefCell<Option<Arc<Shared>>> = const { RefCell::new(None) };
 }
@@ -23,7 +25,7 @@ struct Running {
     connection: Arc<Connection>,
 }
 
-/// A consumer on the stack of a thread that dispatches upcalls, as long as this lives.
+/// A consumer on the stack of a dispatching thread, while this lives.
 pub(crate) struct Frame(());
 
 impl Frame {
@@ -40,24 +42,26 @@ impl Drop for Frame {
     }
 }
 
-/// Notes that this thread serves a dispatcher.
+/// Marks this thread as one of a dispatcher.
 pub(crate) fn serve(shared: &Arc<Shared>) {
     WORKER.with(|worker| *worker.borrow_mut() = Some(shared.clone()));
 }
 
-/// Is this one of the dispatcher's threads?
+/// Returns true on a thread of this dispatcher.
 pub(crate) fn is_worker_of(shared: &Arc<Shared>) -> bool {
     WORKER.with(|worker| worker.borrow().as_ref().is_some_and(|worker| Arc::ptr_eq(worker, shared)))
 }
 
-/// Called by a running consumer: runs the more urgent consumers that have become ready meanwhile, nested on its stack, then comes
-/// back. Says how many pushes that were.
+/// Called by a running consumer: runs the more urgent consumers that have become ready, nested on
+/// its stack. Returns the number of pushes.
 ///
-/// Only under [`Strategy::Upcalls`](super::Strategy::Upcalls); elsewhere it does nothing, since the system pre-empts or nobody may. Each
-/// nested consumer is more urgent than the one below, so there is at most one a level of priority on the stack.
+/// Only under [`Strategy::Upcalls`](super::Strategy::Upcalls). Elsewhere it does nothing, since the
+/// operating system pre-empts or pre-emption is not allowed. Each nested consumer is more urgent
+/// than the one below, so there is at most one for each priority level.
 ///
 /// # Real-time
-/// Does not allocate once the thread has nested as deep before. O(1) where nothing is more urgent: one lock.
+/// Does not allocate once the thread has nested as deep before. If no consumer is more urgent:
+/// O(1), one lock.
 pub fn yield_now() -> usize {
     let top = STACK.with(|stack| {
         stack.borrow().last().map(|top| (top.shared.clone(), top.level, top.connection.clone()))

@@ -62,14 +62,15 @@ impl FederationBuilder {
     /// Makes the channel a member.
     ///
     /// # Errors
-    /// [`ConnectError`]: `Destroyed` also for a channel whose [`Config::id`](crate::Config::id) is 0,
+    /// [`ConnectError`]: `Destroyed` also for a channel with [`Config::id`](crate::Config::id) 0,
     /// `Thread` if a thread of the gateways did not start.
     pub fn build(self) -> Result<Federation, ConnectError> {
         Federation::start(self)
     }
 }
 
-/// The threads that run a member's gateways. A gateway is the consumer that sends events over a link.
+/// The threads that run a member's gateways. A gateway is the consumer that sends events over a
+/// link.
 #[derive(Clone, Default)]
 pub enum Gateways {
     /// The channel's own dispatching.
@@ -78,9 +79,9 @@ pub enum Gateways {
     /// A dispatcher for all gateways, so that a stalled link delays no other consumer.
     Dispatcher(Arc<dyn Dispatch>),
     /// Threads at each level, with the priority at which the level begins. A stalled link delays no
-    /// consumer, and less urgent events delay no more urgent ones. Each link also has a notifier thread with
-    /// the priority of the most urgent level, which sends control messages. So a neighbour that does not
-    /// answer delays neither events nor other neighbours.
+    /// consumer, and less urgent events delay no more urgent ones. Each link also has a notifier
+    /// thread with the priority of the most urgent level, which sends control messages. So a
+    /// neighbour that does not answer delays neither events nor other neighbours.
     Threads(usize, ThreadSetup),
 }
 

@@ -1,22 +1,24 @@
-//! The last events that a channel has to pass on, in memory of a fixed size.
+//! The last events that a channel forwards, in memory of a fixed size.
 
 use crate::event::{Data, Event, Header, Stamp};
 use std::collections::VecDeque;
 
-/// Events in the order in which they came to this channel, each under an index that never comes again. The oldest make room.
+/// The events in order of arrival, each under an index that is never reused. The oldest are
+/// overwritten.
 pub(super) struct EventLog {
     entries: VecDeque<Entry>,
     /// The index of the oldest.
     first: u64,
     limit: usize,
     bytes: Box<[u8]>,
-    /// Where the next event's octets begin, counted without end; modulo the size it is a place in `bytes`.
+    /// The offset of the next event's octets, counted without wrapping; modulo the size it is an
+    /// offset in `bytes`.
     tail: u64,
 }
 
 pub(super) struct Entry {
     pub header: Header,
-    /// Where the event entered, and its number there.
+    /// The channel where the event entered, and its number there.
     pub stamp: Stamp,
     pad1: i32,
     octets: usize,
@@ -50,15 +52,15 @@ impl EventLog {
         self.entries.get(usize::try_from(index.checked_sub(self.first)?).ok()?)
     }
 
-    /// The oldest, if it must go before an event with so many octets can be kept.
-    pub(super) fn in_the_way(&self, octets: usize) -> Option<&Entry> {
+    /// The oldest event, if it must be removed before an event with so many octets can be stored.
+    pub(super) fn oldest_to_remove(&self, octets: usize) -> Option<&Entry> {
         let oldest = self.entries.front()?;
-        let end = self.place(octets) + octets as u64;
+        let end = self.offset(octets) + octets as u64;
         (self.entries.len() >= self.limit || oldest.begin + (self.bytes.len() as u64) < end).then_some(oldest)
     }
 
-    /// The octets of one event lie together: at the end of the memory some may stay unused.
-    fn place(&self, octets: usize) -> u64 {
+    /// The octets of one event are contiguous; some at the end of the memory may stay unused.
+    fn offset(&self, octets: usize) -> u64 {
         let size = self.bytes.len() as u64;
         let left = size - self.tail % size;
         if (octets as u64) <= left { self.tail } else { self.tail + left }
@@ -70,19 +72,19 @@ impl EventLog {
         }
     }
 
-    /// Whether an event can be kept at all.
+    /// Returns true if the event fits into the empty log.
     pub(super) fn fits(&self, event: &Event<'_>) -> bool {
         event.data.octets.len() + event.data.any.len() <= self.bytes.len()
     }
 
-    /// Keeps an event that [`fits`](Self::fits); what is in its way goes.
+    /// Stores an event that [`fits`](Self::fits); removes older ones as needed.
     pub(super) fn append(&mut self, event: &Event<'_>) {
         let (octets, any) = (event.data.octets, event.data.any);
         let length = octets.len() + any.len();
-        while self.in_the_way(length).is_some() {
+        while self.oldest_to_remove(length).is_some() {
             self.forget_oldest();
         }
-        let begin = self.place(length);
+        let begin = self.offset(length);
         self.tail = begin + length as u64;
         let at = (begin % self.bytes.len() as u64) as usize;
         self.bytes[at..][..octets.len()].copy_from_slice(octets);
@@ -102,8 +104,8 @@ impl EventLog {
         &self.bytes[at..][..entry.octets + entry.any]
     }
 
-    /// The oldest event of a channel with a larger number than this: its index and its number. Looks back from the newest no further than
-    /// the first that is not.
+    /// The index and number of a channel's oldest event with a larger number than `sequence`.
+    /// Searches from the newest back to the first that is not larger.
     pub(super) fn after(&self, channel: u64, sequence: u64) -> Option<(u64, u64)> {
         let of_channel = |(_, entry): &(usize, &Entry)| entry.stamp.channel == channel;
         let newest_first = self.entries.iter().enumerate().rev().filter(of_channel);
@@ -111,7 +113,7 @@ impl EventLog {
         newer.last().map(|(at, entry)| (self.first + at as u64, entry.stamp.sequence))
     }
 
-    /// Copies an event out, so that it can be sent without the log's lock.
+    /// Copies an event, so that it can be sent without the log's lock.
     pub(super) fn copy(&self, index: u64, to: &mut EventBuffer) -> bool {
         let Some(entry) = self.get(index) else {
             return false;
@@ -123,7 +125,7 @@ impl EventLog {
     }
 }
 
-/// A copy of an event; its memory is used again and again.
+/// A copy of an event; its memory is reused.
 #[derive(Default)]
 pub(super) struct EventBuffer {
     pub header: Header,
@@ -150,9 +152,10 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Against a list of everything: what is there is what came last, octet by octet, and there is as much of it as there is room.
+        /// Compares with a list of all events: the log holds the last ones, octet by octet, as many
+        /// as fit.
         #[test]
-        fn the_last_events_are_there_unharmed(sizes in prop::collection::vec((0..40usize, 0..20usize), 1..200)) {
+        fn the_log_holds_the_last_events(sizes in prop::collection::vec((0..40usize, 0..20usize), 1..200)) {
             let mut log = EventLog::new(7, 100);
             let mut all = Vec::new();
             for (n, (octets, any)) in sizes.into_iter().enumerate() {
@@ -171,7 +174,7 @@ mod tests {
                     prop_assert_eq!((event.data.pad1, event.stamp.sequence), (index as i32, index));
                     kept += octets.len() + any.len();
                 }
-                // All are kept that fit, but for what is lost at the end of the memory.
+                // All that fit are stored, except for the unused end of the memory.
                 let next = log.first().checked_sub(1).map_or(0, |i| all[i as usize].0.len() + all[i as usize].1.len());
                 prop_assert!(log.first() == 0 || log.end() - log.first() == 7 || kept + next + 60 > 100);
             }
@@ -179,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_larger_than_all_memory_does_not_fit() {
+    fn an_event_larger_than_the_memory_does_not_fit() {
         let log = EventLog::new(7, 100);
         assert!(
             log.fits(&Event::new(20, 1).octets(&[0; 100])) && !log.fits(&Event::new(20, 1).octets(&[0; 101]))

@@ -1,4 +1,4 @@
-//! How events pass through a channel: in, to its own consumers, and on.
+//! Events on their path through a member: in, to its own consumers, and on to neighbours.
 
 use super::event_log::{Entry, EventBuffer};
 use super::interest::Peer;
@@ -16,8 +16,8 @@ pub(super) struct OutgoingEvent {
 }
 
 impl Protocol {
-    /// One of this channel's own suppliers has pushed an event that is wanted elsewhere. It is kept though no link may lead there now:
-    /// the neighbour that gave up the last one joins anew, and asks for what it has missed.
+    /// Stores an event of this member's own suppliers that is wanted elsewhere. It is stored even
+    /// if no link leads there: a neighbour that joins again requests what it missed.
     pub(super) fn pushed(&mut self, event: &Event<'_>) {
         if !self.log.fits(event) {
             self.counts.lost += 1;
@@ -29,19 +29,19 @@ impl Protocol {
         self.log.append(&Event { stamp, ..*event });
     }
 
-    /// An event has come over a link.
+    /// Handles an event that arrived over a link.
     pub(super) fn receive_event(&mut self, link: LinkId, passed: &ForwardedEvent<'_>) {
         let Stamp { channel: source, sequence, .. } = passed.event.stamp;
         let peer = Peer { link, channel: passed.sender };
         let expected = self.upstreams.get(&source).and_then(|up| up.current.as_ref());
         let expected = expected.filter(|c| c.peer == peer && c.epoch == Some(passed.epoch));
         let Some(position) = expected.map(|c| c.position).filter(|position| sequence > *position) else {
-            // From one who is not asked, or not any more, or twice.
+            // From a neighbour that is not subscribed (any more), or a repetition.
             self.counts.repeated += 1;
             return;
         };
         let data = &passed.event.data;
-        // One that does not find room is asked for again.
+        // An event without room is requested again.
         let missing = passed.previous > position || !self.has_room(data.octets.len() + data.any.len());
         let fits = self.log.fits(&passed.event);
         if fits && !missing {
@@ -69,15 +69,17 @@ impl Protocol {
         }
     }
 
-    /// Can so many octets be kept without anything going that own consumers have not got?
+    /// Returns true if the octets can be stored without removing an event that own consumers have
+    /// not received.
     fn has_room(&self, octets: usize) -> bool {
-        self.log.in_the_way(octets).is_none() || self.local > self.log.first()
+        self.log.oldest_to_remove(octets).is_none() || self.local > self.log.first()
     }
 
-    /// Takes what is in an event's way out of the log. Those who have not been sent it must ask again.
+    /// Removes events from the log to make room. Neighbours that have not been sent them must
+    /// request them again.
     fn make_room(&mut self, event: &Event<'_>) {
         let octets = event.data.octets.len() + event.data.any.len();
-        while let Some(oldest) = self.log.in_the_way(octets) {
+        while let Some(oldest) = self.log.oldest_to_remove(octets) {
             let index = self.log.first();
             let (source, sequence) = (oldest.stamp.channel, oldest.stamp.sequence);
             let interests = &self.interests;
@@ -94,7 +96,7 @@ impl Protocol {
         }
     }
 
-    /// Is there an event to be sent over a link?
+    /// Returns true if an event is to be sent over a link.
     pub(super) fn is_due(&mut self, link: LinkId) -> bool {
         let (log, interests) = (&self.log, &self.interests);
         let Some(link_state) = self.links.get_mut(&link) else {
@@ -118,7 +120,7 @@ impl Protocol {
         false
     }
 
-    /// The event that is next over a link. [`sent`](Self::sent) tells what came of it.
+    /// The next event over a link. The caller reports the result to [`sent`](Self::sent).
     pub(super) fn send(&mut self, link: LinkId, buffer: &mut EventBuffer) -> Option<OutgoingEvent> {
         if !self.is_due(link) {
             return None;
@@ -137,13 +139,13 @@ impl Protocol {
         Some(sending)
     }
 
-    /// What became of an event that was sent.
+    /// Records the result of sending an event.
     pub(super) fn sent(&mut self, link: LinkId, sending: OutgoingEvent, result: Result<(), ForwardError>) {
         match result {
             Ok(()) => self.counts.forwarded += 1,
             Err(ForwardError::TooLarge) => {
                 self.counts.lost += 1;
-                // The next one follows the one before: nobody can be sent this, however often it is asked for.
+                // It can never be sent, so the next event names the one before it.
                 let link_state = self.links.get_mut(&link);
                 let stream = link_state.and_then(|link_state| link_state.streams.get_mut(&sending.source));
                 if let Some(stream) = stream.filter(|stream| stream.epoch == sending.epoch) {
@@ -154,7 +156,7 @@ impl Protocol {
         }
     }
 
-    /// It goes again when the link is up again.
+    /// Sends it again when the link is up.
     fn not_sent(&mut self, link: LinkId, sending: OutgoingEvent) {
         let (first, now) = (self.log.first(), self.now);
         let Some(link_state) = self.links.get_mut(&link) else {
@@ -173,7 +175,7 @@ impl Protocol {
         self.review_all();
     }
 
-    /// The event that own consumers get next.
+    /// Copies the next event for own consumers. Returns false if there is none.
     pub(super) fn deliver(&mut self, buffer: &mut EventBuffer) -> bool {
         self.local = self.local.max(self.log.first());
         while let Some(entry) = self.log.get(self.local) {
@@ -190,7 +192,8 @@ impl Protocol {
 }
 
 impl LinkState {
-    /// Is an event of the log to be sent over this link, if its consumers want it?
+    /// Returns true if an event of the log is to be sent over this link, if the consumers `want`
+    /// it.
     fn is_due(&self, index: u64, entry: &Entry, want: impl Fn(&[u64]) -> bool) -> bool {
         self.streams.get(&entry.stamp.channel).is_some_and(|stream| {
             stream.epoch != 0

@@ -1,4 +1,5 @@
-//! The consumers by which a channel sends to its neighbours: one that writes down what is wanted elsewhere, and one a link that sends.
+//! The channel's consumers that forward events: a collector, which logs events that are wanted
+//! elsewhere, and a gateway for each link, which sends them.
 
 use super::event_log::EventBuffer;
 use super::level_state::LevelState;
@@ -16,14 +17,14 @@ use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::{AcqRel, Release};
 use std::sync::{Arc, Weak};
 
-/// A link, and who is at it.
+/// A link at one level, and its gateway.
 pub(super) struct LevelLink {
     pub id: LinkId,
     pub link: Arc<dyn Transport>,
     sending: Turn,
-    /// The event that is being sent; of whoever has the turn.
+    /// The event that is being sent, used by the thread that has the turn.
     buffer: PiMutex<EventBuffer>,
-    /// The gateway was called, and has not begun.
+    /// The gateway was called and has not begun.
     awake: AtomicBool,
     gateway: PiMutex<Option<(ProxyPushSupplier, Arc<Connection>)>>,
 }
@@ -42,7 +43,7 @@ impl LevelLink {
 }
 
 impl Inner {
-    /// Has sent what is to be sent over a link.
+    /// Has the events of a link sent, by its gateway if it has one.
     pub(super) fn wake(self: &Arc<Self>, level_state: &LevelState, level_link: &Arc<LevelLink>) {
         if !level_state.protocol.lock().is_due(level_link.id) {
             return;
@@ -62,7 +63,7 @@ impl Inner {
         }
     }
 
-    /// Sends what is to be sent over a link, unless somebody does.
+    /// Sends the events of a link, unless another thread is sending.
     fn send(self: &Arc<Self>, level_state: &LevelState, level_link: &LevelLink) {
         if !level_link.sending.take() {
             return;
@@ -87,13 +88,13 @@ impl Inner {
             }
         }
         if failed {
-            // There may be other ways.
+            // There may be other routes.
             self.process(level_state);
         }
     }
 
-    /// Connects a link's gateway where anything is wanted beyond it, and ends it where nothing is. Where there is no room for it, whoever
-    /// finds that there is something to send sends it; the next tick tries again.
+    /// Connects a link's gateway if events are wanted beyond it, and disconnects it if not. Without
+    /// room for a gateway, the thread that has events sends them; the next tick tries again.
     pub(super) fn keep_gateway(self: &Arc<Self>, level_state: &LevelState, level_link: &Arc<LevelLink>) {
         let wanted = level_state
             .protocol
@@ -124,8 +125,9 @@ impl Inner {
         drop(former);
     }
 
-    /// Brings the collector's subscription to what is wanted elsewhere. One thread at a time does so, without the lock, since connecting
-    /// has consequences; who comes by meanwhile leaves it to that one.
+    /// Updates the collector's subscription to the interests of other members. One thread at a time
+    /// does so, without the lock, since connecting notifies observers. Other threads leave it to
+    /// that one.
     pub(super) fn subscribe(self: &Arc<Self>, level_state: &LevelState) {
         if !level_state.subscribing.take() {
             return;
@@ -143,7 +145,7 @@ impl Inner {
         }
     }
 
-    /// Where there is no room for it all stays as it is, and the next tick tries again.
+    /// If the channel has no room, nothing changes and the next tick tries again.
     fn collect(self: &Arc<Self>, level_state: &LevelState, wanted: Vec<Filter>) {
         let (known, filters) = std::mem::take(&mut *level_state.collector.lock());
         if filters == wanted {
@@ -164,7 +166,7 @@ impl Inner {
                     filters: registrations,
                     quality: Quality { failures: 0, ..self.quality.clone() },
                     gateway: true,
-                    // On the supplier's thread: what is written down is in order then, and a gateway that has to wait holds up nobody.
+                    // On the supplier's thread, so that events are logged in order.
                     dispatch: Some(Arc::new(Direct)),
                 };
                 let collector = Collector { federation: Arc::downgrade(self), level: level_state.level };
@@ -180,7 +182,7 @@ impl Inner {
     }
 }
 
-/// The channel's consumer of what is wanted elsewhere at a level.
+/// The channel's consumer for the events of a level that are wanted elsewhere.
 struct Collector {
     federation: Weak<Inner>,
     level: u8,
@@ -194,7 +196,7 @@ impl PushConsumer for Collector {
         let level_state = &federation.level_states[self.level as usize];
         let mut own = false;
         for event in events {
-            // What came by a link is in the log already.
+            // Events that arrived over a link are in the log already.
             if event.stamp.link == 0 {
                 level_state.protocol.lock().pushed(event);
                 own = true;
@@ -207,7 +209,8 @@ impl PushConsumer for Collector {
     }
 }
 
-/// The channel's consumer for one link and level. It is called when there is something to send; what that is it finds in the log.
+/// The channel's consumer for one link and level. A call means that there are events to send; they
+/// are in the log.
 struct Gateway {
     federation: Weak<Inner>,
     level: u8,

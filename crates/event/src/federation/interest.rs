@@ -1,4 +1,4 @@
-//! What is wanted where, and which neighbour is the route there.
+//! The interests of all members, and the routes to them.
 
 use super::LinkId;
 use crate::event::Header;
@@ -6,56 +6,59 @@ use crate::filter::{Compiled, Filter};
 use crate::observer::Union;
 use std::collections::BTreeMap;
 
-/// What the consumers of one channel want.
+/// The filters of one member's consumers.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Interest {
-    /// That channel.
+    /// The member.
     pub origin: u64,
-    /// Rises with each change, and each time the channel says that it is still there.
+    /// Rises with each change and with each tick of the member.
     pub version: u64,
-    /// Over how many links it has come.
+    /// The number of links over which it came.
     pub hops: u32,
-    /// Questions about single events, any of which makes an event wanted; at most [`MAX_FILTERS`].
+    /// Single-event filters, any of which makes an event wanted; at most [`MAX_FILTERS`].
     pub filters: Vec<Filter>,
 }
 
-/// The most filters of an interest. Who wants more is sent everything, which is more than wanted but never less.
+/// The most filters of an interest. A member with more is sent everything.
 pub const MAX_FILTERS: usize = 4096;
 
-/// By so many versions a route may lag behind another and still be one. Versions come with each tick, so a route that is cut somewhere is left
-/// after three of them at the latest.
+/// How many versions a route may lag behind another and still be used. Versions come with each
+/// tick, so a route that is cut is abandoned after three ticks.
 const LAG: u64 = 2;
 
-/// These filters, or everything if they are too many.
+/// These filters, or everything if there are too many.
 pub(super) fn limited(filters: Vec<Filter>) -> Vec<Filter> {
     if filters.len() > MAX_FILTERS { vec![Filter::Everything] } else { filters }
 }
 
-/// A neighbour: a channel at the other end of a link. A link that is a multicast group has many.
+/// A neighbour: a member at the other end of a link. A multicast link has many.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct Peer {
     pub link: LinkId,
     pub channel: u64,
 }
 
-/// All that was heard, by channel.
+/// The interests that were received, by member.
 #[derive(Default)]
 pub(super) struct Interests {
     heard: BTreeMap<u64, Origin>,
-    /// The versions of channels that fell silent: what others still pass on of them is no sign of life.
+    /// The last versions of members that fell silent. Copies of these that others still pass on are
+    /// no sign of life.
     silent: BTreeMap<u64, u64>,
 }
 
 struct Origin {
-    /// By the neighbours that told.
+    /// The routes, by neighbour.
     routes: BTreeMap<Peer, Route>,
-    /// The newest version, whichever route it came, and what it says is wanted.
+    /// The newest version by any route, and its filters.
     version: u64,
     filters: Vec<Filter>,
     wanted: Wanted,
-    /// How far this channel's own events were when the first of those was wanted, until that is known there.
+    /// The sequence number of own events when the first of these filters arrived, until the member
+    /// has received one.
     since: Option<u64>,
-    /// When it was last heard of. Until that is long ago it is believed to want what it wanted, though there may be no route to it now.
+    /// When an interest last arrived. Until it expires the member keeps its filters, even without a
+    /// route.
     at: u64,
 }
 
@@ -65,18 +68,18 @@ struct Route {
     at: u64,
 }
 
-/// What came of hearing an interest.
+/// The effect of a received interest.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct InterestChange {
-    /// It is to be passed on.
+    /// It must be passed on.
     pub newer: bool,
-    /// Something else is wanted than before.
+    /// The wanted filters changed.
     pub changed: bool,
 }
 
 impl Interests {
-    /// Notes what was heard at `now`, when this channel's own events had come to `sequence`; `limit` channels are known at
-    /// most, by as many routes each.
+    /// Records an interest that arrived at `now`, when own events had reached `sequence`. At most
+    /// `limit` members are known, each by at most `limit` routes.
     pub(super) fn note(
         &mut self,
         peer: Peer,
@@ -103,11 +106,12 @@ impl Interests {
         };
         let known = self.heard.entry(origin).or_insert_with(new);
         let rank = |version: u64, hops: u32| (version, std::cmp::Reverse(hops));
-        // The same by a shorter route is news, too: else who heard by the longer one first would keep others to it.
+        // The same version over a shorter route is news too. Otherwise a member that received it
+        // over the longer route first would keep others to that.
         let newer = known.routes.values().all(|route| rank(version, hops) > rank(route.version, route.hops));
         let better = match known.routes.get(&peer) {
             Some(route) => rank(version, hops) > rank(route.version, route.hops),
-            // Who calls himself by ever new numbers is no route beyond so many.
+            // A forger with ever new numbers gets no more routes.
             None => known.routes.len() < limit,
         };
         if better {
@@ -129,12 +133,12 @@ impl Interests {
         InterestChange { newer, changed }
     }
 
-    /// Forgets the routes over a link.
+    /// Removes the routes over a link.
     pub(super) fn forget(&mut self, link: LinkId) {
         self.heard.values_mut().for_each(|origin| origin.routes.retain(|peer, _| peer.link != link));
     }
 
-    /// Takes all that was heard for heard at `now`.
+    /// Sets the time of all received interests to `now`.
     pub(super) fn date(&mut self, now: u64) {
         for origin in self.heard.values_mut() {
             origin.at = now;
@@ -142,7 +146,8 @@ impl Interests {
         }
     }
 
-    /// Forgets what was not renewed since `since`. Of at most `limit` channels the version is kept. Says whether any channel is forgotten.
+    /// Removes interests that were not renewed since `since`. Keeps the versions of at most `limit`
+    /// silent members. Returns true if a member was removed.
     pub(super) fn expire(&mut self, since: u64, limit: usize) -> bool {
         let before = self.heard.len();
         for (id, origin) in &mut self.heard {
@@ -158,12 +163,12 @@ impl Interests {
         self.heard.len() != before
     }
 
-    /// The channels that are known.
+    /// The known members.
     pub(super) fn channels(&self) -> impl Iterator<Item = u64> + '_ {
         self.heard.keys().copied()
     }
 
-    /// How many there is a route to.
+    /// The number of members with a route.
     pub(super) fn reached(&self) -> usize {
         self.heard.values().filter(|origin| !origin.routes.is_empty()).count()
     }
@@ -172,7 +177,8 @@ impl Interests {
         self.heard.contains_key(&channel)
     }
 
-    /// The route to a channel: the shortest of those that keep up, and of equals the one that is used now. `is_up` says which links can be used.
+    /// The route to a member: the shortest of those that keep up; among equals the current one.
+    /// `is_up` tells which links can be used.
     pub(super) fn route(
         &self,
         channel: u64,
@@ -189,7 +195,7 @@ impl Interests {
         is_up: impl Fn(LinkId) -> bool,
     ) -> Option<(Peer, &'a Route)> {
         let newest = origin.routes.values().map(|route| route.version).max()?;
-        // Each version comes by all routes, and by the shortest not always first.
+        // Each version comes by all routes, and not always by the shortest first.
         let keeps_up = |route: &Route| route.version.saturating_add(LAG) >= newest;
         let rank = |peer: Peer, route: &Route| {
             (!is_up(peer.link), !keeps_up(route), route.hops, used != Some(peer), peer)
@@ -201,7 +207,8 @@ impl Interests {
             .map(|(peer, route)| (*peer, route))
     }
 
-    /// What is passed on of a channel, and by which neighbour it came: as the route to it has it, or the `newest` that came by any.
+    /// The interest to pass on for a member and the neighbour it came from: by the best route, or
+    /// the `newest` by any.
     pub(super) fn passed(
         &self,
         channel: u64,
@@ -210,7 +217,8 @@ impl Interests {
         is_up: impl Fn(LinkId) -> bool,
     ) -> Option<(Peer, Interest)> {
         let origin = self.heard.get(&channel)?;
-        // A version that came by another route says nothing of the best one; but what it says is wanted must not wait for that.
+        // A version over another route says nothing about the best one. But its filters must not
+        // wait.
         let news =
             || origin.routes.iter().max_by_key(|(_, route)| (route.version, std::cmp::Reverse(route.hops)));
         let (peer, route) = match newest {
@@ -221,13 +229,14 @@ impl Interests {
         Some((peer, Interest { origin: channel, version, hops, filters: origin.filters.clone() }))
     }
 
-    /// How far this channel's own events were when the first of these channels wanted any, of those that have not been sent any yet as far as is
-    /// known.
+    /// The smallest sequence number of own events at which one of these members subscribed without
+    /// having received an event since.
     pub(super) fn since(&self, channels: &[u64]) -> Option<u64> {
         channels.iter().filter_map(|channel| self.heard.get(channel)?.since).min()
     }
 
-    /// These channels have been sent something: who asks without a number again was started anew, and has had what was before.
+    /// These members have received events. A request without a number then comes from a restarted
+    /// member, which had the earlier ones.
     pub(super) fn have_begun(&mut self, channels: &[u64]) {
         for channel in channels {
             if let Some(origin) = self.heard.get_mut(channel) {
@@ -236,24 +245,24 @@ impl Interests {
         }
     }
 
-    /// The union of what is wanted anywhere, in a stable order.
+    /// The union of all filters, in a stable order.
     pub(super) fn union(&self) -> Vec<Filter> {
         let mut union = Union::default();
         self.heard.values().flat_map(|origin| &origin.filters).for_each(|filter| union.add(filter));
         limited(union.into_filters())
     }
 
-    /// Does any of these channels want such an event?
+    /// Returns true if one of these members wants such an event.
     pub(super) fn want(&self, channels: &[u64], header: &Header) -> bool {
         let wants = |channel| self.heard.get(channel).is_some_and(|origin| origin.wanted.has(header));
         channels.iter().any(wants)
     }
 }
 
-/// What a channel wants, as events are held against it.
+/// A member's filters, prepared for matching.
 #[derive(Default)]
 struct Wanted {
-    /// Type and source of plain questions, in order; 0 is any.
+    /// Type and source of plain filters, sorted; 0 is any.
     plain: Vec<(i32, i32)>,
     others: Vec<Compiled>,
 }
@@ -264,7 +273,7 @@ impl Wanted {
         for filter in filters {
             match filter {
                 Filter::Event { event_type, source } => wanted.plain.push((*event_type, *source)),
-                // One that is malformed asks for nothing.
+                // A malformed filter matches nothing.
                 filter => wanted.others.extend(Compiled::new(filter)),
             }
         }
@@ -286,7 +295,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn channels_and_ways_to_each_are_so_many_at_most() {
+    fn members_and_routes_are_bounded() {
         let mut interests = Interests::default();
         let note = |interests: &mut Interests, channel, origin, version| {
             let interest = Interest { origin, version, hops: 0, filters: Vec::new() };
@@ -297,7 +306,7 @@ mod tests {
             note(&mut interests, 1, number, 1);
         }
         assert_eq!((interests.heard.len(), interests.heard[&1].routes.len()), (10, 10));
-        // Who is one goes on to be heard.
+        // Interests over a known route are still accepted.
         assert!(note(&mut interests, 5, 1, 2).newer);
     }
 }

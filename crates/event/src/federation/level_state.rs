@@ -1,4 +1,4 @@
-//! One level of urgency of a member: a federation by itself, but for the links and who says what over them.
+//! One priority level of a member: a federation of its own, except for the links.
 
 use super::event_log::EventBuffer;
 use super::gateways::LevelLink;
@@ -20,10 +20,10 @@ pub(super) struct LevelState {
     pub(super) dispatch: Option<Arc<dyn Dispatch>>,
     level_links: PiMutex<Vec<Arc<LevelLink>>>,
     delivering: Turn,
-    /// The event that own consumers are given; of whoever has the turn.
+    /// The event that is being delivered, used by the thread that has the turn.
     delivered: PiMutex<EventBuffer>,
     pub(super) subscribing: Turn,
-    /// The consumer of what is wanted elsewhere, and what that is.
+    /// The consumer of events that are wanted elsewhere, and its filters.
     pub(super) collector: PiMutex<(Option<ProxyPushSupplier>, Vec<Filter>)>,
 }
 
@@ -61,12 +61,12 @@ impl LevelState {
         drop(gone);
     }
 
-    /// The links, one after the other; others may come and go meanwhile.
+    /// The links, one after the other. Links may be added and removed meanwhile.
     pub(super) fn level_links(&self) -> impl Iterator<Item = Arc<LevelLink>> + '_ {
         (0..).map_while(|at| self.level_links.lock().get(at).cloned())
     }
 
-    /// What this channel's own consumers want, of those whom `here` names by their priority.
+    /// Updates the filters of own consumers with the priorities that `here` accepts.
     pub(super) fn own_changed(&self, wanted: &[(Priority, Vec<Filter>)], here: impl Fn(Priority) -> bool) {
         let mut union = Union::default();
         let own = wanted.iter().filter(|(priority, _)| here(*priority));
@@ -74,7 +74,7 @@ impl LevelState {
         self.protocol.lock().own_changed(&union.into_filters());
     }
 
-    /// Gives own consumers what has come for them: those whom `to` names.
+    /// Delivers received events to the own consumers that `to` accepts.
     pub(super) fn deliver(&self, supplier: &ProxyPushConsumer, to: impl Fn(&Connection) -> bool) {
         if !self.delivering.take() {
             return;

@@ -1,4 +1,5 @@
-//! A thread that tells one neighbour what is to be message_sent, so that one that is frozen holds up neither events nor other neighbours.
+//! The thread that sends control messages to one neighbour, so that a neighbour that does not
+//! answer delays neither events nor others.
 
 use super::LinkId;
 use super::node::Inner;
@@ -11,7 +12,7 @@ use std::sync::Weak;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::{Acquire, Release};
 
-/// The handle of that thread. It ends when this is dropped, after what it is saying.
+/// The handle of that thread. The thread ends when this is dropped, after the current message.
 pub(super) struct LinkNotifier(Arc<NotifierSignal>);
 
 #[derive(Default)]
@@ -21,7 +22,7 @@ struct NotifierSignal {
 }
 
 impl LinkNotifier {
-    /// Starts it, or `None` where the system has no thread left: who finds that something is to be message_sent then says it.
+    /// Starts the thread. `None` if that fails: then threads that have updates send them.
     pub(super) fn start(
         inner: Weak<Inner>,
         link: LinkId,
@@ -42,10 +43,10 @@ impl LinkNotifier {
         setup.spawn(format!("event-tell-{}", link.0), priority, body).ok().map(|_| LinkNotifier(signal))
     }
 
-    /// There is something to say.
+    /// Wakes the thread to send updates.
     ///
     /// # Real-time
-    /// Neither allocates nor blocks; a system call where the thread sleeps.
+    /// Neither allocates nor blocks; a system call if the thread sleeps.
     pub(super) fn notify(&self) {
         self.0.parker.unpark();
     }

@@ -1,28 +1,33 @@
-//! Channels that forward to each other.
+//! Federations: channels that forward events to each other.
 //!
-//! Each channel tells its neighbours what its own consumers want; they pass that on, so that every channel knows, for each other,
-//! what is wanted there and which neighbour is the way. For each channel where events enter, a channel asks one neighbour for them,
-//! the one that is the way there, and says for whose consumers: its own, and those of the neighbours that ask it in turn. So an event
-//! crosses a link only if somebody beyond wants it, and by one way only, in a link_entry, a tree, a ring.
+//! Each member announces the filters of its own consumers. Neighbours pass this on, so every member
+//! knows the interests of all others and the routes to them. For each source (a channel where
+//! events enter), a member requests the events from one neighbour on the route, for its own
+//! consumers and for the members that request them from it. So an event crosses a link only if a
+//! consumer beyond wants it, and only over one route, in a line, a tree or a ring.
 //!
 //! ```text
 //!   interests: what is wanted, everywhere          3 ──► 2 ──► 1
-//!   requests: who is asked, by whom, for whom         3 ──► 2 ──► 1      (events of 1, for 3)
-//!   positions: whose request is granted, from where    1 ──► 2 ──► 3
+//!   requests: to one neighbour, for members beyond 3 ──► 2 ──► 1      (events of 1, for 3)
+//!   positions: which requests are granted          1 ──► 2 ──► 3
 //!   events: each with its number and the one before it
 //! ```
 //!
-//! An event has a number that the channel gave it where it entered, and names the number of the one that was sent before it. So who takes it
-//! knows that it is new and that nothing is missing; else asks again, from where it is, and that goes as far as the channel where
-//! the events entered, which has the last of them in a [`History`]. A way is changed in the same words: the new neighbour is asked for what follows,
-//! the old one goes on until it has begun. So a link that is cut, a neighbour that stalls, a datagram that is lost or overtaken leads to neither loss nor doubles
-//! nor another order as long as the history reaches back; what it does not reach is counted.
+//! The channel where an event enters gives it a number, and each event names the number of the one
+//! sent before it. So the receiver knows that an event is new and that none is missing. If one is
+//! missing, it requests the events again from its position. The request goes as far as the source,
+//! which keeps the last events in a [`History`]. Routes change by the same messages: the new
+//! neighbour is asked for the following events, and the old one continues until the new one has
+//! begun. So a cut link, a stalled neighbour, or a lost or reordered datagram causes no loss, no
+//! repetition and no reordering, as long as the history reaches back. Events that it does not reach
+//! are counted.
 //!
-//! All that is there once for each level of urgency ([`Levels`]): a consumer's wish, an event on its way to it, its number, the history. So nothing
-//! waits behind what is less urgent, and each consumer, which is of one level, gets a channel's events in order all the same. An event that is
-//! wanted at two levels crosses a link twice.
+//! All this exists once for each priority level ([`Levels`]): interests, requests, numbers and
+//! history. So no event waits behind a less urgent one. Each consumer belongs to one level and
+//! receives a channel's events in order. An event that is wanted at two levels crosses a link
+//! twice.
 //!
-//! How octets come to a neighbour is a [`Transport`]'s business.
+//! A [`Transport`] carries messages and events to a neighbour.
 
 mod builder;
 mod event_log;
@@ -46,12 +51,12 @@ pub use levels::Levels;
 pub use messages::{ControlMessage, ForwardedEvent, StreamPosition, StreamRequest};
 pub use node::{Federation, LinkId};
 
-/// How many of the events that are to be passed on a channel remembers at each level, its own and others'.
+/// The events that a member keeps at each level for repetition, its own and others'.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct History {
-    /// So many events at most.
+    /// The most events.
     pub events: usize,
-    /// Their data have so many octets at most; an event that has more is lost, and counted.
+    /// The most octets of their data. A larger event is lost and counted.
     pub octets: usize,
 }
 
@@ -62,19 +67,20 @@ impl Default for History {
     }
 }
 
-/// What crossed the links of a channel.
+/// The counts of a member's links.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct FederationCounts {
     /// Events sent to neighbours.
     pub forwarded: u64,
-    /// Events that did not come where they were wanted, at most: too large for a link, or asked for again when the history did not reach back to
-    /// them any more.
+    /// Upper bound of wanted events that did not arrive: too large for a link, or no longer in the
+    /// history when they were requested again.
     pub lost: u64,
-    /// Events that came from neighbours and were new.
+    /// New events from neighbours.
     pub received: u64,
-    /// Events that came again, or from a neighbour that was not asked for them any more, and were dropped.
+    /// Events that were repeated, or came from a neighbour without a current request, and were
+    /// dropped.
     pub repeated: u64,
-    /// Events that had no hop left.
+    /// Events without a hop left.
     pub expired: u64,
 }
 
@@ -90,17 +96,17 @@ impl FederationCounts {
     }
 }
 
-/// The way to one neighbour, or to all that listen to a group.
+/// Carries messages and events to one neighbour, or to the members of a multicast group.
 pub trait Transport: Send + Sync {
-    /// Tells the neighbour how things are, at one level or several. When this returns without an error, what is sent from now on comes
-    /// after it.
+    /// Sends control messages. Events that are sent after a successful return arrive after them.
     ///
     /// # Errors
-    /// [`LinkDown`]: it was not told. The next [`Federation::tick`] tells it again; until then nothing is forwarded.
+    /// [`LinkDown`]: they were not delivered. The next [`Federation::tick`] sends them again; until
+    /// then no events are forwarded.
     fn announce(&self, messages: &[ControlMessage]) -> Result<(), LinkDown>;
 
-    /// Sends it an event. At each level one thread at a time does so; those of several levels may do so at once, and none should wait
-    /// for one that is less urgent.
+    /// Sends an event. At each level one thread at a time does so. Threads of several levels may do
+    /// so at the same time, and should not wait for a less urgent one.
     ///
     /// # Errors
     /// [`ForwardError`].
@@ -122,9 +128,9 @@ impl std::error::Error for LinkDown {}
 /// Why an event was not sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ForwardError {
-    /// The neighbour cannot be reached. It is sent again when it can.
+    /// The neighbour cannot be reached. The event is sent again when it can.
     Down,
-    /// It is larger than anything the link can send; it is lost for what lies beyond, and counted.
+    /// The event is larger than the link can send. It is lost beyond the link, and counted.
     TooLarge,
 }
 

@@ -1,4 +1,4 @@
-//! A channel's place in a federation: its levels, its links, and who drives them.
+//! A member of a federation: its levels and links, and the threads that drive them.
 
 use super::gateways::LevelLink;
 use super::level_state::LevelState;
@@ -20,11 +20,11 @@ use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 use std::sync::{Arc, Weak};
 
-/// A link of a channel, by number.
+/// The number of a member's link.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct LinkId(pub u32);
 
-/// Joins a channel to its neighbours. Ends with the last clone; the links' consumers leave the channel then.
+/// A member of a federation. It ends with the last clone; its gateways are disconnected then.
 #[derive(Clone)]
 pub struct Federation {
     inner: Arc<Inner>,
@@ -36,7 +36,7 @@ pub(super) struct Inner {
     supplier: ProxyPushConsumer,
     pub(super) quality: Quality,
     levels: Levels,
-    /// How threads that tell neighbours are started, where links have them.
+    /// How notifier threads are started, if links have them.
     notifier_setup: Option<ThreadSetup>,
     pub(super) level_states: Box<[LevelState]>,
     observer: AtomicU64,
@@ -44,15 +44,15 @@ pub(super) struct Inner {
     next: AtomicU32,
 }
 
-/// A link, over which what concerns all levels is message_sent by one thread at a time: neighbours that speak to each other would wait for
-/// each other otherwise.
+/// A link for all levels. One thread at a time sends messages over it. Otherwise neighbours that
+/// send to each other would wait for each other.
 struct Link {
     id: LinkId,
     link: Arc<dyn Transport>,
     notifying: Turn,
-    /// It is to be told though it is down.
+    /// Messages are to be sent even though the link is down.
     again: AtomicBool,
-    /// Who says it; without one, who finds that there is something to say.
+    /// The thread that sends messages. Without one, the thread that has updates sends them.
     notifier: Option<LinkNotifier>,
 }
 
@@ -91,7 +91,7 @@ impl Federation {
         Ok(Federation { inner })
     }
 
-    /// Adds a neighbour, and tells it all that is known.
+    /// Adds a link to a neighbour and sends the whole state over it.
     pub fn join(&self, link: Arc<dyn Transport>) -> LinkId {
         let inner = &self.inner;
         let id = LinkId(inner.next.fetch_add(1, Relaxed) + 1);
@@ -104,12 +104,12 @@ impl Federation {
         let notifier = inner.notifier_setup.as_ref().and_then(start);
         let (notifying, again) = (Turn::new(), AtomicBool::new(false));
         inner.link_entries.lock().push(Arc::new(Link { id, link, notifying, again, notifier }));
-        // One that is down now is told with the next tick.
+        // If the link is down now, the next tick sends the state.
         inner.process_all();
         id
     }
 
-    /// Tells a neighbour again all that is known, as when a link is up that was not when it link_state.
+    /// Sends the whole state again, for a link that comes up after it joined.
     pub fn resend(&self, link: LinkId) {
         self.inner.level_states.iter().for_each(|level_state| level_state.protocol.lock().resend(link));
         if let Some(link_entry) = self.inner.link_entries().find(|link_entry| link_entry.id == link) {
@@ -118,7 +118,7 @@ impl Federation {
         self.inner.process_all();
     }
 
-    /// Takes a neighbour away, or notes that it is lost: nothing is sent there until it joins again, and other ways are used where
+    /// Removes a link. Nothing is sent over it until it joins again; other routes are used where
     /// there are any.
     pub fn leave(&self, link: LinkId) {
         self.inner.level_states.iter().for_each(|level_state| level_state.leave(link));
@@ -130,35 +130,40 @@ impl Federation {
         self.inner.process_all();
     }
 
-    /// A neighbour has told how things are. `false` for a link that is gone: the neighbour has to join anew.
+    /// Handles a message from a neighbour. Returns false for a link that was removed: the neighbour
+    /// must join again.
     pub fn receive_message(&self, link: LinkId, message: &ControlMessage) -> bool {
         let known = self.accept_message(link, message);
         self.process(message.level);
         known
     }
 
-    /// As [`heard`](Self::heard), but [`settle`](Self::settle) is left to the caller.
+    /// As [`receive_message`](Self::receive_message), but the caller calls
+    /// [`process`](Self::process).
     pub fn accept_message(&self, link: LinkId, message: &ControlMessage) -> bool {
         match self.inner.level_states.get(message.level as usize) {
             Some(level_state) => level_state.protocol.lock().receive_message(link, message),
-            // Who has more levels than this channel is not told so by a link that is down.
+            // A level that this member lacks does not mean that the link is down.
             None => true,
         }
     }
 
-    /// An event has come over a link. If it is new, and nothing is missing before it, it goes to the channel's consumers of its level and
-    /// on to the neighbours beyond which it is wanted at that level.
+    /// Handles an event that arrived over a link. If it is new and none is missing before it, it
+    /// goes to the channel's consumers of its level, and to the neighbours beyond which it is
+    /// wanted at that level.
     ///
     /// # Real-time
-    /// Copies the event into the level's history and out again for each link, under the level's lock; does not allocate unless an event has
-    /// more data than any before, or something is missing. At each level one thread at a time gives events to the channel's consumers, in
-    /// order: who comes meanwhile leaves its event to that one. Levels do not wait for each other.
+    /// Copies the event into the level's history, and out again for each link, under the level's
+    /// lock. Allocates only if the event has more data than any before, or if events are missing.
+    /// At each level one thread at a time delivers to the channel's consumers, in order; other
+    /// threads leave their events to it. Levels do not wait for each other.
     pub fn receive_event(&self, link: LinkId, event: &ForwardedEvent<'_>) {
         self.accept_event(link, event);
         self.process(event.level);
     }
 
-    /// As [`received`](Self::received), but [`settle`](Self::settle) is left to the caller: for threads that hear several levels.
+    /// As [`receive_event`](Self::receive_event), but the caller calls [`process`](Self::process):
+    /// for threads that receive several levels.
     ///
     /// # Real-time
     /// Copies the event under the level's lock; runs no consumer and sends nothing.
@@ -168,16 +173,16 @@ impl Federation {
         }
     }
 
-    /// Gives consumers of a level what has come for them, says and sends what is to be message_sent and sent.
+    /// Delivers received events of a level to consumers, and sends what is to be sent.
     pub fn process(&self, level: u8) {
         if let Some(level_state) = self.inner.level_states.get(level as usize) {
             self.inner.process(level_state);
         }
     }
 
-    /// Says that this channel is still there, tells links again what they missed, forgets channels that were not heard of for
-    /// `patience` ns, and leaves neighbours that were not reached for so long: who link_state has to join anew then. Call it now and then:
-    /// five times within the patience. `now` is any clock, in ns.
+    /// Announces that this member is alive, repeats what links missed, removes members that were
+    /// silent for `patience` ns, and leaves neighbours that were unreachable for so long: they must
+    /// join again. Call it at least five times within the patience. `now` is any clock, in ns.
     pub fn tick(&self, now: u64, patience: u64) {
         let inner = &self.inner;
         inner.level_states.iter().for_each(|level_state| level_state.protocol.lock().tick(now, patience));
@@ -190,39 +195,41 @@ impl Federation {
         inner.process_all();
     }
 
-    /// Whether the neighbour was reached when something was last message_sent or sent to it, at any level; `false` for a link that is gone.
+    /// Returns true if the last message and event over the link were delivered, at all levels;
+    /// false for a link that was removed.
     pub fn is_up(&self, link: LinkId) -> bool {
         self.inner.level_states.iter().all(|level_state| level_state.protocol.lock().is_up(link))
     }
 
-    /// How many neighbours there are, reached or not.
+    /// The number of links, up or down.
     pub fn links(&self) -> usize {
         self.inner.link_entries.lock().len()
     }
 
-    /// The channel's number.
+    /// The member's number.
     pub fn id(&self) -> u64 {
         self.inner.id
     }
 
-    /// Its levels of urgency.
+    /// Its priority levels.
     pub fn levels(&self) -> &Levels {
         &self.inner.levels
     }
 
-    /// The number of the supplier that pushes what came over links into the channel, which the trace uses.
+    /// The number, in the trace, of the supplier that pushes received events into the channel.
     pub fn supplier(&self) -> u32 {
         self.inner.supplier.id()
     }
 
-    /// What crossed its links. An event that is wanted at several levels crosses at each of them, and counts as often.
+    /// The counts of its links. An event that is wanted at several levels crosses at each of them
+    /// and counts each time.
     pub fn counts(&self) -> FederationCounts {
         let level_states = self.inner.level_states.iter();
         level_states
             .fold(FederationCounts::default(), |sum, level_state| sum.and(level_state.protocol.lock().counts))
     }
 
-    /// How many channels are known at all levels, this one not counted.
+    /// The number of members that are reachable at all levels, this one excluded.
     pub fn known(&self) -> usize {
         let level_states = self.inner.level_states.iter();
         level_states.map(|level_state| level_state.protocol.lock().interests.reached()).min().unwrap_or(0)
@@ -240,13 +247,13 @@ impl Inner {
         (0..).map_while(|at| self.link_entries.lock().get(at).cloned())
     }
 
-    /// The most urgent level first.
+    /// Processes all levels, the most urgent first.
     pub(super) fn process_all(self: &Arc<Self>) {
         self.level_states.iter().rev().for_each(|level_state| self.process(level_state));
     }
 
-    /// Does what a level's protocol has found to do, until there is no more. What is sent goes before what is message_sent, since a neighbour may be long in
-    /// answering; what must not be sent before something is message_sent is not due before.
+    /// Processes a level until nothing is left to do. Events are sent before messages, since a
+    /// neighbour may take long to reply. Events that must follow a message are not due before it.
     pub(super) fn process(self: &Arc<Self>, level_state: &LevelState) {
         loop {
             level_state
@@ -257,7 +264,7 @@ impl Inner {
         }
     }
 
-    /// As `settle`, once, without giving consumers anything. Says whether anything was told.
+    /// As `process`, once, without delivery to consumers. Returns true if a message was sent.
     fn arrange(self: &Arc<Self>, level_state: &LevelState) -> bool {
         level_state.level_links().for_each(|level_link| self.keep_gateway(level_state, &level_link));
         self.wake_all(level_state);
@@ -268,7 +275,7 @@ impl Inner {
         told
     }
 
-    /// Has message_sent what is to be message_sent of a level. Says whether this thread told it.
+    /// Has the messages of a level sent. Returns true if this thread sent them.
     fn say(&self, level_state: &LevelState, link_entry: &Link) -> bool {
         match &link_entry.notifier {
             Some(notifier) => {
@@ -281,7 +288,7 @@ impl Inner {
         }
     }
 
-    /// Has message_sent all, even over a link that is down.
+    /// Has all messages sent, even over a link that is down.
     fn try_again(&self, link_entry: &Link) {
         link_entry.again.store(true, Release);
         match &link_entry.notifier {
@@ -292,7 +299,8 @@ impl Inner {
         }
     }
 
-    /// What the thread of a link does. What may be sent now, and what is to be told elsewhere, is not for it to do.
+    /// The work of a link's notifier thread. Events, and messages over other links, are left to
+    /// other threads.
     pub(super) fn notify_neighbour(self: &Arc<Self>, link: LinkId) {
         let Some(link_entry) = self.link_entries().find(|link_entry| link_entry.id == link) else {
             return;
@@ -310,8 +318,8 @@ impl Inner {
         level_state.level_links().for_each(|level_link| self.wake(level_state, &level_link));
     }
 
-    /// Says over a link what has not been message_sent; over one that is down, only if it is to be tried again. Says of which levels there was anything,
-    /// a bit each.
+    /// Sends the updates of a link; over one that is down only if it is to be tried again. Returns
+    /// the levels that had any, as bits.
     fn resend(&self, link_entry: &Link) -> u8 {
         if !link_entry.notifying.take() {
             return 0;
@@ -339,7 +347,8 @@ impl Inner {
                     told |= 1 << message.level;
                 }
             }
-            // What others found meanwhile is told with the next tick, if nobody is there.
+            // Updates that other threads found meanwhile wait for the next tick if the neighbour is
+            // down.
             if link_entry.notifying.pass()
                 || !arrived && !link_entry.again.load(Acquire) && link_entry.notifying.pass()
             {
@@ -354,11 +363,12 @@ impl Inner {
     }
 }
 
-/// So many octets of an event are buffer without allocating; the first larger one makes more room.
+/// The octets of an event that are copied without allocation. The first larger one allocates.
 pub(super) const PAYLOAD: usize = 1024;
 
-/// Above all that a former process with this number has message_sent, which others may remember: sixteen for each microsecond since 1970, of which
-/// an event takes one and far more time.
+/// A number above all that earlier processes with this id have sent and others may remember:
+/// sixteen for each microsecond since 1970. An event uses one, and takes far longer than a
+/// sixteenth of a microsecond.
 fn first_number() -> u64 {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     since.map_or(0, |since| u64::try_from(since.as_micros() << 4).unwrap_or(0))
@@ -370,7 +380,7 @@ impl Drop for Inner {
     }
 }
 
-/// Learns what the channel's own consumers want.
+/// Observes the subscriptions and publications of the channel.
 struct ChannelObserver(Weak<Inner>);
 
 impl Observer for ChannelObserver {

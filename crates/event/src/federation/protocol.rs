@@ -1,6 +1,6 @@
-//! A channel's place in a federation, without threads, clocks or locks: what it hears goes in, what it says comes out.
-//!
-//! The node runs it, and so does the simulation.
+//! The federation protocol of one member at one level, without threads, clocks or locks: received
+//! messages and events go in, messages and events to send come out. The node and the simulation run
+//! it.
 
 use super::event_log::EventLog;
 use super::interest::{Interests, Peer, limited};
@@ -10,54 +10,55 @@ use crate::filter::Filter;
 use crate::supplier::Publication;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// How many channels a federation can have, as far as one of them remembers.
+/// The most members that one member remembers.
 pub(super) const MAX_CHANNELS: usize = 1024;
 
 pub(super) struct Protocol {
     pub(super) id: u64,
-    /// The last number that was given to a request or an epoch.
+    /// The last number given to a request or an epoch.
     pub(super) serial: u64,
-    /// The number of the last event that entered here, and of the last before this process did.
+    /// The number of the last event that entered here, and of the last one before this process.
     pub(super) sequence: u64,
     pub(super) first: u64,
-    /// As the last tick message_sent; nothing before the first.
+    /// The time of the last tick; `None` before the first.
     pub(super) now: Option<u64>,
-    /// What this channel's own consumers want, and what its own suppliers push; `None` if that is not known.
+    /// The filters of own consumers and the publications of own suppliers (`None` if unknown).
     own: Vec<Filter>,
     published: Option<Vec<Publication>>,
     version: u64,
-    /// Its own consumers' wishes were announced.
+    /// The own filters have been announced.
     told: bool,
     pub(super) interests: Interests,
     pub(super) upstreams: BTreeMap<u64, Upstream>,
     pub(super) links: BTreeMap<LinkId, LinkState>,
     pub(super) log: EventLog,
-    /// The index of the event that own consumers get next.
+    /// The log index of the next event for own consumers.
     pub(super) local: u64,
     pub(super) counts: FederationCounts,
-    /// Something else is wanted of this channel's own suppliers than before.
+    /// The filters that other members apply to own suppliers changed.
     pub(super) wanted_changed: bool,
 }
 
-/// What a channel knows of a link.
+/// The state of a link.
 pub(super) struct LinkState {
-    /// The last message arrived.
+    /// The last message was delivered.
     pub(super) up: bool,
-    /// Since which tick none has.
+    /// The tick since which none was.
     down_since: Option<u64>,
-    /// The index of the event that is next.
+    /// The log index of the next event to send.
     pub(super) cursor: u64,
-    /// What goes over it, by source.
+    /// The outgoing streams, by source.
     pub(super) streams: BTreeMap<u64, Downstream>,
-    /// Sources whose events begin anew, which the neighbours have not heard yet: until then nothing is sent.
+    /// Sources with a stream that begins again. Nothing is sent until the neighbours have received
+    /// the new position.
     pub(super) fresh: BTreeSet<u64>,
     pub(super) pending: PendingUpdates,
 }
 
-/// What has not been message_sent over a link, by channel.
+/// The updates that have not been sent over a link, by member.
 #[derive(Default)]
 pub(super) struct PendingUpdates {
-    /// Whether it is news, which is passed on whichever route it came.
+    /// With the flag whether it is news, which is passed on whatever route it came by.
     interests: BTreeMap<u64, bool>,
     pub(super) requests: BTreeSet<u64>,
     pub(super) positions: BTreeSet<u64>,
@@ -74,7 +75,7 @@ impl PendingUpdates {
 }
 
 impl Protocol {
-    /// `first` is above all that a former process with this number has message_sent.
+    /// A protocol for member `id`. `first` is above all numbers of earlier processes with this id.
     pub(super) fn new(id: u64, first: u64, history: History) -> Protocol {
         Protocol {
             id,
@@ -96,7 +97,7 @@ impl Protocol {
         }
     }
 
-    /// Adds a link, which is told all that is known.
+    /// Adds a link, and prepares to send the whole state over it.
     pub(super) fn join(&mut self, id: LinkId) {
         let link_state = LinkState {
             up: true,
@@ -110,7 +111,7 @@ impl Protocol {
         self.resend(id);
     }
 
-    /// Notes to say all over a link again.
+    /// Prepares to send the whole state over a link again.
     pub(super) fn resend(&mut self, link: LinkId) {
         let Some(link_state) = self.links.get_mut(&link) else {
             return;
@@ -122,7 +123,7 @@ impl Protocol {
         link_state.pending.positions.extend(link_state.streams.keys());
     }
 
-    /// Takes a link away: nothing is sent there, and other routes are used where there are any.
+    /// Removes a link; other routes are used where there are any.
     pub(super) fn leave(&mut self, link: LinkId) {
         if self.links.remove(&link).is_none() {
             return;
@@ -136,7 +137,7 @@ impl Protocol {
         self.review_all();
     }
 
-    /// A neighbour has message_sent something. `false` for a link that is gone.
+    /// Handles a message from a neighbour. Returns false for a link that was removed.
     pub(super) fn receive_message(&mut self, link: LinkId, message: &ControlMessage) -> bool {
         if !self.links.contains_key(&link) {
             return false;
@@ -146,7 +147,7 @@ impl Protocol {
         }
         let peer = Peer { link, channel: message.sender };
         let (id, now) = (self.id, self.now.unwrap_or(0));
-        // None has the number 0.
+        // No member has the number 0.
         for interest in message.interests.iter().filter(|interest| ![0, id].contains(&interest.origin)) {
             let news = self.interests.note(peer, interest, now, self.sequence, MAX_CHANNELS);
             self.wanted_changed |= news.changed;
@@ -161,13 +162,13 @@ impl Protocol {
         true
     }
 
-    /// Whether anything is to be message_sent over a link that is up.
+    /// Returns true if there are updates for a link that is up.
     pub(super) fn has_updates(&self, link: LinkId) -> bool {
         self.links.get(&link).is_some_and(|link_state| link_state.up && !link_state.pending.is_empty())
     }
 
-    /// What is to be message_sent over a link, if anything: over one that is down, only to `try_again`. [`message_sent`](Self::message_sent) tells what came
-    /// of it.
+    /// The next message over a link, if there are updates; over a link that is down only to
+    /// `try_again`. The caller reports the result to [`message_sent`](Self::message_sent).
     pub(super) fn message(&mut self, link: LinkId, try_again: bool) -> Option<ControlMessage> {
         let link_state = self.links.get_mut(&link).filter(|link_state| link_state.up || try_again)?;
         if link_state.pending.is_empty() {
@@ -176,7 +177,7 @@ impl Protocol {
         let pending = std::mem::take(&mut link_state.pending);
         let message = ControlMessage {
             sender: self.id,
-            // Its protocol does not know at which it is.
+            // The caller sets the level.
             level: 0,
             interests: pending
                 .interests
@@ -189,7 +190,8 @@ impl Protocol {
         Some(message)
     }
 
-    /// Back over a link goes nothing that came by it: channels would keep each other's memory of a third alive.
+    /// The interest of a member for a link. Nothing goes back over the link that it came by:
+    /// members would keep each other's memory of a third alive.
     fn passed(&self, link: LinkId, channel: u64, news: bool) -> Option<Interest> {
         if channel == self.id {
             let filters = self.own.clone();
@@ -204,7 +206,7 @@ impl Protocol {
         let up = self.upstreams.get(&source);
         match up.and_then(|up| up.over(link)) {
             Some(subscription) => {
-                // Once it has begun: from where it is.
+                // Once it has begun, from its position.
                 let after = if subscription.epoch.is_some() {
                     Some(subscription.position)
                 } else {
@@ -238,7 +240,7 @@ impl Protocol {
         })
     }
 
-    /// What became of a message. Says whether other routes may be better now.
+    /// Records whether a message was delivered.
     pub(super) fn message_sent(&mut self, link: LinkId, message: &ControlMessage, arrived: bool) {
         let now = self.now;
         let Some(link_state) = self.links.get_mut(&link) else {
@@ -264,11 +266,11 @@ impl Protocol {
         }
     }
 
-    /// Says that this channel is still there, notes to say again what may have been missed, and forgets who was not heard of for
-    /// `patience`.
+    /// Announces that this member is alive, prepares to repeat what may have been missed, and
+    /// removes members that were silent for `patience`.
     pub(super) fn tick(&mut self, now: u64, patience: u64) {
         if self.now.replace(now).is_none() {
-            // What was heard before anybody message_sent what the time is was heard just now.
+            // Messages before the first tick count as received now.
             self.interests.date(now);
             let children = self.links.values_mut().flat_map(|link_state| link_state.streams.values_mut());
             children.flat_map(|stream| stream.children.values_mut()).for_each(|child| child.at = now);
@@ -290,7 +292,7 @@ impl Protocol {
         ids.iter().for_each(|id| self.resend(*id));
     }
 
-    /// A link that was down for `patience` by the last tick, and is to be left.
+    /// A link that was down for `patience` at the last tick and must be left.
     pub(super) fn lost(&self, patience: u64) -> Option<LinkId> {
         let now = self.now?;
         let lost = |link_state: &LinkState| {
@@ -299,7 +301,7 @@ impl Protocol {
         self.links.iter().find(|(_, link_state)| lost(link_state)).map(|(id, _)| *id)
     }
 
-    /// Nothing is kept of channels that are neither known nor asked for, beyond so many.
+    /// Beyond a limit, removes sources that are neither known nor requested.
     fn forget_upstreams(&mut self) {
         let interests = &self.interests;
         let mut idle = self.upstreams.len().saturating_sub(MAX_CHANNELS);
@@ -310,7 +312,7 @@ impl Protocol {
         });
     }
 
-    /// What this channel's own consumers want.
+    /// Updates the filters of own consumers.
     pub(super) fn own_changed(&mut self, wanted: &[Filter]) {
         let wanted = limited(wanted.to_vec());
         if self.own == wanted && self.told {
@@ -327,7 +329,7 @@ impl Protocol {
         }
     }
 
-    /// What this channel's own suppliers push.
+    /// Updates the publications of own suppliers.
     pub(super) fn published_changed(&mut self, published: Option<&[Publication]>) {
         if self.published.as_deref() != published {
             self.published = published.map(<[Publication]>::to_vec);
@@ -335,7 +337,8 @@ impl Protocol {
         }
     }
 
-    /// What is wanted elsewhere of this channel's own suppliers. What others push comes by links, and goes on by links.
+    /// The events of own suppliers that are wanted elsewhere. Events of others come and go over
+    /// links.
     pub(super) fn wanted(&self) -> Vec<Filter> {
         let mut wanted = self.interests.union();
         if let Some(published) = &self.published {
@@ -344,7 +347,7 @@ impl Protocol {
         wanted
     }
 
-    /// Do this channel's own consumers want anything?
+    /// Returns true if own consumers have filters.
     pub(super) fn wants(&self) -> bool {
         !self.own.is_empty()
     }
@@ -353,14 +356,14 @@ impl Protocol {
         self.links.get(&link).is_some_and(|link_state| link_state.up)
     }
 
-    /// By which neighbour a source's events come or will come.
+    /// The neighbour by which a source's events come or will come.
     pub(super) fn used(&self, source: u64) -> Option<Peer> {
         self.upstreams.get(&source)?.subscriptions().next().map(|subscription| subscription.peer)
     }
 }
 
 impl LinkState {
-    /// Nothing is sent until a message arrives again.
+    /// Stops sending until a message is delivered again.
     pub(super) fn goes_down(&mut self, now: Option<u64>) {
         self.up = false;
         self.down_since = self.down_since.or(now);

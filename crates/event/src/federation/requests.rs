@@ -1,4 +1,4 @@
-//! Who is asked for what, and who is granted it.
+//! Requests for streams: to neighbours, and from neighbours.
 
 use super::interest::Peer;
 use super::protocol::{MAX_CHANNELS, Protocol};
@@ -6,7 +6,7 @@ use super::streams::{Child, RequestState, Subscription, within};
 use super::{LinkId, StreamPosition, StreamRequest};
 
 impl Protocol {
-    /// A neighbour asks for a source's events, or does not want them any more.
+    /// Handles a neighbour's request for a source's events, or its withdrawal.
     pub(super) fn receive_request(&mut self, peer: Peer, pull: &StreamRequest) {
         let known = pull.source == self.id || self.interests.knows(pull.source);
         let wanted = pull.parent == self.id && known && !pull.consumers.is_empty();
@@ -29,7 +29,7 @@ impl Protocol {
             return self.review(pull.source);
         }
         let mut consumers = pull.consumers.clone();
-        // What a channel pushes is not sent back to it, and what this one wants it asks for itself.
+        // Events are not sent back to their source, and this member requests its own.
         consumers.retain(|consumer| *consumer != pull.source && *consumer != id);
         consumers.sort_unstable();
         consumers.dedup();
@@ -56,12 +56,12 @@ impl Protocol {
             child.after = pull.after;
         }
         (child.consumers, child.at) = (consumers, at);
-        // Whether it has missed the end it sees from how far this one is.
+        // From the position it learns whether it missed the latest events.
         link_state.pending.positions.insert(pull.source);
         self.review(pull.source);
     }
 
-    /// A neighbour says how far it is.
+    /// Handles a neighbour's position.
     pub(super) fn receive_position(&mut self, peer: Peer, head: &StreamPosition) {
         let id = self.id;
         let Some(up) = self.upstreams.get_mut(&head.source) else {
@@ -72,19 +72,20 @@ impl Protocol {
         };
         if let Some(mut subscription) = up.next.take_if(|next| answers(next)) {
             subscription.epoch = Some(head.epoch);
-            // Where one that waits here says that it has had more than there is, all that comes is new.
+            // If a waiting neighbour claims to have more than exists, all events are new.
             let had = subscription.after.filter(|after| *after <= head.position.max(up.newest));
             subscription.position = had.unwrap_or(head.position);
             (up.position, up.gap, up.asked, up.behind) = (Some(subscription.position), false, false, None);
             if subscription.after.is_none() {
                 up.newest = up.newest.max(head.position);
-                // Until it hears that this one has begun the source begins with the same event again.
+                // Until the source learns that this member has begun, it begins with the same event
+                // again.
                 if let Some(link_state) = self.links.get_mut(&peer.link) {
                     link_state.pending.requests.insert(head.source);
                 }
             }
             let left = up.current.replace(subscription).map(|old| old.peer.link);
-            // The old neighbour need not send any more.
+            // The former neighbour need not send any more.
             if let Some(link_state) =
                 left.filter(|link| *link != peer.link).and_then(|link| self.links.get_mut(&link))
             {
@@ -109,7 +110,8 @@ impl Protocol {
         all.into_iter().for_each(|source| self.review(source));
     }
 
-    /// Asks for a source's events if they are not asked for as they should be, and grants what can be granted.
+    /// Requests a source's events if the current request is not sufficient, and grants pending
+    /// requests.
     pub(super) fn review(&mut self, source: u64) {
         if source == self.id {
             return self.grant_own();
@@ -119,7 +121,7 @@ impl Protocol {
             return self.stop(source);
         }
         let Some(route) = self.interests.route(source, self.used(source), |link| self.is_up(link)) else {
-            // There is none now. What it comes back with continues where this ends.
+            // There is no route now. When there is one again, the stream continues here.
             if let Some(up) = self.upstreams.get_mut(&source) {
                 (up.current, up.next) = (None, None);
             }
@@ -130,7 +132,7 @@ impl Protocol {
         let target = up.next.as_ref().or(up.current.as_ref());
         let enough = target.is_some_and(|target| {
             let begins = if target.epoch.is_some() { Some(target.position) } else { target.after };
-            // Who has had something is sent what follows, whoever else has had more.
+            // A neighbour with a position is sent what follows it, even if others are further.
             let early = |after: &Option<u64>| {
                 after.is_none() || begins.is_some_and(|begins| begins <= after.unwrap_or(0))
             };
@@ -160,7 +162,7 @@ impl Protocol {
         }
     }
 
-    /// For whose consumers a source's events are wanted here.
+    /// The members that want a source's events by way of this one.
     fn desired(&self, source: u64) -> Vec<u64> {
         let children = self.links.values().filter_map(|link_state| link_state.streams.get(&source));
         let children = children.flat_map(|stream| stream.children.values());
@@ -171,8 +173,8 @@ impl Protocol {
         desired
     }
 
-    /// From where those wait who have not been granted what they ask for. On a link of many, where all are sent the same, it is where
-    /// the last of them is.
+    /// The positions of pending requests. On a shared link, where all receive the same, also the
+    /// position of the link.
     fn waiting(&self, source: u64) -> Vec<Option<u64>> {
         let streams = self.links.values().filter_map(|link_state| link_state.streams.get(&source));
         streams
@@ -184,7 +186,7 @@ impl Protocol {
             .collect()
     }
 
-    /// Nobody wants a source's events.
+    /// Withdraws the request for a source that no member wants.
     fn stop(&mut self, source: u64) {
         let Some(up) = self.upstreams.get_mut(&source) else {
             return;
@@ -198,7 +200,7 @@ impl Protocol {
         }
     }
 
-    /// Fewer channels want them than were asked for: the neighbour hears of it, and nothing begins anew.
+    /// Narrows the request if fewer members want the events. The stream does not begin again.
     fn narrow(&mut self, source: u64, desired: Vec<u64>) {
         let Some(up) = self.upstreams.get_mut(&source) else {
             return;
@@ -214,7 +216,7 @@ impl Protocol {
         }
     }
 
-    /// Begins to send another channel's events to those who wait for them, if they come as they should.
+    /// Grants pending requests for another member's events, if these arrive as they should.
     fn grant(&mut self, source: u64) {
         let Some(up) = self.upstreams.get(&source) else {
             return;
@@ -237,14 +239,15 @@ impl Protocol {
                 continue;
             };
             self.serial += 1;
-            // What is in the log so far is no newer than where they are, or comes again.
+            // Events in the log so far are not newer than their positions, or arrive again.
             (stream.epoch, stream.position, stream.since) = (self.serial, position, end);
             link_state.fresh.insert(source);
             link_state.pending.positions.insert(source);
         }
     }
 
-    /// Begins to send this channel's own events to those who wait for them: from where they are, as far as the log reaches back.
+    /// Grants pending requests for own events, from their positions on, as far as the log reaches
+    /// back.
     fn grant_own(&mut self) {
         let source = self.id;
         for link_state in self.links.values_mut() {
@@ -267,7 +270,7 @@ impl Protocol {
             link_state.pending.positions.insert(source);
             let oldest = self.log.after(source, position);
             link_state.cursor = link_state.cursor.min(oldest.map_or(self.log.end(), |(index, _)| index));
-            // What a former process with this number had is nobody's loss any more.
+            // Events of an earlier process with this id are not lost to any member.
             let gone = oldest.map_or(self.sequence, |(_, number)| number - 1);
             self.counts.lost += gone.saturating_sub(position.max(self.first));
         }

@@ -1,43 +1,44 @@
-//! A source's events on their way: where they come in, and where they go out.
+//! The streams of a source's events through a member: the incoming one and the outgoing ones.
 //!
-//! For each source a channel has one neighbour that it takes the events from. What is between two channels is numbered by the source,
-//! and each event names the one before, so that whoever takes it knows that nothing is missing, or asks for it again. Asking
-//! goes as far as the source, which has its last events still.
+//! For each source a member receives the events from one neighbour. The source numbers the events,
+//! and each names the one before it. So the receiver knows that none is missing, or requests it
+//! again. A request goes as far as the source, which still has its last events.
 
 use super::interest::Peer;
 use std::collections::BTreeMap;
 
-/// The events of one source, as they come in.
+/// The incoming stream of a source.
 #[derive(Default)]
 pub(super) struct Upstream {
-    /// Where they come from.
+    /// The current subscription.
     pub current: Option<Subscription>,
-    /// Where they will come from once that neighbour has begun: until then the current one goes on.
+    /// The next subscription. The current one continues until this one has begun.
     pub next: Option<Subscription>,
-    /// All up to this number has come that is wanted; `None` before there was any.
+    /// All wanted events up to this number have arrived; `None` before the first.
     pub position: Option<u64>,
-    /// The largest number that has come.
+    /// The largest number that has arrived.
     pub newest: u64,
-    /// Up to this number own consumers have got what they want.
+    /// Own consumers have received all events up to this number.
     pub delivered: u64,
-    /// Something is missing.
+    /// Events are missing.
     pub gap: bool,
-    /// The neighbour was further than this when it last message_sent so; the events may be on their way.
+    /// The neighbour's last message was ahead of this position; events may be on their way.
     pub behind: Option<u64>,
-    /// What was missing has been asked for, since the last tick, and not been granted: asking more often would only make more traffic.
+    /// Missing events were requested since the last tick and not granted. More requests would only
+    /// add traffic.
     pub asked: bool,
 }
 
-/// What a neighbour is asked for.
+/// A subscription at a neighbour.
 pub(super) struct Subscription {
     pub peer: Peer,
     pub number: u64,
-    /// For whose consumers, in order.
+    /// The members that want the events, sorted.
     pub consumers: Vec<u64>,
     pub after: Option<u64>,
-    /// Under which epoch the neighbour sends; `None` until it has message_sent so.
+    /// The epoch of the neighbour's stream; `None` until it has announced one.
     pub epoch: Option<u64>,
-    /// The number up to which all has come.
+    /// All events up to this number have arrived.
     pub position: u64,
 }
 
@@ -46,49 +47,49 @@ impl Upstream {
         self.next.iter().chain(&self.current)
     }
 
-    /// What a neighbour over this link is asked for now.
+    /// The subscription over this link.
     pub(super) fn over(&self, link: super::LinkId) -> Option<&Subscription> {
         self.subscriptions().find(|subscription| subscription.peer.link == link)
     }
 }
 
-/// The events of one source, as they go out over one link.
+/// The outgoing stream of a source over one link.
 #[derive(Default)]
 pub(super) struct Downstream {
-    /// 0: they do not go yet, or not any more.
+    /// 0: the stream has not begun or was interrupted.
     pub epoch: u64,
-    /// The last number that was sent.
+    /// The last number sent.
     pub position: u64,
-    /// What lies before this index of the log was not asked for in the same words, and may have gaps.
+    /// Events before this log index were not covered by the requests and may have gaps.
     pub since: u64,
-    /// Which neighbours want them.
+    /// The neighbours that requested it.
     pub children: BTreeMap<u64, Child>,
 }
 
-/// A neighbour that wants events.
+/// A neighbour that requested a stream.
 pub(super) struct Child {
     pub number: u64,
     pub after: Option<u64>,
-    /// For whose consumers, in order.
+    /// The members that want the events, sorted.
     pub consumers: Vec<u64>,
     pub state: RequestState,
-    /// The request before, which still holds until this one is granted.
+    /// The earlier request, which holds until this one is granted.
     pub before: Option<u64>,
-    /// When it asked last.
+    /// The time of its last request.
     pub at: u64,
 }
 
-/// What has become of a neighbour's request.
+/// The state of a neighbour's request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum RequestState {
     Pending,
     Granted,
-    /// Events that were to go to it are gone: it must ask again, from where it is.
+    /// Events for it are lost: it must request again, from its position.
     Lapsed,
 }
 
 impl Downstream {
-    /// Events that were to go are gone.
+    /// Interrupts the stream: events for it are lost.
     pub(super) fn interrupt(&mut self) {
         self.epoch = 0;
         for child in self
@@ -100,7 +101,8 @@ impl Downstream {
         }
     }
 
-    /// Grants what those ask for who are `ready`, each from where `from` says. Says from where the events go to all then, if there are any.
+    /// Grants the requests that are `ready`, each from the number that `from` returns. Returns the
+    /// number at which the stream continues for all, if any was granted.
     pub(super) fn grant(
         &mut self,
         ready: impl Fn(&Child) -> bool,
@@ -119,13 +121,13 @@ impl Downstream {
         self.children.values().filter(|child| child.state == RequestState::Pending)
     }
 
-    /// Is somebody sent these events, with whom one who waits would share them?
+    /// Returns true if the stream runs already, so that a new request would share it.
     pub(super) fn is_shared(&self) -> bool {
         self.epoch != 0 && self.children.values().any(|child| child.state == RequestState::Granted)
     }
 }
 
-/// Are all of these among those? Both are in order.
+/// Returns true if all of `these` are among `those`. Both are sorted.
 pub(super) fn within(these: &[u64], those: &[u64]) -> bool {
     these.iter().all(|one| those.binary_search(one).is_ok())
 }

@@ -4,12 +4,12 @@ use super::{Filter, MAX_DEPTH, MAX_TERMS, Malformed, Pattern, Test};
 use crate::event::Header;
 use std::time::Duration;
 
-/// A registration: its leaves are questions about one event or timers, its inner nodes join them.
+/// A registration: its leaves are single-event tests or timers, its inner nodes combine them.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Compiled {
     pub leaves: Vec<Leaf>,
     pub root: Node,
-    /// Every event that a leaf lets through is a push of its own: nothing needs to be remembered.
+    /// Each event that a leaf passes is a push of its own, so no state is needed.
     pub plain: bool,
 }
 
@@ -19,11 +19,11 @@ pub(crate) struct Leaf {
     pub timer: Option<TimerLeaf>,
 }
 
-/// A leaf that time satisfies.
+/// A timer leaf.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct TimerLeaf {
     pub period_ns: u64,
-    /// Of the deadline kind: the registration puts it off by being satisfied.
+    /// A deadline timer: each time the registration is satisfied it starts anew.
     pub deadline: bool,
 }
 
@@ -42,20 +42,20 @@ impl Compiled {
         Ok(Compiled { leaves, root, plain })
     }
 
-    /// What the tables know of it: a pattern a leaf, without timers.
+    /// The patterns of its leaves for the tables, timers excluded.
     pub(crate) fn patterns(&self) -> impl Iterator<Item = (usize, Pattern)> {
         let events = self.leaves.iter().enumerate().filter(|(_, leaf)| leaf.timer.is_none());
         events.map(|(i, leaf)| (i, leaf.test.cover()))
     }
 
-    /// Is `leaf` the first that lets this event through? The table may find one event by several leaves, and the first stands
-    /// for all.
+    /// Returns true if `leaf` is the first leaf that passes this event. The table may find an event
+    /// by several leaves; only the first is served.
     pub(crate) fn is_first(&self, leaf: usize, header: &Header) -> bool {
         self.leaves[leaf].test.matches(header)
             && !self.leaves[..leaf].iter().any(|earlier| earlier.test.matches(header))
     }
 
-    /// Whether a hit on this leaf's pattern says all there is to know.
+    /// Returns true if a match of this leaf's pattern implies that the leaf passes.
     pub(crate) fn is_certain(&self, leaf: usize) -> bool {
         self.leaves[leaf].test.is_cover() && self.leaves[..leaf].iter().all(|earlier| earlier.timer.is_some())
     }
@@ -70,7 +70,7 @@ impl Node {
         }
     }
 
-    /// Is it satisfied, when a leaf is if `held` says so?
+    /// Returns true if the node is satisfied by the leaves that are `held`.
     pub(crate) fn satisfied(&self, held: &impl Fn(usize) -> bool) -> bool {
         match self {
             Node::Leaf(leaf) => held(*leaf),
@@ -79,8 +79,8 @@ impl Node {
         }
     }
 
-    /// Calls `take` for each held leaf that had a part in satisfying the node. Of a disjunction, terms that are not satisfied have
-    /// none, and keep what they hold.
+    /// Calls `take` for each held leaf that contributed to satisfying the node. Unsatisfied terms
+    /// of a disjunction do not contribute and keep their events.
     pub(crate) fn harvest(&self, held: &impl Fn(usize) -> bool, take: &mut impl FnMut(usize)) {
         match self {
             Node::Leaf(leaf) => take(*leaf),
@@ -104,7 +104,7 @@ fn node(filter: &Filter, leaves: &mut Vec<Leaf>, depth: usize) -> Result<Node, M
     };
     let leaf = match filter {
         Filter::Conjunction(filters) => {
-            // One term alone is that term.
+            // A group of one term is that term.
             let mut nodes = each(filters)?;
             return Ok(if nodes.len() == 1 { nodes.remove(0) } else { Node::All(nodes) });
         }

@@ -1,4 +1,4 @@
-//! What consumers ask for.
+//! The filters of consumers.
 
 mod compile;
 mod parse;
@@ -11,15 +11,16 @@ pub(crate) use pattern::{Pattern, Test};
 
 use std::time::Duration;
 
-/// The most events that one push can hold: the terms of a registration.
+/// The most events of one push: the most terms of a registration.
 pub const MAX_TERMS: usize = 32;
 
-/// How deep filters may be nested.
+/// The deepest nesting of filters.
 pub const MAX_DEPTH: usize = 16;
 
 /// One registration of a consumer: which events it wants, and which of them together.
 ///
-/// Most are made of [`of`](Filter::of) and its kin, [`all_of`](Filter::all_of) and [`any_of`](Filter::any_of):
+/// Most are made of [`of`](Filter::of) and its kin, [`all_of`](Filter::all_of) and
+/// [`any_of`](Filter::any_of):
 ///
 /// ```
 /// use isorb_event::Filter;
@@ -41,7 +42,7 @@ pub enum Filter {
         /// The source, or [`ANY`](crate::designator::ANY).
         source: i32,
     },
-    /// Events whose type and source are these in the bits of the masks.
+    /// Events with these values of type and source in the bits of the masks.
     Masked {
         /// Which bits of the source matter.
         source_mask: u32,
@@ -52,28 +53,28 @@ pub enum Filter {
         /// What they are.
         event_type: u32,
     },
-    /// Events that have a bit of each mask set, and pass the filter behind.
+    /// Events that have a bit of each mask set and pass the inner filter.
     Bits {
         /// Bits of the source, one of which must be set.
         source_mask: u32,
         /// Bits of the type, one of which must be set.
         type_mask: u32,
-        /// The filter behind.
+        /// The inner filter.
         behind: Box<Filter>,
     },
     /// Events that do not pass the filter.
     Not(Box<Filter>),
-    /// Events that pass each of the filters by themselves.
+    /// Events that pass all of the filters.
     LogicalAnd(Vec<Filter>),
     /// All events.
     Everything,
-    /// A time-out each interval (rounded to 100 ns).
+    /// A time-out for each interval (rounded to 100 ns).
     Interval(Duration),
-    /// A time-out when the registration was not satisfied for this long.
+    /// A time-out if the registration was not satisfied for this time.
     Deadline(Duration),
-    /// When each of the filters was passed, by different events or the same; in one push.
+    /// A push when each of the filters was passed, by different events or one.
     Conjunction(Vec<Filter>),
-    /// When one of the filters was passed.
+    /// A push when one of the filters was passed.
     Disjunction(Vec<Filter>),
 }
 
@@ -83,7 +84,7 @@ impl Filter {
         Filter::Event { event_type, source }
     }
 
-    /// Events of a type, from anywhere.
+    /// Events of a type, from any source.
     pub fn of_type(event_type: i32) -> Filter {
         Filter::Event { event_type, source: crate::designator::ANY }
     }
@@ -103,17 +104,17 @@ impl Filter {
         Filter::Disjunction(filters.into_iter().collect())
     }
 
-    /// A time-out each interval.
+    /// A time-out for each interval.
     pub fn interval(period: Duration) -> Filter {
         Filter::Interval(period)
     }
 
-    /// A time-out when the registration was not satisfied for so long.
+    /// A time-out if the registration was not satisfied for this time.
     pub fn deadline(period: Duration) -> Filter {
         Filter::Deadline(period)
     }
 
-    /// Whether a channel would take it.
+    /// Checks that a channel would accept it.
     ///
     /// # Errors
     /// [`Malformed`].

@@ -9,27 +9,28 @@ use std::time::Duration;
 /// One entry of a consumer's list of dependencies.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Dependency {
-    /// Type and source, or a designator with what belongs to it.
+    /// Type and source, or a designator with its arguments.
     pub header: Header,
     /// The scheduler's handle of the operation that consumes it; 0 is none.
     pub rt_info: i32,
 }
 
-/// Why a filter is none.
+/// Why a filter is malformed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Malformed {
     /// The list ends where a filter, masks or values must follow.
     Truncated,
-    /// A group without a filter in it.
+    /// A group is empty.
     EmptyGroup,
-    /// A group says that it has more filters than follow.
+    /// A group announces more filters than follow.
     WrongCount,
-    /// More terms in a registration than [`MAX_TERMS`](super::MAX_TERMS).
+    /// A registration has more terms than [`MAX_TERMS`](super::MAX_TERMS).
     TooManyTerms,
     /// Nested deeper than [`MAX_DEPTH`](super::MAX_DEPTH).
     TooDeep,
-    /// A conjunction or a time-out where one event is asked about: below a negation, a bit mask or a logical and.
+    /// A conjunction or a timer where a single-event filter is needed: below a negation, a bit mask
+    /// or a logical and.
     NeedsMemory,
     /// A time-out with a period of zero.
     ZeroPeriod,
@@ -37,7 +38,7 @@ pub enum Malformed {
     PeriodTooLong,
     /// A value with bits outside its mask: no event could match.
     ImpossibleMask,
-    /// A type below the application's that designates nothing in a filter (15).
+    /// A type below those of applications that is no designator (15).
     UnknownDesignator(i32),
 }
 
@@ -64,9 +65,10 @@ impl std::error::Error for Malformed {}
 
 /// Reads a consumer's list: its registrations, each independent of the others.
 ///
-/// A group designator with a source other than 0 has that many filters, groups among them; so groups nest. With source 0
-/// it reaches to the next group designator or the end, as TAO's basic builder has it. What stands before the first group, or
-/// after [`GLOBAL`](d::GLOBAL), is a disjunction of its own.
+/// A group designator with a source other than 0 has that many filters, groups included, so groups
+/// nest. With source 0 it extends to the next group designator or the end, as TAO's basic builder
+/// has it. Filters before the first group, or after [`GLOBAL`](d::GLOBAL), are disjunctions of one
+/// term.
 ///
 /// # Errors
 /// [`Malformed`]; the interfaces raise `TypeError` for it.

@@ -1,4 +1,4 @@
-//! Questions about one event.
+//! Patterns and tests of a single event.
 
 use crate::event::Header;
 
@@ -14,7 +14,7 @@ pub(crate) struct Pattern {
 impl Pattern {
     pub(crate) const ALL: Pattern = Pattern { source_mask: 0, type_mask: 0, source: 0, event_type: 0 };
 
-    /// Of a type and a source, where 0 is any.
+    /// The pattern of a type and a source; 0 is any.
     pub(crate) fn of(event_type: i32, source: i32) -> Pattern {
         let mask = |value: i32| if value == 0 { 0 } else { u32::MAX };
         Pattern {
@@ -31,13 +31,13 @@ impl Pattern {
             && header.event_type as u32 & self.type_mask == self.event_type
     }
 
-    /// How many bits it fixes.
+    /// The number of bits that it fixes.
     fn bits(&self) -> u32 {
         self.source_mask.count_ones() + self.type_mask.count_ones()
     }
 }
 
-/// A question about one event, without a memory.
+/// A stateless test of one event.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Test {
     Is(Pattern),
@@ -49,7 +49,7 @@ pub(crate) enum Test {
     Not(Box<Test>),
     All(Vec<Test>),
     Any(Vec<Test>),
-    /// Of no event: it is a timer's.
+    /// Passes no event: the leaf is a timer.
     Never,
 }
 
@@ -69,7 +69,7 @@ impl Test {
         }
     }
 
-    /// A pattern that everything matches which passes the test, for the table; the tightest that is at hand.
+    /// A pattern that covers all events that pass the test, as tight as possible.
     pub(crate) fn cover(&self) -> Pattern {
         match self {
             Test::Is(pattern) => *pattern,
@@ -81,7 +81,7 @@ impl Test {
         }
     }
 
-    /// Does matching the cover say it all?
+    /// Returns true if a match of the cover implies that the test passes.
     pub(crate) fn is_cover(&self) -> bool {
         matches!(self, Test::Is(_))
     }

@@ -4,10 +4,10 @@ use isorb::Any;
 use isorb_cdr::{Decoder, Encoder, Order, Text};
 use isorb_scope::Region;
 
-/// Room for what is not read in place; an any is copied out at once.
+/// Room for values that are not read in place. An any is copied out at once.
 const SCRATCH: usize = 4096;
 
-/// The encapsulation of a value; empty for none, and for one that cannot be expressed.
+/// The encapsulation of a value; empty for null, and for a value that cannot be encoded.
 ///
 /// # Real-time
 /// Allocates, unless there is no value.
@@ -15,7 +15,7 @@ pub(super) fn pack(any: &Any) -> Vec<u8> {
     if any.is_null() { Vec::new() } else { pack_value(any) }
 }
 
-/// The same, where null is a value as any other: the standard's events are nothing but their any.
+/// The encapsulation of a value, null included: an event of the OMG's service is its any.
 ///
 /// # Real-time
 /// Allocates.
@@ -26,7 +26,7 @@ pub(super) fn pack_value(any: &Any) -> Vec<u8> {
     e.flatten().unwrap_or_default()
 }
 
-/// The value of an encapsulation; none for what is no encapsulation.
+/// The value of an encapsulation; null if it is malformed.
 ///
 /// # Real-time
 /// Allocates, unless there is no value.

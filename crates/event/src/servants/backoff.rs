@@ -1,15 +1,16 @@
-//! How long a remote consumer that does not read is left alone.
+//! The backoff of a remote consumer that does not read.
 
 use isorb::Kind;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-/// The longest rest.
+/// The longest delay.
 const LONGEST: Duration = Duration::from_secs(30);
 
-/// Counts the pushes in a row that timed out. Each costs a pushing thread the whole time-out, so that the next is put off, for twice as long
-/// each time: a consumer that is frozen takes a thread's time once, and then less and less.
+/// Counts consecutive pushes that timed out. Each occupies a pushing thread for the whole time-out,
+/// so the next push is delayed, twice as long each time. A consumer that does not read takes a
+/// thread's time once, and then less and less.
 #[derive(Debug)]
 pub(super) struct Backoff {
     timeout: Duration,
@@ -17,12 +18,12 @@ pub(super) struct Backoff {
 }
 
 impl Backoff {
-    /// For pushes that take so long at most.
+    /// A backoff for pushes with this time-out.
     pub fn new(timeout: Duration) -> Backoff {
         Backoff { timeout, timed_out: AtomicU32::new(0) }
     }
 
-    /// A push has ended, with this system exception or without one.
+    /// Records the end of a push, with its system exception if it failed.
     pub fn record(&self, failure: Option<Kind>) {
         match failure {
             Some(Kind::Timeout) => {
@@ -33,7 +34,8 @@ impl Backoff {
         }
     }
 
-    /// How long to wait with the next push: the time-out after the first that timed out, then twice as long each time, up to 30 s.
+    /// The delay of the next push: the time-out after the first that timed out, then twice as long
+    /// each time, up to 30 s.
     pub fn delay(&self) -> Duration {
         match self.timed_out.load(Relaxed) {
             0 => Duration::ZERO,
@@ -47,22 +49,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_time_out_is_followed_by_a_longer_rest_until_a_push_succeeds() {
+    fn each_time_out_doubles_the_delay_until_a_push_succeeds() {
         let backoff = Backoff::new(Duration::from_millis(500));
-        let seen = |kind| {
+        let delay_after = |kind| {
             backoff.record(kind);
             backoff.delay().as_millis()
         };
-        assert_eq!(seen(None), 0);
-        let rests: Vec<u128> = (0..40).map(|_| seen(Some(Kind::Timeout))).collect();
-        assert_eq!(rests[..7], [500, 1_000, 2_000, 4_000, 8_000, 16_000, 30_000]);
-        assert!(rests[7..].iter().all(|rest| *rest == 30_000));
-        assert_eq!(seen(None), 0);
-        assert_eq!(seen(Some(Kind::Timeout)), 500, "it begins anew");
-        assert_eq!(
-            seen(Some(Kind::CommFailure)),
-            0,
-            "a consumer that is gone is told from one that does not read"
-        );
+        assert_eq!(delay_after(None), 0);
+        let delays: Vec<u128> = (0..40).map(|_| delay_after(Some(Kind::Timeout))).collect();
+        assert_eq!(delays[..7], [500, 1_000, 2_000, 4_000, 8_000, 16_000, 30_000]);
+        assert!(delays[7..].iter().all(|delay| *delay == 30_000));
+        assert_eq!(delay_after(None), 0);
+        assert_eq!(delay_after(Some(Kind::Timeout)), 500, "it starts again");
+        assert_eq!(delay_after(Some(Kind::CommFailure)), 0, "a lost connection is not a time-out");
     }
 }

@@ -1,4 +1,4 @@
-//! What members of a federation say to each other, as it is on the wire.
+//! The wire form of the messages between members of a federation.
 
 use super::isorb_link::isorb_event as idl;
 use crate::event::{Data, Event, Header, Stamp};
@@ -6,7 +6,7 @@ use crate::federation::{ControlMessage, ForwardedEvent, Interest, StreamPosition
 use crate::filter::{Dependency, Filter, encode, parse};
 use isorb::{Kind, Result, SystemException};
 
-/// An event as it is on the wire.
+/// Converts an event to its wire form.
 pub(super) fn write_event<'a>(passed: &ForwardedEvent<'a>) -> idl::EventView<'a> {
     let e = &passed.event;
     idl::EventView {
@@ -25,7 +25,7 @@ pub(super) fn write_event<'a>(passed: &ForwardedEvent<'a>) -> idl::EventView<'a>
     }
 }
 
-/// The event that came over the wire.
+/// Converts an event from its wire form.
 pub(super) fn read_event<'a>(e: &idl::EventView<'a>, level: u8) -> ForwardedEvent<'a> {
     let event = Event {
         header: Header { event_type: e.type_, source: e.source, ttl: e.ttl, creation_time: e.creation_time },
@@ -111,7 +111,7 @@ pub(super) fn read_interest(interest: &idl::InterestView<'_>) -> Result<Interest
         .collect();
     let registrations =
         parse(&list).map_err(|error| SystemException::from(Kind::BadParam).detail(error.to_string()))?;
-    // Sent as one disjunction each.
+    // Each is sent as one disjunction.
     let filters = registrations.into_iter().flat_map(|registration| match registration {
         Filter::Disjunction(filters) => filters,
         filter => vec![filter],

@@ -1,4 +1,4 @@
-//! Asks remote consumers, suppliers and observers whether they are still there, and removes those that are not.
+//! Pings remote consumers, suppliers and observers, and removes those that do not answer.
 
 use super::EventServiceOptions;
 use super::proxies::ProxyTable;
@@ -11,18 +11,18 @@ use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-/// Something that can be disconnected, since its other end is gone.
+/// A connection to a monitored peer.
 pub(super) trait MonitoredPeer: Send + Sync {
-    /// ConsumerProxyState the connection.
+    /// Ends the connection: the peer is lost.
     fn lost(&self);
 
-    /// Whether it was active of since this was asked last; then it need not be asked.
+    /// Returns true if the peer called since the last check. Then it is not pinged.
     fn was_active(&self) -> bool {
         false
     }
 }
 
-/// So many are asked at a time.
+/// The most pings at a time.
 const MAX_PINGS: usize = 16;
 
 pub(super) struct Control {
@@ -72,11 +72,11 @@ impl Control {
         Ok(control)
     }
 
-    /// Watches a peer, until the result is given to `forget`.
+    /// Monitors a peer, until the result is passed to `forget`.
     pub(super) fn watch(&self, peer: &Object, connected: Weak<dyn MonitoredPeer>) -> u64 {
         let mut next = self.next.lock();
         *next += 1;
-        // The answer of one that is there takes no longer than this.
+        // A live peer answers within this time.
         let policies = Policies { round_trip_timeout: Some(self.timeout), ..Policies::default() };
         let watched = Watched { peer: peer.with_policies(policies), connected, failures: 0 };
         self.watched.lock().insert(*next, watched);
@@ -88,8 +88,8 @@ impl Control {
         drop(gone);
     }
 
-    /// Asks all, several at a time: those that do not answer take the others' time only where more than [`MAX_PINGS`] of them are. A round
-    /// takes no longer than the time-out for every [`MAX_PINGS`] peers. ProxyTable that nobody connects to are taken away as well.
+    /// Pings all peers, up to [`MAX_PINGS`] at a time. A round takes at most the time-out for every
+    /// [`MAX_PINGS`] peers. Also removes proxies to which no peer connected.
     pub(super) fn check(&self) -> usize {
         self.proxies.expire();
         let peers: Vec<(u64, Object)> =
@@ -103,7 +103,7 @@ impl Control {
         std::thread::scope(|scope| {
             for _ in 1..peers.len().min(MAX_PINGS) {
                 let helper = std::thread::Builder::new().name("event-control".into());
-                // Without it the others ping longer.
+                // Without this thread the round takes longer.
                 if helper.spawn_scoped(scope, ping).is_err() {
                     break;
                 }
@@ -113,7 +113,7 @@ impl Control {
         removed.into_inner()
     }
 
-    /// Asks one. Says whether it was disconnected.
+    /// Pings one peer. Returns true if it was disconnected.
     fn ping(&self, number: u64, peer: &Object) -> bool {
         let active = || self.watched.lock().get(&number)?.connected.upgrade().map(|it| it.was_active());
         let answer = if active() == Some(true) { Ok(false) } else { peer.non_existent() };
@@ -124,7 +124,7 @@ impl Control {
                 entry.failures = 0;
                 false
             }
-            // It says so itself.
+            // The peer itself reports that it does not exist.
             Ok(true) => true,
             Err(_) => {
                 entry.failures += 1;

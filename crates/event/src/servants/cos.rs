@@ -1,7 +1,8 @@
 //! The servants of the OMG's Event Service: push and pull, in any mixture.
 //!
-//! Its events have no type and no source. They enter the channel as notifications ([`STANDARD_EVENT`]) without a source; and
-//! whatever any supplier of the channel sends with an any in it comes out.
+//! Its events have no type and no source. They enter the channel as notifications
+//! ([`STANDARD_EVENT`]) without a source. Each event of the channel that has an any is passed to
+//! its consumers.
 
 use super::EventServiceOptions;
 use super::any;
@@ -34,17 +35,17 @@ pub struct CosEventService {
     shared: Arc<Shared>,
 }
 
-/// The type of events that come from the standard face.
+/// The type of events from suppliers of the OMG's Event Service.
 pub const STANDARD_EVENT: i32 = designator::NOTIFICATION;
 
 impl CosEventService {
-    /// Makes the channel an object of the ORB: with a POA of its own below the root POA, and under the key `CosEventChannel` of
-    /// a `corbaloc` URL.
+    /// Makes the channel an object of the ORB, with a POA of its own below the root POA, and under
+    /// the key `CosEventChannel` of a `corbaloc` URL.
     ///
     /// # Errors
     /// As [`RtecEventService::start`](super::RtecEventService::start).
     pub fn start(orb: &Orb, channel: &Channel, options: EventServiceOptions) -> Result<CosEventService> {
-        // Its consumers have no codec for how urgent they are.
+        // Its interfaces have no priorities.
         let levels = [options.quality.priority];
         let shared = Shared::start(orb, channel, options, "cos-events", &levels)?;
         let consumers = shared.poa.activate(Arc::new(ConsumerAdminServant(shared.clone())))?;
@@ -56,7 +57,7 @@ impl CosEventService {
         Ok(CosEventService { object, shared })
     }
 
-    /// The channel's reference, untyped: its `Display` is the stringified one.
+    /// The channel's reference. Its `Display` is the stringified reference.
     pub fn object(&self) -> &Object {
         &self.object
     }
@@ -143,7 +144,7 @@ impl admin_idl::SupplierAdmin for SupplierAdminServant {
     }
 }
 
-/// What a proxy of a consumer holds while it is connected.
+/// The state of a consumer's proxy.
 #[derive(Default)]
 pub(super) struct ConsumerProxyState(PiMutex<ConsumerProxyInner>);
 
@@ -156,7 +157,8 @@ struct ConsumerProxyInner {
 }
 
 impl ConsumerProxyState {
-    /// `dispatch` is the consumer's own; `watch` is who is asked whether it is still there, if anybody can be.
+    /// Connects a consumer. `dispatch` is its own dispatcher; `watch` is the peer to be pinged, if
+    /// it gave a reference.
     pub fn connect<E: From<AlreadyConnected> + From<SystemException>>(
         &self,
         shared: &Shared,
@@ -189,7 +191,7 @@ impl ConsumerProxyState {
         Ok(())
     }
 
-    /// Also ends the proxy's life as an object.
+    /// Disconnects the consumer and deactivates the proxy.
     pub fn end(&self, shared: &Shared, slot: &ProxySlot) {
         let mut state = self.0.lock();
         state.ended = true;
@@ -245,8 +247,8 @@ impl admin_idl::ProxyPushSupplier for PushSupplierServant {
     }
 }
 
-/// A push consumer at the other end of a network. The standard's push is two-way, so each waits for its answer, on a thread that
-/// serves remote consumers only.
+/// A remote push consumer. The standard's push is two-way, so each push waits for its reply, on a
+/// thread that serves only remote consumers.
 struct RemotePushConsumer {
     reference: comm::PushConsumerRef,
     backoff: Backoff,
@@ -274,7 +276,7 @@ impl PushConsumer for RemotePushConsumer {
     }
 }
 
-/// Sends a value into the channel.
+/// Pushes a value into the channel.
 pub(super) fn send(supplier: &ProxyPushConsumer, value: &Any) -> Pushed {
     let packed = any::pack_value(value);
     let header = Header { event_type: STANDARD_EVENT, source: 0, ttl: 1, creation_time: 0 };
@@ -296,10 +298,11 @@ impl comm::PushConsumer for PushConsumerServant {
         let supplier = self.0.supplier().ok_or(Disconnected {})?;
         match send(&supplier, data).too_large {
             0 => Ok(()),
-            // The standard has no exception for it. ConsumerAdminServant that need no copy have got it.
+            // The standard has no exception for this. Consumers without a queue have received the
+            // event.
             missed => Err(SystemException::from(Kind::ImpLimit)
                 .completed(Completion::Yes)
-                .detail(format!("{missed} consumers did not get the event: it is larger than a copy may be"))
+                .detail(format!("{missed} consumers did not receive the event: it is larger than the channel's copies (Limits::payload)"))
                 .into()),
         }
     }

@@ -1,4 +1,5 @@
-//! The standard's pull model: consumers that come for their events, and suppliers that are asked for theirs.
+//! The pull model of the OMG's Event Service: consumers that pull events, and suppliers that are
+//! polled.
 
 use super::any;
 use super::control::MonitoredPeer;
@@ -19,6 +20,7 @@ use comm::{
     pull_supplier::{PullError, TryPullError},
 };
 use isorb::{Any, Kind, Reference, Result, SystemException, Upcall};
+use isorb_rt::log;
 use isorb_rt::sync::{Parker, PiCondvar, PiMutex};
 use isorb_rt::time::Deadline;
 use std::collections::VecDeque;
@@ -27,15 +29,15 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-/// How long a `pull` waits inside before it looks whether it still should.
+/// How long a `pull` waits before it checks whether the consumer is still connected.
 const PULL_SLICE: Duration = Duration::from_millis(200);
-/// How often a pull supplier is asked that had nothing.
+/// The pause after a poll without an event.
 const PULL_PAUSE: Duration = Duration::from_millis(20);
-/// How long one that fails is left alone at most.
+/// The longest backoff after failed polls.
 const LONGEST_REST: Duration = Duration::from_secs(30);
 
-/// Serves one consumer's queue when somebody pulls. So what waits for him is bounded, and lost, refused or waited for by his quality's
-/// policy, and counted, as for anybody else.
+/// The dispatcher of one pull consumer: it serves the queue when the consumer pulls. So queued
+/// events are bounded, subject to the overflow policy and counted, as for other consumers.
 #[derive(Default)]
 struct PullQueue {
     state: PiMutex<PullQueueState>,
@@ -44,9 +46,9 @@ struct PullQueue {
 
 #[derive(Default)]
 struct PullQueueState {
-    /// RemoteEnd is one while events wait.
+    /// Set while events are queued.
     work: Option<ReadyConsumer>,
-    /// What the queue handed out, until the one who pulls has it.
+    /// Values taken from the queue and not yet returned by a pull.
     values: VecDeque<Any>,
     closed: bool,
 }
@@ -55,7 +57,7 @@ impl PullQueue {
     fn close(&self) {
         let mut state = self.state.lock();
         state.closed = true;
-        // It refers to the connection, and that to this.
+        // The token refers to the connection, which refers to this.
         let work = state.work.take();
         drop(state);
         drop(work);
@@ -112,7 +114,7 @@ impl Dispatch for PullQueue {
     }
 }
 
-/// Where the queue puts what is pull_queue.
+/// The consumer that stores the values of a pull.
 struct PullQueueConsumer(Weak<PullQueue>);
 
 impl PushConsumer for PullQueueConsumer {
@@ -136,7 +138,7 @@ pub(super) struct PullSupplierServant {
     shared: Arc<Shared>,
     me: Weak<PullSupplierServant>,
     pub slot: ProxySlot,
-    /// It has pull_queue since it was asked last.
+    /// It has pulled since the last check.
     active: AtomicBool,
     pull_queue: Arc<PullQueue>,
     ends: ConsumerProxyState,
@@ -172,8 +174,8 @@ impl MonitoredPeer for PullSupplierServant {
 }
 
 impl comm::PullSupplier for PullSupplierServant {
-    /// Waits for an event as long as the consumer is connected. The client's own time-out may end the wait sooner; what came
-    /// meanwhile is then lost, as the standard has it.
+    /// Waits for an event while the consumer is connected. If the client's time-out ends the call
+    /// first, the event of the reply is lost, as the standard allows.
     fn pull<'u>(&'u self, cx: Upcall<'u>) -> Result<&'u Any, PullError> {
         while self.is_connected() {
             if let Some(value) = self.pull_queue.take(Deadline::after(PULL_SLICE)) {
@@ -206,13 +208,13 @@ impl admin_idl::ProxyPullSupplier for PullSupplierServant {
     ) -> Result<(), ConnectPullConsumerError> {
         let consumer = Arc::new(PullQueueConsumer(Arc::downgrade(&self.pull_queue)));
         let me: Weak<dyn MonitoredPeer> = self.me.clone();
-        // One without a reference cannot be asked.
+        // A consumer without a reference cannot be pinged.
         let watch = pull_consumer.map(|peer| (peer.object(), me));
         self.ends.connect(&self.shared, &self.slot, consumer, Some(self.pull_queue.clone()), watch)
     }
 }
 
-/// The proxy of a pull supplier: a thread of its own asks it.
+/// The proxy of a pull supplier, which a thread of its own polls.
 pub(super) struct PullConsumerServant {
     shared: Arc<Shared>,
     me: Weak<PullConsumerServant>,
@@ -226,7 +228,7 @@ struct PullConsumerState {
     ended: bool,
 }
 
-/// What ends the thread that asks.
+/// Ends the polling thread.
 #[derive(Default)]
 struct PollThread {
     stop: AtomicBool,
@@ -260,7 +262,7 @@ impl PullConsumerServant {
         }
     }
 
-    /// The thread has given up. Whoever has the proxy may connect it again.
+    /// The polling thread has stopped. A client may connect the proxy again.
     fn stopped(&self, poll_thread: &Arc<PollThread>, why: &str) {
         let mut state = self.state.lock();
         if !state.poll_thread.as_ref().is_some_and(|current| Arc::ptr_eq(current, poll_thread)) {
@@ -270,7 +272,10 @@ impl PullConsumerServant {
         drop(state);
         self.shared.channel.lost_supplier();
         self.shared.proxies.free_again(&self.slot);
-        isorb::note(format_args!("a pull supplier is asked no more: {why}; it may be connected again"));
+        log::warn(
+            "isorb::event",
+            format_args!("a pull supplier is no longer polled: {why}; it may connect again"),
+        );
     }
 }
 
@@ -325,8 +330,8 @@ impl admin_idl::ProxyPullConsumer for PullConsumerServant {
     }
 }
 
-/// Asks a pull supplier until it is disconnected, says so itself, or has failed `limit` times in a row (0 is never); says why it gave up. After a
-/// failure it is left alone, twice as long each time.
+/// Polls a pull supplier until it is disconnected or has failed `limit` times in a row (0 for
+/// never). Returns why it stopped. After a failure the pause doubles each time.
 fn ping(
     peer: &comm::PullSupplierRef,
     supplier: &ProxyPushConsumer,
@@ -346,11 +351,11 @@ fn ping(
                 failures = 0;
                 PULL_PAUSE
             }
-            Err(TryPullError::Disconnected(_)) => return Some("it says that it is disconnected".into()),
+            Err(TryPullError::Disconnected(_)) => return Some("it reports that it is disconnected".into()),
             Err(error) => {
                 failures += 1;
                 if limit != 0 && failures >= limit {
-                    return Some(format!("it failed {failures} times in a row, at last with {error}"));
+                    return Some(format!("it failed {failures} times in a row, the last time with {error}"));
                 }
                 first_rest.saturating_mul(1 << (failures - 1).min(16)).min(LONGEST_REST)
             }

@@ -15,7 +15,7 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-/// The most links of a channel that others may join.
+/// The most links of a channel.
 const MAX_LINKS: usize = 1024;
 
 /// How a member's links are served.
@@ -26,14 +26,15 @@ pub struct LinkOptions {
 }
 
 impl LinkOptions {
-    /// Links whose calls take at most `timeout`. Events of all levels arrive over one connection, in the
+    /// Links with this time-out for calls. Events of all levels arrive over one connection, in the
     /// order of sending.
     pub fn new(timeout: Duration) -> LinkOptions {
         LinkOptions { timeout, lanes: false }
     }
 
-    /// Gives the events of each level an endpoint and a thread of their own, with the priority at which the
-    /// level begins (a thread pool with lanes). Control messages always have a connection of their own.
+    /// Gives the events of each level an endpoint and a thread of their own, with the priority at
+    /// which the level begins (a thread pool with lanes). Control messages always have a connection
+    /// of their own.
     #[must_use]
     pub fn lanes(mut self, lanes: bool) -> LinkOptions {
         self.lanes = lanes;
@@ -41,7 +42,7 @@ impl LinkOptions {
     }
 }
 
-/// A channel's place in a federation as an object that neighbours join.
+/// A federation member as an object that neighbours join.
 pub struct FederationServant {
     shared: Arc<Shared>,
     object: Object,
@@ -50,15 +51,15 @@ pub struct FederationServant {
 struct Shared {
     federation: Federation,
     poa: Poa,
-    /// Where events come in, and whether each level has a lane there.
+    /// The POA that receives events; it has a lane for each level if the options say so.
     entry: Poa,
     options: LinkOptions,
 }
 
-/// A neighbour was not joined.
+/// Why a neighbour was not joined.
 #[derive(Clone, Debug, PartialEq)]
 pub enum LinkError {
-    /// The other end is nil, or refused.
+    /// The neighbour returned a nil reference or another number of levels.
     Refused,
     /// The call to it failed.
     System(SystemException),
@@ -85,7 +86,8 @@ impl FederationServant {
     /// Makes the member an object of the ORB, under the key `EventFederation` of a `corbaloc` URL.
     ///
     /// # Errors
-    /// BAD_INV_ORDER if the ORB has a member already, and the errors of creating a POA or a thread pool.
+    /// BAD_INV_ORDER if the ORB has a member already, and the errors of creating a POA or a thread
+    /// pool.
     pub fn start(orb: &Orb, federation: &Federation, options: LinkOptions) -> Result<FederationServant> {
         let root = orb.root_poa()?;
         let make = |name, policies| {
@@ -97,7 +99,7 @@ impl FederationServant {
         let poa = make("event-links", PoaPolicies::new())?;
         let entry = if options.lanes {
             let begins = federation.levels().begins();
-            // What one lane has is in order only with one thread.
+            // Events of a lane stay in order only with one thread.
             let lanes: Vec<_> = begins.iter().map(|begin| ThreadpoolLane::new(begin.get(), 1)).collect();
             let pool = orb.rt().create_threadpool_with_lanes(&lanes, &ThreadpoolOptions::default())?;
             let policies = PoaPolicies::new().threadpool(pool);
@@ -112,12 +114,12 @@ impl FederationServant {
         Ok(FederationServant { shared, object })
     }
 
-    /// The reference that neighbours join by.
+    /// The reference that neighbours join.
     pub fn object(&self) -> &Object {
         &self.object
     }
 
-    /// Joins a neighbour. The link is there until one of both leaves.
+    /// Joins a neighbour. The link lasts until one of both leaves.
     ///
     /// # Errors
     /// [`LinkError`].
@@ -126,7 +128,7 @@ impl FederationServant {
         let federation = &shared.federation;
         let here = shared.here().map_err(LinkError::System)?;
         let (end, link_end) = (here.end.clone(), here.link_end.clone());
-        // This end first: the neighbour tells what it knows while it joins.
+        // This end first: the neighbour sends its state while it joins.
         let transport = Arc::new(OrbTransport { there: OnceLock::new(), _here: here });
         let link = federation.join(transport.clone());
         *end.link.lock() = Some(link);
@@ -155,7 +157,7 @@ impl fmt::Debug for FederationServant {
 }
 
 impl Shared {
-    /// Makes this channel's end of a link.
+    /// Makes this member's end of a link.
     fn here(&self) -> Result<LocalEnd> {
         let end = Arc::new(LinkServant { federation: self.federation.clone(), link: PiMutex::new(None) });
         let own: LinkRef = self.poa.activate(end.clone())?;
@@ -175,13 +177,14 @@ impl Shared {
         Ok(LocalEnd { end, link_end: idl::LinkEnd { here: Some(own), levels }, _servants: servants })
     }
 
-    /// The neighbour's end, if it is one.
+    /// The neighbour's end, if it is valid.
     fn there(&self, link: Option<&LinkRef>, lanes: &[Option<&LaneRef>]) -> Option<RemoteEnd> {
         let timed = |object: &Object| timed(object, self.options.timeout);
         let same = lanes.len() == self.federation.levels().begins().len();
         let lane = |lane: &Option<&LaneRef>| lane.map(|lane| LaneRef::from_object(timed(lane.object())));
         let lanes = lanes.iter().map(lane).collect::<Option<Box<[LaneRef]>>>()?;
-        // What is announced would wait behind an event for which the neighbour has something to announce itself: each for the other.
+        // On a shared connection a control message would wait behind an event while its receiver
+        // waits for a control message of this member.
         let private = Overrides::new(&[RtPolicy::PrivateConnection]).ok()?;
         let link = timed(link?.object()).with_rt_overrides(&private);
         same.then_some(RemoteEnd { link: LinkRef::from_object(link), lanes })
@@ -192,7 +195,7 @@ fn refs(lanes: &[Option<LaneRef>]) -> Vec<Option<&LaneRef>> {
     lanes.iter().map(Option::as_ref).collect()
 }
 
-/// This channel's end of a link as objects, as long as there is the link.
+/// The objects of this member's end of a link; they are deactivated with it.
 struct LocalEnd {
     end: Arc<LinkServant>,
     link_end: idl::LinkEnd,
@@ -206,7 +209,7 @@ struct RemoteEnd {
     lanes: Box<[LaneRef]>,
 }
 
-/// An object that goes with its link.
+/// An object that is deactivated with its link.
 struct ActiveServant {
     poa: Poa,
     object: Object,
@@ -215,7 +218,7 @@ struct ActiveServant {
 impl Drop for ActiveServant {
     fn drop(&mut self) {
         if let Ok(id) = self.poa.reference_to_id(&self.object) {
-            // Gone already, if the neighbour left.
+            // The object is gone if the neighbour left.
             let _ = self.poa.deactivate_object(id);
         }
     }
@@ -229,7 +232,7 @@ fn timed(object: &Object, timeout: Duration) -> Object {
     })
 }
 
-/// Where neighbours join.
+/// The servant that neighbours join.
 struct JoinServant(Arc<Shared>);
 
 impl idl::Neighbour for JoinServant {
@@ -249,7 +252,9 @@ impl idl::Neighbour for JoinServant {
         }
         let (levels, theirs) = (shared.federation.levels().begins().len(), back.levels.len());
         if levels != theirs {
-            return Err(bad(format!("{levels} levels of urgency here, {theirs} there: make both the same")));
+            return Err(bad(format!(
+                "{levels} priority levels here, {theirs} there: configure the same number"
+            )));
         }
         let there = shared.there(back.here, back.levels).ok_or(Kind::BadParam)?;
         if shared.federation.links() >= MAX_LINKS {
@@ -285,7 +290,7 @@ impl idl::Link for LinkServant {
         let messages = told.iter().map(read_notice).collect::<Result<Vec<ControlMessage>>>()?;
         match messages.iter().all(|message| self.federation.receive_message(link, message)) {
             true => Ok(()),
-            // This end has given the link up.
+            // This end has abandoned the link.
             false => Err(Kind::ObjectNotExist.into()),
         }
     }
@@ -302,7 +307,7 @@ impl idl::Link for LinkServant {
     }
 }
 
-/// Where events of one level come in.
+/// The servant that receives the events of one level.
 struct LaneServant {
     end: Arc<LinkServant>,
     level: u8,
@@ -319,7 +324,7 @@ impl idl::Lane for LaneServant {
     }
 }
 
-/// The neighbour's end of a link, once it is known, and with it this one's.
+/// The transport of a link over GIOP: the neighbour's end, once known, and this member's objects.
 struct OrbTransport {
     there: OnceLock<RemoteEnd>,
     _here: LocalEnd,
@@ -335,7 +340,7 @@ impl Transport for OrbTransport {
         let lane = self.there.get().and_then(|there| there.lanes.get(event.level as usize));
         let lane = lane.ok_or(ForwardError::Down)?;
         lane.forward(&[write_event(event)][..]).map_err(|exception| match exception.kind {
-            // No matter how often it is sent.
+            // Sending it again would fail again.
             Kind::ImpLimit | Kind::Marshal | Kind::BadParam => ForwardError::TooLarge,
             _ => ForwardError::Down,
         })
@@ -344,7 +349,7 @@ impl Transport for OrbTransport {
 
 impl Drop for OrbTransport {
     fn drop(&mut self) {
-        // If it is gone it knows; else its gateway need not send any more.
+        // The neighbour's gateway need not send any more. If it is gone, the error does not matter.
         if let Some(there) = self.there.get() {
             let _ = there.link.leave();
         }

@@ -1,8 +1,9 @@
 //! The channel as CORBA objects.
 //!
-//! [`RtecEventService`] has TAO's interfaces ([`stamped`] and [`plain`] are the two layouts of an event), [`CosEventService`] those of the
-//! OMG's Event Service. Both may serve one channel. A remote consumer is served by a dispatcher of its own kind, so that a
-//! slow or dead one holds up the threads of no consumer in the process, and has a queue of its own and a time-out.
+//! [`RtecEventService`] has TAO's interfaces ([`stamped`] and [`plain`] are the two layouts of an
+//! event), [`CosEventService`] those of the OMG's Event Service. Both may serve one channel. Remote
+//! consumers have a dispatcher, queues and a time-out of their own, so that a slow or dead one
+//! delays no consumer in the process.
 
 mod any;
 mod backoff;

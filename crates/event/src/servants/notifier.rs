@@ -1,4 +1,4 @@
-//! Tells somebody at the other end of a network what changes, on a thread of its own.
+//! Notifies a remote observer of changes, on a thread of its own.
 
 use super::backoff::Backoff;
 use isorb::{Kind, Result, SystemException};
@@ -10,10 +10,11 @@ use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::{Acquire, Release};
 use std::time::Duration;
 
-/// So many changes wait for who is slow. Each says all there is, so that the oldest is no loss.
+/// The most queued changes. Each is complete, so dropping the oldest loses nothing.
 const MAX_WAITING: usize = 16;
 
-/// A bounded queue of changes, and the thread that tells them. It ends when this is dropped.
+/// A bounded queue of changes, and the thread that sends them. The thread ends when this is
+/// dropped.
 pub(super) struct Notifier<T>(Arc<NotifierQueue<T>>);
 
 struct NotifierQueue<T> {
@@ -23,11 +24,12 @@ struct NotifierQueue<T> {
 }
 
 impl<T: Send + 'static> Notifier<T> {
-    /// `tell` takes no longer than `timeout`. What it fails at it is told again after a rest, which is longer each time.
+    /// Starts the thread. `notify` takes at most `timeout`. A change that fails is sent again after
+    /// a growing delay.
     pub fn start(
         name: &str,
         timeout: Duration,
-        tell: impl Fn(&T) -> Result<()> + Send + 'static,
+        notify: impl Fn(&T) -> Result<()> + Send + 'static,
     ) -> Result<Notifier<T>> {
         let told = Arc::new(NotifierQueue {
             waiting: PiMutex::new(VecDeque::with_capacity(MAX_WAITING)),
@@ -37,14 +39,14 @@ impl<T: Send + 'static> Notifier<T> {
         let mine = told.clone();
         std::thread::Builder::new()
             .name(name.into())
-            .spawn(move || mine.work(&tell, &Backoff::new(timeout)))
+            .spawn(move || mine.run(&notify, &Backoff::new(timeout)))
             .map_err(|error| SystemException::from(Kind::NoResources).detail(error.to_string()))?;
         Ok(Notifier(told))
     }
 }
 
 impl<T> Notifier<T> {
-    /// A change, in the place of the oldest that waits if there are too many.
+    /// Queues a change; drops the oldest if the queue is full.
     pub fn put(&self, change: T) {
         let mut waiting = self.0.waiting.lock();
         let oldest = if waiting.len() >= MAX_WAITING { waiting.pop_front() } else { None };
@@ -56,12 +58,12 @@ impl<T> Notifier<T> {
 }
 
 impl<T> NotifierQueue<T> {
-    fn work(&self, tell: &dyn Fn(&T) -> Result<()>, backoff: &Backoff) {
+    fn run(&self, notify: &dyn Fn(&T) -> Result<()>, backoff: &Backoff) {
         while let Some(change) = self.next() {
-            match tell(&change) {
+            match notify(&change) {
                 Ok(()) => backoff.record(None),
                 Err(_) => {
-                    // Who fails at once would be asked at once.
+                    // An immediate error would be followed by an immediate retry.
                     backoff.record(Some(Kind::Timeout));
                     let until = Deadline::after(backoff.delay());
                     let mut waiting = self.waiting.lock();
@@ -85,7 +87,7 @@ impl<T> NotifierQueue<T> {
 impl<T> Drop for Notifier<T> {
     fn drop(&mut self) {
         self.0.stopped.store(true, Release);
-        // Who is about to wait has seen it, or is woken.
+        // With the lock taken, a thread that is about to wait has seen the flag or is woken.
         drop(self.0.waiting.lock());
         self.0.filled.notify_all(&self.0.waiting);
     }

@@ -1,4 +1,4 @@
-//! The observers at the other end of a network: so many at most, and none that is gone.
+//! Remote observers: a bounded number, without dead ones.
 
 use super::control::{Control, MonitoredPeer};
 use crate::channel::Channel;
@@ -17,12 +17,13 @@ pub(super) struct Observers {
 
 #[derive(Default)]
 struct List {
-    /// By the channel's handle, which never comes again: what is watched, and under which number once it is.
+    /// The monitored observers by the channel's handle, which is never reused, with their monitor
+    /// number once known.
     known: BTreeMap<u32, (Arc<Watched>, Option<u64>)>,
     coming: usize,
 }
 
-/// An observer that may turn out to be gone.
+/// A monitored observer.
 struct Watched {
     observers: Weak<Observers>,
     handle: u32,
@@ -42,7 +43,7 @@ impl Observers {
         Observers { channel: channel.clone(), control: control.clone(), limit, list: PiMutex::default() }
     }
 
-    /// Adds one that is `peer` at its end. `None` if there are too many.
+    /// Adds the observer at `peer`. `None` if there are too many.
     pub fn append<E>(
         self: &Arc<Self>,
         peer: &Object,
@@ -54,7 +55,7 @@ impl Observers {
         }
         list.coming += 1;
         drop(list);
-        // The channel has a limit of its own, and may be at its end.
+        // The channel has a limit of its own, and may be destroyed.
         let appended = observer().map(|observer| self.channel.append_observer(observer).ok());
         let mut list = self.list.lock();
         list.coming -= 1;
@@ -62,7 +63,7 @@ impl Observers {
             return Ok(None);
         };
         let watched = Arc::new(Watched { observers: Arc::downgrade(self), handle });
-        // Known before it is watched: it may be found lost at once.
+        // Insert it before monitoring: it may be lost at once.
         list.known.insert(handle, (watched.clone(), None));
         drop(list);
         let connected: Arc<dyn MonitoredPeer> = watched;
@@ -70,13 +71,13 @@ impl Observers {
         let still =
             self.list.lock().known.get_mut(&handle).map(|(_, number)| *number = Some(watch)).is_some();
         if !still {
-            // Removed meanwhile, by somebody who could not know the number.
+            // Removed meanwhile by a thread that did not know the number.
             self.control.forget(watch);
         }
         Ok(Some(handle))
     }
 
-    /// Says whether there was such an observer.
+    /// Removes an observer. Returns false for an unknown handle.
     pub fn remove(&self, handle: u32) -> bool {
         let known = self.list.lock().known.remove(&handle);
         if let Some((_, Some(watch))) = &known {

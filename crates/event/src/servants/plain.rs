@@ -1,4 +1,5 @@
-//! TAO's interfaces without the channel's time stamps, as a TAO that was built with `TAO_LACKS_EVENT_CHANNEL_TIMESTAMPS` has them.
+//! TAO's interfaces without the channel's time stamps, as a TAO that was built with
+//! `TAO_LACKS_EVENT_CHANNEL_TIMESTAMPS` has them.
 
 #[allow(clippy::duplicate_mod, reason = "one source for both layouts of an event")]
 #[path = "rtec.rs"]

@@ -1,4 +1,5 @@
-//! The proxies of a face, of which there are so many at most: who obtained one and never connected makes room.
+//! The proxies of a service: a bounded number. Proxies to which no peer connected are evicted
+//! first.
 
 use isorb::poa::ActivateError;
 use isorb::poa::ObjectId;
@@ -11,28 +12,28 @@ use std::time::Duration;
 
 pub(super) struct ProxyTable {
     poa: Poa,
-    backoff: Duration,
+    max_idle: Duration,
     unconnected: PiMutex<Unconnected>,
 }
 
-/// Those that nobody has connected to yet, the oldest first, and since when they are there.
+/// The unconnected proxies, the oldest first, and since when they exist.
 #[derive(Default)]
 struct Unconnected {
     next: u64,
     since: BTreeMap<u64, (u64, ObjectId)>,
 }
 
-/// A proxy's place among them.
+/// A proxy's entry in the table.
 #[derive(Default)]
 pub(super) struct ProxySlot(OnceLock<(u64, ObjectId)>);
 
 impl ProxyTable {
-    /// Those of this POA. Nobody connects after so long.
-    pub fn new(poa: &Poa, backoff: Duration) -> ProxyTable {
-        ProxyTable { poa: poa.clone(), backoff, unconnected: PiMutex::default() }
+    /// The proxies of this POA. One that is unconnected for `max_idle` is removed.
+    pub fn new(poa: &Poa, max_idle: Duration) -> ProxyTable {
+        ProxyTable { poa: poa.clone(), max_idle, unconnected: PiMutex::default() }
     }
 
-    /// Makes a proxy an object; where there is no room for it, in the place of the oldest that nobody has connected to.
+    /// Activates a proxy. If the table is full, it evicts the oldest unconnected one.
     pub fn activate<R: Reference, S>(&self, proxy: &Arc<S>, slot: &ProxySlot) -> Result<R>
     where
         Arc<S>: IntoServant<R>,
@@ -54,36 +55,36 @@ impl ProxyTable {
         Ok(reference)
     }
 
-    /// Somebody has connected. `false` where the proxy has just made room for another.
+    /// Records that a peer connected. Returns false if the proxy was just evicted.
     pub fn connected(&self, slot: &ProxySlot) -> bool {
         let Some((number, _)) = slot.0.get() else { return false };
         self.unconnected.lock().since.remove(number).is_some()
     }
 
-    /// Nobody is connected any more, but may connect again.
+    /// Records that no peer is connected any more; another may connect.
     pub fn free_again(&self, slot: &ProxySlot) {
         if let Some((number, id)) = slot.0.get() {
             self.unconnected.lock().since.insert(*number, (now_ns(), id.clone()));
         }
     }
 
-    /// The proxy is no object from now on.
+    /// Deactivates the proxy.
     pub fn retire(&self, slot: &ProxySlot) {
         if let Some((number, id)) = slot.0.get() {
             let waited = self.unconnected.lock().since.remove(number);
             drop(waited);
-            // Gone already, if two say so at once.
+            // Two threads may do so at the same time.
             let _ = self.poa.deactivate_object(id);
         }
     }
 
-    /// Takes away those that waited for too long.
+    /// Deactivates the proxies that were unconnected for too long.
     pub fn expire(&self) {
-        let backoff = u64::try_from(self.backoff.as_nanos()).unwrap_or(u64::MAX);
+        let max_idle = u64::try_from(self.max_idle.as_nanos()).unwrap_or(u64::MAX);
         let now = now_ns();
         let mut unconnected = self.unconnected.lock();
         let all = std::mem::take(&mut unconnected.since);
-        let old = |since: &u64| now.saturating_sub(*since) >= backoff;
+        let old = |since: &u64| now.saturating_sub(*since) >= max_idle;
         let (gone, kept) = all.into_iter().partition(|(_, (since, _))| old(since));
         unconnected.since = kept;
         drop(unconnected);

@@ -1,4 +1,4 @@
-//! ConsumerAdminServant that are operations of a schedule: admitted and placed by the handle that they connect with.
+//! Consumers that are operations of a schedule: admitted by the handle with which they connect.
 
 use crate::dispatch::MAX_LEVELS;
 use crate::placement::{NotAdmitted, Placement, Quality, RunTimeScheduler};
@@ -14,18 +14,21 @@ use std::fmt;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-/// Admits consumers as operations of a schedule that is compiled elsewhere: in a file, or by an `RtecScheduler::Scheduler`.
+/// Admits consumers as operations of a schedule that is compiled elsewhere: in a file, or by an
+/// `RtecScheduler::Scheduler`.
 ///
-/// A consumer says which operation it is by the handle ([`Quality::rt_info`], `rt_info` of TAO's `ConsumerQOS`). It gets the priority,
-/// the deadline and the worst case that the schedule has for it, if the schedule shows that it will be in time with everything that is
-/// registered, and so will all that are connected; it is refused with the numbers if not. Each operation is one consumer's. One without a
-/// handle is promised nothing: it is put at the least urgent priority, where it takes what is left.
+/// A consumer names its operation by a handle ([`Quality::rt_info`], `rt_info` of TAO's
+/// `ConsumerQOS`). It gets the priority, deadline and worst case of the schedule, if the schedule
+/// shows that all registered operations and all connected consumers meet their deadlines. Otherwise
+/// it is refused with the numbers. Each operation has at most one consumer. A consumer without a
+/// handle has no promise and gets the least urgent priority.
 ///
-/// What is registered later may move the levels of those that are connected. They move with the schedule whenever somebody connects.
+/// Later registrations may change the levels of connected consumers. The channel applies the
+/// changes when the next consumer connects.
 ///
 /// # Real-time
-/// A scheduler elsewhere is asked whenever a consumer connects: two calls an operation that is registered, and their analysis. Events
-/// cost it nothing.
+/// A remote scheduler is asked when a consumer connects: two calls for each registered operation,
+/// and their analysis. Events cost nothing.
 #[derive(Debug)]
 pub struct RegisteredOperations {
     source: Source,
@@ -41,28 +44,28 @@ enum Source {
 #[derive(Debug, Default)]
 struct State {
     next: u64,
-    /// Those who are connected, by the number under which they leave.
-    taken: BTreeMap<u64, Taken>,
-    /// Where the channel serves them, the least urgent first; empty where it has not asked.
+    /// The connected consumers, by admission number.
+    connected: BTreeMap<u64, ConnectedOperation>,
+    /// The channel's levels, the least urgent first; empty until it asks for them.
     served: Vec<Priority>,
-    /// Counts who asked the scheduler, and of whose answer the places are.
+    /// Counts the requests to the scheduler, and the request that the current placements answer.
     asked: u64,
     active: u64,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Taken {
+struct ConnectedOperation {
     handle: i32,
     placement: Placement,
 }
 
-/// A channel cannot have the levels that a schedule needs.
+/// Why a channel cannot have the levels of a schedule.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum LevelsError {
     /// The scheduler cannot be asked, or has no schedule.
     Fetch(FetchError),
-    /// RemoteEnd are more levels than a channel can have.
+    /// There are more levels than a channel can have.
     TooMany {
         /// Levels of the schedule.
         levels: usize,
@@ -92,7 +95,8 @@ impl From<FetchError> for LevelsError {
 }
 
 impl RegisteredOperations {
-    /// Those of a schedule file, whose handles count from 1. `preemption` is how the channel dispatches.
+    /// The operations of a schedule file. Handles count from 1. `preemption` is that of the
+    /// channel's dispatching.
     ///
     /// # Errors
     /// [`FileError`] for a file that cannot be scheduled.
@@ -101,9 +105,10 @@ impl RegisteredOperations {
         Ok(RegisteredOperations { source: Source::Fixed(Box::new(compiled)), state: PiMutex::default() })
     }
 
-    /// Those that are registered with a scheduler when they connect. Where it has no schedule since something changed it is told to compute one:
-    /// with the priorities of the one that [`levels`](Self::levels) met, or with these where it met none. `preemption` is how the
-    /// channel dispatches.
+    /// The operations that are registered with a scheduler when a consumer connects. If the
+    /// scheduler has no current schedule it is told to compute one: with the priorities that
+    /// [`levels`](Self::levels) found, or with these if it found none. `preemption` is that of the
+    /// channel's dispatching.
     pub fn of_scheduler(
         scheduler: SchedulerRef,
         priorities: RangeInclusive<u16>,
@@ -113,8 +118,9 @@ impl RegisteredOperations {
         RegisteredOperations { source, state: PiMutex::default() }
     }
 
-    /// The levels that a channel needs: those of a file; those of a scheduler's schedule as it is now, and more below its most urgent priority
-    /// until there are `count` in all, for what is registered later. The least urgent of all is for those that are no operations.
+    /// The levels that a channel needs: those of the file, or of the scheduler's current schedule.
+    /// For a scheduler, levels below its most urgent priority are added until there are `count`,
+    /// for later registrations. The least urgent level is for consumers that are no operations.
     ///
     /// # Errors
     /// [`LevelsError`].
@@ -156,7 +162,7 @@ impl RegisteredOperations {
     }
 }
 
-/// So often a schedule is read again that somebody else has read anew meanwhile.
+/// How often a schedule is read again because another consumer read a newer one meanwhile.
 const TRIES: u32 = 8;
 
 impl RunTimeScheduler for RegisteredOperations {
@@ -169,54 +175,55 @@ impl RunTimeScheduler for RegisteredOperations {
             state.asked += 1;
             let ticket = state.asked;
             drop(state);
-            // Not with the lock held: it is elsewhere.
+            // Without the lock: the scheduler may be remote.
             let compiled = self.compiled().map_err(|why| NotAdmitted(why.to_string()))?;
             let mut state = self.state.lock();
             if ticket > state.active {
-                let admitted = state.take(&compiled, q.rt_info)?;
+                let admitted = state.admit(&compiled, q.rt_info)?;
                 state.active = ticket;
                 return Ok(admitted);
             }
         }
-        Err(NotAdmitted("the schedule is read by too many who connect at once; try again".into()))
+        Err(NotAdmitted("too many consumers connect at the same time; try again".into()))
     }
 
     fn leave(&self, number: u64) {
-        self.state.lock().taken.remove(&number);
+        self.state.lock().connected.remove(&number);
     }
 
     fn placements(&self) -> Vec<(u64, Placement)> {
         let state = self.state.lock();
-        state.taken.iter().map(|(number, taken)| (*number, taken.placement)).collect()
+        state.connected.iter().map(|(number, operation)| (*number, operation.placement)).collect()
     }
 }
 
 impl State {
-    /// The priorities of the levels that are operations'.
+    /// The priorities of the levels that operations use.
     fn range(&self) -> Option<RangeInclusive<u16>> {
         let number = |priority: &Priority| priority.get().unsigned_abs();
         let first = self.served.iter().find(|priority| **priority > Priority::MIN)?;
         Some(number(first)..=self.served.last().map(number)?)
     }
 
-    /// A place and a number for the consumer of this handle, and the places of all others as this schedule has them.
-    fn take(&mut self, compiled: &Compiled, handle: i32) -> Result<(Placement, u64), NotAdmitted> {
+    /// Admits the consumer of this handle, and updates the placements of all others to this
+    /// schedule.
+    fn admit(&mut self, compiled: &Compiled, handle: i32) -> Result<(Placement, u64), NotAdmitted> {
         let refused = |why: NoPromise| NotAdmitted(why.to_string());
         let promise = compiled.promise(handle).map_err(refused)?;
         let name = &promise.operation;
         let no = |why: String| NotAdmitted(format!("{name} cannot be admitted: {why}"));
-        if self.taken.values().any(|taken| taken.handle == handle) {
+        if self.connected.values().any(|operation| operation.handle == handle) {
             return Err(no("another consumer is connected as this operation".into()));
         }
         let placement = self.placed(&promise).map_err(no)?;
-        let mut moved = self.taken.clone();
-        for taken in moved.values_mut() {
-            let theirs = compiled.promise(taken.handle).map_err(|why| no(broken(&why)))?;
-            taken.placement = self.placed(&theirs).map_err(no)?;
+        let mut moved = self.connected.clone();
+        for operation in moved.values_mut() {
+            let theirs = compiled.promise(operation.handle).map_err(|why| no(broken(&why)))?;
+            operation.placement = self.placed(&theirs).map_err(no)?;
         }
-        self.taken = moved;
+        self.connected = moved;
         self.next += 1;
-        self.taken.insert(self.next, Taken { handle, placement });
+        self.connected.insert(self.next, ConnectedOperation { handle, placement });
         Ok((placement, self.next))
     }
 
@@ -242,7 +249,7 @@ impl State {
     }
 }
 
-/// What was promised to somebody who is connected would be so no more.
+/// The reason why a connected consumer would lose its promise.
 fn broken(why: &NoPromise) -> String {
     match why {
         NoPromise::Late { name, why } => format!("{name}, which is connected, would be late: {why}"),

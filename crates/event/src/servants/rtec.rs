@@ -1,4 +1,4 @@
-//! The servants of TAO's interfaces. Compiled once for each layout of an event.
+//! The servants of TAO's interfaces, compiled once for each layout of an event.
 
 use super::generated::rtec_event_channel_admin as idl;
 use super::generated::rtec_event_channel_admin::{
@@ -75,7 +75,8 @@ impl EventChannel for Channel {
         let observer = ObserverRef::from_object(self.shared.timed(peer));
         let timeout = self.shared.options.push_timeout;
         let appended = self.shared.observers.append(peer, || {
-            let notifier = Notifier::start("event-observer", timeout, move |update| tell(&observer, update))?;
+            let notifier =
+                Notifier::start("event-observer", timeout, move |update| notify(&observer, update))?;
             Ok::<_, SystemException>(Arc::new(RemoteObserver(notifier)))
         })?;
         Ok(appended.ok_or(event_channel::CANT_APPEND_OBSERVER {})?)
@@ -198,8 +199,11 @@ impl ProxyPushSupplier for PushSupplierServant {
         });
         let proxy = shared.channel.for_consumers().connect(remote, qos).map_err(|error| {
             if let ConnectError::NotAdmitted(why) = &error {
-                // Other ORBs' clients see the exception without its detail.
-                isorb::note(format_args!("a consumer with rt_info {rt_info} was refused: {why}"));
+                // Clients of other ORBs see the exception without its detail.
+                isorb_rt::log::warn(
+                    "isorb::event",
+                    format_args!("a consumer with rt_info {rt_info} was refused: {why}"),
+                );
             }
             refused(error)
         })?;
@@ -248,7 +252,7 @@ fn system(error: &ConnectError) -> SystemException {
 struct PushConsumerServant(Arc<SupplierProxyState>);
 
 impl PushConsumer for PushConsumerServant {
-    /// Events of a supplier that is not connected are thrown away.
+    /// Events of a supplier that is not connected are dropped.
     fn push(&self, _: Upcall<'_>, data: EventSetView<'_>) -> Result<()> {
         if let Some(supplier) = self.0.supplier() {
             for event in data {
@@ -277,7 +281,7 @@ impl ProxyPushConsumer for PushConsumerServant {
             let Header { event_type, source, .. } = read_header(&publication.event);
             Publication { event_type, source }
         });
-        // Also of a gateway's: what it brings from elsewhere may be wanted by a neighbour here.
+        // A gateway's publications count too: a neighbour here may want its events.
         let qos = SupplierQos::new(publications);
         let connect = |shared: &Shared| {
             shared.channel.for_suppliers().connect_with(qos).map_err(|error| system(&error))
@@ -289,28 +293,28 @@ impl ProxyPushConsumer for PushConsumerServant {
     }
 }
 
-/// A consumer at the other end of a network.
+/// A remote consumer.
 struct RemoteConsumer {
     reference: PushConsumerRef,
     backoff: Backoff,
-    /// Where pushes have threads of their own: who they tell at which priority they call.
+    /// `RTCurrent`, if pushes have threads of their own, which set the priority of the call.
     current: Option<RtCurrent>,
-    /// That priority; negative until it is known.
+    /// The consumer's CORBA priority; negative until it is known.
     priority: AtomicI16,
 }
 
 impl RemoteConsumer {
-    /// Gives a pushing thread the consumer's CORBA priority: it chooses the connection, and travels with the push where the consumer
-    /// takes the client's.
+    /// Gives the pushing thread the consumer's CORBA priority. It selects the connection, and is
+    /// propagated to the consumer under the client-propagated model.
     ///
     /// # Real-time
-    /// A read of the thread's own memory where the last push was as urgent; else one PI lock, and a system call where the native priority
-    /// changes.
+    /// If the last push had the same priority, one read of thread-local memory. Otherwise one PI
+    /// lock, and a system call if the native priority changes.
     fn take_priority(&self) {
         let priority = self.priority.load(Relaxed);
         let Some(current) = self.current.as_ref().filter(|_| priority >= 0) else { return };
         if current.the_priority().map(Priority::get) != Ok(priority) {
-            // Where the system refuses it the push goes out as urgent as the thread is.
+            // If the system refuses, the push keeps the thread's priority.
             let _ = current.set_the_priority(priority);
         }
     }
@@ -319,7 +323,7 @@ impl RemoteConsumer {
 impl consumer::PushConsumer for RemoteConsumer {
     fn push(&self, events: &[Event<'_>]) -> Result<(), Failure> {
         static NONE: std::sync::LazyLock<Any> = std::sync::LazyLock::new(Any::default);
-        // Values are unpacked where there are any; an event of octets alone costs no memory.
+        // Only events with an any cost memory.
         let anys: Vec<Any> = match events.iter().any(|event| !event.data.any.is_empty()) {
             true => events.iter().map(|event| any::unpack(event.data.any)).collect(),
             false => Vec::new(),
@@ -355,19 +359,20 @@ impl consumer::PushConsumer for RemoteConsumer {
     }
 
     fn disconnected(&self) {
-        // It may be gone; then it need not be told.
+        // The consumer may be gone; an error does not matter.
         let _ = self.reference.disconnect_push_consumer();
     }
 }
 
-/// What observers are told.
+/// A notification for an observer.
 enum Update {
     Wanted(Vec<Filter>),
-    /// SupplierAdminServant that do not say what they push are an empty list, as in TAO.
+    /// Suppliers without publications are an empty list, as in TAO.
     Published(Vec<Publication>),
 }
 
-/// An observer at the other end of a network, which has a thread of its own: one that is frozen holds up nobody who connects.
+/// A remote observer, with a thread of its own: one that does not answer delays no thread that
+/// connects.
 struct RemoteObserver(Notifier<Update>);
 
 impl Observer for RemoteObserver {
@@ -380,7 +385,7 @@ impl Observer for RemoteObserver {
     }
 }
 
-fn tell(observer: &ObserverRef, update: &Update) -> Result<()> {
+fn notify(observer: &ObserverRef, update: &Update) -> Result<()> {
     let event = |header: &Header| super::generated::rtec_event_comm::Event {
         header: super::header(header),
         data: RtecEventData::default(),

@@ -1,4 +1,4 @@
-//! The real-time face of a channel.
+//! TAO's event service interfaces for a channel, and what all servants share.
 
 use super::control::Control;
 use super::observers::Observers;
@@ -15,43 +15,43 @@ use isorb_rt::priority::Priority;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How an event lies on the wire; both ends must agree.
+/// The layout of an event on the wire; both ends must agree.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Layout {
-    /// With the channel's receive and send time in the header: TAO as it is built by default.
+    /// With the channel's receive and send times in the header: TAO's default.
     #[default]
     Stamped,
-    /// Without: a TAO that was built with `TAO_LACKS_EVENT_CHANNEL_TIMESTAMPS`.
+    /// Without these times: TAO built with `TAO_LACKS_EVENT_CHANNEL_TIMESTAMPS`.
     Plain,
 }
 
-/// How remote suppliers and consumers are treated.
+/// How remote suppliers and consumers are served.
 #[derive(Clone, Debug)]
 pub struct EventServiceOptions {
-    /// How an event lies on the wire.
+    /// The layout of an event on the wire.
     pub layout: Layout,
-    /// What remote consumers are given: their queue and its policy, how many failures they may have. Their interface has no codec
-    /// for it.
+    /// The quality of remote consumers (queue, overflow policy, failures), which their interface
+    /// cannot express.
     pub quality: Quality,
-    /// How long a push may wait for a consumer that does not read.
+    /// The longest wait for a consumer that does not read.
     pub push_timeout: Duration,
-    /// How many threads push to remote consumers at each of the channel's levels of priority; 0 lets the channel's own dispatching do
-    /// it.
+    /// Threads that push to remote consumers at each priority level; 0 to use the channel's own
+    /// dispatching.
     pub threads: usize,
-    /// What these threads are. Each has the priority of its level.
+    /// The setup of these threads. Each has the priority of its level.
     pub setup: ThreadSetup,
-    /// How often consumers, suppliers and observers are asked whether they still exist; `None` is never. SupplierAdminServant that pushed since
-    /// then are not asked.
+    /// How often remote peers are pinged; `None` for never. Suppliers that pushed meanwhile are not
+    /// pinged.
     pub ping: Option<Duration>,
-    /// How long the answer may take.
+    /// The time-out of a ping.
     pub ping_timeout: Duration,
-    /// After so many questions without an answer it is disconnected.
+    /// Pings without an answer before a peer is disconnected.
     pub pings: u32,
-    /// ProxyTable that may exist at once, connected or not. One more takes the place of the oldest that nobody has connected to.
+    /// The most proxies. When all are in use, a new one replaces the oldest unconnected one.
     pub proxies: u32,
-    /// For so long a proxy waits for somebody to connect, if anybody is asked at all.
+    /// How long a proxy waits for a connection, if pings are on.
     pub unconnected: Duration,
-    /// Observers at the other end of a network. Each has a thread, and one more is refused.
+    /// The most remote observers. Each has a thread.
     pub observers: u32,
 }
 
@@ -73,10 +73,10 @@ impl Default for EventServiceOptions {
     }
 }
 
-/// The channel and its two admins are objects, too.
+/// The channel and its two admin objects.
 const OWN_OBJECTS: u32 = 3;
 
-/// What a face's servants share.
+/// The state that the servants of one service share.
 pub(super) struct Shared {
     pub channel: Channel,
     pub options: EventServiceOptions,
@@ -85,11 +85,12 @@ pub(super) struct Shared {
     pub control: Arc<Control>,
     pub proxies: Arc<ProxyTable>,
     pub observers: Arc<Observers>,
-    /// One a level of priority, so that what is less urgent is never before what is more so on one connection.
+    /// A priority band for each level, so that less urgent pushes never precede more urgent ones on
+    /// one connection.
     bands: Overrides,
 }
 
-/// The bands of priorities that the levels serve: from each to the next.
+/// The priority bands of the levels: from each to the next.
 fn bands(levels: &[Priority]) -> Vec<PriorityBand> {
     let low = |i: usize| if i == 0 { 0 } else { levels[i].get() };
     let high = |i: usize| levels.get(i + 1).map_or(Priority::MAX.get(), |next| next.get() - 1);
@@ -131,17 +132,18 @@ impl Shared {
         Ok(Arc::new(Shared { channel, options, poa, dispatch, control, proxies, observers, bands }))
     }
 
-    /// A reference whose calls end in time, and go over a connection for the level of priority that they are made at.
+    /// A reference with the push time-out, and with a connection for each priority level.
     pub(super) fn by_level(&self, object: &Object) -> Object {
         let timed = self.timed(object);
-        // Who exports bands of his own keeps them: others would contradict them.
+        // A server that exports its own bands keeps them: others would contradict them.
         if object.priority_bands().is_ok_and(|bands| bands.is_some()) {
             return timed;
         }
         timed.with_rt_overrides(&self.bands)
     }
 
-    /// How urgent a consumer is for which nobody has said it: its reference says at which priority it serves, if it has any.
+    /// The default priority of a consumer: the one at which its server declares to serve it, if
+    /// any.
     pub(super) fn declared(&self, object: &Object) -> Priority {
         let policy = object.priority_model().ok().flatten();
         let server = policy.filter(|policy| policy.model == PriorityModel::ServerDeclared);
@@ -150,7 +152,7 @@ impl Shared {
             .unwrap_or(self.options.quality.priority)
     }
 
-    /// A reference whose calls end in time.
+    /// A reference with the push time-out.
     pub(super) fn timed(&self, object: &Object) -> Object {
         object.with_policies(Policies {
             sync_scope: Some(SyncScope::WithTransport),
@@ -167,11 +169,13 @@ pub struct RtecEventService {
 }
 
 impl RtecEventService {
-    /// Makes the channel an object of the ORB: with a POA of its own below the root POA, under the key `EventService` of a
-    /// `corbaloc` URL, and as the initial reference of that name.
+    /// Makes the channel an object of the ORB, with a POA of its own below the root POA. It is
+    /// found under the key `EventService` of a `corbaloc` URL, and as the initial reference of that
+    /// name.
     ///
     /// # Errors
-    /// BAD_INV_ORDER when the ORB has one already, NO_RESOURCES without threads, and what making a POA ends in.
+    /// BAD_INV_ORDER if the ORB has such a service already, NO_RESOURCES without threads, and the
+    /// errors of creating a POA.
     pub fn start(orb: &Orb, channel: &Channel, options: EventServiceOptions) -> Result<RtecEventService> {
         let layout = options.layout;
         let shared = Shared::start(orb, channel, options, "rt-events", channel.levels())?;
@@ -184,13 +188,13 @@ impl RtecEventService {
         Ok(RtecEventService { object, shared })
     }
 
-    /// The channel's reference, untyped: its `Display` is the stringified one.
+    /// The channel's reference. Its `Display` is the stringified reference.
     pub fn object(&self) -> &Object {
         &self.object
     }
 
-    /// Asks all remote consumers, suppliers and observers now whether they exist, and disconnects those that have not answered too often.
-    /// Says how many.
+    /// Pings all remote consumers, suppliers and observers now, and disconnects those that failed
+    /// to answer too often. Returns their number.
     pub fn check(&self) -> usize {
         self.shared.control.check()
     }

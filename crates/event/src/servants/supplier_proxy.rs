@@ -1,5 +1,5 @@
-//! What the proxies of push suppliers have in common, whichever interface they show: a connection to the channel, and the supplier to be asked
-//! whether it is still there.
+//! The state that the proxies of push suppliers share: the connection to the channel, and the peer
+//! to be pinged.
 
 use super::control::MonitoredPeer;
 use super::proxies::ProxySlot;
@@ -14,9 +14,9 @@ use std::sync::{Arc, Weak};
 pub(super) struct SupplierProxyState {
     shared: Arc<Shared>,
     me: Weak<SupplierProxyState>,
-    /// The proxy's place among those of the face.
+    /// The proxy's entry in the proxy table.
     pub slot: ProxySlot,
-    /// It has pushed since it was asked last.
+    /// It has pushed since the last check.
     active: AtomicBool,
     state: PiMutex<State>,
 }
@@ -39,7 +39,7 @@ impl SupplierProxyState {
         })
     }
 
-    /// What the supplier that is about to push pushes to; none if it is not connected.
+    /// The channel's end for a push; `None` if the supplier is not connected.
     ///
     /// # Real-time
     /// One PI lock, held for the copy of a pointer.
@@ -51,11 +51,11 @@ impl SupplierProxyState {
         supplier
     }
 
-    /// Connects a supplier, which is asked from now on whether it is there: one without a reference cannot be asked. `false` where there is
-    /// one, or was.
+    /// Connects a supplier, which is pinged from now on if it gave a reference. Returns false if
+    /// one is or was connected.
     ///
     /// # Errors
-    /// What `connect` ends in; OBJECT_NOT_EXIST where the proxy has made room for another meanwhile.
+    /// The errors of `connect`; OBJECT_NOT_EXIST if the proxy was evicted meanwhile.
     pub fn connect(
         &self,
         peer: Option<&Object>,
@@ -75,7 +75,7 @@ impl SupplierProxyState {
         Ok(true)
     }
 
-    /// Says whether there was a supplier.
+    /// Disconnects the supplier. Returns false if none was connected.
     pub fn end(&self) -> bool {
         let mut state = self.state.lock();
         state.ended = true;

@@ -1,9 +1,10 @@
-//! Links of a federation by datagrams: to one neighbour, or to all that listen to a multicast group.
+//! Links of a federation by datagrams: to one neighbour, or to a multicast group.
 //!
-//! A datagram has eight octets of its own, which say among other things how many levels of urgency there are and which it is of, and a CDR body: who sent it, and an event, an interest, a pull or a head as
-//! `IsorbEvent` has them. Datagrams get lost, come twice, or come out of order: an event whose predecessor is missing is asked for again,
-//! at most once a tick for each channel where events enter, and all else is told again with each tick. Nobody is authenticated: for
-//! networks whose machines are trusted.
+//! A datagram has a header of eight octets (with the number of levels and the level) and a CDR
+//! body: the sender, and an event or a control message part as `IsorbEvent` defines it. Datagrams
+//! may be lost, doubled or reordered. A missing event is requested again, at most once a tick for
+//! each source; control messages are repeated with each tick. Nothing is authenticated: use it only
+//! in trusted networks.
 
 use super::codec::{
     read_event, read_interest, read_position, read_request, write_event, write_interest, write_position,
@@ -37,31 +38,32 @@ const INTEREST: u8 = 2;
 const PULL: u8 = 3;
 const HEAD: u8 = 4;
 const HEADER: usize = 8;
-/// The largest datagram of IPv4.
+/// The largest datagram of IPv4, in octets.
 const MAX_DATAGRAM: usize = 65_507;
-/// How often the receiving thread looks whether it should end.
+/// How often the receiving thread checks whether it should end.
 const STOP_CHECK: Duration = Duration::from_millis(100);
 
-/// Where datagrams come from and go to.
+/// The addresses of a link by datagrams.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct UdpOptions {
-    /// The address to listen at. For a group, its port with the unspecified address.
+    /// The address to listen at. For a group: its port with the unspecified address.
     pub listen: SocketAddr,
     /// The neighbour's address, or the group's.
     pub to: SocketAddr,
-    /// For a group: the address of the interface that has it.
+    /// For a group: the address of the interface to use.
     pub interface: Ipv4Addr,
-    /// For a group: how many routers a datagram may pass.
+    /// For a group: the number of routers that a datagram may pass.
     pub hops: u32,
 }
 
 impl UdpOptions {
-    /// One neighbour.
+    /// Addresses of a link to one neighbour.
     pub fn to_neighbour(listen: SocketAddr, to: SocketAddr) -> UdpOptions {
         UdpOptions { listen, to, interface: Ipv4Addr::UNSPECIFIED, hops: 1 }
     }
 
-    /// All that listen to this group, on the network of the interface with this address.
+    /// Addresses of a link to all members of a group, on the network of the interface with this
+    /// address.
     pub fn to_group(group: Ipv4Addr, port: u16, interface: Ipv4Addr) -> UdpOptions {
         UdpOptions {
             listen: (Ipv4Addr::UNSPECIFIED, port).into(),
@@ -78,32 +80,34 @@ pub struct UdpGateway {
     address: SocketAddr,
 }
 
-/// What listens for a gateway.
+/// The receiving side of a gateway.
 struct UdpReceiver {
     federation: Federation,
     link: LinkId,
     socket: Arc<UdpSocket>,
-    /// In a group anybody may speak. A neighbour is known by his address.
+    /// The neighbour's address. `None` for a group: any member may send.
     only: Option<SocketAddr>,
     rejected: AtomicU64,
     stop: AtomicBool,
-    /// Wakes the thread of a level, for each but the most urgent.
+    /// Wakes the threads of all levels but the most urgent.
     levels: Box<[Parker]>,
 }
 
 impl UdpGateway {
-    /// Opens the socket, joins the federation, starts a thread that receives and serves the most urgent level, and one for each other
-    /// level. They are of the class of the thread that calls this.
+    /// Opens the socket, joins the federation and starts the threads: one receives and serves the
+    /// most urgent level, one serves each other level. They have the scheduling class of the
+    /// caller.
     ///
     /// # Errors
-    /// What the system says to the socket, the group or the threads.
+    /// The errors of the socket, the group and the threads.
     pub fn start(federation: &Federation, options: UdpOptions) -> io::Result<UdpGateway> {
         let named = |name: String, _, body| std::thread::Builder::new().name(name).spawn(body).map(drop);
         UdpGateway::start_on(federation, options, named)
     }
 
-    /// As [`start`](Self::start). Each thread has the priority at which its level begins; so who floods the socket with what is less urgent
-    /// takes from the most urgent level the time that receiving takes, and no more.
+    /// As [`start`](Self::start), with a setup for the threads. Each has the priority at which its
+    /// level begins. So a sender that floods the socket with less urgent events takes from the most
+    /// urgent level only the time of receiving.
     ///
     /// # Errors
     /// As [`start`](Self::start).
@@ -144,7 +148,7 @@ impl UdpGateway {
             stop: AtomicBool::new(false),
             levels: others.iter().map(|_| Parker::new()).collect(),
         });
-        // Dropped on the way out, it ends what was started.
+        // If a thread does not start, dropping this ends the others.
         let gateway = UdpGateway { receiver: receiver.clone(), address };
         for (level, begin) in others.iter().enumerate() {
             let receiver = receiver.clone();
@@ -159,13 +163,13 @@ impl UdpGateway {
         self.receiver.link
     }
 
-    /// Datagrams that came from another address than the neighbour's, or from a channel with another number of levels. Nothing was made of
-    /// them.
+    /// Datagrams from another address than the neighbour's, or from a channel with another number
+    /// of levels. They are ignored.
     pub fn rejected(&self) -> u64 {
         self.receiver.rejected.load(Relaxed)
     }
 
-    /// Where it listens.
+    /// The address at which it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -192,7 +196,7 @@ fn open(options: &UdpOptions) -> io::Result<UdpSocket> {
     let socket = Socket::new(Domain::for_address(options.listen), Type::DGRAM, Some(Protocol::UDP))?;
     let group = Some(options.to.ip()).filter(IpAddr::is_multicast);
     if group.is_some() {
-        // Several channels of one machine may listen to the group.
+        // Several channels of one machine may join the group.
         socket.set_reuse_address(true)?;
     }
     socket.bind(&options.listen.into())?;
@@ -218,7 +222,7 @@ struct Sender {
 }
 
 impl Sender {
-    /// Sends a datagram; the buffer is used again and again.
+    /// Sends a datagram. The buffer is reused.
     fn send<'v>(&self, kind: u8, level: u8, body: impl Encode<'v>) -> Result<(), ForwardError> {
         let mut held = self.buffer.lock();
         let mut buffer = std::mem::take(&mut *held);
@@ -237,7 +241,7 @@ impl Sender {
         sent.map(drop)
     }
 
-    /// What is wanted, or everything where that is too much for a datagram: never less than is wanted.
+    /// Sends an interest; one that is too large for a datagram as 'everything', which includes it.
     fn send_interest(&self, level: u8, interest: &Interest) -> Result<(), ForwardError> {
         match self.send(INTEREST, level, &write_interest(interest)) {
             Err(ForwardError::TooLarge) => {
@@ -252,7 +256,8 @@ impl Sender {
 
 impl Transport for Sender {
     fn announce(&self, messages: &[ControlMessage]) -> Result<(), LinkDown> {
-        // A datagram each. Nobody answers, so what was sent counts as told. Requests and positions name each channel once and always fit.
+        // One datagram for each part. There are no replies, so sent means delivered. Requests and
+        // positions name each channel once and always fit.
         let sent = |result| if result == Err(ForwardError::Down) { Err(LinkDown) } else { Ok(()) };
         messages.iter().try_for_each(|message| {
             let ControlMessage { level, interests, requests, positions, .. } = message;
@@ -268,12 +273,12 @@ impl Transport for Sender {
 }
 
 impl UdpReceiver {
-    /// Hears what comes, at all levels.
+    /// Receives datagrams of all levels.
     fn receive(&self) {
         let mut room = vec![0; MAX_DATAGRAM];
         let mut region = Region::new(MAX_DATAGRAM);
         while !self.stop.load(Acquire) {
-            // A time-out, or an error that an earlier datagram met (its port is closed): look again.
+            // A time-out, or the error of an earlier datagram (its port is closed).
             let Ok((length, from)) = self.socket.recv_from(&mut room) else {
                 continue;
             };
@@ -281,7 +286,7 @@ impl UdpReceiver {
                 self.rejected.fetch_add(1, Relaxed);
                 continue;
             }
-            // What is no datagram of ours is dropped without a word: anybody may send here.
+            // Unknown datagrams are dropped silently: any host may send here.
             let Some(level) = self.decode_datagram(&mut room[..length], &mut region) else {
                 continue;
             };
@@ -300,7 +305,7 @@ impl UdpReceiver {
         }
     }
 
-    /// Says at which level there is something to do.
+    /// Handles a datagram. Returns the level that has something to process.
     fn decode_datagram(&self, datagram: &mut [u8], region: &mut Region) -> Option<u8> {
         let federation = &self.federation;
         let (header, body) = datagram.split_at_mut_checked(HEADER)?;
@@ -311,7 +316,7 @@ impl UdpReceiver {
         let (levels, level) = (header[6] >> 1, header[7]);
         let scope = region.enter();
         let mut d = Decoder::new(body, order, Text::DEFAULT, &scope);
-        // The group brings back what one has sent oneself.
+        // A group loops back this member's own datagrams.
         let sender: u64 = d.get().ok()?;
         if sender == federation.id() {
             return None;

@@ -1,5 +1,6 @@
-//! The analysis against the channel in virtual time, tick by tick: whoever was admitted is answered within the response that the scheduler computed, and
-//! in order of levels takes just that at worst; whoever was refused, forced in, misses.
+//! The analysis against the channel in virtual time, tick by tick: whoever was admitted is answered
+//! within the response that the scheduler computed, and in order of levels takes just that at
+//! worst; whoever was refused, forced in, misses.
 
 use crate::common::*;
 use crate::executed::{BAD, Forced, GOOD, POLICIES, Task, Unchecked, plan, quality};
@@ -12,7 +13,8 @@ use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, OnceLock};
 
 const TICK: u64 = 1_000_000;
-/// The least common multiple of the periods is 280 ms; what the first arrivals left over is done in the second.
+/// The least common multiple of the periods is 280 ms; what the first arrivals left over is done in
+/// the second.
 const SPAN: u64 = 560;
 
 /// Who are released when, and a processor that they share.
@@ -78,7 +80,8 @@ impl Serving {
     }
 }
 
-/// Runs the tasks, the first arrivals so many ticks after the start; the longest response of each, in nanoseconds, and how many were late.
+/// Runs the tasks, the first arrivals so many ticks after the start; the longest response of each,
+/// in nanoseconds, and how many were late.
 fn run(
     tasks: &[Task],
     first: &[u64],
@@ -125,7 +128,8 @@ fn scheduled(policy: Policy, preemption: Preemption) -> Arc<Scheduled> {
     Arc::new(Scheduled::new(RuntimeScheduler::new(plan(policy).preemption(preemption))))
 }
 
-/// The longest response of each task over runs with different first arrivals, and what the analysis says of it.
+/// The longest response of each task over runs with different first arrivals, and what the analysis
+/// says of it.
 fn compared(policy: Policy, serving: Serving) -> Vec<(u64, u64)> {
     let mut worst = vec![0; GOOD.len()];
     let mut bounds = Vec::new();
@@ -156,7 +160,8 @@ fn whoever_was_admitted_is_answered_within_the_analysed_response() {
                 compared.iter().all(|(seen, bound)| seen <= bound),
                 "{policy} {serving:?}: seen, analysed: {compared:?}"
             );
-            // In queues by deadline or laxity the demand-bound test shows that nobody is later than its deadline, and no more.
+            // In queues by deadline or laxity the demand-bound test shows that nobody is later than
+            // its deadline, and no more.
             if [Policy::RateMonotonic, Policy::DeadlineMonotonic, Policy::Criticality].contains(&policy) {
                 // Who is less urgent begins at least a nanosecond before, and here a tick.
                 let reached = compared.iter().all(|(seen, bound)| seen + TICK > *bound);
@@ -177,7 +182,8 @@ fn the_analysed_response_is_for_one_way_to_hand_the_processor_over() {
     }
 }
 
-/// 83 % of the processor is asked for, and it is refused; forced in, somebody is late, in the first 40 ms at that.
+/// 83 % of the processor is asked for, and it is refused; forced in, somebody is late, in the first
+/// 40 ms at that.
 #[test]
 fn whoever_was_refused_misses_when_forced_in() {
     for policy in POLICIES {

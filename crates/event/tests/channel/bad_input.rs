@@ -1,4 +1,5 @@
-//! What is wrong with a consumer is said, with its name and the numbers, before anything of it is there.
+//! What is wrong with a consumer is said, with its name and the numbers, before anything of it is
+//! there.
 
 use crate::common::*;
 use isorb_event::dispatch::{Direct, Dispatch, Queued, ReadyConsumer};
@@ -200,7 +201,8 @@ impl Dispatch for Anyhow {
     fn close(&self) {}
 }
 
-/// Promises for consumers that give way to each other in one way are not kept by a dispatching that has them do so in another.
+/// Promises for consumers that give way to each other in one way are not kept by a dispatching that
+/// has them do so in another.
 #[test]
 fn a_dispatching_that_its_scheduler_does_not_count_on_is_refused() {
     let strategies = [

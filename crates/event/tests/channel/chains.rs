@@ -15,7 +15,8 @@ const RADAR: i32 = 20;
 const SENSOR: i32 = 30;
 const MS: u64 = 1_000_000;
 
-/// sensor -> fuse -> show, and the deadline of the last from the arrival at the first, in milliseconds.
+/// sensor -> fuse -> show, and the deadline of the last from the arrival at the first, in
+/// milliseconds.
 fn chain(costs: [u64; 3], deadline: u64) -> Graph {
     let mut graph = Graph::new();
     let mut before = None;
@@ -48,7 +49,8 @@ fn radar(cost: u64) -> Quality {
     Quality { worst_case: time(cost), period: time(20), ..Quality::default() }
 }
 
-/// A processor that the channel's consumers share, with a radar every 20 ms and a sensor every 100 ms.
+/// A processor that the channel's consumers share, with a radar every 20 ms and a sensor every 100
+/// ms.
 struct World {
     clock: Arc<VirtualClock>,
     supplier: OnceLock<ProxyPushConsumer>,
@@ -108,7 +110,8 @@ fn connect(
     channel.for_consumers().connect(Arc::new(consumer), qos)
 }
 
-/// Runs a radar and the chain under a scheduler; says how long the chain took at worst, and how many deadlines were missed.
+/// Runs a radar and the chain under a scheduler; says how long the chain took at worst, and how
+/// many deadlines were missed.
 fn fly(
     scheduler: Arc<dyn RunTimeScheduler>,
     levels: Vec<Priority>,
@@ -152,7 +155,8 @@ fn an_admitted_chain_keeps_its_deadline_from_end_to_end() {
     }
 }
 
-/// The control: what is refused, and forced in all the same, misses, in whichever order it is served.
+/// The control: what is refused, and forced in all the same, misses, in whichever order it is
+/// served.
 #[test]
 fn a_refused_chain_that_is_forced_in_misses() {
     for policy in Policy::ALL {
@@ -164,7 +168,8 @@ fn a_refused_chain_that_is_forced_in_misses() {
         assert!(refusal.contains(" ms") && refusal.contains("over its deadline"), "{refusal}");
         let urgent = Quality { priority: placed.priority, sub_priority: placed.sub_priority, ..radar(12) };
         let urgent = Quality { deadline: placed.deadline, ..urgent };
-        // Shares of the deadline in proportion to costs. In order of arrival the radar's level goes first.
+        // Shares of the deadline in proportion to costs. In order of arrival the radar's level goes
+        // first.
         let stage = |deadline: u64| Quality {
             priority: match policy.order() {
                 Order::Arrival => Priority::MIN,

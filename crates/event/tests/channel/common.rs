@@ -4,7 +4,8 @@ use isorb_event::{Channel, Config, ConsumerQos, Event, Filter, ModuleSet, ProxyP
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// A consumer that writes down what it gets: for each push, type, source and creation time of its events.
+/// A consumer that writes down what it gets: for each push, type, source and creation time of its
+/// events.
 #[derive(Clone, Default)]
 pub struct Log(Arc<Mutex<Vec<Push>>>);
 

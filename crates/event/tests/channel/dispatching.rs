@@ -142,7 +142,8 @@ fn a_consumer_may_own_a_supplier() {
             supplier.push(&event(21, 1, 0));
         };
         let forwards = channel.for_consumers().connect(Arc::new(forwards), wants(Filter::of(20, 1))).unwrap();
-        // It is disconnected while an event is under way, so the tables with it, and what it owns, are dropped by the next change.
+        // It is disconnected while an event is under way, so the tables with it, and what it owns,
+        // are dropped by the next change.
         let forwards = Mutex::new(Some(forwards));
         let ends = move |_: &[Event<'_>]| drop(forwards.lock().unwrap().take());
         let ends = channel.for_consumers().connect(Arc::new(ends), wants(Filter::of(22, 1))).unwrap();
@@ -250,7 +251,8 @@ fn upcalls_nest_by_urgency_and_only_so() {
     assert_eq!(yield_now(), 0, "outside of a dispatcher it does nothing");
 }
 
-/// Each strategy with threads: all events, in order for each supplier, one push at a time for each consumer.
+/// Each strategy with threads: all events, in order for each supplier, one push at a time for each
+/// consumer.
 #[test]
 fn threads_lose_double_and_reorder_nothing() {
     const EVENTS: u64 = 3_000;

@@ -112,7 +112,8 @@ fn admission_counts_on_the_jitter_that_pushes_are_allowed() {
         ..every(40, 0)
     };
     let first = connect("fast", fast(5)).unwrap();
-    // On time one of the fast one's goes before it. With jitter the next one may come 5 ms after that, and goes before it, too.
+    // On time one of the fast one's goes before it. With jitter the next one may come 5 ms after
+    // that, and goes before it, too.
     let Err(ConnectError::NotAdmitted(why)) = connect("slow", slow.clone()) else { panic!("admitted") };
     assert!(why.to_string().contains("slow cannot be admitted: it would take at least 22 ms"), "{why}");
     pushes(&channel, &clock, &[0, 6, 4, 6], true);
@@ -128,7 +129,8 @@ fn admission_counts_on_the_jitter_that_pushes_are_allowed() {
     assert_eq!(second.counts().early, 2);
 }
 
-/// Who has a place in a chain declares nothing: its pushes may come as late as those before it take.
+/// Who has a place in a chain declares nothing: its pushes may come as late as those before it
+/// take.
 #[test]
 fn a_place_in_a_chain_has_the_chains_period() {
     let after = |on| vec![Dependency { on, call: Call::OneWay, times: 1 }];
@@ -141,7 +143,8 @@ fn a_place_in_a_chain_has_the_chains_period() {
     scheduler.admit_graph(&graph).unwrap();
     let (channel, clock) = channel(&scheduler);
     let proxy = Log::default().connect(&channel, ConsumerQos::new("show", Filter::of(20, 0)));
-    // Of the 100 ms the sensor has 61 for its 8: it may end then once, and as soon as it is set off the next time.
+    // Of the 100 ms the sensor has 61 for its 8: it may end then once, and as soon as it is set off
+    // the next time.
     pushes(&channel, &clock, &[61, 39, 100], true);
     assert_eq!(proxy.counts().early, 0);
     pushes(&channel, &clock, &[38], true);

@@ -1,9 +1,12 @@
-//! Admission against the machine: consumers that were admitted are answered within the analysed responses by the channel's real-time threads on
-//! one processor, under each policy; those that were refused, forced in, miss. (`analysed.rs` does so in virtual time, to the millisecond.)
+//! Admission against the machine: consumers that were admitted are answered within the analysed
+//! responses by the channel's real-time threads on one processor, under each policy; those that
+//! were refused, forced in, miss. (`analysed.rs` does so in virtual time, to the millisecond.)
 //!
-//! ReadyConsumer is counted on the thread's own CPU clock, so what a consumer computes is what it declares. What the channel adds is declared as cost. What the
-//! machine adds (waking up, interrupts, a hypervisor) is measured before, during and after, and declared to the analysis as blocking. A run
-//! on a machine that is so noisy that nothing could be admitted with that says nothing, and is made again.
+//! ReadyConsumer is counted on the thread's own CPU clock, so what a consumer computes is what it
+//! declares. What the channel adds is declared as cost. What the machine adds (waking up,
+//! interrupts, a hypervisor) is measured before, during and after, and declared to the analysis as
+//! blocking. A run on a machine that is so noisy that nothing could be admitted with that says
+//! nothing, and is made again.
 
 use crate::common::*;
 use isorb_event::{
@@ -22,7 +25,8 @@ const MS: u64 = 1_000_000;
 const SPAN: u64 = 560 * MS;
 /// What the channel computes for an event besides its consumer: declared, too.
 const OVERHEAD: u64 = MS / 2;
-/// So often a job may be disturbed: itself, twice by who goes before it, and as its supplier wakes up.
+/// So often a job may be disturbed: itself, twice by who goes before it, and as its supplier wakes
+/// up.
 const DISTURBED: u64 = 4;
 
 #[derive(Clone, Copy)]
@@ -45,7 +49,8 @@ impl Task {
     }
 }
 
-/// 43 % of the processor; with room to spare for each whichever runs first, and without pre-emption. By criticality the middle one goes first.
+/// 43 % of the processor; with room to spare for each whichever runs first, and without
+/// pre-emption. By criticality the middle one goes first.
 pub const GOOD: [Task; 3] = [
     task("fast", 8, 40, 40).critical(Criticality::High),
     task("middle", 12, 70, 60).critical(Criticality::VeryHigh),
@@ -87,7 +92,8 @@ fn scheduled(policy: Policy) -> Scheduled {
     Scheduled::new(RuntimeScheduler::new(plan(policy)))
 }
 
-/// The longest responses by the analysis on a machine with so much noise; `None` where that leaves no room for the tasks.
+/// The longest responses by the analysis on a machine with so much noise; `None` where that leaves
+/// no room for the tasks.
 fn analysed(policy: Policy, tasks: &[Task], noise: u64) -> Option<Vec<u64>> {
     let mut scheduler = RuntimeScheduler::new(plan(policy));
     let connect = |task: &Task| {
@@ -233,7 +239,8 @@ fn run(
     notes.iter().map(|notes| notes.read()).collect()
 }
 
-/// The longest time, of a tenth of a second, for which a thread at the top priority wakes up late or is kept from running.
+/// The longest time, of a tenth of a second, for which a thread at the top priority wakes up late
+/// or is kept from running.
 fn noise() -> u64 {
     let cpu = current_cpus().unwrap().iter().last().unwrap();
     let look = || {
@@ -274,8 +281,8 @@ fn alone() -> Option<MutexGuard<'static, ()>> {
 /// So many runs that had bounds, and were over them, tell something.
 const BOUNDED: usize = 3;
 
-/// Runs an admitted set until each response is within the analysed one, at most eight times. A machine that is too noisy for bounds most of the
-/// time is said to be.
+/// Runs an admitted set until each response is within the analysed one, at most eight times. A
+/// machine that is too noisy for bounds most of the time is said to be.
 fn admitted(policy: Policy, tasks: &[Task], strategy: Strategy) -> Vec<Seen> {
     let mut told = Vec::new();
     for _ in 0..8 {
@@ -291,7 +298,8 @@ fn admitted(policy: Policy, tasks: &[Task], strategy: Strategy) -> Vec<Seen> {
         let bounds = analysed(policy, tasks, noise);
         let within = |bounds: &Vec<u64>| seen.iter().zip(bounds).all(|(seen, bound)| seen.worst_ns <= *bound);
         let held = bounds.as_ref().is_some_and(within);
-        // Whoever goes last waits for the others at the first release: the bounds are about something.
+        // Whoever goes last waits for the others at the first release: the bounds are about
+        // something.
         let all: u64 = tasks.iter().map(|task| task.cost).sum();
         assert!(seen.iter().any(|seen| seen.worst_ns >= all), "{policy:?}: {seen:?}");
         told.push((noise, bounds, seen));
@@ -307,8 +315,8 @@ fn admitted(policy: Policy, tasks: &[Task], strategy: Strategy) -> Vec<Seen> {
     told.pop().map(|(_, _, seen)| seen).unwrap_or_default()
 }
 
-/// Levels that are next to each other have native priorities of their own, so that the fast one pre-empts; and one thread for both, which does
-/// not, is late.
+/// Levels that are next to each other have native priorities of their own, so that the fast one
+/// pre-empts; and one thread for both, which does not, is late.
 #[test]
 fn neighbouring_levels_pre_empt_each_other() {
     let Some(_alone) = alone() else { return };

@@ -189,7 +189,8 @@ fn a_ring_that_is_cut_is_a_line_and_joins_again() {
             }
             let wire = net.wires.iter().position(|[a, b]| (a.0, b.0) == if n == 1 { (2, 3) } else { (3, 4) });
             net.cut(wire.unwrap());
-            // One that still has a shorter way in mind takes another one when that lags three versions behind.
+            // One that still has a shorter way in mind takes another one when that lags three
+            // versions behind.
             (0..3).for_each(|_| net.nodes.iter().for_each(|node| node.tick(n * 10, u64::MAX)));
         }
     }
@@ -348,7 +349,8 @@ impl Transport for Sink {
     }
 }
 
-/// Each tick's version comes by all ways. Which of them has it first must not decide where events go, or they would overtake each other.
+/// Each tick's version comes by all ways. Which of them has it first must not decide where events
+/// go, or they would overtake each other.
 #[test]
 fn a_longer_way_that_is_ahead_does_not_take_the_events() {
     let channel = Channel::new(Config { id: 1, own_threads: false, ..Config::default() }).unwrap();
@@ -376,7 +378,8 @@ fn a_longer_way_that_is_ahead_does_not_take_the_events() {
         assert_eq!((near.asked(), far.asked()), (None, None), "version {version} by the long way first");
         hears(short, version, 0);
     }
-    // One that does not keep up is none any more, until it does. It goes on until the other has begun.
+    // One that does not keep up is none any more, until it does. It goes on until the other has
+    // begun.
     (20..23).for_each(|version| hears(long, version, 1));
     assert_eq!((near.asked(), far.requests.lock().unwrap().len()), (None, 1));
     hears(long, 23, 1);
@@ -386,7 +389,8 @@ fn a_longer_way_that_is_ahead_does_not_take_the_events() {
     assert!(!node.receive_message(LinkId(99), &ControlMessage::default()), "a link that is gone says so");
 }
 
-/// A neighbour asks for what comes after a number that is far beyond what there is: others behind the same channel get what comes.
+/// A neighbour asks for what comes after a number that is far beyond what there is: others behind
+/// the same channel get what comes.
 #[test]
 fn who_says_that_it_has_had_what_is_not_there_yet_harms_nobody_else() {
     let net = Net::new(3, line(3));

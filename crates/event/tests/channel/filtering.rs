@@ -72,7 +72,8 @@ fn look_ups_are_as_many_as_kinds_of_subscription() {
     assert_eq!(channel.lookups(), 1);
 }
 
-/// By bits it is one look-up for each distinct pair of masks, however many consumers have it; and who has it gets what is his.
+/// By bits it is one look-up for each distinct pair of masks, however many consumers have it; and
+/// who has it gets what is his.
 #[test]
 fn look_ups_by_bits_are_as_many_as_distinct_masks() {
     let limits = Limits { consumers: 3_000, ..Limits::default() };
@@ -84,7 +85,8 @@ fn look_ups_by_bits_are_as_many_as_distinct_masks() {
         counting.fetch_add(1, Ordering::Relaxed);
     });
     let connect = |filter| admin.connect(consumer.clone(), wants(filter)).unwrap();
-    // Of eight bits of the type; of four of the source; of those together. 100 values each, as far as there are so many.
+    // Of eight bits of the type; of four of the source; of those together. 100 values each, as far
+    // as there are so many.
     let masks = [(0xff, 0), (0, 0xf), (0xff, 0xf)];
     let mut connected: Vec<Vec<_>> = Vec::new();
     for (distinct, (type_mask, source_mask)) in masks.into_iter().enumerate() {

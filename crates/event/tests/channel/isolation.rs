@@ -33,7 +33,8 @@ fn own_threads() -> Option<Arc<dyn Dispatch>> {
     queued.map(|queued| Arc::new(queued) as Arc<dyn Dispatch>)
 }
 
-/// Beside one that stands still, whatever becomes of its full queue; it has threads of its own, as remote consumers have.
+/// Beside one that stands still, whatever becomes of its full queue; it has threads of its own, as
+/// remote consumers have.
 #[test]
 fn one_that_stands_still_holds_up_nobody() {
     for strategy in STRATEGIES {
@@ -65,7 +66,8 @@ fn one_that_stands_still_holds_up_nobody() {
     }
 }
 
-/// Threads of each level of its own: one that stands still at a low level needs no others to leave the high ones alone.
+/// Threads of each level of its own: one that stands still at a low level needs no others to leave
+/// the high ones alone.
 #[test]
 fn one_that_stands_still_on_a_low_level_does_not_hold_up_a_high_one() {
     let channel = Channel::new(Config::with(Strategy::Threads { per_level: 1 })).unwrap();

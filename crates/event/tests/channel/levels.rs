@@ -112,8 +112,8 @@ fn who_has_gone_is_sent_nothing_at_any_level() {
     assert_eq!(near.node.counts().forwarded, 4);
 }
 
-/// A consumer that is not urgent does not return until one that is was called, by an event that came after its own, or until somebody has looked
-/// in vain. Was it?
+/// A consumer that is not urgent does not return until one that is was called, by an event that
+/// came after its own, or until somebody has looked in vain. Was it?
 fn urgent_comes_meanwhile(levels: &Levels) -> bool {
     let [near, far] = pair(levels);
     let [begun, came, looked] = [0; 3].map(|_| Arc::<AtomicBool>::default());

@@ -1,4 +1,5 @@
-//! After the first round, an event costs no allocation: not directly, not through queues, conjunctions and time-outs.
+//! After the first round, an event costs no allocation: not directly, not through queues,
+//! conjunctions and time-outs.
 
 use crate::common::*;
 use isorb_event::{Config, Configuration, Event, Filter, Overflow, Pushed, Quality, Strategy, SubPriority};
@@ -7,7 +8,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Nobody serves the queues: each does what its policy says, all of it is counted, and nothing grows.
+/// Nobody serves the queues: each does what its policy says, all of it is counted, and nothing
+/// grows.
 #[test]
 fn a_flood_on_full_queues_is_counted_and_takes_no_memory() {
     const FLOOD: u64 = 3_000;

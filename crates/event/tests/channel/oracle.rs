@@ -1,4 +1,5 @@
-//! Filters and correlation against a model that knows no tables: it asks each filter about each event, one after the other.
+//! Filters and correlation against a model that knows no tables: it asks each filter about each
+//! event, one after the other.
 
 use crate::common::*;
 use isorb_event::{Channel, Config, Event, Filter, Strategy};

@@ -1,4 +1,5 @@
-//! Consumers that use more than they declared, and deadlines that are missed: in virtual time, which is what consumers use.
+//! Consumers that use more than they declared, and deadlines that are missed: in virtual time,
+//! which is what consumers use.
 
 use crate::common::*;
 use isorb_event::{Config, Containment, Event, Filter, Priority, Quality, Strategy, VirtualClock};
@@ -89,7 +90,8 @@ fn who_makes_way_has_not_used_what_the_others_did() {
     let (channel, clock) = still(Config::with(Strategy::ByHand { upcalls: true }));
     let supplier = Arc::new(channel.for_suppliers().connect().unwrap());
     let ms = |ms| Some(Duration::from_millis(ms));
-    // Each takes 2 ms, and pushes to the next, more urgent one in the midst of that. The last one takes so much longer.
+    // Each takes 2 ms, and pushes to the next, more urgent one in the midst of that. The last one
+    // takes so much longer.
     let connect = |type_: i32, priority: i16, longer: u64| {
         let (clock, supplier) = (clock.clone(), supplier.clone());
         let consumer = move |_: &[Event<'_>]| {

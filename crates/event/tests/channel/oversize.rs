@@ -18,8 +18,8 @@ fn config(strategy: Strategy) -> Config {
     Config { limits: Limits { payload: LIMIT, ..Limits::default() }, ..Config::with(strategy) }
 }
 
-/// With each way to dispatch and each policy of a full queue: what is as large as may be comes, what is larger by one octet is counted where it
-/// can be looked for, and the supplier is told.
+/// With each way to dispatch and each policy of a full queue: what is as large as may be comes,
+/// what is larger by one octet is counted where it can be looked for, and the supplier is told.
 #[test]
 fn what_is_too_large_to_wait_is_counted_and_said() {
     for strategy in [
@@ -108,7 +108,8 @@ impl Transport for Far {
     }
 }
 
-/// What crosses a link is kept in the federation's history, whatever a consumer's copy may have: what is larger than that is counted there.
+/// What crosses a link is kept in the federation's history, whatever a consumer's copy may have:
+/// what is larger than that is counted there.
 #[test]
 fn what_a_federation_cannot_remember_is_counted() {
     let config = Config { id: 1, own_threads: false, ..config(Strategy::ByHand { upcalls: false }) };

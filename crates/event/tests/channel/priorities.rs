@@ -24,8 +24,9 @@ fn computing(ns: u64) -> (impl Fn(&[Event<'_>]) + Send + Sync, Arc<[AtomicU64; 2
     (consumer, times)
 }
 
-/// A low consumer computes for 30 ms. Ten milliseconds into that, an event comes for a high one, which computes for 60 ms. Who is through
-/// first? Threads that share the processor fairly, however soon the high one begins, give it to the low one: it has less left.
+/// A low consumer computes for 30 ms. Ten milliseconds into that, an event comes for a high one,
+/// which computes for 60 ms. Who is through first? Threads that share the processor fairly, however
+/// soon the high one begins, give it to the low one: it has less left.
 fn high_is_through_before_low(strategy: Strategy, fifo: bool) -> bool {
     let cpu = current_cpus().unwrap().iter().next().unwrap();
     let setup = if fifo { ThreadSetup::fifo() } else { ThreadSetup::default() };
@@ -71,7 +72,8 @@ fn the_urgent_consumer_is_through_first() {
     }
     let threads = Strategy::Threads { per_level: 1 };
     assert!(high_is_through_before_low(threads, true));
-    // The controls, on the same processor: with ordinary threads, with one thread for both, and without dispatching.
+    // The controls, on the same processor: with ordinary threads, with one thread for both, and
+    // without dispatching.
     assert!(!high_is_through_before_low(threads, false), "FIFO off");
     assert!(!high_is_through_before_low(Strategy::SingleThreaded, true), "a thread for both");
     assert!(!high_is_through_before_low(Strategy::Direct, true), "dispatching off");

@@ -117,7 +117,8 @@ fn a_federation_subscribes_to_nothing_that_nobody_publishes() {
     assert_eq!(channel.lookups(), 2, "by type and by source");
     drop(anything_of_2);
     assert_eq!(channel.lookups(), 1);
-    // Between two neighbours no less: what comes by the one goes on by the other without its own tables.
+    // Between two neighbours no less: what comes by the one goes on by the other without its own
+    // tables.
     let second = federation.join(Arc::new(NoSuccessor));
     hears(second, 3, vec![Filter::of_type(40)]);
     assert_eq!(channel.lookups(), 1);

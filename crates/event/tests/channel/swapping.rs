@@ -16,8 +16,9 @@ const ROWS: [(Configuration, Strategy); 7] = [
     (Configuration::Full, Strategy::Direct),
 ];
 
-/// Suppliers push numbered events to consumers of all of them while the row is replaced again and again. Each consumer must see each
-/// supplier's numbers from 1 on, without a gap, a repetition or a step back.
+/// Suppliers push numbered events to consumers of all of them while the row is replaced again and
+/// again. Each consumer must see each supplier's numbers from 1 on, without a gap, a repetition or
+/// a step back.
 #[test]
 fn nothing_is_lost_doubled_or_reordered() {
     const SUPPLIERS: usize = 2;
@@ -117,7 +118,8 @@ fn what_waits_in_a_queue_comes_before_what_is_pushed_directly_later() {
 #[test]
 fn a_consumer_may_replace_the_modules_that_run_it() {
     for strategy in [Strategy::Direct, Strategy::SingleThreaded, Strategy::Threads { per_level: 1 }] {
-        // Only a direct upcall stands in the way of its own swap; the others wait for a dispatcher, however late it runs.
+        // Only a direct upcall stands in the way of its own swap; the others wait for a dispatcher,
+        // however late it runs.
         let patience = Duration::from_millis(if strategy == Strategy::Direct { 5 } else { 60_000 });
         let channel = Channel::new(Config::with(strategy)).unwrap();
         let log = Log::default();
@@ -145,8 +147,9 @@ fn a_consumer_may_replace_the_modules_that_run_it() {
     }
 }
 
-/// What conjunctions have gathered, and timers that are set, outlive configurations that know no conjunctions: there each event comes by
-/// itself. Where they are known, a conjunction goes on with what it had.
+/// What conjunctions have gathered, and timers that are set, outlive configurations that know no
+/// conjunctions: there each event comes by itself. Where they are known, a conjunction goes on with
+/// what it had.
 #[test]
 fn what_conjunctions_hold_and_timers_await_outlives_a_swap() {
     const MS: u64 = 1_000_000;

@@ -1,4 +1,5 @@
-//! Conjunctions and timers while modules are replaced, on real threads: swapping.rs has the same in virtual time.
+//! Conjunctions and timers while modules are replaced, on real threads: swapping.rs has the same in
+//! virtual time.
 
 use crate::common::*;
 use isorb_event::{Channel, Config, Configuration, Event, Filter, Overflow, Priority, Quality, Strategy};
@@ -45,8 +46,8 @@ fn swap(channel: &Channel, rows: &[(Configuration, Strategy)], mut between: impl
     }
 }
 
-/// Each supplier pushes a position and a speed of the same number, again and again; a consumer for each wants both. What each consumer got,
-/// and how many pairs each supplier pushed.
+/// Each supplier pushes a position and a speed of the same number, again and again; a consumer for
+/// each wants both. What each consumer got, and how many pairs each supplier pushed.
 fn pairs(rows: &[(Configuration, Strategy)], end: (Configuration, Strategy)) -> (Vec<Vec<Push>>, Vec<u64>) {
     let channel = Channel::new(Config { block: PATIENCE, ..Config::default() }).unwrap();
     let logs: Vec<Log> = (0..SUPPLIERS).map(|_| Log::default()).collect();
@@ -110,8 +111,9 @@ fn a_conjunction_is_complete_exactly_once_whoever_dispatches_meanwhile() {
     }
 }
 
-/// ModuleSet that know no conjunctions hand on each event by itself; what a conjunction had gathered waits, and gives way to something newer
-/// when modules come that know it again. So a change of modules forgets one event at the most, and nothing comes twice.
+/// ModuleSet that know no conjunctions hand on each event by itself; what a conjunction had
+/// gathered waits, and gives way to something newer when modules come that know it again. So a
+/// change of modules forgets one event at the most, and nothing comes twice.
 #[test]
 fn nothing_comes_twice_where_conjunctions_are_known_only_at_times() {
     let (got, sent) = pairs(&ALL, ALL[1]);
@@ -134,7 +136,8 @@ fn nothing_comes_twice_where_conjunctions_are_known_only_at_times() {
     }
 }
 
-/// An interval keeps its grid: each point of it is a time-out or counted as too late, and each time-out is one push.
+/// An interval keeps its grid: each point of it is a time-out or counted as too late, and each
+/// time-out is one push.
 #[test]
 fn intervals_keep_their_phase() {
     const PERIOD: u64 = 1_000_000;
@@ -149,7 +152,8 @@ fn intervals_keep_their_phase() {
     };
     let qos = wants(Filter::interval(Duration::from_nanos(PERIOD))).quality(patient(10_000));
     let proxy = channel.for_consumers().connect(Arc::new(consumer), qos).unwrap();
-    // When the next one is due, and how many points of the grid are behind: not between a time-out and its count.
+    // When the next one is due, and how many points of the grid are behind: not between a time-out
+    // and its count.
     let grid = || {
         let points = || proxy.counts().timeouts + proxy.counts().late_intervals;
         let (next, behind) = (channel.next_timeout().unwrap(), points());
@@ -172,7 +176,8 @@ fn intervals_keep_their_phase() {
     assert_eq!(wrong.load(SeqCst), 0);
 }
 
-/// A deadline comes again and again where nothing satisfies it, under all modules, and never twice for one stretch of time.
+/// A deadline comes again and again where nothing satisfies it, under all modules, and never twice
+/// for one stretch of time.
 #[test]
 fn deadlines_come_again_and_no_oftener_than_they_may() {
     const DEADLINE: u64 = 2_000_000;

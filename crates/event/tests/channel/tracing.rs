@@ -92,7 +92,8 @@ fn at(priority: i16) -> Quality {
     Quality { priority: Priority::new(priority).unwrap(), ..Quality::default() }
 }
 
-/// A consumer of type 20 that pushes an event of type 21 and does not return until that one's consumer has.
+/// A consumer of type 20 that pushes an event of type 21 and does not return until that one's
+/// consumer has.
 fn waits(channel: &Channel, supplier: &Arc<ProxyPushConsumer>) -> impl Fn(&[Event<'_>]) + use<> {
     let (channel, supplier) = (channel.clone(), supplier.clone());
     move |_| {
@@ -101,7 +102,8 @@ fn waits(channel: &Channel, supplier: &Arc<ProxyPushConsumer>) -> impl Fn(&[Even
     }
 }
 
-/// A consumer at `first` that is not done before one at `second` has returned; what the trace says of it.
+/// A consumer at `first` that is not done before one at `second` has returned; what the trace says
+/// of it.
 fn two(config: Config, first: i16, second: i16, own: Option<Arc<dyn Dispatch>>) -> (Vec<Record>, u32, u32) {
     let channel = Channel::new(config).unwrap();
     let supplier = Arc::new(channel.for_suppliers().connect().unwrap());

@@ -141,7 +141,8 @@ fn at_most_one_upcall_a_level_is_nested() {
     assert!((0..50).all(|seed| crowd(seed, anybody).1));
 }
 
-/// On one processor a low consumer computes until an event came for a high one, and for 20 ms more. Is the high one through first?
+/// On one processor a low consumer computes until an event came for a high one, and for 20 ms more.
+/// Is the high one through first?
 fn high_is_through_first(strategy: Strategy, yields: bool) -> bool {
     let cpu = current_cpus().unwrap().iter().next().unwrap();
     let threads = ThreadSetup::fifo().on(Cpus::one(cpu));

@@ -1,4 +1,5 @@
-//! What clients of the standard Event Service do wrong: the standard's exception each, and nothing is left of it.
+//! What clients of the standard Event Service do wrong: the standard's exception each, and nothing
+//! is left of it.
 
 use crate::{client, server, until};
 use isorb::{Any, Kind, Object, Orb, Reference, SystemException, Upcall};
@@ -308,7 +309,8 @@ fn what_clients_do_wrong_is_told_as_the_standard_has_it() {
     }
 }
 
-/// An any is any value: none at all, one of a type that nobody knows, and one that is nested as deep as the ORB lets through.
+/// An any is any value: none at all, one of a type that nobody knows, and one that is nested as
+/// deep as the ORB lets through.
 #[test]
 fn a_strange_any_is_handed_on_and_nothing_to_pull_is_no_error() {
     let world = world(8, Limits::default());
@@ -327,7 +329,8 @@ fn a_strange_any_is_handed_on_and_nothing_to_pull_is_no_error() {
     assert!(!to_pull.try_pull().unwrap().1);
 }
 
-/// Whoever obtains proxies on and on displaces his own; those that are connected stay. Where all are connected there is IMP_LIMIT.
+/// Whoever obtains proxies on and on displaces his own; those that are connected stay. Where all
+/// are connected there is IMP_LIMIT.
 #[test]
 fn a_flood_of_proxies_meets_the_limit() {
     const PROXIES: u32 = 6;

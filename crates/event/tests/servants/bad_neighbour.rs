@@ -1,5 +1,6 @@
-//! What a neighbour in a federation does wrong: an exception where somebody waits for an answer, nothing believed, and nothing that grows. Nobody is
-//! authenticated: who keeps to the protocol and lies about what is wanted is believed.
+//! What a neighbour in a federation does wrong: an exception where somebody waits for an answer,
+//! nothing believed, and nothing that grows. Nobody is authenticated: who keeps to the protocol and
+//! lies about what is wanted is believed.
 
 use crate::{client, server, until};
 use idl::{LaneRef, LinkEndView, LinkRef, NeighbourRef};
@@ -267,7 +268,8 @@ fn who_joins_without_end_is_refused_in_time_and_makes_room() {
     assert!(world.orb.endpoint_addresses().len() == 1 && world.channel.id() == MEMBER);
 }
 
-/// By more numbers than there may be channels, each of them new, and for each channel by more neighbours.
+/// By more numbers than there may be channels, each of them new, and for each channel by more
+/// neighbours.
 #[test]
 fn who_calls_himself_by_many_numbers_is_known_by_so_many_at_most() {
     let world = world();

@@ -62,7 +62,8 @@ fn two_neighbours_by_datagrams_and_strangers_are_not_heard() {
     supplier.push(&Event::new(20, 1).created(3).octets(&large));
     // By another thread, where that is still at the first one.
     until("one larger than a datagram is lost", || a.federation.counts().lost == 1);
-    // Rubbish, cut and changed datagrams, and good ones: what a channel says to somebody who repeats it from his own address.
+    // Rubbish, cut and changed datagrams, and good ones: what a channel says to somebody who
+    // repeats it from his own address.
     let stranger = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     for length in 0..60 {
         let mut datagram = b"isEv\x03\x01\x01\x00".to_vec();

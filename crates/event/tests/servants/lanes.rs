@@ -73,8 +73,9 @@ fn pair(by: By, levels: &Levels) -> [Member; 2] {
     <[Member; 2]>::try_from(members.collect::<Vec<_>>()).ok().unwrap()
 }
 
-/// A flood of events for a consumer that is not urgent, which keeps the processor until the urgent one was called, or so long each; and behind all
-/// of them in order of pushing, one for the urgent one. How many of the flood had come when that came?
+/// A flood of events for a consumer that is not urgent, which keeps the processor until the urgent
+/// one was called, or so long each; and behind all of them in order of pushing, one for the urgent
+/// one. How many of the flood had come when that came?
 fn before_the_urgent_one(by: By, levels: &Levels, patience: Duration) -> u64 {
     let [near, far] = pair(by, levels);
     let (came, before) = ([0, 1].map(|_| Arc::new(AtomicU64::new(0))), Arc::new(AtomicU64::new(u64::MAX)));

@@ -31,8 +31,8 @@ impl Member {
     }
 }
 
-/// Waits until both ends have counted all that crossed their links: who sends counts an event only after it has arrived. Only of use once the last
-/// event has come where it goes.
+/// Waits until both ends have counted all that crossed their links: who sends counts an event only
+/// after it has arrived. Only of use once the last event has come where it goes.
 fn until_counted(members: &[Member]) {
     until("all is counted that crossed", || {
         let counts = members.iter().map(|member| member.federation.counts());
@@ -139,7 +139,8 @@ fn is_asked(member: &Member) -> bool {
     member.channel.consumers().iter().any(|consumer| consumer.name.starts_with("federation"))
 }
 
-/// In the middle of a line of five is a consumer of what both ends push: two links away each, and the halves from both sides.
+/// In the middle of a line of five is a consumer of what both ends push: two links away each, and
+/// the halves from both sides.
 #[test]
 fn who_suspends_resumes_and_changes_is_followed_over_two_links() {
     let line: Vec<Member> = (1..=5).map(member).collect();
@@ -204,7 +205,8 @@ fn who_suspends_resumes_and_changes_is_followed_over_two_links() {
     };
     until("the other half is wanted", || crosses(1, 22));
     until("the former is not", || !crosses(1, 21));
-    // Behind all tries that are under way. Each of the one end completes a pair with one of those, the last of them with this.
+    // Behind all tries that are under way. Each of the one end completes a pair with one of those,
+    // the last of them with this.
     push(1, 22, 2);
     for time in 3.. {
         push(0, 20, time);

@@ -1,4 +1,5 @@
-//! omniORB as a client of the standard Event Service. Built here, where omniidl and its headers are; else skipped with a sentence.
+//! omniORB as a client of the standard Event Service. Built here, where omniidl and its headers
+//! are; else skipped with a sentence.
 
 use crate::server;
 use isorb_event::Config;
@@ -38,7 +39,7 @@ fn a_client_on_omniorb_pushes_pulls_and_is_pushed() {
             return;
         }
     }
-    let source = home.join("tests/faces/client.cc");
+    let source = home.join("tests/servants/client.cc");
     let inputs = [
         "-o",
         "client",

@@ -1,4 +1,5 @@
-//! Remote consumers: each level of priority has threads and connections of its own, and one that does not read is left alone.
+//! Remote consumers: each level of priority has threads and connections of its own, and one that
+//! does not read is left alone.
 
 use crate::{client, server, until};
 use isorb::poa::PoaPolicies;
@@ -140,7 +141,8 @@ fn more_frozen_consumers_than_threads_hold_up_nobody() {
     until("the good one gets all", || consumer.seen().len() == LARGE_EVENTS);
     let consumers = world.channel.consumers();
     for frozen in &consumers[..4] {
-        // The first attempt costs the time-out, and each is followed by a rest twice as long: ten fill a minute and a half.
+        // The first attempt costs the time-out, and each is followed by a rest twice as long: ten
+        // fill a minute and a half.
         assert!(frozen.counts.failed <= 10, "{frozen:?}");
         assert!(frozen.waiting > 0, "{frozen:?}: what came while it rested waits");
     }

@@ -7,8 +7,9 @@ use isorb_event::{Config, Strategy};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// Lists of type and source that are no filters: groups without members or with fewer than they say, nested ones among them; a negation or
-/// masks alone; time-outs of zero; what designates nothing; conjunctions and time-outs where one event is asked about; too much of it.
+/// Lists of type and source that are no filters: groups without members or with fewer than they
+/// say, nested ones among them; a negation or masks alone; time-outs of zero; what designates
+/// nothing; conjunctions and time-outs where one event is asked about; too much of it.
 const MALFORMED: [&[(i32, i32)]; 21] = [
     &[(8, 0)],
     &[(9, 0)],
@@ -194,7 +195,8 @@ macro_rules! layout {
                 assert_eq!((face.check(), channel.consumers().len()), (0, 1));
             }
 
-            /// A process that is frozen looks like this: its system accepts connections, and nobody reads.
+            /// A process that is frozen looks like this: its system accepts connections, and nobody
+            /// reads.
             fn frozen(strategy: Strategy) {
                 const EVENTS: usize = 2_000;
                 let quality = isorb_event::Quality { queue: EVENTS, failures: 0, ..isorb_event::Quality::default() };

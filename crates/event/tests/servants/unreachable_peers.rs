@@ -148,7 +148,8 @@ impl admin::Observer for Told {
     }
 }
 
-/// With a time-out that is longer than any test: whoever waited for the frozen one would never come back.
+/// With a time-out that is longer than any test: whoever waited for the frozen one would never come
+/// back.
 #[test]
 fn a_frozen_observer_holds_up_nobody() {
     let options = EventServiceOptions { push_timeout: Duration::from_secs(3_600), observers: 2, ..by_hand() };

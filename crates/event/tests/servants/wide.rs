@@ -9,8 +9,8 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::{Arc, Mutex};
 
-/// An event that somebody with all these wishes wants, and one that he does not, at a link by datagrams: the first comes, and the second is sent or not, as
-/// `sent` has it.
+/// An event that somebody with all these wishes wants, and one that he does not, at a link by
+/// datagrams: the first comes, and the second is sent or not, as `sent` has it.
 fn try_wishes(wishes: Vec<Filter>, wanted: &Event<'_>, unwanted: &Event<'_>, sent: bool) {
     let near = member(1, 1);
     let channel = Channel::new(Config { id: 2, ..Config::default() }).unwrap();

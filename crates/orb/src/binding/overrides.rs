@@ -1,7 +1,9 @@
-//! What a client overrides, at three scopes: ORB, thread, object (RT-CORBA 1.2, clauses 5.11 to 5.15).
+//! What a client overrides, at three scopes: ORB, thread, object (RT-CORBA 1.2, clauses 5.11 to
+//! 5.15).
 //!
-//! A set of overrides is made once and then only passed around; each has a number of its own, by which what follows from it is
-//! remembered. A policy that several scopes set is that of the narrowest.
+//! A set of overrides is made once and then only passed on. Each set has a number; the plans that
+//! follow from it are cached under that number. If several scopes set a policy, the narrowest
+//! decides.
 
 use crate::sched::policy::{PriorityBand, Protocol, RtPolicy};
 use crate::{Result, SystemException};
@@ -11,7 +13,8 @@ use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Real-Time CORBA policies that a client sets: its protocols, private connections, priority bands. Cheap to clone.
+/// Real-Time CORBA policies that a client sets: its protocols, private connections, priority bands.
+/// Cheap to clone.
 ///
 /// ```
 /// use isorb::rt::Overrides;
@@ -36,8 +39,8 @@ impl Overrides {
     /// A set of overrides.
     ///
     /// # Errors
-    /// NO_PERMISSION for a policy that only a server may set (40, 41, 42); INV_POLICY for one that makes no sense; BAD_PARAM
-    /// (OMG|30) for two of one type.
+    /// NO_PERMISSION for a policy that only a server may set (40, 41, 42); INV_POLICY for one that
+    /// makes no sense; BAD_PARAM (OMG|30) for two of one type.
     pub fn new(policies: &[RtPolicy]) -> Result<Overrides> {
         for (i, policy) in policies.iter().enumerate() {
             if !policy.is_client_override() {
@@ -152,8 +155,8 @@ pub fn thread_overrides() -> Overrides {
     THREAD.with_borrow(Overrides::clone)
 }
 
-/// Sets the calling thread's overrides of Real-Time CORBA policies; gives the ones before. Setting a set that was set before finds
-/// what was learnt under it.
+/// Sets the calling thread's overrides of Real-Time CORBA policies and returns the previous ones.
+/// Setting an earlier set again finds its cached plans.
 ///
 /// # Real-time
 /// Does not allocate.

@@ -1,7 +1,8 @@
-//! Where calls through a reference go, by priority: worked out once for each set of overrides, then only looked up.
+//! Where calls through a reference go, by priority: worked out once for each set of overrides, then
+//! only looked up.
 
 use super::overrides::Overrides;
-use super::reference::{Facts, Model};
+use super::reference::{Model, RtComponents};
 use crate::peer::Peers;
 use crate::peer::{Peer, Routes};
 use crate::sched::Setup;
@@ -13,7 +14,8 @@ use isorb_rt::priority::{NetworkPriorityMapping, Priority};
 use isorb_rt::sync::PiMutex;
 use std::sync::Arc;
 
-/// Which overrides a plan follows from: those of the object, the thread and the ORB, by their numbers.
+/// Which overrides a plan follows from: those of the object, the thread and the ORB, by their
+/// numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Key {
     pub object: u64,
@@ -25,11 +27,11 @@ pub(crate) struct Key {
 #[derive(Debug)]
 pub(crate) struct Plan {
     model: Model,
-    ways: Ways,
+    connections: ConnectionSet,
 }
 
 #[derive(Debug)]
-enum Ways {
+enum ConnectionSet {
     /// One for all priorities.
     One(Arc<Peer>),
     /// One a band.
@@ -38,12 +40,12 @@ enum Ways {
     Lanes(Box<[(Priority, Arc<Peer>)]>, Arc<Peer>),
 }
 
-/// What a plan is made of.
-pub(crate) struct Parts<'p> {
-    pub facts: &'p Facts,
+/// The input of a plan.
+pub(crate) struct PlanInput<'p> {
+    pub facts: &'p RtComponents,
     pub overrides: &'p Overrides,
     pub ior: &'p Ior,
-    /// The way to the object that holds where no policy says otherwise.
+    /// The routes to the object without any policy.
     pub routes: &'p Routes,
     /// Identifies the reference where its connections are private.
     pub reference: u64,
@@ -72,8 +74,8 @@ impl Plan {
     ///
     /// # Errors
     /// [`Conflict`], INV_POLICY to a caller.
-    pub fn make(parts: &Parts<'_>) -> Result<Plan, Conflict> {
-        let Parts { facts, overrides, ior, routes, reference, transports, peers, mapping } = parts;
+    pub fn make(parts: &PlanInput<'_>) -> Result<Plan, Conflict> {
+        let PlanInput { facts, overrides, ior, routes, reference, transports, peers, mapping } = parts;
         let bands = reconcile_bands(facts.bands.as_deref(), overrides.bands())?;
         let protocols = reconcile_protocols(facts.protocols.as_deref(), overrides.protocols())?;
         let own = match &protocols[..] {
@@ -90,7 +92,7 @@ impl Plan {
             let private = if overrides.private() { *reference } else { 0 };
             peers.get(routes, Setup { band, private, protocols: protocols.clone(), marks })
         };
-        // Only lanes at addresses of protocols that are used, the preferred ones first.
+        // Only lanes at addresses of used protocols, the preferred ones first.
         let mut tags: Vec<u32> = Vec::new();
         own.iter().for_each(|route| {
             if !tags.contains(&route.tag) {
@@ -103,14 +105,16 @@ impl Plan {
         let lanes_within = |band: &PriorityBand| -> Option<Routes> {
             let inside = |tag: u32| {
                 let mut inside: Vec<_> = of_tag(tag).filter(|(priority, _)| holds(band, *priority)).collect();
-                // No request of the band is to run below its own lane, so the most urgent one takes them.
+                // No request of the band is to run below its own lane, so the most urgent one takes
+                // them.
                 inside.sort_by_key(|(priority, _)| std::cmp::Reverse(*priority));
                 inside.into_iter().map(|(_, route)| route.clone())
             };
             let found: Routes = laned.iter().flat_map(|tag| inside(*tag)).collect();
             (!found.is_empty()).then_some(found)
         };
-        // Where a protocol has no lanes of its own, the server moves a connection to the lane of the band that it is for.
+        // If a protocol has no lanes of its own, the server moves a connection to the lane of its
+        // band.
         let with_moved = |lanes: Routes| -> Routes {
             let of = |tag: &u32| match laned.contains(tag) {
                 true => lanes.iter().filter(|route| route.tag == *tag).cloned().collect::<Vec<_>>(),
@@ -118,14 +122,14 @@ impl Plan {
             };
             tags.iter().flat_map(of).collect()
         };
-        let ways = match (bands, facts.model) {
+        let connections = match (bands, facts.model) {
             (Some(bands), _) => {
                 let way = |band: &PriorityBand| {
                     let at = lanes_within(band).map_or_else(|| own.clone(), with_moved);
                     // The most urgent call of the band must not travel below its class.
                     (*band, peer(at, Some(*band), Priority::new(band.high)))
                 };
-                Ways::Bands(bands.iter().map(way).collect())
+                ConnectionSet::Bands(bands.iter().map(way).collect())
             }
             (None, Model::Propagated(server)) if !laned.is_empty() => {
                 let mut priorities: Vec<Priority> = Vec::new();
@@ -138,24 +142,25 @@ impl Plan {
                     let exactly = PriorityBand { low: priority.get(), high: priority.get() };
                     (*priority, peer(lanes_within(&exactly).unwrap_or_default(), None, Some(*priority)))
                 };
-                let ways: Box<[_]> = priorities.iter().map(way).collect();
-                let usual = ways.iter().find(|(priority, _)| *priority == server);
+                let connections: Box<[_]> = priorities.iter().map(way).collect();
+                let usual = connections.iter().find(|(priority, _)| *priority == server);
                 let usual =
                     usual.map_or_else(|| peer(own.clone(), None, Some(server)), |(_, peer)| peer.clone());
-                Ways::Lanes(ways, usual)
+                ConnectionSet::Lanes(connections, usual)
             }
             (None, Model::Declared(server)) => {
                 let band = PriorityBand { low: server.get(), high: server.get() };
                 let at = lanes_within(&band).unwrap_or_else(|| own.clone());
-                Ways::One(peer(at, None, Some(server)))
+                ConnectionSet::One(peer(at, None, Some(server)))
             }
-            (None, Model::Propagated(server)) => Ways::One(peer(own, None, Some(server))),
-            (None, Model::None) => Ways::One(peer(own, None, None)),
+            (None, Model::Propagated(server)) => ConnectionSet::One(peer(own, None, Some(server))),
+            (None, Model::None) => ConnectionSet::One(peer(own, None, None)),
         };
-        Ok(Plan { model: facts.model, ways })
+        Ok(Plan { model: facts.model, connections })
     }
 
-    /// Where a call goes whose thread has this priority, and the priority that travels with it.
+    /// The connection of a call from a thread with this priority, and the priority that travels
+    /// with the call.
     ///
     /// # Errors
     /// INV_POLICY for a priority outside the bands; NO_RESOURCES (OMG|2) for one that no lane has.
@@ -168,14 +173,14 @@ impl Plan {
             Model::Propagated(server) => (Some(calling.unwrap_or(server)), calling),
             Model::Declared(server) => (Some(server), None),
         };
-        let peer = match &self.ways {
-            Ways::One(peer) => peer,
-            Ways::Bands(bands) => {
+        let peer = match &self.connections {
+            ConnectionSet::One(peer) => peer,
+            ConnectionSet::Bands(bands) => {
                 let priority = effective.unwrap_or_default();
                 let band = bands.iter().find(|(band, _)| holds(band, priority));
                 &band.ok_or_else(|| outside(priority))?.1
             }
-            Ways::Lanes(lanes, own) => match travels {
+            ConnectionSet::Lanes(lanes, own) => match travels {
                 None => own,
                 Some(priority) => {
                     let lane = lanes.iter().find(|(lane, _)| *lane == priority);
@@ -189,15 +194,18 @@ impl Plan {
     /// Whether calls depend on the thread's priority.
     #[inline]
     pub fn asks_for_priority(&self) -> bool {
-        !matches!((self.model, &self.ways), (Model::Declared(_), _) | (Model::None, Ways::One(_)))
+        !matches!(
+            (self.model, &self.connections),
+            (Model::Declared(_), _) | (Model::None, ConnectionSet::One(_))
+        )
     }
 
     /// All places that calls may go to.
     pub fn peers(&self) -> Vec<&Arc<Peer>> {
-        match &self.ways {
-            Ways::One(peer) => vec![peer],
-            Ways::Bands(bands) => bands.iter().map(|(_, peer)| peer).collect(),
-            Ways::Lanes(lanes, own) => {
+        match &self.connections {
+            ConnectionSet::One(peer) => vec![peer],
+            ConnectionSet::Bands(bands) => bands.iter().map(|(_, peer)| peer).collect(),
+            ConnectionSet::Lanes(lanes, own) => {
                 let lanes = lanes.iter().map(|(_, peer)| peer);
                 lanes.chain([own].into_iter().filter(|own| !self.has_lane(own))).collect()
             }
@@ -205,7 +213,7 @@ impl Plan {
     }
 
     fn has_lane(&self, peer: &Arc<Peer>) -> bool {
-        matches!(&self.ways, Ways::Lanes(lanes, _) if lanes.iter().any(|(_, lane)| Arc::ptr_eq(lane, peer)))
+        matches!(&self.connections, ConnectionSet::Lanes(lanes, _) if lanes.iter().any(|(_, lane)| Arc::ptr_eq(lane, peer)))
     }
 }
 
@@ -227,7 +235,8 @@ fn reconcile_bands<'b>(
     }
 }
 
-/// The client's protocols that the server allows too, in the client's order; those of one side where only one says any.
+/// The client's protocols that the server also allows, in the client's order; if only one side
+/// names any, those of that side.
 fn reconcile_protocols(
     server: Option<&[Protocol]>,
     client: Option<&[Protocol]>,
@@ -273,14 +282,15 @@ fn no_lane(priority: Priority) -> SystemException {
 #[derive(Default)]
 pub(crate) struct Plans(PiMutex<Vec<(Key, Arc<Plan>)>>);
 
-/// Sets of overrides that a reference remembers at a time; with more, the oldest is worked out again.
+/// Sets of overrides that a reference remembers at a time; with more, the oldest is worked out
+/// again.
 const REMEMBERED: usize = 8;
 
 impl Plans {
     /// The plan under these overrides, made if it is not known.
     ///
     /// # Errors
-    /// What `make` gives.
+    /// The error of `make`.
     ///
     /// # Real-time
     /// One PI lock and a short search; a first call under a set of overrides allocates.

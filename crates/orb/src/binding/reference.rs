@@ -1,4 +1,4 @@
-//! What a reference says about real time: the server's policies, and the addresses of its lanes.
+//! The real-time components of a reference: the server's policies, and the addresses of its lanes.
 
 use crate::sched::policy::{PriorityBand, PriorityModel, Protocol, RtPolicy, from_components};
 use crate::transports::{Route, address_profile};
@@ -8,10 +8,10 @@ use isorb_giop::profile::TAG_INTERNET_IOP;
 use isorb_giop::{IiopProfile, Ior, Kind, minor};
 use isorb_rt::priority::Priority;
 
-/// Who says at which priority a call runs.
+/// The side that decides the priority of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(crate) enum Model {
-    /// Nobody: the object is not a real-time one.
+    /// None: the object is not a real-time one.
     #[default]
     None,
     /// The client; the server's priority is that of clients that are not real-time.
@@ -20,9 +20,9 @@ pub(crate) enum Model {
     Declared(Priority),
 }
 
-/// What a profile says about real time.
+/// The real-time components of a profile.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Facts {
+pub(crate) struct RtComponents {
     pub model: Model,
     pub bands: Option<Vec<PriorityBand>>,
     pub protocols: Option<Vec<Protocol>>,
@@ -30,20 +30,21 @@ pub(crate) struct Facts {
     pub lanes: Vec<(Priority, Route)>,
 }
 
-impl Facts {
-    /// What a reference says in the first of its profiles that says anything, and the lanes of the others; `None` when none does.
-    /// Profiles that nobody can read are left to who looks for addresses.
+impl RtComponents {
+    /// The components of the first profile that has any, and the lanes of the others; `None`
+    /// without any. Unreadable profiles are left to the search for addresses.
     ///
     /// # Errors
-    /// INV_OBJREF when policies are malformed: who ignored them would call at any priority.
-    pub fn of(ior: &Ior) -> Result<Option<Facts>> {
-        let mut first: Option<Facts> = None;
+    /// INV_OBJREF for malformed policies: a client that ignored them would call at an arbitrary
+    /// priority.
+    pub fn of(ior: &Ior) -> Result<Option<RtComponents>> {
+        let mut first: Option<RtComponents> = None;
         for profile in &ior.profiles {
             let components = match profile.tag {
                 TAG_INTERNET_IOP => IiopProfile::parse(&profile.data).map(|profile| profile.components),
                 _ => address_profile(profile).map(|profile| profile.components),
             };
-            let facts = Facts::read(profile.tag, &components.unwrap_or_default())?;
+            let facts = RtComponents::read(profile.tag, &components.unwrap_or_default())?;
             match (&mut first, facts) {
                 (None, facts) => first = facts,
                 (Some(first), Some(facts)) => {
@@ -61,17 +62,17 @@ impl Facts {
     ///
     /// # Errors
     /// INV_OBJREF.
-    pub fn read(tag: u32, components: &[TaggedComponent]) -> Result<Option<Facts>> {
+    pub fn read(tag: u32, components: &[TaggedComponent]) -> Result<Option<RtComponents>> {
         let malformed = |error: isorb_cdr::Error| {
             SystemException::from(Kind::InvObjref)
                 .minor(minor::INV_OBJREF_MALFORMED)
                 .detail(format!("the reference's real-time policies are malformed: {error}"))
         };
-        let mut facts = Facts::default();
+        let mut facts = RtComponents::default();
         for policy in from_components(components).map_err(malformed)? {
             match policy {
                 RtPolicy::PriorityModel(policy) => {
-                    // It was checked when it was read.
+                    // The reader has checked it.
                     let priority = Priority::new(policy.server_priority).unwrap_or_default();
                     facts.model = match policy.model {
                         PriorityModel::ClientPropagated => Model::Propagated(priority),
@@ -86,7 +87,7 @@ impl Facts {
         let endpoints = |component: &&TaggedComponent| component.tag == TAG_TAO_ENDPOINTS;
         for component in components.iter().filter(endpoints) {
             if let Component::TaoEndpoints(endpoints) = Component::parse(component).map_err(malformed)? {
-                // TAO says a negative priority where an endpoint has none.
+                // TAO writes a negative priority for an endpoint without one.
                 let lanes = endpoints.into_iter().filter_map(|endpoint| {
                     let priority = Priority::new(endpoint.priority)?;
                     let route = match tag {
@@ -99,7 +100,7 @@ impl Facts {
                 facts.lanes.extend(lanes);
             }
         }
-        Ok((facts != Facts::default()).then_some(facts))
+        Ok((facts != RtComponents::default()).then_some(facts))
     }
 }
 
@@ -117,23 +118,24 @@ mod tests {
 
     #[test]
     fn a_profile_says_it_or_not() {
-        assert_eq!(Facts::of(&ior(vec![])), Ok(None));
+        assert_eq!(RtComponents::of(&ior(vec![])), Ok(None));
         let model = PriorityModelPolicy { model: PriorityModel::ServerDeclared, server_priority: 7 };
         let bands = vec![PriorityBand { low: 1, high: 9 }];
         let policies = [RtPolicy::PriorityModel(model), RtPolicy::PriorityBands(bands.clone())];
         let policies = to_component(&policies).unwrap().unwrap();
         let endpoint = |port, priority| TaoEndpoint { host: "h".into(), port, priority };
         let lanes = Component::TaoEndpoints(vec![endpoint(1, 7), endpoint(2, 9), endpoint(3, -1)]);
-        let facts = Facts::of(&ior(vec![policies.clone(), lanes.to_tagged().unwrap()])).unwrap().unwrap();
+        let facts =
+            RtComponents::of(&ior(vec![policies.clone(), lanes.to_tagged().unwrap()])).unwrap().unwrap();
         let p = |value| Priority::new(value).unwrap();
-        let expected = Facts {
+        let expected = RtComponents {
             model: Model::Declared(p(7)),
             bands: Some(bands),
             protocols: None,
             lanes: vec![(p(7), Route::tcp("h", 1)), (p(9), Route::tcp("h", 2))],
         };
         assert_eq!(facts, expected);
-        // Profiles of other transports add where the lanes are by these.
+        // Profiles of other transports add the lanes' addresses there.
         let mut both = ior(vec![policies.clone(), lanes.to_tagged().unwrap()]);
         let path = |path: &str, priority| TaoEndpoint { host: path.into(), port: 0, priority };
         let local = Component::TaoEndpoints(vec![path("/run/a", 7), path("/run/b", 9)]).to_tagged().unwrap();
@@ -148,8 +150,8 @@ mod tests {
         let at = |address: &str| Route { tag: 0x4953_4f10, address: address.into() };
         let mut more = expected;
         more.lanes.extend([(p(7), at("/run/a")), (p(9), at("/run/b"))]);
-        assert_eq!(Facts::of(&both), Ok(Some(more)));
+        assert_eq!(RtComponents::of(&both), Ok(Some(more)));
         let cut = TaggedComponent { data: policies.data[..18].into(), ..policies };
-        assert_eq!(Facts::of(&ior(vec![cut])).unwrap_err().kind, Kind::InvObjref);
+        assert_eq!(RtComponents::of(&ior(vec![cut])).unwrap_err().kind, Kind::InvObjref);
     }
 }

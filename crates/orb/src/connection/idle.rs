@@ -1,42 +1,45 @@
-//! Whether the client of a connection still uses it.
+//! Detection of idle connections.
 //!
-//! A request leaves a mark, which is one store; whoever looks takes the mark away and counts the time from then. So an idle
-//! connection is noticed up to a quarter of the limit late, and no request reads a clock for it.
+//! Each request sets a mark, which is one store. The idle reaper removes the mark and counts the time
+//! from then. So it notices an idle connection up to a quarter of the limit late, and no request reads
+//! a clock for it.
 
-use super::{Connection, Ordering, Side};
+use super::{Connection, LOG, Ordering, Side};
+use crate::log::warn;
 use isorb_rt::net::{Interest, wait_ready};
 use isorb_rt::time::Deadline;
 use std::sync::atomic::AtomicU8;
 use std::time::Duration;
 
-/// A connection may be silent for so long and not give way to another: its first request is on its way.
+/// Grace period in nanoseconds: a new connection is not evicted before, since its first request may be
+/// on its way.
 pub(crate) const GRACE_NS: u64 = 1_000_000_000;
 
-/// What was heard of the client.
+/// Whether the client has sent requests.
 #[derive(Debug, Default)]
 pub(super) struct Activity(AtomicU8);
 
 const EVER: u8 = 1;
-const LATELY: u8 = 2;
+const RECENT: u8 = 2;
 
 impl Activity {
     #[inline(always)]
     pub fn mark(&self) {
-        self.0.store(EVER | LATELY, Ordering::Relaxed);
+        self.0.store(EVER | RECENT, Ordering::Relaxed);
     }
 
-    /// Whether a request has ever come.
+    /// Whether a request has arrived.
     pub fn ever(&self) -> bool {
         self.0.load(Ordering::Relaxed) & EVER != 0
     }
 
-    /// Whether one has come since this was asked last.
-    fn lately(&self) -> bool {
-        self.0.fetch_and(!LATELY, Ordering::Relaxed) & LATELY != 0
+    /// Whether a request has arrived since the last call.
+    fn recent(&self) -> bool {
+        self.0.fetch_and(!RECENT, Ordering::Relaxed) & RECENT != 0
     }
 }
 
-/// How long a client may leave a connection unused; `None` for as long as it likes.
+/// How long a client may leave a connection unused; `None` for no limit.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct IdleLimits {
     /// Before its first request.
@@ -53,29 +56,29 @@ impl IdleLimits {
 }
 
 impl Connection {
-    /// Takes note that the client asks for something.
+    /// Records a request of the client.
     #[inline(always)]
     pub fn mark_used(&self) {
         self.activity.mark();
     }
 
-    /// Since when the peer has been connected without sending a request; `None` when it has sent one.
+    /// Since when the peer has been connected without a request; `None` when it has sent one.
     pub fn silent_since(&self) -> Option<u64> {
         let activity = self.activity.ever() || self.side == Side::Connector;
         (!activity).then(|| self.used_at.load(Ordering::Relaxed))
     }
 
-    /// Whether something has come that nobody has read yet: who waits for a busy thread is not silent.
+    /// Whether octets wait to be read. A client that waits for a busy thread is not silent.
     #[cold]
     pub fn waits_to_be_read(&self) -> bool {
         wait_ready(self.stream.fd(), Interest::READ, Deadline::at_ns(0)).unwrap_or(true)
     }
 
-    /// Closes the connection in order when its client has left it unused for too long by `now`, in nanoseconds; otherwise when to
-    /// look again. `None` is no sooner than the shorter limit from now.
+    /// Closes the connection in order if its client has left it unused for too long at `now`, in
+    /// nanoseconds. Otherwise returns when to look again; `None` means not before the shorter limit.
     ///
-    /// Left alone are connections that this ORB opened, those that it calls back over, and those of datagrams. What has begun to
-    /// arrive, and what the client has yet to read, have limits of their own.
+    /// Exempt are connections that this ORB opened, those that it calls back over, and those of
+    /// datagrams. Messages under way have limits of their own.
     pub fn close_if_idle(&self, now: u64, limits: IdleLimits) -> Option<u64> {
         if self.side == Side::Connector || self.lossy || !self.is_open() {
             return None;
@@ -83,7 +86,7 @@ impl Connection {
         let served_before = self.activity.ever();
         let limit = if served_before { limits.between } else { limits.first };
         let limit = limit?;
-        let used = self.activity.lately()
+        let used = self.activity.recent()
             || self.serving.load(Ordering::SeqCst) > 0
             || self.in_flight.load(Ordering::SeqCst) > 0
             || self.bidirectional.load(Ordering::Acquire);
@@ -96,10 +99,8 @@ impl Connection {
             return Some(if due > now { due.min(look) } else { look });
         }
         if !served_before {
-            crate::log::note(format_args!(
-                "{}: closed; it has sent no request in time (first_request_timeout_ms)",
-                self.peer()
-            ));
+            let peer = self.peer();
+            warn(LOG, format_args!("{peer}: closed; it sent no request in time (first_request_timeout_ms)"));
         }
         self.close();
         None

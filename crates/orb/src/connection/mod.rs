@@ -1,12 +1,13 @@
 //! One connection, used alike by the side that opened it and the side that accepted it.
 //!
-//! There is no reader thread. Whoever waits for a reply reads: the first waiter holds the inbox and delivers what it
-//! reads for others to their slots; when its own reply is there it hands the inbox over. A server's connection has a thread
-//! that always reads; with bidirectional GIOP both meet on one connection and the same rule holds.
+//! There is no reader thread. The first thread that waits for a reply takes the inbox (the leader of
+//! TAO's leader/followers): it delivers the replies to others into their slots and hands the inbox
+//! over when it has its own. A server's connection has a thread that always reads. With bidirectional
+//! GIOP both kinds of threads meet on one connection, and the same rule holds.
 //!
 //! ```text
 //!   call ──► Outbox (one lock, one send) ──► wire
-//!   call ◄── Inbox (held by the first waiter) ◄── wire      Slots: who waits for which request id
+//!   call ◄── Inbox (held by the first waiter) ◄── wire      Slots: the calls that wait, by request id
 //! ```
 
 mod idle;
@@ -23,6 +24,7 @@ pub(crate) use slots::{Slot, Slots};
 pub(crate) use table::ConnectionTable;
 
 use crate::buffers::{CallBuffers, with_buffers};
+use crate::log::warn;
 use crate::policy::Timeout;
 use idle::Activity;
 use isorb_cdr::{Message, Narrow, Text, Version, Wide};
@@ -40,6 +42,9 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering, fe
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use table::BufferAccount;
+
+/// The target of this module's log records.
+const LOG: &str = "isorb::connection";
 
 /// Limits of a connection, from the ORB's configuration.
 #[derive(Clone, Copy, Debug)]
@@ -64,7 +69,7 @@ pub(crate) enum Side {
 pub(crate) struct Connection {
     stream: Box<dyn Stream>,
     lossy: bool,
-    /// Whether a reply may be waited for in vain, without that anybody says so.
+    /// Whether a reply may be lost without an error.
     unsure: bool,
     pollable: bool,
     side: Side,
@@ -76,19 +81,19 @@ pub(crate) struct Connection {
     pub in_flight: AtomicU32,
     /// When the newest call began, in nanoseconds.
     used_at: AtomicU64,
-    /// What was heard of the peer.
+    /// Whether the peer has sent requests.
     activity: Activity,
-    /// Requests of the peer that are being served.
+    /// Requests of the peer that run.
     serving: AtomicU32,
     /// Agreed code sets: 0 none yet, else 1 + bits of [`encode_text`].
     code_sets: AtomicU8,
     /// The peer agreed to take requests over this connection too.
     pub bidirectional: AtomicBool,
-    /// The peer knows which band of priorities the connection is for.
+    /// The peer knows the priority band of the connection.
     pub band_agreed: AtomicBool,
-    /// The band that the peer said it is for; low and high end, or [`NO_BAND`].
+    /// The priority band that the peer announced: low and high end, or [`NO_BAND`].
     band: AtomicU32,
-    /// An event was left alone because a caller held the inbox.
+    /// A lane's thread ignored an event because a caller held the inbox.
     missed: AtomicBool,
     /// The poller of its lane, and its token there.
     watch: PiMutex<Option<(Arc<Poller>, u64)>>,
@@ -103,21 +108,21 @@ pub(crate) struct Connection {
 /// No band has negative ends.
 const NO_BAND: u32 = u32::MAX;
 
-/// What was read instead of the reply that a call waits for, and the inbox, still held.
+/// The inbox, still held, and the message that was read instead of the awaited reply.
 type Instead<'c> = (PiGuard<'c, Inbox>, Result<Arrived, ReadError>);
 
 const OPEN: u8 = 0;
-/// The peer said CloseConnection: what it has not answered it has not processed.
+/// The peer sent CloseConnection: it has not processed unanswered requests.
 const CLOSED_BY_PEER: u8 = 1;
 const BROKEN: u8 = 2;
-/// This side closes: requests that run are answered, others are not taken.
+/// This side closes in order: running requests are answered, others are not accepted.
 const CLOSING: u8 = 3;
 
-/// How long those who close connections wait for the clients to read what was kept.
+/// How long an orderly close waits for clients to read kept replies.
 const ORDERLY_CLOSE: Duration = Duration::from_secs(1);
 
 impl Connection {
-    /// `roll` has the connections that give way when the pool runs low.
+    /// `table` has the connections that are evicted when the pool runs low.
     pub fn new(
         stream: Box<dyn Stream>,
         side: Side,
@@ -127,7 +132,7 @@ impl Connection {
     ) -> Connection {
         let account = BufferAccount::new(table, &pool);
         let lossy = stream.is_lossy();
-        // What comes in datagrams is whole, or lost: fragments would be lost one by one.
+        // A datagram arrives whole or not at all; fragments would be lost one by one.
         let limits = if lossy { Limits { fragment: 0, ..limits } } else { limits };
         Connection {
             stream,
@@ -165,14 +170,14 @@ impl Connection {
         &*self.stream
     }
 
-    /// As the transport can that it goes over.
-    pub fn of(mut self, transport: Capabilities) -> Connection {
+    /// Applies the capabilities of the underlying transport.
+    pub fn with_capabilities(mut self, transport: Capabilities) -> Connection {
         self.unsure |= !(transport.notices_death && transport.reliable);
         self.pollable = transport.pollable;
         self
     }
 
-    /// Whether a reply may stay away for ever: messages get lost, or a peer dies unnoticed.
+    /// Whether a reply may never arrive without an error: messages get lost, or a peer dies unnoticed.
     #[inline]
     pub fn is_unsure(&self) -> bool {
         self.unsure
@@ -183,7 +188,7 @@ impl Connection {
         self.pollable
     }
 
-    /// Whether messages on it may get lost, each by itself.
+    /// Whether single messages on it may get lost.
     #[inline]
     pub fn is_lossy(&self) -> bool {
         self.lossy
@@ -193,23 +198,23 @@ impl Connection {
         &self.pool
     }
 
-    /// What it holds of the pool for messages on their way.
+    /// The blocks that it holds.
     pub fn account(&self) -> &BufferAccount {
         &self.account
     }
 
-    /// When it is to be given up if nothing happens until then, in nanoseconds: for connections that nobody blocks on.
+    /// When it is to be broken off unless it makes progress, in nanoseconds. For connections on which no
+    /// thread blocks.
     #[inline]
     pub fn abandoned_at(&self) -> Option<u64> {
         self.account.abandoned_at(self.limits.message_timeout, self.limits.send_timeout)
     }
 
-    /// Gives it up, since it has not got on in time.
+    /// Breaks it off, since it made no progress in time.
     pub fn abandon(&self) {
-        crate::log::note(format_args!(
-            "{}: broken off; a message that had begun did not arrive, or a reply was not read, in time (message_timeout_ms, send_timeout_ms)",
-            self.peer()
-        ));
+        let peer = self.peer();
+        let why = "a message did not arrive whole, or a reply was not read, in time";
+        warn(LOG, format_args!("{peer}: broken off; {why} (message_timeout_ms, send_timeout_ms)"));
         self.break_off();
     }
 
@@ -217,14 +222,14 @@ impl Connection {
         self.state.load(Ordering::Acquire) == OPEN
     }
 
-    /// Whether what is served is still answered: also while the connection closes in order.
+    /// Whether replies are still sent: also while the connection closes in order.
     #[inline]
     pub fn takes_replies(&self) -> bool {
         matches!(self.state.load(Ordering::Acquire), OPEN | CLOSING)
     }
 
-    /// Counts a request as being served, as long as the result lives; `None` when the connection closes, and the peer is or
-    /// will be told that the request was not processed.
+    /// Counts a request as running, as long as the result lives. `None` when the connection closes;
+    /// CloseConnection then tells the peer that the request was not processed.
     #[inline(always)]
     pub fn serving(&self) -> Option<Serving<'_>> {
         self.mark_used();
@@ -234,24 +239,24 @@ impl Connection {
         (self.state.load(Ordering::SeqCst) == OPEN).then_some(serving)
     }
 
-    /// Closes in order (clause 9.4.6): requests that run are answered first, by whoever runs them. What the peer has not made room
-    /// for is lost.
+    /// Closes in order (clause 9.4.6): the threads of running requests send their replies first. Kept
+    /// octets for which the peer has no room are lost.
     ///
     /// # Real-time
     /// Does not wait. Some system calls.
     pub fn close(&self) {
-        if self.begin_to_close() && !self.has_left() {
-            self.leave();
+        if self.begin_to_close() && !self.closed_at_once() {
+            self.finish_close();
         }
     }
 
-    /// Closes all of these in order, as [`close`](Self::close) does, and waits for the peers to read what was kept for them:
-    /// [`FAREWELL`] at most, for all together.
+    /// Closes all of these in order, as [`close`](Self::close) does, and waits for the peers to read
+    /// kept replies: for [`ORDERLY_CLOSE`] at most in all.
     pub fn close_all(connections: &[Arc<Connection>]) {
         let by = Deadline::after(ORDERLY_CLOSE);
-        // Nobody calls any more while others are waited for.
+        // All are closing before the first wait.
         let mut left: Vec<_> = connections.iter().filter(|one| one.begin_to_close()).collect();
-        left.retain(|one| !one.has_left());
+        left.retain(|one| !one.closed_at_once());
         left.iter().for_each(|one| one.close_by(by));
     }
 
@@ -259,15 +264,16 @@ impl Connection {
         self.state.compare_exchange(OPEN, CLOSING, Ordering::SeqCst, Ordering::SeqCst).is_ok()
     }
 
-    /// Ends it where nothing keeps it: whether there is no more to do, as where a request runs, whose thread ends it.
-    fn has_left(&self) -> bool {
+    /// Ends it if it has nothing to send; `true` when there is no more to do here. The thread of a
+    /// running request ends the connection itself.
+    fn closed_at_once(&self) -> bool {
         if self.serving.load(Ordering::SeqCst) != 0 {
             return true;
         }
         let flushed = self.outbox.try_lock().map(|mut outbox| outbox::flush(&mut outbox, &*self.stream));
         let done = !matches!(flushed, Ok(Ok(false)) | Err(_));
         if done {
-            self.leave();
+            self.finish_close();
         }
         done
     }
@@ -277,20 +283,20 @@ impl Connection {
         self.state.load(Ordering::Acquire) == CLOSING
     }
 
-    /// Ends it when the peer has read what was kept, or at `by`.
+    /// Ends it when the peer has read the kept octets, or at `by`.
     #[cold]
     fn close_by(&self, by: Deadline) {
-        // Who sends holds the lock for as long as the peer does not read.
+        // A sender holds the lock for as long as the peer does not read.
         if self.is_closing()
             && let Ok(mut outbox) = self.outbox.lock_until(by)
         {
             // A lane's client may not have read its replies yet.
             outbox::flush_by(&mut outbox, &*self.stream, by);
         }
-        self.leave();
+        self.finish_close();
     }
 
-    fn leave(&self) {
+    fn finish_close(&self) {
         if self.state.compare_exchange(CLOSING, BROKEN, Ordering::AcqRel, Ordering::Acquire).is_ok() {
             self.send_control(&isorb_giop::message::close_connection(Version::V1_0));
             self.stream.shutdown();
@@ -320,13 +326,13 @@ impl Connection {
         self.code_sets.store(bits, Ordering::Release);
     }
 
-    /// Takes note of the band of priorities that the peer uses the connection for.
+    /// Records the priority band that the peer announced for this connection.
     pub fn set_band(&self, band: PriorityRange) {
         let bits = u32::from(band.low.cast_unsigned()) << 16 | u32::from(band.high.cast_unsigned());
         self.band.store(bits, Ordering::Release);
     }
 
-    /// The band of priorities that the peer uses the connection for, if it said one.
+    /// The priority band that the peer announced for this connection.
     pub fn band(&self) -> Option<PriorityRange> {
         let bits = self.band.load(Ordering::Acquire);
         let band =
@@ -342,7 +348,7 @@ impl Connection {
         }
     }
 
-    /// Takes a place to wait for a reply in.
+    /// Claims a slot in which a call waits for its reply.
     pub fn claim(&self) -> Option<Slot<'_>> {
         self.slots.claim()
     }
@@ -356,7 +362,7 @@ impl Connection {
         let sent = self.send_in(message, patience);
         if sent == Err(SendError::NotSent) {
             cold_path();
-            // Nobody is left to hear that it was not sent.
+            // There is no caller to report it to.
             self.break_off();
         }
         sent
@@ -381,7 +387,7 @@ impl Connection {
         sent
     }
 
-    /// Keeps the connection for others where all the time was used up before anything was sent.
+    /// Keeps the connection for others if the deadline passed before anything was sent.
     #[cold]
     fn not_sent(&self, deadline: Deadline) {
         if !deadline.is_past() {
@@ -389,7 +395,7 @@ impl Connection {
         }
     }
 
-    /// The usual case: nothing waits before the message, nobody else sends, and the socket takes it all.
+    /// The usual case: nothing waits to be sent, no other thread sends, and the socket takes it all.
     #[inline(always)]
     fn send_in(&self, message: &Message<'_>, patience: SendTimeout) -> Result<(), SendError> {
         let fragment = self.limits.fragment;
@@ -421,7 +427,7 @@ impl Connection {
         let mut outbox = match self.outbox.lock_until(patience.deadline) {
             Ok(outbox) => outbox,
             Err(LockError::TimedOut) => return Err(SendError::NotSent),
-            // The kernel knows no such lock with a deadline.
+            // The kernel has no PI lock with a deadline.
             Err(_) => self.outbox.lock(),
         };
         let sent = outbox::send(&mut outbox, &*self.stream, message, self.limits.fragment, patience);
@@ -447,14 +453,14 @@ impl Connection {
         }
     }
 
-    /// Tells the peer that nobody waits for a reply any more.
+    /// Sends CancelRequest: the caller no longer waits for the reply.
     #[cold]
     pub fn cancel(&self, version: Version, id: u32) {
         self.send_control(&isorb_giop::message::cancel_request(version, id));
     }
 
-    /// Sends a message without waiting for the peer: what the socket does not take is kept, up to one message's limit.
-    /// `Ok(true)` when nothing is left to send.
+    /// Sends a message without waiting for the peer. Octets that the socket does not take are kept, up
+    /// to one message's limit. `Ok(true)` when nothing is left to send.
     pub fn send_or_keep(&self, message: &Message<'_>) -> Result<bool, SendError> {
         if !self.takes_replies() {
             return Err(SendError::Closed);
@@ -481,23 +487,24 @@ impl Connection {
         sent
     }
 
-    /// Notes that a call begins at `now_ns`; whether the last one began more than `rest_ns` before.
+    /// Records that a call begins at `now_ns`; whether the last one began more than `idle_ns` before.
     #[inline]
-    pub fn rested(&self, now_ns: u64, rest_ns: u64) -> bool {
+    pub fn was_idle(&self, now_ns: u64, idle_ns: u64) -> bool {
         let before = self.used_at.load(Ordering::Relaxed);
         self.used_at.store(now_ns, Ordering::Relaxed);
-        now_ns.saturating_sub(before) >= rest_ns
+        now_ns.saturating_sub(before) >= idle_ns
     }
 
-    /// The peer announced that it closes: nothing more is sent, waiting calls learn that they were not processed.
+    /// The peer announced that it closes: nothing more is sent, and waiting calls learn that they were not
+    /// processed.
     pub fn close_in_order(&self) {
-        // Also where it broke already: what is read from the stream is older than the break, and tells more.
+        // Also if it is broken: the message is older than the break, and says more.
         self.state.store(CLOSED_BY_PEER, Ordering::Release);
         self.stream.shutdown();
         self.slots.wake_all();
     }
 
-    /// Gives the connection up: both directions end, everybody who waits is woken.
+    /// Ends both directions and wakes all waiting threads.
     pub fn break_off(&self) {
         for state in [OPEN, CLOSING] {
             let _ = self.state.compare_exchange(state, BROKEN, Ordering::AcqRel, Ordering::Acquire);
@@ -506,7 +513,7 @@ impl Connection {
         self.slots.wake_all();
     }
 
-    /// Returns what a broken connection holds of the pool, as far as no thread is about to do that by itself.
+    /// Returns the blocks of a broken connection, unless a thread is about to.
     pub fn discard(&self) {
         if let Ok(mut inbox) = self.inbox.try_lock() {
             inbox.discard(&self.pool);
@@ -516,8 +523,8 @@ impl Connection {
         }
     }
 
-    /// Takes note of the end of the connection while the inbox is held. Who reads next after CloseConnection finds the end of
-    /// the stream, and must know that it was an orderly one.
+    /// Records the end of the connection while the inbox is held. The next reader after CloseConnection
+    /// finds the end of the stream, and must know that the close was orderly.
     #[inline]
     fn note(&self, read: &Result<Arrived, ReadError>) {
         if !matches!(read, Ok(arrived) if arrived.header.kind != MessageKind::CloseConnection) {
@@ -529,13 +536,13 @@ impl Connection {
     fn note_end(&self, read: &Result<Arrived, ReadError>) {
         match read {
             Ok(_) => self.close_in_order(),
-            // A peer that broke the protocol is told so first, by whoever reads.
+            // The reading thread first sends MessageError.
             Err(ReadError::TimedOut | ReadError::WouldBlock | ReadError::Protocol(_)) => {}
             Err(_) => self.break_off(),
         }
     }
 
-    /// Lets another waiter read, and the lane if it came by meanwhile.
+    /// Hands the inbox to another waiter, and has the lane's event reported again if it was missed.
     #[inline(always)]
     fn hand_over(&self) {
         self.slots.hand_over();
@@ -544,11 +551,11 @@ impl Connection {
         }
     }
 
-    /// Has the poller of the connection's lane report what there is, though it was reported before.
+    /// Has the poller of the connection's lane report the socket's state once more.
     #[cold]
     pub fn report(&self) {
         if let Some((poller, token)) = &*self.watch.lock() {
-            // What can be written to is ready, so there is an event, whether or not more has arrived.
+            // The socket can be written to, so there is an event whether or not more has arrived.
             let _ = poller.modify(self.stream.fd(), *token, Interest::BOTH, Trigger::Edge);
         }
     }
@@ -561,7 +568,7 @@ impl Connection {
     }
 }
 
-/// A request that is being served.
+/// A running request.
 pub(crate) struct Serving<'a>(&'a Connection);
 
 impl Drop for Serving<'_> {

@@ -1,13 +1,16 @@
-//! What connections hold of the pool of message blocks, and who gives way when little of it is left.
+//! Accounts of the message blocks that connections hold, and the eviction of connections when few
+//! blocks are left.
 //!
-//! A message that has begun holds blocks until it is whole; a reply that its client does not read holds them until it does.
-//! Each connection tells here what it holds so, since when, and whether it moves; the others can read that without its locks.
-//! Once three quarters of the pool are out, the connection that burdens it most is broken off, so that those who get on still
-//! find blocks in the last quarter.
+//! A partly received message holds blocks until it is whole. A reply that its client does not read
+//! holds them until the client reads it. Each connection's [`BufferAccount`] has how many octets it
+//! holds, since when, and whether they move; other threads read it without the connection's locks.
+//! Once three quarters of the pool are in use, the connection with the greatest load is evicted, so
+//! that the others find blocks in the last quarter.
 
-use super::Connection;
 use super::idle::GRACE_NS;
+use super::{Connection, LOG};
 use crate::buffers::BLOCK_STAYS;
+use crate::log::warn;
 use isorb_rt::sync::PiMutex;
 use isorb_rt::time::now_ns;
 use isorb_scope::{Buffer, BufferPool};
@@ -16,24 +19,24 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-/// How many milliseconds a thread waits for a block.
+/// Milliseconds that a thread waits for a block.
 const WAITS: u32 = 1000;
 
 /// One direction of a connection.
 #[derive(Debug, Default)]
 pub(crate) struct Direction {
-    /// When the oldest of it began, in nanoseconds; 0 when nothing is held.
+    /// When the oldest of the messages began, in nanoseconds; 0 when nothing is held.
     since: AtomicU64,
-    /// When some of it moved last.
+    /// When octets moved last.
     at: AtomicU64,
-    /// Octets that have moved since.
+    /// Octets of these messages that have moved.
     moved: AtomicUsize,
-    /// Octets of the pool.
+    /// Octets of the blocks that are held.
     held: AtomicUsize,
 }
 
 impl Direction {
-    /// Tells how things are at `now`; `moved` octets have come or gone of what began at `since`.
+    /// Records the state at `now`: `moved` octets of the messages since `since`, `held` octets of blocks.
     pub fn note(&self, since: u64, now: u64, moved: usize, held: usize) {
         if self.since.load(Ordering::Relaxed) == 0 || self.moved.swap(moved, Ordering::Relaxed) != moved {
             self.at.store(now, Ordering::Relaxed);
@@ -42,7 +45,7 @@ impl Direction {
         self.since.store(since.max(1), Ordering::Relaxed);
     }
 
-    /// Nothing is held any more.
+    /// Records that nothing is held any more.
     pub fn clear(&self) {
         self.since.store(0, Ordering::Relaxed);
         self.held.store(0, Ordering::Relaxed);
@@ -57,8 +60,8 @@ impl Direction {
         }
     }
 
-    /// How much it stands in the way of others: whether nothing has moved of late, then what it holds times how long it has held
-    /// it; `None` when it holds no more than any connection may keep.
+    /// Its load on the pool: whether it stalls, then octets times duration. `None` when it holds no
+    /// more than any connection may keep.
     fn load(&self, now: u64) -> Option<(bool, u64)> {
         let since = self.since()?;
         let held = self.held.load(Ordering::Relaxed);
@@ -71,10 +74,10 @@ impl Direction {
     }
 }
 
-/// Of what has not moved for this long it is taken that it stands still.
+/// A direction without progress for this long counts as stalled.
 const STILL_NS: u64 = 100_000_000;
 
-/// What one connection holds.
+/// The blocks that one connection holds.
 #[derive(Debug)]
 pub(crate) struct BufferAccount {
     pub arriving: Direction,
@@ -93,7 +96,7 @@ impl BufferAccount {
         })
     }
 
-    /// A block of at least `bytes`; makes others give way when the pool runs low.
+    /// A block of at least `bytes`; evicts connections when the pool runs low.
     ///
     /// # Real-time
     /// As [`BufferPool::take`]; when more than three quarters of the pool are out, one walk over the connections under a PI lock.
@@ -111,7 +114,7 @@ impl BufferAccount {
         taken
     }
 
-    /// Sees to it that the pool is not used up by those who do not get on.
+    /// Evicts connections when more than three quarters of the pool are in use.
     #[inline]
     pub fn evict(&self) {
         if self.pool.out() > self.pool.limit() / 4 * 3 {
@@ -119,8 +122,8 @@ impl BufferAccount {
         }
     }
 
-    /// When the connection has to be given up if nothing happens until then, in nanoseconds: a message must have arrived
-    /// within `message` of its beginning, and what is kept for the peer must move once in `send`.
+    /// When the connection is to be broken off unless it makes progress, in nanoseconds. A message must
+    /// arrive within `message` of its beginning. A kept reply must move once in `send`.
     #[inline]
     pub fn abandoned_at(&self, message: Option<Duration>, send: Option<Duration>) -> Option<u64> {
         let arriving = self.arriving.since();
@@ -139,7 +142,7 @@ impl BufferAccount {
         }
     }
 
-    /// Whether a message has begun to arrive, or a reply is not read yet.
+    /// Whether a message is partly received, or a reply is not read yet.
     pub fn is_busy(&self) -> bool {
         self.arriving.since().or(self.leaving.since()).is_some()
     }
@@ -153,7 +156,7 @@ impl BufferAccount {
     }
 }
 
-/// Which of them has been there for longest without sending a request, and longer than the grace.
+/// The connection that has been open for longest without a request, if for longer than the grace period.
 fn longest_silent(connections: &[Weak<Connection>]) -> Option<usize> {
     let now = now_ns();
     let silent = connections.iter().enumerate().filter_map(|(i, connection)| {
@@ -168,8 +171,9 @@ fn longest_silent(connections: &[Weak<Connection>]) -> Option<usize> {
 pub(crate) struct ConnectionTable(PiMutex<Vec<Weak<Connection>>>);
 
 impl ConnectionTable {
-    /// Takes a connection in, unless `limit` are there; forgets the ended ones. When there are so many, the one gives way that has
-    /// been there for longest without sending a request, so that those who only connect do not keep others out.
+    /// Adds a connection, unless `limit` are open; removes ended ones. A full table evicts the
+    /// connection that has been open for longest without a request, so that clients that only connect
+    /// do not keep others out.
     pub fn admit(&self, connection: &Arc<Connection>, limit: usize) -> bool {
         let mut connections = self.0.lock();
         if connections.len() >= limit || connections.len() == connections.capacity() {
@@ -187,16 +191,18 @@ impl ConnectionTable {
         connections.push(Arc::downgrade(connection));
         drop(connections);
         if let Some(silent) = evicted {
-            crate::log::note(format_args!(
-                "{}: broken off for another; it has sent no request (max_connections)",
-                silent.peer()
-            ));
+            let peer = silent.peer();
+            warn(
+                LOG,
+                format_args!("{peer}: evicted for a new connection; it sent no request (max_connections)"),
+            );
             silent.break_off();
         }
         true
     }
 
-    /// How many more there may be until `limit` are there. Not for the request path: it goes through all of them where they are many.
+    /// How many more connections may be open with a limit of `limit`. Not for the request path: it may
+    /// walk over all connections.
     pub fn room(&self, limit: usize) -> usize {
         let mut connections = self.0.lock();
         if connections.len() >= limit {
@@ -205,12 +211,12 @@ impl ConnectionTable {
         limit.saturating_sub(connections.len())
     }
 
-    /// The connections that are there.
+    /// The open connections.
     pub fn all(&self) -> Vec<Arc<Connection>> {
         self.0.lock().iter().filter_map(Weak::upgrade).collect()
     }
 
-    /// Breaks off those that burden it most, until what they return leaves a quarter of the pool free.
+    /// Breaks off the connections with the greatest load, until a quarter of the pool will be free.
     #[cold]
     fn evict(&self, pool: &BufferPool) {
         let now = now_ns();
@@ -222,7 +228,7 @@ impl ConnectionTable {
                 for connection in connections.iter().filter_map(Weak::upgrade) {
                     let account = connection.account();
                     if !connection.is_open() {
-                        // It is on its way back already.
+                        // Its blocks return already.
                         coming += account.held();
                     } else if let Some(load) = account.load(now)
                         && worst.as_ref().is_none_or(|(most, _)| load > *most)
@@ -235,10 +241,13 @@ impl ConnectionTable {
                 return;
             }
             let Some((_, connection)) = worst.take() else { return };
-            crate::log::note(format_args!(
-                "{}: broken off, since message blocks run out (memory_limit) and it holds most of them for longest",
-                connection.peer()
-            ));
+            let peer = connection.peer();
+            warn(
+                LOG,
+                format_args!(
+                    "{peer}: evicted; message blocks run out (memory_limit) and its load is greatest"
+                ),
+            );
             connection.break_off();
             connection.discard();
         }
@@ -250,7 +259,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_stands_still_gives_way_first_then_who_holds_much_for_long() {
+    fn a_stalled_connection_is_evicted_first_then_the_greatest_load() {
         let [still, long, large, small] = [(); 4].map(|()| Direction::default());
         let now = 2_000_000_000;
         still.note(now - STILL_NS, now - STILL_NS, 10, BLOCK_STAYS + 1);
@@ -260,7 +269,7 @@ mod tests {
         small.note(1, 1, 1, BLOCK_STAYS);
         let load = |way: &Direction| way.load(now);
         assert!(load(&still) > load(&large) && load(&large) > load(&long));
-        assert_eq!(load(&small), None, "what every connection may keep is no reason");
+        assert_eq!(load(&small), None, "every connection may keep so much");
         large.clear();
         assert_eq!(load(&large), None);
     }

@@ -2,7 +2,7 @@
 
 use super::ServerCore;
 use super::find::find;
-use crate::interceptor::Places;
+use crate::interceptor::ReplyOffsets;
 use crate::orb_core::SendReply;
 use crate::poa::write_refusal;
 use crate::server::{deliver, write_exception};
@@ -37,8 +37,8 @@ const LONGEST_DETAIL: usize = 1000;
 /// As [`write_exception`], with the exception's detail as a service context (ExceptionDetailMessage), where the reply has no other and
 /// nobody looks at it on its way.
 #[cold]
-pub(super) fn write_told_exception(e: &mut Encoder<'_>, places: Places, exception: &SystemException) {
-    let Places { status, head, tells } = places;
+pub(super) fn write_told_exception(e: &mut Encoder<'_>, offsets: ReplyOffsets, exception: &SystemException) {
+    let ReplyOffsets { status, head, tells } = offsets;
     let plain = tells && head == OrdinaryReply::BODY_AT && e.text().version >= isorb_cdr::Version::V1_2;
     let detail = exception.detail.as_deref().filter(|_| plain).map(|detail| {
         let end = detail.char_indices().nth(LONGEST_DETAIL).map_or(detail.len(), |(at, _)| at);

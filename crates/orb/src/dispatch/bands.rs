@@ -4,7 +4,7 @@
 //! connection from now on, and whoever read it before lets go of it after the message at hand.
 
 use crate::connection::Connection;
-use crate::poa::Entered;
+use crate::poa::UpcallTarget;
 use crate::sched::{BIND_PRIORITY_BAND, mark};
 use crate::server::Lane;
 use crate::{Orb, Result, SystemException};
@@ -24,7 +24,7 @@ pub(super) fn settle(
     orb: &Orb,
     connection: &Arc<Connection>,
     request: &Request<'_>,
-    entered: &Entered<'_>,
+    entered: &UpcallTarget<'_>,
 ) -> Result<()> {
     if request.operation.as_bytes() != BIND_PRIORITY_BAND.as_bytes() {
         return Ok(());

@@ -2,7 +2,7 @@
 
 use super::ServerCore;
 use crate::connection::Connection;
-use crate::poa::{Found, Trace};
+use crate::poa::{ActiveObjectRef, WeakTarget};
 use isorb_giop::Header;
 use isorb_giop::context;
 use isorb_giop::message::{KnownHead, OperationName, OrdinaryRequest, RequestPlace, Response};
@@ -47,14 +47,14 @@ pub(super) fn find(
 #[derive(Default)]
 struct Place {
     head: KnownHead,
-    object: Trace,
+    object: WeakTarget,
     operation: (u16, &'static str),
 }
 
 /// An ordinary request whose object is active and whose operation is known.
 pub(super) struct Ordinary {
     pub place: RequestPlace,
-    pub found: Found,
+    pub found: ActiveObjectRef,
     pub operation: (u16, &'static str),
 }
 
@@ -111,11 +111,11 @@ impl Place {
         let (key, name) = request.names(message)?;
         let found = server.registry.find_active(key)?;
         let Some(operation) = found.servant().interface().operations.look_up(name) else {
-            found.give_up(OperationName::from(""));
+            found.abandon(OperationName::from(""));
             return None;
         };
         if self.head.keep(message, header, &request) {
-            self.object = found.trace();
+            self.object = found.downgrade();
             self.operation = operation;
         }
         Some(Ordinary { place, found, operation })

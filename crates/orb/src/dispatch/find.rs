@@ -4,7 +4,7 @@ use super::ServerCore;
 use crate::buffers::CallBuffers;
 use crate::connection::Arrived;
 use crate::orb_core::SendReply;
-use crate::poa::{Entered, Refusal};
+use crate::poa::{Refusal, UpcallTarget};
 use crate::server::deliver;
 use crate::{Orb, Result, SystemException};
 use isorb_cdr::{Encoder, Text};
@@ -19,7 +19,7 @@ pub(super) fn enter<'u>(
     key: &'u [u8],
     operation: OperationName<'u>,
     scope: &'u Scope<'u>,
-) -> Result<Entered<'u>, Refusal> {
+) -> Result<UpcallTarget<'u>, Refusal> {
     match server.registry.enter(key, operation) {
         Ok(entered) => Ok(entered),
         Err(refusal) => enter_by_plain_key(server, orb, key, operation, scope, refusal),
@@ -34,7 +34,7 @@ pub(super) fn enter_by_plain_key<'u>(
     operation: OperationName<'u>,
     scope: &'u Scope<'u>,
     refusal: Refusal,
-) -> Result<Entered<'u>, Refusal> {
+) -> Result<UpcallTarget<'u>, Refusal> {
     let Some(object) = server.plain_key(key) else { return Err(refusal) };
     match object.local_key(orb) {
         Some(key) => {

@@ -2,7 +2,7 @@
 //!
 //! It reads for all members. Were it less urgent than one of their lanes, whatever runs between the two would delay that lane's requests.
 
-use crate::sched::thread::class_was_changed;
+use crate::sched::thread::forget_class;
 use isorb_rt::sched::{NativeRange, SchedClass, ThreadId};
 use isorb_rt::sync::PiMutex;
 
@@ -55,10 +55,10 @@ impl GroupThread {
         let State { own, raised, .. } = *self.0.lock();
         let Some(class) = raised.filter(|class| rank(*class) > rank(own)) else { return f() };
         give(ThreadId::current(), own);
-        class_was_changed();
+        forget_class();
         f();
         give(ThreadId::current(), class);
-        class_was_changed();
+        forget_class();
     }
 }
 

@@ -121,10 +121,10 @@ impl Joined {
             };
             match orb.server().registry.pool_of(key) {
                 Some(pool) => {
-                    let urgency = request_priority(orb.server(), orb, arrived, buffers);
-                    let lane = pool.lane_for(urgency).lane();
+                    let priority = request_priority(orb.server(), orb, arrived, buffers);
+                    let lane = pool.lane_for(priority).lane();
                     let Some(server) = lane.server() else { continue };
-                    if !server.queue_group_request(lane, orb, (text, urgency), arrived, &mut buffers.block) {
+                    if !server.queue_group_request(lane, orb, (text, priority), arrived, &mut buffers.block) {
                         counts.overrun();
                     }
                 }

@@ -20,9 +20,9 @@ pub(crate) use groups::Groups;
 use crate::buffers::{CachedHeader, CallBuffers, with_buffers};
 use crate::connection::{self, Arrived, Connection};
 use crate::hot::hot;
-use crate::interceptor::{Places, Serving};
+use crate::interceptor::{ReplyOffsets, Serving};
 use crate::orb_core::SendReply;
-use crate::poa::{waiting_until, write_refusal};
+use crate::poa::{with_wait_deadline, write_refusal};
 use crate::server::{Next, deliver, refuse, write_exception};
 use crate::upcall::Request as UpcallRequest;
 use crate::{Orb, Result};
@@ -35,7 +35,7 @@ use isorb_giop::{MessageKind, ProtocolError, context};
 use isorb_rt::priority::Priority;
 use isorb_rt::time::Deadline;
 use isorb_scope::Buffer;
-use servant::{call_servant, call_urgently, look_up, take_on, urgency};
+use servant::{apply_priority, call_at_priority, call_servant, look_up, upcall_priority};
 use std::hint::cold_path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -116,7 +116,7 @@ pub(crate) fn handle_while_waiting(
             std::mem::swap(&mut buffers.block, block);
             let mut send = |message: &Message<'_>| _ = connection.send(message);
             let serve = || handle(orb.server(), orb, connection, arrived, buffers, &mut send);
-            let next = waiting_until(Deadline::NONE, serve);
+            let next = with_wait_deadline(Deadline::NONE, serve);
             std::mem::swap(&mut buffers.block, block);
             Ok(next)
         }),
@@ -232,7 +232,7 @@ fn at_once(
         message::renew_reply(&mut e, id, ReplyStatus::NoException);
     }
     let ordinary = OrdinaryReply::BODY_AT;
-    let mut places = Places { status: OrdinaryReply::STATUS_AT, head: ordinary, tells: true };
+    let mut offsets = ReplyOffsets { status: OrdinaryReply::STATUS_AT, head: ordinary, tells: true };
     let upcall = UpcallRequest {
         scope: &scope,
         orb,
@@ -242,10 +242,10 @@ fn at_once(
         contexts,
     };
     if entered.rt().is_none() {
-        call_servant(&entered, Some(operation), &upcall, d, &mut e, places, |_| Ok(()));
+        call_servant(&entered, Some(operation), &upcall, d, &mut e, offsets, |_| Ok(()));
     } else {
         cold_path();
-        call_urgently(&entered, Some(operation), &upcall, d, &mut e, &mut places, id);
+        call_at_priority(&entered, Some(operation), &upcall, d, &mut e, &mut offsets, id);
     }
     if response == Response::Target {
         deliver(&mut e, send);
@@ -253,7 +253,7 @@ fn at_once(
     // Before the POA hears that the upcall has ended: who waits for that may close the connection next.
     drop(serving.take());
     let written = e.into_buffer();
-    let plain = places.head == ordinary && OrdinaryReply::has_no_contexts(&written);
+    let plain = offsets.head == ordinary && OrdinaryReply::has_no_contexts(&written);
     encode.put_back(written);
     if plain {
         encode.set_header(CachedHeader::REPLY, ordinary);
@@ -295,7 +295,7 @@ fn any_request(
     e.set_limit(orb.config().message_limit);
     let status_at = message::write_reply(&mut e, request.id, ReplyStatus::NoException, &[]);
     let head = e.position();
-    let mut places = Places { status: status_at, head, tells: server.interceptors.server().is_none() };
+    let mut offsets = ReplyOffsets { status: status_at, head, tells: server.interceptors.server().is_none() };
     let entered;
     let upcall;
     let mut intercepted = match server.interceptors.server() {
@@ -337,13 +337,13 @@ fn any_request(
             Ok(target) => {
                 entered = target;
                 let known = look_up(&entered, &request);
-                let urgency = urgency(
+                let priority = upcall_priority(
                     orb,
                     &entered,
                     (request.id, &request.contexts),
                     intercepted.as_mut(),
                     &mut e,
-                    &mut places,
+                    &mut offsets,
                 );
                 upcall = UpcallRequest {
                     scope: &scope,
@@ -357,20 +357,20 @@ fn any_request(
                     poa: Some(entered.poa()),
                     contexts: request.contexts,
                 };
-                call_servant(&entered, known, &upcall, d, &mut e, places, |servant| {
+                call_servant(&entered, known, &upcall, d, &mut e, offsets, |servant| {
                     if let (None, Some(connection)) = (known, connection) {
                         bands::settle(orb, connection, &request, &entered)?;
                     }
                     if let Some(serving) = &mut intercepted {
                         serving.reach(servant, &entered)?;
                     }
-                    take_on(orb, &entered, urgency)
+                    apply_priority(orb, &entered, priority)
                 });
             }
         },
     }
     if let Some(serving) = intercepted {
-        serving.finish(e, places, encode, send);
+        serving.finish(e, offsets, encode, send);
         return Ok(());
     }
     if request.response == Response::Target {
@@ -419,5 +419,5 @@ fn request_priority(
     let CallBuffers { region, block, .. } = buffers;
     let scope = region.enter();
     let (request, _) = Request::open(&mut block.bytes_mut()[..arrived.len], &arrived.header, &scope).ok()?;
-    server.registry.urgency(orb, request.target.key()?, &request.contexts)
+    server.registry.request_priority(orb, request.target.key()?, &request.contexts)
 }

@@ -1,9 +1,9 @@
 //! The servant is called, and what comes of it becomes a reply.
 
 use super::answer::write_told_exception;
-use crate::interceptor::{Places, Serving};
-use crate::poa::{Entered, Urgency};
-use crate::sched::Raised;
+use crate::interceptor::{ReplyOffsets, Serving};
+use crate::poa::{RequestPriority, UpcallTarget};
+use crate::sched::PriorityGuard;
 use crate::servant::Outcome;
 use crate::upcall::{Request as UpcallRequest, Upcall};
 use crate::{Interface, Orb, Result, SystemException};
@@ -17,19 +17,19 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 pub(super) type Known = Option<(u16, &'static str)>;
 
 #[inline(always)]
-pub(super) fn look_up(entered: &Entered<'_>, request: &Request<'_>) -> Known {
+pub(super) fn look_up(entered: &UpcallTarget<'_>, request: &Request<'_>) -> Known {
     entered.servant().interface().operations.look_up(request.operation.as_bytes())
 }
 
 /// Calls the servant, between `before` and `postinvoke`, and completes the reply. What `before` gives lives as long as the upcall.
 #[inline(always)]
 pub(super) fn call_servant<'u, G>(
-    entered: &'u Entered<'u>,
+    entered: &'u UpcallTarget<'u>,
     known: Known,
     upcall: &'u UpcallRequest<'u>,
     mut arguments: Decoder<'u>,
     e: &mut Encoder<'u>,
-    places: Places,
+    offsets: ReplyOffsets,
     before: impl FnOnce(&'u crate::Servant) -> Result<G>,
 ) {
     let body = message::begin_body(e);
@@ -49,23 +49,25 @@ pub(super) fn call_servant<'u, G>(
     // What postinvoke raises takes the place of what the servant gave.
     match entered.postinvoke().and(outcome.flatten()) {
         Ok(Outcome::Results) if e.error().is_none() => message::end_body(e, body),
-        outcome => other_outcome(outcome, e, places),
+        outcome => other_outcome(outcome, e, offsets),
     }
 }
 
 /// As [`call_servant`], for an object of a real-time POA: at the priority of the request.
 #[inline(never)]
-pub(super) fn call_urgently<'u>(
-    entered: &'u Entered<'u>,
+pub(super) fn call_at_priority<'u>(
+    entered: &'u UpcallTarget<'u>,
     known: Known,
     upcall: &'u UpcallRequest<'u>,
     arguments: Decoder<'u>,
     e: &mut Encoder<'u>,
-    places: &mut Places,
+    offsets: &mut ReplyOffsets,
     id: u32,
 ) {
-    let urgency = urgency(upcall.orb, entered, (id, &upcall.contexts), None, e, places);
-    call_servant(entered, known, upcall, arguments, e, *places, |_| take_on(upcall.orb, entered, urgency));
+    let priority = upcall_priority(upcall.orb, entered, (id, &upcall.contexts), None, e, offsets);
+    call_servant(entered, known, upcall, arguments, e, *offsets, |_| {
+        apply_priority(upcall.orb, entered, priority)
+    });
 }
 
 /// Calls the servant; a panic there is UNKNOWN to the caller and nothing to anybody else.
@@ -126,47 +128,47 @@ pub(super) fn pseudo(
 
 /// A reply that is no result.
 #[cold]
-pub(super) fn other_outcome(outcome: Result<Outcome>, e: &mut Encoder<'_>, places: Places) {
+pub(super) fn other_outcome(outcome: Result<Outcome>, e: &mut Encoder<'_>, offsets: ReplyOffsets) {
     match outcome {
         Ok(Outcome::Exception) if e.error().is_none() => {
-            e.patch(places.status, ReplyStatus::UserException as u32)
+            e.patch(offsets.status, ReplyStatus::UserException as u32)
         }
         Ok(_) => {
             let error = e.error().map_or(Kind::Internal.into(), SystemException::from);
-            write_told_exception(e, places, &error.completed(Completion::Yes));
+            write_told_exception(e, offsets, &error.completed(Completion::Yes));
         }
-        Err(exception) => write_told_exception(e, places, &exception),
+        Err(exception) => write_told_exception(e, offsets, &exception),
     }
 }
 
 /// Runs at the priority of a request, as long as the result lives.
-pub(super) fn take_on(
+pub(super) fn apply_priority(
     orb: &Orb,
-    entered: &Entered<'_>,
-    urgency: Option<Result<Urgency>>,
-) -> Result<Option<Raised>> {
-    match (urgency, entered.rt()) {
-        (Some(urgency), Some(rt)) => rt.take_on(orb, urgency?),
+    entered: &UpcallTarget<'_>,
+    priority: Option<Result<RequestPriority>>,
+) -> Result<Option<PriorityGuard>> {
+    match (priority, entered.rt()) {
+        (Some(priority), Some(rt)) => rt.apply_priority(orb, priority?),
         _ => Ok(None),
     }
 }
 
 /// The priority of a request for an object of a real-time POA. Where the client sent one, it is told so with the reply, which begins
 /// anew then (RT-CORBA 1.2, clause 5.4.2).
-pub(super) fn urgency(
+pub(super) fn upcall_priority(
     orb: &Orb,
-    entered: &Entered<'_>,
+    entered: &UpcallTarget<'_>,
     (id, contexts): (u32, &ServiceContexts<'_>),
     intercepted: Option<&mut Serving<'_>>,
     e: &mut Encoder<'_>,
-    places: &mut Places,
-) -> Option<Result<Urgency>> {
+    offsets: &mut ReplyOffsets,
+) -> Option<Result<RequestPriority>> {
     let rt = entered.rt()?;
-    let urgency = rt.urgency(orb, contexts, entered.own_priority(), entered.object_id());
-    if let Ok(Urgency { echo: Some(priority), .. }) = urgency {
-        echo(priority, id, intercepted, e, places);
+    let priority = rt.request_priority(orb, contexts, entered.own_priority(), entered.object_id());
+    if let Ok(RequestPriority { echo: Some(priority), .. }) = priority {
+        echo(priority, id, intercepted, e, offsets);
     }
-    Some(urgency)
+    Some(priority)
 }
 
 pub(super) fn echo(
@@ -174,7 +176,7 @@ pub(super) fn echo(
     id: u32,
     intercepted: Option<&mut Serving<'_>>,
     e: &mut Encoder<'_>,
-    places: &mut Places,
+    offsets: &mut ReplyOffsets,
 ) {
     let data = context::rt_corba_priority(priority);
     let context = ServiceContext { id: context::RT_CORBA_PRIORITY, data: &data };
@@ -188,5 +190,5 @@ pub(super) fn echo(
         true => message::write_prioritised_reply(e, id, ReplyStatus::NoException, priority),
         false => message::write_reply(e, id, ReplyStatus::NoException, &[context]),
     };
-    *places = Places { status, head: e.position(), ..*places };
+    *offsets = ReplyOffsets { status, head: e.position(), ..*offsets };
 }

@@ -1,4 +1,4 @@
-//! What interceptors of a client are and see (clauses 16.3.5, 16.3.13).
+//! Client request interceptors (clauses 16.3.5, 16.3.13).
 
 use super::contexts::Contexts;
 use super::slots::{PiCurrent, SlotId, Table, give_back};
@@ -13,50 +13,52 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 
-/// Sees the requests that this ORB sends. All points run in the thread that calls.
+/// Intercepts the requests that this ORB sends. All points run on the calling thread.
 ///
-/// A panic goes to the caller.
+/// A panic propagates to the caller.
 pub trait ClientRequestInterceptor: Send + Sync {
-    /// Its name, different from those of the ORB's other interceptors of this kind; empty for an anonymous one, of which
-    /// there may be several.
+    /// Its name, unique among the ORB's interceptors of this kind; empty for an anonymous one.
     fn name(&self) -> &str {
         ""
     }
 
-    /// Starting point: the request is about to be sent. The one place where service contexts can be added.
+    /// Starting point: the request is about to be sent. Only here can service contexts be added.
     ///
     /// # Errors
-    /// A system exception, which becomes COMPLETED_NO, or [`Raised::Forward`], ends this request: nothing is sent, further
-    /// interceptors are not asked, those before get `receive_exception` or `receive_other`.
+    /// A system exception, which becomes COMPLETED_NO, or [`Raised::Forward`], ends this request:
+    /// nothing is sent, later interceptors are not called, and earlier ones get `receive_exception`
+    /// or `receive_other`.
     fn send_request(&self, info: &mut ClientRequestInfo<'_>) -> Result<(), Raised> {
         let _ = info;
         Ok(())
     }
 
-    /// Ending point: results are here.
+    /// Ending point: the reply has results.
     ///
     /// # Errors
-    /// A system exception, which becomes COMPLETED_YES, goes to the caller instead of the results.
+    /// A system exception, which becomes COMPLETED_YES, replaces the results.
     fn receive_reply(&self, info: &ClientRequestInfo<'_>) -> Result<()> {
         let _ = info;
         Ok(())
     }
 
-    /// Ending point: an exception is here, be it from the server or from the ORB.
+    /// Ending point: an exception of the server or of the ORB.
     ///
     /// # Errors
-    /// A system exception goes to the caller instead, with the completion status of the one that it replaces (COMPLETED_YES
-    /// for a user exception). [`Raised::Forward`] has the ORB send the request there; not to be raised unless the exception is
-    /// COMPLETED_NO, since the operation would run twice.
+    /// A system exception replaces the other one and keeps its completion status (COMPLETED_YES for
+    /// a user exception). With [`Raised::Forward`] the ORB sends the request to that reference;
+    /// raise it only if the exception is COMPLETED_NO, because the operation would run twice.
     fn receive_exception(&self, info: &ClientRequestInfo<'_>) -> Result<(), Raised> {
         let _ = info;
         Ok(())
     }
 
-    /// Ending point: neither, namely a oneway was sent ([`ReplyStatus::Successful`]), or the ORB tries elsewhere or again.
+    /// Ending point: neither results nor exception. A oneway was sent
+    /// ([`ReplyStatus::Successful`]), or the ORB forwards or retries.
     ///
     /// # Errors
-    /// A system exception, which becomes COMPLETED_NO, goes to the caller; [`Raised::Forward`] has the ORB try there.
+    /// A system exception, which becomes COMPLETED_NO, goes to the caller; with [`Raised::Forward`]
+    /// the ORB tries that reference.
     fn receive_other(&self, info: &ClientRequestInfo<'_>) -> Result<(), Raised> {
         let _ = info;
         Ok(())
@@ -66,7 +68,7 @@ pub trait ClientRequestInterceptor: Send + Sync {
     fn destroy(&self) {}
 }
 
-/// Where a request is.
+/// The point that a request has reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Point {
     SendRequest,
@@ -75,14 +77,15 @@ pub(crate) enum Point {
     ReceiveOther,
 }
 
-/// What came back that is no result.
+/// A reply without results.
 pub(crate) enum Received<'r> {
     Nothing,
     System(SystemException),
     User(&'r str),
 }
 
-/// One try of a call, as interceptors see it. What is not there at a point raises BAD_INV_ORDER with minor code OMG|14.
+/// One attempt of a call. An attribute that does not exist at a point raises BAD_INV_ORDER with
+/// minor code OMG|14.
 pub struct ClientRequestInfo<'r> {
     pub(crate) object: &'r Object,
     pub(crate) at: &'r Target,
@@ -104,7 +107,7 @@ impl ClientRequestInfo<'_> {
         self.object.orb()
     }
 
-    /// A number that no other request of this ORB has that is on its way. Not the one in the message.
+    /// A number that no other pending request of this ORB has. It is not the one in the message.
     pub fn request_id(&self) -> u32 {
         self.id
     }
@@ -114,12 +117,13 @@ impl ClientRequestInfo<'_> {
         self.operation
     }
 
-    /// Whether a reply will come. Where not, the ending point is `receive_other`, or `receive_exception` if sending failed.
+    /// Whether a reply will come. If not, the ending point is `receive_other`, or
+    /// `receive_exception` if sending failed.
     pub fn response_expected(&self) -> bool {
         self.response.expected()
     }
 
-    /// How far a oneway goes before it returns; `WithTarget` for two-way calls.
+    /// The sync scope of a oneway; `WithTarget` for two-way calls.
     pub fn sync_scope(&self) -> SyncScope {
         self.sync_scope
     }
@@ -127,12 +131,12 @@ impl ClientRequestInfo<'_> {
     /// How the request ended.
     ///
     /// # Errors
-    /// BAD_INV_ORDER (OMG|14) before it did.
+    /// BAD_INV_ORDER (OMG|14) before the end.
     pub fn reply_status(&self) -> Result<ReplyStatus> {
         if self.point == Point::SendRequest { Err(not_here("reply_status")) } else { Ok(self.status) }
     }
 
-    /// Where the request goes next.
+    /// The next target of the request.
     ///
     /// # Errors
     /// BAD_INV_ORDER (OMG|14) unless the status is [`ReplyStatus::LocationForward`].
@@ -140,13 +144,13 @@ impl ClientRequestInfo<'_> {
         self.forward.as_ref().ok_or_else(|| not_here("forward_reference"))
     }
 
-    /// The value of a slot in the scope of the request: what the thread's was when the call began.
+    /// The value of a slot in the scope of the request: that of the thread when the call began.
     ///
     /// # Errors
     /// [`InvalidSlot`].
     ///
     /// # Real-time
-    /// Counts a reference.
+    /// Clones a reference.
     pub fn slot(&self, id: SlotId) -> Result<Any, InvalidSlot> {
         Ok(self.slots.get(id.0 as usize).ok_or(InvalidSlot)?.clone().unwrap_or_default())
     }
@@ -154,20 +158,21 @@ impl ClientRequestInfo<'_> {
     /// A service context that an interceptor added to the request.
     ///
     /// # Errors
-    /// BAD_PARAM (OMG|26) when there is none with this id.
+    /// BAD_PARAM (OMG|26) if there is none with this id.
     ///
     /// # Real-time
-    /// Linear in the number of contexts; allocates nothing. So do the others of this kind.
+    /// Linear in the number of contexts; allocates nothing. The other methods of this kind cost the
+    /// same.
     pub fn request_service_context(&self, id: u32) -> Result<&[u8]> {
         self.exchange.request.get(id).ok_or_else(|| no_context(id))
     }
 
-    /// Adds a service context to the request; `data` is an encapsulation by rule. `replace`: in the place of one with this id, if an
-    /// interceptor added one.
+    /// Adds a service context to the request; `data` is an encapsulation by rule. `replace`:
+    /// replaces one with this id that an interceptor added.
     ///
     /// # Errors
-    /// BAD_INV_ORDER with minor code OMG|14 after the starting point, with OMG|15 when there is one and `replace` is false;
-    /// IMP_LIMIT for too many.
+    /// BAD_INV_ORDER with minor code OMG|14 after the starting point, with OMG|15 for an existing
+    /// one without `replace`; IMP_LIMIT for too many.
     ///
     /// # Real-time
     /// Copies the octets, into memory that the thread keeps.
@@ -181,7 +186,8 @@ impl ClientRequestInfo<'_> {
     /// A service context of the reply.
     ///
     /// # Errors
-    /// BAD_INV_ORDER (OMG|14) at the starting point, BAD_PARAM (OMG|26) when there is none with this id.
+    /// BAD_INV_ORDER (OMG|14) at the starting point, BAD_PARAM (OMG|26) when there is none with
+    /// this id.
     pub fn reply_service_context(&self, id: u32) -> Result<&[u8]> {
         if self.point == Point::SendRequest {
             return Err(not_here("reply_service_context"));
@@ -194,7 +200,7 @@ impl ClientRequestInfo<'_> {
         self.object
     }
 
-    /// The object that the request really goes to: another one than [`target`](Self::target) after a forward.
+    /// The actual object of the request: another one than [`target`](Self::target) after a forward.
     ///
     /// # Real-time
     /// Allocates after a forward.
@@ -206,7 +212,7 @@ impl ClientRequestInfo<'_> {
         }
     }
 
-    /// The profile of the reference that the request really goes to.
+    /// The profile of the actual object's reference.
     pub fn effective_profile(&self) -> Option<&TaggedProfile> {
         self.at.ior.profiles.iter().find(|profile| IiopProfile::parse(&profile.data).is_ok())
     }
@@ -222,7 +228,8 @@ impl ClientRequestInfo<'_> {
         Ok(self.effective_components(tag)?.swap_remove(0))
     }
 
-    /// All components of [`effective_profile`](Self::effective_profile) with this tag, at least one.
+    /// All components of [`effective_profile`](Self::effective_profile) with this tag, at least
+    /// one.
     ///
     /// # Errors
     /// BAD_PARAM (OMG|28) when there is none.
@@ -241,7 +248,8 @@ impl ClientRequestInfo<'_> {
         Ok(components)
     }
 
-    /// The exception that came; for a user exception, whose type is not known here, UNKNOWN with minor code OMG|1.
+    /// The received exception; for a user exception, with its unknown type, UNKNOWN with minor code
+    /// OMG|1.
     ///
     /// # Errors
     /// BAD_INV_ORDER (OMG|14) at points other than `receive_exception`.
@@ -253,7 +261,7 @@ impl ClientRequestInfo<'_> {
         }
     }
 
-    /// The repository id of the exception that came.
+    /// The repository id of the received exception.
     ///
     /// # Errors
     /// As [`received_exception`](Self::received_exception).
@@ -289,14 +297,14 @@ pub(crate) struct ClientChain {
     pub next_id: AtomicU32,
 }
 
-/// Service contexts on their way: those to send, and those that came.
+/// Service contexts of a request and its reply.
 pub(crate) struct Exchange {
     pub request: Contexts,
     pub arrived: OnceCell<Contexts>,
 }
 
 impl Exchange {
-    /// Keeps the contexts of the reply.
+    /// Stores the contexts of the reply.
     pub fn note(&self, contexts: &ServiceContexts<'_>) {
         if !contexts.is_empty() {
             self.arrived.get_or_init(|| {

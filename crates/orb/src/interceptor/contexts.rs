@@ -1,4 +1,4 @@
-//! Service contexts that interceptors add, in memory that is kept from request to request.
+//! Service contexts of interceptors, in memory that is kept from request to request.
 
 use crate::{Result, SystemException};
 use isorb_giop::message::{ServiceContext, ServiceContexts};
@@ -6,17 +6,17 @@ use isorb_giop::{Kind, minor};
 use isorb_scope::Scope;
 use std::cell::RefCell;
 
-/// Most contexts that interceptors may add to one message.
+/// Limit of contexts that interceptors add to one message.
 const MAX_CONTEXTS: usize = 32;
 /// Sets that a thread keeps for later requests.
 const MAX_SPARE: usize = 8;
-/// A set that grew beyond this many bytes is not kept.
+/// A set larger than this many bytes is freed.
 const STAY: usize = 64 << 10;
 
 #[derive(Default)]
 struct Store {
     bytes: Vec<u8>,
-    /// Id, and where its octets lie.
+    /// Id, start and end of the octets.
     entries: Vec<(u32, usize, usize)>,
 }
 
@@ -31,7 +31,7 @@ impl Contexts {
     /// An empty set.
     ///
     /// # Real-time
-    /// Allocates nothing; a set that was used before on this thread has its memory still.
+    /// Allocates nothing; a set that this thread used before still has its memory.
     pub fn new() -> Contexts {
         let spare = SPARE.try_with(|spare| spare.borrow_mut().pop()).ok().flatten();
         Contexts(spare.unwrap_or_default())
@@ -40,7 +40,8 @@ impl Contexts {
     /// Adds one.
     ///
     /// # Errors
-    /// BAD_INV_ORDER with minor code OMG|15 when there is one with this id and `replace` is false; IMP_LIMIT for too many.
+    /// BAD_INV_ORDER with minor code OMG|15 when there is one with this id and `replace` is false;
+    /// IMP_LIMIT for too many.
     pub fn add(&mut self, id: u32, data: &[u8], replace: bool) -> Result<()> {
         let Store { bytes, entries } = &mut self.0;
         let place = match entries.iter().position(|(known, ..)| *known == id) {
@@ -80,7 +81,8 @@ impl Contexts {
         entries.iter().map(|(id, from, to)| ServiceContext { id: *id, data: &bytes[*from..*to] })
     }
 
-    /// Keeps the contexts of a message that is about to go away. Of several with one id the first counts.
+    /// Copies the contexts of a message before it is freed. The first of several with one id
+    /// counts.
     pub fn copy(&mut self, of: &ServiceContexts<'_>) {
         for context in of.iter().take(MAX_CONTEXTS) {
             let _ = self.add(context.id, context.data, false);
@@ -105,10 +107,10 @@ impl Drop for Contexts {
     }
 }
 
-/// The ORB's own contexts of a request, and behind them those that interceptors added.
+/// The ORB's own contexts of a request, followed by those of interceptors.
 ///
 /// # Real-time
-/// A test where no interceptor added any; else a list in the scope.
+/// A test if no interceptor added any; else a list in the scope.
 #[inline]
 pub(crate) fn join<'x>(
     own: &'x [ServiceContext<'x>],

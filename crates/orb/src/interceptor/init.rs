@@ -1,4 +1,4 @@
-//! Registration, before the ORB is there (clause 16.7).
+//! Registration, before the ORB exists (clause 16.7).
 
 use super::slots::{PiCurrent, SlotId};
 use super::{
@@ -13,10 +13,11 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// What cannot be registered.
+/// A refused registration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InitError {
-    /// There is an interceptor of this kind and name already, or a transport of this name or profile tag.
+    /// There is an interceptor of this kind and name already, or a transport of this name or
+    /// profile tag.
     DuplicateName,
     /// The name of an initial reference is empty, or there is one of this name already.
     InvalidName,
@@ -41,8 +42,9 @@ impl From<InitError> for SystemException {
     }
 }
 
-/// Where an ORB's interceptors and slots are registered; from
-/// [`OrbBuilder::register`](crate::OrbBuilder::register). The order of registration is the order of calls.
+/// Registers an ORB's interceptors and slots; from
+/// [`OrbBuilder::register`](crate::OrbBuilder::register). The order of registration is the order of
+/// calls.
 #[derive(Default)]
 pub struct OrbInitInfo {
     config: Config,
@@ -65,7 +67,7 @@ impl OrbInitInfo {
         &self.config
     }
 
-    /// The arguments that are not the ORB's.
+    /// The arguments without those of the ORB.
     pub fn arguments(&self) -> &[String] {
         &self.arguments
     }
@@ -112,11 +114,12 @@ impl OrbInitInfo {
         Ok(())
     }
 
-    /// Adds a transport: endpoints `giop:NAME:ADDRESS` listen by it, and references whose profiles have its tag are called by it,
-    /// before TCP unless the configuration's order says otherwise.
+    /// Adds a transport. Endpoints `giop:NAME:ADDRESS` listen by it, and calls use it for
+    /// references with its profile tag, before TCP unless the configuration has another order.
     ///
     /// # Errors
-    /// [`InitError::DuplicateName`] when a transport has this name or this profile tag, and for the name `added`, which stands for all of them.
+    /// [`InitError::DuplicateName`] if another transport has this name or profile tag, and for the
+    /// name `added`, which stands for all of them.
     pub fn add_transport(&mut self, transport: Arc<dyn Transport>) -> Result<(), InitError> {
         let own = Transports::new(&self.config.transport, self.transports.clone());
         let taken = transport.name() == ADDED || own.by_name(transport.name()).is_some();
@@ -133,7 +136,7 @@ impl OrbInitInfo {
         SlotId(self.slots - 1)
     }
 
-    /// Looks at what can only be known when everything was added.
+    /// Checks what depends on the complete registration.
     ///
     /// # Errors
     /// A sentence.
@@ -156,7 +159,7 @@ impl OrbInitInfo {
     }
 }
 
-/// What was registered.
+/// Everything that was registered.
 pub(crate) struct Initial {
     pub interceptors: Interceptors,
     pub references: Vec<(String, Object)>,

@@ -1,4 +1,4 @@
-//! Interceptors of references: components that a service adds to all references of a POA (clause 16.5).
+//! IOR interceptors: components that a service adds to all references of a POA (clause 16.5).
 
 use crate::poa::PoaPolicies;
 use crate::{Result, SystemException};
@@ -7,23 +7,24 @@ use isorb_giop::profile::TAG_INTERNET_IOP;
 use isorb_giop::{Kind, minor};
 use std::sync::Arc;
 
-/// Adds to the references that this ORB makes. Called once for each POA, before it has its first object.
+/// Adds components to the references of this ORB. Called once for each POA, before its first
+/// object.
 pub trait IorInterceptor: Send + Sync {
     /// As [`ClientRequestInterceptor::name`](super::ClientRequestInterceptor::name).
     fn name(&self) -> &str {
         ""
     }
 
-    /// A POA is being made: the place to add components.
+    /// A POA is being created: the point for adding components.
     ///
     /// # Errors
-    /// What it raises is ignored, as the standard has it, and noted on standard error.
+    /// The standard ignores exceptions of this method; they are logged.
     fn establish_components(&self, info: &mut IorInfo<'_>) -> Result<()>;
 
     /// All interceptors have added their components.
     ///
     /// # Errors
-    /// The POA is not made then: its creator gets OBJ_ADAPTER with minor code OMG|6.
+    /// The POA is then not created: its creator gets OBJ_ADAPTER with minor code OMG|6.
     fn components_established(&self, info: &IorInfo<'_>) -> Result<()> {
         let _ = info;
         Ok(())
@@ -33,7 +34,7 @@ pub trait IorInterceptor: Send + Sync {
     fn destroy(&self) {}
 }
 
-/// A POA that is being made.
+/// A POA that is being created.
 #[derive(Debug)]
 pub struct IorInfo<'p> {
     name: &'p str,
@@ -57,7 +58,8 @@ impl IorInfo<'_> {
         &self.components
     }
 
-    /// Adds a component to all profiles of the POA's references. References of GIOP 1.0 cannot carry any.
+    /// Adds a component to all profiles of the POA's references. References of GIOP 1.0 cannot
+    /// carry any.
     pub fn add_ior_component(&mut self, component: TaggedComponent) {
         self.components.push(component);
     }

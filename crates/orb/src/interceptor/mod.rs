@@ -1,9 +1,10 @@
-//! Portable Interceptors (CORBA 3.3 part 1, clause 16): where services see requests on their way, add what they need to
-//! messages and references, and raise instead of the ORB.
+//! Portable Interceptors (CORBA 3.3 part 1, clause 16): services intercept requests, add data to
+//! messages and references, and raise exceptions in the ORB's place.
 //!
-//! What this is not: a way to see or change arguments and results. The standard lets an ORB leave those lists out (NO_RESOURCES
-//! with minor code OMG|1); here the attributes `arguments`, `exceptions`, `contexts`, `operation_context` and `result` are not
-//! there at all, so a program that needs them does not compile. Neither is `send_poll`: there are no polled requests.
+//! Interceptors can neither see nor change arguments and results. The standard lets an ORB omit
+//! those lists (NO_RESOURCES with minor code OMG|1). Here the attributes `arguments`, `exceptions`,
+//! `contexts`, `operation_context` and `result` do not exist, so a program that needs them does not
+//! compile. `send_poll` does not exist either, because there are no polled requests.
 //!
 //! ```text
 //!   client                                              server
@@ -15,13 +16,15 @@
 //!   receive_other          ◄─┘                       └─ send_other
 //! ```
 //!
-//! Starting points run in the order of registration, ending points in the reverse order, for exactly those interceptors whose
-//! starting point succeeded. What an interceptor raises takes the place of what there was: a system exception makes the rest
-//! see `…_exception`, [`Raised::Forward`] makes it see `…_other`. Each try of a call is a request of its own: after a forward, or when a
-//! request was certainly not processed and is sent again, interceptors see `receive_other` and then `send_request` once more.
-//! Calls inside one process pass all points too.
+//! Starting points run in the order of registration. Ending points run in the reverse order, for
+//! exactly those interceptors that completed their starting point. An exception of an interceptor
+//! replaces the earlier result: after a system exception the remaining interceptors get
+//! `…_exception`, after [`Raised::Forward`] they get `…_other`. Each attempt of a call is a request
+//! of its own: after a forward, or before a request that was certainly not processed is repeated,
+//! interceptors get `receive_other` and then `send_request` once more. Calls inside one process
+//! pass all points too.
 //!
-//! Interceptors are registered before the ORB is there and never change:
+//! Interceptors are registered before the ORB exists and never change:
 //!
 //! ```
 //! use isorb::interceptor::*;
@@ -73,11 +76,12 @@
 //! ```
 //!
 //! # Real-time
-//! Without interceptors a call tests one pointer where it begins, and a request a few where it is served: a few dozen instructions of a void
-//! call as counted under callgrind, no memory. With
-//! interceptors that add no context, the machinery allocates nothing after a thread's first requests, takes no lock, and copies one
-//! reference a slot. A context that a client's interceptor adds costs its copy; one that a server's interceptor adds makes the reply be
-//! written a second time, with an allocation. What interceptors themselves do is theirs.
+//! Without interceptors a call tests one pointer, and the server a few for each request: a few
+//! dozen instructions of a void call under callgrind, no memory. With interceptors that add no
+//! context, the ORB allocates nothing after a thread's first requests, takes no lock, and clones
+//! one reference for each slot. A context of a client's interceptor costs its copy. A context of a
+//! server's interceptor makes the ORB write the reply a second time, with an allocation. The
+//! interceptors' own cost comes on top.
 
 mod client;
 mod contexts;
@@ -99,19 +103,19 @@ pub(crate) use client::{ClientChain, Exchange, Point, Received};
 pub(crate) use contexts::{Contexts, join};
 pub(crate) use init::Initial;
 pub(crate) use ior::components;
-pub(crate) use server_flow::{Places, ServerChain, Serving};
+pub(crate) use server_flow::{ReplyOffsets, ServerChain, Serving};
 
 use crate::poa::Refusal;
 use crate::{Object, SystemException};
 use isorb_giop::{Completion, Kind, minor};
 use std::sync::Arc;
 
-/// What an interception point raises.
+/// An exception or forward raised at an interception point.
 #[derive(Clone, Debug)]
 pub enum Raised {
     /// The caller gets this exception.
     Exception(SystemException),
-    /// `PortableInterceptor::ForwardRequest`: the request is to be sent there.
+    /// `PortableInterceptor::ForwardRequest`: the request goes to this reference.
     Forward(Object),
 }
 
@@ -142,7 +146,7 @@ impl From<Raised> for Refusal {
     }
 }
 
-/// How a request ended, as interceptors see it.
+/// The end of a request for interceptors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(i16)]
 pub enum ReplyStatus {
@@ -152,14 +156,14 @@ pub enum ReplyStatus {
     SystemException = 1,
     /// With a user exception.
     UserException = 2,
-    /// The object is elsewhere; the ORB tries there.
+    /// The object is elsewhere; the ORB tries that reference.
     LocationForward = 3,
-    /// It was not processed; the ORB tries once more.
+    /// It was not processed; the ORB tries again.
     TransportRetry = 4,
 }
 
-/// A type that no value has where the feature is off: what holds one cannot be, and all that would be done with it is left out of
-/// the program.
+/// A type without values if the feature is off: code that needs a value is removed from the
+/// program.
 #[cfg(feature = "interceptors")]
 #[derive(Clone, Copy)]
 struct Possible;
@@ -174,7 +178,7 @@ fn possible() -> Option<Possible> {
     None
 }
 
-/// What is registered with an ORB; fixed when the ORB is made.
+/// The registered interceptors; constant once the ORB exists.
 pub(crate) struct Interceptors {
     client: Option<ClientChain>,
     server: Option<ServerChain>,
@@ -183,13 +187,13 @@ pub(crate) struct Interceptors {
 }
 
 impl Interceptors {
-    /// Those at the client; `None` where there are none.
+    /// The client's interceptors; `None` if there are none.
     #[inline(always)]
     pub fn client(&self) -> Option<&ClientChain> {
         if cfg!(feature = "interceptors") { self.client.as_ref() } else { None }
     }
 
-    /// Those at the server; `None` where there are neither any nor slots.
+    /// The server's interceptors; `None` without interceptors and slots.
     #[inline(always)]
     pub fn server(&self) -> Option<&ServerChain> {
         if cfg!(feature = "interceptors") { self.server.as_ref() } else { None }
@@ -204,7 +208,7 @@ impl Interceptors {
         self.current
     }
 
-    /// Tells all that the ORB has ended.
+    /// Calls `destroy` of all interceptors.
     pub fn destroy(&self) {
         self.client.iter().for_each(ClientChain::destroy);
         self.server.iter().for_each(ServerChain::destroy);
@@ -212,7 +216,7 @@ impl Interceptors {
     }
 }
 
-/// The attribute or operation is not there at this interception point.
+/// The attribute or operation does not exist at this interception point.
 #[cold]
 fn not_here(what: &'static str) -> SystemException {
     SystemException::from(Kind::BadInvOrder)
@@ -227,7 +231,7 @@ fn no_context(id: u32) -> SystemException {
         .detail(format!("there is no service context {id}"))
 }
 
-/// What stands for a user exception whose type is not known here: UNKNOWN with minor code OMG|1.
+/// Stands for a user exception of unknown type: UNKNOWN with minor code OMG|1.
 #[cold]
 fn unknown_user_exception() -> SystemException {
     SystemException::new(Kind::Unknown, minor::UNKNOWN_USER_EXCEPTION, Completion::Yes)

@@ -1,4 +1,4 @@
-//! What interceptors of a server are and see (clauses 16.3.8, 16.3.14).
+//! Server request interceptors (clauses 16.3.8, 16.3.14).
 
 use super::contexts::Contexts;
 use super::slots::{PiCurrent, SlotId, Table, give_back};
@@ -9,39 +9,42 @@ use isorb_giop::message::{Request, Response};
 use isorb_giop::{Kind, minor};
 use std::fmt;
 
-/// Sees the requests that this ORB serves. All points of a request run in the thread that runs the servant.
+/// Intercepts the requests that this ORB serves. All points of a request run on the thread of the
+/// servant.
 ///
-/// A panic is UNKNOWN to the client and nothing to others.
+/// A panic is UNKNOWN for the client and does not affect other requests.
 pub trait ServerRequestInterceptor: Send + Sync {
     /// As [`ClientRequestInterceptor::name`](super::ClientRequestInterceptor::name).
     fn name(&self) -> &str {
         ""
     }
 
-    /// Starting point: a request came; who serves it is not known yet. The place to move service contexts into slots.
+    /// Starting point: a request arrived, its servant is not known yet. Service contexts can be
+    /// copied into slots here.
     ///
     /// # Errors
-    /// A system exception, which becomes COMPLETED_NO, or [`Raised::Forward`], is the answer: further interceptors are not
-    /// asked, those before get `send_exception` or `send_other`.
+    /// A system exception, which becomes COMPLETED_NO, or [`Raised::Forward`], is the reply: later
+    /// interceptors are not called, earlier ones get `send_exception` or `send_other`.
     fn receive_request_service_contexts(&self, info: &mut ServerRequestInfo<'_>) -> Result<(), Raised> {
         let _ = info;
         Ok(())
     }
 
-    /// Between: the servant is found and about to be called.
+    /// Intermediate point: the servant is known and about to be called.
     ///
     /// # Errors
-    /// A system exception, which becomes COMPLETED_NO, or [`Raised::Forward`], is the answer: the servant is not called,
-    /// further interceptors are not asked at this point; all get `send_exception` or `send_other`.
+    /// A system exception, which becomes COMPLETED_NO, or [`Raised::Forward`], is the reply:
+    /// neither the servant nor later interceptors are called at this point; all get
+    /// `send_exception` or `send_other`.
     fn receive_request(&self, info: &mut ServerRequestInfo<'_>) -> Result<(), Raised> {
         let _ = info;
         Ok(())
     }
 
-    /// Ending point: the servant gave results.
+    /// Ending point: the servant returned results.
     ///
     /// # Errors
-    /// A system exception, which becomes COMPLETED_YES, goes to the client instead.
+    /// A system exception, which becomes COMPLETED_YES, replaces the results.
     fn send_reply(&self, info: &mut ServerRequestInfo<'_>) -> Result<()> {
         let _ = info;
         Ok(())
@@ -50,18 +53,19 @@ pub trait ServerRequestInterceptor: Send + Sync {
     /// Ending point: the client gets an exception.
     ///
     /// # Errors
-    /// A system exception goes to the client instead, with the completion status of the one that it replaces (COMPLETED_YES
-    /// for a user exception). [`Raised::Forward`] sends the client elsewhere; not to be raised unless the exception is
-    /// COMPLETED_NO, since the operation would run twice.
+    /// A system exception replaces the other one and keeps its completion status (COMPLETED_YES for
+    /// a user exception). [`Raised::Forward`] forwards the client; raise it only if the exception
+    /// is COMPLETED_NO, because the operation would run twice.
     fn send_exception(&self, info: &mut ServerRequestInfo<'_>) -> Result<(), Raised> {
         let _ = info;
         Ok(())
     }
 
-    /// Ending point: the client is sent elsewhere.
+    /// Ending point: the client is forwarded.
     ///
     /// # Errors
-    /// A system exception, which becomes COMPLETED_NO, or another [`Raised::Forward`], is the answer instead.
+    /// A system exception, which becomes COMPLETED_NO, or another [`Raised::Forward`], is the reply
+    /// instead.
     fn send_other(&self, info: &mut ServerRequestInfo<'_>) -> Result<(), Raised> {
         let _ = info;
         Ok(())
@@ -71,7 +75,7 @@ pub trait ServerRequestInterceptor: Send + Sync {
     fn destroy(&self) {}
 }
 
-/// Where a request is.
+/// The point that a request has reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Point {
     ReceiveRequestServiceContexts,
@@ -87,21 +91,22 @@ impl Point {
     }
 }
 
-/// Who serves the request.
-pub(super) struct Place<'r> {
+/// The POA and object of the request.
+pub(super) struct RequestTarget<'r> {
     pub poa: Poa,
     pub object_id: &'r [u8],
     pub interface: &'static Interface,
 }
 
-/// What the client gets that is no result.
+/// A reply without results.
 pub(super) enum Sending {
     Nothing,
     System(SystemException),
     User(Box<str>),
 }
 
-/// A request, as interceptors see it. What is not there at a point raises BAD_INV_ORDER with minor code OMG|14.
+/// A request. An attribute that does not exist at a point raises BAD_INV_ORDER with minor code
+/// OMG|14.
 pub struct ServerRequestInfo<'r> {
     pub(super) orb: &'r Orb,
     pub(super) current: PiCurrent,
@@ -109,10 +114,10 @@ pub struct ServerRequestInfo<'r> {
     pub(super) operation: &'r str,
     pub(super) point: Point,
     pub(super) status: ReplyStatus,
-    /// The request's slots, until they are the thread's.
+    /// The request's slots, until they move to the thread.
     pub(super) slots: Option<Table>,
     pub(super) reply: Contexts,
-    pub(super) place: Option<Place<'r>>,
+    pub(super) target: Option<RequestTarget<'r>>,
     pub(super) sending: Sending,
     pub(super) forward: Option<Object>,
 }
@@ -123,7 +128,7 @@ impl ServerRequestInfo<'_> {
         self.orb
     }
 
-    /// The number of the request in the message; clients number theirs independently of each other.
+    /// The number of the request in the message; each client counts by itself.
     pub fn request_id(&self) -> u32 {
         self.request.id
     }
@@ -138,7 +143,7 @@ impl ServerRequestInfo<'_> {
         self.request.response.expected()
     }
 
-    /// What the client waits for. Whether it waits for its transport cannot be known here.
+    /// The client's sync scope. Whether it waits for its transport is unknown here.
     pub fn sync_scope(&self) -> SyncScope {
         match self.request.response {
             Response::None => SyncScope::None,
@@ -150,12 +155,12 @@ impl ServerRequestInfo<'_> {
     /// How the request ended.
     ///
     /// # Errors
-    /// BAD_INV_ORDER (OMG|14) before it did.
+    /// BAD_INV_ORDER (OMG|14) before the end.
     pub fn reply_status(&self) -> Result<ReplyStatus> {
         if self.point.is_end() { Ok(self.status) } else { Err(not_here("reply_status")) }
     }
 
-    /// Where the client is sent.
+    /// The target of the forward.
     ///
     /// # Errors
     /// BAD_INV_ORDER (OMG|14) unless the status is [`ReplyStatus::LocationForward`].
@@ -163,13 +168,13 @@ impl ServerRequestInfo<'_> {
         self.forward.as_ref().filter(|_| self.point.is_end()).ok_or_else(|| not_here("forward_reference"))
     }
 
-    /// The value of a slot in the scope of the request; null where none was set.
+    /// The value of a slot in the scope of the request; null if none was set.
     ///
     /// # Errors
     /// [`InvalidSlot`].
     ///
     /// # Real-time
-    /// Counts a reference.
+    /// Clones a reference.
     pub fn slot(&self, id: SlotId) -> Result<Any, InvalidSlot> {
         match &self.slots {
             Some(slots) => Ok(slots.get(id.0 as usize).ok_or(InvalidSlot)?.clone().unwrap_or_default()),
@@ -177,7 +182,8 @@ impl ServerRequestInfo<'_> {
         }
     }
 
-    /// Sets a slot in the scope of the request. From `receive_request` on that is also the scope of the servant's thread.
+    /// Sets a slot in the scope of the request. From `receive_request` on, that is also the scope
+    /// of the servant's thread.
     ///
     /// # Errors
     /// [`InvalidSlot`].
@@ -208,7 +214,8 @@ impl ServerRequestInfo<'_> {
     /// A service context that an interceptor added to the reply.
     ///
     /// # Errors
-    /// BAD_INV_ORDER (OMG|14) before the request ended, BAD_PARAM (OMG|26) when there is none with this id.
+    /// BAD_INV_ORDER (OMG|14) before the request ended, BAD_PARAM (OMG|26) when there is none with
+    /// this id.
     pub fn reply_service_context(&self, id: u32) -> Result<&[u8]> {
         if !self.point.is_end() {
             return Err(not_here("reply_service_context"));
@@ -216,15 +223,16 @@ impl ServerRequestInfo<'_> {
         self.reply.get(id).ok_or_else(|| no_context(id))
     }
 
-    /// Adds a service context to the reply; `data` is an encapsulation by rule. `replace`: in the place of one with this id, if
-    /// there is one. A oneway with SYNC_WITH_SERVER is answered before the servant is called: what is added after the starting
-    /// point goes nowhere.
+    /// Adds a service context to the reply; `data` is an encapsulation by rule. `replace`: replaces
+    /// one with this id. A oneway with SYNC_WITH_SERVER gets its reply before the servant is
+    /// called; contexts added after the starting point are then lost.
     ///
     /// # Errors
-    /// BAD_INV_ORDER with minor code OMG|15 when there is one and `replace` is false; IMP_LIMIT for too many.
+    /// BAD_INV_ORDER with minor code OMG|15 for an existing one without `replace`; IMP_LIMIT for
+    /// too many.
     ///
     /// # Real-time
-    /// Has the reply be written a second time, with an allocation.
+    /// Makes the ORB write the reply a second time, with an allocation.
     pub fn add_reply_service_context(&mut self, id: u32, data: &[u8], replace: bool) -> Result<()> {
         self.reply.add(id, data, replace)
     }
@@ -232,17 +240,18 @@ impl ServerRequestInfo<'_> {
     /// The id of the object in its POA.
     ///
     /// # Errors
-    /// BAD_INV_ORDER (OMG|14) at the starting point; NO_RESOURCES (OMG|1) when the request ended before the object was found.
+    /// BAD_INV_ORDER (OMG|14) at the starting point; NO_RESOURCES (OMG|1) when the request ended
+    /// before the object was found.
     pub fn object_id(&self) -> Result<&[u8]> {
-        Ok(self.place("object_id")?.object_id)
+        Ok(self.target("object_id")?.object_id)
     }
 
-    /// The POA, whose id is the standard's `adapter_id` and whose path of names is its `adapter_name`.
+    /// The POA: its id is the standard's `adapter_id`, its path of names the `adapter_name`.
     ///
     /// # Errors
     /// As [`object_id`](Self::object_id).
     pub fn poa(&self) -> Result<&Poa> {
-        Ok(&self.place("poa")?.poa)
+        Ok(&self.target("poa")?.poa)
     }
 
     /// Octets that no other POA of this process has.
@@ -250,7 +259,7 @@ impl ServerRequestInfo<'_> {
     /// # Errors
     /// As [`object_id`](Self::object_id).
     pub fn adapter_id(&self) -> Result<[u8; 8]> {
-        Ok(self.place("adapter_id")?.poa.id())
+        Ok(self.target("adapter_id")?.poa.id())
     }
 
     /// The names of the POAs from the root down.
@@ -261,7 +270,7 @@ impl ServerRequestInfo<'_> {
     /// # Real-time
     /// Allocates.
     pub fn adapter_name(&self) -> Result<Vec<String>> {
-        let mut poa = Some(self.place("adapter_name")?.poa.clone());
+        let mut poa = Some(self.target("adapter_name")?.poa.clone());
         let mut names = Vec::new();
         while let Some(this) = poa {
             names.push(this.name().to_owned());
@@ -276,7 +285,7 @@ impl ServerRequestInfo<'_> {
     /// # Errors
     /// As [`object_id`](Self::object_id).
     pub fn target_most_derived_interface(&self) -> Result<&'static str> {
-        Ok(self.place("target_most_derived_interface")?.interface.id)
+        Ok(self.target("target_most_derived_interface")?.interface.id)
     }
 
     /// Whether the servant is of the interface with this repository id.
@@ -284,10 +293,11 @@ impl ServerRequestInfo<'_> {
     /// # Errors
     /// As [`object_id`](Self::object_id).
     pub fn target_is_a(&self, id: &str) -> Result<bool> {
-        Ok(self.place("target_is_a")?.interface.is_a(id))
+        Ok(self.target("target_is_a")?.interface.is_a(id))
     }
 
-    /// The exception that the client gets; for a user exception, whose type is not known here, UNKNOWN with minor code OMG|1.
+    /// The client's exception; for a user exception, with its unknown type, UNKNOWN with minor code
+    /// OMG|1.
     ///
     /// # Errors
     /// BAD_INV_ORDER (OMG|14) at points other than `send_exception`.
@@ -299,7 +309,7 @@ impl ServerRequestInfo<'_> {
         }
     }
 
-    /// The repository id of the exception that the client gets. Not in the standard, which has it inside of the exception.
+    /// The repository id of the client's exception. The standard has it only inside the exception.
     ///
     /// # Errors
     /// As [`sending_exception`](Self::sending_exception).
@@ -311,9 +321,9 @@ impl ServerRequestInfo<'_> {
         }
     }
 
-    fn place(&self, what: &'static str) -> Result<&Place<'_>> {
-        match (&self.place, self.point) {
-            (Some(place), _) => Ok(place),
+    fn target(&self, what: &'static str) -> Result<&RequestTarget<'_>> {
+        match (&self.target, self.point) {
+            (Some(target), _) => Ok(target),
             (None, Point::ReceiveRequestServiceContexts) => Err(not_here(what)),
             (None, _) => Err(SystemException::from(Kind::NoResources)
                 .minor(minor::NO_RESOURCES_INTERCEPTOR)

@@ -1,11 +1,11 @@
-//! The way of a request through the interceptors of its server (clauses 16.3.8 to 16.3.10).
+//! The path of a request through the server's interceptors (clauses 16.3.8 to 16.3.10).
 
 use super::contexts::Contexts;
-use super::server::{Place, Point, Sending};
-use super::slots::{Entered as EnteredSlots, PiCurrent};
+use super::server::{Point, RequestTarget, Sending};
+use super::slots::{PiCurrent, SlotTableGuard};
 use super::{Raised, ReplyStatus, ServerRequestInfo, ServerRequestInterceptor};
 use crate::buffers::MessageBuffer;
-use crate::poa::{Entered, Refusal, write_refusal};
+use crate::poa::{Refusal, UpcallTarget, write_refusal};
 use crate::server::{deliver, write_exception};
 use crate::{Object, Orb, Result, Servant, SystemException};
 use isorb_cdr::{Encoder, Message, Order, Version};
@@ -14,10 +14,10 @@ use isorb_giop::{Completion, Ior, Kind};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-/// Id of a context without meaning, which moves a body of GIOP 1.0 or 1.1 to where its values are aligned.
+/// Id of a meaningless context that moves a body of GIOP 1.0 or 1.1 to an aligned offset.
 const PADDING: u32 = 0x4953_0001;
 
-/// The interceptors of a server; none if only slots are there, whose scopes must be kept apart all the same.
+/// The interceptors of a server. There may be none, only slots with scopes to be separated.
 pub(crate) struct ServerChain {
     interceptors: Box<[Arc<dyn ServerRequestInterceptor>]>,
     current: PiCurrent,
@@ -25,7 +25,7 @@ pub(crate) struct ServerChain {
 }
 
 impl ServerChain {
-    /// `None` when there is nothing to do.
+    /// `None` without interceptors and slots.
     pub fn new(
         interceptors: Vec<Arc<dyn ServerRequestInterceptor>>,
         current: PiCurrent,
@@ -39,10 +39,10 @@ impl ServerChain {
         self.interceptors.iter().for_each(|interceptor| interceptor.destroy());
     }
 
-    /// A request that came in.
+    /// Takes a request that arrived.
     ///
     /// # Errors
-    /// That its operation's name is no text.
+    /// An operation name that is not text.
     #[inline(never)]
     pub fn serve<'r>(&'r self, orb: &'r Orb, request: &Request<'r>) -> isorb_cdr::Result<Serving<'r>> {
         let info = ServerRequestInfo {
@@ -54,7 +54,7 @@ impl ServerChain {
             status: ReplyStatus::Successful,
             slots: Some(self.current.empty()),
             reply: Contexts::new(),
-            place: None,
+            target: None,
             sending: Sending::Nothing,
             forward: None,
         };
@@ -76,32 +76,33 @@ pub(crate) struct Serving<'r> {
     possible: super::Possible,
     chain: &'r ServerChain,
     info: ServerRequestInfo<'r>,
-    /// How many interceptors are to see the end.
+    /// The number of interceptors that still need their ending point.
     flow: usize,
     /// The request's slots as the thread's.
-    slots: Option<EnteredSlots>,
-    /// What `receive_request` raised.
+    slots: Option<SlotTableGuard>,
+    /// The forward that `receive_request` raised.
     forward: Option<Object>,
-    /// The client has its reply already.
+    /// The client already has its reply.
     answered: bool,
 }
 
-/// Where the parts of a reply are that was written without contexts.
+/// The offsets of a reply that was written without contexts.
 #[derive(Clone, Copy)]
-pub(crate) struct Places {
+pub(crate) struct ReplyOffsets {
     /// Its status.
     pub status: usize,
     /// The end of its header.
     pub head: usize,
-    /// An exception may tell its detail in a service context: no interceptor counts on there being none.
+    /// Whether an exception may carry its detail in a service context: no interceptor relies on a
+    /// reply without contexts.
     pub tells: bool,
 }
 
 impl<'r> Serving<'r> {
-    /// The starting points.
+    /// Runs the starting points.
     ///
     /// # Errors
-    /// What an interceptor raised.
+    /// The exception or forward of an interceptor.
     #[inline(never)]
     pub fn start(&mut self) -> Result<(), Refusal> {
         let current = self.chain.current;
@@ -129,7 +130,8 @@ impl<'r> Serving<'r> {
         }
     }
 
-    /// The contexts for a reply that is sent before the servant is called, which this is told by that.
+    /// The contexts of a reply that is sent before the servant is called; later points know by this
+    /// call that it was sent.
     pub fn answer_early(&mut self) -> Vec<ServiceContext<'_>> {
         self.answered = true;
         self.info.reply.iter().collect()
@@ -143,14 +145,15 @@ impl<'r> Serving<'r> {
         self.info.reply.add(context.id, context.data, true)
     }
 
-    /// The servant is found.
+    /// Runs the intermediate points: the servant is known.
     ///
     /// # Errors
-    /// The exception that an interceptor raised; something else for a forward, which [`Serving::finish`] writes.
+    /// The exception of an interceptor; a placeholder for a forward, which [`Serving::finish`]
+    /// writes.
     #[inline(never)]
-    pub fn reach(&mut self, servant: &Servant, entered: &'r Entered<'r>) -> Result<()> {
+    pub fn reach(&mut self, servant: &Servant, entered: &'r UpcallTarget<'r>) -> Result<()> {
         self.info.point = Point::ReceiveRequest;
-        self.info.place = Some(Place {
+        self.info.target = Some(RequestTarget {
             poa: entered.poa().clone(),
             object_id: entered.object_id(),
             interface: servant.interface(),
@@ -169,12 +172,12 @@ impl<'r> Serving<'r> {
         Ok(())
     }
 
-    /// The ending points, then the reply: as it was written when nothing changed, else once more.
+    /// Runs the ending points, then sends the reply: unchanged, or written again after changes.
     #[inline(never)]
     pub fn finish(
         mut self,
         e: Encoder<'_>,
-        places: Places,
+        offsets: ReplyOffsets,
         encode: &mut MessageBuffer,
         send: &mut dyn FnMut(&Message<'_>),
     ) {
@@ -190,7 +193,7 @@ impl<'r> Serving<'r> {
                 return;
             }
         };
-        let status = self.info.sent(&mut message, places);
+        let status = self.info.sent(&mut message, offsets);
         let mut changed = false;
         if let Some(to) = self.forward.take() {
             self.info.raise(Raised::Forward(to));
@@ -204,14 +207,14 @@ impl<'r> Serving<'r> {
         };
         if expected && (changed || !self.info.reply.is_empty()) {
             let refusal = if changed { Some(self.info.refusal()) } else { None };
-            self.rewrite(&message, text, status, places, refusal.as_ref(), send);
+            self.rewrite(&message, text, status, offsets, refusal.as_ref(), send);
         } else if expected && message::finish_header(&mut message).is_ok() {
             send(&message);
         }
         encode.put_back(message.into_buffer());
     }
 
-    /// Calls the ending points; `true` when one raised.
+    /// Runs the ending points; `true` if one raised something.
     fn end(&mut self) -> bool {
         let mut changed = false;
         for interceptor in self.chain.interceptors[..self.flow].iter().rev() {
@@ -229,13 +232,13 @@ impl<'r> Serving<'r> {
         changed
     }
 
-    /// Writes a reply once more, with contexts or with another outcome.
+    /// Writes a reply again, with contexts or another result.
     fn rewrite(
         &self,
         message: &Message<'_>,
         text: isorb_cdr::Text,
         status: u32,
-        places: Places,
+        offsets: ReplyOffsets,
         refusal: Option<&Refusal>,
         send: &mut dyn FnMut(&Message<'_>),
     ) {
@@ -255,7 +258,7 @@ impl<'r> Serving<'r> {
             None => {
                 e.patch(at, status);
                 let body = message::begin_body(&mut e);
-                let mut skip = places.body(text.version);
+                let mut skip = offsets.body(text.version);
                 for piece in message.pieces() {
                     let skipped = skip.min(piece.len());
                     e.raw_lent(&piece[skipped..]);
@@ -265,7 +268,7 @@ impl<'r> Serving<'r> {
             }
         }
         if let Some(error) = e.error() {
-            // Contexts and results together are too much for a message.
+            // Contexts and results together exceed the limit of a message.
             e = Encoder::new(Vec::new(), text);
             let at = message::write_reply(&mut e, id, message::ReplyStatus::NoException, &[]);
             let head = e.position();
@@ -275,20 +278,21 @@ impl<'r> Serving<'r> {
     }
 }
 
-impl Places {
-    /// Where the body begins.
+impl ReplyOffsets {
+    /// The start of the body.
     fn body(self, version: Version) -> usize {
         if version >= Version::V1_2 { self.head.next_multiple_of(8) } else { self.head }
     }
 }
 
 impl ServerRequestInfo<'_> {
-    /// Sets the ending point for the reply that was written; its status on the wire.
-    fn sent(&mut self, message: &mut Message<'_>, places: Places) -> u32 {
-        // A header without contexts has 24 octets in each version, so the body's place is the same in each.
-        let body = places.body(Version::V1_2);
+    /// Sets the ending point for the written reply; returns its status on the wire.
+    fn sent(&mut self, message: &mut Message<'_>, offsets: ReplyOffsets) -> u32 {
+        // A header without contexts has 24 octets in each version, so the body begins at the same
+        // offset in each.
+        let body = offsets.body(Version::V1_2);
         let octets: &[u8] = message.head_mut();
-        let status = number(octets, places.status).unwrap_or(0);
+        let status = number(octets, offsets.status).unwrap_or(0);
         (self.point, self.status) = match status {
             0 => (Point::SendReply, ReplyStatus::Successful),
             1 => {
@@ -311,7 +315,7 @@ impl ServerRequestInfo<'_> {
         status
     }
 
-    /// Sets the ending point for what an interceptor raised.
+    /// Sets the ending point for an exception or forward of an interceptor.
     fn raise(&mut self, raised: Raised) {
         match raised {
             Raised::Exception(exception) => {
@@ -332,7 +336,7 @@ impl ServerRequestInfo<'_> {
         }
     }
 
-    /// What the last interceptor that raised made of the request.
+    /// The result of the last interceptor that raised something.
     fn refusal(&self) -> Refusal {
         match (&self.forward, &self.sending) {
             (Some(to), _) => Refusal::Forward { to: to.clone(), permanent: false },
@@ -342,7 +346,7 @@ impl ServerRequestInfo<'_> {
     }
 }
 
-/// Calls a point; a panic there is an exception.
+/// Calls a point; a panic there becomes an exception.
 fn guard(
     interceptor: &Arc<dyn ServerRequestInterceptor>,
     point: impl FnOnce(&dyn ServerRequestInterceptor) -> Result<(), Raised>,
@@ -359,14 +363,14 @@ fn number(octets: &[u8], at: usize) -> Option<u32> {
     octets.get(at..)?.first_chunk().map(|number| u32::from_ne_bytes(*number))
 }
 
-/// A string that this ORB wrote, and where the next long is.
+/// A string written by this ORB, and the offset of the next long.
 fn string(octets: &[u8], at: usize) -> Option<(&str, usize)> {
     let end = at.checked_add(4)?.checked_add(number(octets, at)? as usize)?;
     let text = octets.get(at + 4..end.checked_sub(1)?)?;
     Some((std::str::from_utf8(text).ok()?, end.next_multiple_of(4)))
 }
 
-/// A system exception that this ORB wrote.
+/// A system exception written by this ORB.
 fn exception(octets: &[u8], at: usize) -> Option<SystemException> {
     let (id, at) = string(octets, at)?;
     let completed = match number(octets, at + 4)? {

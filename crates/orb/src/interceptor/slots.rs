@@ -1,12 +1,13 @@
-//! `PortableInterceptor::Current`: slots in which a service carries what it knows from a thread to its requests, and from a
-//! request to the thread that serves it (clause 16.4).
+//! `PortableInterceptor::Current`: slots in which a service passes data from a thread to its
+//! requests, and from a request to the thread that serves it (clause 16.4).
 //!
-//! There are tables of two scopes. That of the thread is what [`PiCurrent`] reads and sets. That of a request belongs to the
-//! request's `…Info`: at the client a copy of the thread's, taken when the call begins; at the server empty at first, filled by
-//! `receive_request_service_contexts`, and from then on the same as the thread's, so that the servant finds in its thread what
-//! the interceptors put into the request, and the ending points find what the servant left there. While interceptors run that
-//! have no part in the thread's scope (all those of the client, and the starting points of the server), the thread has a fresh
-//! table: calls that an interceptor makes itself do not look like the application's.
+//! Tables have one of two scopes. [`PiCurrent`] reads and sets that of the thread. That of a
+//! request belongs to the request's `…Info`. At the client it is a copy of the thread's table,
+//! taken when the call begins. At the server it is empty at first and filled by
+//! `receive_request_service_contexts`; from then on it is the thread's table as well, so that the
+//! servant and the ending points share it. The client's interceptors and the server's starting
+//! points run with a fresh table of the thread, so that calls made by an interceptor do not look
+//! like the application's.
 
 use isorb_any::Any;
 use std::cell::RefCell;
@@ -16,7 +17,8 @@ use std::marker::PhantomData;
 /// Tables that a thread keeps for later requests.
 const MAX_SPARE: usize = 16;
 
-/// A slot that [`allocate_slot_id`](super::OrbInitInfo::allocate_slot_id) gave. It means nothing to another ORB.
+/// A slot from [`allocate_slot_id`](super::OrbInitInfo::allocate_slot_id). It has no meaning for
+/// another ORB.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SlotId(pub(crate) u32);
 
@@ -45,7 +47,7 @@ impl From<InvalidSlot> for crate::SystemException {
 /// The values of all slots; `None` where none was set.
 pub(crate) type Table = Vec<Option<Any>>;
 
-/// The slots of the thread that asks; from [`Orb::pi_current`](crate::Orb::pi_current).
+/// The slots of the calling thread; from [`Orb::pi_current`](crate::Orb::pi_current).
 #[derive(Clone, Copy, Debug)]
 pub struct PiCurrent {
     pub(crate) orb: usize,
@@ -59,7 +61,7 @@ impl PiCurrent {
     /// [`InvalidSlot`].
     ///
     /// # Real-time
-    /// Counts a reference; neither allocates nor blocks.
+    /// Clones a reference; neither allocates nor blocks.
     pub fn slot(self, id: SlotId) -> Result<Any, InvalidSlot> {
         self.check(id)?;
         Ok(read(|tables| tables.of(self.orb).and_then(|table| table.get(id.0 as usize)?.clone()))
@@ -115,16 +117,16 @@ impl PiCurrent {
         table
     }
 
-    /// Makes `table` the thread's for as long as the result lives; nothing where the ORB has no slots.
-    pub(crate) fn enter(self, table: Table) -> Option<Entered> {
+    /// Makes `table` the thread's until the result is dropped; nothing if the ORB has no slots.
+    pub(crate) fn enter(self, table: Table) -> Option<SlotTableGuard> {
         (self.slots > 0).then(|| {
             change(|tables| tables.stack.push(Frame { orb: self.orb, table }));
-            Entered { current: self, here: PhantomData }
+            SlotTableGuard { current: self, here: PhantomData }
         })
     }
 }
 
-/// Gives a table back for later requests.
+/// Returns a table for later requests.
 pub(crate) fn give_back(mut table: Table) {
     if table.capacity() > 0 {
         table.clear();
@@ -137,14 +139,14 @@ pub(crate) fn give_back(mut table: Table) {
     }
 }
 
-/// A table that is its thread's for a while.
-pub(crate) struct Entered {
+/// A table that belongs to its thread for a while.
+pub(crate) struct SlotTableGuard {
     current: PiCurrent,
     /// It stays on its thread.
     here: PhantomData<*const ()>,
 }
 
-impl Entered {
+impl SlotTableGuard {
     /// Empties the table, so that the next interception point has a fresh one.
     pub fn reset(&self) {
         change(|tables| {
@@ -155,7 +157,7 @@ impl Entered {
     }
 }
 
-impl Drop for Entered {
+impl Drop for SlotTableGuard {
     fn drop(&mut self) {
         if let Some(frame) = change(|tables| tables.stack.pop()) {
             give_back(frame.table);
@@ -170,9 +172,9 @@ struct Frame {
 
 #[derive(Default)]
 struct Tables {
-    /// What the application set; one an ORB.
+    /// The tables set by the application; one for each ORB.
     base: Vec<Frame>,
-    /// What holds instead at present, innermost last.
+    /// The tables that apply at present, innermost last.
     stack: Vec<Frame>,
     spare: Vec<Table>,
 }
@@ -197,7 +199,8 @@ fn read<T>(f: impl FnOnce(&Tables) -> Option<T>) -> Option<T> {
     TABLES.try_with(|tables| f(&tables.borrow())).ok().flatten()
 }
 
-/// Values are of the ORB's own types: dropping one while the tables are borrowed runs no code of the application.
+/// Values are of the ORB's own types: dropping one while the tables are borrowed runs no code of
+/// the application.
 fn change<T: Default>(f: impl FnOnce(&mut Tables) -> T) -> T {
     TABLES.try_with(|tables| f(&mut tables.borrow_mut())).unwrap_or_default()
 }

@@ -1,14 +1,14 @@
 //! One attempt of a call: one request, and the message that answers it.
 
-use super::binding::{Way, local_priority};
+use super::binding::{PriorityBinding, local_priority};
 use super::reply::{Failure, Outcome, copy_body, copy_to_scope, take_message};
 use super::unsent::{Unsent, endless, no_slot, wide_text};
 use crate::buffers::{CachedHeader, with_buffers};
 use crate::connection::{Arrived, Connection};
 use crate::interceptor::{Exchange, join};
-use crate::object::{Place, Target};
-use crate::peer::{Peer, Wish};
-use crate::poa::waiting_until;
+use crate::object::{Locality, Target};
+use crate::peer::{LeaseRequest, Peer};
+use crate::poa::with_wait_deadline;
 use crate::policy::{Effective, Rebind, Timeout};
 use crate::{Object, Orb, Result, SystemException, dispatch};
 use isorb_cdr::{Encoder, Message, Order, Text, Version};
@@ -98,20 +98,20 @@ impl<'a> Call<'_, 'a> {
         scope: &'s Scope<'s>,
         policies: Effective,
     ) -> Result<Option<Answer<'s>>, Failure> {
-        match &target.place {
-            Place::There(peer) if !self.object.needs_plan(target) => {
+        match &target.locality {
+            Locality::Remote(peer) if !self.object.needs_plan(target) => {
                 self.there(target, peer, scope, policies, Own::default())
             }
-            Place::There(peer) => {
+            Locality::Remote(peer) => {
                 cold_path();
                 self.planned(target, peer, scope, policies)
             }
-            Place::Here => {
+            Locality::Local => {
                 cold_path();
                 self.collocated(target, scope)
             }
             #[cfg(feature = "miop")]
-            Place::Group(group) => {
+            Locality::Group(group) => {
                 cold_path();
                 self.to_group(target, group, scope, policies)
             }
@@ -145,7 +145,7 @@ impl<'a> Call<'_, 'a> {
         scope: &'s Scope<'s>,
         policies: Effective,
     ) -> Result<Option<Answer<'s>>, Failure> {
-        let way = Way::find(self.object, target, peer)?;
+        let way = PriorityBinding::find(self.object, target, peer)?;
         let (peer, priority) = way.choose()?;
         self.there(target, peer, scope, policies, Own::priority(priority))
     }
@@ -169,8 +169,8 @@ impl<'a> Call<'_, 'a> {
     ) -> Result<Option<Answer<'s>>, Failure> {
         let reconnect = policies.rebind != Rebind::NoReconnect;
         let Call { began, deadline, timeout, .. } = *self;
-        let wish = Wish { began, deadline, timeout, reconnect, wary: self.wary.get() };
-        let connection = match peer.lease(self.orb.connector(), wish) {
+        let request = LeaseRequest { began, deadline, timeout, reconnect, wary: self.wary.get() };
+        let connection = match peer.lease(self.orb.connector(), request) {
             Ok(connection) => connection,
             Err(exception) => {
                 cold_path();
@@ -330,7 +330,7 @@ impl<'a> Call<'_, 'a> {
             buffers.encode.put_back(e.into_buffer());
             let arrived = Arrived::of_local(&buffers.block.bytes()[..len])?;
             let mut reply: Option<Result<&'s mut [u8]>> = None;
-            let served = waiting_until(self.deadline, || {
+            let served = with_wait_deadline(self.deadline, || {
                 dispatch::request(self.orb.server(), self.orb, None, arrived, buffers, &mut |message| {
                     reply = Some(copy_to_scope(message, scope, pool));
                 })

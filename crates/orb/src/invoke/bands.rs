@@ -5,7 +5,7 @@ use super::reply::{Failure, Outcome};
 use crate::buffers::with_scope;
 use crate::connection::Connection;
 use crate::object::Target;
-use crate::peer::{Lease, Peer, Wish};
+use crate::peer::{Lease, LeaseRequest, Peer};
 use crate::policy::{Rebind, Timeout};
 use crate::sched::BIND_PRIORITY_BAND;
 use crate::sched::policy::PriorityBand;
@@ -83,9 +83,14 @@ impl Object {
         let policies = self.effective_policies();
         let call = self.call(&BIND, Response::Target, &|_| (), policies)?;
         let reconnect = policies.rebind != Rebind::NoReconnect;
-        let wish =
-            Wish { began: call.began, deadline: call.deadline, timeout: call.timeout, reconnect, wary: true };
-        let lease = peer.lease(self.orb().connector(), wish)?;
+        let request = LeaseRequest {
+            began: call.began,
+            deadline: call.deadline,
+            timeout: call.timeout,
+            reconnect,
+            wary: true,
+        };
+        let lease = peer.lease(self.orb().connector(), request)?;
         if let Some(band) = peer.setup().band
             && !lease.band_agreed.load(Ordering::Acquire)
         {

@@ -1,9 +1,9 @@
 //! Real-Time CORBA at a reference and an ORB: overrides, the plan of a call, explicit binding.
 
 use crate::binding::{
-    Conflict, Facts, Key, Model, Overrides, Parts, Plan, in_bands, thread_overrides, thread_stamp,
+    Conflict, Key, Model, Overrides, Plan, PlanInput, RtComponents, in_bands, thread_overrides, thread_stamp,
 };
-use crate::object::{Place, Target};
+use crate::object::{Locality, Target};
 use crate::peer::{Lease, Peer};
 use crate::poa;
 use crate::sched::policy::{PriorityBand, PriorityModel, PriorityModelPolicy, RtPolicy};
@@ -25,7 +25,7 @@ impl Object {
     /// # Errors
     /// INV_OBJREF when its policies are malformed.
     pub fn priority_model(&self) -> Result<Option<PriorityModelPolicy>> {
-        let model = Facts::of(self.ior())?.map_or(Model::None, |facts| facts.model);
+        let model = RtComponents::of(self.ior())?.map_or(Model::None, |facts| facts.model);
         let policy =
             |model, priority: Priority| PriorityModelPolicy { model, server_priority: priority.get() };
         Ok(match model {
@@ -40,7 +40,7 @@ impl Object {
     /// # Errors
     /// INV_OBJREF when its policies are malformed.
     pub fn priority_bands(&self) -> Result<Option<Vec<PriorityBand>>> {
-        Ok(Facts::of(self.ior())?.and_then(|facts| facts.bands))
+        Ok(RtComponents::of(self.ior())?.and_then(|facts| facts.bands))
     }
 
     /// Whether a call has to ask for its plan: the reference, the thread or the ORB says something about real time.
@@ -70,10 +70,10 @@ impl Object {
         let key = self.overrides_key();
         target.plans.get(key, || {
             let orb = self.orb();
-            let none = Facts::default();
+            let none = RtComponents::default();
             let mapping = orb.network_priority_mapping();
             let overrides = self.rt_overrides().or(&thread_overrides()).or(&orb.rt_overrides());
-            let parts = Parts {
+            let input = PlanInput {
                 facts: target.facts.as_deref().unwrap_or(&none),
                 overrides: &overrides,
                 ior: &target.ior,
@@ -84,7 +84,7 @@ impl Object {
                 peers: orb.peers(),
                 mapping: &*mapping,
             };
-            Plan::make(&parts)
+            Plan::make(&input)
         })
     }
 
@@ -117,7 +117,7 @@ impl Object {
             Err(exception) => return Err(exception),
         }
         let target = self.target()?;
-        let Place::There(peer) = &target.place else { return Ok(Vec::new()) };
+        let Locality::Remote(peer) = &target.locality else { return Ok(Vec::new()) };
         let plan = match self.plan(&target, peer) {
             Ok(plan) => plan,
             Err(conflict) => return Ok(conflict.policies),
@@ -140,18 +140,18 @@ fn is_local(exception: &SystemException) -> bool {
 }
 
 /// Where a call goes, and the priority that travels with it.
-pub(crate) struct Way {
+pub(crate) struct PriorityBinding {
     plan: Arc<Plan>,
     calling: Option<Priority>,
 }
 
-impl Way {
+impl PriorityBinding {
     /// # Errors
     /// INV_POLICY where policies or priorities do not fit; DATA_CONVERSION for a native priority that has no counterpart.
-    pub fn find(object: &Object, target: &Target, peer: &Arc<Peer>) -> Result<Way> {
+    pub fn find(object: &Object, target: &Target, peer: &Arc<Peer>) -> Result<PriorityBinding> {
         let plan = object.plan(target, peer)?;
         let calling = if plan.asks_for_priority() { calling_priority(object.orb())? } else { None };
-        Ok(Way { plan, calling })
+        Ok(PriorityBinding { plan, calling })
     }
 
     /// # Errors
@@ -167,7 +167,7 @@ impl Way {
 /// # Errors
 /// As [`local_priority`].
 #[cfg(feature = "miop")]
-pub(crate) fn group_priority(object: &Object, facts: Option<&Facts>) -> Result<Option<Priority>> {
+pub(crate) fn group_priority(object: &Object, facts: Option<&RtComponents>) -> Result<Option<Priority>> {
     match facts.map(|facts| facts.model) {
         Some(Model::Declared(_)) => Ok(None),
         _ => calling_priority(object.orb()),
@@ -177,8 +177,8 @@ pub(crate) fn group_priority(object: &Object, facts: Option<&Facts>) -> Result<O
 /// The priority that travels with a call to an object of this ORB: no connection, but the same rules.
 ///
 /// # Errors
-/// As [`Way::find`] and [`Plan::choose`].
-pub(crate) fn local_priority(object: &Object, facts: &Facts) -> Result<Option<Priority>> {
+/// As [`PriorityBinding::find`] and [`Plan::choose`].
+pub(crate) fn local_priority(object: &Object, facts: &RtComponents) -> Result<Option<Priority>> {
     let Model::Propagated(server) = facts.model else { return Ok(None) };
     let calling = calling_priority(object.orb())?;
     if let Some(bands) = &facts.bands {

@@ -29,7 +29,7 @@ impl<'s> Reply<'s> {
     /// Reads the results of an operation without `raises`.
     ///
     /// # Errors
-    /// MARSHAL and the like for malformed results, UNKNOWN for a user exception that nobody announced.
+    /// MARSHAL and the like for malformed results, UNKNOWN for a user exception that the operation does not raise.
     pub fn results<T>(self, read: impl FnOnce(&mut Decoder<'s>) -> isorb_cdr::Result<T>) -> Result<T> {
         self.raises(read, |_, _| Ok(None::<SystemException>))
     }

@@ -1,6 +1,6 @@
-//! Putting servants behind objects and taking them away (clause 15.3.9).
+//! Activation and deactivation of objects (clause 15.3.9).
 
-use super::active_map::Active;
+use super::active_map::ActiveObject;
 use super::errors::no;
 use super::poa::{Body, Poa};
 use super::{
@@ -14,8 +14,9 @@ use isorb_rt::priority::Priority;
 use std::sync::Arc;
 
 impl Poa {
-    /// Activates a servant under a new id and gives the typed reference to the object: the usual way. Activate as the most
-    /// derived interface and widen the reference: an object that is activated as a base is one of the base.
+    /// Activates a servant under a new id and returns the typed reference of the object: the usual
+    /// way. Activate the most derived interface and widen the reference; an object activated as a
+    /// base has only the base's operations.
     ///
     /// # Errors
     /// As [`activate_object`](Self::activate_object).
@@ -28,7 +29,8 @@ impl Poa {
         Ok(R::from_object(self.make_reference(R::INTERFACE.id, &id)?))
     }
 
-    /// The same under a given id: for objects that are to be found again under a name, and for persistent ones.
+    /// As [`activate`](Self::activate) under a given id: for persistent objects, and for objects
+    /// that must be found again by name.
     ///
     /// # Errors
     /// As [`activate_object_with_id`](Self::activate_object_with_id).
@@ -48,8 +50,9 @@ impl Poa {
     /// Activates a servant under a new id.
     ///
     /// # Errors
-    /// WrongPolicy without RETAIN and SYSTEM_ID; ServantAlreadyActive with UNIQUE_ID; IMP_LIMIT when the POA has as many active
-    /// objects as [`PoaPolicies::max_objects`](super::PoaPolicies::max_objects) allows.
+    /// WrongPolicy without RETAIN and SYSTEM_ID; ServantAlreadyActive with UNIQUE_ID; IMP_LIMIT
+    /// when the POA has as many active objects as
+    /// [`PoaPolicies::max_objects`](super::PoaPolicies::max_objects) allows.
     pub fn activate_object(&self, servant: Servant) -> Result<ObjectId, ActivateError> {
         self.activate_new(servant, None)
     }
@@ -71,18 +74,20 @@ impl Poa {
         Ok(body.objects.insert_new(self, servant.clone(), priority)?.id.clone())
     }
 
-    /// Activates a servant under an id. If the object was deactivated and its last upcalls still run, waits for its end.
+    /// Activates a servant under an id. If the object was deactivated and upcalls still run, waits
+    /// until they have ended.
     ///
     /// # Errors
-    /// WrongPolicy without RETAIN; ObjectAlreadyActive; ServantAlreadyActive with UNIQUE_ID; BAD_PARAM with minor code OMG|14
-    /// with SYSTEM_ID, when the POA did not make the id; BAD_INV_ORDER with OMG|3 in an upcall of the object that is to end.
+    /// WrongPolicy without RETAIN; ObjectAlreadyActive; ServantAlreadyActive with UNIQUE_ID;
+    /// BAD_PARAM with minor code OMG|14 with SYSTEM_ID, when the POA did not make the id;
+    /// BAD_INV_ORDER with OMG|3 in an upcall of the object to be replaced.
     pub fn activate_object_with_id(
         &self,
         id: impl AsRef<[u8]>,
         servant: Servant,
     ) -> Result<(), ActivateWithIdError> {
         let id = id.as_ref();
-        self.activate_as(id, servant, self.given_priority(id))
+        self.activate_as(id, servant, self.assigned_priority(id))
     }
 
     pub(super) fn activate_as(
@@ -99,9 +104,9 @@ impl Poa {
             let mut body = self.alive()?;
             check_id(&body, policies.system_ids(), id)?;
             match body.objects.find(id) {
-                Some(active) if active.is_leaving() => {
+                Some(active) if active.is_deactivated() => {
                     drop(body);
-                    self.await_gone(id)?;
+                    self.await_removal(id)?;
                     continue;
                 }
                 Some(_) => return Err(ActivateWithIdError::ObjectAlreadyActive),
@@ -115,8 +120,8 @@ impl Poa {
         }
     }
 
-    /// Takes an object out of service: new requests do not find it any more, those that run end in peace, and then it is
-    /// etherealised if the POA has a servant activator. Does not wait for any of that.
+    /// Deactivates an object: new requests do not find it any more, running upcalls complete, then
+    /// it is etherealised if the POA has a servant activator. Does not wait for any of that.
     ///
     /// # Errors
     /// WrongPolicy without RETAIN; ObjectNotActive.
@@ -147,7 +152,7 @@ impl Poa {
         self.alive()?.default_servant.clone().ok_or(DefaultServantError::NoServant)
     }
 
-    /// Sets the default servant, which takes requests for all objects that are not active.
+    /// Sets the default servant, which serves all objects that are not active.
     ///
     /// # Errors
     /// WrongPolicy without USE_DEFAULT_SERVANT.
@@ -171,11 +176,11 @@ impl Poa {
         Ok(self.alive()?.servant_manager.clone())
     }
 
-    /// Sets the servant manager, once and for ever.
+    /// Sets the servant manager, which cannot be replaced.
     ///
     /// # Errors
-    /// WrongPolicy without USE_SERVANT_MANAGER; BAD_INV_ORDER with minor code OMG|6 the second time; OBJ_ADAPTER with OMG|4 for
-    /// a locator with RETAIN or an activator without.
+    /// WrongPolicy without USE_SERVANT_MANAGER; BAD_INV_ORDER with minor code OMG|6 the second
+    /// time; OBJ_ADAPTER with OMG|4 for a locator with RETAIN or an activator without.
     pub fn set_servant_manager(&self, manager: ServantManager) -> Result<(), PolicyError> {
         if !self.0.policies.servant_manager() {
             return Err(PolicyError::WrongPolicy);
@@ -192,12 +197,12 @@ impl Poa {
     }
 }
 
-/// An object that is active, not one that is leaving.
-pub(super) fn find_active(body: &Body, id: &[u8]) -> Option<Arc<Active>> {
-    body.objects.find(id).filter(|active| !active.is_leaving()).cloned()
+/// An active object, not a deactivated one.
+pub(super) fn find_active(body: &Body, id: &[u8]) -> Option<Arc<ActiveObject>> {
+    body.objects.find(id).filter(|active| !active.is_deactivated()).cloned()
 }
 
-/// Where the system makes the ids: whether it made this one.
+/// Whether an id is possible here: with SYSTEM_ID the POA must have made it.
 ///
 /// # Errors
 /// BAD_PARAM with minor code OMG|14.

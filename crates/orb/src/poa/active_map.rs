@@ -10,34 +10,34 @@ use isorb_rt::sync::atomic::{AtomicU32, Ordering};
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-/// Set in [`Active::running`] when the object was deactivated.
-const LEAVING: u32 = 1 << 31;
+/// Set in [`ActiveObject::running`] when the object was deactivated.
+const DEACTIVATED: u32 = 1 << 31;
 
-/// An object in the map and the servant behind it.
+/// An object in the map and its servant.
 #[derive(Debug)]
-pub(super) struct Active {
+pub(super) struct ActiveObject {
     pub poa: Poa,
     pub id: ObjectId,
     pub servant: Servant,
-    /// Its own CORBA priority, where it was activated with one.
+    /// Its own CORBA priority, if it was activated with one.
     pub priority: Option<Priority>,
     slot: u32,
-    /// Upcalls that run, and [`LEAVING`].
+    /// The number of running upcalls, and [`DEACTIVATED`].
     running: AtomicU32,
 }
 
-impl Active {
-    /// Counts an upcall in; with the map locked, for an object that is not leaving.
+impl ActiveObject {
+    /// Counts a new upcall; with the map locked, for an active object.
     #[inline]
     pub fn enter(&self) {
         self.running.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Counts an upcall in without the map's lock; `false` when the object is leaving, or has left.
+    /// Counts a new upcall without the map's lock; `false` when the object is deactivated.
     #[inline(always)]
-    pub fn enter_unless_leaving(&self) -> bool {
+    pub fn begin_unless_deactivated(&self) -> bool {
         let mut running = self.running.load(Ordering::Relaxed);
-        while running & LEAVING == 0 {
+        while running & DEACTIVATED == 0 {
             match self.running.compare_exchange_weak(
                 running,
                 running + 1,
@@ -51,37 +51,37 @@ impl Active {
         false
     }
 
-    /// Counts an upcall out. True for the last one of a deactivated object.
+    /// Counts an upcall that ended. True for the last one of a deactivated object.
     #[inline]
     #[must_use]
     pub fn leave(&self) -> bool {
-        self.running.fetch_sub(1, Ordering::AcqRel) == LEAVING | 1
+        self.running.fetch_sub(1, Ordering::AcqRel) == DEACTIVATED | 1
     }
 
     /// Whether it was deactivated and only waits for its upcalls and its etherealisation to end.
     #[inline]
-    pub fn is_leaving(&self) -> bool {
-        self.running.load(Ordering::Acquire) & LEAVING != 0
+    pub fn is_deactivated(&self) -> bool {
+        self.running.load(Ordering::Acquire) & DEACTIVATED != 0
     }
 }
 
 #[derive(Debug, Default)]
 struct Slot {
-    /// How many ids were made for this slot.
+    /// The number of ids made for this slot.
     generation: u32,
-    entry: Option<Arc<Active>>,
+    entry: Option<Arc<ActiveObject>>,
     /// Whether the id of the entry is the last one made for this slot.
     own: bool,
-    /// Whether it is in the queue of free slots (where it may be occupied again).
+    /// Whether it is in the queue of free slots. It may be occupied again meanwhile.
     listed: bool,
 }
 
 /// Objects by id, and the number of objects by servant.
 ///
-/// An id that this map made is its own address: {slot, generation}. Any other id is found by one hash, and so is an own
-/// id that was activated again after its slot had gone to another object.
+/// An id made by this map is its own address: {slot, generation}. Any other id needs one hash
+/// look-up. So does an own id that was activated again after its slot had gone to another object.
 #[derive(Debug)]
-pub(super) struct ActiveMap {
+pub(super) struct ActiveObjectMap {
     slots: Vec<Slot>,
     free: VecDeque<u32>,
     by_id: HashMap<ObjectId, u32>,
@@ -90,20 +90,20 @@ pub(super) struct ActiveMap {
     leaving: usize,
     limit: u32,
     system: bool,
-    /// In the ids of persistent POAs.
+    /// For the ids of persistent POAs.
     epoch: Option<u32>,
 }
 
 #[derive(Debug)]
 struct Uses {
     objects: u32,
-    /// One of the slots; the only one where ids are unique.
+    /// One of the slots; the only one with UNIQUE_ID.
     slot: u32,
 }
 
-impl ActiveMap {
-    pub fn new(limit: u32, system: bool, epoch: Option<u32>) -> ActiveMap {
-        ActiveMap {
+impl ActiveObjectMap {
+    pub fn new(limit: u32, system: bool, epoch: Option<u32>) -> ActiveObjectMap {
+        ActiveObjectMap {
             slots: Vec::new(),
             free: VecDeque::new(),
             by_id: HashMap::new(),
@@ -116,9 +116,9 @@ impl ActiveMap {
         }
     }
 
-    /// The object of an id, be it active or leaving.
+    /// The object of an id, active or deactivated.
     #[inline(always)]
-    pub fn find(&self, id: &[u8]) -> Option<&Arc<Active>> {
+    pub fn find(&self, id: &[u8]) -> Option<&Arc<ActiveObject>> {
         if let Some(own) = self.own(id)
             && let Some(slot) = self.slots.get(own.slot as usize)
             && slot.generation == own.generation
@@ -129,19 +129,19 @@ impl ActiveMap {
         self.find_by_id(id)
     }
 
-    fn find_by_id(&self, id: &[u8]) -> Option<&Arc<Active>> {
+    fn find_by_id(&self, id: &[u8]) -> Option<&Arc<ActiveObject>> {
         if self.by_id.is_empty() {
             return None;
         }
         self.slots[*self.by_id.get(id)? as usize].entry.as_ref()
     }
 
-    /// An object of a servant; the only one where ids are unique.
-    pub fn of_servant(&self, servant: &Servant) -> Option<&Arc<Active>> {
+    /// An object of a servant; the only one with UNIQUE_ID.
+    pub fn of_servant(&self, servant: &Servant) -> Option<&Arc<ActiveObject>> {
         self.slots[self.by_servant.get(&servant.identity())?.slot as usize].entry.as_ref()
     }
 
-    /// How many active objects a servant stands behind.
+    /// The number of a servant's active objects.
     pub fn activations(&self, servant: &Servant) -> u32 {
         self.by_servant.get(&servant.identity()).map_or(0, |uses| uses.objects)
     }
@@ -157,7 +157,7 @@ impl ActiveMap {
         }
     }
 
-    /// An id that no object has or had.
+    /// An id that no other object has or had.
     ///
     /// # Errors
     /// IMP_LIMIT when the map is full.
@@ -167,7 +167,7 @@ impl ActiveMap {
         Ok(id)
     }
 
-    /// Puts in a servant under a new id.
+    /// Inserts a servant under a new id.
     ///
     /// # Errors
     /// IMP_LIMIT when the map is full.
@@ -176,12 +176,12 @@ impl ActiveMap {
         poa: &Poa,
         servant: Servant,
         priority: Option<Priority>,
-    ) -> Result<Arc<Active>, SystemException> {
+    ) -> Result<Arc<ActiveObject>, SystemException> {
         let (slot, id) = self.take_slot()?;
         Ok(self.occupy(poa, slot, id, (servant, priority), true))
     }
 
-    /// Puts in a servant under this id, which is not in the map.
+    /// Inserts a servant under this id, which is not in the map.
     ///
     /// # Errors
     /// IMP_LIMIT when the map is full.
@@ -191,7 +191,7 @@ impl ActiveMap {
         id: &[u8],
         servant: Servant,
         priority: Option<Priority>,
-    ) -> Result<Arc<Active>, SystemException> {
+    ) -> Result<Arc<ActiveObject>, SystemException> {
         if let Some(own) = self.own(id)
             && let Some(slot) = self.slots.get(own.slot as usize)
             && slot.generation == own.generation
@@ -205,8 +205,9 @@ impl ActiveMap {
         Ok(self.occupy(poa, slot, id, (servant, priority), false))
     }
 
-    /// Takes an object out of service; it stays in the map until [`remove`](Self::remove). True when no upcall runs in it.
-    pub fn deactivate(&mut self, active: &Active) -> bool {
+    /// Deactivates an object; it stays in the map until [`remove`](Self::remove). True when no
+    /// upcall of it runs.
+    pub fn deactivate(&mut self, active: &ActiveObject) -> bool {
         self.leaving += 1;
         let identity = active.servant.identity();
         if let Some(uses) = self.by_servant.get_mut(&identity) {
@@ -215,11 +216,11 @@ impl ActiveMap {
                 self.by_servant.remove(&identity);
             }
         }
-        active.running.fetch_or(LEAVING, Ordering::AcqRel) == 0
+        active.running.fetch_or(DEACTIVATED, Ordering::AcqRel) == 0
     }
 
-    /// Takes a deactivated object out of the map.
-    pub fn remove(&mut self, active: &Active) -> Option<Arc<Active>> {
+    /// Removes a deactivated object.
+    pub fn remove(&mut self, active: &ActiveObject) -> Option<Arc<ActiveObject>> {
         let entry = self.slots.get_mut(active.slot as usize)?.entry.take()?;
         self.by_id.remove(&active.id);
         self.occupied -= 1;
@@ -228,21 +229,21 @@ impl ActiveMap {
         Some(entry)
     }
 
-    /// All objects that are active.
-    pub fn active(&self) -> Vec<Arc<Active>> {
+    /// All active objects.
+    pub fn active(&self) -> Vec<Arc<ActiveObject>> {
         self.slots
             .iter()
             .filter_map(|slot| slot.entry.clone())
-            .filter(|active| !active.is_leaving())
+            .filter(|active| !active.is_deactivated())
             .collect()
     }
 
-    /// Whether no object is active or leaving.
+    /// Whether the map has no object, active or deactivated.
     pub fn is_empty(&self) -> bool {
         self.occupied == 0
     }
 
-    /// How many objects are deactivated and not yet removed.
+    /// The number of objects that are deactivated but not removed.
     pub fn leaving(&self) -> usize {
         self.leaving
     }
@@ -252,7 +253,7 @@ impl ActiveMap {
         if self.system { SystemId::decode(id, self.epoch) } else { None }
     }
 
-    /// A vacant slot and the id that goes with it.
+    /// A vacant slot and its id.
     fn take_slot(&mut self) -> Result<(u32, ObjectId), SystemException> {
         let number = loop {
             let Some(number) = self.free.pop_front() else {
@@ -267,7 +268,7 @@ impl ActiveMap {
             };
             let slot = &mut self.slots[number as usize];
             slot.listed = false;
-            // A slot whose generations are used up is given up, so that no id comes twice.
+            // A slot without generations left is abandoned, so that no id is made twice.
             if slot.entry.is_none() && slot.generation < u32::MAX {
                 break number;
             }
@@ -284,18 +285,24 @@ impl ActiveMap {
         id: ObjectId,
         (servant, priority): (Servant, Option<Priority>),
         own: bool,
-    ) -> Arc<Active> {
+    ) -> Arc<ActiveObject> {
         let uses = self.by_servant.entry(servant.identity()).or_insert(Uses { objects: 0, slot });
         uses.objects += 1;
-        let active =
-            Arc::new(Active { poa: poa.clone(), id, servant, priority, slot, running: AtomicU32::new(0) });
-        let place = &mut self.slots[slot as usize];
-        (place.entry, place.own) = (Some(active.clone()), own);
+        let active = Arc::new(ActiveObject {
+            poa: poa.clone(),
+            id,
+            servant,
+            priority,
+            slot,
+            running: AtomicU32::new(0),
+        });
+        let target = &mut self.slots[slot as usize];
+        (target.entry, target.own) = (Some(active.clone()), own);
         self.occupied += 1;
         active
     }
 
-    /// Offers a slot for use. The queue is first in, first out, so that generations last.
+    /// Marks a slot as free. The queue is first in, first out, so that generations last long.
     fn list(&mut self, number: u32) {
         let slot = &mut self.slots[number as usize];
         if !slot.listed {

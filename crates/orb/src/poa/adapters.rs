@@ -1,37 +1,39 @@
 //! Child POAs that adapter activators make on demand (clause 15.3.4).
 
-use super::current::Marker;
-use super::entered::Visit;
+use super::admission::{DESTROYING, STARTING};
+use super::current::ManagerCall;
 use super::errors::{DEADLOCK, DESTROYED, DISCARDED, NO_ADAPTER, guarded, no};
-use super::gate::{DEAD, STARTING};
 use super::manager::PoaManager;
-use super::patience::TIMED_OUT;
 use super::poa::Poa;
 use super::registry::Starting;
+use super::upcall_target::PoaGuard;
+use super::wait_deadline::TIMED_OUT;
 use crate::Result;
 use isorb_giop::{Kind, minor};
 use isorb_rt::time::Deadline;
 
 impl Poa {
-    /// For a request to a child that is not there: as long as this POA's manager holds, no adapter activator is asked.
+    /// For a request to a missing child. While this POA's manager holds requests, no adapter
+    /// activator is called.
     ///
     /// # Errors
-    /// OBJECT_NOT_EXIST with minor code OMG|2 when there is no activator or it makes none; OBJ_ADAPTER with OMG|1 when it raises;
-    /// what the manager's state says.
+    /// OBJECT_NOT_EXIST with minor code OMG|2 without an activator, or if it makes no child;
+    /// OBJ_ADAPTER with OMG|1 if it raises an exception; the error of the manager's state.
     #[cold]
     pub(super) fn activate_child_for_request(&self, name: &str) -> Result<Poa> {
         if self.lock().adapter_activator.is_none() {
             return Err(NO_ADAPTER);
         }
-        let _visit = Visit::new(self.clone())?;
+        let _visit = PoaGuard::new(self.clone())?;
         self.activate_child(name)?.ok_or(NO_ADAPTER)
     }
 
-    /// Asks the adapter activator for a child, or waits for the thread that does. `None`: there is none, and it made none.
+    /// Calls the adapter activator for a child, or waits for the thread that does. `None`: there is
+    /// no child, and the activator made none.
     ///
     /// # Errors
-    /// OBJ_ADAPTER with minor code OMG|1 when the activator raises; BAD_INV_ORDER with OMG|3 when this very thread is just
-    /// making this child; TRANSIENT when too many wait.
+    /// OBJ_ADAPTER with minor code OMG|1 if the activator raises an exception; BAD_INV_ORDER with
+    /// OMG|3 if this thread is making the same child; TRANSIENT when too many threads wait.
     pub(super) fn activate_child(&self, name: &str) -> Result<Option<Poa>> {
         let shared = &self.0.shared;
         let me = Poa::this_thread();
@@ -46,7 +48,7 @@ impl Poa {
                     Some(other) if other.thread == me => return Err(DEADLOCK),
                     Some(_) => {}
                     None => match child {
-                        Some(child) if !child.gate().has(DEAD) => return Ok(Some(child)),
+                        Some(child) if !child.admission().has(DESTROYING) => return Ok(Some(child)),
                         Some(_) => return Err(DESTROYED),
                         None => break,
                     },
@@ -65,20 +67,22 @@ impl Poa {
         };
         let started = Started { parent: self, name };
         let made = {
-            let _marker = Marker::new(self);
+            let _call = ManagerCall::new(self);
             self.permit(Deadline::NONE)
                 .and_then(|_permit| guarded("unknown_adapter", || activator.unknown_adapter(self, name)))
         };
         drop(started);
         match made {
-            Ok(true) => Ok(self.lock().children.get(name).filter(|child| !child.gate().has(DEAD)).cloned()),
+            Ok(true) => {
+                Ok(self.lock().children.get(name).filter(|child| !child.admission().has(DESTROYING)).cloned())
+            }
             Ok(false) => Ok(None),
             Err(_) => Err(no(Kind::ObjAdapter, minor::OBJ_ADAPTER_ACTIVATOR)),
         }
     }
 
-    /// For a request that found the POA starting: waits until it is not, or says true at once if it is this thread that
-    /// starts POAs.
+    /// For a request to a POA that is starting: waits until it has started. Returns true at once if
+    /// this thread runs an adapter activator.
     ///
     /// # Errors
     /// TRANSIENT when too many wait or the POA is destroyed meanwhile, TIMEOUT at the deadline.
@@ -88,10 +92,10 @@ impl Poa {
         let me = Poa::this_thread();
         let mut admin = shared.admin.lock();
         loop {
-            if self.gate().has(DEAD) {
+            if self.admission().has(DESTROYING) {
                 return Err(DESTROYED);
             }
-            if !self.gate().has(STARTING) {
+            if !self.admission().has(STARTING) {
                 return Ok(false);
             }
             if admin.starting.iter().any(|other| other.thread == me) {
@@ -109,15 +113,15 @@ impl Poa {
         }
     }
 
-    /// Lets requests into this POA and those below it.
+    /// Admits requests to this POA and those below it.
     fn start(&self) {
-        self.gate().clear(STARTING);
+        self.admission().clear(STARTING);
         let children: Vec<Poa> = self.lock().children.values().cloned().collect();
         children.iter().for_each(Poa::start);
     }
 }
 
-/// An adapter activator has been called; dropping says that it returned.
+/// A running call of an adapter activator; dropping it ends the call.
 struct Started<'p> {
     parent: &'p Poa,
     name: &'p str,

@@ -1,13 +1,13 @@
-//! Making and finding POAs.
+//! Creating and finding POAs.
 
-use super::active_map::ActiveMap;
+use super::active_map::ActiveObjectMap;
+use super::admission::{AdmissionState, DESTROYING, STARTING};
 use super::current;
 use super::errors::{DEADLOCK, NO_ADAPTER, no};
-use super::gate::{DEAD, Gate, STARTING};
 use super::key::{child_path, persistent_prefix, transient_prefix};
-use super::poa::{Body, Inner, Life, Poa};
+use super::poa::{Body, Inner, Lifecycle, Poa};
 use super::registry::{Admin, Shared};
-use super::rt_adapter::{Adapter, Unfit};
+use super::rt_adapter::{Adapter, InvalidRtPolicy};
 use super::table::MAX_POAS;
 use super::{AdapterActivator, CreateError, FindError, PoaManager, PoaPolicies};
 use crate::Result;
@@ -19,13 +19,15 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 impl Poa {
-    /// Creates a child. Without a manager it gets one of its own, which holds requests until it is activated. If a child of
-    /// this name is being destroyed, waits for the end of that.
+    /// Creates a child. Without a manager it gets a new one, which holds requests until it is
+    /// activated. If a child of this name is being destroyed, waits for the end of its destruction.
     ///
     /// # Errors
-    /// AdapterAlreadyExists; OBJ_ADAPTER with minor code OMG|6 when an IOR interceptor refused; InvalidPolicy with the index of the policy (see [`PoaPolicies`]); BAD_PARAM for a manager of
-    /// another ORB; BAD_INV_ORDER with minor code OMG|17 when this POA is being destroyed, with OMG|3 when it would have to
-    /// wait in an upcall of this ORB; IMP_LIMIT for too many POAs or too long a path.
+    /// AdapterAlreadyExists; OBJ_ADAPTER with minor code OMG|6 when an IOR interceptor refused;
+    /// InvalidPolicy with the index of the policy (see [`PoaPolicies`]); BAD_PARAM for a manager of
+    /// another ORB; BAD_INV_ORDER with minor code OMG|17 when this POA is being destroyed, with
+    /// OMG|3 when it would have to wait in an upcall of this ORB; IMP_LIMIT for too many POAs or
+    /// too long a path.
     pub fn create_poa(
         &self,
         name: &str,
@@ -43,9 +45,10 @@ impl Poa {
         let path = child_path(&self.0.path, name).ok_or_else(|| {
             no(Kind::ImpLimit, 0).detail("the names of the POA and its ancestors are too long together")
         })?;
-        let rt = Adapter::of(&self.orb()?, &shared.resources, &policies)
-            .map_err(|Unfit(policy_type)| CreateError::InvalidPolicy(policies.rt_index(policy_type)))?;
-        // Before any lock, since it is the application's code.
+        let rt = Adapter::of(&self.orb()?, &shared.resources, &policies).map_err(
+            |InvalidRtPolicy(policy_type)| CreateError::InvalidPolicy(policies.rt_index(policy_type)),
+        )?;
+        // Before any lock, because it is the application's code.
         let components = self.interceptors_components(name, &policies)?;
         let mut admin = shared.admin.lock();
         loop {
@@ -53,7 +56,9 @@ impl Poa {
             check_parent(body.life)?;
             match body.children.get(name) {
                 None => break,
-                Some(child) if !child.0.gate.has(DEAD) => return Err(CreateError::AdapterAlreadyExists),
+                Some(child) if !child.0.admission.has(DESTROYING) => {
+                    return Err(CreateError::AdapterAlreadyExists);
+                }
                 Some(_) if current::inside(number) => return Err(DEADLOCK.into()),
                 Some(_) => drop(body),
             }
@@ -94,27 +99,29 @@ impl Poa {
         Ok(poa)
     }
 
-    /// What IOR interceptors add to the references of a child; asked only if the child can be made.
+    /// The components of IOR interceptors for the references of a child; they are called only if
+    /// the child can be made.
     fn interceptors_components(
         &self,
         name: &str,
         policies: &PoaPolicies,
     ) -> Result<Box<[TaggedComponent]>, CreateError> {
         let Some(components) = &self.0.shared.components else { return Ok(Box::default()) };
-        if self.lock().children.get(name).is_some_and(|child| !child.0.gate.has(DEAD)) {
+        if self.lock().children.get(name).is_some_and(|child| !child.0.admission.has(DESTROYING)) {
             return Err(CreateError::AdapterAlreadyExists);
         }
         Ok(components(name, policies)?)
     }
 
-    /// Finds a child. `activate`: asks the adapter activator when there is none.
+    /// Finds a child. `activate`: calls the adapter activator if there is none.
     ///
     /// # Errors
-    /// AdapterNonExistent; OBJ_ADAPTER with minor code OMG|1 when the adapter activator raised.
+    /// AdapterNonExistent; OBJ_ADAPTER with minor code OMG|1 when the adapter activator raised an
+    /// exception.
     pub fn find_poa(&self, name: &str, activate: bool) -> Result<Poa, FindError> {
         let (child, activator) = {
             let body = self.alive()?;
-            let child = body.children.get(name).filter(|child| !child.0.gate.has(DEAD)).cloned();
+            let child = body.children.get(name).filter(|child| !child.0.admission.has(DESTROYING)).cloned();
             (child, body.adapter_activator.is_some())
         };
         match child {
@@ -132,7 +139,7 @@ impl Poa {
         Ok(self.alive()?.adapter_activator.clone())
     }
 
-    /// Sets, replaces or takes away the adapter activator.
+    /// Sets, replaces or removes the adapter activator.
     ///
     /// # Errors
     /// OBJECT_NOT_EXIST when the POA was destroyed.
@@ -143,16 +150,18 @@ impl Poa {
     }
 }
 
-fn check_parent(life: Life) -> Result<(), SystemException> {
+fn check_parent(life: Lifecycle) -> Result<(), SystemException> {
     match life {
-        Life::Alive => Ok(()),
-        Life::Dying { .. } | Life::Emptying => Err(no(Kind::BadInvOrder, minor::BAD_INV_ORDER_POA_DESTROYED)),
-        Life::Gone => Err(NO_ADAPTER),
+        Lifecycle::Alive => Ok(()),
+        Lifecycle::Destroying { .. } | Lifecycle::Etherealizing => {
+            Err(no(Kind::BadInvOrder, minor::BAD_INV_ORDER_POA_DESTROYED))
+        }
+        Lifecycle::Destroyed => Err(NO_ADAPTER),
     }
 }
 
 impl Admin {
-    /// A manager that holds.
+    /// A new manager, in the holding state.
     pub fn new_manager(&mut self, id: &str, orb: usize) -> PoaManager {
         let manager = PoaManager::new(id, orb, PoaManager::DEFAULT_MAX_HELD);
         self.managers.retain(|other| other.strong_count() > 0);
@@ -171,7 +180,7 @@ impl Admin {
                 }
                 None => return Err(no(Kind::ImpLimit, 0).detail("the ORB has as many POAs as it can have")),
             };
-            // A slot whose generations are used up is given up.
+            // A slot without generations left is abandoned.
             if let Some(generation) = shared.table.reserve(slot) {
                 return Ok((slot, generation));
             }
@@ -180,7 +189,7 @@ impl Admin {
 }
 
 impl Shared {
-    /// A POA that its manager knows, and nobody else yet.
+    /// A POA that only its manager knows yet.
     pub fn new_poa(
         self: &Arc<Shared>,
         admin: &mut Admin,
@@ -200,12 +209,12 @@ impl Shared {
         };
         let epoch = policies.persistent().then_some(self.epoch);
         let starting = parent.is_some_and(|parent| {
-            parent.gate().has(STARTING)
+            parent.admission().has(STARTING)
                 || admin.starting.iter().any(|other| other.parent == *parent && *other.name == *name)
         });
         let body = Body {
-            life: Life::Alive,
-            objects: ActiveMap::new(policies.max_objects_value(), policies.system_ids(), epoch),
+            life: Lifecycle::Alive,
+            objects: ActiveObjectMap::new(policies.max_objects_value(), policies.system_ids(), epoch),
             children: HashMap::new(),
             default_servant: None,
             servant_manager: None,
@@ -226,11 +235,11 @@ impl Shared {
             components,
             rt: rt.map(Box::new),
             manager: manager.clone(),
-            gate: Gate::new(if starting { STARTING } else { 0 }),
+            admission: AdmissionState::new(if starting { STARTING } else { 0 }),
             body: PiMutex::new(body),
             changed: PiCondvar::new(),
             single: PiMutex::new(()),
-            activator_turn: PiMutex::new(()),
+            activator_lock: PiMutex::new(()),
         }));
         manager.register(&poa);
         Ok(poa)

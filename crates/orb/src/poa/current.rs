@@ -1,6 +1,6 @@
-//! `PortableServer::Current`: what the running upcall is about.
+//! `PortableServer::Current`: the running upcall.
 
-use super::active_map::Active;
+use super::active_map::ActiveObject;
 use super::poa::Inner;
 use super::{NoContext, ObjectId, Poa};
 use crate::{Object, Servant};
@@ -9,8 +9,8 @@ use std::cell::{Cell, RefCell};
 use std::ptr;
 use std::sync::Arc;
 
-/// The upcall that runs on this thread; in an upcall that was made from inside another one, the inner one (clause
-/// 15.3.10). Servants that take an [`Upcall`](crate::Upcall) know most of this from there already.
+/// The upcall that runs on this thread; of nested upcalls the innermost (clause 15.3.10). Servants
+/// with an [`Upcall`](crate::Upcall) know most of this already.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Current;
 
@@ -18,7 +18,7 @@ impl Current {
     /// The POA that dispatched the request.
     ///
     /// # Errors
-    /// [`NoContext`] outside of an upcall, as for all of these.
+    /// [`NoContext`] outside of an upcall, as for all methods here.
     ///
     /// # Real-time
     /// Neither allocates nor blocks.
@@ -32,8 +32,9 @@ impl Current {
     /// [`NoContext`].
     ///
     /// # Real-time
-    /// Allocates nothing for an object in the active object map; copies the id of one that a default servant or a
-    /// locator serves. [`with_object_id`](Self::with_object_id) never does.
+    /// Allocates nothing for an object in the active object map; copies the id of an object that a
+    /// default servant or a locator serves. [`with_object_id`](Self::with_object_id) never
+    /// allocates.
     pub fn object_id(self) -> Result<ObjectId, NoContext> {
         top(|frame, id| match frame {
             Frame::Active(active) => active.id.clone(),
@@ -41,7 +42,7 @@ impl Current {
         })
     }
 
-    /// Shows the object's id to a function, which must not make calls.
+    /// Passes the object's id to a function, which must not make calls.
     ///
     /// # Errors
     /// [`NoContext`].
@@ -66,7 +67,7 @@ impl Current {
     /// A reference to the object.
     ///
     /// # Errors
-    /// [`NoContext`], as a system exception; or what making the reference raises.
+    /// [`NoContext`] as a system exception; the errors of making the reference.
     ///
     /// # Real-time
     /// Allocates the reference.
@@ -76,13 +77,13 @@ impl Current {
     }
 }
 
-/// What runs.
+/// An activity of the thread.
 enum Frame {
-    /// User code that is no servant: a servant manager, an adapter activator.
+    /// User code outside servants: a servant manager, an adapter activator.
     Manager(Poa),
     /// An upcall of an object in the active object map.
-    Active(Arc<Active>),
-    /// An upcall of a servant that is not in the map, and where its object's id starts in `ids`.
+    Active(Arc<ActiveObject>),
+    /// An upcall of a servant that is not in the map, and the start of its object's id in `ids`.
     Servant { poa: Poa, servant: Servant, ids_from: usize },
 }
 
@@ -103,8 +104,8 @@ impl Frame {
     }
 }
 
-/// What runs on this thread, outermost first, and the ids of objects that are not in the map one after the other. The
-/// memory is kept from request to request.
+/// The activities of this thread, outermost first, and the ids of objects outside the map, one
+/// after the other. The memory is kept from request to request.
 struct Stack {
     frames: Vec<Frame>,
     ids: Vec<u8>,
@@ -112,13 +113,14 @@ struct Stack {
 
 thread_local! {
     static STACK: RefCell<Stack> = const { RefCell::new(Stack { frames: Vec::new(), ids: Vec::new() }) };
-    /// The innermost frame, above all in the stack, if it is an upcall of an object in the map: most threads never have
-    /// another. It goes to the stack before anything comes on top of it, and before the stack is looked at.
-    static INNERMOST: Cell<Option<Arc<Active>>> = const { Cell::new(None) };
+    /// The innermost frame, above all others, if it is an upcall of an object in the map: most
+    /// threads never have another one. It moves to the stack before another frame is pushed and
+    /// before the stack is read.
+    static INNERMOST: Cell<Option<Arc<ActiveObject>>> = const { Cell::new(None) };
     static TOKEN: u8 = const { 0 };
 }
 
-/// Makes what this thread's first request would make.
+/// Allocates the memory that this thread's first request would allocate.
 pub(crate) fn warm_up() {
     STACK.with_borrow_mut(|stack| {
         if stack.frames.capacity() == 0 {
@@ -127,7 +129,7 @@ pub(crate) fn warm_up() {
     });
 }
 
-/// A number that no other thread has while this one lives.
+/// A number that no other living thread has.
 pub(super) fn thread_token() -> usize {
     TOKEN.with(|token| ptr::from_ref(token).addr())
 }
@@ -140,12 +142,13 @@ fn top<T>(look: impl FnOnce(&Frame, &[u8]) -> T) -> Result<T, NoContext> {
     })
 }
 
-/// Whether this thread runs anything for this ORB, so that waiting for the ORB's requests to end would be for ever.
+/// Whether this thread runs code of this ORB, so that waiting for the ORB's requests would never
+/// end.
 pub(super) fn inside(orb: usize) -> bool {
     with_stack(|stack| stack.frames.iter().any(|frame| frame.poa().orb_number() == orb))
 }
 
-/// Whether this thread runs an upcall of this very object.
+/// Whether this thread runs an upcall of this object.
 pub(super) fn serves(poa: &Poa, id: &[u8]) -> bool {
     with_stack(|stack| {
         stack.frames.iter().any(|frame| match frame {
@@ -155,7 +158,7 @@ pub(super) fn serves(poa: &Poa, id: &[u8]) -> bool {
     })
 }
 
-/// If the innermost upcall of this thread is one of this POA on this servant: the object's id.
+/// The object's id, if the innermost upcall of this thread is one of this POA and this servant.
 pub(super) fn id_of(poa: &Inner, servant: &Servant) -> Option<ObjectId> {
     top(|frame, id| (frame.poa().is(poa) && frame.servant() == Some(servant)).then(|| ObjectId::from(id)))
         .ok()
@@ -164,33 +167,33 @@ pub(super) fn id_of(poa: &Inner, servant: &Servant) -> Option<ObjectId> {
 
 /// An upcall of an object in the map starts on this thread.
 #[inline(always)]
-pub(super) fn push_active(active: Arc<Active>) {
+pub(super) fn push_active(active: Arc<ActiveObject>) {
     if let Some(outer) = INNERMOST.replace(Some(active)) {
         stack_active(outer);
     }
 }
 
 #[cold]
-fn stack_active(active: Arc<Active>) {
+fn stack_active(active: Arc<ActiveObject>) {
     STACK.with_borrow_mut(|stack| stack.push(Frame::Active(active)));
 }
 
-/// Puts the innermost frame onto the stack.
-fn settle() {
+/// Moves the innermost frame to the stack.
+fn spill() {
     if let Some(active) = INNERMOST.take() {
         stack_active(active);
     }
 }
 
-/// Shows the whole stack.
+/// Passes the whole stack to a function.
 fn with_stack<T>(look: impl FnOnce(&Stack) -> T) -> T {
-    settle();
+    spill();
     STACK.with_borrow(look)
 }
 
 /// An upcall of another servant starts on this thread.
 pub(super) fn push_servant(poa: Poa, servant: Servant, id: &[u8]) {
-    settle();
+    spill();
     STACK.with_borrow_mut(|stack| {
         let ids_from = stack.ids.len();
         stack.push(Frame::Servant { poa, servant, ids_from });
@@ -198,7 +201,7 @@ pub(super) fn push_servant(poa: Poa, servant: Servant, id: &[u8]) {
     });
 }
 
-/// What was pushed last, and not by [`push_active`] alone, is over.
+/// Ends the activity that was pushed last, unless only [`push_active`] pushed it.
 #[cold]
 pub(super) fn pop() {
     let frame = STACK.with_borrow_mut(|stack| {
@@ -212,7 +215,7 @@ pub(super) fn pop() {
     drop(frame);
 }
 
-/// As [`pop`], of what [`push_active`] pushed.
+/// As [`pop`], for [`push_active`].
 #[inline(always)]
 pub(super) fn pop_active() {
     match INNERMOST.take() {
@@ -230,7 +233,7 @@ impl Stack {
         self.frames.push(frame);
     }
 
-    /// The memory for the usual depth is made with a thread's first frame.
+    /// Allocates for the usual depth, with a thread's first frame.
     #[cold]
     fn reserve(&mut self) {
         self.frames.reserve(16);
@@ -238,19 +241,19 @@ impl Stack {
     }
 }
 
-/// User code that is no servant runs while this lives.
-pub(super) struct Marker(());
+/// User code outside servants runs while this lives.
+pub(super) struct ManagerCall(());
 
-impl Marker {
-    pub fn new(poa: &Poa) -> Marker {
+impl ManagerCall {
+    pub fn new(poa: &Poa) -> ManagerCall {
         let frame = Frame::Manager(poa.clone());
-        settle();
+        spill();
         STACK.with_borrow_mut(|stack| stack.push(frame));
-        Marker(())
+        ManagerCall(())
     }
 }
 
-impl Drop for Marker {
+impl Drop for ManagerCall {
     fn drop(&mut self) {
         pop();
     }

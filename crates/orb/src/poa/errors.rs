@@ -1,5 +1,5 @@
-//! What the operations of a POA raise: the standard's user exceptions, one enum for each set of them, each with the
-//! system exceptions beside.
+//! The exceptions of a POA's operations: one enum for each set of the standard's user exceptions,
+//! with the system exceptions beside them.
 
 use isorb_giop::{Completion, Kind, SystemException, minor};
 use std::fmt;
@@ -44,8 +44,8 @@ macro_rules! raises {
         }
 
         impl From<$name> for SystemException {
-            /// A system exception stays as it is. A user exception that leaves an operation which does not list it is
-            /// UNKNOWN with minor code OMG|1; the sentence tells which it was.
+            /// A system exception stays unchanged. A user exception that leaves an operation
+            /// without listing it is UNKNOWN with minor code OMG|1; the sentence names it.
             fn from(error: $name) -> SystemException {
                 match error {
                     $name::System(exception) => exception,
@@ -59,62 +59,62 @@ macro_rules! raises {
 }
 
 raises! {
-    /// What [`create_poa`](super::Poa::create_poa) raises.
+    /// The errors of [`create_poa`](super::Poa::create_poa).
     CreateError {
         AdapterAlreadyExists = "the POA has a child of this name; find it with find_poa, or choose another name",
         InvalidPolicy(index: u16) = "the policy contradicts another one; see PoaPolicies for what goes together",
     }
-    /// What [`find_poa`](super::Poa::find_poa) raises.
+    /// The errors of [`find_poa`](super::Poa::find_poa).
     FindError {
         AdapterNonExistent = "there is no child of this name, and no adapter activator made it; create it first",
     }
-    /// What activation under a new id raises.
+    /// The errors of activation under a new id.
     ActivateError {
         ServantAlreadyActive = "the servant is active and the POA has UNIQUE_ID; deactivate it first, or use MULTIPLE_ID",
         WrongPolicy = "the POA needs RETAIN and SYSTEM_ID for this; use activate_object_with_id, or other policies",
     }
-    /// What activation under a given id raises.
+    /// The errors of activation under a given id.
     ActivateWithIdError {
         ServantAlreadyActive = "the servant is active and the POA has UNIQUE_ID; deactivate it first, or use MULTIPLE_ID",
         ObjectAlreadyActive = "the id is active; deactivate it first, or choose another id",
         WrongPolicy = "the POA needs RETAIN for this; with NON_RETAIN a locator or a default servant serves the id",
     }
-    /// What operations on the id of an active object raise.
+    /// The errors of operations on the id of an active object.
     ObjectIdError {
         ObjectNotActive = "no object is active under the id; activate it first",
         WrongPolicy = "the POA's policies keep no servant for an id; it needs RETAIN",
     }
-    /// What operations that start from a servant raise.
+    /// The errors of operations on a servant.
     ServantError {
         ServantNotActive = "the servant is not active here; activate it first, or use IMPLICIT_ACTIVATION",
         WrongPolicy = "the POA needs RETAIN with UNIQUE_ID or IMPLICIT_ACTIVATION for this; keep the id instead",
     }
-    /// What [`reference_to_servant`](super::Poa::reference_to_servant) raises.
+    /// The errors of [`reference_to_servant`](super::Poa::reference_to_servant).
     ToServantError {
         ObjectNotActive = "the object is not active and there is no default servant; activate it first",
         WrongAdapter = "another POA made the reference; ask that one",
         WrongPolicy = "the POA needs RETAIN or USE_DEFAULT_SERVANT for this",
     }
-    /// What [`reference_to_id`](super::Poa::reference_to_id) raises.
+    /// The errors of [`reference_to_id`](super::Poa::reference_to_id).
     ToIdError {
         WrongAdapter = "another POA made the reference; ask that one",
     }
-    /// What operations raise that only the POA's policies can forbid.
+    /// The errors of operations that only the POA's policies can forbid.
     PolicyError {
         WrongPolicy = "the POA's policies do not have this; create the POA with the policy that the operation names",
     }
-    /// What operations on members of groups raise.
+    /// The errors of operations on members of groups.
     GroupError {
         NotAGroupObject = "the reference names no group behind an address of IP multicast; write corbaloc:miop:1.0@1.0-domain-1/225.1.1.1:5000",
         NotAMember = "the object is no member of the group; associate it first",
         WrongPolicy = "the POA needs SYSTEM_ID to make an id; use associate_reference_with_id with one of your own",
     }
-    /// What reading the default servant raises.
+    /// The errors of reading the default servant.
     DefaultServantError {
         NoServant = "no default servant is set; set one with set_servant",
         WrongPolicy = "the POA needs USE_DEFAULT_SERVANT for this",
     }
-    /// What a [`PoaManager`](super::PoaManager) raises.
+    /// The errors of a [`PoaManager`](super::PoaManager).
     ManagerError {
         AdapterInactive = "the POA manager was deactivated, which is for ever; create the POA again with a new manager",
     }
@@ -143,22 +143,22 @@ pub(super) const fn no(kind: Kind, minor: u32) -> SystemException {
     SystemException::new(kind, minor, Completion::No)
 }
 
-/// The operation would wait for the thread that called it.
+/// The operation would wait for its own thread.
 pub(super) const DEADLOCK: SystemException = no(Kind::BadInvOrder, minor::BAD_INV_ORDER_DEADLOCK);
-/// Neither this POA nor the POAs above it can be found or made.
+/// The POA, or one above it, does not exist and cannot be created.
 pub(super) const NO_ADAPTER: SystemException = no(Kind::ObjectNotExist, minor::OBJECT_NOT_EXIST_NO_ADAPTER);
-/// The POA is there, the object is not.
+/// The POA exists, the object does not.
 pub(super) const NO_OBJECT: SystemException = no(Kind::ObjectNotExist, 0);
-/// The POA discards, or a bounded queue is full.
+/// The manager discards requests, or a bounded queue is full.
 pub(super) const DISCARDED: SystemException = no(Kind::Transient, minor::TRANSIENT_DISCARDED);
-/// The POA went away while the request was on its way to the servant.
+/// The POA was destroyed while the request was on its way to the servant.
 pub(super) const DESTROYED: SystemException = no(Kind::Transient, minor::TRANSIENT_POA_DESTROYED);
 
-/// Calls code of the application that stands between the client and its servant. A panic there is UNKNOWN to the caller
-/// and nothing to anybody else, as in a servant.
+/// Calls code of the application that stands between the client and its servant. A panic becomes
+/// UNKNOWN for the caller and affects no other request, as in a servant.
 ///
 /// # Errors
-/// What the code gives; UNKNOWN.
+/// The error of the code; UNKNOWN.
 pub(super) fn guarded<T, E: From<SystemException>>(
     name: &str,
     call: impl FnOnce() -> Result<T, E>,

@@ -8,14 +8,14 @@ use super::{ObjectId, ObjectIdError, PolicyError, ServantError, ToIdError, ToSer
 use crate::{Object, Result, Servant};
 
 impl Poa {
-    /// A reference with a new id, to an object that is not active. It is activated later, or served by a servant manager
-    /// or the default servant.
+    /// A reference with a new id to an object that is not active. It is activated later, or served
+    /// by a servant manager or the default servant.
     ///
     /// # Errors
     /// WrongPolicy without SYSTEM_ID; IMP_LIMIT.
     ///
     /// # Real-time
-    /// Allocates, like everything here that makes a reference.
+    /// Allocates, like all methods here that make a reference.
     pub fn create_reference(&self, interface_id: &str) -> Result<Object, PolicyError> {
         if !self.0.policies.system_ids() {
             return Err(PolicyError::WrongPolicy);
@@ -24,7 +24,7 @@ impl Poa {
         Ok(self.make_reference(interface_id, &id)?)
     }
 
-    /// A reference with this id, whether the object is active or not.
+    /// A reference with this id, for an active or inactive object.
     ///
     /// # Errors
     /// BAD_PARAM with minor code OMG|14 with SYSTEM_ID, when the POA did not make the id.
@@ -34,12 +34,12 @@ impl Poa {
         self.make_reference(interface_id, &id)
     }
 
-    /// The id under which a servant is active; activates it where the policies say so. In an upcall of the default servant, the id
-    /// of the upcall.
+    /// The id of an active servant; activates the servant if the policies allow it. In an upcall of
+    /// the default servant: the id of the upcall.
     ///
     /// # Errors
-    /// WrongPolicy without USE_DEFAULT_SERVANT and without RETAIN and one of UNIQUE_ID and IMPLICIT_ACTIVATION;
-    /// ServantNotActive.
+    /// WrongPolicy without USE_DEFAULT_SERVANT and without RETAIN and one of UNIQUE_ID and
+    /// IMPLICIT_ACTIVATION; ServantNotActive.
     pub fn servant_to_id(&self, servant: &Servant) -> Result<ObjectId, ServantError> {
         let policies = &self.0.policies;
         if !policies.default_servant() && !self.knows_servants() {
@@ -56,11 +56,12 @@ impl Poa {
         Err(ServantError::ServantNotActive)
     }
 
-    /// A reference to the object that a servant stands behind; activates it where the policies say so. In an upcall of this
-    /// servant, the reference of the upcall.
+    /// A reference to the object of a servant; activates the servant if the policies allow it. In
+    /// an upcall of this servant: the reference of the upcall.
     ///
     /// # Errors
-    /// WrongPolicy outside of such an upcall, without RETAIN and one of UNIQUE_ID and IMPLICIT_ACTIVATION; ServantNotActive.
+    /// WrongPolicy outside of such an upcall, without RETAIN and one of UNIQUE_ID and
+    /// IMPLICIT_ACTIVATION; ServantNotActive.
     pub fn servant_to_reference(&self, servant: &Servant) -> Result<Object, ServantError> {
         let current = current::id_of(&self.0, servant);
         if !self.knows_servants() && current.is_none() {
@@ -73,7 +74,7 @@ impl Poa {
         Ok(self.make_reference(servant.interface().id, &id)?)
     }
 
-    /// The servant behind a reference of this POA: the active one, else the default servant.
+    /// The servant of a reference of this POA: the active one, else the default servant.
     ///
     /// # Errors
     /// WrongPolicy without RETAIN and without USE_DEFAULT_SERVANT; WrongAdapter; ObjectNotActive.
@@ -110,7 +111,7 @@ impl Poa {
         }
     }
 
-    /// The servant behind an id: the active one, else the default servant.
+    /// The servant of an id: the active one, else the default servant.
     ///
     /// # Errors
     /// WrongPolicy without RETAIN and without USE_DEFAULT_SERVANT; ObjectNotActive.
@@ -121,7 +122,7 @@ impl Poa {
         self.servant_of(id.as_ref())?.ok_or(ObjectIdError::ObjectNotActive)
     }
 
-    /// A reference to the object that is active under an id.
+    /// A reference to the active object of an id.
     ///
     /// # Errors
     /// WrongPolicy without RETAIN; ObjectNotActive.
@@ -129,7 +130,7 @@ impl Poa {
         if !self.0.policies.retain() {
             return Err(ObjectIdError::WrongPolicy);
         }
-        // Bound, so that the lock is not held while the reference is made.
+        // A binding of its own, so that the lock is not held while the reference is made.
         let active = find_active(&*self.alive()?, id.as_ref());
         let active = active.ok_or(ObjectIdError::ObjectNotActive)?;
         Ok(self.make_reference(active.servant.interface().id, &active.id)?)
@@ -154,7 +155,7 @@ impl Poa {
         self.key(id)
     }
 
-    /// The class of the most urgent lane that serves its objects.
+    /// The class of the highest-priority lane that serves its objects.
     #[cfg(feature = "miop")]
     pub(crate) fn most_urgent_lane(&self) -> Option<isorb_rt::sched::SchedClass> {
         let pool = self.0.rt.as_deref()?.pool()?;
@@ -166,13 +167,13 @@ impl Poa {
         self.orb()
     }
 
-    /// Whether the policies lead from a servant to its object.
+    /// Whether the policies allow to find a servant's object.
     fn knows_servants(&self) -> bool {
         let policies = &self.0.policies;
         policies.retain() && (policies.unique() || policies.implicit())
     }
 
-    /// The one id of a servant, or a new one where activation is implicit.
+    /// The id of a servant, or a new one with implicit activation.
     fn known_or_new_id(&self, servant: &Servant) -> Result<Option<ObjectId>> {
         let policies = &self.0.policies;
         if !policies.retain() {

@@ -1,14 +1,15 @@
-//! Object keys: how a request says which POA and which object it is for.
+//! Object keys, which name the POA and the object of a request.
 //!
 //! | kind | octets |
 //! |---|---|
 //! | transient | magic, ORB epoch, POA slot, POA generation, object id |
 //! | persistent | magic, length of the path, path of POA names, object id |
 //!
-//! Numbers are big-endian, 4 octets each. An id that the system assigned is {object slot, object generation}, and in a
-//! persistent POA the epoch before it, so the usual key of a transient object has 24 octets and leads to the servant in
-//! two array look-ups. A key never says where the servant was when the reference was made, although a hint would save a
-//! hash for ids that the user chose: two references to one object would then differ.
+//! Numbers are big-endian, 4 octets each. An id from the system is {object slot, object
+//! generation}, in a persistent POA with the epoch before it. The usual key of a transient object
+//! thus has 24 octets and leads to the servant in two array look-ups. A key contains no hint at the
+//! servant's earlier position, although one would save a hash for ids of the user: two references
+//! to one object would then differ.
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -18,10 +19,10 @@ use std::sync::Arc;
 const TRANSIENT: [u8; 4] = *b"iso\x01";
 const PERSISTENT: [u8; 4] = *b"iso\x02";
 
-/// The longest path of names, so that finding one is bounded.
+/// The longest path of names, which bounds the search for one.
 pub(super) const MAX_PATH: usize = 8 * 1024;
 
-/// An object's id in its POA: octets that the application chose or the POA made. Cheap to clone.
+/// An object's id in its POA: octets chosen by the application or made by the POA. Cheap to clone.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ObjectId(Arc<[u8]>);
 
@@ -71,7 +72,7 @@ impl From<Vec<u8>> for ObjectId {
 }
 
 impl fmt::Display for ObjectId {
-    /// Text as it is, anything else in hexadecimal.
+    /// Text unchanged, anything else in hexadecimal.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match std::str::from_utf8(&self.0) {
             Ok(text) if !text.is_empty() && !text.chars().any(char::is_control) => f.write_str(text),
@@ -86,7 +87,7 @@ impl fmt::Debug for ObjectId {
     }
 }
 
-/// A key, taken apart.
+/// A parsed key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Key<'k> {
     Transient { epoch: u32, slot: u32, generation: u32, id: &'k [u8] },
@@ -94,7 +95,7 @@ pub(super) enum Key<'k> {
 }
 
 impl<'k> Key<'k> {
-    /// `None` for octets that are no key of this ORB.
+    /// `None` for octets that are not a key of this ORB.
     #[inline(always)]
     pub fn parse(octets: &'k [u8]) -> Option<Key<'k>> {
         let (magic, rest) = octets.split_first_chunk::<4>()?;
@@ -121,34 +122,34 @@ fn split_u32(octets: &[u8]) -> Option<(u32, &[u8])> {
     Some((u32::from_be_bytes(*number), rest))
 }
 
-/// What all keys of a transient POA start with.
+/// The common beginning of a transient POA's keys.
 pub(super) fn transient_prefix(epoch: u32, slot: u32, generation: u32) -> Box<[u8]> {
     let numbers = [epoch, slot, generation].map(u32::to_be_bytes);
     [&TRANSIENT[..], numbers.as_flattened()].concat().into()
 }
 
-/// What all keys of a persistent POA start with. `path` is at most [`MAX_PATH`] long.
+/// The common beginning of a persistent POA's keys. `path` is at most [`MAX_PATH`] long.
 pub(super) fn persistent_prefix(path: &[u8]) -> Box<[u8]> {
     let length = u32::try_from(path.len()).unwrap_or(u32::MAX);
     [&PERSISTENT, &length.to_be_bytes()[..], path].concat().into()
 }
 
-/// The path of a child: that of its parent, the length of its name in 2 octets, its name. The root's is empty. `None`
-/// when it would be longer than [`MAX_PATH`].
+/// The path of a child: that of its parent, the length of its name in 2 octets, its name. The
+/// root's is empty. `None` when it would be longer than [`MAX_PATH`].
 pub(super) fn child_path(parent: &[u8], name: &str) -> Option<Box<[u8]>> {
     let length = u16::try_from(name.len()).ok()?.to_be_bytes();
     let path = [parent, &length, name.as_bytes()].concat();
     (path.len() <= MAX_PATH).then(|| path.into())
 }
 
-/// Takes the first name off a path; `None` when it is malformed.
+/// Splits the first name off a path; `None` when it is malformed.
 pub(super) fn split_name(path: &[u8]) -> Option<(&str, &[u8])> {
     let (length, rest) = path.split_first_chunk::<2>()?;
     let (name, rest) = rest.split_at_checked(usize::from(u16::from_be_bytes(*length)))?;
     Some((std::str::from_utf8(name).ok()?, rest))
 }
 
-/// An id that the system assigned: the slot that the object was put in, and how often the slot had been used.
+/// An id from the system: the object's slot, and how often the slot was used before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct SystemId {
     pub slot: u32,
@@ -156,14 +157,15 @@ pub(super) struct SystemId {
 }
 
 impl SystemId {
-    /// The id in octets; `epoch` is there for persistent POAs, whose ids must differ from those of earlier processes.
+    /// The id in octets. `epoch` is for persistent POAs: their ids must differ from those of
+    /// earlier processes.
     pub fn encode(self, epoch: Option<u32>) -> ObjectId {
         let numbers = [epoch.unwrap_or(0), self.slot, self.generation].map(u32::to_be_bytes);
         let octets = numbers.as_flattened();
         ObjectId::from(if epoch.is_some() { octets } else { &octets[4..] })
     }
 
-    /// The other way; `None` if it is not of this form and epoch.
+    /// Decodes an id; `None` if it has another form or epoch.
     #[inline(always)]
     pub fn decode(id: &[u8], epoch: Option<u32>) -> Option<SystemId> {
         let rest = match epoch {
@@ -194,7 +196,7 @@ mod tests {
         assert_eq!((name, split_name(rest)), ("a", Some(("bé", &[][..]))));
     }
 
-    /// Octets on the wire are the contract with references that other processes stored.
+    /// References stored by other processes rely on these octets.
     #[test]
     fn persistent_keys_never_change() {
         let path = child_path(b"", "lab").unwrap();

@@ -1,103 +1,109 @@
-//! Deactivation, etherealisation and destruction: what happens when the last one has left.
+//! Deactivation, etherealisation and destruction: the steps after the last upcall.
 //!
-//! Nobody waits to etherealise. An object whose last upcall ended is put into a queue, and whoever may be in the servant
-//! activator empties the queue; a thread that finds the activator taken leaves the work to the thread that has it, which looks
-//! at the queue again after it let go.
+//! No thread waits to etherealise. An object goes into a queue after its last upcall, and a thread
+//! that may enter the servant activator empties the queue. A thread that finds the activator
+//! occupied leaves the queue to the thread inside, which checks it again after it has left the
+//! activator.
 
-use super::active_map::Active;
-use super::current::{self, Marker};
+use super::active_map::ActiveObject;
+use super::admission::{DESTROYING, NOTIFY_IDLE};
+use super::current::{self, ManagerCall};
 use super::errors::{DEADLOCK, guarded};
-use super::gate::{DEAD, WATCHED};
 use super::managers::ServantManager;
-use super::poa::{Life, Pending, Poa};
+use super::poa::{Lifecycle, Pending, Poa};
 use crate::Result;
 use isorb_rt::time::Deadline;
 use std::hint::cold_path;
 use std::sync::Arc;
 
 impl Poa {
-    /// Destroys this POA and all below it. New requests are turned away at once (OBJECT_NOT_EXIST, or TRANSIENT with minor
-    /// code OMG|4 while requests still run), running ones end in peace. `etherealize`: then the servant activators get all active
-    /// objects. The name is free again when all that is done. `wait`: returns after that; otherwise whoever is last does the rest.
+    /// Destroys this POA and all below it. New requests fail at once (OBJECT_NOT_EXIST, or
+    /// TRANSIENT with minor code OMG|4 while requests still run); running ones complete.
+    /// `etherealize`: the servant activators then get all active objects. Afterwards the name is
+    /// free again. `wait`: returns after all that; otherwise the thread of the last request
+    /// completes it.
     ///
     /// # Errors
-    /// BAD_INV_ORDER with minor code OMG|3 when `wait` is asked for in an upcall of this ORB; nothing is destroyed then.
+    /// BAD_INV_ORDER with minor code OMG|3 for `wait` in an upcall of this ORB; nothing is
+    /// destroyed then.
     pub fn destroy(&self, etherealize: bool, wait: bool) -> Result<()> {
         if wait && current::inside(self.orb_number()) {
             return Err(DEADLOCK);
         }
-        self.condemn(etherealize);
+        self.begin_destruction(etherealize);
         if wait {
-            self.wait_gone();
+            self.wait_destroyed();
         }
         Ok(())
     }
 
-    fn wait_gone(&self) {
+    fn wait_destroyed(&self) {
         let shared = &self.0.shared;
         let mut admin = shared.admin.lock();
-        shared.changed.wait_while(&mut admin, Deadline::NONE, |_| self.lock().life != Life::Gone);
+        shared.changed.wait_while(&mut admin, Deadline::NONE, |_| self.lock().life != Lifecycle::Destroyed);
     }
 
-    /// Starts the destruction, from here down; finishes it where nothing runs.
-    fn condemn(&self, etherealize: bool) {
+    /// Begins the destruction from here down, and completes it where nothing runs.
+    fn begin_destruction(&self, etherealize: bool) {
         let children: Vec<Poa> = {
             let mut body = self.lock();
-            if body.life != Life::Alive {
+            if body.life != Lifecycle::Alive {
                 return;
             }
-            body.life = Life::Dying { etherealize };
-            self.0.gate.set(DEAD);
+            body.life = Lifecycle::Destroying { etherealize };
+            self.0.admission.set(DESTROYING);
             body.children.values().cloned().collect()
         };
         self.0.shared.table.clear(self.0.slot);
-        // Requests that are held look again.
+        // Held requests check the state again.
         self.0.manager.wake();
         self.0.shared.wake();
-        children.iter().for_each(|child| child.condemn(etherealize));
-        self.settle();
+        children.iter().for_each(|child| child.begin_destruction(etherealize));
+        self.advance();
     }
 
-    /// When the requests inside have ended, etherealises all objects. For a manager that is deactivated.
-    pub(super) fn sweep_when_idle(&self) {
+    /// Etherealises all objects once the running requests have ended. For a manager that is
+    /// deactivated.
+    pub(super) fn etherealize_when_idle(&self) {
         let mut body = self.lock();
-        if body.life == Life::Alive && matches!(body.servant_manager, Some(ServantManager::Activator(_))) {
+        if body.life == Lifecycle::Alive && matches!(body.servant_manager, Some(ServantManager::Activator(_)))
+        {
             body.sweep = true;
         }
-        self.0.gate.set(WATCHED);
+        self.0.admission.set(NOTIFY_IDLE);
     }
 
-    /// Whether no request is inside.
+    /// Whether no request is running.
     pub(super) fn is_idle(&self) -> bool {
-        self.0.gate.is_empty()
+        self.0.admission.is_empty()
     }
 
-    /// Whether no request is inside and nothing is left to etherealise.
-    pub(super) fn is_swept(&self) -> bool {
+    /// Whether no request is running and no object waits for etherealisation.
+    pub(super) fn is_etherealized(&self) -> bool {
         let body = self.lock();
         self.is_idle() && !body.sweep && body.objects.leaving() == 0
     }
 
-    /// Leaves the gate.
+    /// Ends a request in the POA.
     #[inline]
-    pub(super) fn leave_gate(&self) {
-        if self.0.gate.leave() {
+    pub(super) fn end_request(&self) {
+        if self.0.admission.end() {
             cold_path();
-            self.settle();
+            self.advance();
         }
     }
 
     /// An upcall of an object has ended.
     #[inline]
-    pub(super) fn leave_object(&self, active: &Arc<Active>) {
+    pub(super) fn leave_object(&self, active: &Arc<ActiveObject>) {
         if active.leave() {
             cold_path();
             self.finish(active.clone());
         }
     }
 
-    /// No upcall runs in a deactivated object any more: etherealises it, or forgets it.
-    pub(super) fn finish(&self, active: Arc<Active>) {
+    /// After the last upcall of a deactivated object: queues it for etherealisation, or removes it.
+    pub(super) fn finish(&self, active: Arc<ActiveObject>) {
         let removed = {
             let mut body = self.lock();
             if matches!(body.servant_manager, Some(ServantManager::Activator(_))) {
@@ -109,15 +115,15 @@ impl Poa {
         };
         self.0.changed.notify_all(&self.0.body);
         drop(removed);
-        self.drain();
-        self.settle();
+        self.etherealize_pending();
+        self.advance();
     }
 
-    /// Etherealises what waits for it, unless another thread does.
-    pub(super) fn drain(&self) {
+    /// Etherealises queued objects, unless another thread does.
+    pub(super) fn etherealize_pending(&self) {
         while !self.lock().pending.is_empty() {
             let Some(_permit) = self.try_permit() else { return };
-            let Ok(turn) = self.0.activator_turn.try_lock() else { return };
+            let Ok(turn) = self.0.activator_lock.try_lock() else { return };
             while self.etherealize_one() {}
             drop(turn);
         }
@@ -134,47 +140,47 @@ impl Poa {
             (pending, activator, remaining)
         };
         let Pending { active, cleanup } = pending;
-        let marker = Marker::new(self);
-        // What panics has had its object back all the same; there is no client to tell.
+        let call = ManagerCall::new(self);
+        // After a panic the object is removed all the same; there is no client to inform.
         let _: Result<()> = guarded("etherealize", || {
             activator.etherealize(&active.id, self, active.servant.clone(), cleanup, remaining);
             Ok(())
         });
-        drop(marker);
+        drop(call);
         let removed = self.lock().objects.remove(&active);
         self.0.changed.notify_all(&self.0.body);
         drop((removed, active));
-        self.settle();
+        self.advance();
         true
     }
 
-    /// Goes on with destruction and sweeping as far as it can be gone.
-    pub(super) fn settle(&self) {
+    /// Continues destruction and etherealisation as far as possible.
+    pub(super) fn advance(&self) {
         loop {
             let (mut dropped, mut again) = (Vec::new(), false);
             {
                 let mut body = self.lock();
                 let quiet = self.is_idle();
                 match body.life {
-                    Life::Alive if quiet && body.sweep => {
+                    Lifecycle::Alive if quiet && body.sweep => {
                         body.sweep = false;
-                        body.retire_all();
+                        body.deactivate_all();
                         again = true;
                     }
-                    Life::Dying { etherealize } if quiet && body.children.is_empty() => {
-                        body.life = Life::Emptying;
+                    Lifecycle::Destroying { etherealize } if quiet && body.children.is_empty() => {
+                        body.life = Lifecycle::Etherealizing;
                         body.sweep = false;
                         if etherealize && matches!(body.servant_manager, Some(ServantManager::Activator(_))) {
-                            body.retire_all();
+                            body.deactivate_all();
                         } else {
-                            dropped = body.drop_all();
+                            dropped = body.remove_all();
                         }
                         again = true;
                     }
-                    Life::Emptying if body.objects.is_empty() => {
-                        body.life = Life::Gone;
+                    Lifecycle::Etherealizing if body.objects.is_empty() => {
+                        body.life = Lifecycle::Destroyed;
                         drop(body);
-                        self.forget();
+                        self.unregister();
                         return;
                     }
                     _ => {}
@@ -184,17 +190,17 @@ impl Poa {
             if !again {
                 break;
             }
-            self.drain();
+            self.etherealize_pending();
         }
-        if self.0.gate.has(WATCHED) {
+        if self.0.admission.has(NOTIFY_IDLE) {
             self.0.manager.wake();
         }
     }
 
-    /// Takes the POA out of everything that knows it.
-    fn forget(&self) {
+    /// Removes the POA from all tables.
+    fn unregister(&self) {
         if let Some(rt) = &self.0.rt {
-            rt.discharge();
+            rt.release();
         }
         let shared = &self.0.shared;
         {
@@ -215,22 +221,22 @@ impl Poa {
         self.0.manager.unregister(self);
         shared.wake();
         if let Some(parent) = &self.0.parent {
-            parent.settle();
+            parent.advance();
         }
     }
 }
 
 impl super::poa::Body {
-    /// Queues all active objects for etherealisation. No upcall runs in any of them.
-    fn retire_all(&mut self) {
+    /// Queues all active objects for etherealisation. None of their upcalls runs.
+    fn deactivate_all(&mut self) {
         for active in self.objects.active() {
             self.objects.deactivate(&active);
             self.pending.push_back(Pending { active, cleanup: true });
         }
     }
 
-    /// Forgets all active objects. No upcall runs in any of them.
-    fn drop_all(&mut self) -> Vec<Arc<Active>> {
+    /// Removes all active objects. None of their upcalls runs.
+    fn remove_all(&mut self) -> Vec<Arc<ActiveObject>> {
         let all = self.objects.active();
         for active in &all {
             self.objects.deactivate(active);

@@ -1,9 +1,9 @@
-//! POA managers: whether requests of a group of POAs run, wait, are turned away (clause 15.3.3).
+//! POA managers: requests of a group of POAs run, wait, or are rejected (clause 15.3.3).
 
+use super::admission::{AdmissionState, DESTROYING, HOLDING, NOTIFY_IDLE};
 use super::current;
 use super::errors::{DEADLOCK, DESTROYED, DISCARDED, no};
-use super::gate::{DEAD, Gate, HELD, WATCHED};
-use super::patience::TIMED_OUT;
+use super::wait_deadline::TIMED_OUT;
 use super::{ManagerError, Poa};
 use isorb_giop::{Kind, SystemException, minor};
 use isorb_rt::sync::{PiCondvar, PiMutex};
@@ -12,31 +12,31 @@ use std::fmt;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-/// What a POA manager does with requests.
+/// The state of a POA manager.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// They wait. The first state.
+    /// Requests wait. The first state.
     Holding,
-    /// They run.
+    /// Requests run.
     Active,
     /// The client gets TRANSIENT with minor code OMG|1.
     Discarding,
-    /// The client gets OBJ_ADAPTER with minor code OMG|1. The last state, for ever.
+    /// The client gets OBJ_ADAPTER with minor code OMG|1. The last state.
     Inactive,
 }
 
-/// How long a request waits for a manager that nobody has touched before that is said.
+/// How long a request waits for a manager that was never activated before that is logged.
 const HINT_AFTER: Duration = Duration::from_secs(2);
 
-/// Lets requests of the POAs that belong to it run, wait, or turns them away. Cheap to clone: all clones are one manager.
+/// Runs, holds or rejects the requests of its POAs. Cheap to clone: all clones are one manager.
 #[derive(Clone)]
 pub struct PoaManager(Arc<Manager>);
 
 pub(super) struct Manager {
     id: Box<str>,
-    /// Tells ORBs of a process apart.
+    /// Identifies the ORB in the process.
     orb: usize,
-    /// How many requests may wait.
+    /// The number of requests that may wait.
     limit: u32,
     body: PiMutex<Body>,
     changed: PiCondvar,
@@ -51,12 +51,12 @@ struct Body {
     watchers: u32,
     /// Counts changes of state.
     changes: u64,
-    /// The application called one of the operations, be it without effect.
+    /// The application called one of the operations, with or without effect.
     touched: bool,
 }
 
 impl PoaManager {
-    /// How many requests may wait while a manager holds, unless told otherwise.
+    /// Default number of requests that may wait while a manager holds them.
     pub const DEFAULT_MAX_HELD: u32 = 256;
 
     pub(super) fn new(id: &str, orb: usize, limit: u32) -> PoaManager {
@@ -81,12 +81,12 @@ impl PoaManager {
         &self.0.id
     }
 
-    /// What it does with requests now.
+    /// The present state.
     pub fn state(&self) -> State {
         self.0.body.lock().state
     }
 
-    /// Lets requests run, first those that waited.
+    /// Runs requests, the waiting ones first.
     ///
     /// # Errors
     /// AdapterInactive after [`deactivate`](Self::deactivate).
@@ -94,17 +94,18 @@ impl PoaManager {
         self.change(State::Active, false)
     }
 
-    /// Lets requests wait, as many as the bound allows; the rest is discarded. `wait`: returns when the requests that run now
-    /// have ended, or another thread changes the state.
+    /// Holds requests up to the limit; further ones are discarded. `wait`: returns when the running
+    /// requests have ended, or another thread changes the state.
     ///
     /// # Errors
-    /// AdapterInactive after [`deactivate`](Self::deactivate). BAD_INV_ORDER with minor code OMG|3 when `wait` is asked for
-    /// in an upcall of this ORB; the state stays as it was.
+    /// AdapterInactive after [`deactivate`](Self::deactivate). BAD_INV_ORDER with minor code OMG|3
+    /// for `wait` in an upcall of this ORB; the state does not change then.
     pub fn hold_requests(&self, wait: bool) -> Result<(), ManagerError> {
         self.change(State::Holding, wait)
     }
 
-    /// Turns requests away with TRANSIENT, also those that wait. `wait` as for [`hold_requests`](Self::hold_requests).
+    /// Rejects requests with TRANSIENT, waiting ones included. `wait` as for
+    /// [`hold_requests`](Self::hold_requests).
     ///
     /// # Errors
     /// As [`hold_requests`](Self::hold_requests).
@@ -112,11 +113,13 @@ impl PoaManager {
         self.change(State::Discarding, wait)
     }
 
-    /// Turns requests away for ever, also those that wait. `etherealize`: when the requests that run now have ended, the
-    /// servant activators of its POAs get all active objects; only the first call decides. `wait`: returns after that.
+    /// Rejects requests for ever, waiting ones included. `etherealize`: once the running requests
+    /// have ended, the servant activators of its POAs get all active objects; only the first call
+    /// decides. `wait`: returns after that.
     ///
     /// # Errors
-    /// BAD_INV_ORDER with minor code OMG|3 when `wait` is asked for in an upcall of this ORB; the state stays as it was.
+    /// BAD_INV_ORDER with minor code OMG|3 for `wait` in an upcall of this ORB; the state does not
+    /// change then.
     pub fn deactivate(&self, etherealize: bool, wait: bool) -> Result<(), SystemException> {
         if wait && current::inside(self.0.orb) {
             return Err(DEADLOCK);
@@ -128,19 +131,19 @@ impl PoaManager {
             } else {
                 self.enter_state(&mut body, State::Inactive);
                 for poa in body.poas.iter().filter(|_| etherealize) {
-                    poa.sweep_when_idle();
+                    poa.etherealize_when_idle();
                 }
                 body.poas.clone()
             }
         };
-        poas.iter().for_each(Poa::settle);
+        poas.iter().for_each(Poa::advance);
         if wait {
-            self.wait_idle(None, Poa::is_swept);
+            self.wait_idle(None, Poa::is_etherealized);
         }
         Ok(())
     }
 
-    /// Activates it if its state was never changed.
+    /// Activates the manager if its state was never changed.
     pub(super) fn activate_untouched(&self) {
         let mut body = self.0.body.lock();
         if !body.touched {
@@ -175,40 +178,45 @@ impl PoaManager {
         body.changes += 1;
         for poa in &body.poas {
             match state {
-                State::Active => poa.gate().clear(HELD),
-                _ => poa.gate().set(HELD),
+                State::Active => poa.admission().clear(HOLDING),
+                _ => poa.admission().set(HOLDING),
             }
         }
         self.0.changed.notify_all(&self.0.body);
     }
 
-    /// Waits until all POAs say that they are idle, or the state changes.
+    /// Waits until all POAs are idle, or the state changes.
     fn wait_idle(&self, changes: Option<u64>, idle: impl Fn(&Poa) -> bool) {
         let mut body = self.0.body.lock();
         body.watchers += 1;
-        body.poas.iter().for_each(|poa| poa.gate().set(WATCHED));
+        body.poas.iter().for_each(|poa| poa.admission().set(NOTIFY_IDLE));
         self.0.changed.wait_while(&mut body, Deadline::NONE, |body| {
             changes.is_none_or(|changes| changes == body.changes) && !body.poas.iter().all(&idle)
         });
         body.watchers -= 1;
         if body.watchers == 0 && body.state != State::Inactive {
-            body.poas.iter().for_each(|poa| poa.gate().clear(WATCHED));
+            body.poas.iter().for_each(|poa| poa.admission().clear(NOTIFY_IDLE));
         }
     }
 
-    /// Waits, for a request that found the gate closed, until the manager is active.
+    /// Waits, for a blocked request, until the manager is active.
     ///
     /// # Errors
-    /// As the state says; TRANSIENT when too many wait or the POA is destroyed meanwhile; TIMEOUT at the deadline.
+    /// The error of the state; TRANSIENT when too many requests wait or the POA is destroyed
+    /// meanwhile; TIMEOUT at the deadline.
     ///
     /// # Real-time
-    /// Blocks while the manager holds.
-    pub(super) fn await_active(&self, gate: &Gate, deadline: Deadline) -> Result<(), SystemException> {
+    /// Blocks while the manager holds requests.
+    pub(super) fn await_active(
+        &self,
+        admission: &AdmissionState,
+        deadline: Deadline,
+    ) -> Result<(), SystemException> {
         let mut hinted = false;
         let mut body = self.0.body.lock();
         loop {
             match body.state {
-                _ if gate.has(DEAD) => return Err(DESTROYED),
+                _ if admission.has(DESTROYING) => return Err(DESTROYED),
                 State::Active => return Ok(()),
                 State::Discarding => return Err(DISCARDED),
                 State::Inactive => return Err(no(Kind::ObjAdapter, minor::OBJ_ADAPTER_ACTIVATOR)),
@@ -223,7 +231,7 @@ impl PoaManager {
                     if !changed && !hinted && patient.is_past() && body.state == State::Holding {
                         hinted = true;
                         crate::log::note(format_args!(
-                            "a request waits because nobody activated POA manager {}: call activate() on it, or Orb::run",
+                            "a request waits because POA manager {} is not active: call activate() on it, or Orb::run",
                             self.0.id
                         ));
                     }
@@ -232,7 +240,7 @@ impl PoaManager {
         }
     }
 
-    /// Tells whoever waits that a POA became idle or goes away.
+    /// Wakes the threads that wait, after a POA became idle or was destroyed.
     pub(super) fn wake(&self) {
         drop(self.0.body.lock());
         self.0.changed.notify_all(&self.0.body);
@@ -241,10 +249,10 @@ impl PoaManager {
     pub(super) fn register(&self, poa: &Poa) {
         let mut body = self.0.body.lock();
         if body.state != State::Active {
-            poa.gate().set(HELD);
+            poa.admission().set(HOLDING);
         }
         if body.watchers > 0 {
-            poa.gate().set(WATCHED);
+            poa.admission().set(NOTIFY_IDLE);
         }
         body.poas.push(poa.clone());
     }
@@ -262,7 +270,7 @@ impl PoaManager {
         self.0.orb == orb
     }
 
-    /// How many requests wait now.
+    /// The number of waiting requests.
     #[cfg(test)]
     pub(super) fn waiting(&self) -> u32 {
         self.0.body.lock().waiting

@@ -1,6 +1,6 @@
-//! What the application can hang into a POA so that it is asked when a POA or a servant is missing.
+//! Call-backs of the application for missing POAs and servants.
 //!
-//! A panic in any of these is as if it had raised UNKNOWN.
+//! A panic in any of them counts as UNKNOWN.
 
 use super::{ObjectId, Poa};
 use crate::server::write_exception;
@@ -11,25 +11,25 @@ use isorb_giop::{Kind, SystemException};
 use std::any::Any;
 use std::sync::Arc;
 
-/// `PortableServer::ForwardRequest`: the object lives elsewhere.
+/// `PortableServer::ForwardRequest`: the object is elsewhere.
 #[derive(Clone, Debug)]
 pub struct ForwardRequest {
-    /// Where the client is to send this request and those that follow.
+    /// The target of this and later requests.
     pub to: Object,
-    /// Whether the client may forget the old reference for good.
+    /// Whether the client may drop the old reference.
     pub permanent: bool,
 }
 
-/// Why a servant manager gave no servant, or the dispatcher no upcall.
+/// Why a servant manager returned no servant, or the dispatcher made no upcall.
 #[derive(Clone, Debug)]
 pub enum Refusal {
     /// The client gets this exception.
     Exception(SystemException),
-    /// The client is sent elsewhere.
+    /// The client is forwarded.
     Forward {
-        /// Where to.
+        /// The new target.
         to: Object,
-        /// For good?
+        /// Whether the forward is permanent.
         permanent: bool,
     },
 }
@@ -54,27 +54,33 @@ impl From<ForwardRequest> for Refusal {
 
 /// Makes child POAs on demand (clause 15.3.4).
 pub trait AdapterActivator: Send + Sync {
-    /// A request, or `find_poa`, wants a child of `parent` that does not exist. Creates it and says true, or says false.
-    /// Requests for the new POA and for those below it wait until this returns. It is called once at a time for a name.
+    /// A request, or `find_poa`, needs a missing child of `parent`. Creates it and returns true, or
+    /// returns false. Requests for the new POA and those below it wait until this returns. At most
+    /// one call runs for a name.
     ///
     /// # Errors
-    /// Any system exception; the client, or the caller of `find_poa`, gets OBJ_ADAPTER with minor code OMG|1.
+    /// Any system exception; the client, or the caller of `find_poa`, gets OBJ_ADAPTER with minor
+    /// code OMG|1.
     fn unknown_adapter(&self, parent: &Poa, name: &str) -> Result<bool>;
 }
 
-/// Makes servants on demand, which the POA then keeps (clause 15.3.6; RETAIN with USE_SERVANT_MANAGER).
+/// Makes servants on demand, which the POA then retains (clause 15.3.6; RETAIN with
+/// USE_SERVANT_MANAGER).
 ///
-/// A POA calls one of the two at a time, in any thread.
+/// A POA calls one of the two methods at a time, on any thread.
 pub trait ServantActivator: Send + Sync {
-    /// A request came for an object that is not active. The servant that this gives is active under the id from then on.
+    /// A request came for an inactive object. The returned servant is active under the id from then
+    /// on.
     ///
     /// # Errors
-    /// [`ForwardRequest`] sends the client elsewhere, a system exception goes to it. A servant that is active under
-    /// another id, in a POA with UNIQUE_ID, makes OBJ_ADAPTER with minor code OMG|5.
+    /// [`ForwardRequest`] forwards the client; the client gets a system exception. In a POA with
+    /// UNIQUE_ID, a servant that is active under another id gives OBJ_ADAPTER with minor code
+    /// OMG|5.
     fn incarnate(&self, id: &ObjectId, poa: &Poa) -> Result<Servant, Refusal>;
 
-    /// The object was deactivated and no upcall runs in it any more. `cleanup_in_progress`: because its POA is destroyed or
-    /// its manager deactivated. `remaining_activations`: the servant still stands behind other objects of this POA.
+    /// The object was deactivated and no upcall of it runs any more. `cleanup_in_progress`: its POA
+    /// is destroyed or its manager deactivated. `remaining_activations`: the servant has other
+    /// objects in this POA.
     fn etherealize(
         &self,
         id: &ObjectId,
@@ -85,23 +91,25 @@ pub trait ServantActivator: Send + Sync {
     );
 }
 
-/// What [`preinvoke`](ServantLocator::preinvoke) hands to [`postinvoke`](ServantLocator::postinvoke).
+/// A value from [`preinvoke`](ServantLocator::preinvoke) for
+/// [`postinvoke`](ServantLocator::postinvoke).
 pub type Cookie = Option<Box<dyn Any>>;
 
 /// Finds the servant for each request (clause 15.3.7; NON_RETAIN with USE_SERVANT_MANAGER).
 ///
-/// Both are called in the thread that runs the upcall; several threads may be in them at a time.
+/// Both methods are called on the thread of the upcall; several threads may call them at a time.
 pub trait ServantLocator: Send + Sync {
-    /// The servant for this request, and whatever [`postinvoke`](Self::postinvoke) is to know.
+    /// The servant for this request, and a value for [`postinvoke`](Self::postinvoke).
     ///
     /// # Errors
-    /// [`ForwardRequest`] sends the client elsewhere, a system exception goes to it; `postinvoke` is not called then.
+    /// [`ForwardRequest`] forwards the client; the client gets a system exception; `postinvoke` is
+    /// not called then.
     fn preinvoke(&self, id: &[u8], poa: &Poa, operation: &str) -> Result<(Servant, Cookie), Refusal>;
 
-    /// The upcall is over.
+    /// The upcall has ended.
     ///
     /// # Errors
-    /// A system exception goes to the client instead of whatever the servant gave.
+    /// The client gets a system exception instead of the servant's reply.
     fn postinvoke(
         &self,
         id: &[u8],
@@ -112,7 +120,7 @@ pub trait ServantLocator: Send + Sync {
     ) -> Result<()>;
 }
 
-/// One or the other, as the POA's retention policy asks.
+/// An activator or a locator, as the POA's retention policy requires.
 #[derive(Clone)]
 pub enum ServantManager {
     /// For RETAIN.
@@ -149,7 +157,7 @@ pub(crate) fn write_refusal(e: &mut Encoder<'_>, status_at: usize, head: usize, 
         Refusal::Exception(exception) => write_exception(e, status_at, head, exception),
         Refusal::Forward { to, permanent } => {
             e.truncate(head);
-            // Forwarding for good came with GIOP 1.2.
+            // A permanent forward came with GIOP 1.2.
             let for_good = *permanent && e.text().version >= isorb_cdr::Version::V1_2;
             let status =
                 if for_good { ReplyStatus::LocationForwardPerm } else { ReplyStatus::LocationForward };

@@ -1,34 +1,35 @@
-//! The Portable Object Adapter (CORBA 3.3 part 1, clause 15): from an object key to the servant, and what an application
-//! can say about everything on that way.
+//! The Portable Object Adapter (CORBA 3.3 part 1, clause 15): from an object key to the servant,
+//! with all policies in between.
 //!
-//! It does not read requests, write replies or know about connections: the dispatcher hands in an object key and gets the
-//! servant, or the reason why there is none.
+//! It does not read requests, write replies or know connections: the dispatcher passes an object
+//! key and gets the servant, or the reason why there is none.
 //!
-//! The way of a request: `key` takes the object key apart; `table` (transient) or one hash of the path (persistent)
-//! gives the POA, at any depth; its `gate` counts the request in, unless the POA's manager holds, discards or is inactive;
-//! `active_map` gives the servant, or a servant manager or the default servant does; the thread model decides when the
-//! upcall runs; `entered` undoes it all.
+//! The path of a request: `key` parses the object key; `table` (transient) or one hash of the path
+//! (persistent) finds the POA, at any depth; `admission` counts the request, unless the POA's
+//! manager holds or rejects it; `active_map` finds the servant, or a servant manager or the default
+//! servant provides it; the thread model decides when the upcall runs; `upcall_target` reverses it
+//! all at the end.
 //!
 //! # Real-time
-//! For an active object: two locks with priority inheritance, each held for a look-up and the clone of a shared pointer, or none
-//! where the dispatcher kept a trace of the object (`entered`); no allocation after a thread's first request. It waits only where the application asked for it: a manager that holds,
-//! the single-thread and main-thread models, an object that is just being etherealised, an adapter that is just made.
+//! For an active object: two locks with priority inheritance, each held for a look-up and the clone
+//! of a shared pointer, or none if the dispatcher has a weak reference to the object
+//! (`upcall_target`); no allocation after a thread's first request. It waits only where the
+//! application asked for it: a manager that holds requests, the single-thread and main-thread
+//! models, an object that is being etherealised, an adapter that is being created.
 
 mod activation;
 mod active_map;
 mod adapters;
+mod admission;
 mod creation;
 mod current;
-mod entered;
 mod errors;
-mod gate;
 mod ids;
 mod key;
 mod lifecycle;
-mod main_queue;
+mod main_thread;
 mod manager;
 mod managers;
-mod patience;
 #[allow(clippy::module_inception)] // The one type that all the others are about.
 mod poa;
 pub mod policies;
@@ -41,6 +42,8 @@ mod table;
 #[cfg(test)]
 mod tests;
 mod threads;
+mod upcall_target;
+mod wait_deadline;
 
 pub use current::Current;
 pub use errors::{
@@ -56,9 +59,9 @@ pub use poa::Poa;
 pub use policies::PoaPolicies;
 
 pub(crate) use current::warm_up;
-pub(crate) use entered::{Entered, Found, Trace};
-pub(crate) use main_queue::Ran;
+pub(crate) use main_thread::RunOutcome;
 pub(crate) use managers::write_refusal;
-pub(crate) use patience::waiting_until;
 pub(crate) use registry::{ComponentSource, Registry};
-pub(crate) use request_priority::Urgency;
+pub(crate) use request_priority::RequestPriority;
+pub(crate) use upcall_target::{ActiveObjectRef, UpcallTarget, WeakTarget};
+pub(crate) use wait_deadline::with_wait_deadline;

@@ -1,8 +1,8 @@
-//! The POA itself: what it is made of, and what does not change.
+//! The POA itself: its parts, and its constant properties.
 
-use super::active_map::{Active, ActiveMap};
+use super::active_map::{ActiveObject, ActiveObjectMap};
+use super::admission::{AdmissionState, DESTROYING};
 use super::errors::NO_ADAPTER;
-use super::gate::{DEAD, Gate};
 use super::managers::{AdapterActivator, ServantManager};
 use super::policies::PoaPolicies;
 use super::registry::Shared;
@@ -18,7 +18,8 @@ use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::sync::Arc;
 
-/// A Portable Object Adapter: a group of objects with common policies. Cheap to clone: all clones are one POA.
+/// A Portable Object Adapter: a group of objects with common policies. Cheap to clone: all clones
+/// are one POA.
 ///
 /// Operations on a POA that was destroyed raise OBJECT_NOT_EXIST.
 ///
@@ -35,7 +36,7 @@ use std::sync::Arc;
 #[derive(Clone)]
 pub struct Poa(pub(super) Arc<Inner>);
 
-/// What a [`Poa`] is.
+/// The parts of a [`Poa`].
 pub(super) struct Inner {
     pub shared: Arc<Shared>,
     pub slot: u32,
@@ -43,36 +44,36 @@ pub(super) struct Inner {
     pub name: Box<str>,
     /// The names from the root's child down to this one, as in a persistent key.
     pub path: Box<[u8]>,
-    /// What the keys of all its objects start with.
+    /// The common beginning of its objects' keys.
     pub prefix: Box<[u8]>,
     pub parent: Option<Poa>,
     pub policies: PoaPolicies,
-    /// What IOR interceptors add to its references.
+    /// The components that IOR interceptors add to its references.
     pub components: Box<[TaggedComponent]>,
     /// Its real-time side, if it has real-time policies.
     pub rt: Option<Box<Adapter>>,
     pub manager: PoaManager,
-    pub gate: Gate,
+    pub admission: AdmissionState,
     pub body: PiMutex<Body>,
-    /// Something in `body` changed that a thread may wait for.
+    /// A change in `body` that a thread may wait for.
     pub changed: PiCondvar,
-    /// Held by the thread that is in the POA, in the single-thread model.
+    /// Locked by the thread in the POA, in the single-thread model.
     pub single: PiMutex<()>,
-    /// Held by the thread that is in the servant activator.
-    pub activator_turn: PiMutex<()>,
+    /// Locked by the thread in the servant activator.
+    pub activator_lock: PiMutex<()>,
 }
 
-/// What of a [`Poa`] changes. Locked for a look-up or a short change, never while user code runs.
+/// The state of a [`Poa`]. Locked for a look-up or a short change, never while user code runs.
 pub(super) struct Body {
-    pub life: Life,
-    pub objects: ActiveMap,
+    pub life: Lifecycle,
+    pub objects: ActiveObjectMap,
     pub children: HashMap<Box<str>, Poa>,
     pub default_servant: Option<Servant>,
     pub servant_manager: Option<ServantManager>,
     pub adapter_activator: Option<Arc<dyn AdapterActivator>>,
-    /// Objects without upcalls that wait for their etherealisation, first come, first served.
+    /// Objects without upcalls that wait for etherealisation, first come, first served.
     pub pending: VecDeque<Pending>,
-    /// Etherealise all objects when no request is inside: the manager was deactivated.
+    /// Etherealise all objects once no request runs: the manager was deactivated.
     pub sweep: bool,
     /// Requests that wait for an object to be etherealised.
     pub waiting: u32,
@@ -80,21 +81,21 @@ pub(super) struct Body {
 
 /// An object to be etherealised.
 pub(super) struct Pending {
-    pub active: Arc<Active>,
+    pub active: Arc<ActiveObject>,
     pub cleanup: bool,
 }
 
-/// How far a POA's destruction is.
+/// The progress of a POA's destruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Life {
+pub(super) enum Lifecycle {
     Alive,
-    /// Waits for the requests inside and for the POAs below.
-    Dying {
+    /// Waits for its running requests and for the POAs below.
+    Destroying {
         etherealize: bool,
     },
     /// Waits for its objects to be etherealised.
-    Emptying,
-    Gone,
+    Etherealizing,
+    Destroyed,
 }
 
 impl Poa {
@@ -103,7 +104,7 @@ impl Poa {
         &self.0.name
     }
 
-    /// The POA that it is a child of; none for the root.
+    /// Its parent; none for the root.
     pub fn parent(&self) -> Option<Poa> {
         self.0.parent.clone()
     }
@@ -113,7 +114,7 @@ impl Poa {
     /// # Real-time
     /// Allocates.
     pub fn children(&self) -> Vec<Poa> {
-        self.lock().children.values().filter(|child| !child.0.gate.has(DEAD)).cloned().collect()
+        self.lock().children.values().filter(|child| !child.0.admission.has(DESTROYING)).cloned().collect()
     }
 
     /// Its manager.
@@ -126,7 +127,7 @@ impl Poa {
         &self.0.policies
     }
 
-    /// Octets that no other POA of this process has, now or later.
+    /// Octets that no other POA of this process ever has.
     pub fn id(&self) -> [u8; 8] {
         (u64::from(self.0.slot) << 32 | u64::from(self.0.generation)).to_be_bytes()
     }
@@ -142,18 +143,18 @@ impl Poa {
     /// OBJECT_NOT_EXIST.
     pub(super) fn alive(&self) -> Result<PiGuard<'_, Body>, SystemException> {
         let body = self.lock();
-        if body.life == Life::Alive { Ok(body) } else { Err(NO_ADAPTER) }
+        if body.life == Lifecycle::Alive { Ok(body) } else { Err(NO_ADAPTER) }
     }
 
-    pub(super) fn gate(&self) -> &Gate {
-        &self.0.gate
+    pub(super) fn admission(&self) -> &AdmissionState {
+        &self.0.admission
     }
 
     pub(super) fn is(&self, inner: &Inner) -> bool {
         std::ptr::eq(&*self.0, inner)
     }
 
-    /// Tells ORBs of a process apart.
+    /// Identifies the ORB in the process.
     pub(super) fn orb_number(&self) -> usize {
         self.0.shared.number()
     }
@@ -167,7 +168,7 @@ impl Poa {
         [&self.0.prefix, id].concat()
     }
 
-    /// A reference to an object, which says its own priority if it has one.
+    /// A reference to an object, with the object's own priority if it has one.
     pub(super) fn make_reference(
         &self,
         interface_id: &str,
@@ -179,7 +180,7 @@ impl Poa {
             return Ok(make_reference(&orb, endpoints, interface_id, key, At::default(), &self.0.components));
         };
         let active = self.lock().objects.find(id).and_then(|active| active.priority);
-        let published = rt.published(active.or_else(|| rt.given(id)));
+        let published = rt.published(active.or_else(|| rt.assigned(id)));
         let components = [&published.components, &*self.0.components].concat();
         Ok(make_reference(&orb, endpoints, interface_id, key, published.at, &components))
     }

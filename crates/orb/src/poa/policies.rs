@@ -1,29 +1,29 @@
-//! The policies of a POA (CORBA 3.3 part 1, clause 15.3.8) and which of them go together.
+//! The policies of a POA (CORBA 3.3 part 1, clause 15.3.8) and their valid combinations.
 
 use crate::sched::ThreadpoolId;
 use crate::sched::policy::{PriorityBand, PriorityModel, PriorityModelPolicy, Protocol, RtPolicy};
 
-/// How long objects outlive the process.
+/// The lifetime of references.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Lifespan {
     /// References end with the POA. The default.
     #[default]
     Transient,
-    /// References stay valid when the process starts again and makes the POA anew, under the same names.
+    /// References stay valid when the process starts again and creates the POA with the same names.
     Persistent,
 }
 
-/// Whether a servant may stand behind several objects.
+/// Whether a servant may serve several objects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum IdUniqueness {
-    /// One object a servant. The default.
+    /// One object for each servant. The default.
     #[default]
     Unique,
     /// A servant may be active under several ids.
     Multiple,
 }
 
-/// Who makes the object ids.
+/// The source of object ids.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum IdAssignment {
     /// The application.
@@ -36,65 +36,67 @@ pub enum IdAssignment {
 /// Whether asking for the reference of a servant activates it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum ImplicitActivation {
-    /// It does. Needs [`IdAssignment::System`] and [`ServantRetention::Retain`].
+    /// Implicit activation. Needs [`IdAssignment::System`] and [`ServantRetention::Retain`].
     Implicit,
-    /// It does not. The default, except for the root POA.
+    /// No implicit activation. The default, except for the root POA.
     #[default]
     NoImplicit,
 }
 
-/// Whether the POA remembers which servant stands behind which object.
+/// Whether the POA remembers the servant of each object.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum ServantRetention {
     /// In its active object map. The default.
     #[default]
     Retain,
-    /// Somebody says so anew for each request. Needs a default servant or a servant locator.
+    /// A default servant or a servant locator provides the servant for each request.
     NonRetain,
 }
 
-/// Who finds the servant of an object that is not in the active object map.
+/// The source of servants for objects that are not in the active object map.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum RequestProcessing {
-    /// Nobody: the object does not exist. Needs [`ServantRetention::Retain`]. The default.
+    /// None: the object does not exist. Needs [`ServantRetention::Retain`]. The default.
     #[default]
     ActiveObjectMapOnly,
-    /// The default servant takes it. Needs [`IdUniqueness::Multiple`].
+    /// The default servant. Needs [`IdUniqueness::Multiple`].
     DefaultServant,
     /// The servant manager: an activator with [`ServantRetention::Retain`], a locator without.
     ServantManager,
 }
 
-/// Which threads run the servants.
+/// The threads that run the servants.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum ThreadModel {
     /// Any thread of the ORB, several at a time. The default.
     #[default]
     OrbControlled,
-    /// One thread at a time in this POA, which may come in again from the same thread.
+    /// One thread at a time in this POA; nested upcalls on the same thread are possible.
     SingleThread,
-    /// One thread at a time in all POAs of this model, and only while the main thread is in `Orb::run` or
-    /// `Orb::perform_work`, where it waits meanwhile. The servant does not run on the main thread itself: what is bound
-    /// to a thread rather than to mutual exclusion (a window, a thread-local) needs a queue of its own.
+    /// One thread at a time in all POAs of this model, and only while the main thread is in
+    /// `Orb::run` or `Orb::perform_work`, where it waits meanwhile. The servant does not run on the
+    /// main thread itself: objects bound to a thread (a window, a thread-local) need a queue of
+    /// their own.
     MainThread,
 }
 
-/// The policies that a POA is created with. The defaults are those of the standard (clause 15.3.8.2).
+/// The policies that a POA is created with. The defaults are those of the standard (clause
+/// 15.3.8.2).
 ///
-/// These contradict each other, and `create_poa` answers with InvalidPolicy:
+/// These contradict each other, and `create_poa` raises InvalidPolicy:
 /// - `NonRetain` with `ActiveObjectMapOnly`,
 /// - `DefaultServant` with `Unique`,
 /// - `Implicit` with `User` or with `NonRetain`.
 ///
 /// Of the real-time policies (RT-CORBA 1.2, clause 5.7), these:
 /// - a thread pool with lanes, or priority bands, without a priority model,
-/// - no bands, a band below 0 or one that ends before it begins, a server priority that is none,
+/// - no bands, a band below 0 or one that ends before it begins, an invalid server priority,
 /// - a server-declared priority outside of every band, or that no lane has,
-/// - a band that no lane's priority is in,
+/// - a band without any lane's priority,
 /// - a thread pool or a server protocol that this ORB does not have, a private connection,
-/// - more memory for an upcall than the regions of the thread pool have.
+/// - more memory for an upcall than the regions of the thread pool provide.
 ///
-/// The index in InvalidPolicy counts the policies in the order in which they were set here, from 0.
+/// The index in InvalidPolicy counts the policies from 0, in the order in which they were set here.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PoaPolicies {
     lifespan: Lifespan,
@@ -107,12 +109,12 @@ pub struct PoaPolicies {
     max_objects: Option<u32>,
     rt: Vec<RtPolicy>,
     region_bytes: usize,
-    /// Which policies were set, in order.
-    order: Vec<Which>,
+    /// The policies that were set, in order.
+    order: Vec<PolicyKind>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Which {
+enum PolicyKind {
     Lifespan,
     Uniqueness,
     Assignment,
@@ -131,8 +133,8 @@ macro_rules! policy {
         #[must_use]
         pub fn $set(mut self, value: $type) -> PoaPolicies {
             self.$set = value;
-            if !self.order.contains(&Which::$which) {
-                self.order.push(Which::$which);
+            if !self.order.contains(&PolicyKind::$which) {
+                self.order.push(PolicyKind::$which);
             }
             self
         }
@@ -145,7 +147,7 @@ macro_rules! policy {
 }
 
 impl PoaPolicies {
-    /// How many objects a POA may have active at a time, unless told otherwise.
+    /// Default number of objects that may be active at a time.
     pub const DEFAULT_MAX_OBJECTS: u32 = 1 << 20;
 
     /// The standard defaults.
@@ -153,7 +155,7 @@ impl PoaPolicies {
         PoaPolicies::default()
     }
 
-    /// What the standard gives the root POA: the defaults, and implicit activation.
+    /// The standard's policies of the root POA: the defaults, and implicit activation.
     pub fn root() -> PoaPolicies {
         PoaPolicies::default().implicit_activation(ImplicitActivation::Implicit)
     }
@@ -187,7 +189,8 @@ impl PoaPolicies {
         thread_model thread_model_value ThreadModel Threads
     }
 
-    /// Sets how many objects may be active at a time; one more is IMP_LIMIT. Not a policy of the standard.
+    /// Sets the number of objects that may be active at a time; one more is IMP_LIMIT. Not a policy
+    /// of the standard.
     #[must_use]
     pub fn max_objects(mut self, limit: u32) -> PoaPolicies {
         self.max_objects = Some(limit);
@@ -199,7 +202,7 @@ impl PoaPolicies {
         self.max_objects.unwrap_or(Self::DEFAULT_MAX_OBJECTS)
     }
 
-    /// Sets a real-time policy; a second one of the same type takes the place of the first.
+    /// Sets a real-time policy; it replaces an earlier one of the same type.
     #[must_use]
     pub fn rt_policy(mut self, policy: RtPolicy) -> PoaPolicies {
         let policy_type = policy.policy_type();
@@ -207,7 +210,7 @@ impl PoaPolicies {
             Some(other) => *other = policy,
             None => {
                 self.rt.push(policy);
-                self.order.push(Which::RealTime(policy_type));
+                self.order.push(PolicyKind::RealTime(policy_type));
             }
         }
         self
@@ -218,7 +221,8 @@ impl PoaPolicies {
         &self.rt
     }
 
-    /// Sets the priority model: who says at which priority requests run, and the server's priority.
+    /// Sets the priority model: the side that decides the priority of requests, and the server's
+    /// priority.
     #[must_use]
     pub fn priority_model(self, model: PriorityModel, server_priority: i16) -> PoaPolicies {
         self.rt_policy(RtPolicy::PriorityModel(PriorityModelPolicy { model, server_priority }))
@@ -230,24 +234,25 @@ impl PoaPolicies {
         self.rt_policy(RtPolicy::ThreadPool(pool))
     }
 
-    /// Sets the bands that clients are to have connections for.
+    /// Sets the priority bands for which clients have connections.
     #[must_use]
     pub fn priority_bands(self, bands: impl Into<Vec<PriorityBand>>) -> PoaPolicies {
         self.rt_policy(RtPolicy::PriorityBands(bands.into()))
     }
 
-    /// Sets the protocols that the POA's objects are reached by, the preferred one first.
+    /// Sets the protocols of the POA's objects, the preferred one first.
     #[must_use]
     pub fn server_protocols(self, protocols: impl Into<Vec<Protocol>>) -> PoaPolicies {
         self.rt_policy(RtPolicy::ServerProtocol(protocols.into()))
     }
 
-    /// Sets how much memory an upcall of this POA needs at most, in bytes. A thread pool whose regions are smaller does not go with it,
-    /// so that the lack is found when the POA is made and not by a request. Not a policy of the standard.
+    /// Sets the most memory that an upcall of this POA needs, in bytes. A thread pool with smaller
+    /// regions contradicts it, so that the error shows when the POA is created and not by a
+    /// request. Not a policy of the standard.
     #[must_use]
     pub fn region_bytes(mut self, bytes: usize) -> PoaPolicies {
         self.region_bytes = bytes;
-        self.order.push(Which::Region);
+        self.order.push(PolicyKind::Region);
         self
     }
 
@@ -256,17 +261,19 @@ impl PoaPolicies {
         self.region_bytes
     }
 
-    /// The index of the first real-time policy of one of these types, as InvalidPolicy counts; `None` where none was set.
+    /// The index of the first real-time policy of one of these types, as InvalidPolicy counts;
+    /// `None` where none was set.
     pub fn index_of_rt_policy(&self, policy_types: &[u32]) -> Option<u16> {
-        let is_one = |set: &Which| matches!(set, Which::RealTime(of) if policy_types.contains(of));
+        let is_one = |set: &PolicyKind| matches!(set, PolicyKind::RealTime(of) if policy_types.contains(of));
         self.order.iter().position(is_one).and_then(|index| u16::try_from(index).ok())
     }
 
-    /// The index of the real-time policy of this type; of the region for [`Adapter::REGION`](super::rt_adapter::Adapter::REGION).
+    /// The index of the real-time policy of this type; of the region for
+    /// [`Adapter::REGION`](super::rt_adapter::Adapter::REGION).
     pub(super) fn rt_index(&self, policy_type: u32) -> u16 {
         let wanted = match policy_type {
-            super::rt_adapter::Adapter::REGION => Which::Region,
-            policy_type => Which::RealTime(policy_type),
+            super::rt_adapter::Adapter::REGION => PolicyKind::Region,
+            policy_type => PolicyKind::RealTime(policy_type),
         };
         let position = self.order.iter().position(|set| *set == wanted);
         position.and_then(|index| u16::try_from(index).ok()).unwrap_or(u16::MAX)
@@ -305,12 +312,12 @@ impl PoaPolicies {
         let bad = [
             (
                 !self.retain() && self.request_processing == RequestProcessing::ActiveObjectMapOnly,
-                Which::Retention,
-                Which::Processing,
+                PolicyKind::Retention,
+                PolicyKind::Processing,
             ),
-            (self.default_servant() && self.unique(), Which::Processing, Which::Uniqueness),
-            (self.implicit() && !self.system_ids(), Which::Implicit, Which::Assignment),
-            (self.implicit() && !self.retain(), Which::Implicit, Which::Retention),
+            (self.default_servant() && self.unique(), PolicyKind::Processing, PolicyKind::Uniqueness),
+            (self.implicit() && !self.system_ids(), PolicyKind::Implicit, PolicyKind::Assignment),
+            (self.implicit() && !self.retain(), PolicyKind::Implicit, PolicyKind::Retention),
         ];
         let position = |which| self.order.iter().position(|set| *set == which);
         bad.iter()

@@ -1,4 +1,5 @@
-//! Objects with priorities of their own (RT-CORBA 1.2, clause 5.7.4), in POAs with the server-declared priority model.
+//! Objects with priorities of their own (RT-CORBA 1.2, clause 5.7.4), in POAs with the
+//! server-declared priority model.
 
 use super::poa::Poa;
 use super::{ActivateError, ActivateWithIdError, ObjectId, PolicyError};
@@ -8,19 +9,25 @@ use isorb_giop::message::ServiceContexts;
 use isorb_rt::priority::Priority;
 
 impl Poa {
-    /// The priority at which a request for an object will run; `None` where the POA has no real-time side, and where the request will
-    /// be refused.
-    pub(super) fn urgency(&self, orb: &Orb, id: &[u8], contexts: &ServiceContexts<'_>) -> Option<Priority> {
+    /// The priority of a request for an object; `None` without real-time policies, and if the
+    /// request will be rejected.
+    pub(super) fn request_priority(
+        &self,
+        orb: &Orb,
+        id: &[u8],
+        contexts: &ServiceContexts<'_>,
+    ) -> Option<Priority> {
         let rt = self.0.rt.as_deref()?;
         let own = self.lock().objects.find(id).and_then(|active| active.priority);
-        rt.urgency(orb, contexts, own, id).ok()?.priority()
+        rt.request_priority(orb, contexts, own, id).ok()?.priority()
     }
 
-    /// As [`create_reference`](Self::create_reference), for an object whose requests run at `priority`.
+    /// As [`create_reference`](Self::create_reference), for an object with requests at `priority`.
     ///
     /// # Errors
-    /// WrongPolicy without SYSTEM_ID, with IMPLICIT_ACTIVATION, or where the priority model is not server-declared; BAD_PARAM for a
-    /// negative priority, and for one that no lane of the POA's pool and none of its bands has; IMP_LIMIT.
+    /// WrongPolicy without SYSTEM_ID, with IMPLICIT_ACTIVATION, or if the priority model is not
+    /// server-declared; BAD_PARAM for a negative priority, and for one that no lane of the POA's
+    /// pool and none of its bands has; IMP_LIMIT.
     pub fn create_reference_with_priority(
         &self,
         interface_id: &str,
@@ -31,16 +38,18 @@ impl Poa {
             return Err(PolicyError::WrongPolicy);
         }
         let id = self.alive()?.objects.new_id()?;
-        self.give_priority(&id, priority)?;
+        self.assign_priority(&id, priority)?;
         Ok(self.make_reference(interface_id, &id)?)
     }
 
-    /// As [`create_reference_with_id`](Self::create_reference_with_id), for an object whose requests run at `priority`.
+    /// As [`create_reference_with_id`](Self::create_reference_with_id), for an object with requests
+    /// at `priority`.
     ///
     /// # Errors
-    /// WrongPolicy with IMPLICIT_ACTIVATION or where the priority model is not server-declared; BAD_PARAM as
-    /// [`create_reference_with_priority`](Self::create_reference_with_priority), and with minor code OMG|14 with SYSTEM_ID for an id
-    /// that the POA did not make; BAD_INV_ORDER with minor code OMG|18 when the object has another priority.
+    /// WrongPolicy with IMPLICIT_ACTIVATION or if the priority model is not server-declared;
+    /// BAD_PARAM as [`create_reference_with_priority`](Self::create_reference_with_priority), and
+    /// with minor code OMG|14 with SYSTEM_ID for an id that the POA did not make; BAD_INV_ORDER
+    /// with minor code OMG|18 when the object has another priority.
     pub fn create_reference_with_id_and_priority(
         &self,
         id: impl AsRef<[u8]>,
@@ -59,11 +68,11 @@ impl Poa {
                 }
             }
         }
-        self.give_priority(&id, priority)?;
+        self.assign_priority(&id, priority)?;
         Ok(self.make_reference(interface_id, &id)?)
     }
 
-    /// As [`activate_object`](Self::activate_object), for an object whose requests run at `priority`.
+    /// As [`activate_object`](Self::activate_object), for an object with requests at `priority`.
     ///
     /// # Errors
     /// As [`activate_object`](Self::activate_object); WrongPolicy and BAD_PARAM as
@@ -77,12 +86,13 @@ impl Poa {
         self.activate_new(servant, Some(priority))
     }
 
-    /// As [`activate_object_with_id`](Self::activate_object_with_id), for an object whose requests run at `priority`.
+    /// As [`activate_object_with_id`](Self::activate_object_with_id), for an object with requests
+    /// at `priority`.
     ///
     /// # Errors
     /// As [`activate_object_with_id`](Self::activate_object_with_id); WrongPolicy and BAD_PARAM as
-    /// [`create_reference_with_priority`](Self::create_reference_with_priority); BAD_INV_ORDER with minor code OMG|18 when a reference
-    /// was made with this id and another priority.
+    /// [`create_reference_with_priority`](Self::create_reference_with_priority); BAD_INV_ORDER with
+    /// minor code OMG|18 when a reference was made with this id and another priority.
     pub fn activate_object_with_id_and_priority(
         &self,
         id: impl AsRef<[u8]>,
@@ -91,13 +101,12 @@ impl Poa {
     ) -> Result<(), ActivateWithIdError> {
         let priority = self.own_priority(priority)?.ok_or(ActivateWithIdError::WrongPolicy)?;
         if let Some(rt) = &self.0.rt {
-            rt.check_given(id.as_ref(), priority)?;
+            rt.check_assigned(id.as_ref(), priority)?;
         }
         self.activate_as(id.as_ref(), servant, Some(priority))
     }
 
-    /// [`activate_object_with_priority`](Self::activate_object_with_priority), as [`activate`](Self::activate) does it: gives the
-    /// typed reference.
+    /// As [`activate`](Self::activate), for an object with requests at `priority`.
     ///
     /// # Errors
     /// As [`activate_object_with_priority`](Self::activate_object_with_priority).
@@ -110,7 +119,7 @@ impl Poa {
         Ok(R::from_object(self.make_reference(R::INTERFACE.id, &id)?))
     }
 
-    /// The priority that a number is here; `None` where the POA's policies know no priorities of objects.
+    /// A number as a priority; `None` if the POA's policies have no priorities of objects.
     fn own_priority(&self, priority: i16) -> Result<Option<Priority>> {
         drop(self.alive()?);
         if self.0.policies.implicit() {
@@ -119,16 +128,16 @@ impl Poa {
         self.0.rt.as_ref().and_then(|rt| rt.own_priority(priority)).transpose()
     }
 
-    /// The priority that was given to a reference with this id before there was an object.
-    pub(super) fn given_priority(&self, id: &[u8]) -> Option<Priority> {
-        self.0.rt.as_ref()?.given(id)
+    /// The priority of a reference with this id that was made before its object.
+    pub(super) fn assigned_priority(&self, id: &[u8]) -> Option<Priority> {
+        self.0.rt.as_ref()?.assigned(id)
     }
 
-    fn give_priority(&self, id: &ObjectId, priority: Priority) -> Result<()> {
-        self.0.rt.as_ref().map_or(Ok(()), |rt| rt.give(id, priority))
+    fn assign_priority(&self, id: &ObjectId, priority: Priority) -> Result<()> {
+        self.0.rt.as_ref().map_or(Ok(()), |rt| rt.assign(id, priority))
     }
 
-    /// That of objects without one of their own.
+    /// The priority of objects without one of their own.
     fn model_priority(&self, otherwise: Priority) -> Priority {
         self.0.rt.as_ref().and_then(|rt| rt.model()).map_or(otherwise, |(_, priority)| priority)
     }

@@ -1,16 +1,16 @@
-//! All POAs of one ORB, as the dispatcher sees them.
+//! All POAs of one ORB, for the dispatcher.
 
+use super::admission::DESTROYING;
 use super::current;
-use super::entered::{Entered, Found, Visit};
 use super::errors::{DEADLOCK, NO_ADAPTER, no};
-use super::gate::DEAD;
 use super::key::{Key, split_name};
-use super::main_queue::{MainQueue, Ran};
+use super::main_thread::{MainThread, RunOutcome};
 use super::manager::PoaManager;
 use super::managers::Refusal;
 use super::poa::Poa;
 use super::policies::PoaPolicies;
 use super::table::Table;
+use super::upcall_target::{ActiveObjectRef, PoaGuard, UpcallTarget};
 use crate::pool::ServerResources;
 use crate::{Orb, Result};
 use isorb_giop::component::TaggedComponent;
@@ -27,45 +27,45 @@ pub(crate) struct Registry {
     shared: Arc<Shared>,
 }
 
-/// What POAs of an ORB have in common.
+/// The shared state of an ORB's POAs.
 pub(super) struct Shared {
-    /// Differs from process start to process start, so that transient references of earlier ones are recognised.
+    /// Differs between process starts, so that transient references of earlier ones are recognised.
     pub epoch: u32,
     pub table: Table,
-    /// POAs whose references are persistent, by path.
+    /// POAs with persistent references, by path.
     pub paths: PiMutex<HashMap<Box<[u8]>, Poa>>,
     /// Locked before the lock of any manager and any POA.
     pub admin: PiMutex<Admin>,
-    /// A POA came, went, or became ready.
+    /// A POA was created, was destroyed, or has started.
     pub changed: PiCondvar,
-    pub main: MainQueue,
+    pub main: MainThread,
     pub resources: Arc<ServerResources>,
     pub components: Option<ComponentSource>,
 }
 
-/// Asks the IOR interceptors for the components of a new POA's references.
+/// Calls the IOR interceptors for the components of a new POA's references.
 pub(crate) type ComponentSource =
     Box<dyn Fn(&str, &PoaPolicies) -> Result<Box<[TaggedComponent]>> + Send + Sync>;
 
-/// What only the rare operations need.
+/// State for rare operations only.
 #[derive(Default)]
 pub(super) struct Admin {
     orb: Option<Orb>,
     root: Option<Poa>,
     pub shut_down: bool,
-    /// Slots that were used and are free.
+    /// Used slots that are free again.
     pub free: Vec<u32>,
-    /// How many slots were ever used.
+    /// The number of slots ever used.
     pub used: u32,
     pub managers: Vec<Weak<super::manager::Manager>>,
     pub managers_made: u64,
-    /// Adapter activators that run now.
+    /// Running adapter activators.
     pub starting: Vec<Starting>,
     /// Requests that wait for one.
     pub waiting: u32,
 }
 
-/// An adapter activator that runs now.
+/// A running adapter activator.
 pub(super) struct Starting {
     pub parent: Poa,
     pub name: Box<str>,
@@ -73,7 +73,7 @@ pub(super) struct Starting {
 }
 
 impl Registry {
-    /// An empty one. `epoch` differs from process start to process start.
+    /// An empty registry. `epoch` differs between process starts.
     pub fn new(epoch: u32, resources: Arc<ServerResources>, components: Option<ComponentSource>) -> Registry {
         Registry {
             shared: Arc::new(Shared {
@@ -82,14 +82,15 @@ impl Registry {
                 paths: PiMutex::default(),
                 admin: PiMutex::default(),
                 changed: PiCondvar::new(),
-                main: MainQueue::new(MainQueue::DEFAULT_LIMIT),
+                main: MainThread::new(MainThread::DEFAULT_LIMIT),
                 resources,
                 components,
             }),
         }
     }
 
-    /// The root POA; the first call makes it, and the first one after the application destroyed it.
+    /// The root POA. The first call creates it, and the first call after the application destroyed
+    /// it creates it again.
     ///
     /// # Errors
     /// BAD_INV_ORDER with minor code OMG|4 after [`shutdown`](Self::shutdown).
@@ -98,7 +99,7 @@ impl Registry {
             let admin = self.shared.admin.lock();
             admin.shut_down || admin.root.is_some()
         };
-        // Without a lock, since it is the application's code. Two threads that come first may both ask.
+        // Without a lock, because it is the application's code. Two first callers may both call it.
         let components = match &self.shared.components {
             Some(components) if !decided => components("RootPOA", &PoaPolicies::root())?,
             _ => Box::default(),
@@ -108,7 +109,7 @@ impl Registry {
             return Err(no(Kind::BadInvOrder, minor::BAD_INV_ORDER_SHUTDOWN));
         }
         if let Some(root) = &admin.root
-            && !root.gate().has(DEAD)
+            && !root.admission().has(DESTROYING)
         {
             return Ok(root.clone());
         }
@@ -129,11 +130,11 @@ impl Registry {
         Ok(root)
     }
 
-    /// Finds the servant for a request, waiting and asking whom there is to ask. The request counts as running until
-    /// the result is dropped.
+    /// Finds the servant for a request; waits, and calls servant managers and adapter activators.
+    /// The request counts as running until the result is dropped.
     ///
     /// # Errors
-    /// What to answer to the client.
+    /// The reply to the client.
     ///
     /// # Real-time
     /// As the [module](super) says.
@@ -142,39 +143,45 @@ impl Registry {
         &self,
         key: &'k [u8],
         operation: impl Into<OperationName<'k>>,
-    ) -> Result<Entered<'k>, Refusal> {
+    ) -> Result<UpcallTarget<'k>, Refusal> {
         let (poa, id) = self.find(key)?;
-        Visit::new(poa)?.serve(id, operation.into())
+        PoaGuard::new(poa)?.serve(id, operation.into())
     }
 
-    /// As [`enter`](Self::enter), for an object that is in an active object map of a POA whose gate is open: what nearly every
-    /// request finds. `None` says no more than that `enter` has to be asked.
+    /// As [`enter`](Self::enter), for an object in an active object map of a POA that admits
+    /// requests: the case of nearly every request. After `None` the caller must use `enter`.
     ///
     /// # Real-time
-    /// Neither allocates nor waits, but for the locks of the POA's table and of the map, each held for a look-up.
+    /// Neither allocates nor waits, except for the locks of the POA's table and of the map, each
+    /// held for a look-up.
     #[inline(always)]
-    pub fn find_active(&self, key: &[u8]) -> Option<Found> {
+    pub fn find_active(&self, key: &[u8]) -> Option<ActiveObjectRef> {
         let (poa, id) = self.find_known(key)?;
-        Visit::at_once(poa)?.find_active(id)
+        PoaGuard::try_new(poa)?.find_active(id)
     }
 
-    /// The priority at which a request with these contexts will run, as far as its POA is there and has a real-time side.
+    /// The priority of a request with these contexts, if its POA exists and has real-time policies.
     ///
     /// # Real-time
-    /// As [`find_active`](Self::find_active), and what the priority transform does.
-    pub fn urgency(&self, orb: &Orb, key: &[u8], contexts: &ServiceContexts<'_>) -> Option<Priority> {
+    /// As [`find_active`](Self::find_active), and the cost of the priority transform.
+    pub fn request_priority(
+        &self,
+        orb: &Orb,
+        key: &[u8],
+        contexts: &ServiceContexts<'_>,
+    ) -> Option<Priority> {
         let (poa, id) = self.find_known(key)?;
-        poa.urgency(orb, id, contexts)
+        poa.request_priority(orb, id, contexts)
     }
 
-    /// The thread pool that serves the object with a key, if it is one of a POA with a pool.
+    /// The thread pool of the object with a key, if its POA has one.
     #[cfg(feature = "miop")]
     pub fn pool_of(&self, key: &[u8]) -> Option<Arc<crate::pool::Threadpool>> {
         let (poa, _) = self.find_known(key)?;
         poa.0.rt.as_deref()?.pool().cloned()
     }
 
-    /// The POA of a key, if it is there, and the object's id.
+    /// The POA of a key, if it exists, and the object's id.
     #[inline(always)]
     fn find_known<'k>(&self, key: &'k [u8]) -> Option<(Poa, &'k [u8])> {
         match Key::parse(key)? {
@@ -188,7 +195,7 @@ impl Registry {
         }
     }
 
-    /// Tells ORBs of a process apart.
+    /// Identifies the ORB in the process.
     #[inline]
     pub(super) fn number(&self) -> usize {
         self.shared.number()
@@ -198,11 +205,11 @@ impl Registry {
         self.shared.paths.lock().get(path).cloned()
     }
 
-    /// Whether there is, as far as can be known without asking a servant manager, an object behind a key: for
-    /// LocateRequest. Makes POAs on demand.
+    /// For LocateRequest: whether an object with this key exists, as far as that is known without
+    /// calling a servant manager. Creates POAs on demand.
     ///
     /// # Errors
-    /// What to answer to the client.
+    /// The reply to the client.
     pub fn locate(&self, key: &[u8]) -> Result<(), Refusal> {
         let (poa, id) = self.find(key)?;
         poa.locate(id)
@@ -216,20 +223,22 @@ impl Registry {
         }
     }
 
-    /// Where requests of the main-thread model wait; for `Orb::perform_work`.
-    pub fn main_queue(&self) -> &MainQueue {
+    /// The permit of the main-thread model; for `Orb::perform_work`.
+    pub fn main_thread(&self) -> &MainThread {
         &self.shared.main
     }
 
-    /// Lets requests of the main-thread model run until the ORB shuts down; for `Orb::run`.
+    /// Runs requests of the main-thread model until the ORB shuts down; for `Orb::run`.
     pub fn serve_main_thread(&self) {
-        while self.shared.main.run_one(Deadline::NONE) != Ran::Closed {}
+        while self.shared.main.run_one(Deadline::NONE) != RunOutcome::Closed {}
     }
 
-    /// Deactivates all managers, destroys all POAs, etherealises all objects. `wait`: returns when all upcalls have ended.
+    /// Deactivates all managers, destroys all POAs, etherealises all objects. `wait`: returns when
+    /// all upcalls have ended.
     ///
     /// # Errors
-    /// BAD_INV_ORDER with minor code OMG|3 when `wait` is asked for in an upcall of this ORB; nothing happens then.
+    /// BAD_INV_ORDER with minor code OMG|3 for `wait` in an upcall of this ORB; nothing happens
+    /// then.
     pub fn shutdown(&self, wait: bool) -> Result<()> {
         if wait && current::inside(self.shared.number()) {
             return Err(DEADLOCK);
@@ -268,14 +277,14 @@ impl Registry {
         }
     }
 
-    /// Walks down a path, making what is missing.
+    /// Walks down a path and creates missing POAs.
     #[cold]
     fn make(&self, path: &[u8]) -> Result<Poa> {
         let root = self.shared.admin.lock().root.clone();
         let (mut poa, mut rest) = (root.ok_or(NO_ADAPTER)?, path);
         while !rest.is_empty() {
             let (name, after) = split_name(rest).ok_or(NO_ADAPTER)?;
-            // Bound, so that the lock is not held in the branch.
+            // A binding of its own, so that the lock is not held in the branch.
             let child = poa.lock().children.get(name).cloned();
             poa = match child {
                 Some(child) => child,
@@ -290,13 +299,13 @@ impl Registry {
 
 impl Drop for Registry {
     fn drop(&mut self) {
-        // Upcalls hold the ORB, so none runs; what is left are POAs that know each other.
+        // Upcalls keep the ORB alive, so none runs; only POAs that refer to each other are left.
         let _ = self.shutdown(false);
     }
 }
 
 impl Shared {
-    /// Tells ORBs of a process apart.
+    /// Identifies the ORB in the process.
     pub fn number(&self) -> usize {
         std::ptr::from_ref(self).addr()
     }
@@ -309,7 +318,7 @@ impl Shared {
         self.admin.lock().orb.clone().ok_or(no(Kind::BadInvOrder, minor::BAD_INV_ORDER_SHUTDOWN))
     }
 
-    /// Wakes whoever waits for POAs to come, go or become ready.
+    /// Wakes the threads that wait for a change of the POAs.
     pub fn wake(&self) {
         drop(self.admin.lock());
         self.changed.notify_all(&self.admin);

@@ -1,5 +1,5 @@
-//! What a POA has of real time (RT-CORBA 1.2, clause 5.7: `RTPortableServer::POA`): its policies, its thread pool, the priorities of its
-//! objects, and what its references say of them.
+//! The real-time properties of a POA (RT-CORBA 1.2, clause 5.7: `RTPortableServer::POA`): its
+//! policies, its thread pool, the priorities of its objects, and the components of its references.
 
 use super::ObjectId;
 use super::policies::PoaPolicies;
@@ -20,46 +20,46 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The real-time side of a POA that has any real-time policy.
+/// The real-time properties of a POA with real-time policies.
 pub(crate) struct Adapter {
     model: Option<(PriorityModel, Priority)>,
     pool: Option<Arc<Threadpool>>,
     bands: Vec<PriorityBand>,
-    /// As they were set, for references.
+    /// As set by the program, for references.
     policies: Vec<RtPolicy>,
-    /// Priorities that were given to references before there was an object.
-    given: PiMutex<HashMap<ObjectId, Priority>>,
-    /// Whether there are any: looked at for each request.
-    gives: AtomicBool,
-    /// How many there may be.
+    /// Priorities assigned to references before their objects exist.
+    assigned: PiMutex<HashMap<ObjectId, Priority>>,
+    /// Whether there are any; read for each request.
+    has_assigned: AtomicBool,
+    /// Their limit.
     limit: usize,
-    enlisted: AtomicBool,
+    acquired: AtomicBool,
 }
 
-/// Policies that no POA can have; the type of the one to blame.
+/// A policy that no POA can have, by its type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Unfit(pub u32);
+pub(crate) struct InvalidRtPolicy(pub u32);
 
 impl Adapter {
-    /// In [`Unfit`] instead of a policy type: the memory of an upcall.
+    /// In [`InvalidRtPolicy`] instead of a policy type: the memory of an upcall.
     pub const REGION: u32 = u32::MAX;
 
-    /// The real-time side of a POA with these policies; `None` where they are none.
+    /// The real-time properties of a POA with these policies; `None` without any.
     ///
     /// # Errors
-    /// [`Unfit`], which the creator of the POA hears as InvalidPolicy.
+    /// [`InvalidRtPolicy`], which the creator of the POA gets as InvalidPolicy.
     pub fn of(
         orb: &Orb,
         resources: &ServerResources,
         policies: &PoaPolicies,
-    ) -> Result<Option<Adapter>, Unfit> {
+    ) -> Result<Option<Adapter>, InvalidRtPolicy> {
         let set = policies.rt_policies();
         if set.is_empty() {
             return Ok(None);
         }
         let (mut model, mut pool, mut bands) = (None, None, Vec::new());
         for policy in set {
-            let unfit = Unfit(policy.policy_type());
+            let unfit = InvalidRtPolicy(policy.policy_type());
             policy.check().map_err(|_| unfit)?;
             match policy {
                 RtPolicy::PriorityModel(PriorityModelPolicy { model: kind, server_priority }) => {
@@ -70,11 +70,11 @@ impl Adapter {
                 RtPolicy::ThreadPool(id) => {
                     pool = Some(resources.pools.find(*id).ok_or(unfit)?);
                 }
-                // Once the pool is known.
+                // Checked below, once the pool is known.
                 RtPolicy::ServerProtocol(_) => {}
                 RtPolicy::PriorityBands(list) => bands = list.clone(),
                 RtPolicy::ClientProtocol(_) => {}
-                // A client's, and of no meaning here; so are types that are not known.
+                // A client's policy, without meaning here; unknown types too.
                 _ => return Err(unfit),
             }
         }
@@ -82,36 +82,37 @@ impl Adapter {
             if let RtPolicy::ServerProtocol(protocols) = policy
                 && !protocols.iter().all(|protocol| is_served(orb, pool.as_deref(), protocol))
             {
-                return Err(Unfit(policy.policy_type()));
+                return Err(InvalidRtPolicy(policy.policy_type()));
             }
         }
         check(model, pool.as_deref(), &bands)?;
         let region = pool.as_ref().and_then(|pool| pool.region_bytes);
         if region.is_some_and(|bytes| bytes < policies.region_bytes_value()) {
-            return Err(Unfit(Self::REGION));
+            return Err(InvalidRtPolicy(Self::REGION));
         }
-        // From here on the pool stays; it may have gone since.
+        // From here on the pool cannot be destroyed; it may have been until now.
         if let Some(pool) = &pool
-            && resources.pools.enlist(pool.id).is_none()
+            && resources.pools.acquire(pool.id).is_none()
         {
-            return Err(Unfit(sched::policy::THREAD_POOL));
+            return Err(InvalidRtPolicy(sched::policy::THREAD_POOL));
         }
         let adapter = Adapter {
-            enlisted: AtomicBool::new(pool.is_some()),
+            acquired: AtomicBool::new(pool.is_some()),
             model,
             pool,
             bands,
             policies: set.to_vec(),
-            given: PiMutex::default(),
-            gives: AtomicBool::new(false),
+            assigned: PiMutex::default(),
+            has_assigned: AtomicBool::new(false),
             limit: policies.max_objects_value() as usize,
         };
-        adapter.set_up_doors(orb);
+        adapter.configure_acceptors(orb);
         Ok(Some(adapter))
     }
 
-    /// Tells those who accept this POA's clients what its server protocol policy says of their sockets.
-    fn set_up_doors(&self, orb: &Orb) {
+    /// Configures the acceptors of this POA's clients with the sockets' properties of its server
+    /// protocol policy.
+    fn configure_acceptors(&self, orb: &Orb) {
         let Some(protocols) = self.policies.iter().find_map(|policy| match policy {
             RtPolicy::ServerProtocol(protocols) => Some(protocols),
             _ => None,
@@ -141,7 +142,7 @@ impl Adapter {
         self.pool.as_ref()
     }
 
-    /// What the packets to a client of this POA are marked with, where its server protocol policy asks for marks.
+    /// The marks of packets to a client of this POA, if its server protocol policy asks for them.
     pub fn marks(&self, orb: &Orb, priority: Priority) -> Option<NetworkPriority> {
         let wants = |policy: &RtPolicy| match policy {
             RtPolicy::ServerProtocol(protocols) => {
@@ -155,20 +156,20 @@ impl Adapter {
         orb.network_priority_mapping().to_network(priority)
     }
 
-    /// The POA does not use its pool any more.
-    pub fn discharge(&self) {
-        if self.enlisted.swap(false, Ordering::AcqRel)
+    /// The POA stops using its pool.
+    pub fn release(&self) {
+        if self.acquired.swap(false, Ordering::AcqRel)
             && let Some(pool) = &self.pool
         {
-            pool.discharge();
+            pool.release();
         }
     }
 
-    /// The priority that an object or a reference may have, from a number.
+    /// A number as the priority of an object or a reference.
     ///
     /// # Errors
-    /// `None` for WrongPolicy: the priority model is not server-declared. BAD_PARAM for a number that is no priority or that no lane
-    /// and no band has.
+    /// `None` for WrongPolicy: the priority model is not server-declared. BAD_PARAM for an invalid
+    /// priority, and for one that no lane and no band has.
     pub fn own_priority(&self, priority: i16) -> Option<Result<Priority>> {
         let Some((PriorityModel::ServerDeclared, _)) = self.model else { return None };
         Some(checked(priority).and_then(|priority| {
@@ -185,28 +186,29 @@ impl Adapter {
         }))
     }
 
-    /// Gives a reference its priority.
+    /// Assigns a priority to a reference.
     ///
     /// # Errors
-    /// BAD_INV_ORDER with minor code OMG|18 when it has another one; IMP_LIMIT for more of them than the POA may have objects.
-    pub fn give(&self, id: &ObjectId, priority: Priority) -> Result<()> {
-        self.check_given(id, priority)?;
-        let mut given = self.given.lock();
+    /// BAD_INV_ORDER with minor code OMG|18 for another priority than before; IMP_LIMIT for more
+    /// than the POA may have objects.
+    pub fn assign(&self, id: &ObjectId, priority: Priority) -> Result<()> {
+        self.check_assigned(id, priority)?;
+        let mut given = self.assigned.lock();
         if given.len() >= self.limit && !given.contains_key(id) {
             return Err(SystemException::from(Kind::ImpLimit)
                 .detail("as many references have priorities as the POA may have objects"));
         }
         given.insert(id.clone(), priority);
-        self.gives.store(true, Ordering::Release);
+        self.has_assigned.store(true, Ordering::Release);
         Ok(())
     }
 
     /// Whether an object may have this priority.
     ///
     /// # Errors
-    /// BAD_INV_ORDER with minor code OMG|18 when its reference has another one.
-    pub fn check_given(&self, id: &[u8], priority: Priority) -> Result<()> {
-        match self.given(id) {
+    /// BAD_INV_ORDER with minor code OMG|18 if its reference has another one.
+    pub fn check_assigned(&self, id: &[u8], priority: Priority) -> Result<()> {
+        match self.assigned(id) {
             Some(other) if other != priority => {
                 Err(SystemException::new(Kind::BadInvOrder, minor::BAD_INV_ORDER_PRIORITY, Completion::No)
                     .detail(format!("the object has priority {other} already")))
@@ -215,15 +217,16 @@ impl Adapter {
         }
     }
 
-    /// The priority that was given to a reference.
-    pub fn given(&self, id: &[u8]) -> Option<Priority> {
-        if !self.gives.load(Ordering::Acquire) {
+    /// The priority assigned to a reference.
+    pub fn assigned(&self, id: &[u8]) -> Option<Priority> {
+        if !self.has_assigned.load(Ordering::Acquire) {
             return None;
         }
-        self.given.lock().get(id).copied()
+        self.assigned.lock().get(id).copied()
     }
 
-    /// Where the clients of an object connect, and what its references say about real time. `own` is the object's own priority.
+    /// The addresses and real-time components of an object's references. `own` is the object's own
+    /// priority.
     pub fn published(&self, own: Option<Priority>) -> Published {
         let priority = own.or(self.model.map(|(_, priority)| priority));
         let policies: Vec<RtPolicy> = self
@@ -236,7 +239,7 @@ impl Adapter {
                 _ => policy.clone(),
             })
             .collect();
-        // Only a file name with a zero octet in it cannot be written; such a protocol stays unsaid.
+        // Only a file name with a zero octet cannot be written; such a protocol is omitted.
         let components: Vec<TaggedComponent> = to_component(&policies).ok().flatten().into_iter().collect();
         let tags = self.policies.iter().find_map(|policy| match policy {
             RtPolicy::ServerProtocol(protocols) => {
@@ -266,8 +269,9 @@ impl Adapter {
             (way.clone(), lanes(&at))
         });
         let local: Vec<_> = local.collect();
-        // A pool whose lanes have no such doors: who comes to the ORB's tells its band and is moved to the lane of it. Without bands
-        // it would be served outside the pool.
+        // A pool without local endpoints: a client at the ORB's own endpoint announces its band,
+        // and its connection moves to the band's lane. Without bands it would be served outside the
+        // pool.
         let moved = local.is_empty() && pool.has_lanes && !self.bands.is_empty();
         let at = At {
             tcp: Some(home.address.clone()),
@@ -281,15 +285,15 @@ impl Adapter {
 
 impl Drop for Adapter {
     fn drop(&mut self) {
-        self.discharge();
+        self.release();
     }
 }
 
-/// What the references to an object say.
+/// The contents of an object's references.
 pub(crate) struct Published {
     /// The addresses.
     pub at: At,
-    /// What all profiles say.
+    /// The components of all profiles.
     pub components: Vec<TaggedComponent>,
 }
 
@@ -298,7 +302,7 @@ fn endpoint(lane: &PoolLane) -> TaoEndpoint {
     TaoEndpoint { host, port, priority: lane.priority.get() }
 }
 
-/// Whether anybody here answers to a protocol of a POA: the lanes of its pool, or the ORB's endpoints.
+/// Whether a protocol of a POA is served: by the lanes of its pool, or the ORB's endpoints.
 fn is_served(orb: &Orb, pool: Option<&Threadpool>, protocol: &Protocol) -> bool {
     let at = |lane: &PoolLane| lane.local.iter().any(|way| way.route.tag == protocol.tag);
     match pool {
@@ -312,33 +316,33 @@ fn covered(bands: &[PriorityBand], priority: Priority) -> bool {
     bands.iter().any(|band| (band.low..=band.high).contains(&priority.get()))
 }
 
-/// What of a POA's real-time policies must go together.
+/// Checks the constraints between a POA's real-time policies.
 fn check(
     model: Option<(PriorityModel, Priority)>,
     pool: Option<&Threadpool>,
     bands: &[PriorityBand],
-) -> Result<(), Unfit> {
+) -> Result<(), InvalidRtPolicy> {
     use sched::policy::{PRIORITY_BANDED_CONNECTION, PRIORITY_MODEL, THREAD_POOL};
     let lanes = pool.filter(|pool| pool.has_lanes);
     let Some((kind, priority)) = model else {
         if lanes.is_some() {
-            return Err(Unfit(THREAD_POOL));
+            return Err(InvalidRtPolicy(THREAD_POOL));
         }
-        return if bands.is_empty() { Ok(()) } else { Err(Unfit(PRIORITY_BANDED_CONNECTION)) };
+        return if bands.is_empty() { Ok(()) } else { Err(InvalidRtPolicy(PRIORITY_BANDED_CONNECTION)) };
     };
     let declared = kind == PriorityModel::ServerDeclared;
     if declared && !bands.is_empty() && !covered(bands, priority) {
-        return Err(Unfit(PRIORITY_BANDED_CONNECTION));
+        return Err(InvalidRtPolicy(PRIORITY_BANDED_CONNECTION));
     }
     if let Some(pool) = lanes {
         let of_a_lane = |band: &PriorityBand| {
             pool.lanes.iter().any(|lane| covered(std::slice::from_ref(band), lane.priority))
         };
         if !bands.iter().all(of_a_lane) {
-            return Err(Unfit(PRIORITY_BANDED_CONNECTION));
+            return Err(InvalidRtPolicy(PRIORITY_BANDED_CONNECTION));
         }
         if declared && pool.lane(priority).is_none() {
-            return Err(Unfit(PRIORITY_MODEL));
+            return Err(InvalidRtPolicy(PRIORITY_MODEL));
         }
     }
     Ok(())

@@ -1,15 +1,15 @@
-//! From an object id to the servant, as the POA's policies say (clause 15.2.6, figures 15.2 and 15.3).
+//! From an object id to the servant, by the POA's policies (clause 15.2.6, figures 15.2 and 15.3).
 
-use super::active_map::Active;
-use super::current::{self, Marker};
-use super::entered::{Entered, Found, Visit};
+use super::active_map::ActiveObject;
+use super::admission::DESTROYING;
+use super::current::{self, ManagerCall};
 use super::errors::{DEADLOCK, DESTROYED, DISCARDED, NO_OBJECT, guarded, no};
-use super::gate::DEAD;
 use super::managers::{Refusal, ServantActivator, ServantManager};
-use super::patience;
 use super::poa::{Body, Poa};
 use super::policies::RequestProcessing;
 use super::threads::holds;
+use super::upcall_target::{ActiveObjectRef, PoaGuard, UpcallTarget};
+use super::wait_deadline;
 use super::{ObjectId, PoaManager};
 use crate::{Result, SystemException};
 use isorb_giop::message::OperationName;
@@ -17,31 +17,31 @@ use isorb_giop::{Kind, minor};
 use isorb_rt::time::Deadline;
 use std::sync::Arc;
 
-impl Visit {
+impl PoaGuard {
     /// Finds the servant for a request if it is in the active object map.
     #[inline(always)]
-    pub fn find_active(self, id: &[u8]) -> Option<Found> {
+    pub fn find_active(self, id: &[u8]) -> Option<ActiveObjectRef> {
         let active = enter_active(&self.poa.lock(), id)?;
-        Some(Found { visit: self, active })
+        Some(ActiveObjectRef { visit: self, active })
     }
 
     /// Finds the servant for a request.
     ///
     /// # Errors
-    /// OBJECT_NOT_EXIST; OBJ_ADAPTER with minor code OMG|3, 4 or 5 for what the application did not set or did wrong; what a
-    /// servant manager raises.
+    /// OBJECT_NOT_EXIST; OBJ_ADAPTER with minor code OMG|3, 4 or 5 for errors of the application;
+    /// the exception of a servant manager.
     #[inline]
-    pub fn serve<'k>(self, id: &'k [u8], operation: OperationName<'k>) -> Result<Entered<'k>, Refusal> {
+    pub fn serve<'k>(self, id: &'k [u8], operation: OperationName<'k>) -> Result<UpcallTarget<'k>, Refusal> {
         let policies = &self.poa.0.policies;
         if policies.retain() {
             let mut active = enter_active(&self.poa.lock(), id);
             if active.is_none() && policies.servant_manager() {
-                let _marker = Marker::new(&self.poa);
+                let _call = ManagerCall::new(&self.poa);
                 active = Some(self.poa.incarnate(id)?);
             }
-            // In one place, so that it is compiled in line and made where it is handed up.
+            // In one function, so that it is inlined and constructed in its final position.
             if let Some(active) = active {
-                return Ok(Entered::active(self, active, operation));
+                return Ok(UpcallTarget::active(self, active, operation));
             }
         }
         match policies.request_processing_value() {
@@ -49,7 +49,7 @@ impl Visit {
             RequestProcessing::DefaultServant => {
                 let servant = self.poa.lock().default_servant.clone();
                 let servant = servant.ok_or(no(Kind::ObjAdapter, minor::OBJ_ADAPTER_NO_DEFAULT_SERVANT))?;
-                Ok(Entered::servant_of(self, servant, None, id, operation))
+                Ok(UpcallTarget::servant_of(self, servant, None, id, operation))
             }
             RequestProcessing::ServantManager => {
                 let manager = self.poa.lock().servant_manager.clone();
@@ -58,41 +58,42 @@ impl Visit {
                 };
                 let name = operation.text().map_err(SystemException::from)?;
                 let (servant, cookie) = {
-                    let _marker = Marker::new(&self.poa);
-                    let _permit = self.poa.permit(patience::deadline())?;
+                    let _call = ManagerCall::new(&self.poa);
+                    let _permit = self.poa.permit(wait_deadline::current())?;
                     guarded("preinvoke", || locator.preinvoke(id, &self.poa, name))?
                 };
-                Ok(Entered::servant_of(self, servant, Some((locator, cookie)), id, operation))
+                Ok(UpcallTarget::servant_of(self, servant, Some((locator, cookie)), id, operation))
             }
         }
     }
 }
 
-/// Counts an upcall into an object that is active.
+/// Counts an upcall of an active object.
 #[inline(always)]
-fn enter_active(body: &Body, id: &[u8]) -> Option<Arc<Active>> {
-    let active = body.objects.find(id).filter(|active| !active.is_leaving())?;
+fn enter_active(body: &Body, id: &[u8]) -> Option<Arc<ActiveObject>> {
+    let active = body.objects.find(id).filter(|active| !active.is_deactivated())?;
     active.enter();
     Some(active.clone())
 }
 
 impl Poa {
-    /// Has the servant activator make an object active, and counts an upcall into it. Waits while the object is being
-    /// etherealised.
+    /// Calls the servant activator for an inactive object, and counts an upcall of it. Waits while
+    /// the object is being etherealised.
     ///
     /// # Errors
-    /// OBJ_ADAPTER with minor code OMG|4 without an activator, OMG|5 when it gave a servant that another object has; BAD_INV_ORDER
-    /// with OMG|3 when this thread is in the activator or in the object that is to end; what the activator raises.
+    /// OBJ_ADAPTER with minor code OMG|4 without an activator, OMG|5 if it returned the servant of
+    /// another object; BAD_INV_ORDER with OMG|3 when this thread is in the activator or in the
+    /// object to be replaced; the exception of the activator.
     #[cold]
-    fn incarnate(&self, id: &[u8]) -> Result<Arc<Active>, Refusal> {
+    fn incarnate(&self, id: &[u8]) -> Result<Arc<ActiveObject>, Refusal> {
         loop {
             {
-                let _permit = self.permit(patience::deadline())?;
-                let _turn = self.activator_turn(patience::deadline())?;
+                let _permit = self.permit(wait_deadline::current())?;
+                let _turn = self.activator_lock(wait_deadline::current())?;
                 let activator = {
                     let body = self.lock();
                     match body.objects.find(id) {
-                        Some(active) if active.is_leaving() => None,
+                        Some(active) if active.is_deactivated() => None,
                         Some(active) => {
                             active.enter();
                             return Ok(active.clone());
@@ -111,18 +112,22 @@ impl Poa {
                     return self.incarnate_now(id, &*activator);
                 }
             }
-            self.await_gone(id)?;
+            self.await_removal(id)?;
         }
     }
 
-    /// With the turn in the activator.
-    fn incarnate_now(&self, id: &[u8], activator: &dyn ServantActivator) -> Result<Arc<Active>, Refusal> {
+    /// With the activator's lock.
+    fn incarnate_now(
+        &self,
+        id: &[u8],
+        activator: &dyn ServantActivator,
+    ) -> Result<Arc<ActiveObject>, Refusal> {
         let servant = guarded("incarnate", || activator.incarnate(&ObjectId::from(id), self))?;
         let wrong = no(Kind::ObjAdapter, minor::OBJ_ADAPTER_INCARNATE);
         let mut body = self.lock();
         if let Some(active) = body.objects.find(id) {
-            // It activated the object itself. That is good if it is the same servant.
-            return if active.servant == servant && !active.is_leaving() {
+            // The activator activated the object itself, which is valid for the same servant.
+            return if active.servant == servant && !active.is_deactivated() {
                 active.enter();
                 Ok(active.clone())
             } else {
@@ -134,26 +139,26 @@ impl Poa {
             return Err(wrong.into());
         }
         // A clone, so that no destructor runs with the lock held if there is no room.
-        let active = body.objects.insert(self, id, servant.clone(), self.given_priority(id))?;
+        let active = body.objects.insert(self, id, servant.clone(), self.assigned_priority(id))?;
         active.enter();
         Ok(active)
     }
 
-    /// Waits until an object that was deactivated is out of the map.
+    /// Waits until a deactivated object has left the map.
     ///
     /// # Errors
-    /// BAD_INV_ORDER with minor code OMG|3 when it waits for this thread's own upcall or etherealisation; TRANSIENT when too
-    /// many wait.
+    /// BAD_INV_ORDER with minor code OMG|3 when it would wait for this thread's own upcall or
+    /// etherealisation; TRANSIENT when too many threads wait.
     #[cold]
-    pub(super) fn await_gone(&self, id: &[u8]) -> Result<()> {
-        if current::serves(self, id) || holds(&self.0.activator_turn) {
+    pub(super) fn await_removal(&self, id: &[u8]) -> Result<()> {
+        if current::serves(self, id) || holds(&self.0.activator_lock) {
             return Err(DEADLOCK);
         }
         loop {
-            // Others leave it to this thread, if it is in a single-thread POA.
-            self.drain();
+            // Other threads leave the queue to this thread, if it is in a single-thread POA.
+            self.etherealize_pending();
             let mut body = self.lock();
-            if !body.objects.find(id).is_some_and(|active| active.is_leaving()) {
+            if !body.objects.find(id).is_some_and(|active| active.is_deactivated()) {
                 return Ok(());
             }
             if !body.pending.is_empty() && holds(&self.0.single) {
@@ -168,15 +173,15 @@ impl Poa {
         }
     }
 
-    /// As far as can be known without asking the application: is there an object?
+    /// Whether an object exists, as far as that is known without calling the application.
     ///
     /// # Errors
     /// OBJECT_NOT_EXIST.
     pub(super) fn locate(&self, id: &[u8]) -> Result<(), Refusal> {
         let policies = &self.0.policies;
-        let known = self.lock().objects.find(id).is_some_and(|active| !active.is_leaving());
+        let known = self.lock().objects.find(id).is_some_and(|active| !active.is_deactivated());
         match policies.request_processing_value() {
-            _ if self.gate().has(DEAD) => Err(DESTROYED.into()),
+            _ if self.admission().has(DESTROYING) => Err(DESTROYED.into()),
             RequestProcessing::ActiveObjectMapOnly if !known => Err(NO_OBJECT.into()),
             _ => Ok(()),
         }

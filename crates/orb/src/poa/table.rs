@@ -4,69 +4,69 @@ use super::Poa;
 use isorb_rt::sync::PiMutex;
 use std::sync::OnceLock;
 
-/// How many places the first block has; each next one has twice as many.
+/// The number of slots in the first block; each following block has twice as many.
 const FIRST: u32 = 32;
-/// 32 * (2^15 - 1) places.
+/// 32 * (2^15 - 1) slots.
 const BLOCKS: usize = 15;
 
-/// The most POAs that one ORB can have at a time.
+/// The limit of POAs in one ORB.
 pub(super) const MAX_POAS: u32 = FIRST * ((1 << BLOCKS) - 1);
 
-/// An array that grows without moving, so that reading it takes no lock but that of the one place: requests for
-/// different POAs do not meet.
+/// An array that grows without moving, so that reading takes only the lock of the one slot:
+/// requests for different POAs do not contend.
 #[derive(Default)]
 pub(super) struct Table {
-    blocks: [OnceLock<Box<[PiMutex<Place>]>>; BLOCKS],
+    blocks: [OnceLock<Box<[PiMutex<Slot>]>>; BLOCKS],
 }
 
 #[derive(Default)]
-struct Place {
+struct Slot {
     generation: u32,
     poa: Option<Poa>,
 }
 
 impl Table {
-    /// The POA in a place, unless it is another one than that of this generation.
+    /// The POA in a slot, if it is the one of this generation.
     ///
     /// # Real-time
     /// Two array look-ups, one lock held for the clone of a shared pointer.
     #[inline(always)]
     pub fn find(&self, slot: u32, generation: u32) -> Option<Poa> {
-        let place = self.place(slot)?.lock();
-        if place.generation == generation { place.poa.clone() } else { None }
+        let slot_state = self.slot(slot)?.lock();
+        if slot_state.generation == generation { slot_state.poa.clone() } else { None }
     }
 
-    /// Reserves a place that is free: the generation of the POA that will be there. `None` when the place is used up or there
-    /// is no such place.
+    /// Reserves a free slot and returns the generation of its next POA. `None` for a slot without
+    /// generations left, or without such a slot.
     pub fn reserve(&self, slot: u32) -> Option<u32> {
         let (block, _) = locate(slot)?;
         self.blocks[block].get_or_init(|| (0..FIRST << block).map(|_| PiMutex::default()).collect());
-        let mut place = self.place(slot)?.lock();
-        place.generation = place.generation.checked_add(1)?;
-        Some(place.generation)
+        let mut slot_state = self.slot(slot)?.lock();
+        slot_state.generation = slot_state.generation.checked_add(1)?;
+        Some(slot_state.generation)
     }
 
-    /// Puts a POA into the place that was reserved for it.
+    /// Puts a POA into its reserved slot.
     pub fn put(&self, slot: u32, poa: Poa) {
-        if let Some(place) = self.place(slot) {
-            place.lock().poa = Some(poa);
+        if let Some(slot_state) = self.slot(slot) {
+            slot_state.lock().poa = Some(poa);
         }
     }
 
-    /// Takes a POA out of its place.
+    /// Removes a POA from its slot.
     pub fn clear(&self, slot: u32) {
-        let poa = self.place(slot).and_then(|place| place.lock().poa.take());
+        let poa = self.slot(slot).and_then(|slot_state| slot_state.lock().poa.take());
         drop(poa);
     }
 
     #[inline(always)]
-    fn place(&self, slot: u32) -> Option<&PiMutex<Place>> {
+    fn slot(&self, slot: u32) -> Option<&PiMutex<Slot>> {
         let (block, offset) = locate(slot)?;
         self.blocks[block].get()?.get(offset)
     }
 }
 
-/// The block of a slot, and the place in it.
+/// The block of a slot, and its index there.
 #[inline(always)]
 fn locate(slot: u32) -> Option<(usize, usize)> {
     let block = (slot / FIRST).checked_add(1)?.ilog2();
@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_slot_has_one_place() {
+    fn every_slot_has_one_position() {
         let mut expected = (0, 0);
         for slot in 0..10_000 {
             assert_eq!(locate(slot), Some(expected));

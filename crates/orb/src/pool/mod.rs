@@ -1,8 +1,10 @@
-//! Thread pools (RT-CORBA 1.2, clause 5.8): the threads that the user sized, and the endpoints they serve.
+//! Thread pools (RT-CORBA 1.2, clause 5.8): the threads that the user sized, and the endpoints they
+//! serve.
 //!
-//! A pool is a row of lanes, each with a priority, threads, an endpoint and the connections that come in there; a pool without lanes
-//! is one lane at the default priority, whose threads take the priority of each request for its upcall. How a lane works stands in
-//! `server/station.rs` and `server/thread_lane/`; here is what it is made of and who keeps it.
+//! A pool has lanes, each with a priority, threads, an endpoint and the connections to it. A pool
+//! without lanes is one lane at the default priority; its threads take the priority of each request
+//! for its upcall. The lanes' work is in `server/`; this module has their construction and the
+//! table of pools.
 
 mod options;
 mod threadpool;

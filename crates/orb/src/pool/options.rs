@@ -1,4 +1,4 @@
-//! What a thread pool is asked to be.
+//! The options of a thread pool.
 
 use crate::SystemException;
 use crate::sched::UpcallMemory;
@@ -19,16 +19,20 @@ pub struct ThreadpoolLane {
     pub lane_priority: i16,
     /// Threads that are made with the pool; at least 1.
     pub static_threads: u32,
-    /// Threads that are made when requests come while all others are busy, and end when they were idle for a while.
+    /// Threads that are started when a request arrives while all others are busy, and that end
+    /// after some idle time.
     pub dynamic_threads: u32,
-    /// Where the lane listens, as in [`Config::endpoints`](crate::Config::endpoints); none for a free port at the host of the
-    /// first of those. Objects that outlive the process need a port that stays.
+    /// Where the lane listens, as in [`Config::endpoints`](crate::Config::endpoints); none for a
+    /// free port at the host of the first of those. Objects that outlive the process need a port
+    /// that stays.
     pub endpoint: Option<String>,
-    /// Where the lane listens besides, for clients of this host, as in [`Config::endpoints`](crate::Config::endpoints): `unix:PATH`,
-    /// `segment:PATH`. None for a free address of each such transport that the ORB listens at.
+    /// Where the lane listens besides, for clients of this host, as in
+    /// [`Config::endpoints`](crate::Config::endpoints): `unix:PATH`, `segment:PATH`. None for a
+    /// free address of each such transport that the ORB listens at.
     pub local_endpoints: Vec<String>,
-    /// Processor time that each thread of the lane is guaranteed (`SCHED_DEADLINE`), in place of the priority's scheduling class. The
-    /// kernel takes the one whose deadline is next, before all threads with priorities.
+    /// Guaranteed processor time of each thread of the lane (`SCHED_DEADLINE`), in place of the
+    /// priority's scheduling class. The kernel runs the thread with the earliest deadline, before
+    /// all threads with priorities.
     pub reservation: Option<Reservation>,
 }
 
@@ -66,15 +70,17 @@ impl ThreadpoolLane {
         self
     }
 
-    /// Reserves `runtime` of processor time in each `period` for each thread, to be had within `deadline` of the period's beginning:
-    /// `runtime` is 1024 ns at least, and `runtime <= deadline <= period`. A thread that has used up its time waits for the next
-    /// period.
+    /// Reserves `runtime` of processor time in each `period` for each thread, to be had within
+    /// `deadline` of the period's beginning: `runtime` is 1024 ns at least, and `runtime <=
+    /// deadline <= period`. A thread that has used up its time waits for the next period.
     ///
-    /// The kernel admits reservations as far as the processors can serve all of them (95 % of their time unless
-    /// `kernel.sched_rt_runtime_us` says otherwise), only from processes with CAP_SYS_NICE, and only for threads that may run on all
-    /// processors of their root domain: such a lane cannot be confined to some, but the whole process can be to a partition
-    /// (`cpuset.cpus.partition`). What it refuses is an error where `real_time.mode` is `require`, and else noted once: the lane runs in
-    /// the class of its priority then. [`LaneStatus::class`] says which it is.
+    /// The kernel admits reservations as far as the processors can serve all of them (95 % of their
+    /// time unless `kernel.sched_rt_runtime_us` says otherwise), only from processes with
+    /// CAP_SYS_NICE, and only for threads that may run on all processors of their root domain. So a
+    /// lane with a reservation cannot be confined to processors, but the whole process can be
+    /// confined to a partition (`cpuset.cpus.partition`). A refusal is an error if `real_time.mode`
+    /// is `require`. Otherwise it is logged once, and the lane runs in the class of its priority.
+    /// [`LaneStatus::class`] tells the class in use.
     #[must_use]
     pub fn reservation(mut self, runtime: Duration, deadline: Duration, period: Duration) -> ThreadpoolLane {
         let ns = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
@@ -84,7 +90,8 @@ impl ThreadpoolLane {
     }
 }
 
-/// How many requests each lane keeps while all its threads are busy. One more is TRANSIENT to its caller.
+/// The number of requests that each lane buffers while all its threads are busy. One more is
+/// TRANSIENT for its caller.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RequestBuffering {
     /// Most requests; 0 for the limit of the configuration.
@@ -93,21 +100,22 @@ pub struct RequestBuffering {
     pub max_request_buffer_size: u32,
 }
 
-/// What else can be said about a pool. The default: 2 MiB of stack that is touched when used, no buffering, no borrowing, and for
-/// the rest what [`RealTimeConfig`](super::super::RealTimeConfig) says.
+/// Further options of a pool. The default: 2 MiB of stack that is touched when used, no buffering,
+/// no borrowing, and otherwise the values of [`RealTimeConfig`](super::super::RealTimeConfig).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ThreadpoolOptions {
     /// Stack of each thread in bytes; 0 for 2 MiB.
     pub stack_size: usize,
     /// How much of the stack is touched before a thread's first request, in bytes.
     pub prefault: usize,
-    /// Whether, and how many, requests are kept while all threads are busy (`allow_request_buffering`); the most urgent runs first, of
-    /// equally urgent ones the one that came first. A lane that buffers, grows or
-    /// borrows has one thread more than it was asked for, which reads while the others run.
+    /// Whether, and how many, requests are buffered while all threads are busy
+    /// (`allow_request_buffering`). The request of the highest priority runs first, requests of
+    /// equal priority in order of arrival. A lane that buffers, grows or borrows has one thread
+    /// more than configured, which reads while the others run.
     pub buffering: Option<RequestBuffering>,
-    /// Whether a lane whose threads are all busy has requests run by idle threads of less urgent lanes, at its own priority
-    /// (`allow_borrowing`). A pool without lanes has nobody to borrow from. One that borrows keeps requests even if it was not asked
-    /// to, up to the limits of the configuration.
+    /// Whether a lane with all its threads busy lets idle threads of lower lanes run its requests,
+    /// at its own priority (`allow_borrowing`). A pool without lanes has no lower lanes. A lane
+    /// that borrows also buffers requests, up to the limits of the configuration.
     pub allow_borrowing: bool,
     /// How long a dynamic thread waits idle before it ends.
     pub idle_timeout: Option<Duration>,
@@ -131,7 +139,7 @@ impl fmt::Display for InvalidThreadpool {
 
 impl std::error::Error for InvalidThreadpool {}
 
-/// What [`destroy_threadpool`](super::super::RtOrb::destroy_threadpool) raises.
+/// The errors of [`destroy_threadpool`](super::super::RtOrb::destroy_threadpool).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DestroyError {
@@ -152,7 +160,7 @@ impl fmt::Display for DestroyError {
 
 impl std::error::Error for DestroyError {}
 
-/// What goes on in a lane, at one moment.
+/// The state of a lane at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LaneStatus {
     /// CORBA priority of the lane.
@@ -163,13 +171,14 @@ pub struct LaneStatus {
     pub address: (String, u16),
     /// Connections that are open.
     pub connections: usize,
-    /// Requests that run, borrowed threads aside. Counted only where the lane grows, buffers, borrows or lends.
+    /// Running requests, without those on borrowed threads. Counted only if the lane grows,
+    /// buffers, borrows or lends.
     pub running: u32,
     /// Most that ran at a time.
     pub peak: u32,
     /// Dynamic threads that exist.
     pub dynamic_threads: u32,
-    /// Requests that are kept.
+    /// Buffered requests.
     pub buffered_requests: usize,
     /// Their length in bytes.
     pub buffered_bytes: usize,

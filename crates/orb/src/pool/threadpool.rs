@@ -1,4 +1,4 @@
-//! Pools that exist.
+//! The table of pools.
 
 use super::{
     DestroyError, InvalidThreadpool, LaneStatus, RequestBuffering, ThreadpoolLane, ThreadpoolOptions,
@@ -25,24 +25,24 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// A pool.
 pub(crate) struct Threadpool {
     pub id: ThreadpoolId,
-    /// The least urgent first.
+    /// The lowest priority first.
     pub lanes: Vec<PoolLane>,
-    /// Whether it was made with lanes, so that each request runs in the lane of its priority.
+    /// Whether it was created with lanes, so that each request runs in the lane of its priority.
     pub has_lanes: bool,
-    /// The region of its threads in bytes; `None` where the memory comes from the heap.
+    /// The region of its threads in bytes; `None` if the memory comes from the heap.
     pub region_bytes: Option<usize>,
-    /// POAs that it serves.
+    /// The POAs that it serves.
     users: AtomicUsize,
 }
 
 /// A lane of a pool, as POAs see it.
 pub(crate) struct PoolLane {
     pub priority: Priority,
-    /// Of its threads.
+    /// The class of its threads.
     pub class: SchedClass,
-    /// Host and port that references name.
+    /// Host and port in references.
     pub address: (String, u16),
-    /// Where clients of this host connect, by other transports.
+    /// Addresses of other transports for clients of this host.
     pub local: Vec<Published>,
     lane: Arc<Lane>,
 }
@@ -68,7 +68,7 @@ impl Threadpool {
     ) -> Result<Threadpool> {
         let settings = &orb.config().real_time;
         let priorities = &orb.sched().priorities;
-        // Rights before anything else, so that what is missing is said once and early.
+        // Rights first, so that a missing right is reported once and early.
         priorities.granted()?;
         let mut sorted: Vec<&ThreadpoolLane> = lanes.iter().collect();
         sorted.sort_by_key(|lane| lane.lane_priority);
@@ -83,8 +83,8 @@ impl Threadpool {
             let rules = LaneConfig {
                 static_threads: wanted.static_threads,
                 dynamic_threads: wanted.dynamic_threads,
-                // A lane that lends must not have its threads wait with a request in hand: the place that they wait for may be lent
-                // to a request which waits for one of them.
+                // A lane that lends must not have its threads wait with a request in hand: the
+                // place that they wait for may be lent to a request which waits for one of them.
                 buffer: options.buffering.or(borrowing.then(Default::default)).map(|asked| room(asked, orb)),
                 borrows: borrowing && i > 0,
                 lends: borrowing && i + 1 < sorted.len(),
@@ -143,7 +143,8 @@ impl Threadpool {
             class,
             // Tools show 15 octets.
             name: format!("pool{id}-{}", wanted.lane_priority).into(),
-            // A thread with a reservation may not be confined; a pool that asks for both was refused.
+            // A thread with a reservation cannot be confined; a pool with both options was
+            // rejected.
             cpus: options.cpus.or(settings.cpus()).filter(|_| !matches!(class, SchedClass::Reserved(_))),
             stack_size: options.stack_size,
             prefault: options.prefault,
@@ -169,7 +170,8 @@ impl Threadpool {
         for _ in 0..rules.initial_threads() {
             server.start_thread(&lane, orb).map_err(|error| not_started(wanted, error))?;
         }
-        // Whatever a thread makes before its first request is made by the time that the pool is there.
+        // Whatever a thread makes before its first request is made by the time that the pool is
+        // there.
         server.threads.wait_until_registered(rules.initial_threads());
         Ok(())
     }
@@ -179,8 +181,8 @@ impl Threadpool {
         self.lanes.iter().find(|lane| lane.priority == priority)
     }
 
-    /// The lane for work at a priority: that of this priority, else the next one below, else the least urgent. Without a priority
-    /// the least urgent.
+    /// The lane for work at a priority: that of this priority, else the next one below, else the
+    /// least urgent. Without a priority the least urgent.
     pub fn lane_for(&self, priority: Option<Priority>) -> &PoolLane {
         let below = priority.and_then(|p| self.lanes.iter().rev().find(|lane| lane.priority <= p));
         // A pool has a lane.
@@ -193,12 +195,12 @@ impl Threadpool {
     }
 
     /// A POA uses it from now on.
-    pub fn enlist(&self) {
+    pub fn acquire(&self) {
         self.users.fetch_add(1, Ordering::AcqRel);
     }
 
     /// It does not any more.
-    pub fn discharge(&self) {
+    pub fn release(&self) {
         self.users.fetch_sub(1, Ordering::AcqRel);
     }
 
@@ -243,7 +245,7 @@ fn beside_the_first(endpoints: &[String]) -> String {
     format!("{host}:0")
 }
 
-/// The class of a lane's threads, if all goes well.
+/// The wanted class of a lane's threads.
 fn reserved(priorities: &Priorities, wanted: &ThreadpoolLane) -> Result<SchedClass> {
     match wanted.reservation {
         Some(reservation) if priorities.granted()?.scheduling => Ok(SchedClass::Reserved(reservation)),
@@ -275,7 +277,7 @@ fn not_started(wanted: &ThreadpoolLane, error: SpawnError) -> SystemException {
     SystemException::from(kind).detail(format!("a thread of lane {priority} as {class}: {why}; {remedy}"))
 }
 
-/// What buffering comes to with the configured limits.
+/// The buffer limits, bounded by the configured ones.
 fn room(wanted: RequestBuffering, orb: &Orb) -> BufferLimits {
     let settings = &orb.config().real_time;
     let within = |wanted: u32, limit: u32| if wanted == 0 { limit } else { wanted.min(limit) } as usize;
@@ -300,8 +302,9 @@ impl Pools {
     /// Makes a pool.
     ///
     /// # Errors
-    /// BAD_PARAM for no lane, for one without static threads or with a negative priority, and for two of one priority;
-    /// BAD_INV_ORDER with minor code OMG|4 after shutdown; as [`Threadpool::open`].
+    /// BAD_PARAM for no lane, for one without static threads or with a negative priority, and for
+    /// two of one priority; BAD_INV_ORDER with minor code OMG|4 after shutdown; as
+    /// [`Threadpool::open`].
     pub fn create(
         &self,
         orb: &Orb,
@@ -326,7 +329,8 @@ impl Pools {
         Ok(id)
     }
 
-    /// Ends a pool: its endpoints close, its threads end when they have run what they run. Does not wait for that.
+    /// Ends a pool: its endpoints close, its threads end when they have run what they run. Does not
+    /// wait for that.
     ///
     /// # Errors
     /// InvalidThreadpool; BAD_INV_ORDER while POAs use it.
@@ -353,15 +357,15 @@ impl Pools {
         self.0.lock().pools.get(&id).cloned()
     }
 
-    /// As [`find`](Self::find), enlisted in the same step, so that it is not destroyed in between.
-    pub fn enlist(&self, id: ThreadpoolId) -> Option<Arc<Threadpool>> {
+    /// As [`find`](Self::find), acquired in the same step, so that it is not destroyed in between.
+    pub fn acquire(&self, id: ThreadpoolId) -> Option<Arc<Threadpool>> {
         let known = self.0.lock();
         let pool = known.pools.get(&id)?;
-        pool.enlist();
+        pool.acquire();
         Some(pool.clone())
     }
 
-    /// What goes on in a pool.
+    /// The state of a pool.
     ///
     /// # Errors
     /// InvalidThreadpool.
@@ -440,7 +444,7 @@ fn check(lanes: &[ThreadpoolLane], options: &ThreadpoolOptions) -> Result<()> {
     Ok(())
 }
 
-/// Most threads of each kind that a lane may have.
+/// The limit of each kind of threads in a lane.
 const MOST_THREADS: u32 = 4096;
 
 #[cfg(test)]

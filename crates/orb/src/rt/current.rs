@@ -7,8 +7,8 @@ use isorb_rt::priority::Priority;
 
 /// `RTCORBA::Current`: the CORBA priority that the calling thread has, from [`Orb::rt_current`].
 ///
-/// In a servant of a Real-Time POA it is the priority of the request, with which calls that the servant makes go out. A thread of
-/// the program has none until it sets one.
+/// In a servant of a Real-Time POA it is the priority of the request, which calls of the servant
+/// carry. A thread of the program has none until it sets one.
 #[derive(Clone, Debug)]
 pub struct RtCurrent(Orb);
 
@@ -23,7 +23,7 @@ impl RtCurrent {
     /// The CORBA priority of the calling thread (`the_priority`).
     ///
     /// # Errors
-    /// INITIALIZE when it was never set.
+    /// INITIALIZE when no priority was set.
     ///
     /// # Real-time
     /// One read of the thread's own memory.
@@ -33,14 +33,17 @@ impl RtCurrent {
         })
     }
 
-    /// Sets the CORBA priority of the calling thread (`the_priority`), and its native priority as the ORB's mapping says.
+    /// Sets the CORBA priority of the calling thread (`the_priority`), and its native priority as
+    /// the ORB's mapping says.
     ///
-    /// Where the process may not schedule in real time and the ORB's settings allow to go on without, the CORBA priority holds all the
-    /// same: it chooses bands and lanes and travels with requests, and only this machine's processor does not heed it.
+    /// Without the right to real-time scheduling, and if the configuration permits that, the CORBA
+    /// priority still has its effect: it selects bands and lanes and travels with requests. Only
+    /// the processor of this machine ignores it.
     ///
     /// # Errors
-    /// BAD_PARAM for a negative priority; DATA_CONVERSION (OMG|2) for one that the mapping has no native priority for; NO_PERMISSION
-    /// where the system refuses. The thread has the priority that it had, then.
+    /// BAD_PARAM for a negative priority; DATA_CONVERSION (OMG|2) for one that the mapping has no
+    /// native priority for; NO_PERMISSION where the system refuses. The thread has the priority
+    /// that it had, then.
     ///
     /// # Real-time
     /// One PI lock; one system call where the native priority changes. No allocation.

@@ -4,8 +4,8 @@
 //!   client thread ─ RtCurrent ─► effective policies ─► band ─► connection ═► lane ─► upcall at the request's priority
 //! ```
 //!
-//! [`RtOrb`] makes thread pools and mutexes and maps priorities. [`policy`] has the six policies, which
-//! a POA is made with and a client [overrides](Overrides).
+//! [`RtOrb`] creates thread pools and mutexes and maps priorities. [`policy`] has the six policies,
+//! which a POA is created with and a client [overrides](Overrides).
 
 mod current;
 #[cfg(feature = "dynamic-scheduling")]

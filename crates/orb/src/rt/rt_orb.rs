@@ -1,4 +1,4 @@
-//! `RTCORBA::RTORB`: what the ORB itself offers to real-time programs.
+//! `RTCORBA::RTORB`: the ORB's operations for real-time programs.
 
 use crate::pool::{DestroyError, InvalidThreadpool, LaneStatus, ThreadpoolLane, ThreadpoolOptions};
 use crate::sched::{
@@ -10,7 +10,8 @@ use isorb_rt::priority::PriorityMapping;
 use std::fmt;
 use std::sync::Arc;
 
-/// The real-time face of an [`Orb`] (RT-CORBA 1.2, clause 5.2), from [`Orb::rt`]. Cheap to clone.
+/// The real-time interface of an [`Orb`] (RT-CORBA 1.2, clause 5.2), from [`Orb::rt`]. Cheap to
+/// clone.
 ///
 /// ```
 /// let orb = isorb::Orb::with_config(isorb::Config::default())?;
@@ -28,7 +29,7 @@ pub struct RtOrb {
 }
 
 impl Orb {
-    /// The real-time side of this ORB: thread pools, mutexes, priority mappings.
+    /// The real-time interface of this ORB: thread pools, mutexes, priority mappings.
     pub fn rt(&self) -> RtOrb {
         RtOrb { orb: self.clone() }
     }
@@ -40,17 +41,18 @@ impl RtOrb {
         &self.orb
     }
 
-    /// Makes a thread pool without lanes: one endpoint, threads that rest at the default priority and run each upcall at the priority
-    /// of its request.
+    /// Creates a thread pool without lanes: one endpoint, with threads that wait at the default
+    /// priority and run each upcall at the priority of its request.
     ///
     /// # Errors
-    /// BAD_PARAM for no static threads or a negative priority; DATA_CONVERSION with minor code OMG|2 for a priority that maps to
-    /// none; NO_PERMISSION when the configuration requires real time and the process has no right to it; COMM_FAILURE when the
-    /// endpoint cannot be opened; NO_RESOURCES when a thread cannot be started.
+    /// BAD_PARAM for no static threads or a negative priority; DATA_CONVERSION with minor code
+    /// OMG|2 for a priority without a native one; NO_PERMISSION when the configuration requires
+    /// real time and the process has no right to it; COMM_FAILURE when the endpoint cannot be
+    /// opened; NO_RESOURCES when a thread cannot be started.
     ///
     /// # Real-time
-    /// Allocates and blocks: for start-up. The threads start with their class, processors and stack as asked for, or the pool is not
-    /// made.
+    /// Allocates and blocks: for start-up. The threads start with the requested class, processors
+    /// and stack, or the pool is not created.
     pub fn create_threadpool(
         &self,
         threads: ThreadpoolLane,
@@ -59,8 +61,8 @@ impl RtOrb {
         self.orb.server().resources.pools.create(&self.orb, &[threads], false, options)
     }
 
-    /// Makes a thread pool with lanes: each has an endpoint, connections and threads of its own, which do all work of a request at the
-    /// lane's priority.
+    /// Creates a thread pool with lanes: each has an endpoint, connections and threads of its own,
+    /// which process a request entirely at the lane's priority.
     ///
     /// ```no_run
     /// # use isorb::rt::{ThreadpoolLane, ThreadpoolOptions};
@@ -71,7 +73,8 @@ impl RtOrb {
     /// ```
     ///
     /// # Errors
-    /// As [`create_threadpool`](Self::create_threadpool); BAD_PARAM for no lanes or two of one priority.
+    /// As [`create_threadpool`](Self::create_threadpool); BAD_PARAM for no lanes or two of one
+    /// priority.
     ///
     /// # Real-time
     /// As [`create_threadpool`](Self::create_threadpool).
@@ -83,7 +86,8 @@ impl RtOrb {
         self.orb.server().resources.pools.create(&self.orb, lanes, true, options)
     }
 
-    /// Ends a pool: its endpoints close, its threads end when they have run what they run. Does not wait for that.
+    /// Destroys a pool: its endpoints close, and its threads end after their present requests. Does
+    /// not wait for that.
     ///
     /// # Errors
     /// InvalidThreadpool; BAD_INV_ORDER while POAs use it.
@@ -91,19 +95,20 @@ impl RtOrb {
         self.orb.server().resources.pools.destroy(pool)
     }
 
-    /// What goes on in the lanes of a pool, the least urgent first.
+    /// The state of a pool's lanes, lowest priority first.
     ///
     /// # Errors
     /// [`InvalidThreadpool`].
     ///
     /// # Real-time
-    /// Allocates; takes each lane's lock for a moment.
+    /// Allocates; locks each lane briefly.
     pub fn threadpool_status(&self, pool: ThreadpoolId) -> Result<Vec<LaneStatus>, InvalidThreadpool> {
         self.orb.server().resources.pools.status(pool)
     }
 
-    /// Gives an operation of an interface, and of the interfaces derived from it, a budget of processor time. Every upcall of it counts
-    /// from now on; setting it again forgets what was counted.
+    /// Sets a budget of processor time for an operation of an interface, and of the interfaces
+    /// derived from it. Every upcall counts from now on; setting the budget again resets the
+    /// counts.
     ///
     /// ```
     /// # use isorb::rt::{Budget, Overrun};
@@ -115,42 +120,44 @@ impl RtOrb {
     /// ```
     ///
     /// # Errors
-    /// BAD_PARAM for a budget of nothing; IMP_LIMIT for more than 4,096.
+    /// BAD_PARAM for a budget of zero; IMP_LIMIT for more than 4,096.
     pub fn set_budget(&self, interface: &str, operation: &str, budget: Budget) -> Result<()> {
         self.orb.sched().budgets.set(interface, operation, budget)
     }
 
-    /// Takes a budget away; whether there was one.
+    /// Removes a budget; false if there was none.
     pub fn clear_budget(&self, interface: &str, operation: &str) -> bool {
         self.orb.sched().budgets.clear(interface, operation)
     }
 
-    /// What is known of the operations with budgets.
+    /// The state of all operations with budgets.
     pub fn budgets(&self) -> Vec<BudgetStatus> {
         self.orb.sched().budgets.status()
     }
 
-    /// Sets who hears of overruns; without one a line goes to standard error.
+    /// Sets the observer of overruns; without one they are logged.
     pub fn set_overrun_observer(&self, observer: Option<Arc<dyn OverrunObserver>>) {
         self.orb.sched().budgets.set_observer(observer);
     }
 
-    /// Starts the thread that finds overruns while they last, and demotes where a budget says so; takes the place of one that runs.
-    /// Without it overruns are found at their end.
+    /// Starts the thread that finds overruns during an upcall, and demotes the upcall's thread if
+    /// the budget asks for it. It replaces a running one. Without it overruns are found at the end
+    /// of the upcall.
     ///
     /// # Errors
-    /// BAD_PARAM for a period under 50 us or a negative priority; DATA_CONVERSION, NO_PERMISSION and NO_RESOURCES as
-    /// [`create_threadpool`](Self::create_threadpool).
+    /// BAD_PARAM for a period under 50 us or a negative priority; DATA_CONVERSION, NO_PERMISSION
+    /// and NO_RESOURCES as [`create_threadpool`](Self::create_threadpool).
     ///
     /// # Real-time
-    /// The thread looks at up to 256 upcalls each period, a PI lock and a system call for each; it does not allocate unless it reports.
+    /// The thread checks up to 256 upcalls in each period, with a PI lock and a system call for
+    /// each. It does not allocate unless it reports.
     pub fn start_watchdog(&self, options: &WatchdogOptions) -> Result<()> {
         let orb = self.orb.clone();
-        let patrol = move || orb.sched().budgets.patrol();
-        self.orb.sched().watchdog.start(&self.orb.sched().priorities, options, patrol)
+        let check_running = move || orb.sched().budgets.check_running();
+        self.orb.sched().watchdog.start(&self.orb.sched().priorities, options, check_running)
     }
 
-    /// Ends it.
+    /// Stops the watchdog.
     pub fn stop_watchdog(&self) {
         self.orb.sched().watchdog.stop();
     }
@@ -158,17 +165,19 @@ impl RtOrb {
     /// A mutex without a name.
     ///
     /// # Real-time
-    /// Allocates. What its use costs stands with [`Mutex`].
+    /// Allocates. [`Mutex`] documents the cost of its methods.
     pub fn create_mutex(&self) -> Mutex {
         self.orb.sched().mutexes.create()
     }
 
-    /// Ends a mutex: who uses it from now on, or waits for it, gets OBJECT_NOT_EXIST. Who holds it may still unlock it.
+    /// Destroys a mutex: threads that use it from now on, or wait for it, get OBJECT_NOT_EXIST. Its
+    /// owner may still unlock it.
     pub fn destroy_mutex(&self, mutex: &Mutex) {
         self.orb.sched().mutexes.destroy(mutex);
     }
 
-    /// The mutex of a name in this ORB, made if there is none; says whether it was made.
+    /// The mutex of a name in this ORB; creates it if there is none. Returns true if it was
+    /// created.
     ///
     /// # Errors
     /// IMP_LIMIT for more than 65,536 of them.
@@ -189,7 +198,8 @@ impl RtOrb {
         self.orb.sched().priorities.mapping()
     }
 
-    /// Replaces the mapping. Set it before threads are given priorities: those that have one keep it.
+    /// Replaces the mapping. Set it before threads get priorities; a thread keeps the one that it
+    /// has.
     pub fn set_priority_mapping(&self, mapping: Arc<dyn PriorityMapping>) {
         self.orb.sched().priorities.set_mapping(mapping);
     }
@@ -199,7 +209,7 @@ impl RtOrb {
         self.orb.sched().priorities.transform()
     }
 
-    /// Sets, replaces or takes away the priority transform. Requests that run are not affected.
+    /// Sets, replaces or removes the priority transform. Running requests are not affected.
     pub fn set_priority_transform(&self, transform: Option<Arc<dyn PriorityTransform>>) {
         self.orb.sched().priorities.set_transform(transform);
     }

@@ -1,7 +1,9 @@
-//! Budgets of operations: how much processor time an upcall may take, and what is known of those that took more.
+//! Budgets of operations: the processor time that an upcall may take, and records of upcalls that
+//! took more.
 //!
-//! A budget is held against the processor clock of the thread, so that what other threads took from it does not count. The thread
-//! itself looks when its upcall ends; a [watchdog](super::watchdog), where one is started, looks while it runs.
+//! A budget is compared with the processor clock of the thread, so that time taken by other threads
+//! does not count. The thread itself checks at the end of its upcall. A
+//! [watchdog](super::watchdog), if one is started, checks while it runs.
 
 use super::thread;
 use crate::{Interface, Result, SystemException};
@@ -16,26 +18,27 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-/// What becomes of an upcall that takes more than its budget.
+/// The consequence for an upcall that exceeds its budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Overrun {
-    /// It is counted and reported.
+    /// The overrun is counted and reported.
     #[default]
     Report,
-    /// Its thread is made an ordinary one until it returns, too, so that others keep their deadlines. Needs a watchdog.
+    /// In addition the thread runs in the ordinary class until it returns, so that other threads
+    /// keep their deadlines. Needs a watchdog.
     Demote,
 }
 
-/// What an operation may cost.
+/// The allowed cost of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budget {
     /// Worst-case execution time: processor time of one upcall, arguments and results included.
     pub worst_case: Duration,
-    /// What becomes of one that takes more.
+    /// The consequence of exceeding it.
     pub overrun: Overrun,
 }
 
-/// What is known of an operation with a budget.
+/// The state of an operation with a budget.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BudgetStatus {
     /// Repository id of the interface.
@@ -46,23 +49,25 @@ pub struct BudgetStatus {
     pub budget: Budget,
     /// Upcalls that have ended.
     pub calls: u64,
-    /// Upcalls that took more than the budget.
+    /// Upcalls that exceeded the budget.
     pub overruns: u64,
-    /// How many of them the watchdog demoted.
+    /// Of these, the upcalls that the watchdog demoted.
     pub demoted: u64,
-    /// Upcalls that ran while 256 others with budgets did, and were not watched; they are counted when they end.
+    /// Upcalls that ran at the same time as 256 others with budgets. They are not watched, but
+    /// counted when they end.
     pub unwatched: u64,
-    /// The most processor time that an upcall took.
+    /// The most processor time of an upcall.
     pub worst_seen: Duration,
 }
 
-/// Hears of overruns, on the thread that found them: the watchdog's, or the upcall's own at its end.
+/// Receives overruns, on the thread that found them: the watchdog's, or the upcall's own at its
+/// end.
 pub trait OverrunObserver: Send + Sync {
-    /// An upcall of this operation has used `used` and, if `running`, goes on.
+    /// An upcall of this operation has used `used`. It is still running if `running`.
     fn overrun(&self, operation: &BudgetStatus, used: Duration, running: bool);
 }
 
-/// One operation with a budget.
+/// An operation with a budget.
 pub(crate) struct Entry {
     interface: String,
     operation: String,
@@ -96,53 +101,53 @@ impl Entry {
 
 /// The budgets of an ORB.
 pub(crate) struct Budgets {
-    /// Whether there are any: looked at for each request.
+    /// Whether there are any; read for each request.
     any: AtomicBool,
     table: PiMutex<Table>,
-    places: IndexPool,
-    /// Upcalls that run now, by place.
-    watched: Box<[PiMutex<Option<Watched>>]>,
+    slots: IndexPool,
+    /// Running upcalls by slot.
+    watched: Box<[PiMutex<Option<RunningUpcall>>]>,
     observer: PiMutex<Option<Arc<dyn OverrunObserver>>>,
 }
 
 #[derive(Default)]
 struct Table {
     declared: Vec<Arc<Entry>>,
-    /// What was found for the operations of interfaces that were called, by the interface's address and the operation's number.
+    /// The entries of called operations, by the interface's address and the operation's number.
     found: HashMap<(usize, u16), Option<Arc<Entry>>>,
 }
 
-/// An upcall that runs.
-struct Watched {
+/// A running upcall.
+struct RunningUpcall {
     entry: Arc<Entry>,
     thread: ThreadId,
     /// On the thread's processor clock.
     began_ns: u64,
-    /// The class to give it back, where it was demoted.
+    /// Whether its thread was demoted, and needs its class back.
     demoted: bool,
-    noted: bool,
+    reported: bool,
 }
 
 impl Budgets {
-    /// Upcalls with budgets that are watched at a time.
+    /// The number of upcalls with budgets that are watched at a time.
     pub const MOST_WATCHED: usize = 256;
-    /// Operations that may have budgets.
+    /// The number of operations that may have budgets.
     const MOST: usize = 4096;
 
     pub fn new() -> Budgets {
         Budgets {
             any: AtomicBool::new(false),
             table: PiMutex::default(),
-            places: IndexPool::new(Self::MOST_WATCHED),
+            slots: IndexPool::new(Self::MOST_WATCHED),
             watched: (0..Self::MOST_WATCHED).map(|_| PiMutex::new(None)).collect(),
             observer: PiMutex::default(),
         }
     }
 
-    /// Gives an operation a budget, or another one; what was counted before is forgotten.
+    /// Sets or replaces the budget of an operation, and resets its counts.
     ///
     /// # Errors
-    /// BAD_PARAM for a budget of nothing; IMP_LIMIT.
+    /// BAD_PARAM for a budget of zero; IMP_LIMIT.
     pub fn set(&self, interface: &str, operation: &str, budget: Budget) -> Result<()> {
         if budget.worst_case.is_zero() {
             return Err(SystemException::from(Kind::BadParam).detail("a budget is more than nothing"));
@@ -168,7 +173,7 @@ impl Budgets {
         Ok(())
     }
 
-    /// Takes a budget away; whether there was one.
+    /// Removes a budget; false if there was none.
     pub fn clear(&self, interface: &str, operation: &str) -> bool {
         let mut table = self.table.lock();
         let before = table.declared.len();
@@ -187,17 +192,18 @@ impl Budgets {
         drop(before);
     }
 
-    /// Begins to count an upcall, if its operation has a budget.
+    /// Begins to measure an upcall, if its operation has a budget.
     ///
     /// # Real-time
-    /// One load where the ORB knows no budget. Else a PI lock and a look-up; for an operation with a budget two more PI locks that are
-    /// held for a moment, and a system call at each end. Allocates with the first call of each operation.
+    /// One load if the ORB has no budgets. Else a PI lock and a look-up; for an operation with a
+    /// budget two more PI locks, held briefly, and a system call at each end. Allocates with the
+    /// first call of each operation.
     #[inline(always)]
     pub fn begin(
         &self,
         interface: &'static Interface,
         operation: (u16, &'static str),
-    ) -> Option<Spending<'_>> {
+    ) -> Option<BudgetGuard<'_>> {
         if !self.any.load(Ordering::Relaxed) {
             return None;
         }
@@ -209,7 +215,7 @@ impl Budgets {
         &self,
         interface: &'static Interface,
         (index, name): (u16, &'static str),
-    ) -> Option<Spending<'_>> {
+    ) -> Option<BudgetGuard<'_>> {
         let address = std::ptr::from_ref(interface).addr();
         let entry = {
             let mut table = self.table.lock();
@@ -221,26 +227,26 @@ impl Budgets {
             found.entry((address, index)).or_insert_with(declared).clone()?
         };
         let began_ns = thread_cpu_ns();
-        let place = self.places.take();
-        match place {
+        let slot = self.slots.take();
+        match slot {
             None => _ = entry.unwatched.fetch_add(1, Ordering::Relaxed),
-            Some(place) => {
+            Some(slot) => {
                 let thread = ThreadId::current();
                 let entry = entry.clone();
-                *self.watched[place].lock() =
-                    Some(Watched { entry, thread, began_ns, demoted: false, noted: false });
+                *self.watched[slot].lock() =
+                    Some(RunningUpcall { entry, thread, began_ns, demoted: false, reported: false });
             }
         }
-        Some(Spending { budgets: self, entry, began_ns, place, class: thread::class() })
+        Some(BudgetGuard { budgets: self, entry, began_ns, slot, class: thread::class() })
     }
 
-    /// Looks at the upcalls that run; for the watchdog.
-    pub fn patrol(&self) {
-        for place in &self.watched {
+    /// Checks the running upcalls; for the watchdog.
+    pub fn check_running(&self) {
+        for slot in &self.watched {
             let overrun = {
-                let mut watched = place.lock();
+                let mut watched = slot.lock();
                 match &mut *watched {
-                    Some(watched) if !watched.noted => watched.look(),
+                    Some(watched) if !watched.reported => watched.look(),
                     _ => None,
                 }
             };
@@ -267,14 +273,15 @@ impl Budgets {
     }
 }
 
-impl Watched {
-    /// With the place locked, so that the upcall does not end meanwhile and its thread stays what it is.
+impl RunningUpcall {
+    /// With the slot locked, so that the upcall does not end and its thread does not change
+    /// meanwhile.
     fn look(&mut self) -> Option<(Arc<Entry>, u64)> {
         let used = self.thread.cpu_ns().ok()?.saturating_sub(self.began_ns);
         if used <= self.entry.budget_ns() {
             return None;
         }
-        self.noted = true;
+        self.reported = true;
         self.entry.overruns.fetch_add(1, Ordering::Relaxed);
         if self.entry.budget.overrun == Overrun::Demote && self.thread.set_class(SchedClass::Other).is_ok() {
             self.demoted = true;
@@ -284,23 +291,23 @@ impl Watched {
     }
 }
 
-/// An upcall with a budget, as long as it runs.
-pub(crate) struct Spending<'b> {
+/// The measurement of a running upcall with a budget.
+pub(crate) struct BudgetGuard<'b> {
     budgets: &'b Budgets,
     entry: Arc<Entry>,
     began_ns: u64,
-    place: Option<usize>,
+    slot: Option<usize>,
     class: Option<SchedClass>,
 }
 
-impl Drop for Spending<'_> {
+impl Drop for BudgetGuard<'_> {
     fn drop(&mut self) {
-        let mut noted = false;
-        if let Some(place) = self.place {
-            let watched = self.budgets.watched[place].lock().take();
-            self.budgets.places.give(place);
+        let mut reported = false;
+        if let Some(slot) = self.slot {
+            let watched = self.budgets.watched[slot].lock().take();
+            self.budgets.slots.give(slot);
             if let Some(watched) = watched {
-                noted = watched.noted;
+                reported = watched.reported;
                 if watched.demoted {
                     thread::restore_class(self.class);
                 }
@@ -310,7 +317,7 @@ impl Drop for Spending<'_> {
         let entry = &self.entry;
         entry.calls.fetch_add(1, Ordering::Relaxed);
         entry.worst_ns.fetch_max(used, Ordering::Relaxed);
-        if !noted && used > entry.budget_ns() {
+        if !reported && used > entry.budget_ns() {
             entry.overruns.fetch_add(1, Ordering::Relaxed);
             self.budgets.report(entry, used, false);
         }

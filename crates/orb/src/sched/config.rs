@@ -7,39 +7,46 @@ use std::sync::Arc;
 use std::time::Duration;
 
 settings! {
-    /// Real-time settings of an ORB. Each key of the table `[real_time]` has the name of its field here.
+    /// Real-time settings of an ORB. Each key of the table `[real_time]` has the name of its field
+    /// here.
     #[derive(Clone, Debug, PartialEq)]
     pub struct RealTimeConfig {
-        /// `require`: the ORB does not start without the rights that this table needs. `prefer`: it logs a missing right
-        /// once and continues without it. `off`: requests carry CORBA priorities, and the scheduling of threads does not
-        /// change.
+        /// `require`: the ORB does not start without the rights that this table needs. `prefer`: it
+        /// logs a missing right once and continues without it. `off`: requests carry CORBA
+        /// priorities, and the scheduling of threads does not change.
         #[cfg_attr(feature = "config-file", serde(deserialize_with = "by_name"))]
         mode: RealTime = RealTime::Prefer, "-ORBRealTime";
         /// Scheduling class of real-time threads: `fifo` or `rr`.
         class: RealTimeClass = RealTimeClass::Fifo;
-        /// The mapping from CORBA priorities to native ones: `linear`, `continuous` or `direct`. A program can set its
-        /// own with `RtOrb::set_priority_mapping`.
+        /// The mapping from CORBA priorities to native ones: `linear`, `continuous` or `direct`. A
+        /// program can set its own with `RtOrb::set_priority_mapping`.
         mapping: Mapping = Mapping::Linear;
         /// Lowest native priority to use. The lowest of Linux is 1.
         native_min: u8 = NativeRange::system().min;
-        /// Highest native priority to use. Below 50, the interrupt threads of a PREEMPT_RT kernel stay above the ORB.
+        /// Highest native priority to use. Below 50, the interrupt threads of a PREEMPT_RT kernel
+        /// stay above the ORB.
         native_max: u8 = NativeRange::system().max;
-        /// Threads at lower CORBA priorities are in the ordinary class: they share the time that real-time threads leave.
+        /// Threads at lower CORBA priorities are in the ordinary class: they share the time that
+        /// real-time threads leave.
         ordinary_below: i16 = 0, in 0..;
         /// Whether the process locks its memory: `no`, `all` or `on-fault`.
         lock_memory: LockMemory = LockMemory::No;
-        /// Processors of pool threads, by number. Empty: all processors of the process. A pool can choose its own.
+        /// Processors of pool threads, by number. Empty: all processors of the process. A pool can
+        /// choose its own.
         cpus: Vec<usize> = Vec::new();
         /// How long a dynamic thread waits for a request before it ends, in milliseconds.
         idle_timeout_ms: u64 = 10_000, in 1..;
-        /// The number of requests that a lane may buffer. It also bounds pools that ask for no limit.
+        /// The number of requests that a lane may buffer. It also bounds pools that ask for no
+        /// limit.
         max_buffered_requests: u32 = 1024, in 1..;
-        /// The octets of requests that a lane may buffer. It also bounds pools that ask for no limit.
+        /// The octets of requests that a lane may buffer. It also bounds pools that ask for no
+        /// limit.
         max_request_buffer_size: u32 = 16 << 20, in 1..;
-        /// Memory of an upcall in octets: the region of each pool thread, made when the thread starts.
+        /// Memory of an upcall in octets: the region of each pool thread, made when the thread
+        /// starts.
         region_bytes: usize = 16 << 10, in 1024..;
-        /// `scope`: an upcall that needs more than the region gets NO_MEMORY. `heap`: each request takes its memory from
-        /// the heap.
+        /// `scope`: an upcall that needs more than the region gets NO_MEMORY. `heap`: each request
+        /// takes its memory from the heap.
         memory: UpcallMemory = UpcallMemory::Scope;
     }
 }
@@ -59,15 +66,16 @@ impl Setting for RealTimeConfig {
     }
 }
 
-/// Where the memory of an upcall lies.
+/// The location of an upcall's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[cfg_attr(feature = "config-file", derive(serde::Deserialize), serde(rename_all = "lowercase"))]
 pub enum UpcallMemory {
-    /// In a region of fixed size, made when the thread starts. An upcall that needs more gets NO_MEMORY; others are not
-    /// affected.
+    /// In a region of fixed size, made when the thread starts. An upcall that needs more gets
+    /// NO_MEMORY; others are not affected.
     #[default]
     Scope,
-    /// On the heap, allocated and freed for each request: for comparison, and for requests without a bound.
+    /// On the heap, allocated and freed for each request: for comparison, and for requests without
+    /// a bound.
     Heap,
 }
 

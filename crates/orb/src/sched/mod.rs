@@ -1,5 +1,5 @@
-//! What the whole ORB uses of Real-Time CORBA: settings, priorities of threads, budgets of
-//! operations, named mutexes, and the properties of sockets. Nothing here knows objects or requests.
+//! The state of a whole ORB for Real-Time CORBA: settings, priorities of threads, budgets of
+//! operations, named mutexes, and socket options. Nothing here knows objects or requests.
 
 mod budget;
 mod config;
@@ -19,13 +19,14 @@ pub use watchdog::WatchdogOptions;
 
 pub(crate) use priorities::{Priorities, checked, unmappable};
 pub(crate) use socket::{Setup, mark, prepare};
-pub(crate) use thread::Raised;
+pub(crate) use thread::PriorityGuard;
 
 use budget::Budgets;
 use mutex::Mutexes;
 use watchdog::Watchdog;
 
-/// The operation by which a client announces the band of a connection (RT-CORBA 1.2, clause 5.13.2).
+/// The operation by which a client announces the band of a connection (RT-CORBA 1.2, clause
+/// 5.13.2).
 pub(crate) const BIND_PRIORITY_BAND: &str = "_bind_priority_band";
 
 /// The scheduling state of an ORB.

@@ -1,4 +1,4 @@
-//! `RTCORBA::Mutex` (RT-CORBA 1.2, clause 5.12): the mutex of the ORB itself, for its users.
+//! `RTCORBA::Mutex` (RT-CORBA 1.2, clause 5.12): the ORB's own mutex, for programs.
 
 use crate::{Result, SystemException};
 use isorb_giop::{Completion, Kind};
@@ -10,8 +10,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// A mutex with priority inheritance: who holds it runs at the priority of the most urgent thread that waits for it. Cheap to
-/// clone: all clones are one mutex. Whoever locks must unlock, on the same thread.
+/// A mutex with priority inheritance: its owner runs at the priority of the highest-priority thread
+/// that waits for it. Cheap to clone: all clones are one mutex. The thread that locks it must
+/// unlock it.
 #[derive(Clone)]
 pub struct Mutex(Arc<Inner>);
 
@@ -35,7 +36,7 @@ impl fmt::Display for MutexNotFound {
 
 impl std::error::Error for MutexNotFound {}
 
-/// Where the standard's `TimeBase::TimeT` counts: 100 ns.
+/// The unit of the standard's `TimeBase::TimeT`: 100 ns.
 const TICK_NS: u64 = 100;
 
 impl Mutex {
@@ -43,22 +44,23 @@ impl Mutex {
         Mutex(Arc::default())
     }
 
-    /// Locks, waiting as long as it takes.
+    /// Locks, without a time limit.
     ///
     /// # Errors
-    /// BAD_INV_ORDER when this thread holds it, or holds one that its owner waits for; OBJECT_NOT_EXIST once it is destroyed;
-    /// INTERNAL when its owner ended without unlocking.
+    /// BAD_INV_ORDER when this thread owns it, or owns a mutex that its owner waits for;
+    /// OBJECT_NOT_EXIST once it is destroyed; INTERNAL when its owner ended without unlocking.
     ///
     /// # Real-time
-    /// Does not allocate. Blocks while another thread holds the mutex, which runs at this thread's priority meanwhile.
+    /// Does not allocate. Blocks while another thread owns the mutex; that thread runs at this
+    /// thread's priority meanwhile.
     pub fn lock(&self) -> Result<()> {
         self.lock_until(Deadline::NONE).map(drop)
     }
 
-    /// Unlocks. The most urgent waiter has it next.
+    /// Unlocks. The waiting thread of the highest priority locks it next.
     ///
     /// # Errors
-    /// BAD_INV_ORDER when this thread does not hold it.
+    /// BAD_INV_ORDER when this thread does not own it.
     ///
     /// # Real-time
     /// Neither allocates nor blocks.
@@ -66,8 +68,8 @@ impl Mutex {
         self.0.lock.unlock().map_err(|error| refused(Kind::BadInvOrder, error))
     }
 
-    /// Locks, waiting up to `max_wait` (in units of 100 ns, as `TimeBase::TimeT`; 0 does not wait). `false` when another thread
-    /// still held it then.
+    /// Locks, waiting up to `max_wait` (in units of 100 ns, as `TimeBase::TimeT`; 0 does not wait).
+    /// `false` when another thread still owned it then.
     ///
     /// # Errors
     /// As [`lock`](Self::lock).
@@ -96,11 +98,12 @@ impl Mutex {
         }
     }
 
-    /// Gives it back if it was destroyed while this thread waited.
+    /// Unlocks again if it was destroyed while this thread waited.
     fn locked(&self) -> Result<bool> {
         let destroyed = self.check();
         if destroyed.is_err() {
-            // Ours, so that this cannot fail; the next waiter must learn it too.
+            // This thread owns it, so unlocking cannot fail. The next waiter must get the error
+            // too.
             let _ = self.0.lock.unlock();
         }
         destroyed.map(|()| true)
@@ -144,19 +147,19 @@ fn refused(kind: Kind, why: impl fmt::Display) -> SystemException {
     SystemException::new(kind, 0, Completion::No).detail(why.to_string())
 }
 
-/// The mutexes of an ORB that have names.
+/// The named mutexes of an ORB.
 #[derive(Default)]
 pub(crate) struct Mutexes(PiMutex<HashMap<Box<str>, Mutex>>);
 
 impl Mutexes {
-    /// How many mutexes can have names.
+    /// The number of mutexes that can have names.
     const LIMIT: usize = 1 << 16;
 
     pub fn create(&self) -> Mutex {
         Mutex::new()
     }
 
-    /// The mutex of this name, and whether it was made now.
+    /// The mutex of this name; true if it was created now.
     ///
     /// # Errors
     /// IMP_LIMIT.

@@ -1,4 +1,5 @@
-//! The policies of Real-Time CORBA (RT-CORBA 1.2, clause 5): made here, carried by references in TAG_POLICIES.
+//! The policies of Real-Time CORBA (RT-CORBA 1.2, clause 5): made here, carried by references in
+//! TAG_POLICIES.
 
 pub use isorb_giop::context::PriorityRange as PriorityBand;
 pub use isorb_giop::policy::{

@@ -1,4 +1,5 @@
-//! From CORBA priorities to scheduling classes: the mapping and the transform of an ORB, and what the process may do.
+//! From CORBA priorities to scheduling classes: the mapping and the transform of an ORB, and the
+//! rights of the process.
 
 use super::config::{RealTimeClass, RealTimeConfig};
 use crate::{Result, SystemException};
@@ -9,25 +10,27 @@ use isorb_rt::sync::PiMutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// Changes the priority of a request on its way (`RTCORBA::PriorityTransform`, RT-CORBA 1.2, clause 5.5.2). Both answer `None` where
-/// they have no priority to give, which is DATA_CONVERSION to the caller.
+/// Changes the priority of a request on its way (`RTCORBA::PriorityTransform`, RT-CORBA 1.2, clause
+/// 5.5.2). `None` from either method is DATA_CONVERSION for the caller.
 ///
 /// # Real-time
 /// Called on the path of every request: implementations neither allocate nor block.
 pub trait PriorityTransform: Send + Sync {
-    /// The priority at which a request runs that came in with (or was declared as) `priority`, for the object with this id.
+    /// The priority of an upcall, for a request with (or declared at) `priority` to the object with
+    /// this id.
     fn inbound(&self, priority: Priority, object_id: &[u8]) -> Option<Priority>;
 
-    /// The priority that a call sends which is made at `priority` from inside an upcall of the object with this id.
+    /// The priority of a call that is made at `priority` from inside an upcall of the object with
+    /// this id.
     fn outbound(&self, priority: Priority, object_id: &[u8]) -> Option<Priority>;
 }
 
-/// How one ORB maps priorities.
+/// The priority mapping of one ORB.
 #[allow(dead_code)] // Used by the dispatcher and RTCurrent, which come next.
 pub(crate) struct Priorities {
     mapping: PiMutex<Arc<dyn PriorityMapping>>,
     transform: PiMutex<Option<Arc<dyn PriorityTransform>>>,
-    /// Whether there is one: looked at for each request.
+    /// Whether there is one; read for each request.
     transforms: AtomicBool,
     granted: OnceLock<Granted>,
     config: RealTimeConfig,
@@ -73,7 +76,7 @@ impl Priorities {
         self.transforms.load(Ordering::Acquire)
     }
 
-    /// The priority at which a request for an object runs.
+    /// The priority of a request for an object.
     ///
     /// # Errors
     /// DATA_CONVERSION with minor code OMG|2.
@@ -85,7 +88,7 @@ impl Priorities {
         }
     }
 
-    /// The priority that a call from inside an upcall of an object sends.
+    /// The priority of a call from inside an upcall of an object.
     ///
     /// # Errors
     /// DATA_CONVERSION with minor code OMG|2.
@@ -97,10 +100,10 @@ impl Priorities {
         }
     }
 
-    /// What the process may do; found out at the first call.
+    /// The rights of the process, determined by the first call.
     ///
     /// # Errors
-    /// NO_PERMISSION under `require`, with a sentence that says which right is missing and how to grant it.
+    /// NO_PERMISSION under `require`; the sentence names the missing right and how to grant it.
     pub fn granted(&self) -> Result<Granted> {
         if let Some(granted) = self.granted.get() {
             return Ok(*granted);
@@ -120,10 +123,11 @@ impl Priorities {
     /// The scheduling class of a thread at a CORBA priority.
     ///
     /// # Errors
-    /// DATA_CONVERSION with minor code OMG|2 where the mapping has no native priority for it; as [`granted`](Self::granted).
+    /// DATA_CONVERSION with minor code OMG|2 if the mapping has no native priority for it; as
+    /// [`granted`](Self::granted).
     ///
     /// # Real-time
-    /// One PI lock, and what the mapping does.
+    /// One PI lock, and the cost of the mapping.
     pub fn class(&self, priority: Priority) -> Result<SchedClass> {
         let granted = match self.granted.get() {
             Some(granted) => *granted,
@@ -139,8 +143,8 @@ impl Priorities {
         }))
     }
 
-    /// Whether threads may be given real-time classes.
-    pub fn are_applied(&self) -> bool {
+    /// Whether threads can get real-time classes.
+    pub fn are_schedulable(&self) -> bool {
         self.granted.get().is_some_and(|granted| granted.scheduling)
     }
 }
@@ -200,7 +204,7 @@ mod tests {
         let p = Priorities::new(&config);
         assert_eq!(p.class(checked(999).unwrap()), Ok(SchedClass::Other));
         let class = p.class(Priority::MAX).unwrap();
-        if p.are_applied() {
+        if p.are_schedulable() {
             assert_eq!(class, SchedClass::Fifo(config.native_max));
         } else {
             println!("skipped: no right to real-time scheduling here");

@@ -1,4 +1,4 @@
-//! What a connection's socket is told: the properties of its protocol, and the marks of its packets.
+//! Options of a connection's socket: the properties of its protocol, and the marks of its packets.
 
 use super::policy::{PriorityBand, Protocol, ProtocolProperties};
 use crate::{Result, SystemException};
@@ -8,30 +8,31 @@ use isorb_rt::net;
 use isorb_rt::priority::NetworkPriority;
 use isorb_transport::Stream;
 
-/// What sets the connections to one address apart: calls share a connection only where all of this is the same.
+/// The settings that separate the connections to one address: calls share a connection only if all
+/// of these are equal.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
 pub(crate) struct Setup {
-    /// The priorities that it serves, which the server is told before the first request.
+    /// The band of its priorities, which the client announces before the first request.
     pub band: Option<PriorityBand>,
-    /// The reference that it belongs to alone; 0 for all.
+    /// The reference that owns the connections; 0 if they are shared.
     pub private: u64,
-    /// What its socket is told, by protocol.
+    /// The socket options, by protocol.
     pub protocols: Box<[Protocol]>,
-    /// What its packets are marked with.
+    /// The marks of its packets.
     pub marks: Option<NetworkPriority>,
 }
 
-/// Tells a new connection by the protocol with this tag what its setup says.
+/// Applies the settings to a new connection of the protocol with this tag.
 ///
 /// # Errors
-/// NO_RESOURCES when the system refuses something; the sentence says what.
+/// NO_RESOURCES when the system refuses an option; the sentence names it.
 pub(crate) fn prepare(stream: &dyn Stream, tag: u32, setup: &Setup) -> Result<()> {
     let Some(protocol) = setup.protocols.iter().find(|protocol| protocol.tag == tag) else { return Ok(()) };
     properties(stream, &protocol.properties)?;
     setup.marks.filter(|_| protocol.properties.network_priority()).map_or(Ok(()), |marks| mark(stream, marks))
 }
 
-/// Sets the properties of a protocol. Sizes of 0 stay the system's.
+/// Sets the properties of a protocol. A size of 0 leaves the system's.
 ///
 /// # Errors
 /// As [`prepare`].
@@ -55,14 +56,14 @@ pub(crate) fn properties(stream: &dyn Stream, properties: &ProtocolProperties) -
     Ok(())
 }
 
-/// Marks the packets of a connection, for the network and for this machine's queues.
+/// Marks the packets of a connection, for the network and for the queues of this machine.
 ///
 /// # Errors
 /// As [`prepare`].
 pub(crate) fn mark(stream: &dyn Stream, marks: NetworkPriority) -> Result<()> {
     let fd = stream.fd();
     match net::set_dscp(fd, marks.dscp) {
-        // What leaves no host has no code point.
+        // Packets that stay on the host have no code point.
         Ok(()) | Err(Errno::OPNOTSUPP) => {}
         Err(error) => return Err(refused("the code point of its packets")(error)),
     }
@@ -108,12 +109,12 @@ mod tests {
         assert!(socket.send_buffer_size().unwrap() >= 50_000 && socket.recv_buffer_size().unwrap() >= 60_000);
         assert_eq!((socket.keepalive().unwrap(), socket.tcp_nodelay().unwrap()), (true, false));
         assert_eq!((socket.tos_v4().unwrap(), socket.priority().unwrap()), (46 << 2, 6));
-        // Marks only where the protocol asks for them.
+        // Marks only if the protocol asks for them.
         let stream = connect();
         prepare(&*stream, 0, &setup(TcpProperties { network_priority: false, ..wanted })).unwrap();
         let fd = stream.fd();
         assert_eq!(SockRef::from(&fd).tos_v4().unwrap(), 0);
-        // A protocol of another tag is another's.
+        // The properties of another protocol do not apply.
         let stream = connect();
         prepare(&*stream, 1, &setup(wanted)).unwrap();
         let fd = stream.fd();

@@ -1,6 +1,6 @@
-//! The CORBA priority of the calling thread, and the scheduling class that goes with it.
+//! The CORBA priority of the calling thread, and its scheduling class.
 //!
-//! A thread knows what it was given last, so that giving it the same again costs no system call.
+//! A thread caches its class, so that setting the same class again needs no system call.
 
 use super::priorities::Priorities;
 use crate::{Result, SystemException};
@@ -27,23 +27,24 @@ pub(crate) fn priority() -> Option<Priority> {
     PRIORITY.get()
 }
 
-/// Gives this thread a CORBA priority, and the class that it maps to.
+/// Sets this thread's CORBA priority, and the class that it maps to.
 ///
 /// # Errors
-/// DATA_CONVERSION with minor code OMG|2 where there is none; NO_PERMISSION when the system refuses it.
+/// DATA_CONVERSION with minor code OMG|2 without a native priority; NO_PERMISSION when the system
+/// refuses it.
 ///
 /// # Real-time
-/// One PI lock; one system call where the class changes.
+/// One PI lock; one system call if the class changes.
 pub(crate) fn set_priority(priorities: &Priorities, priority: Priority) -> Result<()> {
     let class = priorities.class(priority)?;
-    if priorities.are_applied() {
+    if priorities.are_schedulable() {
         apply(class)?;
     }
     PRIORITY.set(Some(priority));
     Ok(())
 }
 
-/// Tells a thread of a pool that was just started at a priority and in a class that it was.
+/// Records the pool, priority and class with which this thread was started.
 pub(crate) fn started_at(pool: ThreadpoolId, priority: Priority, class: SchedClass) {
     POOL.set(pool);
     PRIORITY.set(Some(priority));
@@ -52,11 +53,11 @@ pub(crate) fn started_at(pool: ThreadpoolId, priority: Priority, class: SchedCla
 
 /// The pool that this thread belongs to; 0 for none.
 #[inline]
-pub(crate) fn serves() -> ThreadpoolId {
+pub(crate) fn pool_id() -> ThreadpoolId {
     POOL.get()
 }
 
-/// Gives this thread a class.
+/// Sets this thread's class.
 ///
 /// # Errors
 /// NO_PERMISSION.
@@ -76,9 +77,9 @@ fn change(class: SchedClass) -> Result<()> {
     Ok(())
 }
 
-/// Gives this thread a priority and its class, when somebody else may have changed the class. What the system refuses is
-/// noted.
-pub(crate) fn become_of(priority: Priority, class: SchedClass) {
+/// Sets this thread's priority and class after another thread may have changed the class. A refusal
+/// of the system is logged.
+pub(crate) fn reassert(priority: Priority, class: SchedClass) {
     PRIORITY.set(Some(priority));
     if let Err(error) = change(class) {
         CLASS.set(None);
@@ -86,8 +87,8 @@ pub(crate) fn become_of(priority: Priority, class: SchedClass) {
     }
 }
 
-/// Somebody else may change this thread's class from now on: it is not known any more.
-pub(crate) fn class_was_changed() {
+/// Forgets this thread's class, because another thread may change it from now on.
+pub(crate) fn forget_class() {
     CLASS.set(None);
 }
 
@@ -102,7 +103,7 @@ pub(crate) struct SavedPriority {
 /// Saves the calling thread's priority and class.
 ///
 /// # Real-time
-/// A system call where the class is not known.
+/// A system call if the class is not known.
 #[cfg(feature = "dynamic-scheduling")]
 pub(crate) fn save() -> SavedPriority {
     SavedPriority { priority: PRIORITY.get(), class: CLASS.get().or_else(|| SchedClass::current().ok()) }
@@ -113,7 +114,7 @@ impl SavedPriority {
     /// Restores the calling thread's priority and class. A refusal of the system is logged.
     ///
     /// # Real-time
-    /// A system call where the class is another one or not known.
+    /// A system call if the class differs or is not known.
     pub fn restore(self) {
         PRIORITY.set(self.priority);
         if let Some(class) = self.class
@@ -124,12 +125,12 @@ impl SavedPriority {
     }
 }
 
-/// This thread's class, where it was given one.
+/// This thread's class, if it is known.
 pub(crate) fn class() -> Option<SchedClass> {
     CLASS.get()
 }
 
-/// Gives this thread its class back which somebody took; an ordinary one where it was never given any.
+/// Restores this thread's class after a demotion; the ordinary class if none is known.
 #[cold]
 pub(crate) fn restore_class(class: Option<SchedClass>) {
     if let Err(error) = change(class.unwrap_or_default()) {
@@ -138,56 +139,59 @@ pub(crate) fn restore_class(class: Option<SchedClass>) {
     }
 }
 
-/// Runs at another priority while it lives, then at the one before. Stays on its thread.
+/// Runs the thread at another priority while it lives, then at the earlier one. Stays on its
+/// thread.
 #[derive(Debug)]
-pub(crate) struct Raised {
+pub(crate) struct PriorityGuard {
     before: Option<Priority>,
-    /// The class to go back to, where it was changed.
+    /// The class to restore, if it was changed.
     class: Option<SchedClass>,
     here: PhantomData<*const ()>,
 }
 
-impl Raised {
-    /// Gives the calling thread a priority for a time.
+impl PriorityGuard {
+    /// Sets the calling thread's priority for a time.
     ///
     /// # Errors
     /// As [`set_priority`].
     ///
     /// # Real-time
-    /// Nothing where the thread has that priority; else one PI lock, and a system call now and at the end where the class differs.
+    /// Nothing if the thread has that priority; else one PI lock, and a system call now and at the
+    /// end if the class differs.
     #[inline]
-    pub fn to(priorities: &Priorities, priority: Priority) -> Result<Raised> {
+    pub fn to(priorities: &Priorities, priority: Priority) -> Result<PriorityGuard> {
         let before = PRIORITY.get();
         if before == Some(priority) {
-            return Ok(Raised { before, class: None, here: PhantomData });
+            return Ok(PriorityGuard { before, class: None, here: PhantomData });
         }
         let class = priorities.class(priority)?;
-        Raised::with_class(priorities, priority, Some(class))
+        PriorityGuard::with_class(priorities, priority, Some(class))
     }
 
-    /// Gives the calling thread a priority and a class that need not go with it, for a time; `None` leaves the class as it is.
+    /// Sets the calling thread's priority, and a class that need not correspond to it, for a time;
+    /// `None` leaves the class unchanged.
     ///
     /// # Errors
     /// NO_PERMISSION where the system refuses the class.
     ///
     /// # Real-time
-    /// A system call now and at the end where the class differs.
+    /// A system call now and at the end if the class differs.
     #[inline]
     pub fn with_class(
         priorities: &Priorities,
         priority: Priority,
         class: Option<SchedClass>,
-    ) -> Result<Raised> {
+    ) -> Result<PriorityGuard> {
         let class = match class {
-            Some(class) if priorities.are_applied() => replace_class(class)?,
+            Some(class) if priorities.are_schedulable() => replace_class(class)?,
             _ => None,
         };
         let before = PRIORITY.replace(Some(priority));
-        Ok(Raised { before, class, here: PhantomData })
+        Ok(PriorityGuard { before, class, here: PhantomData })
     }
 }
 
-/// Gives this thread a class; the one before, if that was another.
+/// Sets this thread's class, and returns the earlier one if it differs.
 fn replace_class(class: SchedClass) -> Result<Option<SchedClass>> {
     let now = match CLASS.get() {
         Some(now) => now,
@@ -201,12 +205,13 @@ fn replace_class(class: SchedClass) -> Result<Option<SchedClass>> {
     Ok(Some(now))
 }
 
-impl Drop for Raised {
+impl Drop for PriorityGuard {
     #[inline]
     fn drop(&mut self) {
         PRIORITY.set(self.before);
         if let Some(class) = self.class {
-            // What it had a moment ago it may have again; a refusal leaves it more urgent, which is noted.
+            // Restoring the earlier class is normally permitted. After a refusal the thread keeps
+            // its higher priority, which is logged.
             if let Err(error) = apply(class) {
                 crate::log::note(format_args!("a thread keeps the priority of a request: {error}"));
             }
@@ -214,7 +219,7 @@ impl Drop for Raised {
     }
 }
 
-/// What a thread of a lane is.
+/// The attributes of a lane's threads.
 #[derive(Clone, Debug)]
 pub(crate) struct ThreadPlan {
     pub pool: ThreadpoolId,
@@ -227,7 +232,7 @@ pub(crate) struct ThreadPlan {
 }
 
 impl ThreadPlan {
-    /// For the next thread.
+    /// The attributes of the next thread.
     pub fn spec(&self) -> ThreadSpec {
         let spec = ThreadSpec::new(&*self.name).class(self.class).prefault(self.prefault);
         let spec = if self.stack_size == 0 { spec } else { spec.stack_size(self.stack_size) };
@@ -253,14 +258,14 @@ mod tests {
             set_priority(&priorities, low).unwrap();
             let class = SchedClass::current().unwrap();
             {
-                let _raised = Raised::to(&priorities, high).unwrap();
+                let _guard = PriorityGuard::to(&priorities, high).unwrap();
                 assert_eq!(priority(), Some(high));
-                if priorities.are_applied() {
+                if priorities.are_schedulable() {
                     assert_ne!(SchedClass::current(), Ok(class));
                 } else {
                     println!("skipped: no right to real-time scheduling here");
                 }
-                let _same = Raised::to(&priorities, high).unwrap();
+                let _same = PriorityGuard::to(&priorities, high).unwrap();
             }
             assert_eq!((priority(), SchedClass::current()), (Some(low), Ok(class)));
         })
@@ -273,7 +278,7 @@ mod tests {
         use super::super::config::Mapping;
         let config = RealTimeConfig { mapping: Mapping::Direct, ..RealTimeConfig::default() };
         let priorities = Priorities::new(&config);
-        assert_eq!(Raised::to(&priorities, Priority::MAX).unwrap_err().kind, Kind::DataConversion);
+        assert_eq!(PriorityGuard::to(&priorities, Priority::MAX).unwrap_err().kind, Kind::DataConversion);
         assert_eq!(priority(), None);
     }
 }

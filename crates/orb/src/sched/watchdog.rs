@@ -1,4 +1,4 @@
-//! A thread that looks after upcalls while they run.
+//! A thread that supervises running upcalls.
 
 use super::priorities::{Priorities, checked};
 use crate::{Result, SystemException};
@@ -9,12 +9,13 @@ use isorb_rt::time::{Deadline, now_ns};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The watchdog that a program asks for.
+/// The options of a watchdog.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WatchdogOptions {
-    /// Its CORBA priority. It must be above those it watches, or it does not run while they do.
+    /// Its CORBA priority. It must be above those of the supervised threads, or it does not run
+    /// while they do.
     pub priority: i16,
-    /// How often it looks. An overrun is found within one period of being one.
+    /// The period of its checks. An overrun is found within one period.
     pub period: Duration,
     /// Processors that it may use.
     pub cpus: Option<Cpus>,
@@ -27,7 +28,7 @@ impl Default for WatchdogOptions {
     }
 }
 
-/// The watchdog of an ORB, if one runs.
+/// The watchdog of an ORB, if one is running.
 #[derive(Default)]
 pub(crate) struct Watchdog(PiMutex<Option<Running>>);
 
@@ -36,11 +37,11 @@ struct Running {
     thread: Thread<()>,
 }
 
-/// The shortest period, so that the watchdog leaves time to those it watches.
+/// The shortest period, so that the watchdog leaves time for the supervised threads.
 const SHORTEST: Duration = Duration::from_micros(50);
 
 impl Watchdog {
-    /// Starts it, in place of one that runs. Its thread calls `patrol` once a period.
+    /// Starts it, in place of a running one. Its thread calls `check_running` once in each period.
     ///
     /// # Errors
     /// BAD_PARAM, NO_PERMISSION, NO_RESOURCES.
@@ -48,7 +49,7 @@ impl Watchdog {
         &self,
         priorities: &Priorities,
         options: &WatchdogOptions,
-        patrol: impl Fn() + Send + 'static,
+        check_running: impl Fn() + Send + 'static,
     ) -> Result<()> {
         if options.period < SHORTEST {
             return Err(SystemException::from(Kind::BadParam)
@@ -63,39 +64,40 @@ impl Watchdog {
         };
         self.stop();
         let stop = Arc::new((PiMutex::new(false), PiCondvar::new()));
-        let (told, period) = (stop.clone(), options.period);
+        let (stop_signal, period) = (stop.clone(), options.period);
         let thread = spec
-            .spawn(move || watch(&patrol, &told, period))
+            .spawn(move || watch(&check_running, &stop_signal, period))
             .map_err(|error| SystemException::from(Kind::NoResources).detail(error.to_string()))?;
         *self.0.lock() = Some(Running { stop, thread });
         Ok(())
     }
 
-    /// Ends it, and waits for that unless it is the watchdog's own thread that asks, in an observer.
+    /// Stops it and waits for its end, unless the caller is the watchdog's own thread, in an
+    /// observer.
     pub fn stop(&self) {
         let running = self.0.lock().take();
         if let Some(Running { stop, thread }) = running {
             *stop.0.lock() = true;
             stop.1.notify_all(&stop.0);
             if thread.native_id() as i32 != isorb_rt::sched::ThreadId::current().get() {
-                // An observer that panicked has ended it before.
+                // An observer that panicked has already ended it.
                 let _ = thread.join();
             }
         }
     }
 }
 
-fn watch(patrol: &dyn Fn(), (stop, bell): &(PiMutex<bool>, PiCondvar), period: Duration) {
+fn watch(check_running: &dyn Fn(), (stop, changed): &(PiMutex<bool>, PiCondvar), period: Duration) {
     let period = period.as_nanos() as u64;
     let mut next = now_ns() + period;
     let mut stopped = stop.lock();
     while !*stopped {
-        if bell.wait_until(&mut stopped, Deadline::at_ns(next)) {
+        if changed.wait_until(&mut stopped, Deadline::at_ns(next)) {
             continue;
         }
         drop(stopped);
-        patrol();
-        // Periods that were missed are left out.
+        check_running();
+        // Missed periods are skipped.
         next = (next + period).max(now_ns());
         stopped = stop.lock();
     }

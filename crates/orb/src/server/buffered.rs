@@ -10,12 +10,12 @@ use std::sync::Arc;
 #[derive(Clone, Copy)]
 pub(crate) enum Source<'m> {
     Member(&'m Arc<Member>),
-    /// A group, and how its text is to be read. Nobody hears an answer.
+    /// A group, with the encoding of the request's text. There is no reply.
     #[cfg(feature = "miop")]
     Group(isorb_cdr::Text),
 }
 
-/// [`Caller`], kept.
+/// A [`Source`] that is kept.
 pub(crate) enum OwnedSource {
     Member(Arc<Member>),
     #[cfg(feature = "miop")]
@@ -42,11 +42,11 @@ impl OwnedSource {
     }
 }
 
-/// A request that was read, on its way to another thread than its reader.
+/// A request that another thread than its reader runs.
 pub(crate) struct BufferedRequest {
     pub source: OwnedSource,
     pub arrived: Arrived,
     pub block: Buffer,
-    /// Of the lane that borrows.
+    /// The borrowing lane's, for a thread that runs the request for another lane.
     pub plan: Option<ThreadPlan>,
 }

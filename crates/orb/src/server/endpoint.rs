@@ -1,10 +1,11 @@
-//! Where an ORB listens, and what becomes of those who connect.
+//! The endpoints of an ORB, and the connections that they accept.
 
 use super::idle_reaper::IdleReaper;
 use super::lane::Lane;
-use super::session;
+use super::{LOG, session};
 use crate::config::Endpoint;
 use crate::connection::{Connection, Side};
+use crate::log::warn;
 use crate::transports::{Published, Route, TAG_TCP, TAG_TLS, TAG_UDP, omni};
 use crate::{Orb, Result, SystemException};
 use isorb_giop::Kind;
@@ -16,22 +17,22 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// The endpoints of an ORB, open.
+/// The open endpoints of an ORB.
 pub(crate) struct Endpoints {
     listeners: Vec<Arc<ListeningEndpoint>>,
     /// Host and port of each TCP endpoint, as references name them.
     pub published: Vec<(String, u16)>,
-    /// Host and port of each endpoint over TLS, which references name beside or instead of those.
+    /// Host and port of each TLS endpoint, which references name beside or instead of those.
     pub secure: Vec<(String, u16)>,
     /// The endpoints of other transports.
     pub local: Vec<Published>,
-    /// Those over unix sockets as omniORB's clients look for them.
+    /// Components for the unix sockets among them, as omniORB's clients expect them.
     pub for_omni: Vec<TaggedComponent>,
     idle_reaper: IdleReaper,
     closed: Arc<AtomicBool>,
 }
 
-/// One endpoint: where it listens, and the lane that serves it, unless each connection has a thread.
+/// One endpoint, with the lane that serves it unless each connection has a thread.
 struct ListeningEndpoint {
     protocol: &'static str,
     /// Profile tag of its transport.
@@ -109,7 +110,7 @@ impl Endpoints {
             .collect()
     }
 
-    /// Starts the threads: one that accepts for each endpoint, and those of the lane.
+    /// Starts the threads: one that accepts for each endpoint, and those of its lane.
     pub fn start(&self, orb: &Orb) -> Result<()> {
         for listening in &self.listeners {
             for i in 0..listening.threads {
@@ -126,15 +127,16 @@ impl Endpoints {
         self.idle_reaper.start(orb, orb.config().idle_limits())
     }
 
-    /// Reads a connection that this ORB opened, so that calls back over it are served while no call waits there.
+    /// Reads a connection that this ORB opened. Requests that come over it are served also while no
+    /// call waits there.
     pub fn read_also(&self, orb: &Orb, connection: &Arc<Connection>) -> Result<()> {
         orb.accepted().admit(connection, usize::MAX);
-        // Served as the clients of the first endpoint are.
+        // As connections of the first endpoint.
         let lane = self.listeners.first().and_then(|listening| listening.lane.as_deref());
         serve_connection(orb, lane.filter(|_| connection.is_pollable()), connection)
     }
 
-    /// Stops accepting, says CloseConnection to every client and ends the connections, where a request runs after its reply.
+    /// Stops accepting and closes all connections in order, those with running requests after the replies.
     pub fn close(&self, orb: &Orb) {
         self.closed.store(true, Ordering::SeqCst);
         self.idle_reaper.stop();
@@ -148,7 +150,7 @@ impl Endpoints {
     }
 }
 
-/// Listens at a TCP endpoint of a lane; also gives the host and port that references name.
+/// Listens at a TCP endpoint of a lane; also returns the host and port for references.
 ///
 /// # Errors
 /// BAD_PARAM for an endpoint of another transport, COMM_FAILURE when it cannot be opened.
@@ -169,10 +171,10 @@ pub(crate) fn open_listener(orb: &Orb, endpoint: &str) -> Result<(Box<dyn Listen
     Ok((listener, at))
 }
 
-/// Listens at an endpoint of a lane that only this host reaches; also gives what references name.
+/// Listens at an endpoint of a lane that only this host reaches; also returns its profile's address.
 ///
 /// # Errors
-/// BAD_PARAM for an endpoint that others reach, COMM_FAILURE when it cannot be opened.
+/// BAD_PARAM for an endpoint that other hosts reach, COMM_FAILURE when it cannot be opened.
 pub(crate) fn open_local_listener(orb: &Orb, endpoint: &str) -> Result<(Box<dyn Listener>, Published)> {
     let Endpoint { protocol, address, .. } = orb.config().endpoint(endpoint)?;
     let transport = orb.transports().by_name(&protocol).filter(|found| is_local(&***found));
@@ -190,10 +192,10 @@ pub(crate) fn open_local_listener(orb: &Orb, endpoint: &str) -> Result<(Box<dyn 
     Ok((listener, Published { route: Route { tag: transport.profile_tag(), address }, place }))
 }
 
-/// A lane waits for all of its connections at once, which takes descriptors to watch.
+/// Checks that a lane can watch connections of this transport: it needs their descriptors.
 ///
 /// # Errors
-/// BAD_PARAM for an endpoint of a transport that has none.
+/// BAD_PARAM for a transport without descriptors.
 fn check_pollable(transport: &dyn Transport, endpoint: &str) -> Result<()> {
     if transport.capabilities().pollable {
         return Ok(());
@@ -209,7 +211,7 @@ fn is_local(transport: &dyn Transport) -> bool {
     !transport.capabilities().crosses_hosts
 }
 
-/// An endpoint for each transport of this host alone that the ORB listens at, at whatever address is free.
+/// For each local transport that the ORB listens by, an endpoint at any free address.
 pub(crate) fn free_local_endpoints(orb: &Orb) -> Vec<String> {
     let config = orb.config();
     let mut all: Vec<String> = Vec::new();
@@ -232,7 +234,8 @@ pub(crate) fn listens_by(orb: &Orb, tag: u32) -> bool {
     tags.any(|transport| transport.profile_tag() == tag)
 }
 
-/// Host and port that references name for a TCP endpoint: its own option's, else the ORB's, else its own.
+/// The host and port of a TCP endpoint in references: the endpoint's option, else the ORB's setting,
+/// else the address that it listens at.
 fn public_address(
     listens_at: &str,
     own: Option<(String, Option<u16>)>,
@@ -254,7 +257,7 @@ fn public_address(
     }
 }
 
-/// Gives a connection to whoever reads it.
+/// Gives a connection to a lane, or starts a thread for it.
 fn serve_connection(orb: &Orb, lane: Option<&Lane>, connection: &Arc<Connection>) -> Result<()> {
     match lane {
         Some(lane) => lane.add(connection.clone()).map_err(os_error),
@@ -265,17 +268,17 @@ fn serve_connection(orb: &Orb, lane: Option<&Lane>, connection: &Arc<Connection>
     }
 }
 
-/// A connection that came in at an endpoint of the transport with this profile tag.
+/// A connection that was accepted by the transport with this profile tag.
 pub(super) fn accepted_connection(orb: &Orb, tag: u32, stream: Box<dyn Stream>) -> Connection {
     let limits = orb.config().limits();
     let connection = Connection::new(stream, Side::Acceptor, limits, orb.pool().clone(), orb.accepted());
     match orb.transports().by_tag(tag) {
-        Some(transport) => connection.of(transport.capabilities()),
+        Some(transport) => connection.with_capabilities(transport.capabilities()),
         None => connection,
     }
 }
 
-/// Whether nobody was let in for a peer that may not connect, or has left: its own affair, and no reason to keep others waiting.
+/// Whether the peer caused a failure to accept: it may not connect, or has left. Others need not wait then.
 pub(super) fn is_fault_of_peer(error: &std::io::Error) -> bool {
     use ErrorKind::{ConnectionAborted, NotConnected, PermissionDenied};
     matches!(error.kind(), PermissionDenied | NotConnected | ConnectionAborted)
@@ -290,26 +293,26 @@ fn accept(orb: &Orb, listening: &ListeningEndpoint, closed: &AtomicBool) {
                 if let Some(setup) = orb.rt_client().accepting()
                     && let Err(exception) = crate::sched::prepare(connection.stream(), listening.tag, setup)
                 {
-                    crate::log::note(format_args!("{}: turned away: {exception}", connection.peer()));
+                    warn(LOG, format_args!("{}: refused: {exception}", connection.peer()));
                     connection.close();
                     continue;
                 }
                 let admitted = orb.accepted().admit(&connection, config.max_connections)
                     && !closed.load(Ordering::SeqCst);
                 if !admitted || serve_connection(orb, listening.lane.as_deref(), &connection).is_err() {
-                    crate::log::note(format_args!(
-                        "{}: turned away, {} connections are open (max_connections)",
-                        connection.peer(),
-                        config.max_connections
-                    ));
+                    let (peer, limit) = (connection.peer(), config.max_connections);
+                    warn(
+                        LOG,
+                        format_args!("{peer}: refused, {limit} connections are open (max_connections)"),
+                    );
                     connection.close();
                 }
             }
             Err(_) if closed.load(Ordering::Acquire) => return,
-            Err(error) if is_fault_of_peer(&error) => crate::log::note(format_args!("accept: {error}")),
-            // Out of descriptors: others may do better in a moment.
+            Err(error) if is_fault_of_peer(&error) => warn(LOG, format_args!("accept: {error}")),
+            // No descriptor or no memory; a later client may find some.
             Err(error) => {
-                crate::log::note(format_args!("accept: {error}"));
+                warn(LOG, format_args!("accept: {error}"));
                 std::thread::sleep(Duration::from_millis(20));
             }
         }
@@ -317,7 +320,7 @@ fn accept(orb: &Orb, listening: &ListeningEndpoint, closed: &AtomicBool) {
 }
 
 pub(crate) fn spawn(name: String, f: impl FnOnce() + Send + 'static) -> Result<()> {
-    // As urgent as the thread that opened the endpoints: a server that runs at real-time priority serves so.
+    // The class of the thread that opens the endpoints, so that a real-time server serves at its priority.
     let class = SchedClass::current().unwrap_or_default();
     let spawned = ThreadSpec::new(name).class(class).spawn(f);
     spawned.map(drop).map_err(|error| SystemException::from(Kind::NoResources).detail(error.to_string()))

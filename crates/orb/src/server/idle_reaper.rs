@@ -1,7 +1,7 @@
-//! Closes the connections of clients that say nothing.
+//! Closes idle connections, as Ice's active connection management and omniORB's scavenger do.
 //!
-//! One thread of the ordinary class an ORB, and only where one of the limits is set: nobody serves later for it, and it comes when
-//! nothing more urgent wants the processor. It sleeps until the first connection can be due.
+//! Each ORB has one such thread, of the ordinary class, if one of the limits is set. It delays no
+//! real-time thread. It sleeps until the first connection can be due.
 
 use crate::connection::IdleLimits;
 use crate::{Orb, Result, SystemException};
@@ -12,7 +12,7 @@ use isorb_rt::time::{Deadline, now_ns};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// It looks no more often than so.
+/// Shortest sleep.
 const SHORTEST: Duration = Duration::from_millis(5);
 
 /// Ends the thread.
@@ -22,40 +22,40 @@ pub(super) struct IdleReaper(Arc<Stop>);
 #[derive(Default)]
 struct Stop {
     stopped: PiMutex<bool>,
-    bell: PiCondvar,
+    changed: PiCondvar,
 }
 
 impl IdleReaper {
-    /// Starts the thread, if there is something to do.
+    /// Starts the thread if one of the limits is set.
     pub fn start(&self, orb: &Orb, limits: IdleLimits) -> Result<()> {
         let Some(shortest) = limits.shortest() else { return Ok(()) };
         let (orb, stop) = (orb.clone(), self.0.clone());
-        let spawned = ThreadSpec::new("isorb-warden")
+        let spawned = ThreadSpec::new("isorb-idle")
             .class(SchedClass::Other)
-            .spawn(move || watch(&orb, &stop, limits, shortest.max(SHORTEST)));
+            .spawn(move || close_idle(&orb, &stop, limits, shortest.max(SHORTEST)));
         spawned.map(drop).map_err(|error| SystemException::from(Kind::NoResources).detail(error.to_string()))
     }
 
-    /// Has the thread end; it may still be about to.
+    /// Asks the thread to end; does not wait for it.
     pub fn stop(&self) {
         *self.0.stopped.lock() = true;
-        self.0.bell.notify_all(&self.0.stopped);
+        self.0.changed.notify_all(&self.0.stopped);
     }
 }
 
-fn watch(orb: &Orb, stop: &Stop, limits: IdleLimits, shortest: Duration) {
+fn close_idle(orb: &Orb, stop: &Stop, limits: IdleLimits, shortest: Duration) {
     let ns = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
     let mut stopped = stop.stopped.lock();
     while !*stopped {
         drop(stopped);
         let now = now_ns();
         let all = orb.accepted().all();
-        // Who connects from now on is not due before the shortest limit has passed.
+        // A later connection is not due before the shortest limit has passed.
         let next = all.iter().filter_map(|connection| connection.close_if_idle(now, limits));
         let next = next.min().unwrap_or(u64::MAX).min(now.saturating_add(ns(shortest)));
         drop(all);
         let next = Deadline::at_ns(next.max(now.saturating_add(ns(SHORTEST))));
         stopped = stop.stopped.lock();
-        while !*stopped && stop.bell.wait_until(&mut stopped, next) {}
+        while !*stopped && stop.changed.wait_until(&mut stopped, next) {}
     }
 }

@@ -1,19 +1,20 @@
 //! A fixed number of threads for all connections of an endpoint.
 //!
-//! All threads wait on one poller, edge-triggered; the kernel chooses the thread that gets an event. A connection has one
-//! owner at a time: an event that finds it owned is left to the owner, who looks once more before it lets go. Nobody is
-//! promoted, nothing is re-armed.
+//! All threads wait on one poller, edge-triggered; the kernel chooses the thread that gets an event. A
+//! connection has one owner at a time. A thread that gets an event of an owned connection leaves it to
+//! the owner, which looks once more before it releases the connection.
 //!
-//! A lane of a thread pool has a [`Station`] beside: it accepts its own connections, and lets a connection go before it runs a
-//! request of it, so that other threads can read what comes next.
+//! A lane of a thread pool has a [`LaneServer`] beside. It accepts its own connections, and a thread
+//! releases the connection before it runs a request, so that others can read the next one.
 
 use super::buffered::Source;
 use super::lane_server::LaneServer;
 use super::reply::replace_too_long;
-use super::{Next, finish, guarded};
+use super::{LOG, Next, finish, guarded};
 use crate::Orb;
 use crate::buffers::CallBuffers;
 use crate::connection::{Connection, GRACE_NS, ReadError};
+use crate::log::warn;
 use isorb_cdr::Message;
 use isorb_giop::MessageKind;
 use isorb_rt::net::{Events, Interest, Poller, Trigger};
@@ -26,20 +27,20 @@ pub(crate) struct Lane {
     /// Differs between all lanes of the process.
     number: u64,
     poller: Arc<Poller>,
-    /// When to look for members that are to be given up, in nanoseconds; `NEVER` while all of them get on.
+    /// When to look for stalled members, in nanoseconds; `NEVER` while none is stalled.
     review_at: AtomicU64,
-    /// Whether somebody may wait at a door, who was not taken in for want of a descriptor or of memory.
+    /// Whether clients may wait that could not be accepted for want of a descriptor or of memory.
     accept_again: AtomicBool,
-    /// Before this no member gives its place to another, in nanoseconds.
+    /// Before this time no member can be evicted for a new one, in nanoseconds.
     evicts_from: AtomicU64,
     members: PiMutex<Members>,
     server: Option<LaneServer>,
 }
 
-/// How long a lane leaves its doors alone when there was no descriptor for those who wait there.
+/// Pause before the lane accepts again after a failure.
 const ACCEPT_PAUSE_NS: u64 = 20_000_000;
 
-/// As nanoseconds, no deadline.
+/// No time.
 const NEVER: u64 = u64::MAX;
 
 #[derive(Default)]
@@ -48,16 +49,16 @@ struct Members {
     free: Vec<usize>,
 }
 
-/// The token of a station's doors; no connection has it, since there are not that many.
+/// The token of the acceptors. No connection has it, since there are not that many.
 const ACCEPTORS: u64 = u64::MAX - 1;
 
 pub(crate) struct Member {
     connection: Arc<Connection>,
     token: u64,
     turn: Turn,
-    /// The peer will send no more; what it has sent may still be there.
+    /// The peer will send no more. Octets that it sent before may still be unread.
     closed: AtomicBool,
-    /// Part of a reply waits for the peer to read; no request is read meanwhile.
+    /// Part of a reply waits for the peer to read. No request is read meanwhile.
     blocked: AtomicBool,
 }
 
@@ -94,7 +95,7 @@ impl Lane {
         self.number
     }
 
-    /// Takes a connection in.
+    /// Adds a connection.
     pub fn add(&self, connection: Arc<Connection>) -> std::io::Result<()> {
         let token = {
             let mut members = self.members.lock();
@@ -135,12 +136,14 @@ impl Lane {
         members.slots.len() - members.free.len()
     }
 
-    /// Whether there is a place for another connection among at most so many. Where all are taken, the one gives way that has been there
-    /// for longest without sending a request, and longer than the grace, so that those who only connect do not keep others out.
+    /// Whether the lane can take another connection, with at most `limit`. A full lane evicts the
+    /// connection that has been open for longest without a request, if that is longer than the grace
+    /// period. So clients that only connect do not keep others out.
     ///
     /// # Real-time
-    /// Allocates nothing. Where all places are taken, one walk over the members under the lane's PI lock; none while it is known from the
-    /// last walk that nobody's grace is over, so that a storm of newcomers costs those who are served no walk each.
+    /// Allocates nothing. If the lane is full, one walk over the members under the lane's PI lock.
+    /// There is no walk while the last one showed that no grace period has ended, so that a storm of
+    /// new connections does not delay the clients that are served.
     pub fn has_room(&self, orb: &Orb, limit: usize) -> bool {
         self.connections() < limit || self.evict_silent(orb)
     }
@@ -157,13 +160,13 @@ impl Lane {
             let silent = all.filter_map(|member| Some((member.connection.silent_since()?, member)));
             silent.min_by_key(|(since, _)| *since).map(|(since, member)| (since, member.clone()))
         };
-        // Who comes from now on has a grace that ends later than that of all who are there.
+        // The grace period of a later connection ends later.
         let over_at = silent.as_ref().map_or(now, |(since, _)| *since).saturating_add(GRACE_NS);
         let Some((_, member)) = silent.filter(|_| over_at <= now) else {
             self.evicts_from.store(over_at, Ordering::Relaxed);
             return false;
         };
-        // Who reads it now may have found its first request, and so may who has read it since.
+        // The thread that reads it now may have received its first request.
         if !member.turn.take() {
             return false;
         }
@@ -171,16 +174,14 @@ impl Lane {
             member.release(self, true);
             return false;
         }
-        // The turn is kept: nobody reads it any more.
-        crate::log::note(format_args!(
-            "{}: broken off for another; it has sent a lane no request (max_connections)",
-            member.connection.peer()
-        ));
+        // The turn is kept, so that no thread reads it any more.
+        let peer = member.connection.peer();
+        warn(LOG, format_args!("{peer}: evicted for a new connection; it sent no request (max_connections)"));
         self.drop_member(orb, &member);
         true
     }
 
-    /// Serves events until the lane is closed, or the thread is a dynamic one that was not needed for a while.
+    /// Serves events until the lane is closed, or the thread is a dynamic one that was idle for its time-out.
     pub fn run(self: &Arc<Self>, orb: &Orb) {
         let server = self.server.as_ref();
         let mut buffers = server.map_or_else(|| CallBuffers::new(orb.pool()), |server| server.buffers(orb));
@@ -201,7 +202,7 @@ impl Lane {
             let event = ready.next();
             match (event.map(|event| event.token), server) {
                 (Some(Poller::WAKE), Some(server)) if !server.threads.is_closed() => {
-                    server.run_borrowed(self, orb, &mut buffers, raised);
+                    server.run_other(self, orb, &mut buffers, raised);
                     continue;
                 }
                 (Some(Poller::WAKE), _) => break,
@@ -229,7 +230,7 @@ impl Lane {
         }
     }
 
-    /// Wakes one thread, for an errand.
+    /// Wakes one thread, for a request that it has not read.
     pub fn wake(&self) {
         self.poller.wake();
     }
@@ -241,7 +242,7 @@ impl Lane {
         orb.connection_ended(&member.connection);
     }
 
-    /// Has a thread of the lane look at its doors in a moment, since somebody waits there who could not be taken in just now.
+    /// Has a thread of the lane accept again after a pause.
     #[cold]
     pub fn retry_accept(&self) {
         self.accept_again.store(true, Ordering::Relaxed);
@@ -251,15 +252,15 @@ impl Lane {
     fn expel(&self, orb: &Orb, member: &Member) {
         self.drop_member(orb, member);
         if let Some(server) = &self.server {
-            // Somebody may have found the lane full, or the process without a descriptor.
+            // A client may have found the lane full, or the process without a descriptor.
             server.accept(self, orb);
         }
     }
 
-    /// Stops accepting, closes all connections in order, ends all threads. For a lane with a station.
+    /// Stops accepting, closes all connections in order, ends all threads. For a lane of a thread pool.
     pub fn end(&self) {
         if let Some(server) = &self.server {
-            // First, so that a thread which sees a door closed knows why.
+            // First, so that a thread whose acceptor fails knows why.
             let left = server.threads.close();
             server.acceptors().iter().for_each(|acceptor| acceptor.listener.close());
             let connections: Vec<_> = {
@@ -268,14 +269,15 @@ impl Lane {
                 all.map(|member| member.connection.clone()).collect()
             };
             Connection::close_all(&connections);
-            // Their clients were told just now that they were not processed.
+            // CloseConnection told their clients that these requests were not processed.
             drop(left);
         }
         self.close();
     }
 
-    /// Breaks off the members whose time is up: a lane blocks on none of them, so no receive of it ends by itself. What is broken
-    /// off is an event, and goes the way of all that end. Lets those in who were left waiting at a door.
+    /// Breaks off the members that stalled for too long; since no thread blocks on one of them, no
+    /// receive reports that. The broken connection is an event, by which it leaves the lane. Also
+    /// accepts clients that had to wait.
     #[cold]
     fn review(&self, orb: &Orb) {
         let now = now_ns();
@@ -325,11 +327,11 @@ impl Lane {
     }
 }
 
-/// What came of reading a connection.
+/// The state of a connection after its messages were read.
 enum Drained {
     Done,
     Close,
-    /// The turn was passed on already.
+    /// This thread has released the connection already.
     Released,
 }
 
@@ -338,14 +340,14 @@ impl Member {
         &self.connection
     }
 
-    /// Sends a reply as far as the peer takes it. When it cannot be sent, the connection breaks.
+    /// Sends as much of a reply as the peer takes, and keeps the rest. A failure breaks the connection.
     pub fn send(&self, message: &Message<'_>) {
         let sent = self.connection.send_or_keep(message);
         replace_too_long(&self.connection, sent.err(), message);
         if sent == Ok(false) {
             self.blocked.store(true, Ordering::SeqCst);
-            // Where several threads are busy with the connection, the peer may have made room before that was known here, and the event
-            // that said so found nothing to flush: have it reported once more.
+            // With several threads on the connection, the event for new room may have come before
+            // `blocked` was set. It is reported once more.
             self.connection.report();
         }
     }
@@ -357,7 +359,7 @@ impl Member {
         buffers: &mut CallBuffers,
         closed: bool,
     ) -> Next {
-        // Before the turn, so that an owner who misses this looks again.
+        // Before the turn, so that an owner that misses this looks again.
         if closed {
             self.closed.store(true, Ordering::SeqCst);
         }
@@ -369,7 +371,7 @@ impl Member {
         }
         loop {
             match self.drain(lane, orb, buffers) {
-                // Who closes keeps the turn, so that nobody reads any more.
+                // The turn is kept, so that no thread reads the connection any more.
                 Drained::Close => return Next::Break(()),
                 Drained::Released => return Next::Continue(()),
                 Drained::Done if self.turn.pass() => return Next::Continue(()),
@@ -378,9 +380,9 @@ impl Member {
         }
     }
 
-    /// Serves what has arrived, until the socket has no more or the peer does not take replies. A message with nothing
-    /// behind it is taken for the last, which saves a receive that would find nothing: whatever comes later is another
-    /// event. Only the end of the stream has to be looked for, once it was announced.
+    /// Serves the messages that have arrived, until the socket is empty or the peer does not read its
+    /// replies. A message with nothing behind it counts as the last one, which saves a receive call:
+    /// later octets cause another event. Only an announced end of the stream has to be read.
     fn drain(self: &Arc<Self>, lane: &Arc<Lane>, orb: &Orb, buffers: &mut CallBuffers) -> Drained {
         let connection = &self.connection;
         if self.blocked.load(Ordering::Acquire) {
@@ -399,7 +401,7 @@ impl Member {
                     if let Some(server) = sharing
                         && arrived.header.kind == MessageKind::Request
                     {
-                        // While it waits for a place, its client is not one who says nothing.
+                        // A client whose request waits for a permit is not idle.
                         connection.mark_used();
                         self.release(lane, !done);
                         server.serve(lane, orb, Source::Member(self), arrived, buffers);
@@ -427,7 +429,8 @@ impl Member {
         }
     }
 
-    /// Whether the connection was moved to another lane, which serves it from then on. The turn is kept: nobody reads here any more.
+    /// Whether the connection was moved to another lane. Then the turn is kept, so that no thread of
+    /// this lane reads it any more.
     fn has_left(&self, lane: &Arc<Lane>) -> bool {
         if self.connection.lane.get().is_none_or(|number| *number == lane.number) {
             return false;
@@ -437,13 +440,13 @@ impl Member {
         true
     }
 
-    /// Leaves the connection to others. What may have arrived besides is reported again, to any thread.
+    /// Releases the connection to other threads. With `more`, later octets are reported again.
     fn release(&self, lane: &Lane, mut more: bool) {
         while !self.turn.pass() {
             more = true;
         }
         if more {
-            // What can be written to is ready, so there is an event, whether or not more has arrived.
+            // The socket can be written to, so there is an event whether or not more has arrived.
             let fd = self.connection.stream().fd();
             let _ = lane.poller.modify(fd, self.token, Interest::BOTH, Trigger::Edge);
         }

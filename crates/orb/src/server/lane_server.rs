@@ -1,62 +1,67 @@
-//! What makes a lane one of a thread pool: its own door, its threads, their priority, and what happens when all are busy.
+//! The server of a thread pool's lane: its acceptors, its threads and their priority, and what it does
+//! with a request while all its threads are busy.
 //!
 //! ```text
-//!   poller ─► a thread reads the request, lets others read on ─► threads: a place? ─► runs it, then what was kept meanwhile
-//!                                                                  └ none: grow, borrow, keep, refuse or wait
+//!   poller ─► a thread reads the request and releases the connection ─► permit? ─► runs it, then buffered ones
+//!                                                                        └ none: grow, borrow, buffer, refuse or wait
 //! ```
 //!
-//! Requests to groups come in from whoever hears the group ([`Station::post`]), and go the same way from there.
+//! Requests to groups come from the thread that receives them ([`LaneServer::queue_group_request`])
+//! and then take the same path.
 
 use super::buffered::{BufferedRequest, Source};
 use super::endpoint::{accepted_connection, is_fault_of_peer};
-use super::group_queue::GroupRequestQueue;
-use super::guarded;
 use super::lane::{Lane, Member};
 use super::reply::reject;
 use super::thread_lane::{Admission, Buffering, ThreadLane};
+use super::{LOG, guarded};
 use crate::buffers::{CallBuffers, LaneMemory};
 use crate::connection::Arrived;
+use crate::log::warn;
 use crate::sched::thread::{self, ThreadPlan};
 use crate::sched::{Setup, prepare};
 use crate::{Orb, Result, SystemException};
 use isorb_giop::{Completion, Kind, minor};
+use isorb_rt::priority::Priority;
+use isorb_rt::queue::PriorityQueue;
 use isorb_rt::sched::SpawnError;
 use isorb_rt::sync::{PiMutex, Turn};
 use isorb_rt::time::Deadline;
 use isorb_scope::Buffer;
 use isorb_transport::{Listener, Wait};
 use std::cell::Cell;
+use std::cmp::Reverse;
 use std::io::ErrorKind;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-/// The pool's side of a lane.
+/// What a lane of a thread pool has beside its connections.
 pub(crate) struct LaneServer {
     pub threads: ThreadLane<BufferedRequest>,
-    /// Where its clients connect.
     acceptors: Vec<Acceptor>,
     accepting: Turn,
-    /// Less urgent lanes that lend to this one, the nearest first.
+    /// Lanes of lower priority that lend threads to this one, the nearest first.
     lenders: Vec<Arc<Lane>>,
     plan: ThreadPlan,
     memory: LaneMemory,
     idle_timeout: Duration,
     max_connections: usize,
-    /// What the sockets of its clients are told, where a POA's server protocol policy says anything.
+    /// Properties of its clients' sockets, from a POA's server protocol policy.
     setup: OnceLock<Setup>,
-    /// Blocks for requests to be kept in.
+    /// Empty blocks, for the threads whose blocks hold buffered requests.
     spare: PiMutex<Vec<Buffer>>,
-    group_requests: GroupRequestQueue<BufferedRequest>,
+    /// Requests to groups that wait for a thread, the highest priority first.
+    group_requests: PiMutex<PriorityQueue<Reverse<Option<Priority>>, BufferedRequest>>,
 }
 
-/// Where clients connect by one transport.
+/// Accepts connections by one transport.
 pub(crate) struct Acceptor {
     pub listener: Box<dyn Listener>,
     /// The transport's profile tag.
     pub tag: u32,
 }
 
-/// What a station is made of.
+/// What a [`LaneServer`] is made of.
 pub(crate) struct LaneEndpoints {
     pub threads: ThreadLane<BufferedRequest>,
     pub acceptors: Vec<Acceptor>,
@@ -67,14 +72,14 @@ pub(crate) struct LaneEndpoints {
     pub max_connections: usize,
 }
 
-/// Blocks that are made beforehand for a lane that keeps requests, at most.
+/// Most blocks that are allocated in advance for a lane that buffers requests.
 const MOST_SPARE: usize = 64;
 const SPARE_BYTES: usize = 4096;
 
-/// Requests to groups that a lane has waiting, at most.
+/// Most requests to groups that wait at a lane.
 const MOST_GROUP_REQUESTS: usize = if cfg!(feature = "miop") { 64 } else { 0 };
 
-/// A request's permit of the lane; given back also when the request ends in a panic.
+/// A request's permit. It is released also when the request ends in a panic.
 struct Permit<'s> {
     server: &'s LaneServer,
     held: Cell<bool>,
@@ -85,15 +90,16 @@ impl<'s> Permit<'s> {
         Permit { server, held: Cell::new(true) }
     }
 
-    /// The upcall is over and its reply is about to be sent. Its client may call again before this thread is back, and must not find
-    /// the lane busy with a request that was answered.
-    fn answering(&self) {
+    /// Releases the permit before the reply is sent, unless a buffered request needs it. The client
+    /// may call again before this thread is back, and must not find the lane busy with a request that
+    /// was answered.
+    fn release_before_reply(&self) {
         if self.held.get() && self.server.threads.release_unless_buffered() {
             self.held.set(false);
         }
     }
 
-    /// The next of those that were kept, in the same place.
+    /// The next buffered request, under the same permit.
     fn next(&self) -> Option<BufferedRequest> {
         if !self.held.get() {
             return None;
@@ -113,13 +119,13 @@ impl Drop for Permit<'_> {
 }
 
 impl LaneServer {
-    pub fn new(blueprint: LaneEndpoints) -> LaneServer {
+    pub fn new(endpoints: LaneEndpoints) -> LaneServer {
         let LaneEndpoints { threads, acceptors, lenders, plan, memory, idle_timeout, max_connections } =
-            blueprint;
+            endpoints;
         let spare = threads.config().buffer.map_or(0, |limits| limits.requests.min(MOST_SPARE));
         let spare = (0..spare).map(|_| Buffer::unpooled(SPARE_BYTES)).collect();
         let (accepting, spare) = (Turn::new(), PiMutex::new(spare));
-        let (setup, group_requests) = (OnceLock::new(), GroupRequestQueue::new(MOST_GROUP_REQUESTS));
+        let group_requests = PiMutex::new(PriorityQueue::with_capacity(MOST_GROUP_REQUESTS));
         LaneServer {
             threads,
             acceptors,
@@ -129,7 +135,7 @@ impl LaneServer {
             memory,
             idle_timeout,
             max_connections,
-            setup,
+            setup: OnceLock::new(),
             spare,
             group_requests,
         }
@@ -139,25 +145,26 @@ impl LaneServer {
         &self.acceptors
     }
 
-    /// What the sockets of those who connect from now on are told. The first POA that says anything is heard.
+    /// Sets the properties of the sockets that are accepted from now on. The first POA's setting stays.
     pub fn set_socket_setup(&self, setup: Setup) {
         let _ = self.setup.set(setup);
     }
 
-    /// The memory of a thread of the lane, made before its first request.
+    /// The memory of a thread of the lane, allocated before its first request.
     pub fn buffers(&self, orb: &Orb) -> CallBuffers {
         orb.handler().prepare_thread();
         crate::buffers::warm_up(orb.pool());
         CallBuffers::with_memory(orb.pool(), self.memory)
     }
 
-    /// Whether several threads may be busy with one connection, so that a request is not run before others can read on.
+    /// Whether several threads may serve one connection, so that a thread releases the connection
+    /// before it runs a request.
     pub fn shares(&self) -> bool {
-        let rules = self.threads.config();
-        rules.counts_permits() || rules.static_threads > 1
+        let config = self.threads.config();
+        config.counts_permits() || config.static_threads > 1
     }
 
-    /// How long an idle thread waits.
+    /// Until when an idle thread waits.
     pub fn idle_deadline(&self) -> Deadline {
         match self.threads.config().dynamic_threads {
             0 => Deadline::NONE,
@@ -175,17 +182,17 @@ impl LaneServer {
         Ok(())
     }
 
-    /// Takes in those who connect; one thread at a time, others leave it to that one.
+    /// Accepts the connections that wait. One thread at a time does so; the others go on.
     pub fn accept(&self, lane: &Lane, orb: &Orb) {
         if !self.accepting.take() {
             return;
         }
         loop {
-            // All of them are tried: each that comes is an event, and says not where.
+            // An event does not name the acceptor, so all are tried.
             let all = self.acceptors.iter().map(|acceptor| self.accept_at(acceptor, lane, orb));
             let failed = all.fold(false, |failed, fails| failed | fails);
             if failed {
-                // A connection of the lane that ends, the next to connect, or the time brings a thread here again.
+                // A thread tries again when a connection ends, when the next client connects, or after a pause.
                 while !self.accepting.pass() {}
                 if !self.threads.is_closed() {
                     lane.retry_accept();
@@ -198,7 +205,7 @@ impl LaneServer {
         }
     }
 
-    /// Takes in those who wait at a door; whether it was left before they were all in.
+    /// Accepts the connections that wait at one acceptor; `true` when it failed before the last one.
     fn accept_at(&self, acceptor: &Acceptor, lane: &Lane, orb: &Orb) -> bool {
         loop {
             match acceptor.listener.accept(Wait::No) {
@@ -206,28 +213,28 @@ impl LaneServer {
                     if let Some(setup) = self.setup.get()
                         && let Err(exception) = prepare(&*stream, acceptor.tag, setup)
                     {
-                        crate::log::note(format_args!(
-                            "{}: turned away by a lane: {exception}",
-                            stream.peer()
-                        ));
+                        warn(LOG, format_args!("{}: refused by a lane: {exception}", stream.peer()));
                         continue;
                     }
                     let connection = Arc::new(accepted_connection(orb, acceptor.tag, stream));
                     let full = !lane.has_room(orb, self.max_connections)
                         || !orb.accepted().admit(&connection, usize::MAX);
                     if full || self.threads.is_closed() || lane.add(connection.clone()).is_err() {
-                        crate::log::note(format_args!("{}: turned away by a lane", connection.peer()));
+                        warn(
+                            LOG,
+                            format_args!("{}: refused, the lane has max_connections", connection.peer()),
+                        );
                         connection.close();
                     }
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return false,
-                // What is closed may go on to say that whoever comes is turned away.
+                // A closed acceptor may report refused clients for ever.
                 Err(error) if is_fault_of_peer(&error) && !self.threads.is_closed() => {
-                    crate::log::note(format_args!("accept: {error}"));
+                    warn(LOG, format_args!("accept: {error}"));
                 }
                 Err(error) => {
                     if !self.threads.is_closed() {
-                        crate::log::note(format_args!("accept: {error}"));
+                        warn(LOG, format_args!("accept: {error}"));
                     }
                     return true;
                 }
@@ -235,7 +242,7 @@ impl LaneServer {
         }
     }
 
-    /// Runs a request that lies in `work.block`, or sees to it that another thread does, or refuses it.
+    /// Runs the request in `buffers.block`, hands it to another thread, or refuses it.
     pub fn serve(
         &self,
         lane: &Arc<Lane>,
@@ -258,13 +265,13 @@ impl LaneServer {
             if self.borrow(orb, source, arrived, buffers) {
                 return;
             }
-            // Before the lock of the threads is taken, since locks of POAs are.
-            let urgency = match self.threads.config().buffer {
+            // Before the lock of `threads`, since this takes locks of POAs.
+            let priority = match self.threads.config().buffer {
                 Some(_) => orb.handler().request_priority(orb, arrived, buffers),
                 None => None,
             };
             let buffered = |block: &mut Buffer| self.buffered(orb, source, arrived, block, None);
-            match self.threads.buffer(arrived.len, urgency, || buffered(&mut buffers.block)) {
+            match self.threads.buffer(arrived.len, priority, || buffered(&mut buffers.block)) {
                 Buffering::Buffered => return,
                 Buffering::Overflow => {
                     refuse(orb, source, arrived, buffers);
@@ -289,14 +296,14 @@ impl LaneServer {
         match self.start_thread(lane, orb) {
             Ok(()) => true,
             Err(error) => {
-                crate::log::note(format_args!("no dynamic thread: {error}"));
+                warn(LOG, format_args!("no dynamic thread: {error}"));
                 self.threads.abandon_growth();
                 false
             }
         }
     }
 
-    /// Has a thread of a less urgent lane run the request.
+    /// Has a thread of a lane of lower priority run the request.
     fn borrow(&self, orb: &Orb, source: Source<'_>, arrived: Arrived, buffers: &mut CallBuffers) -> bool {
         self.lenders.iter().any(|lender| {
             let Some(server) = lender.server() else { return false };
@@ -304,7 +311,7 @@ impl LaneServer {
             let lent = server.threads.borrow_thread(
                 || self.buffered(orb, source, arrived, &mut buffers.block, plan),
                 |thread| {
-                    // Refused means that the thread comes later, at its own priority, and raises itself.
+                    // If the system refuses, the thread raises itself when it runs.
                     let _ = thread.set_class(self.plan.class);
                 },
             );
@@ -315,8 +322,8 @@ impl LaneServer {
         })
     }
 
-    /// Has a thread of the lane run a request to a group that lies in `block`, which is another one then. `false` where too many wait
-    /// already: it is lost.
+    /// Has a thread of the lane run the request to a group that lies in `block`, which gets an empty
+    /// block. `false` when the queue is full; the request is lost, as a datagram would be.
     ///
     /// # Real-time
     /// Two PI locks and a system call; a block from the pool.
@@ -325,57 +332,62 @@ impl LaneServer {
         &self,
         lane: &Lane,
         orb: &Orb,
-        (text, urgency): (isorb_cdr::Text, Option<isorb_rt::priority::Priority>),
+        (text, priority): (isorb_cdr::Text, Option<Priority>),
         arrived: Arrived,
         block: &mut Buffer,
     ) -> bool {
-        let kept = self
-            .group_requests
-            .put(urgency, || self.buffered(orb, Source::Group(text), arrived, block, None));
-        if kept {
-            lane.wake();
+        let mut queue = self.group_requests.lock();
+        if queue.len() == queue.capacity() {
+            return false;
         }
-        kept
+        let request = self.buffered(orb, Source::Group(text), arrived, block, None);
+        let queued = queue.push(Reverse(priority), request).is_ok();
+        drop(queue);
+        lane.wake();
+        queued
     }
 
-    /// Something to do for a more urgent lane, or for a group.
-    pub fn run_borrowed(&self, lane: &Arc<Lane>, orb: &Orb, buffers: &mut CallBuffers, raised: bool) {
+    /// Runs a request of a lane that borrows this thread, or a request to a group.
+    pub fn run_other(&self, lane: &Arc<Lane>, orb: &Orb, buffers: &mut CallBuffers, raised: bool) {
         let (borrowed, more) = self.threads.borrowed_request();
         let Some(buffered) = borrowed else {
             if raised {
                 self.back_to_own_priority();
             }
-            let group_requests = self.group_requests.take();
-            if !self.group_requests.is_empty() {
+            let (request, more) = {
+                let mut queue = self.group_requests.lock();
+                (queue.pop(), !queue.is_empty())
+            };
+            if more {
                 lane.wake();
             }
-            if let Some(BufferedRequest { source, arrived, block, .. }) = group_requests {
+            if let Some((_, BufferedRequest { source, arrived, block, .. })) = request {
                 self.take_block(block, buffers);
                 self.serve(lane, orb, source.as_source(), arrived, buffers);
             }
             return;
         };
-        if more || !self.group_requests.is_empty() {
+        if more || !self.group_requests.lock().is_empty() {
             lane.wake();
         }
         if let Some(plan) = &buffered.plan {
-            thread::become_of(plan.priority, plan.class);
+            thread::reassert(plan.priority, plan.class);
         }
         let permit = Permit::of(self);
         self.run_buffered(orb, buffered, buffers, &permit);
         self.back_to_own_priority();
-        // In the lent place, those that this lane kept meanwhile.
+        // Under the lent permit, the requests that this lane buffered meanwhile.
         while let Some(buffered) = permit.next() {
             self.run_buffered(orb, buffered, buffers, &permit);
         }
     }
 
-    /// After the thread was raised by a lane that borrows.
+    /// Lowers the calling thread after a lane that borrowed it had raised it.
     pub fn back_to_own_priority(&self) {
-        thread::become_of(self.plan.priority, self.plan.class);
+        thread::reassert(self.plan.priority, self.plan.class);
     }
 
-    /// Takes a request out of a thread's block, which gets an empty one instead.
+    /// Moves a request out of a thread's block, which becomes an empty one.
     fn buffered(
         &self,
         orb: &Orb,
@@ -403,7 +415,7 @@ impl LaneServer {
         run(orb, source.as_source(), arrived, buffers, Some(permit));
     }
 
-    /// Makes a block the thread's own; the one that it had may serve another request.
+    /// Gives the thread a block. Its former block is kept for another request.
     fn take_block(&self, block: Buffer, buffers: &mut CallBuffers) {
         let empty = std::mem::replace(&mut buffers.block, block);
         let mut spare = self.spare.lock();
@@ -413,7 +425,7 @@ impl LaneServer {
     }
 }
 
-/// Runs a request and sends its reply. What goes wrong ends the connection, whose event then ends its membership.
+/// Runs a request and sends its reply. A failure ends the connection.
 fn run(
     orb: &Orb,
     source: Source<'_>,
@@ -439,7 +451,7 @@ fn run_of(
     let connection = member.connection();
     let mut send = |message: &isorb_cdr::Message<'_>| {
         if let Some(permit) = permit {
-            permit.answering();
+            permit.release_before_reply();
         }
         member.send(message);
     };
@@ -450,7 +462,7 @@ fn run_of(
     buffers.trim();
 }
 
-/// The buffer is full.
+/// Refuses a request for which the lane's buffer has no room.
 #[cold]
 fn refuse(orb: &Orb, source: Source<'_>, arrived: Arrived, buffers: &mut CallBuffers) {
     match source {
@@ -462,7 +474,7 @@ fn refuse(orb: &Orb, source: Source<'_>, arrived: Arrived, buffers: &mut CallBuf
 
 fn refuse_of(member: &Member, orb: &Orb, arrived: Arrived, buffers: &mut CallBuffers) {
     let full = SystemException::new(Kind::Transient, minor::TRANSIENT_DISCARDED, Completion::No)
-        .detail("the lane's threads are busy and its request buffer is full");
+        .detail("the lane's threads are busy and its request buffer is full (request buffering of its pool)");
     let connection = member.connection();
     let mut send = |message: &isorb_cdr::Message<'_>| member.send(message);
     if reject(orb, connection, arrived, buffers, &full, &mut send).is_err() {

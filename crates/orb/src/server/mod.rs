@@ -7,7 +7,6 @@
 
 mod buffered;
 mod endpoint;
-mod group_queue;
 mod idle_reaper;
 mod lane;
 mod lane_server;
@@ -26,9 +25,13 @@ pub(crate) use reply::{deliver, write_exception};
 pub(crate) use thread_lane::{BufferLimits, LaneConfig, ThreadLane};
 
 use crate::connection::{Connection, ReadError};
+use crate::log::warn;
 use isorb_giop::{Answer, ProtocolError, message};
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// The target of this module's log records.
+const LOG: &str = "isorb::server";
 
 /// Whether a connection goes on after a message.
 pub(crate) type Next = ControlFlow<()>;
@@ -45,7 +48,7 @@ pub(crate) fn refuse(connection: &Connection, error: ProtocolError) {
     if error.answer() == Answer::MessageError {
         connection.send_control(&message::message_error(isorb_cdr::Version::V1_2));
     }
-    crate::log::note(format_args!("{}: {error}; the connection is closed", connection.peer()));
+    warn(LOG, format_args!("{}: {error}; the connection is closed", connection.peer()));
 }
 
 /// Ends a connection after a failed read.
@@ -54,10 +57,11 @@ fn finish(connection: &Connection, error: ReadError) {
         ReadError::Protocol(error) => refuse(connection, error),
         ReadError::Stalled => connection.abandon(),
         ReadError::NoMemory => {
-            crate::log::note(format_args!(
-                "{}: no block for a message (memory_limit); the connection is closed",
-                connection.peer()
-            ));
+            let peer = connection.peer();
+            warn(
+                LOG,
+                format_args!("{peer}: no block for a message (memory_limit); the connection is closed"),
+            );
         }
         _ => {}
     }

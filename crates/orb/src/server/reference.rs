@@ -28,12 +28,12 @@ pub(crate) fn make_reference(
             |at| vec![at],
         )
         .into_iter();
-    // Who serves nothing still names an address that nobody listens at, since no profile would be the nil reference.
+    // Without an endpoint the reference names an unused address; without a profile it would be nil.
     let nowhere = || open.is_none_or(|open| open.local.is_empty()).then(|| ("127.0.0.1".into(), 0));
     let secure = open.iter().flat_map(|open| &open.secure).next();
     let plain_too = open.is_some_and(|open| !open.published.is_empty());
     let protected = secure.map(|(_, port)| secure::component(*port, plain_too));
-    // A server that only speaks TLS has no port for others.
+    // A server that has TLS endpoints only names port 0 for plain TCP.
     let only_secure = || secure.map(|(host, _)| (host.clone(), 0));
     if at.names(TAG_TCP)
         && let Some((host, port)) = tcp.next().or_else(only_secure).or_else(nowhere)

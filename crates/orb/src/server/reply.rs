@@ -1,26 +1,28 @@
 //! Replies that no servant gives, and how a reply leaves.
 
+use super::LOG;
 use crate::buffers::CallBuffers;
 use crate::connection::{Arrived, Connection, SendError};
+use crate::log::warn;
 use crate::orb_core::SendReply;
 use crate::{Orb, SystemException};
 use isorb_cdr::{Encoder, Message, Order, Text, Version};
 use isorb_giop::message::{self, ReplyStatus, Request, Response};
 use isorb_giop::{Completion, Header, Kind, MessageKind, ProtocolError};
 
-/// Sends IMP_LIMIT in place of a reply, where that was refused for its length.
+/// Sends IMP_LIMIT in place of a reply that no datagram holds.
 #[inline]
 pub(super) fn replace_too_long(connection: &Connection, sent: Option<SendError>, message: &Message<'_>) {
     if sent == Some(SendError::TooLong) {
-        // Of earlier versions the request's id lies elsewhere: their clients wait until their time is up.
+        // Earlier versions have the request's id elsewhere; their clients wait for their time-out.
         let sent = request_id(message).map(|id| send_too_long(connection, id));
         if sent.is_none() {
-            crate::log::note(format_args!("{}: a reply is longer than a datagram", connection.peer()));
+            warn(LOG, format_args!("{}: a reply is longer than a datagram", connection.peer()));
         }
     }
 }
 
-/// Answers a request with an exception, without looking for its object.
+/// Answers a request with an exception before its object is looked up.
 ///
 /// # Errors
 /// [`ProtocolError`] when it is no request.
@@ -78,7 +80,7 @@ pub(crate) fn deliver(e: &mut Encoder<'_>, send: &mut dyn FnMut(&Message<'_>)) {
 
 #[cold]
 fn not_written(error: isorb_cdr::Error) {
-    crate::log::note(format_args!("a reply could not be written: {error}"));
+    warn(LOG, format_args!("a reply could not be written: {error}"));
 }
 
 /// The id of the request that a reply of GIOP 1.2 answers.

@@ -1,4 +1,4 @@
-//! A thread a connection.
+//! A thread for each connection.
 
 use super::reply::replace_too_long;
 use super::{Next, finish, guarded};
@@ -8,7 +8,7 @@ use crate::connection::Connection;
 use std::hint::cold_path;
 use std::sync::Arc;
 
-/// Serves a connection until it ends. The thread blocks in receive, outside of a message for ever.
+/// Serves a connection until it ends. The thread blocks in receive, between messages without a time-out.
 #[inline(never)]
 pub(crate) fn serve(orb: &Orb, connection: &Arc<Connection>) {
     let mut buffers = CallBuffers::new(connection.pool());
@@ -42,7 +42,7 @@ pub(crate) fn serve(orb: &Orb, connection: &Arc<Connection>) {
         }
     });
     if next.is_continue() {
-        // It has a lane from now on.
+        // A lane serves it from now on.
         return;
     }
     connection.break_off();

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 pub const CLOSE: &[u8] = b"GIOP\x01\x02\x00\x05\x00\x00\x00\x00";
 
-/// A server of which the test decides every byte.
+/// A server with every byte decided by the test.
 pub struct Fake(pub TcpListener);
 
 impl Fake {
@@ -25,7 +25,7 @@ impl Fake {
 
     pub fn accept(&self) -> TcpStream {
         let (stream, _) = self.0.accept().unwrap();
-        // Only so that a failing test ends.
+        // Only for the end of a failing test.
         stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
         stream
     }

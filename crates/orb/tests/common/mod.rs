@@ -1,4 +1,5 @@
-//! An interface as the IDL compiler would write it, by hand, so that the core is tested without the compiler.
+//! An interface as the IDL compiler would generate it, written by hand, so that the core is tested
+//! without the compiler.
 #![allow(dead_code, missing_docs)]
 
 pub mod fake;
@@ -10,7 +11,7 @@ use isorb::{Concurrency, Config, Orb};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What a servant does not say otherwise: arguments come back, and nothing happens.
+/// The default methods return their arguments and do nothing.
 pub trait Echo: Send + Sync + 'static {
     fn ping(&self, _: Upcall<'_>) -> Result<()> {
         Ok(())
@@ -154,7 +155,7 @@ impl Drop for PanicsInDrop {
 #[derive(Default)]
 pub struct Parrot {
     pub fed: AtomicU64,
-    /// How often somebody fell asleep and woke.
+    /// Counts each start and each end of a sleep.
     pub slept: AtomicU64,
 }
 

@@ -1,4 +1,4 @@
-//! A client by hand-written octets, to say what no well-behaved client says.
+//! A client by hand-written octets, for messages that no well-behaved client sends.
 
 use isorb::Object;
 use isorb_cdr::{Encoder, Text};
@@ -14,7 +14,7 @@ pub struct Raw {
     id: u32,
 }
 
-/// A reply, taken apart.
+/// A parsed reply.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Answer {
     /// 0 results, 1 user exception, 2 system exception.
@@ -37,12 +37,12 @@ impl Raw {
     pub fn connect(object: &Object) -> Raw {
         let profile = object.ior().iiop_profiles().flatten().next().unwrap();
         let stream = TcpStream::connect((profile.host.as_str(), profile.port)).unwrap();
-        // Only so that a failing test ends.
+        // Only for the end of a failing test.
         stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
         Raw { stream, key: profile.key, id: 0 }
     }
 
-    /// A connection to somewhere else for the same object.
+    /// A connection to another port for the same object.
     pub fn connect_at(object: &Object, port: u16) -> Raw {
         let mut raw = Raw::connect(object);
         raw.stream = TcpStream::connect(("127.0.0.1", port)).unwrap();

@@ -1,4 +1,4 @@
-//! A servant that says at which priority it ran, and one that runs until it is told to return.
+//! A servant that reports its priority, and one that blocks until it is released.
 
 use super::{Echo, EchoRef};
 use isorb::generated::*;
@@ -9,7 +9,7 @@ use isorb_rt::sched::SchedClass;
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
-/// Where and how an upcall ran.
+/// The priority, class and thread of an upcall.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Run {
     pub priority: Option<i16>,
@@ -17,7 +17,7 @@ pub struct Run {
     pub thread: String,
 }
 
-/// Notes each `ping`; `sleep` returns when [`Witness::open`] lets it.
+/// Records each `ping`; `sleep` returns when [`Witness::open`] allows it.
 #[derive(Default)]
 pub struct Witness {
     runs: Mutex<Vec<Run>>,
@@ -31,28 +31,28 @@ struct Gate {
     open: u32,
 }
 
-/// Only so that a failing test ends.
+/// Only for the end of a failing test.
 const LONG: Duration = Duration::from_secs(60);
 
 impl Witness {
-    /// What was noted since the last time.
+    /// The records since the last call.
     pub fn take(&self) -> Vec<Run> {
         std::mem::take(&mut *self.runs.lock().unwrap())
     }
 
-    /// Waits until this many upcalls wait inside.
+    /// Waits until this many upcalls are blocked.
     pub fn await_inside(&self, number: u32) {
         let gate = self.gate.lock().unwrap();
         let (_gate, late) = self.changed.wait_timeout_while(gate, LONG, |gate| gate.inside < number).unwrap();
         assert!(!late.timed_out(), "fewer than {number} upcalls");
     }
 
-    /// How many wait inside.
+    /// The number of blocked upcalls.
     pub fn inside(&self) -> u32 {
         self.gate.lock().unwrap().inside
     }
 
-    /// Lets this many return.
+    /// Lets this many upcalls return.
     pub fn open(&self, number: u32) {
         self.gate.lock().unwrap().open += number;
         self.changed.notify_all();
@@ -116,7 +116,7 @@ pub fn server_with(config: Config) -> Orb {
     orb
 }
 
-/// A child of the root that is active.
+/// An active child of the root.
 pub fn poa(orb: &Orb, name: &str, policies: PoaPolicies) -> Poa {
     let root = orb.root_poa().unwrap();
     root.create_poa(name, Some(&root.manager()), policies).unwrap()
@@ -127,7 +127,7 @@ pub fn far(client: &Orb, near: &EchoRef) -> EchoRef {
     client.resolve(&near.object().to_string()).unwrap()
 }
 
-/// Whether threads get real-time classes here; says so if not.
+/// Whether threads get real-time classes here; prints a message if not.
 pub fn real_time(orb: &Orb) -> bool {
     let test = std::thread::spawn(|| SchedClass::Fifo(1).set_current().is_ok()).join().unwrap();
     if !test || orb.config().real_time.mode == RealTime::Off {
@@ -162,7 +162,7 @@ pub fn poa_of(server: &Orb, name: &str, pool: u32) -> Poa {
     poa(server, name, PoaPolicies::new().threadpool(pool))
 }
 
-/// An object in a pool's POA and so many clients with connections of their own.
+/// An object in a pool's POA and this many clients with connections of their own.
 pub fn crowd(server: &Orb, pool: u32, name: &str, clients: usize) -> (Arc<Witness>, Vec<EchoRef>) {
     let witness = arc::<Witness>();
     let object: EchoRef = poa_of(server, name, pool).activate(witness.clone()).unwrap();
@@ -170,7 +170,7 @@ pub fn crowd(server: &Orb, pool: u32, name: &str, clients: usize) -> (Arc<Witnes
     (witness, far)
 }
 
-/// Calls `sleep` on threads of their own.
+/// Calls `sleep` on separate threads.
 pub fn sleepers(objects: &[EchoRef]) -> Vec<std::thread::JoinHandle<Result<u32, isorb::SystemException>>> {
     let start = |(i, object): (usize, &EchoRef)| {
         let object = object.clone();

@@ -6,7 +6,7 @@ use isorb::interceptor::*;
 use isorb::{Completion, Config, Kind, SystemException, minor};
 use std::sync::{Arc, Mutex};
 
-/// Adds contexts of given lengths to requests or replies, and keeps what it finds.
+/// Adds contexts of given lengths to requests or replies, and records the received ones.
 struct Contexts {
     lengths: Vec<usize>,
     found: Arc<Mutex<Vec<Vec<u8>>>>,

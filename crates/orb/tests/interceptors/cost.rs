@@ -34,7 +34,7 @@ fn interceptors_that_add_nothing_cost_no_allocation() {
     }
 }
 
-/// Counts what the thread that serves allocates between one request and the next.
+/// Counts the allocations of the serving thread between one request and the next.
 struct Meter(Mutex<Vec<u64>>);
 
 impl ServerRequestInterceptor for Meter {

@@ -1,4 +1,4 @@
-//! Requests that are sent elsewhere, or sent again.
+//! Requests that are forwarded or repeated.
 
 use crate::ALL_POINTS;
 use crate::common::EchoRef;
@@ -32,7 +32,7 @@ fn a_forward_from_any_point_leads_elsewhere() {
                 now.then(|| Raised::Forward(target.lock().unwrap().clone().unwrap()))
             });
             *to.lock().unwrap() = Some(bed.other.object().clone());
-            // The other object answers where the first one fails.
+            // The other object answers when the first one fails.
             bed.echo.fail(5).unwrap();
             let log = bed.log.take();
             let seconds = log.iter().rposition(|call| call == "A.send_request").unwrap();
@@ -50,7 +50,8 @@ fn a_forward_from_any_point_leads_elsewhere() {
             let forwards = bed.log.forwards();
             assert_eq!(forwards.len(), expected.len());
             assert!(forwards.iter().all(|object| object.ior() == bed.other.object().ior()));
-            // The second request goes to where the first one was sent, for the same reference.
+            // The second request goes to the target of the first one's forward, for the same
+            // reference.
             let targets = bed.log.targets();
             assert!(targets[0].0 == *bed.echo.object() && targets[0].1 == *bed.echo.object());
             let last = targets.last().unwrap();
@@ -72,7 +73,7 @@ fn forwards_end_and_may_be_forbidden() {
     assert_eq!(stay.ping().unwrap_err().kind, Kind::Rebind);
 }
 
-/// Sends everything to another object.
+/// Forwards every request to another object.
 struct Elsewhere(Mutex<Option<Object>>);
 
 impl ServantLocator for Elsewhere {
@@ -107,7 +108,8 @@ fn a_forward_of_the_server_is_seen_on_both_sides() {
         assert!(bed.log.forwards().iter().all(|object| object.ior() == bed.other.object().ior()));
         bed.log.clear();
         let stay = moved.with_policies(Policies { rebind: Some(Rebind::NoRebind), ..Policies::default() });
-        // What was forwarded stays so; a new reference is not followed, and interceptors see that as an exception.
+        // A forwarded request stays forwarded. A new forward is not followed, and interceptors see
+        // that as an exception.
         stay.ping().unwrap();
         bed.log.clear();
         let fresh: EchoRef = bed.client.string_to_object(&object.to_string()).unwrap().unchecked_narrow();
@@ -117,7 +119,7 @@ fn a_forward_of_the_server_is_seen_on_both_sides() {
     }
 }
 
-/// A server that closes its first connection in order instead of answering.
+/// A server that closes its first connection in order instead of replying.
 fn closes_first() -> std::net::SocketAddr {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();

@@ -1,4 +1,4 @@
-//! While an ORB is made: names, and references from the start.
+//! Creating an ORB: names, and initial references.
 
 use crate::Idle;
 use isorb::interceptor::*;
@@ -18,7 +18,7 @@ fn names_are_unique_but_for_the_anonymous() {
             assert_eq!(info.add_client_request_interceptor(idle("a")), Err(InitError::DuplicateName));
             info.add_client_request_interceptor(idle(""))?;
             info.add_client_request_interceptor(idle(""))?;
-            // Kinds are apart.
+            // Interceptors of different kinds may share a name.
             info.add_server_request_interceptor(idle("a"))?;
             Ok(())
         })

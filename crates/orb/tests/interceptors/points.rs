@@ -1,4 +1,4 @@
-//! The points, in which order they come on every way, and what is raised at them.
+//! The points, their order on every path, and exceptions raised at them.
 
 use crate::ALL_POINTS;
 use crate::recorder::*;
@@ -52,7 +52,8 @@ fn user_exceptions_are_seen_by_their_ids() {
     }
 }
 
-/// Where interceptor B raises, what is then called from there on, how the exception is completed.
+/// For each point at which interceptor B raises an exception: the following calls, and the
+/// completion status.
 #[test]
 fn what_is_raised_takes_the_place_of_what_there_was() {
     let starts = &ALL_POINTS[..2];
@@ -90,7 +91,7 @@ fn what_is_raised_takes_the_place_of_what_there_was() {
             let bed = Bed::new(way, move |name, at| {
                 (name == "B" && at == point).then(|| SystemException::from(Kind::NoResources).minor(9).into())
             });
-            // The servant's exception says COMPLETED_NO, and so does what replaces it.
+            // The servant's exception is COMPLETED_NO, and so is the one that replaces it.
             let raised = bed.echo.fail(7).unwrap_err();
             assert_eq!((raised.kind, raised.minor, raised.completed), (Kind::NoResources, 9, Completion::No));
             let others: Vec<_> = bed.log.exceptions().into_iter().map(|(_, seen)| seen.minor).collect();
@@ -108,7 +109,7 @@ fn oneways_end_in_receive_other_unless_a_reply_comes() {
             let bed = Bed::new(way, |_, _| None);
             let policies = Policies { sync_scope: Some(sync_scope), ..Policies::default() };
             bed.echo.with_policies(policies).feed(&[1, 2, 3]).unwrap();
-            // On the same connection, so that the oneway is through.
+            // On the same connection, so that the oneway is complete.
             bed.echo.ping().unwrap();
             while bed.log.count("A.receive_reply") + bed.log.count("A.receive_other") < 2 {
                 std::thread::yield_now();

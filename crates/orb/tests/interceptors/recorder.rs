@@ -1,4 +1,4 @@
-//! Two interceptors on each side that write down what they see, and the objects that they see it of.
+//! Two interceptors on each side that record their calls, and the observed objects.
 
 use crate::common::{Echo, EchoRef, Parrot};
 use isorb::generated::*;
@@ -6,7 +6,7 @@ use isorb::interceptor::*;
 use isorb::{Concurrency, Config, Orb, SyncScope};
 use std::sync::{Arc, Mutex};
 
-/// How a call gets to its servant.
+/// The path of a call to its servant.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Way {
     Connection,
@@ -149,7 +149,7 @@ impl ServerRequestInterceptor for Recorder {
     }
 }
 
-/// Lets everything pass where the parrot fails.
+/// Accepts everything if the parrot fails.
 pub struct Forgiving;
 
 impl Echo for Forgiving {}
@@ -192,7 +192,7 @@ pub struct Bed {
 type Register<'a> = &'a mut dyn FnMut(&mut OrbInitInfo) -> Result<()>;
 
 impl Bed {
-    /// Recorders A and B on both sides, which raise as `raise` says.
+    /// Recorders A and B on both sides, which raise exceptions by `raise`.
     pub fn new(way: Way, raise: impl Fn(&str, &str) -> Option<Raised> + Send + Sync + 'static) -> Bed {
         let (log, raise): (Log, Raise) = (Log::default(), Arc::new(raise));
         let recorder = |name| Arc::new(Recorder { name, log: log.clone(), raise: raise.clone() });
@@ -212,7 +212,7 @@ impl Bed {
         bed
     }
 
-    /// With what is registered on each side; for a collocated call both are one ORB.
+    /// With the registrations of each side; for a collocated call both are one ORB.
     pub fn with(way: Way, config: Config, client: Register<'_>, server: Register<'_>) -> Bed {
         let concurrency = if way == Way::Lane { Concurrency::Lane } else { Concurrency::Connection };
         let config = Config { concurrency, ..config };
@@ -245,7 +245,7 @@ impl Bed {
         Bed { server, client, echo, other, denier, servant, log: Log::default() }
     }
 
-    /// The user exception as a system exception whose sentence is its id.
+    /// The user exception as a system exception; its sentence is the id.
     pub fn deny(&self) -> Result<()> {
         call_scope(|scope| {
             self.denier.0.invoke(&DENY, scope, &|_| ())?.raises(

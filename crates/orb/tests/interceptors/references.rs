@@ -40,7 +40,7 @@ impl IorInterceptor for Tagger {
     }
 }
 
-/// Looks for a component of its target.
+/// Searches its target for a component.
 struct Looker(Mutex<Vec<Vec<u8>>>);
 
 impl ClientRequestInterceptor for Looker {
@@ -59,7 +59,7 @@ fn components_are_in_the_references_of_each_poa() {
     let server = Orb::builder()
         .config(Config::default())
         .register(|info| {
-            // One that raises is ignored.
+            // Its exception is ignored.
             info.add_ior_interceptor(Arc::new(Tagger { tag: 0, refuse: false, asked: Arc::default() }))?;
             let tagger = Tagger { tag: 0x4953_2000, refuse: true, asked: asked.clone() };
             Ok(info.add_ior_interceptor(Arc::new(tagger))?)

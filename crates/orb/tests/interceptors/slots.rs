@@ -15,7 +15,8 @@ use std::sync::{Arc, Mutex};
 /// From a slot of the caller's thread through a context to a slot of the servant's.
 struct Carry {
     slot: SlotId,
-    /// Calls out while a request starts, to see that it does not look like the application's.
+    /// Calls out at the starting point of a request, to check that the call does not look like the
+    /// application's.
     call: Mutex<Option<EchoRef>>,
     nested: AtomicU64,
     left_by_servant: Mutex<Vec<Option<u64>>>,
@@ -66,7 +67,7 @@ impl ServerRequestInterceptor for Carry {
     }
 }
 
-/// Doubles what it finds in its thread.
+/// Doubles the value in its thread's slot.
 struct Doubler(Arc<Mutex<Option<SlotId>>>);
 
 impl ServantLocator for Doubler {

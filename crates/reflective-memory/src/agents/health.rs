@@ -59,7 +59,7 @@ impl Health {
     }
 
     /// The new state, if it is another one.
-    pub fn look(&mut self, now_ns: u64) -> Option<State> {
+    pub fn check(&mut self, now_ns: u64) -> Option<State> {
         let silent = now_ns.saturating_sub(self.heard_ns) >= self.silence_ns;
         let age = self.written_ns.map(|written| now_ns.saturating_sub(written));
         let old = matches!((age, self.fresh_ns), (Some(age), Some(limit)) if age >= limit);
@@ -82,7 +82,7 @@ impl Health {
     }
 
     /// When to look again if nothing comes.
-    pub fn look_at(&self) -> Option<u64> {
+    pub fn next_check(&self) -> Option<u64> {
         let told = matches!(self.state, State::WriterGone | State::Destroyed);
         let silence = (!told).then(|| self.heard_ns.saturating_add(self.silence_ns));
         let stale = match (self.state, self.written_ns, self.fresh_ns) {

@@ -204,7 +204,7 @@ impl AgentScheduler {
         else {
             return;
         };
-        let Some(at) = receive.look_at() else { return };
+        let Some(at) = receive.next_check() else { return };
         match receive.watch {
             Some(timer) if at < receive.watch_at => {
                 receive.watch_at = at;

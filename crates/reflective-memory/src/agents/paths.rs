@@ -126,7 +126,7 @@ impl Paths {
     }
 
     /// When to look again if nothing comes; later than the last look.
-    pub fn look_at(&self) -> u64 {
+    pub fn next_check(&self) -> u64 {
         self.say_at_ns.min(self.check_at_ns)
     }
 
@@ -186,11 +186,11 @@ mod tests {
         };
         assert_eq!(again(&mut paths, now), Some(Via::First));
         assert_eq!(again(&mut paths, now + 99 * MS), None);
-        assert_eq!(paths.look_at(), now + 100 * MS);
+        assert_eq!(paths.next_check(), now + 100 * MS);
         assert_eq!(again(&mut paths, now + 100 * MS), Some(Via::First));
         assert_eq!((paths.look(now + 201 * MS), paths.said()), (None, said.len() as u64 + 2));
         // Both silent: there is nothing to choose, and nothing to wait for.
         assert_eq!(paths.look(60_000 * MS), None);
-        assert_eq!(paths.look_at(), u64::MAX);
+        assert_eq!(paths.next_check(), u64::MAX);
     }
 }

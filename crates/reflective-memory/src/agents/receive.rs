@@ -231,15 +231,15 @@ impl Receive {
         if let Some(written_ns) = self.target.written_ns {
             self.health.shown(written_ns);
         }
-        if let Some(state) = self.health.look(now_ns) {
+        if let Some(state) = self.health.check(now_ns) {
             self.target.writer.set_state(state);
         }
     }
 
     /// When to look again if nothing comes.
-    pub fn look_at(&self) -> Option<u64> {
-        let path = self.paths.as_ref().map(Paths::look_at).filter(|at| *at < u64::MAX);
-        match (self.health.look_at(), path) {
+    pub fn next_check(&self) -> Option<u64> {
+        let path = self.paths.as_ref().map(Paths::next_check).filter(|at| *at < u64::MAX);
+        match (self.health.next_check(), path) {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
         }

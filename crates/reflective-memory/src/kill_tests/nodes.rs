@@ -259,7 +259,7 @@ fn a_coordinator_without_memory_learns_everything_from_the_servers() {
         until(&at, &mut reader, last);
         let taken = sooner_or_later(&at, || match far.create_area(&what) {
             Err(Error::AreaExists(exists)) => Ok(exists.what),
-            other => Err(Error::unavailable(format_args!("{other:?}"))),
+            other => Err(not_yet(format!("{other:?}"))),
         });
         assert_eq!(taken, what, "{at}");
     }

@@ -6,6 +6,7 @@
 
 use super::attached::AreaReader;
 use crate::Error;
+use crate::error::{CallerError, PeerError};
 use crate::fail_points::{FailPoint, fail_point};
 use crate::idl::{AreaEvent, EventQoS, Sample as IdlSample, Statistics};
 use crate::memory::{ReadError, Sample, State, WaitError};
@@ -63,7 +64,7 @@ impl EventSink for ProxyPushConsumer {
         let data = Data { pad1: 0, octets: notice.value, any: &any };
         let event = Event { header: notice.header, data, stamp: Stamp::default() };
         match ProxyPushConsumer::push(self, &event) {
-            pushed if pushed.refused > 0 => Err(Error::unavailable("a consumer had no room")),
+            pushed if pushed.refused > 0 => Err(PeerError::Full.into()),
             _ => Ok(()),
         }
     }
@@ -97,12 +98,12 @@ impl RemoteChannel {
     }
 
     fn supply(&self) -> Result<ProxyPushConsumerRef, Error> {
-        let nil = || Error::unavailable("the event channel gave no proxy");
+        let nil = || Error::from(PeerError::Protocol("the event channel gave no proxy"));
         let admin = self.channel.for_suppliers()?.ok_or_else(nil)?;
         let proxy = admin.obtain_push_consumer()?.ok_or_else(nil)?;
         proxy
             .connect_push_supplier(None::<&PushSupplierRef>, &SupplierQOS::default())
-            .map_err(Error::unavailable)?;
+            .map_err(Error::setup)?;
         Ok(proxy)
     }
 
@@ -118,13 +119,13 @@ impl RemoteChannel {
         }
         if self.proxy.is_none() {
             if now.saturating_sub(self.failed_ns) < AGAIN_NS {
-                return Err(Error::unavailable("the event channel does not answer"));
+                return Err(PeerError::Ended("the event channel".into()).into());
             }
             self.failed_ns = now;
             self.proxy = Some(self.supply()?);
             self.checked_ns = now;
         }
-        self.proxy.as_ref().ok_or_else(|| Error::unavailable("the event channel gave no proxy"))
+        self.proxy.as_ref().ok_or(Error::Peer(PeerError::Protocol("the event channel gave no proxy")))
     }
 }
 
@@ -143,7 +144,7 @@ impl EventSink for RemoteChannel {
             data: comm::EventData {
                 pad1: 0,
                 payload: notice.value.to_vec(),
-                any_value: Any::new(notice.about).map_err(Error::unavailable)?,
+                any_value: Any::new(notice.about).map_err(Error::setup)?,
             },
         };
         let pushed = self.proxy()?.push(&vec![event]);
@@ -341,9 +342,9 @@ const NOTHING: IdlSample = IdlSample { number: 0, source: 0, writer: 0, age: 0, 
 
 /// As the channel carries an any: an encapsulation.
 fn packed(about: &AreaEvent) -> Result<Vec<u8>, Error> {
-    let any = Any::new(about).map_err(Error::unavailable)?;
+    let any = Any::new(about).map_err(Error::setup)?;
     let mut encoder = Encoder::new(Vec::new(), Text::DEFAULT);
     encoder.put(u8::from(cfg!(target_endian = "little")));
     any.write(&mut encoder);
-    encoder.flatten().map_err(|_| Error::unavailable("the area's name cannot be sent"))
+    encoder.flatten().map_err(|_| CallerError::Name.into())
 }

@@ -3,6 +3,7 @@
 use super::PATIENCE;
 use super::attached::{Attachment, Role};
 use crate::Error;
+use crate::error::PeerError;
 use crate::fail_points::{FailPoint, fail_point};
 use crate::idl::Lib_CommRef;
 use crate::memory::{Segment, State as AreaState};
@@ -96,7 +97,7 @@ impl Session {
                 return Ok((link.server.clone(), link.number));
             }
             if !self.changed.wait_until(&mut state, deadline) && deadline.is_past() {
-                return Err(Error::unavailable(format_args!("no server at {}", self.path.display())));
+                return Err(PeerError::Ended(format!("the server at {}", self.path.display())).into());
             }
         }
     }
@@ -115,7 +116,7 @@ impl Session {
                 return Ok(memory);
             }
             if !self.changed.wait_until(&mut state, deadline) && deadline.is_past() {
-                return Err(Error::unavailable("the server did not hand the memory over"));
+                return Err(PeerError::Protocol("the server did not hand the memory over").into());
             }
         }
     }
@@ -145,19 +146,14 @@ impl Session {
     }
 
     fn greet(&self) -> Result<Link, Error> {
-        let socket = session_socket::connect_to(&self.path).map_err(|error| {
-            Error::unavailable(format_args!(
-                "no node server listens at {}: {error}; is `isorb memory-server` running on this node, and is that its socket?",
-                self.path.display()
-            ))
-        })?;
+        let socket = session_socket::connect_to(&self.path)?;
         // A server that hangs takes connections still.
         set_socket_timeout(&socket, Timeout::Recv, Some(PATIENCE))?;
         let greeting = session_socket::receive(&socket).map_err(|error| match error {
-            Errno::AGAIN => Error::unavailable(format_args!(
-                "the node server at {} did not answer within {PATIENCE:?}; does it hang?",
-                self.path.display()
-            )),
+            Errno::AGAIN => {
+                let peer = format!("the node server at {}", self.path.display());
+                Error::Peer(PeerError::NoAnswer { peer, within: PATIENCE })
+            }
             other => other.into(),
         })?;
         set_socket_timeout(&socket, Timeout::Recv, None)?;
@@ -166,7 +162,7 @@ impl Session {
                 let server = self.orb.resolve::<Lib_CommRef>(&text)?;
                 Ok(Link { socket: Arc::new(socket), number, server })
             }
-            _ => Err(Error::unavailable("the server refused the session")),
+            _ => Err(PeerError::Protocol("the server refused the session").into()),
         }
     }
 
@@ -358,7 +354,7 @@ impl Session {
             match session_socket::receive(&*link.socket)? {
                 Some(message) if wanted(&message) => return Ok(message),
                 Some(message) => self.arrived(message),
-                None => return Err(Error::unavailable("the server ended")),
+                None => return Err(PeerError::Ended("the server".into()).into()),
             }
         }
     }

@@ -1,7 +1,8 @@
-//! Which ring means which agents, and in which order these look.
+//! Doorbells: they wake the agents whose area was written.
 //!
-//! Each writer has a doorbell of its own, so a ring makes only the agents of one area look, however many areas a process writes: the kernel keeps who
-//! rang. Who is admitted looks first; when one of them has a push, the others look after its first datagrams.
+//! Each writer has a doorbell, so a ring runs only the agents of one area, however many areas a process
+//! writes. The kernel keeps which doorbells rang. Guaranteed agents are checked first. If one of them has a
+//! push, best-effort agents are checked after its first datagrams.
 
 use crate::agents::{AgentScheduler, PushKey};
 use isorb_rt::Errno;
@@ -10,8 +11,8 @@ use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// What a writer rings when it has written: a counter in the kernel, which the dispatching threads that push its area watch and nobody reads. The
-/// next writer of the area gets another one, whatever this one did to it.
+/// An eventfd that a writer adds to after each value. The dispatching threads that push its area poll it
+/// and never read it. The next writer of the area gets another one, so a former writer cannot disturb it.
 #[derive(Clone, Debug)]
 pub(super) struct Doorbell {
     number: u64,
@@ -39,94 +40,96 @@ impl AsFd for Doorbell {
     }
 }
 
-/// The doorbells that a dispatching thread hears.
+/// The doorbells of a dispatching thread.
 #[derive(Debug, Default)]
 pub(super) struct Doorbells {
     subscribers: HashMap<u64, Subscribers>,
-    /// Which doorbell an agent hears.
-    heard: HashMap<PushKey, u64>,
-    /// Doorbells that rang and for which the best-effort agents have not looked.
-    owed: Vec<u64>,
-    looks: u64,
+    /// The doorbell of each agent.
+    subscriptions: HashMap<PushKey, u64>,
+    /// Doorbells that rang and whose best-effort agents have not been checked.
+    pending: Vec<u64>,
+    checks: u64,
 }
 
 #[derive(Debug)]
 struct Subscribers {
     doorbell: Doorbell,
     guaranteed: Vec<PushKey>,
-    others: Vec<PushKey>,
-    is_owed: bool,
+    best_effort: Vec<PushKey>,
+    is_pending: bool,
 }
 
 impl Doorbells {
-    /// The ring of `doorbell` means this agent, which hears none; says whether it meant nobody before, and is to be watched.
-    pub fn add(&mut self, doorbell: &Doorbell, key: PushKey, is_guaranteed: bool) -> bool {
+    /// Subscribes an agent that has no doorbell. Returns true for the first subscriber; the caller then
+    /// adds the doorbell to its poller.
+    pub fn subscribe(&mut self, doorbell: &Doorbell, key: PushKey, is_guaranteed: bool) -> bool {
         let number = doorbell.number;
         let subscribers = self.subscribers.entry(number).or_insert_with(|| Subscribers::of(doorbell.clone()));
-        let is_new = subscribers.is_empty();
-        if is_guaranteed { &mut subscribers.guaranteed } else { &mut subscribers.others }.push(key);
-        self.heard.insert(key, number);
+        let is_first = subscribers.is_empty();
+        if is_guaranteed { &mut subscribers.guaranteed } else { &mut subscribers.best_effort }.push(key);
+        self.subscriptions.insert(key, number);
         // So that a ring allocates nothing.
-        self.owed.reserve(self.subscribers.len().saturating_sub(self.owed.len()));
-        is_new
+        self.pending.reserve(self.subscribers.len().saturating_sub(self.pending.len()));
+        is_first
     }
 
-    /// Nobody rings for this agent any more; gives the doorbell if it means nobody now.
-    pub fn remove(&mut self, key: PushKey) -> Option<Doorbell> {
-        let number = self.heard.remove(&key)?;
+    /// Ends an agent's subscription. Gives the doorbell if that was the last one.
+    pub fn unsubscribe(&mut self, key: PushKey) -> Option<Doorbell> {
+        let number = self.subscriptions.remove(&key)?;
         let subscribers = self.subscribers.get_mut(&number)?;
         subscribers.guaranteed.retain(|other| *other != key);
-        subscribers.others.retain(|other| *other != key);
-        if subscribers.is_empty() { self.forget(number) } else { None }
+        subscribers.best_effort.retain(|other| *other != key);
+        if subscribers.is_empty() { self.remove(number) } else { None }
     }
 
-    /// Its writer is gone. Gives the doorbell if it meant anybody.
-    pub fn forget(&mut self, number: u64) -> Option<Doorbell> {
+    /// Removes a doorbell whose writer is gone. Gives it if it had subscribers.
+    pub fn remove(&mut self, number: u64) -> Option<Doorbell> {
         let subscribers = self.subscribers.remove(&number)?;
-        for key in subscribers.guaranteed.iter().chain(&subscribers.others) {
-            self.heard.remove(key);
+        for key in subscribers.guaranteed.iter().chain(&subscribers.best_effort) {
+            self.subscriptions.remove(key);
         }
-        self.owed.retain(|owed| *owed != number);
+        self.pending.retain(|pending| *pending != number);
         Some(subscribers.doorbell)
     }
 
-    /// A doorbell rang; says whether somebody who is admitted has a push now. If not, [`settle`](Self::settle) may come at once.
+    /// A doorbell rang. Returns true if a guaranteed agent has a push now; else the caller may
+    /// [check the others](Self::check_pending) at once.
     ///
     /// # Real-time
     /// Does not allocate. One load a guaranteed agent of the area.
-    pub fn rung(&mut self, number: u64, scheduler: &mut AgentScheduler, now_ns: u64) -> bool {
+    pub fn ring(&mut self, number: u64, scheduler: &mut AgentScheduler, now_ns: u64) -> bool {
         let Some(subscribers) = self.subscribers.get_mut(&number) else { return false };
-        if !subscribers.others.is_empty() && !std::mem::replace(&mut subscribers.is_owed, true) {
-            self.owed.push(number);
+        if !subscribers.best_effort.is_empty() && !std::mem::replace(&mut subscribers.is_pending, true) {
+            self.pending.push(number);
         }
-        look(&subscribers.guaranteed, scheduler, now_ns, &mut self.looks)
+        check(&subscribers.guaranteed, scheduler, now_ns, &mut self.checks)
     }
 
-    /// Lets everybody look who has not; false if there was nobody.
+    /// Checks the best-effort agents whose doorbell rang. Returns false if there were none.
     ///
     /// # Real-time
-    /// Does not allocate. One load a best-effort agent of the areas that were rung for.
-    pub fn settle(&mut self, scheduler: &mut AgentScheduler, now_ns: u64) -> bool {
-        let any = !self.owed.is_empty();
-        while let Some(number) = self.owed.pop() {
+    /// Does not allocate. One load a best-effort agent of the areas whose doorbell rang.
+    pub fn check_pending(&mut self, scheduler: &mut AgentScheduler, now_ns: u64) -> bool {
+        let any = !self.pending.is_empty();
+        while let Some(number) = self.pending.pop() {
             let Some(subscribers) = self.subscribers.get_mut(&number) else { continue };
-            subscribers.is_owed = false;
-            look(&subscribers.others, scheduler, now_ns, &mut self.looks);
+            subscribers.is_pending = false;
+            check(&subscribers.best_effort, scheduler, now_ns, &mut self.checks);
         }
         any
     }
 
-    /// How often an agent looked because a doorbell rang.
-    pub fn looks(&self) -> u64 {
-        self.looks
+    /// Checks of agents because a doorbell rang.
+    pub fn checks(&self) -> u64 {
+        self.checks
     }
 }
 
-/// Lets agents look; says whether any of them has a push.
-fn look(keys: &[PushKey], scheduler: &mut AgentScheduler, now_ns: u64, looks: &mut u64) -> bool {
+/// Checks whether the agents' area was written. Returns true if one of them has a push.
+fn check(keys: &[PushKey], scheduler: &mut AgentScheduler, now_ns: u64, checks: &mut u64) -> bool {
     let mut any = false;
     for key in keys {
-        *looks += 1;
+        *checks += 1;
         any |= scheduler.written_to(*key, now_ns);
     }
     any
@@ -134,11 +137,11 @@ fn look(keys: &[PushKey], scheduler: &mut AgentScheduler, now_ns: u64, looks: &m
 
 impl Subscribers {
     fn of(doorbell: Doorbell) -> Subscribers {
-        Subscribers { doorbell, guaranteed: Vec::new(), others: Vec::new(), is_owed: false }
+        Subscribers { doorbell, guaranteed: Vec::new(), best_effort: Vec::new(), is_pending: false }
     }
 
     fn is_empty(&self) -> bool {
-        self.guaranteed.is_empty() && self.others.is_empty()
+        self.guaranteed.is_empty() && self.best_effort.is_empty()
     }
 }
 
@@ -181,11 +184,11 @@ mod tests {
         };
         let key = scheduler.add_push(PushAgent::new(spec).unwrap(), NOW).unwrap();
         let doorbell = Doorbell::new(u64::from(id) + 1).unwrap();
-        assert!(doorbells.add(&doorbell, key, guaranteed), "nobody heard it before");
+        assert!(doorbells.subscribe(&doorbell, key, guaranteed), "it had no subscriber");
         Area { writer: segment.writer().unwrap(), key, doorbell }
     }
 
-    /// Who sends, until nobody does.
+    /// The agents that send, until none has anything to send.
     fn sent(scheduler: &mut AgentScheduler) -> Vec<PushKey> {
         let mut out = vec![0; 2000];
         std::iter::from_fn(|| match scheduler.next_action(NOW, &mut out) {
@@ -207,37 +210,37 @@ mod tests {
     }
 
     #[test]
-    fn who_is_admitted_goes_before_the_others_have_looked() {
+    fn guaranteed_agents_are_checked_before_best_effort() {
         let (mut scheduler, mut doorbells, mut areas) = world(&[false, true, false]);
         areas.iter_mut().for_each(Area::write);
         let keys: Vec<PushKey> = areas.iter().map(|area| area.key).collect();
-        // In whichever order they rang.
-        let rung = areas.iter().map(|area| doorbells.rung(area.doorbell.number(), &mut scheduler, NOW));
+        // In any order of rings.
+        let rung = areas.iter().map(|area| doorbells.ring(area.doorbell.number(), &mut scheduler, NOW));
         assert_eq!(rung.collect::<Vec<_>>(), [false, true, false]);
-        // In the lower band: best effort that had looked would have gone before.
+        // It is in the lower band: best effort that had been checked would have gone before.
         assert_eq!(sent(&mut scheduler), [keys[1]]);
-        assert!(doorbells.settle(&mut scheduler, NOW));
+        assert!(doorbells.check_pending(&mut scheduler, NOW));
         let mut others = sent(&mut scheduler);
         others.sort_by_key(|key| key.number());
         assert_eq!(others, [keys[0], keys[2]]);
-        assert!(!doorbells.settle(&mut scheduler, NOW), "once");
+        assert!(!doorbells.check_pending(&mut scheduler, NOW), "once");
     }
 
     #[test]
-    fn a_ring_makes_one_area_look_however_many_there_are() {
+    fn a_ring_checks_the_agents_of_one_area_only() {
         let (mut scheduler, mut doorbells, mut areas) = world(&[false; 1000]);
         areas[700].write();
-        assert!(!doorbells.rung(areas[700].doorbell.number(), &mut scheduler, NOW));
-        assert!(doorbells.settle(&mut scheduler, NOW));
-        assert_eq!(doorbells.looks(), 1);
+        assert!(!doorbells.ring(areas[700].doorbell.number(), &mut scheduler, NOW));
+        assert!(doorbells.check_pending(&mut scheduler, NOW));
+        assert_eq!(doorbells.checks(), 1);
         assert_eq!(sent(&mut scheduler), [areas[700].key]);
-        // Twice rung before the look is one look, and a doorbell that means nobody none.
+        // Two rings before a check are one check; a doorbell without subscribers causes none.
         areas[3].write();
         for number in [areas[3].doorbell.number(), areas[3].doorbell.number(), 5000] {
-            doorbells.rung(number, &mut scheduler, NOW);
+            doorbells.ring(number, &mut scheduler, NOW);
         }
-        doorbells.settle(&mut scheduler, NOW);
-        assert_eq!((doorbells.looks(), sent(&mut scheduler)), (2, vec![areas[3].key]));
+        doorbells.check_pending(&mut scheduler, NOW);
+        assert_eq!((doorbells.checks(), sent(&mut scheduler)), (2, vec![areas[3].key]));
     }
 
     #[test]
@@ -245,20 +248,20 @@ mod tests {
         let (mut scheduler, mut doorbells, mut areas) = world(&[false, true, false]);
         let keys: Vec<PushKey> = areas.iter().map(|area| area.key).collect();
         let next = Doorbell::new(77).unwrap();
-        let old = [0, 1].map(|at| doorbells.remove(keys[at]).map(|doorbell| doorbell.number()));
-        assert_eq!(old, [Some(1), Some(2)], "they meant nobody else");
-        assert!(doorbells.add(&next, keys[0], false) && !doorbells.add(&next, keys[1], true));
+        let old = [0, 1].map(|at| doorbells.unsubscribe(keys[at]).map(|doorbell| doorbell.number()));
+        assert_eq!(old, [Some(1), Some(2)], "they had no other subscriber");
+        assert!(doorbells.subscribe(&next, keys[0], false) && !doorbells.subscribe(&next, keys[1], true));
         areas.iter_mut().for_each(Area::write);
-        assert!(!doorbells.rung(1, &mut scheduler, NOW) && doorbells.rung(77, &mut scheduler, NOW));
+        assert!(!doorbells.ring(1, &mut scheduler, NOW) && doorbells.ring(77, &mut scheduler, NOW));
         assert_eq!(sent(&mut scheduler), [keys[1]]);
-        // What is gone looks no more, and what is owed to nobody is forgotten.
-        assert!(doorbells.remove(keys[0]).is_none(), "another hears it");
-        assert!(doorbells.remove(keys[1]).is_some());
-        assert!(!doorbells.settle(&mut scheduler, NOW));
-        doorbells.rung(3, &mut scheduler, NOW);
-        doorbells.settle(&mut scheduler, NOW);
+        // An agent without a doorbell is not checked.
+        assert!(doorbells.unsubscribe(keys[0]).is_none(), "it has another subscriber");
+        assert!(doorbells.unsubscribe(keys[1]).is_some());
+        assert!(!doorbells.check_pending(&mut scheduler, NOW));
+        doorbells.ring(3, &mut scheduler, NOW);
+        doorbells.check_pending(&mut scheduler, NOW);
         assert_eq!(sent(&mut scheduler), [keys[2]]);
-        assert!(doorbells.forget(3).is_some() && doorbells.forget(3).is_none());
-        assert!(doorbells.subscribers.is_empty() && doorbells.heard.is_empty());
+        assert!(doorbells.remove(3).is_some() && doorbells.remove(3).is_none());
+        assert!(doorbells.subscribers.is_empty() && doorbells.subscriptions.is_empty());
     }
 }

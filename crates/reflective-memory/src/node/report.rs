@@ -1,8 +1,7 @@
-//! What a server knows, to tools that are elsewhere.
+//! The status of a server for tools in other processes.
 
-use super::Shared;
-use super::setup::idl_state;
 use super::status::{AreaStatus, NodeStatus, ReplicaStatus};
+use super::{Node, idl_state};
 use crate::agents::ReceiveStats;
 use crate::idl::{
     Area, AreaReport, AreaReportView, NodeReport, NodeReportView, ReplicaReport, ReplicaReportView,
@@ -12,7 +11,7 @@ use isorb::{Result, Upcall};
 /// Areas, and replicas, that one answer has room for.
 const MOST: usize = 10_000;
 
-impl Shared {
+impl Node {
     /// Of at most `limit` areas and as many replicas.
     ///
     /// # Real-time

@@ -1,6 +1,6 @@
 //! Lib_Comm and CRM_Comm as CORBA objects.
 
-use super::Shared;
+use super::Node;
 use super::orb_path::Arrival;
 use crate::idl::{
     Area, AreaView, AreasView, CRM_Comm, CRM_CommRef, Description, DescriptionView, Group, GroupView,
@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 /// Both interfaces of a server.
 pub(super) struct Servant {
-    pub shared: Arc<Shared>,
+    pub node: Arc<Node>,
 }
 
 impl Lib_Comm for Servant {
@@ -23,7 +23,7 @@ impl Lib_Comm for Servant {
         session: u64,
         what: AreaView<'_>,
     ) -> Result<(), lib_comm::CreateAreaError> {
-        Ok(self.shared.create_area(session, owned(&what))?)
+        Ok(self.node.create_area(session, owned(&what))?)
     }
 
     fn destroy_area(
@@ -32,7 +32,7 @@ impl Lib_Comm for Servant {
         session: u64,
         name: &str,
     ) -> Result<(), lib_comm::DestroyAreaError> {
-        Ok(self.shared.destroy_area(session, name)?)
+        Ok(self.node.destroy_area(session, name)?)
     }
 
     fn map_writer(
@@ -42,7 +42,7 @@ impl Lib_Comm for Servant {
         name: &str,
         qos: WriterQoS,
     ) -> Result<u64, lib_comm::MapWriterError> {
-        Ok(self.shared.map_writer(session, name, qos)?)
+        Ok(self.node.map_writer(session, name, qos)?)
     }
 
     fn attach_reader(
@@ -52,11 +52,11 @@ impl Lib_Comm for Servant {
         name: &str,
         qos: ReaderQoS,
     ) -> Result<u64, lib_comm::AttachReaderError> {
-        Ok(self.shared.attach_reader(session, name, qos)?)
+        Ok(self.node.attach_reader(session, name, qos)?)
     }
 
     fn detach(&self, _: Upcall<'_>, session: u64, ticket: u64) -> Result<(), lib_comm::DetachError> {
-        Ok(self.shared.detach(session, ticket)?)
+        Ok(self.node.detach(session, ticket)?)
     }
 
     fn set_running(
@@ -66,7 +66,7 @@ impl Lib_Comm for Servant {
         ticket: u64,
         running: bool,
     ) -> Result<(), lib_comm::SetRunningError> {
-        Ok(self.shared.set_running(session, ticket, running)?)
+        Ok(self.node.set_running(session, ticket, running)?)
     }
 
     fn get_statistics(
@@ -75,23 +75,24 @@ impl Lib_Comm for Servant {
         session: u64,
         ticket: u64,
     ) -> Result<Statistics, lib_comm::GetStatisticsError> {
-        Ok(self.shared.statistics(session, ticket)?)
+        Ok(self.node.statistics(session, ticket)?)
     }
 
     fn list_areas<'u>(&'u self, cx: Upcall<'u>) -> Result<AreasView<'u>> {
-        let held = cx.keep(self.shared.held())?;
-        let views: Vec<AreaView<'u>> = held.iter().map(view).collect();
+        let areas =
+            cx.keep(self.node.areas.lock().areas().map(|entry| entry.what.clone()).collect::<Vec<Area>>())?;
+        let views: Vec<AreaView<'u>> = areas.iter().map(view).collect();
         cx.slice(&views)
     }
 
     fn report<'u>(&'u self, cx: Upcall<'u>, limit: u32) -> Result<NodeReportView<'u>> {
-        super::report::view(cx, self.shared.report(limit))
+        super::report::view(cx, self.node.report(limit))
     }
 }
 
 impl CRM_Comm for Servant {
     fn node<'u>(&'u self, _: Upcall<'u>) -> Result<&'u str> {
-        Ok(&self.shared.config.name)
+        Ok(&self.node.config.name)
     }
 
     fn describe<'u>(
@@ -100,7 +101,7 @@ impl CRM_Comm for Servant {
         name: &'u str,
         channel: u32,
     ) -> Result<DescriptionView<'u>, crm_comm::DescribeError> {
-        let description: &'u Description = cx.keep(self.shared.describe(name, channel)?)?;
+        let description: &'u Description = cx.keep(self.node.describe(name, channel)?)?;
         let Description { what, identity, writer, host, port, second_host, second_port } = description;
         let (what, identity, writer) = (view(what), *identity, *writer);
         let (port, second_port) = (*port, *second_port);
@@ -115,7 +116,7 @@ impl CRM_Comm for Servant {
         to: OfferView<'_>,
         reader: Option<&CRM_CommRef>,
     ) -> Result<u64, crm_comm::OpenChannelError> {
-        Ok(self.shared.open_channel(name, qos, &to, reader)?)
+        Ok(self.node.channels.open(name, qos, &to, reader)?)
     }
 
     fn join_group<'u>(
@@ -127,18 +128,19 @@ impl CRM_Comm for Servant {
         incarnation: u64,
         reader: Option<&'u CRM_CommRef>,
     ) -> Result<GroupView<'u>, crm_comm::JoinGroupError> {
-        let group: &'u Group = cx.keep(self.shared.join_group(name, qos, node, incarnation, reader)?)?;
+        let group: &'u Group =
+            cx.keep(self.node.channels.join_group(name, qos, node, incarnation, reader)?)?;
         let Group { which, port, group_port, channel, epoch, token, fragment, .. } = *group;
         let (host, group_host) = (&*group.host, &*group.group_host);
         Ok(GroupView { which, host, port, group_host, group_port, channel, epoch, token, fragment })
     }
 
     fn close_channel(&self, _: Upcall<'_>, which: u64) -> Result<u64, crm_comm::CloseChannelError> {
-        Ok(self.shared.close_channel(which)?)
+        Ok(self.node.channels.close(which)?)
     }
 
     fn set_running(&self, _: Upcall<'_>, which: u64, running: bool) -> Result<(), crm_comm::SetRunningError> {
-        Ok(self.shared.run_channel(which, running)?)
+        Ok(self.node.channels.set_running(which, running)?)
     }
 
     fn push(
@@ -153,7 +155,7 @@ impl CRM_Comm for Servant {
         data: OctetsView<'_>,
     ) -> Result<bool> {
         let arrival = Arrival { channel, token, number, source, epoch: writer, age_ns: age, data };
-        Ok(self.shared.orb_replicas.push(&arrival, now_ns()))
+        Ok(self.node.channels.orb_replicas.push(&arrival, now_ns()))
     }
 
     fn push_oneway(
@@ -168,14 +170,13 @@ impl CRM_Comm for Servant {
         data: OctetsView<'_>,
     ) -> Result<()> {
         let arrival = Arrival { channel, token, number, source, epoch: writer, age_ns: age, data };
-        self.shared.orb_replicas.push(&arrival, now_ns());
+        self.node.channels.orb_replicas.push(&arrival, now_ns());
         Ok(())
     }
 
     fn beat(&self, _: Upcall<'_>, channel: u32, token: u64, now: State) -> Result<u64, crm_comm::BeatError> {
-        let far = super::setup::memory_state(now);
-        let taken = self.shared.orb_replicas.beat(channel, token, far, now_ns());
-        Ok(taken.ok_or(UnknownHandle { which: channel.into() })?)
+        let arrived = self.node.channels.beat(channel, token, now);
+        Ok(arrived.ok_or(UnknownHandle { which: channel.into() })?)
     }
 
     fn ping(&self, _: Upcall<'_>) -> Result<()> {
@@ -183,7 +184,7 @@ impl CRM_Comm for Servant {
     }
 
     fn report<'u>(&'u self, cx: Upcall<'u>, limit: u32) -> Result<NodeReportView<'u>> {
-        super::report::view(cx, self.shared.report(limit))
+        super::report::view(cx, self.node.report(limit))
     }
 }
 

@@ -1,12 +1,13 @@
 //! What a server knows and counts, for tools.
 
+use super::areas::table::AttachmentKind;
+use super::channels::table::PushChannel;
 use super::dispatcher::Dispatcher;
-use super::tables::{Agent, Channel, Replica, What};
-use super::{NodeServer, Shared};
+use super::{Node, NodeServer};
 use crate::agents::{Guarantee, PushStats, ReceiveStats, Recorded};
 use crate::memory::{Segment, State};
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// A node's server at one moment.
 #[derive(Clone, Debug)]
@@ -27,6 +28,8 @@ pub struct NodeStatus {
     pub looks: u64,
     /// Writers' areas that were handed back and not taken: too many of one process, no room, or another's by now.
     pub refused_back: u64,
+    /// Failed attempts to accept a session because no descriptors were left.
+    pub accept_failures: u64,
     /// The areas of this node, by name.
     pub areas: Vec<AreaStatus>,
     /// The areas of other nodes that are read here, by name.
@@ -119,23 +122,23 @@ impl NodeServer {
     /// # Real-time
     /// As [`status`](Self::status).
     pub fn pushes(&self, limit: usize) -> Vec<PushStatus> {
-        let shared = &self.shared;
-        let tables = shared.tables.lock();
-        let of = |channel: &Channel| match channel.agent {
-            Agent::Datagrams { dispatcher, key } => Some(PushStatus {
+        let channels = &self.node.channels;
+        let table = channels.lock();
+        let of = |channel: &PushChannel| {
+            let (dispatcher, key) = channel.push()?;
+            Some(PushStatus {
                 area: channel.area.clone(),
                 node: channel.to.node.clone(),
                 guarantee: channel.grant.map(|grant| grant.guarantee),
-                counts: shared.dispatchers[dispatcher].push_stats(key)?,
-            }),
-            Agent::Orb { .. } | Agent::Member { .. } => None,
+                counts: channels.dispatchers()[dispatcher].push_stats(key)?,
+            })
         };
-        tables.channels.values().filter_map(of).take(limit).collect()
+        table.pushes().filter_map(of).take(limit).collect()
     }
 
     /// From now on keeps the last `records` records of what push agents do, for each dispatching thread; 0 for none. Takes the memory.
     pub fn record(&self, records: usize) {
-        self.shared.dispatchers.iter().for_each(|dispatcher| dispatcher.record(records));
+        self.node.channels.dispatchers().iter().for_each(|dispatcher| dispatcher.record(records));
     }
 
     /// What was recorded, a dispatching thread each. Agents are called by their areas and the nodes that they push to.
@@ -143,26 +146,23 @@ impl NodeServer {
     /// # Real-time
     /// A control path: a dispatching thread may wait (with priority inheritance) while its records are copied.
     pub fn recorded(&self) -> Vec<Recorded> {
-        let shared = &self.shared;
-        let mut all: Vec<Recorded> = (shared.dispatchers.iter().enumerate())
+        let channels = &self.node.channels;
+        let mut all: Vec<Recorded> = (channels.dispatchers().iter().enumerate())
             .map(|(number, dispatcher)| Recorded {
                 track: dispatcher.recorded(&format!("memory-disp-{number}")),
                 agents: Vec::new(),
             })
             .collect();
-        let tables = shared.tables.lock();
-        for channel in tables.channels.values() {
-            if let Agent::Datagrams { dispatcher, key, .. } = &channel.agent {
-                all[*dispatcher].agents.push((key.number(), channel.name()));
+        let table = channels.lock();
+        for channel in table.pushes() {
+            if let Some((dispatcher, key)) = channel.push() {
+                all[dispatcher].agents.push((key.number(), channel.name()));
             }
         }
         for (number, recorded) in all.iter_mut().enumerate() {
             let seen = recorded.seen();
-            let closed = tables
-                .closed
-                .iter()
-                .filter(|(dispatcher, agent, _)| *dispatcher == number && seen.contains(agent));
-            recorded.agents.extend(closed.map(|(_, agent, name)| (*agent, name.clone())));
+            let ended = table.ended(number).filter(|(agent, _)| seen.contains(agent));
+            recorded.agents.extend(ended.map(|(agent, name)| (agent, name.clone())));
         }
         all
     }
@@ -174,83 +174,78 @@ impl NodeServer {
     /// A control path: allocates, and takes the locks that set-up takes. A dispatching thread is waited for as long as it looks after
     /// its agents, and may wait (with priority inheritance) for one agent's counters to be copied.
     pub fn status(&self, limit: usize) -> (NodeStatus, usize) {
-        self.shared.status(limit)
+        self.node.status(limit)
     }
 }
 
-impl Shared {
+impl Node {
     /// See [`NodeServer::status`].
     pub fn status(&self, limit: usize) -> (NodeStatus, usize) {
-        let shared = self;
+        let channels = &self.channels;
         let (guaranteed, cpu, link) = {
-            let admission = shared.admission.lock();
+            let admission = channels.admission();
             let (cpu, link) = admission.utilisation();
             (admission.len(), cpu.fraction(), link.fraction())
         };
-        let mut areas = Vec::new();
-        let mut replicas = Vec::new();
-        let (sessions, bytes, refused_back, left_out) = {
-            let tables = shared.tables.lock();
-            let mut readers: HashMap<&str, usize> = HashMap::new();
-            let mut remote: HashMap<*const Replica, (&str, &Arc<Replica>, usize)> = HashMap::new();
-            for ticket in tables.tickets.values() {
-                match &ticket.what {
-                    What::Writer(_) => {}
-                    What::Local => *readers.entry(&ticket.area).or_default() += 1,
-                    What::Replica(replica) => {
-                        remote.entry(Arc::as_ptr(replica)).or_insert((&ticket.area, replica, 0)).2 += 1;
-                    }
-                }
+        let mut replicas = channels.replicas();
+        replicas.sort_by(|(name, replica, _), (other, with, _)| {
+            (name, replica.handle).cmp(&(other, with.handle))
+        });
+        let left_out = replicas.len().saturating_sub(limit);
+        let replicas = replicas.into_iter().take(limit).map(|(name, replica, readers)| ReplicaStatus {
+            name,
+            size: replica.segment.geometry().size(),
+            value: ValueStatus::of(&replica.segment),
+            readers,
+            guaranteed: replica.grant.is_some(),
+            deadline_ns: replica.qos.deadline,
+            counts: channels.receive_stats(&replica),
+            datagrams: replica.datagrams,
+            handle: replica.handle,
+        });
+        let replicas = replicas.collect();
+        let mut pushed: HashMap<String, Vec<(String, bool)>> = HashMap::new();
+        for channel in channels.lock().pushes() {
+            let to = (channel.to.node.clone(), channel.grant.is_some());
+            pushed.entry(channel.area.clone()).or_default().push(to);
+        }
+        let table = self.areas.lock();
+        let mut readers: HashMap<&str, usize> = HashMap::new();
+        for attachment in table.attachments() {
+            if let AttachmentKind::Reader = attachment.kind {
+                *readers.entry(&attachment.area).or_default() += 1;
             }
-            let mut pushed: HashMap<&str, Vec<(String, bool)>> = HashMap::new();
-            for channel in tables.channels.values() {
-                let to = (channel.to.node.clone(), channel.grant.is_some());
-                pushed.entry(&channel.area).or_default().push(to);
+        }
+        let mut entries: Vec<_> = table.areas().collect();
+        entries.sort_by_key(|entry| &entry.what.name);
+        let left_out = left_out + entries.len().saturating_sub(limit);
+        let areas = entries.into_iter().take(limit).map(|entry| {
+            let name = &entry.what.name;
+            let mut pushed_to = pushed.remove(name).unwrap_or_default();
+            pushed_to.sort();
+            AreaStatus {
+                name: name.clone(),
+                size: entry.what.size,
+                histories: entry.what.histories,
+                value: ValueStatus::of(&entry.segment),
+                has_writer: entry.writer.is_some(),
+                period_ns: entry.promised.period,
+                readers: readers.get(name.as_str()).copied().unwrap_or(0),
+                pushed_to,
             }
-            let mut entries: Vec<_> = tables.areas.iter().collect();
-            entries.sort_by_key(|(name, _)| *name);
-            let mut remote: Vec<_> = remote.into_values().collect();
-            remote.sort_by_key(|(name, replica, _)| (*name, replica.handle));
-            let left_out = entries.len().saturating_sub(limit) + remote.len().saturating_sub(limit);
-            areas.extend(entries.into_iter().take(limit).map(|(name, entry)| {
-                let mut pushed_to = pushed.remove(name.as_str()).unwrap_or_default();
-                pushed_to.sort();
-                AreaStatus {
-                    name: name.clone(),
-                    size: entry.what.size,
-                    histories: entry.what.histories,
-                    value: ValueStatus::of(&entry.segment),
-                    has_writer: entry.writer.is_some(),
-                    period_ns: entry.promised.period,
-                    readers: readers.get(name.as_str()).copied().unwrap_or(0),
-                    pushed_to,
-                }
-            }));
-            // Under the tables' lock: a replica that somebody else holds at the moment its last reader leaves would not be closed.
-            replicas.extend(remote.into_iter().take(limit).map(|(name, replica, readers)| ReplicaStatus {
-                name: name.to_owned(),
-                size: replica.segment.geometry().size(),
-                value: ValueStatus::of(&replica.segment),
-                readers,
-                guaranteed: replica.grant.is_some(),
-                deadline_ns: replica.qos.deadline,
-                counts: shared.receive_stats(replica),
-                datagrams: replica.datagrams,
-                handle: replica.handle,
-            }));
-            (tables.sessions.len(), tables.bytes, tables.refused_back, left_out)
-        };
-        let config = &shared.config;
+        });
+        let config = channels.config();
         let status = NodeStatus {
             name: config.name.clone(),
-            sessions,
-            bytes: (bytes, config.limits.bytes),
+            sessions: table.counts().1,
+            bytes: (table.bytes(), config.limits.bytes),
             guaranteed,
             cpu: (cpu, config.admission.cpu_share),
             link: (link, config.admission.link_share),
-            refused_back,
-            looks: shared.dispatchers.iter().map(Dispatcher::looks).sum(),
-            areas,
+            looks: channels.dispatchers().iter().map(Dispatcher::checks).sum(),
+            refused_back: table.refused_back(),
+            accept_failures: self.accept_failures.load(Ordering::Relaxed),
+            areas: areas.collect(),
             replicas,
         };
         (status, left_out)

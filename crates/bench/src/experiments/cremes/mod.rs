@@ -15,7 +15,8 @@ mod site;
 pub mod size;
 
 use super::Context;
-use crate::figure::{Figure, Row, at};
+use crate::claim::{Cells, least};
+use crate::figure::{Figure, Measured};
 
 /// Reflective memory by datagrams, the high channel admitted.
 const MEMORY: &str = "memory-udp";
@@ -54,12 +55,12 @@ fn subjects(cx: &mut Context<'_>) -> (Vec<&'static str>, Vec<String>) {
 
 /// A figure over the number of low producers.
 fn figure(id: &'static str, title: &'static str, x: &'static str, draw: &'static [&'static str]) -> Figure {
-    Figure { id, title, x, y: "microseconds", draw, divide: 1000.0, log: true }
+    Figure::new(id, title, x, "microseconds", draw)
 }
 
 /// What a reader of any of the three must know.
-fn notes(missing: Vec<String>) -> Vec<String> {
-    let mut notes = vec![
+fn notes(out: &mut Measured, missing: Vec<String>) {
+    out.notes = vec![
         "One high producer every 50 ms, low ones every 100 ms in the ordinary class; a round trip ends when the consumer's datagram with the time stamp is back.".to_owned(),
         "All are released together, as in the paper; where it says that the high one meets the low ones, it is released 2 ms after them, when what they wrote fills the queues. Then every second of its values meets them.".to_owned(),
         "Where nothing is in its way yet, the deviations that are compared leave out each subject's worst value: one of some forty that the machine holds up for some milliseconds would decide.".to_owned(),
@@ -70,20 +71,14 @@ fn notes(missing: Vec<String>) -> Vec<String> {
         "'bare' is a program with the hand-overs of reflective memory and no service. By 'memory-orb' (two-way calls) and 'memory-oneway' nothing is admitted, and calls are served in the ordinary class.".to_owned(),
         "The event channels of 'event-channel' are federated by datagrams, one a value; those of 'event-channel-orb' by one-way calls over one connection, as the paper's were.".to_owned(),
     ];
-    notes.extend(missing);
-    notes
-}
-
-/// By how much a value of `subject` grows between two places.
-fn growth(rows: &[Row], figure: &str, subject: &str, value: &str, from: f64, to: f64) -> f64 {
-    at(rows, figure, subject, value, to) / at(rows, figure, subject, value, from)
+    out.notes.extend(missing);
 }
 
 /// The standard deviation in microseconds of all values but the largest. Where nothing else is in the way, one value of some forty that the machine holds up
 /// for some milliseconds decides over that of all, whoever it hits.
-fn deviation_of_others(rows: &[Row], figure: &str, subject: &str, x: f64) -> f64 {
+fn deviation_of_others(r: &dyn Cells, figure: &str, subject: &str, x: f64) -> f64 {
     let [n, mean, deviation, largest] =
-        ["n", "mean_ns", "stddev_ns", "max_ns"].map(|name| at(rows, figure, subject, name, x));
+        ["n", "mean_ns", "stddev_ns", "max_ns"].map(|name| r.at(figure, subject, name, x));
     let squares = (n - 1.0) * deviation.powi(2) - (largest - mean).powi(2) * n / (n - 1.0);
     // Rounding may take it below zero; NaN, where something is missing, stays NaN.
     let squares = if squares < 0.0 { 0.0 } else { squares };
@@ -91,14 +86,14 @@ fn deviation_of_others(rows: &[Row], figure: &str, subject: &str, x: f64) -> f64
 }
 
 /// The smallest share of stamps that came back in any of the rows, in percent.
-fn returned(rows: &[Row], figure: &str, subject: &str) -> f64 {
-    let of = crate::figure::series(rows, figure, subject, "returned_percent");
-    of.iter().map(|&(_, percent)| percent).reduce(f64::min).unwrap_or(f64::NAN)
+fn returned(r: &dyn Cells, figure: &str, subject: &str) -> f64 {
+    least(r.values(figure, subject, "returned_percent"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::figure::Row;
 
     #[test]
     fn the_largest_value_is_left_out() {
@@ -111,9 +106,9 @@ mod tests {
             ("stddev_ns", (squares / (n - 1.0)).sqrt() * 1000.0),
             ("max_ns", 900_000.0),
         ];
-        let row = Row { experiment: "cremes-latency", figure: "high", subject: MEMORY, x: 50.0, values };
-        let others = deviation_of_others(&[row], "high", MEMORY, 50.0);
+        let row = Row { figure: "high", subject: MEMORY, x: 50.0, values };
+        let others = deviation_of_others(&vec![row], "high", MEMORY, 50.0);
         assert!((others - 4.573_474_244_670_748).abs() < 1e-6, "of 10, 12, 17 and 20 alone: {others}");
-        assert!(deviation_of_others(&[], "high", MEMORY, 50.0).is_nan());
+        assert!(deviation_of_others(&Vec::new(), "high", MEMORY, 50.0).is_nan());
     }
 }

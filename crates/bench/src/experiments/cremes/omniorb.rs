@@ -9,7 +9,7 @@ use isorb_netlab::{Host, tool_place};
 use super::echo::Echo;
 use super::site::{LAST, Pass, Site, Wired};
 use crate::experiments::BenchError;
-use crate::process::{Peer, Place, Role};
+use crate::process::{Peer, Scheduling, Side};
 use crate::subjects::{Missing, omniorb};
 
 const NAME: &str = "omniorb";
@@ -29,20 +29,20 @@ pub fn wire(site: &Site<'_>, low: u32, size: usize, echo: &Echo) -> Result<Wired
     let mut server = words(right, &folder, "server");
     server.extend(["-ORBendPoint".into(), format!("giop:tcp:{}:", right.address()).into()]);
     server.extend([stamps.ip().to_string().into(), stamps.port().to_string().into()]);
-    let at = |cpu: Option<&usize>, above: u8| Place { cpu: cpu.copied(), fifo: site.fifo(above) };
+    let at = |cpu: Option<&usize>, above: u8| Scheduling { cpu: cpu.copied(), fifo: site.fifo(above) };
     let (cpus, launcher) = (&site.cx.machine.cpus, site.cx.launcher);
-    let mut server = Peer::start(launcher, NAME, Role::Server, at(cpus.last(), 1), &server)?;
+    let mut server = Peer::start(launcher, NAME, Side::Server, at(cpus.last(), 1), &server)?;
     let reference = server.expect("ready", PATIENCE)?;
     let mut client = words(left, &folder, "client");
     client.extend([reference, low.to_string(), size.to_string()].map(OsString::from));
-    let mut client = Peer::start(launcher, NAME, Role::Client, at(cpus.first(), 0), &client)?;
+    let mut client = Peer::start(launcher, NAME, Side::Client, at(cpus.first(), 0), &client)?;
     client.expect("ready", PATIENCE)?;
     let run = move |passes: &[Pass]| {
         let words: Vec<String> = passes
             .iter()
             .map(|pass| format!("{} {} {}", pass.start_ns, pass.offset_ns(), pass.ms_with_first()))
             .collect();
-        client.tell(&format!("go {}", words.join(" ")))?;
+        client.send(&format!("go {}", words.join(" ")))?;
         let longest: u64 = passes.iter().map(|pass| u64::from(pass.ms)).sum();
         client.expect("done", PATIENCE + Duration::from_millis(2 * longest))?;
         std::thread::sleep(LAST);

@@ -5,11 +5,10 @@ use isorb_netlab::Lab;
 use super::echo::Trips;
 use super::site::{Counted, HIGH_PERIOD_NS, LAST, LOW_PERIOD_NS, Pass, Release, Site};
 use crate::experiments::{BenchError, Context};
-use crate::figure::{Row, times};
+use crate::figure::{Measured, times};
 
 /// A point to measure.
 pub struct Point<'a> {
-    pub experiment: &'static str,
     /// What is measured one after the other with the same connections, and the figures that show it: the high producer's, and the low ones';
     /// empty for none. Where there are no low ones nobody is met, and the first pass is all.
     pub passes: &'a [(Release, [&'static str; 2])],
@@ -30,16 +29,16 @@ pub fn measure(
     cx: &mut Context<'_>,
     lab: &Lab,
     point: &Point<'_>,
-    rows: &mut Vec<Row>,
+    out: &mut Measured,
 ) -> Result<(), BenchError> {
-    let Point { experiment, low, size, ms, .. } = *point;
+    let Point { low, size, ms, .. } = *point;
     let passes = if low == 0 { &point.passes[..1] } else { point.passes };
     let planned: Vec<(Release, u32)> = passes.iter().map(|&(release, _)| (release, ms)).collect();
     let mut all: Vec<(Vec<Trips>, Counted)> =
         point.subjects.iter().map(|_| (Trips::of(passes.len()), Counted::new())).collect();
     for turn in 1..=point.turns {
         for (&subject, (trips, counted)) in point.subjects.iter().zip(&mut all) {
-            cx.step(format!("{experiment}: {subject}, {low} low producers, {size} octets, turn {turn}"));
+            cx.step(format!("{subject}, {low} low producers, {size} octets, turn {turn}"));
             let (more, counts) = Site { cx, lab }.measure(subject, low, size, &planned)?;
             trips.iter_mut().zip(more).for_each(|(trips, more)| trips.join(&more));
             add_up(counted, counts);
@@ -50,16 +49,12 @@ pub fn measure(
             let pass = Pass { start_ns: 0, ms, release };
             let sent =
                 [HIGH_PERIOD_NS, LOW_PERIOD_NS].map(|period| pass.values(period) * u64::from(point.turns));
-            show(point, subject, figures, trips, [sent[0], sent[1] * u64::from(low)], counted, rows);
+            show(point, subject, figures, trips, [sent[0], sent[1] * u64::from(low)], counted, out);
         }
         if let Some(figure) = point.trace {
-            rows.extend(trips[0].trace.iter().enumerate().map(|(number, &took)| Row {
-                experiment,
-                figure,
-                subject,
-                x: number as f64,
-                values: vec![("round_trip_ns", took as f64)],
-            }));
+            for (number, &took) in trips[0].trace.iter().enumerate() {
+                out.row(figure, subject, number as f64, vec![("round_trip_ns", took as f64)]);
+            }
         }
     }
     Ok(())
@@ -73,24 +68,23 @@ fn show(
     trips: &mut Trips,
     sent: [u64; 2],
     counted: &Counted,
-    rows: &mut Vec<Row>,
+    out: &mut Measured,
 ) {
     let returned = |n: u64, sent: u64| (n as f64 / sent as f64 * 1000.0).round() / 10.0;
     let back = trips.high.summary().n;
     // Nobody gains by losing what took too long.
     (back..sent[0]).for_each(|_| trips.high.add(LAST.as_nanos() as u64));
-    let row = |figure, values| Row { experiment: point.experiment, figure, subject, x: point.x, values };
     if !high.is_empty() {
         let mut values = times(&trips.high.summary());
         values.push(("returned_percent", returned(back, sent[0])));
         values.extend(counted);
-        rows.push(row(high, values));
+        out.row(high, subject, point.x, values);
     }
     if sent[1] > 0 && !low.is_empty() {
         let summary = trips.low.summary();
         let mut values = times(&summary);
         values.push(("returned_percent", returned(summary.n, sent[1])));
-        rows.push(row(low, values));
+        out.row(low, subject, point.x, values);
     }
 }
 
@@ -111,23 +105,14 @@ mod tests {
 
     #[test]
     fn what_did_not_come_back_counts_as_long() {
-        let point = Point {
-            experiment: "x",
-            passes: &[],
-            x: 1.0,
-            low: 2,
-            size: 1,
-            ms: 1,
-            turns: 1,
-            subjects: &[],
-            trace: None,
-        };
+        let point =
+            Point { passes: &[], x: 1.0, low: 2, size: 1, ms: 1, turns: 1, subjects: &[], trace: None };
         let mut trips = Trips::default();
         (0..3).for_each(|_| trips.high.add(1_000));
         trips.low.add(1_000);
-        let mut rows = Vec::new();
-        show(&point, "s", ["high", "low"], &mut trips, [4, 2], &vec![("contained", 1.0)], &mut rows);
-        let [high, low] = &rows[..] else { panic!("two rows: {rows:?}") };
+        let mut out = Measured::default();
+        show(&point, "s", ["high", "low"], &mut trips, [4, 2], &vec![("contained", 1.0)], &mut out);
+        let [high, low] = &out.rows[..] else { panic!("two rows: {out:?}") };
         assert_eq!(high.value("n"), Some(4.0));
         assert_eq!(high.value("max_ns"), Some(300e6));
         assert_eq!((high.value("returned_percent"), high.value("contained")), (Some(75.0), Some(1.0)));

@@ -2,12 +2,12 @@
 
 use super::points::{Point, measure};
 use super::site::{self, Release};
-use super::{CHANNEL, MEMORY, figure, growth, notes, returned, subjects};
+use super::{CHANNEL, MEMORY, figure, notes, returned, subjects};
+use crate::claim::{Above, AtLeast, AtMost, Below, Cells, Claim, aim, most, paper};
 use crate::experiments::catalogue::Experiment;
 use crate::experiments::{BenchError, Context};
-use crate::figure::{Claim, Outcome, Row, Verdict, at, series};
+use crate::figure::Measured;
 
-/// The entry of the catalogue.
 pub const EXPERIMENT: Experiment = Experiment {
     name: NAME,
     about: "Round trip from node to node of a high producer among 40 low ones, by the size of the values, and one by one at 8 KiB",
@@ -15,6 +15,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     paper: PAPER,
     seconds: (30, 150),
     run,
+    claims,
 };
 
 const NAME: &str = "cremes-size";
@@ -29,14 +30,12 @@ const TRACE: usize = 8 << 10;
 const LEAST: f64 = 1.0;
 const MOST: f64 = 16.0;
 
-fn run(cx: &mut Context<'_>) -> Result<Outcome, BenchError> {
+fn run(cx: &mut Context<'_>, out: &mut Measured) -> Result<(), BenchError> {
     let lab = site::lab()?;
     let (subjects, missing) = subjects(cx);
     let sizes: &[usize] = cx.pick(&QUICK_SIZES, &SIZES);
-    let mut rows = Vec::new();
     for &size in sizes {
         let point = Point {
-            experiment: NAME,
             passes: &[(Release::Behind, ["high", "low"])],
             x: size as f64 / 1024.0,
             low: LOW,
@@ -46,89 +45,53 @@ fn run(cx: &mut Context<'_>) -> Result<Outcome, BenchError> {
             subjects: &subjects,
             trace: (size == TRACE).then_some("trace"),
         };
-        measure(cx, &lab, &point, &mut rows)?;
+        measure(cx, &lab, &point, out)?;
     }
     let (x, draw) = ("size of a value, KiB", &["mean_ns", "max_ns"]);
-    let figures = vec![
+    out.figures = vec![
         figure("high", "The high producer among 40 low ones", x, draw),
         figure("low", "The 40 low producers", x, draw),
         figure("trace", "The high producer's round trips one by one, 8 KiB", "number", &["round_trip_ns"]),
     ];
-    let verdict = Verdict::new(NAME, PAPER, judge(&rows));
-    Ok(Outcome { figures, rows, notes: notes(missing), verdict })
+    notes(out, missing);
+    Ok(())
 }
 
-fn judge(rows: &[Row]) -> Vec<Claim> {
-    let memory = growth(rows, "high", MEMORY, "mean_ns", LEAST, MOST);
-    // What each KiB more takes: a ratio would speak for whoever takes long at 1 KiB already.
-    let slope = |subject: &str| {
-        let mean = |x: f64| at(rows, "high", subject, "mean_ns", x) / 1000.0;
-        (mean(MOST) - mean(LEAST)) / (MOST - LEAST)
-    };
-    let (flat, steep) = (slope(MEMORY), slope(CHANNEL));
-    let worst = |subject: &str| {
-        let trace = series(rows, "trace", subject, "round_trip_ns");
-        trace.iter().map(|&(_, ns)| ns / 1000.0).reduce(f64::max).unwrap_or(f64::NAN)
-    };
-    let back = returned(rows, "high", MEMORY);
+/// What each KiB more takes, in microseconds. A ratio would favour a subject that is slow at 1 KiB already.
+fn slope(r: &dyn Cells, subject: &str) -> f64 {
+    let mean = |x: f64| r.at("high", subject, "mean_ns", x) / 1000.0;
+    (mean(MOST) - mean(LEAST)) / (MOST - LEAST)
+}
+
+fn claims() -> Vec<Claim> {
     vec![
-        Claim::paper(
-            memory <= MOST,
-            format!(
-                "sixteen times the size takes {memory:.1} times as long through reflective memory (at most 16)"
-            ),
+        paper(
+            AtMost(MOST),
+            "sixteen times the size takes {0:.1} times as long through reflective memory ({limit})",
+            |r| [r.growth("high", MEMORY, "mean_ns", [LEAST, MOST])],
         ),
-        Claim::paper(
-            steep > flat,
-            format!(
-                "each KiB more takes {steep:.0} us through the event channel (more than reflective memory's {flat:.0})"
-            ),
+        paper(
+            Above(0.0),
+            "each KiB more takes {1:.0} us through the event channel, {0:.1} us more than reflective memory's {2:.0} ({limit})",
+            |r| {
+                let [channel, memory] = [CHANNEL, MEMORY].map(|subject| slope(r, subject));
+                [channel - memory, channel, memory]
+            },
         ),
-        Claim::paper(
-            worst(MEMORY) < worst(CHANNEL),
-            format!(
-                "of those shown at 8 KiB, the longest takes {:.0} us through reflective memory (less than the event channel's {:.0})",
-                worst(MEMORY),
-                worst(CHANNEL)
-            ),
+        paper(
+            Below(1.0),
+            "of those shown at 8 KiB, the longest takes {1:.0} us through reflective memory, {0:.2} of the event \
+             channel's {2:.0} ({limit})",
+            |r| {
+                let [memory, channel] = [MEMORY, CHANNEL]
+                    .map(|subject| most(r.values("trace", subject, "round_trip_ns")) / 1000.0);
+                [memory / channel, memory, channel]
+            },
         ),
-        Claim::aim(
-            back >= 99.0,
-            format!(
-                "{back:.1} % of the high producer's stamps came back through reflective memory (at least 99)"
-            ),
+        aim(
+            AtLeast(99.0),
+            "{0:.1} % of the high producer's stamps came back through reflective memory ({limit})",
+            |r| [returned(r, "high", MEMORY)],
         ),
     ]
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn verdict(us: impl Fn(&str, f64) -> f64) -> bool {
-        let mut rows = Vec::new();
-        for subject in [MEMORY, CHANNEL] {
-            for x in [LEAST, MOST] {
-                let ns = us(subject, x) * 1000.0;
-                let values = vec![("mean_ns", ns), ("returned_percent", 100.0)];
-                rows.push(Row { experiment: NAME, figure: "high", subject, x, values });
-                rows.push(Row {
-                    experiment: NAME,
-                    figure: "trace",
-                    subject,
-                    x,
-                    values: vec![("round_trip_ns", ns)],
-                });
-            }
-        }
-        Verdict::new(NAME, PAPER, judge(&rows)).shape_holds
-    }
-
-    #[test]
-    fn shapes_are_told_apart() {
-        assert!(verdict(|subject, kib| if subject == CHANNEL { 500.0 * kib } else { 500.0 + 100.0 * kib }));
-        assert!(!verdict(|_, kib| 500.0 + 100.0 * kib));
-        assert!(!verdict(|subject, kib| if subject == CHANNEL { 500.0 } else { 500.0 + 100.0 * kib }));
-        assert!(!verdict(|_, kib| if kib > 1.0 { f64::NAN } else { 500.0 }));
-    }
 }

@@ -8,10 +8,10 @@ use isorb_rt::time::now_ns;
 
 use super::super::catalogue::Experiment;
 use super::super::{BenchError, Context};
-use crate::figure::{Claim, Figure, Outcome, Row, Verdict, at, times};
+use crate::claim::{Above, Cells, Claim, Within, control, paper};
+use crate::figure::{Figure, Measured, times};
 use crate::stats::Samples;
 
-/// The entry of the catalogue.
 pub const EXPERIMENT: Experiment = Experiment {
     name: NAME,
     about: "A call of a function and of a method against a call through a trait object",
@@ -19,6 +19,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     paper: PAPER,
     seconds: (2, 8),
     run,
+    claims,
 };
 
 const NAME: &str = "tao-dispatch-cost";
@@ -63,31 +64,22 @@ impl Step for B {
     }
 }
 
-fn run(cx: &mut Context<'_>) -> Result<Outcome, BenchError> {
+fn run(cx: &mut Context<'_>, out: &mut Measured) -> Result<(), BenchError> {
     cx.step(NAME);
     let rounds = cx.pick(2_000, 20_000);
     let measured = cx.on_thread(move || measure(rounds))?;
-    let mut rows = Vec::new();
     for (subject, samples) in SUBJECTS.into_iter().zip(measured) {
         // Picoseconds were measured.
         let mut values = times(&samples.summary());
         values.iter_mut().filter(|(name, _)| name.ends_with("_ns")).for_each(|(_, ps)| *ps /= 1000.0);
-        rows.push(Row { experiment: NAME, figure: "call", subject, x: 1.0, values });
+        out.row("call", subject, 1.0, values);
     }
-    let figures = vec![Figure {
-        id: "call",
-        title: "A call",
-        x: "",
-        y: "nanoseconds",
-        draw: &["p50_ns", "p99_ns"],
-        divide: 1.0,
-        log: false,
-    }];
-    let notes = vec![format!(
+    out.figures =
+        vec![Figure::new("call", "A call", "", "nanoseconds", &["p50_ns", "p99_ns"]).divide(1.0).linear()];
+    out.note(format!(
         "A sample is the mean of {TOGETHER} calls, each of which needs the result of the one before."
-    )];
-    let verdict = Verdict::new(NAME, PAPER, judge(&rows));
-    Ok(Outcome { figures, rows, notes, verdict })
+    ));
+    Ok(())
 }
 
 /// Picoseconds a call, of each subject.
@@ -121,22 +113,23 @@ fn sample(step: impl Fn(u64) -> u64) -> u64 {
     (now_ns() - start) * 1000 / TOGETHER
 }
 
-fn judge(rows: &[Row]) -> Vec<Claim> {
-    let p50 = |subject: &str| at(rows, "call", subject, "p50_ns", 1.0);
-    let (to_function, to_method) =
-        (p50("trait-object") / p50("function"), p50("trait-object") / p50("method"));
-    let within = |ratio: f64| (0.8..=5.0).contains(&ratio);
-    let by_name = p50(CONTROL) / p50("function");
+fn claims() -> Vec<Claim> {
+    let ratio = |of: &'static str, to: &'static str| {
+        move |r: &dyn Cells| {
+            [[of, to].map(|subject| r.at("call", subject, "p50_ns", 1.0))].map(|[of, to]| of / to)
+        }
+    };
     vec![
-        Claim::paper(
-            within(to_function) && within(to_method),
-            format!(
-                "a call through a trait object takes {to_function:.2} times a function's, {to_method:.2} times a method's (1 to 5)"
-            ),
+        paper(
+            Within(0.8, 5.0),
+            "a call through a trait object takes {0:.2} times a function's ({limit})",
+            ratio("trait-object", "function"),
         ),
-        Claim::control(
-            by_name > 5.0,
-            format!("one that looks the function up by its name takes {by_name:.1} times (above 5)"),
+        paper(Within(0.8, 5.0), "and {0:.2} times a method's ({limit})", ratio("trait-object", "method")),
+        control(
+            Above(5.0),
+            "one that looks the function up by its name takes {0:.1} times a function's ({limit})",
+            ratio(CONTROL, "function"),
         ),
     ]
 }
@@ -144,31 +137,6 @@ fn judge(rows: &[Row]) -> Vec<Claim> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn shapes_are_told_apart() {
-        let verdict = |virtual_ns: f64, by_name: f64| {
-            let row = |subject, ns| Row {
-                experiment: NAME,
-                figure: "call",
-                subject,
-                x: 1.0,
-                values: vec![("p50_ns", ns)],
-            };
-            let rows = [
-                row("function", 1.0),
-                row("method", 1.0),
-                row("trait-object", virtual_ns),
-                row(CONTROL, by_name),
-            ];
-            let v = Verdict::new(NAME, PAPER, judge(&rows));
-            (v.shape_holds, v.control_fails)
-        };
-        assert_eq!(verdict(1.4, 20.0), (true, Some(true)));
-        assert_eq!(verdict(1.4, 1.4), (true, Some(false)));
-        assert!(!verdict(7.0, 20.0).0 && !verdict(0.1, 20.0).0);
-        assert!(!Verdict::new(NAME, PAPER, judge(&[])).shape_holds);
-    }
 
     #[test]
     fn all_are_measured() {

@@ -17,10 +17,10 @@ use super::super::catalogue::Experiment;
 use super::super::{BenchError, Context};
 use super::remote::{self, Remote};
 use super::{age, bystanders, refused, stamped, wanted};
-use crate::figure::{Claim, Figure, Outcome, Row, Verdict, at, times};
+use crate::claim::{Above, AtLeast, Below, Cells, Claim, aim, control, paper};
+use crate::figure::{Figure, Measured, times};
 use crate::stats::{Samples, median, ratio_of_medians};
 
-/// The entry of the catalogue.
 pub const EXPERIMENT: Experiment = Experiment {
     name: NAME,
     about: "Latency of an event to the first and the last of 1 to 20 consumers, from 1 to 10 suppliers, in one process and in two",
@@ -28,6 +28,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     paper: PAPER,
     seconds: (30, 115),
     run,
+    claims,
 };
 
 const NAME: &str = "tao-latency";
@@ -43,7 +44,7 @@ const FILTERED: &str = "among-500";
 const CONTROL: &str = "among-500-broadcast";
 const PERIOD_NS: u64 = 1_000_000;
 
-fn run(cx: &mut Context<'_>) -> Result<Outcome, BenchError> {
+fn run(cx: &mut Context<'_>, out: &mut Measured) -> Result<(), BenchError> {
     let (rounds, ms) = (cx.pick(5, 12), cx.ms(100, 250));
     let mut series: Vec<Series> = CONSUMERS.into_iter().flat_map(Series::of).collect();
     for round in 1..=rounds {
@@ -55,23 +56,14 @@ fn run(cx: &mut Context<'_>) -> Result<Outcome, BenchError> {
             one.block(cx, ms)?;
         }
     }
-    let rows: Vec<Row> = series.iter().flat_map(|one| one.rows(&series)).collect();
-    let figure = |id, title| Figure {
-        id,
-        title,
-        x: "consumers",
-        y: "microseconds",
-        draw: &["p50_ns", "p99_ns"],
-        divide: 1000.0,
-        log: true,
-    };
-    let figures = vec![figure("first", "To the first consumer"), figure("last", "To the last consumer")];
-    let notes = vec![
+    series.iter().for_each(|one| one.rows(out, &series));
+    let figure = |id, title| Figure::new(id, title, "consumers", "microseconds", &["p50_ns", "p99_ns"]);
+    out.figures = vec![figure("first", "To the first consumer"), figure("last", "To the last consumer")];
+    out.notes = vec![
         "Without dispatching, on one processor. All suppliers push at the same moments, a thousand times a second. Subjects take turns in short blocks; 'to_one' is the median over rounds of the ratio to the same with one consumer in that round.".to_owned(),
         format!("'{REMOTE}': the supplier's thread pushes to consumers in another process, with a oneway each; they run when it rests. '{CONTROL}' has a channel without filtering: {BYSTANDERS} consumers of other events, connected before, get these as well."),
     ];
-    let verdict = Verdict::new(NAME, PAPER, judge(&rows));
-    Ok(Outcome { figures, rows, notes, verdict })
+    Ok(())
 }
 
 /// What is measured, again and again.
@@ -129,15 +121,14 @@ impl Series {
         Ok(())
     }
 
-    fn rows(&self, all: &[Series]) -> Vec<Row> {
+    fn rows(&self, out: &mut Measured, all: &[Series]) {
         let one = all.iter().find(|other| other.subject == self.subject && other.consumers == 1);
-        let row = |(i, figure): (usize, &'static str)| {
+        for (i, figure) in ["first", "last"].into_iter().enumerate() {
             let mut values = times(&self.samples[i].summary());
             let ratio = one.and_then(|one| ratio_of_medians(&self.medians[i], &one.medians[i]));
             values.push(("to_one", ratio.map_or(f64::NAN, |ratio| (ratio * 100.0).round() / 100.0)));
-            Row { experiment: NAME, figure, subject: self.subject, x: self.consumers.into(), values }
-        };
-        ["first", "last"].into_iter().enumerate().map(row).collect()
+            out.row(figure, self.subject, self.consumers, values);
+        }
     }
 }
 
@@ -206,7 +197,7 @@ fn to_another_process(cx: &Context<'_>, consumers: u32, ms: u32) -> Result<Seen,
     let options = EventServiceOptions { threads: 0, ping: None, ..EventServiceOptions::default() };
     let face = RtecEventService::start(&orb, &channel, options)?;
     let count = consumers.to_string();
-    let far = Remote::start(cx, REMOTE, 0, &["watch", "--count", &count, &face.object().to_string()])?;
+    let far = Remote::start(cx, REMOTE, 0, &["consumers", "--count", &count, &face.object().to_string()])?;
     supply(cx, &channel, 1, ms)?;
     let mut lists = far.take(2)?.into_iter();
     channel.destroy();
@@ -254,93 +245,60 @@ fn periodically(start: u64, ms: u32, mut push: impl FnMut()) {
     }
 }
 
-fn judge(rows: &[Row]) -> Vec<Claim> {
-    let p50 = |figure: &str, subject: &str, consumers: f64| at(rows, figure, subject, "p50_ns", consumers);
-    let to_one = |figure: &str, subject: &str| at(rows, figure, subject, "to_one", 20.0);
-    let one = SUPPLIERS[0].1;
-    let (growth, first) = (to_one("last", one), to_one("first", one));
-    let many = p50("last", SUPPLIERS[2].1, 20.0) / p50("last", one, 20.0);
-    let least = p50("first", one, 1.0) / 1000.0;
-    let (filtered, broadcast) = (p50("last", FILTERED, 20.0), p50("last", CONTROL, 20.0));
-    let (far, far_growth) = (p50("last", REMOTE, 1.0) / 1000.0, to_one("last", REMOTE));
-    vec![
-        Claim::paper(
-            growth > 1.5,
-            format!(
-                "the last of 20 consumers waits {growth:.1} times as long as the only one (above 1.5; the paper: 13)"
-            ),
-        ),
-        Claim::paper(
-            many < 2.0,
-            format!(
-                "with ten suppliers it waits {many:.2} times as long as with one (below 2; the paper: 1.5)"
-            ),
-        ),
-        Claim::paper(
-            far > least && far_growth > 1.5,
-            format!(
-                "in another process the only consumer waits {far:.1} us, the last of 20 {far_growth:.1} times that (above {least:.1} us and 1.5; the paper: 820 us)"
-            ),
-        ),
-        Claim::control(
-            broadcast >= 2.0 * filtered,
-            format!(
-                "behind {BYSTANDERS} who want other events the last of 20 waits {:.2} us, without filtering {:.1} (at least twice as long)",
-                filtered / 1000.0,
-                broadcast / 1000.0
-            ),
-        ),
-        Claim::aim(
-            first < 1.5,
-            format!(
-                "the first of 20 waits {first:.2} times as long as the only one (below 1.5; the paper: 5)"
-            ),
-        ),
-        Claim::aim(
-            least < 58.0,
-            format!("one supplier to one consumer: {least:.2} us (the paper: 58 on its machine)"),
-        ),
-    ]
+fn p50_us(r: &dyn Cells, figure: &str, subject: &str, consumers: f64) -> f64 {
+    r.at(figure, subject, "p50_ns", consumers) / 1000.0
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// How long 20 consumers make the wait of a subject's, to one alone.
+fn to_one(r: &dyn Cells, figure: &str, subject: &str) -> f64 {
+    r.at(figure, subject, "to_one", 20.0)
+}
 
-    #[test]
-    fn shapes_are_told_apart() {
-        let verdict = |ns: &dyn Fn(&str, &str, f64) -> f64| {
-            let mut rows = Vec::new();
-            for figure in ["first", "last"] {
-                for subject in
-                    SUPPLIERS.map(|(_, subject)| subject).into_iter().chain([REMOTE, FILTERED, CONTROL])
-                {
-                    for x in CONSUMERS.map(f64::from) {
-                        let p50 = ns(figure, subject, x);
-                        let values = vec![("p50_ns", p50), ("to_one", p50 / ns(figure, subject, 1.0))];
-                        rows.push(Row { experiment: NAME, figure, subject, x, values });
-                    }
-                }
-            }
-            let v = Verdict::new(NAME, PAPER, judge(&rows));
-            (v.shape_holds, v.control_fails)
-        };
-        let with = |broadcast: f64, far: f64| {
-            verdict(&move |figure, subject, n| {
-                let one = match subject {
-                    CONTROL => broadcast,
-                    REMOTE => far,
-                    _ => 1000.0,
-                };
-                if figure == "last" { one * (1.0 + 0.2 * n) } else { one }
-            })
-        };
-        assert_eq!(with(9000.0, 20_000.0), (true, Some(true)));
-        assert_eq!(with(1000.0, 20_000.0), (true, Some(false)));
-        assert!(!with(9000.0, 500.0).0, "another process cannot be nearer");
-        assert!(!verdict(&|_, _, _| 1000.0).0);
-        assert!(
-            !verdict(&|_, subject, n| if subject == "10-suppliers" { 10_000.0 * n } else { 1000.0 * n }).0
-        );
-    }
+fn claims() -> Vec<Claim> {
+    const ONE: &str = SUPPLIERS[0].1;
+    vec![
+        paper(
+            Above(1.5),
+            "the last of 20 consumers waits {0:.1} times as long as the only one ({limit}; the paper: 13)",
+            |r| [to_one(r, "last", ONE)],
+        ),
+        paper(
+            Below(2.0),
+            "with ten suppliers it waits {0:.2} times as long as with one ({limit}; the paper: 1.5)",
+            |r| [p50_us(r, "last", SUPPLIERS[2].1, 20.0) / p50_us(r, "last", ONE, 20.0)],
+        ),
+        paper(
+            Above(1.0),
+            "in another process the only consumer waits {1:.1} us, {0:.1} times as long as in this one ({limit}; the paper: 820 us)",
+            |r| {
+                let remote = p50_us(r, "last", REMOTE, 1.0);
+                [remote / p50_us(r, "first", ONE, 1.0), remote]
+            },
+        ),
+        paper(Above(1.5), "the last of 20 there {0:.1} times as long as the only one ({limit})", |r| {
+            [to_one(r, "last", REMOTE)]
+        }),
+        control(
+            AtLeast(2.0),
+            format!(
+                "behind {BYSTANDERS} consumers of other events the last of 20 waits {{1:.2}} us, without \
+             filtering {{2:.1}}: {{0:.1}} times as long ({{limit}})"
+            ),
+            |r| {
+                let [filtered, broadcast] =
+                    [FILTERED, CONTROL].map(|subject| p50_us(r, "last", subject, 20.0));
+                [broadcast / filtered, filtered, broadcast]
+            },
+        ),
+        aim(
+            Below(1.5),
+            "the first of 20 waits {0:.2} times as long as the only one ({limit}; the paper: 5)",
+            |r| [to_one(r, "first", ONE)],
+        ),
+        aim(
+            Below(58.0),
+            "one supplier to one consumer: {0:.2} us ({limit}, the paper's on its machine)",
+            |r| [p50_us(r, "first", ONE, 1.0)],
+        ),
+    ]
 }

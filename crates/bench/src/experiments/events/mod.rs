@@ -6,9 +6,9 @@ pub mod latency;
 pub mod pairs;
 mod remote;
 pub mod spacing;
+mod stall_detector;
 pub mod timeline;
 pub mod utilisation;
-mod watch;
 
 use std::sync::Arc;
 

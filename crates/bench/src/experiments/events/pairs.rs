@@ -63,9 +63,6 @@ pub struct Consumers {
 impl Consumers {
     /// On `cpu`; `real_time` says whether consumers above [`ORDINARY_BELOW`] are of a real-time class. `id` is the channel's in a
     /// federation.
-    ///
-    /// # Errors
-    /// [`BenchError::Channel`].
     pub fn connect(
         id: u64,
         cpu: usize,
@@ -131,9 +128,6 @@ fn works(units: i32, seen: Arc<Mutex<Vec<u64>>>) -> impl Fn(&[Event<'_>]) + Send
 }
 
 /// A supplier a pair pushes into `channel` for so long, on the processor that contenders share.
-///
-/// # Errors
-/// [`BenchError`].
 pub fn supply(cx: &Context<'_>, channel: &Channel, pairs: &[Pair], ms: u32) -> Result<(), BenchError> {
     let mut suppliers = Vec::new();
     let start = now_ns() + 20_000_000;
@@ -160,9 +154,6 @@ pub fn supply(cx: &Context<'_>, channel: &Channel, pairs: &[Pair], ms: u32) -> R
 }
 
 /// Through a channel, on the processor that contenders share.
-///
-/// # Errors
-/// [`BenchError`].
 pub fn through_channel(
     cx: &Context<'_>,
     strategy: Strategy,
@@ -175,9 +166,6 @@ pub fn through_channel(
 }
 
 /// As threads that do the consumers' work themselves, at the same native priorities.
-///
-/// # Errors
-/// [`BenchError::Thread`].
 pub fn bare(cx: &Context<'_>, pairs: &[Pair], ms: u32) -> Result<Ages, BenchError> {
     let start = now_ns() + 20_000_000;
     let mut threads = Vec::new();

@@ -6,10 +6,9 @@ use isorb::{Config, Orb};
 
 use super::super::{BenchError, Context};
 use super::refused;
-use crate::process::{Peer, Role};
+use crate::process::{Peer, Side};
 
-const START: Duration = Duration::from_secs(30);
-const ANSWER: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// An ORB that serves, for the channel of this process.
 pub fn orb() -> Result<Orb, BenchError> {
@@ -24,33 +23,23 @@ pub struct Remote(Peer);
 
 impl Remote {
     /// Starts the program, its receiving threads `above` native priorities over the usual one; it is connected when this returns.
-    ///
-    /// # Errors
-    /// [`BenchError::Peer`].
     pub fn start(
         cx: &Context<'_>,
         subject: &'static str,
         above: u8,
         arguments: &[&str],
     ) -> Result<Remote, BenchError> {
-        let program = cx.launcher.peer(&[&["distant"], arguments].concat());
-        let mut peer = Peer::start(cx.launcher, subject, Role::Server, cx.place(above), &program)?;
-        peer.expect("ready", START)?;
-        Ok(Remote(peer))
+        let program = cx.launcher.peer(&[&["event_peers"], arguments].concat());
+        let scheduling = cx.scheduling(above);
+        let start = Peer::start_ready(cx.launcher, subject, Side::Server, scheduling, &program, TIMEOUT)?;
+        Ok(Remote(start.0))
     }
 
     /// What so many consumers saw: the ages of their events, in nanoseconds. Ends the program.
-    ///
-    /// # Errors
-    /// [`BenchError::Peer`].
     pub fn take(mut self, consumers: usize) -> Result<Vec<Vec<u64>>, BenchError> {
-        self.0.tell("take")?;
-        let mut lists = Vec::new();
-        for _ in 0..consumers {
-            let count = self.0.expect("samples", ANSWER)?.parse().unwrap_or(0);
-            lists.push(self.0.numbers(count, ANSWER)?);
-        }
-        self.0.end(ANSWER)?;
-        Ok(lists)
+        self.0.send("take")?;
+        let lists: Result<_, _> = (0..consumers).map(|_| self.0.samples(usize::MAX / 8, TIMEOUT)).collect();
+        self.0.end(TIMEOUT)?;
+        Ok(lists?)
     }
 }

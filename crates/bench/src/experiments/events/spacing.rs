@@ -9,9 +9,9 @@ use isorb_rt::time::{Deadline, NS_PER_S, now_ns, sleep_until};
 use super::super::catalogue::Experiment;
 use super::super::{BenchError, Context};
 use super::{bystanders, refused, stamped, wanted};
-use crate::figure::{Claim, Figure, Outcome, Row, Verdict, series};
+use crate::claim::{AtLeast, Below, Cells, Claim, aim, control, least, paper};
+use crate::figure::{Figure, Measured};
 
-/// The entry of the catalogue.
 pub const EXPERIMENT: Experiment = Experiment {
     name: NAME,
     about: "Effective over expected rate of events as the interval between them shrinks",
@@ -19,6 +19,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     paper: PAPER,
     seconds: (30, 95),
     run,
+    claims,
 };
 
 const NAME: &str = "tao-spacing";
@@ -36,9 +37,8 @@ const EVENTS: u64 = 500;
 /// At lower rates the thread sleeps between events, at higher ones it waits for the clock: a sleep takes longer.
 const SLEEPS_BELOW: u32 = 5_000;
 
-fn run(cx: &mut Context<'_>) -> Result<Outcome, BenchError> {
+fn run(cx: &mut Context<'_>, out: &mut Measured) -> Result<(), BenchError> {
     let rounds = cx.pick(1, 3);
-    let mut rows = Vec::new();
     let alone = CONSUMERS.map(|(consumers, subject)| (consumers, 0, Configuration::Full, subject));
     let among = [(FILTERED, Configuration::Full), (CONTROL, Configuration::Broadcaster)]
         .map(|(subject, configuration)| (20, BYSTANDERS, configuration, subject));
@@ -53,27 +53,16 @@ fn run(cx: &mut Context<'_>) -> Result<Outcome, BenchError> {
             let ratio = best / f64::from(rate);
             let values =
                 vec![("effective_per_s", best.round()), ("ratio", (ratio * 1000.0).round() / 1000.0)];
-            rows.push(Row { experiment: NAME, figure: "rate", subject, x: rate.into(), values });
+            out.row("rate", subject, rate, values);
         }
     }
-    let figures = vec![Figure {
-        id: "rate",
-        title: "Effective over expected rate",
-        x: "expected events a second",
-        y: "ratio",
-        draw: &["ratio"],
-        divide: 1.0,
-        log: false,
-    }];
-    let verdict = Verdict::new(NAME, PAPER, judge(&rows));
-    Ok(Outcome {
-        figures,
-        rows,
-        notes: vec![format!(
-            "{EVENTS} events at low rates, ten times as many at high ones; one process, without dispatching. The control's channel has no filtering: {BYSTANDERS} consumers of other events get these as well."
-        )],
-        verdict,
-    })
+    let (title, x) = ("Effective over expected rate", "expected events a second");
+    out.figures = vec![Figure::new("rate", title, x, "ratio", &["ratio"]).divide(1.0).linear()];
+    out.note(format!(
+        "{EVENTS} events at low rates, ten times as many at high ones; one process, without dispatching. \
+         The control's channel has no filtering: {BYSTANDERS} consumers of other events get these as well."
+    ));
+    Ok(())
 }
 
 /// Events a second that arrived at all consumers.
@@ -120,66 +109,45 @@ fn effective(
     Ok(arrived as f64 * NS_PER_S as f64 / elapsed as f64)
 }
 
-fn judge(rows: &[Row]) -> Vec<Claim> {
-    // The highest rate that is kept up to a twentieth.
-    let knee = |subject: &str| {
-        let kept = series(rows, "rate", subject, "ratio").into_iter().take_while(|&(_, ratio)| ratio >= 0.95);
-        kept.last().map_or(0.0, |(rate, _)| rate)
-    };
-    let [one, twenty] = CONSUMERS.map(|(_, subject)| knee(subject));
-    let (filtered, broadcast) = (knee(FILTERED), knee(CONTROL));
-    let last =
-        |subject: &str| series(rows, "rate", subject, "ratio").last().map_or(f64::NAN, |&(_, ratio)| ratio);
-    vec![
-        Claim::paper(
-            one >= 50.0 && twenty >= 50.0,
-            format!(
-                "rates are kept up to {one} a second with one consumer, {twenty} with twenty (the paper: 50)"
-            ),
-        ),
-        Claim::paper(
-            last(CONSUMERS[1].1) < 0.95,
-            format!(
-                "at the highest rate {:.2} of the events' rate is left with twenty consumers: there is a knee",
-                last(CONSUMERS[1].1)
-            ),
-        ),
-        Claim::paper(
-            filtered >= twenty / 10.0,
-            format!(
-                "among {BYSTANDERS} who want other events twenty keep up {filtered} a second (a tenth of {twenty} at least)"
-            ),
-        ),
-        Claim::control(broadcast < filtered, format!("without filtering only {broadcast} a second (fewer)")),
-        Claim::aim(twenty >= 20_000.0, format!("with twenty consumers {twenty} a second (at least 20000)")),
-    ]
+/// The highest rate that is kept up to a twentieth.
+fn knee(r: &dyn Cells, subject: &str) -> f64 {
+    let all = r.series("rate", subject, "ratio");
+    if all.is_empty() {
+        return f64::NAN;
+    }
+    all.into_iter().take_while(|&(_, ratio)| ratio >= 0.95).last().map_or(0.0, |(rate, _)| rate)
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_knee_is_found() {
-        let verdict = |ratio: &dyn Fn(&str, f64) -> f64| {
-            let mut rows = Vec::new();
-            for subject in CONSUMERS.map(|(_, subject)| subject).into_iter().chain([FILTERED, CONTROL]) {
-                for rate in RATES {
-                    let values = vec![("ratio", ratio(subject, rate.into()))];
-                    rows.push(Row { experiment: NAME, figure: "rate", subject, x: rate.into(), values });
-                }
-            }
-            let v = Verdict::new(NAME, PAPER, judge(&rows));
-            (v.shape_holds, v.control_fails)
-        };
-        let with = |control: f64| {
-            verdict(&move |subject, rate| {
-                (if subject == CONTROL { control } else { 300_000.0 } / rate).min(1.0)
-            })
-        };
-        assert_eq!(with(30_000.0), (true, Some(true)));
-        assert_eq!(with(300_000.0), (true, Some(false)));
-        assert!(!verdict(&|_, _| 1.0).0, "no knee");
-        assert!(!verdict(&|_, _| 0.5).0, "never kept");
-    }
+fn claims() -> Vec<Claim> {
+    const TWENTY: &str = CONSUMERS[1].1;
+    vec![
+        paper(
+            AtLeast(50.0),
+            "rates are kept up to {1} a second with one consumer, {2} with twenty (each {limit}, the paper's)",
+            |r| {
+                let [one, twenty] = CONSUMERS.map(|(_, subject)| knee(r, subject));
+                [least([one, twenty]), one, twenty]
+            },
+        ),
+        paper(
+            Below(0.95),
+            "at the highest rate {0:.2} of the events' rate is left with twenty consumers ({limit}): there is a knee",
+            |r| [r.values("rate", TWENTY, "ratio").last().copied().unwrap_or(f64::NAN)],
+        ),
+        paper(
+            AtLeast(0.1),
+            format!(
+                "among {BYSTANDERS} consumers of other events twenty keep up {{1}} a second, {{0:.2}} of {{2}} ({{limit}})"
+            ),
+            |r| {
+                let [filtered, twenty] = [FILTERED, TWENTY].map(|subject| knee(r, subject));
+                [filtered / twenty, filtered, twenty]
+            },
+        ),
+        control(Below(1.0), "without filtering only {1} a second, {0:.2} of that ({limit})", |r| {
+            let [broadcast, filtered] = [CONTROL, FILTERED].map(|subject| knee(r, subject));
+            [broadcast / filtered, broadcast]
+        }),
+        aim(AtLeast(20_000.0), "with twenty consumers {0} a second ({limit})", |r| [knee(r, TWENTY)]),
+    ]
 }

@@ -7,10 +7,10 @@ use isorb_rt::time::NS_PER_S;
 use super::super::catalogue::Experiment;
 use super::super::{BenchError, Context};
 use super::pairs::{Pair, count, through_channel};
-use crate::contention::calibrate_work;
-use crate::figure::{Claim, Figure, Outcome, Row, Verdict, at};
+use crate::claim::{AtLeast, Below, Cells, Claim, aim, control, least, paper};
+use crate::figure::{Figure, Measured};
+use crate::workload::calibrate_work;
 
-/// The entry of the catalogue.
 pub const EXPERIMENT: Experiment = Experiment {
     name: NAME,
     about: "Deadlines of consumers at 40, 20 and 10 Hz under threaded, single-threaded and yielding dispatching",
@@ -18,6 +18,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     paper: PAPER,
     seconds: (15, 65),
     run,
+    claims,
 };
 
 const NAME: &str = "tao-timeline";
@@ -28,10 +29,9 @@ const THREADED: &str = "threads";
 const UPCALLS: &str = "upcalls";
 const CONTROL: &str = "single-threaded";
 
-fn run(cx: &mut Context<'_>) -> Result<Outcome, BenchError> {
+fn run(cx: &mut Context<'_>, out: &mut Measured) -> Result<(), BenchError> {
     let ms = cx.ms(4_000, 20_000);
     let unit = calibrate_work(cx)?;
-    let mut rows = Vec::new();
     for (subject, strategy) in [
         (THREADED, Strategy::Threads { per_level: 1 }),
         (UPCALLS, Strategy::Upcalls),
@@ -54,69 +54,40 @@ fn run(cx: &mut Context<'_>) -> Result<Outcome, BenchError> {
                 ("in_time_percent", (percent * 10.0).round() / 10.0),
                 ("latest_ms", latest as f64 / 1e6),
             ];
-            rows.push(Row { experiment: NAME, figure: "deadlines", subject, x: pair.hz.into(), values });
+            out.row("deadlines", subject, pair.hz, values);
         }
     }
-    let figures = vec![Figure {
-        id: "deadlines",
-        title: "Events served within their supplier's period",
-        x: "events a second",
-        y: "percent",
-        draw: &["in_time_percent"],
-        divide: 1.0,
-        log: false,
-    }];
+    let title = "Events served within their supplier's period";
+    let figure = Figure::new("deadlines", title, "events a second", "percent", &["in_time_percent"]);
+    out.figures = vec![figure.divide(1.0).linear()];
     let works = PAIRS.map(|(hz, ms, _)| format!("{ms} ms at {hz} Hz")).join(", ");
-    let notes = vec![format!(
-        "Consumers work {works}, on one processor. With 'upcalls' they offer to give way after every thousand units of work."
-    )];
-    let verdict = Verdict::new(NAME, PAPER, judge(&rows));
-    Ok(Outcome { figures, rows, notes, verdict })
+    out.note(format!(
+        "Consumers work {works}, on one processor. With 'upcalls' they offer to yield after every \
+         thousand units of work."
+    ));
+    Ok(())
 }
 
-fn judge(rows: &[Row]) -> Vec<Claim> {
-    let met = |subject: &str, hz: u32| at(rows, "deadlines", subject, "in_time_percent", hz.into());
-    let all = |subject: &str| PAIRS.into_iter().map(|(hz, ..)| met(subject, hz)).fold(f64::NAN, f64::min);
-    let fastest = PAIRS[0].0;
-    let (threads, upcalls, single) = (all(THREADED), all(UPCALLS), met(CONTROL, fastest));
+fn met(r: &dyn Cells, subject: &str, hz: u32) -> f64 {
+    r.at("deadlines", subject, "in_time_percent", hz.into())
+}
+
+fn claims() -> Vec<Claim> {
+    const FASTEST: u32 = PAIRS[0].0;
+    let all = |r: &dyn Cells, subject: &str| [least(PAIRS.map(|(hz, ..)| met(r, subject, hz)))];
     vec![
-        Claim::paper(
-            threads >= 99.0,
-            format!("with threads every consumer meets at least {threads:.1} % (99)"),
+        paper(AtLeast(99.0), "with threads every consumer meets at least {0:.1} % ({limit})", move |r| {
+            all(r, THREADED)
+        }),
+        control(
+            Below(90.0),
+            format!("with a single thread the consumer at {FASTEST} Hz meets {{0:.1}} % ({{limit}})"),
+            |r| [met(r, CONTROL, FASTEST)],
         ),
-        Claim::control(
-            single < 90.0,
-            format!("with a single thread the consumer at {fastest} Hz meets {single:.1} % (below 90)"),
-        ),
-        Claim::aim(
-            upcalls >= 99.0,
-            format!("with one thread that gives way every consumer meets at least {upcalls:.1} % (99)"),
+        aim(
+            AtLeast(99.0),
+            "with one thread that yields every consumer meets at least {0:.1} % ({limit})",
+            move |r| all(r, UPCALLS),
         ),
     ]
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn shapes_are_told_apart() {
-        let verdict = |percent: &dyn Fn(&str, u32) -> f64| {
-            let mut rows = Vec::new();
-            for subject in [THREADED, UPCALLS, CONTROL] {
-                for (hz, ..) in PAIRS {
-                    let values = vec![("in_time_percent", percent(subject, hz))];
-                    rows.push(Row { experiment: NAME, figure: "deadlines", subject, x: hz.into(), values });
-                }
-            }
-            let v = Verdict::new(NAME, PAPER, judge(&rows));
-            (v.shape_holds, v.control_fails)
-        };
-        assert_eq!(
-            verdict(&|subject, hz| if subject == CONTROL && hz == 40 { 50.0 } else { 100.0 }),
-            (true, Some(true))
-        );
-        assert_eq!(verdict(&|_, _| 100.0), (true, Some(false)));
-        assert_eq!(verdict(&|_, _| 50.0), (false, Some(true)));
-    }
 }

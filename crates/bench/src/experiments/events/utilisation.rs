@@ -11,11 +11,11 @@ use super::super::{BenchError, Context};
 use super::pairs::{Ages, Pair, bare, count, supply, through_channel};
 use super::refused;
 use super::remote::{self, Remote};
-use super::watch::Watch;
-use crate::contention::calibrate_work;
-use crate::figure::{Claim, Figure, Outcome, Row, Verdict, at, series};
+use super::stall_detector::StallDetector;
+use crate::claim::{Above, AtLeast, Below, Cells, Claim, control, least, paper};
+use crate::figure::{Figure, Measured};
+use crate::workload::calibrate_work;
 
-/// The entry of the catalogue.
 pub const EXPERIMENT: Experiment = Experiment {
     name: NAME,
     about: "Laxity of a high and a low consumer as the processor fills up: one channel, two federated processes, two bare threads",
@@ -23,6 +23,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     paper: PAPER,
     seconds: (60, 270),
     run,
+    claims,
 };
 
 const NAME: &str = "tao-utilisation";
@@ -52,13 +53,12 @@ const BARE: [&str; 2] = ["bare-high", "bare-low"];
 const AGAIN: [&str; 2] = ["bare-again-high", "bare-again-low"];
 const CONTROL: [&str; 2] = ["single-threaded-high", "single-threaded-low"];
 
-fn run(cx: &mut Context<'_>) -> Result<Outcome, BenchError> {
+fn run(cx: &mut Context<'_>, out: &mut Measured) -> Result<(), BenchError> {
     let percents: &[u32] = cx.pick(&QUICK_PERCENT, &PERCENT);
     let (ms, repeated) = (cx.ms(1_200, 1_400), cx.pick(1_usize, 3));
     let mut more = More { spare: cx.pick(QUICK_MORE, MORE), disturbed: 0, doubtful: 0 };
     let unit = calibrate_work(cx)?;
     let units = |ms: f64| (ms * unit).round() as i32;
-    let mut rows = Vec::new();
     for &percent in percents {
         let high_ms = (f64::from(percent) / 100.0 - LOW_WORK_MS * f64::from(LOW_HZ) / 1000.0) * 1000.0
             / f64::from(HIGH_HZ);
@@ -88,36 +88,29 @@ fn run(cx: &mut Context<'_>) -> Result<Outcome, BenchError> {
             }
         }
         for (subject, seen) in &subjects {
-            push(&mut rows, *subject, percent, &pairs, ms, seen);
+            push(out, *subject, percent, &pairs, ms, seen);
         }
         if !fine {
             let single = through_channel(cx, Strategy::SingleThreaded, &pairs, ms)?;
-            push(&mut rows, CONTROL, percent, &pairs, ms, &[single]);
+            push(out, CONTROL, percent, &pairs, ms, &[single]);
         }
     }
-    let figures = vec![Figure {
-        id: "laxity",
-        title: "Laxity",
-        x: "percent of the processor",
-        y: "milliseconds, mean and least",
-        draw: &["mean_ms", "min_ms"],
-        divide: 1.0,
-        log: false,
-    }];
+    let (x, y) = ("percent of the processor", "milliseconds, mean and least");
+    let figure = Figure::new("laxity", "Laxity", x, y, &["mean_ms", "min_ms"]);
+    out.figures = vec![figure.divide(1.0).linear()];
     let again = format!(
         "{} runs with a miss were thrown away and repeated, since meanwhile a thread above all others was kept from the processor for longer than half of what the load leaves of a tenth of a second; {} runs were added at points whose first one had a miss (at most {} of both)",
         more.disturbed,
         more.doubtful,
         cx.pick(QUICK_MORE, MORE)
     );
-    let notes = vec![
+    out.notes = vec![
         again,
         format!(
             "High: {HIGH_HZ} Hz; low: {LOW_HZ} Hz with {LOW_WORK_MS} ms of work, in the ordinary class. 'federated': the suppliers' channel is in one process, the consumers' in another, with a link over the ORB between. A consumer is in time at a point where most of its runs ({repeated} from {FINE} % on, of {ms} ms each) end without a missed deadline."
         ),
     ];
-    let verdict = Verdict::new(NAME, PAPER, judge(&rows));
-    Ok(Outcome { figures, rows, notes, verdict })
+    Ok(())
 }
 
 /// One run of a subject.
@@ -147,9 +140,9 @@ impl More {
         mut once: impl FnMut() -> Result<Ages, BenchError>,
     ) -> Result<Ages, BenchError> {
         loop {
-            let watch = Watch::start(cx)?;
+            let watch = StallDetector::start(cx)?;
             let ages = once()?;
-            let taken = watch.map_or(0, Watch::end);
+            let taken = watch.map_or(0, StallDetector::end);
             // Of a tenth of a second, in nanoseconds.
             let left = 1_000_000 * u64::from(100_u32.saturating_sub(percent));
             if left == 0 || taken <= left / 2 || self.spare == 0 || is_clean(pairs, ms, &ages) {
@@ -186,7 +179,7 @@ fn federated(cx: &Context<'_>, pairs: &[Pair], ms: u32) -> Result<Ages, BenchErr
     let (neighbour, cpu) = (neighbourhood.object().to_string(), cx.cpu().to_string());
     let words: Vec<String> =
         pairs.iter().map(|pair| format!("--pair={}:{}:{}", pair.hz, pair.work, pair.priority)).collect();
-    let mut arguments = vec!["member", &neighbour, "--cpu", &cpu];
+    let mut arguments = vec!["federated", &neighbour, "--cpu", &cpu];
     arguments.extend(words.iter().map(String::as_str));
     if cx.fifo.is_some() {
         arguments.push("--real-time");
@@ -209,7 +202,7 @@ fn federated(cx: &Context<'_>, pairs: &[Pair], ms: u32) -> Result<Ages, BenchErr
 
 /// Laxity is what is left of the period when the consumer is done. `runs` are the same once more each.
 fn push(
-    rows: &mut Vec<Row>,
+    out: &mut Measured,
     subjects: [&'static str; 2],
     percent: u32,
     pairs: &[Pair],
@@ -238,50 +231,59 @@ fn push(
         ];
         // What was never done has no laxity, and is not in time.
         let values = values.into_iter().filter(|(_, value)| value.is_finite()).collect();
-        rows.push(Row { experiment: NAME, figure: "laxity", subject, x: percent.into(), values });
+        out.row("laxity", subject, percent, values);
     }
 }
 
 /// Percent of the runs in which every event was in time.
 const CLEAN: &str = "clean_runs_percent";
 
-fn judge(rows: &[Row]) -> Vec<Claim> {
-    // As far as most runs are without a miss.
-    let bound = |subject: &str| {
-        let runs = series(rows, "laxity", subject, CLEAN).into_iter();
-        runs.take_while(|&(_, clean)| clean > 50.0).last().map_or(0.0, |(percent, _)| percent)
-    };
-    let (channel, federated, bare) = (bound(CHANNEL[1]), bound(FEDERATED[1]), bound(BARE[1]));
-    let (high, again) = (bound(CHANNEL[0]), bound(AGAIN[1]));
-    let single = series(rows, "laxity", CONTROL[0], "in_time_percent");
-    let single = single.into_iter().map(|(_, percent)| percent).fold(f64::NAN, f64::min);
-    let overload = at(rows, "laxity", CHANNEL[1], "in_time_percent", OVERLOAD.into());
+/// The load up to which most runs have no miss.
+fn bound(r: &dyn Cells, subject: &str) -> f64 {
+    let runs = r.series("laxity", subject, CLEAN);
+    if runs.is_empty() {
+        return f64::NAN;
+    }
+    runs.into_iter().take_while(|&(_, clean)| clean > 50.0).last().map_or(0.0, |(percent, _)| percent)
+}
+
+/// How much later a low consumer misses its first deadline than a bare thread; not a number if it always does.
+fn margin(r: &dyn Cells, subject: &str) -> [f64; 3] {
+    let [bound, bare] = [subject, BARE[1]].map(|subject| bound(r, subject));
+    [if bound > 0.0 { bound - bare } else { f64::NAN }, bound, bare]
+}
+
+fn claims() -> Vec<Claim> {
     vec![
-        Claim::paper(
-            channel > 0.0 && channel >= bare - WITHIN,
-            format!(
-                "the low consumer misses nothing up to {channel} %, a bare thread up to {bare} %, and {again} in a second series (at most {WITHIN} less than the first; the paper: 99)"
-            ),
+        paper(
+            AtLeast(-WITHIN),
+            "the low consumer misses nothing up to {1} %, a bare thread up to {2} %, and {3} in a second series \
+             (a difference of {0}, {limit}; the paper: 99)",
+            |r| {
+                let [margin, channel, bare] = margin(r, CHANNEL[1]);
+                [margin, channel, bare, bound(r, AGAIN[1])]
+            },
         ),
-        Claim::paper(
-            federated > 0.0 && federated >= bare - FEDERATED_WITHIN,
-            format!(
-                "behind a second channel up to {federated} % (at most {FEDERATED_WITHIN} less; the paper: 96)"
-            ),
+        paper(
+            AtLeast(-FEDERATED_WITHIN),
+            "behind a second channel up to {1} % (a difference of {0}, {limit}; the paper: 96)",
+            |r| margin(r, FEDERATED[1]),
         ),
-        Claim::paper(
-            overload < 96.0,
-            format!(
-                "at {OVERLOAD} % only {overload:.0} % of the low consumer's events are in time (below 96)"
-            ),
+        paper(
+            Below(96.0),
+            format!("at {OVERLOAD} % only {{0:.0}} % of the low consumer's events are in time ({{limit}})"),
+            |r| [r.at("laxity", CHANNEL[1], "in_time_percent", OVERLOAD.into())],
         ),
-        Claim::paper(
-            high > channel && high >= 98.0,
-            format!("the high consumer misses nothing up to {high} % (beyond where the low one does)"),
-        ),
-        Claim::control(
-            single < 90.0,
-            format!("with a single thread the high consumer meets as few as {single:.0} % (below 90)"),
+        paper(AtLeast(98.0), "the high consumer misses nothing up to {0} % ({limit})", |r| {
+            [bound(r, CHANNEL[0])]
+        }),
+        paper(Above(0.0), "which is {0} beyond where the low one does ({limit})", |r| {
+            [bound(r, CHANNEL[0]) - bound(r, CHANNEL[1])]
+        }),
+        control(
+            Below(90.0),
+            "with a single thread the high consumer meets as few as {0:.0} % ({limit})",
+            |r| [least(r.values("laxity", CONTROL[0], "in_time_percent"))],
         ),
     ]
 }
@@ -290,47 +292,17 @@ fn judge(rows: &[Row]) -> Vec<Claim> {
 mod tests {
     use super::*;
 
-    fn verdict(percent: impl Fn(&str, f64) -> f64) -> (bool, Option<bool>) {
-        let mut rows = Vec::new();
-        for subject in [CHANNEL, FEDERATED, BARE, AGAIN, CONTROL].concat() {
-            for x in PERCENT {
-                let met = percent(subject, x.into());
-                let values = vec![("in_time_percent", met), (CLEAN, if met < 100.0 { 0.0 } else { 100.0 })];
-                rows.push(Row { experiment: NAME, figure: "laxity", subject, x: x.into(), values });
-            }
-        }
-        let v = Verdict::new(NAME, PAPER, judge(&rows));
-        (v.shape_holds, v.control_fails)
-    }
-
-    #[test]
-    fn shapes_are_told_apart() {
-        let as_seen = |subject: &str, x: f64| match subject {
-            "single-threaded-high" if x > 60.0 => 40.0,
-            "channel-low" | "bare-low" | "federated-low" if x > 97.0 => 0.0,
-            _ => 100.0,
-        };
-        assert_eq!(verdict(as_seen), (true, Some(true)));
-        assert_eq!(verdict(|_, _| 100.0), (false, Some(false)), "nobody misses anything");
-        let early = |late: &'static str, from: f64| {
-            verdict(move |subject, x| if subject == late && x > from { 0.0 } else { as_seen(subject, x) }).0
-        };
-        assert!(early("channel-low", 95.0) && !early("channel-low", 94.0));
-        assert!(early("federated-low", 94.0) && !early("federated-low", 93.0));
-        assert!(!early("channel-high", 96.0));
-    }
-
     #[test]
     fn a_point_is_clean_where_nothing_is_late() {
         let pairs = [Pair { hz: 40, work: 1, priority: 1 }, Pair { hz: 10, work: 1, priority: 1 }];
         // In 100 ms 4 events and one; of the first, one is late in the second run, and one is missing in the third.
         let run = |high: &[u64]| vec![high.iter().map(|ms| ms * 1_000_000).collect(), vec![5_000_000]];
         let runs = [run(&[1, 1, 1, 1]), run(&[1, 30, 1, 1]), run(&[1, 1, 1])];
-        let mut rows = Vec::new();
-        push(&mut rows, CHANNEL, 90, &pairs, 100, &runs);
-        assert_eq!(at(&rows, "laxity", CHANNEL[0], CLEAN, 90.0), 33.33);
-        assert_eq!(at(&rows, "laxity", CHANNEL[0], "in_time_percent", 90.0), 83.33);
-        assert_eq!(at(&rows, "laxity", CHANNEL[0], "min_ms", 90.0), -5.0);
-        assert_eq!(at(&rows, "laxity", CHANNEL[1], CLEAN, 90.0), 100.0);
+        let mut out = Measured::default();
+        push(&mut out, CHANNEL, 90, &pairs, 100, &runs);
+        assert_eq!(out.rows.at("laxity", CHANNEL[0], CLEAN, 90.0), 33.33);
+        assert_eq!(out.rows.at("laxity", CHANNEL[0], "in_time_percent", 90.0), 83.33);
+        assert_eq!(out.rows.at("laxity", CHANNEL[0], "min_ms", 90.0), -5.0);
+        assert_eq!(out.rows.at("laxity", CHANNEL[1], CLEAN, 90.0), 100.0);
     }
 }

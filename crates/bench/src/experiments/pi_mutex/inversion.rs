@@ -14,9 +14,9 @@ use isorb_rt::sched::{Cpus, SchedClass, ThreadSpec};
 use isorb_rt::sync::PiMutex;
 use isorb_rt::time::now_ns;
 
-use crate::contention::calibrate_work;
 use crate::experiments::{BenchError, Context};
 use crate::load::work;
+use crate::workload::calibrate_work;
 
 /// How long the low thread holds the lock, in milliseconds.
 pub const HELD_MS: f64 = 2.0;
@@ -53,9 +53,6 @@ pub struct Work {
 
 impl Work {
     /// On the processor that contenders share.
-    ///
-    /// # Errors
-    /// [`BenchError::Thread`].
     pub fn calibrate(cx: &Context<'_>) -> Result<Work, BenchError> {
         let unit = calibrate_work(cx)?;
         Ok(Work { held: (HELD_MS * unit).round() as i32, unit })
@@ -63,9 +60,6 @@ impl Work {
 }
 
 /// How long the high thread waits for the lock while the one in between has `hog_ms` of work, so many times.
-///
-/// # Errors
-/// [`BenchError::Thread`]; also where this process may not schedule in real time.
 pub fn waits<L: Lock>(
     cx: &Context<'_>,
     amount: Work,

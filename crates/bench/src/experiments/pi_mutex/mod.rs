@@ -13,10 +13,10 @@ use isorb_rt::time::now_ns;
 use self::inversion::{HELD_MS, Work, waits};
 use super::catalogue::Experiment;
 use super::{BenchError, Context};
-use crate::figure::{Claim, Figure, Outcome, Row, Verdict, at, times};
+use crate::claim::{Above, AtMost, Below, Cells, Claim, control, paper};
+use crate::figure::{Figure, Measured, times};
 use crate::stats::{Samples, median, ratio_of_medians};
 
-/// The entry of the catalogue.
 pub const EXPERIMENT: Experiment = Experiment {
     name: NAME,
     about: "A mutex with priority inheritance beside std's: uncontended, and wanted by a high thread while a low one holds it",
@@ -24,6 +24,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     paper: PAPER,
     seconds: (8, 40),
     run,
+    claims,
 };
 
 const NAME: &str = "pi-mutex";
@@ -36,42 +37,41 @@ const BLOCK: usize = 200;
 /// Work of the thread in between, in milliseconds.
 const HOG_MS: [u32; 4] = [0, 5, 10, 20];
 
-fn run(cx: &mut Context<'_>) -> Result<Outcome, BenchError> {
+fn run(cx: &mut Context<'_>, out: &mut Measured) -> Result<(), BenchError> {
     let rounds = cx.pick(300, 2_000);
     cx.step(NAME);
     let (samples, medians) = cx.on_thread(move || measure(rounds))?;
-    let mut rows = Vec::new();
     for ((subject, samples), of) in SUBJECTS.into_iter().zip(samples).zip(&medians) {
         let mut values = times(&samples.summary());
         let ratio = ratio_of_medians(of, &medians[0]).unwrap_or(f64::NAN);
         values.push(("ratio_to_std_p50", (ratio * 1000.0).round() / 1000.0));
-        rows.push(Row { experiment: NAME, figure: "lock", subject, x: 1.0, values });
+        out.row("lock", subject, 1.0, values);
     }
-    let mut notes = vec![format!(
+    let (title, draw) = ("Lock and unlock, uncontended", &["p50_ns", "p99_ns"]);
+    out.figures = vec![Figure::new("lock", title, "threads", "nanoseconds", draw).divide(1.0).linear()];
+    out.note(format!(
         "A sample is the mean of {TOGETHER}. 'std-again' is 'std' once more: what the two differ by is noise."
-    )];
-    let inverted = cx.fifo.is_some();
-    if inverted {
-        rows.extend(invert(cx)?);
-        notes.push(format!(
-            "Inversion: three real-time threads on one processor; the low one holds the lock for {HELD_MS} ms of work, wakes \
-             the high one, which wants it, and then the one in between."
-        ));
-    } else {
-        notes.push(
-            "Inversion: not shown, this process may not schedule in real time (isorb doctor says why)."
-                .to_owned(),
-        );
+    ));
+    if cx.fifo.is_none() {
+        out.note("Inversion: not shown, this process may not schedule in real time (isorb doctor says why).");
+        return Ok(());
     }
-    let verdict = Verdict::new(NAME, PAPER, judge(&rows, inverted));
-    Ok(Outcome { figures: figures(inverted), rows, notes, verdict })
+    invert(cx, out)?;
+    let (title, x) =
+        ("The high thread waits for a lock that the low one holds", "work of the thread in between, ms");
+    let figure = Figure::new("inversion", title, x, "milliseconds", &["p50_ns", "max_ns"]);
+    out.figures.push(figure.divide(1e6).linear());
+    out.note(format!(
+        "Inversion: three real-time threads on one processor; the low one holds the lock for {HELD_MS} ms \
+         of work, wakes the high one, which wants it, and then the one in between."
+    ));
+    Ok(())
 }
 
 /// The inversion with either mutex, in turns.
-fn invert(cx: &mut Context<'_>) -> Result<Vec<Row>, BenchError> {
+fn invert(cx: &mut Context<'_>, out: &mut Measured) -> Result<(), BenchError> {
     let (rounds, times_each) = (cx.pick(4, 20), 5);
     let amount = Work::calibrate(cx)?;
-    let mut rows = Vec::new();
     for hog_ms in HOG_MS {
         cx.step(format!("{NAME}: inversion, {hog_ms} ms"));
         let (mut std, mut pi) = (Samples::new(), Samples::new());
@@ -80,33 +80,10 @@ fn invert(cx: &mut Context<'_>) -> Result<Vec<Row>, BenchError> {
             pi.extend(waits::<PiMutex<()>>(cx, amount, hog_ms, times_each)?);
         }
         for (subject, samples) in [("std", std), ("pi", pi)] {
-            let values = times(&samples.summary());
-            rows.push(Row { experiment: NAME, figure: "inversion", subject, x: hog_ms.into(), values });
+            out.row("inversion", subject, hog_ms, times(&samples.summary()));
         }
     }
-    Ok(rows)
-}
-
-fn figures(inverted: bool) -> Vec<Figure> {
-    let lock = Figure {
-        id: "lock",
-        title: "Lock and unlock, uncontended",
-        x: "threads",
-        y: "nanoseconds",
-        draw: &["p50_ns", "p99_ns"],
-        divide: 1.0,
-        log: false,
-    };
-    let inversion = Figure {
-        id: "inversion",
-        title: "The high thread waits for a lock that the low one holds",
-        x: "work of the thread in between, ms",
-        y: "milliseconds",
-        draw: &["p50_ns", "max_ns"],
-        divide: 1e6,
-        log: false,
-    };
-    if inverted { vec![lock, inversion] } else { vec![lock] }
+    Ok(())
 }
 
 type Medians = Vec<Option<u64>>;
@@ -153,59 +130,34 @@ fn block(mut lock: impl FnMut() -> u64) -> Vec<u64> {
     (0..BLOCK).map(sample).collect()
 }
 
-fn judge(rows: &[Row], inverted: bool) -> Vec<Claim> {
-    let ratio = |subject: &str| at(rows, "lock", subject, "ratio_to_std_p50", 1.0);
-    let (pi, noise) = (ratio("pi"), ratio("std-again"));
-    let mut claims = vec![Claim::paper(
-        pi <= 1.5,
-        format!("it takes {pi:.2} times as long as std's (at most 1.5); std's against itself {noise:.2}"),
-    )];
-    if inverted {
-        let longest = HOG_MS.into_iter().max().unwrap_or_default();
-        let waits = |subject: &str| at(rows, "inversion", subject, "p50_ns", longest.into()) / 1e6;
-        let (pi, std) = (waits("pi"), waits("std"));
-        claims.push(Claim::paper(
-            pi < 2.0 * HELD_MS,
-            format!(
-                "while a third thread wants {longest} ms of the processor, the high one waits {pi:.2} ms (below {}, twice what the lock \
-                 is held)",
-                2.0 * HELD_MS
-            ),
-        ));
-        claims.push(Claim::control(
-            std > f64::from(longest),
-            format!("for std's it waits {std:.2} ms (above {longest}: until the third is done)"),
-        ));
-    }
-    claims
+fn claims() -> Vec<Claim> {
+    const LONGEST: u32 = HOG_MS[HOG_MS.len() - 1];
+    let waits = |r: &dyn Cells, subject: &str| [r.at("inversion", subject, "p50_ns", LONGEST.into()) / 1e6];
+    let is_shown = |r: &dyn Cells| !r.series("inversion", "pi", "p50_ns").is_empty();
+    vec![
+        paper(
+            AtMost(1.5),
+            "it takes {0:.2} times as long as std's ({limit}); std's against itself {1:.2}",
+            |r| ["pi", "std-again"].map(|subject| r.at("lock", subject, "ratio_to_std_p50", 1.0)),
+        ),
+        paper(
+            Below(2.0 * HELD_MS),
+            format!("while a third thread wants {LONGEST} ms of the processor, the high one waits {{0:.2}} ms ({{limit}}, twice what the lock is held)"),
+            move |r| waits(r, "pi"),
+        )
+        .when(is_shown),
+        control(
+            Above(LONGEST.into()),
+            "for std's it waits {0:.2} ms ({limit}: until the third is done)",
+            move |r| waits(r, "std"),
+        )
+        .when(is_shown),
+    ]
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn shapes_are_told_apart() {
-        let verdict = |ratio: f64, pi_ms: f64, std_ms: f64| {
-            let row =
-                |figure, subject, x, value| Row { experiment: NAME, figure, subject, x, values: vec![value] };
-            let mut rows = vec![
-                row("lock", "pi", 1.0, ("ratio_to_std_p50", ratio)),
-                row("lock", "std-again", 1.0, ("ratio_to_std_p50", 1.0)),
-            ];
-            for (subject, ms) in [("pi", pi_ms), ("std", std_ms)] {
-                rows.push(row("inversion", subject, 20.0, ("p50_ns", ms * 1e6)));
-            }
-            let v = Verdict::new(NAME, PAPER, judge(&rows, true));
-            (v.shape_holds, v.control_fails)
-        };
-        assert_eq!(verdict(1.2, 1.6, 21.7), (true, Some(true)));
-        assert_eq!(verdict(1.6, 1.6, 21.7), (false, Some(true)));
-        assert_eq!(verdict(1.2, 21.7, 21.7), (false, Some(true)));
-        assert_eq!(verdict(1.2, 1.6, 1.6), (true, Some(false)));
-        assert_eq!(verdict(f64::NAN, f64::NAN, f64::NAN), (false, Some(false)));
-        assert_eq!(Verdict::new(NAME, PAPER, judge(&[], false)).control_fails, None, "nothing was shown");
-    }
 
     #[test]
     fn everybody_has_as_many_samples() {

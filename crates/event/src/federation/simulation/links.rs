@@ -1,4 +1,4 @@
-//! The links of simulated channels: how they are link_state and left, and what is on them.
+//! The links of simulated members: joining and leaving, and the packets on them.
 
 use super::super::event_log::EventBuffer;
 use super::super::{ControlMessage, ForwardError, ForwardedEvent, LinkId};
@@ -7,19 +7,19 @@ use crate::event::{Data, Event, Header, Stamp};
 
 /// In ms.
 const TIME_OUT: u64 = 300;
-/// So many events wait at a neighbour that takes none, before sending fails.
+/// The most events in flight to a stalled neighbour before sending fails.
 const BUFFER: usize = 30;
 
-/// An end of a link: whose, and which of its links.
+/// One end of a link.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(super) struct End {
     pub node: usize,
-    /// The life of that channel.
+    /// The incarnation of that member.
     pub life: u64,
     pub link: LinkId,
 }
 
-/// An end, and the edge over which it is reached.
+/// An end of a link and the edge that leads to it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LinkEnd {
     pub end: End,
@@ -33,14 +33,14 @@ pub(super) enum Packet {
     Leave,
 }
 
-/// A way between two channels, the second of which joins the first.
+/// A connection between two members, of which the second joins the first.
 pub(super) struct Edge {
     ends: (usize, usize),
     stalled_until: u64,
     cut_until: u64,
-    /// When the last packet of each kind arrives at each side: they do not overtake.
+    /// When the last packet of each kind arrives at each side: packets are not reordered.
     last: [[u64; 2]; 2],
-    /// The link of the channel that joins, and the call in which it does so if that is under way.
+    /// The link of the joining member, and the join call if one is under way.
     own: Option<(End, Option<u64>)>,
 }
 
@@ -59,7 +59,7 @@ impl Edge {
 }
 
 impl World {
-    /// Adds an end at a channel.
+    /// Adds an end at a member.
     fn end(&mut self, node: usize, edge: usize) -> End {
         let link = self.new_link();
         self.nodes[node].protocol.join(link);
@@ -68,7 +68,7 @@ impl World {
         end
     }
 
-    /// Joins both ends, before anything is wrong.
+    /// Joins both ends, before any fault.
     pub(super) fn link(&mut self, edge: usize) {
         let (a, b) = self.edges[edge].ends;
         let [a, b] = [a, b].map(|node| self.end(node, edge));
@@ -79,7 +79,8 @@ impl World {
         self.process(b.node);
     }
 
-    /// Leaves neighbours that are down, and joins those that are not link_state, as a channel in a process of its own does with each tick.
+    /// Leaves neighbours that are down and joins those that are not joined, as a member process
+    /// does with each tick.
     pub(super) fn keep_joined(&mut self, node: usize) {
         if self.kind == Kind::Datagrams {
             return;
@@ -100,7 +101,7 @@ impl World {
         }
     }
 
-    /// This end first: the neighbour tells what it knows while it joins.
+    /// This end first: the neighbour sends its state while it joins.
     fn begin_join(&mut self, edge: usize) {
         let (a, b) = self.edges[edge].ends;
         let end = self.end(b, edge);
@@ -138,7 +139,7 @@ impl World {
         }
     }
 
-    /// Brings a call or its answer over an edge, if it is not cut.
+    /// Carries a call or its reply over an edge, unless it is cut.
     fn carry(&mut self, edge: usize, what: SimEvent) {
         let Edge { stalled_until, cut_until, .. } = self.edges[edge];
         if cut_until <= self.now {
@@ -147,7 +148,7 @@ impl World {
         }
     }
 
-    /// Gives an end up, and says so to the other.
+    /// Removes an end and notifies the other one.
     pub(super) fn leave(&mut self, end: End) {
         let far = self.remote_ends.remove(&end);
         self.asked.remove(&end);
@@ -160,7 +161,8 @@ impl World {
         }
     }
 
-    /// A channel has ended, and begins anew. Its neighbours find out when they say something, and it joins those that it is to join.
+    /// Removes the links of a restarted member. Its neighbours notice when they send, and it joins
+    /// those that it should.
     pub(super) fn ended(&mut self, node: usize) {
         self.remote_ends.retain(|end, _| end.node != node);
         self.asked.retain(|end, _| end.node != node);
@@ -203,7 +205,7 @@ impl World {
         }
     }
 
-    /// Lets a channel do what it has found to do.
+    /// Processes a member's pending work.
     pub(super) fn process(&mut self, node: usize) {
         self.deliver(node);
         self.send_messages(node, false);
@@ -212,7 +214,7 @@ impl World {
         for link in links {
             while let Some(sending) = self.nodes[node].protocol.send(link, &mut buffer) {
                 let Event { stamp, header, .. } = buffer.event();
-                assert!(self.is_wanted(stamp.channel, header.event_type), "nobody wants {header:?}");
+                assert!(self.is_wanted(stamp.channel, header.event_type), "no member wants {header:?}");
                 let (sender, epoch, previous) = (node as u64 + 1, sending.epoch, sending.previous);
                 let packet = Packet::Event { stamp, header, sender, epoch, previous };
                 let end = End { node, life: self.nodes[node].life, link };
@@ -248,7 +250,7 @@ impl World {
         }
     }
 
-    /// Puts a packet on its way. An event is taken though it gets lost, until there are too many.
+    /// Sends a packet. A lost event is accepted, until too many are in flight.
     fn transmit(&mut self, from: End, packet: Packet) -> Result<(), ForwardError> {
         let Some(&(Some(to), edge)) = self.remote_ends.get(&from) else {
             return Err(ForwardError::Down);
@@ -257,7 +259,7 @@ impl World {
         let event = matches!(packet, Packet::Event { .. });
         let calls = self.kind == Kind::Calls;
         if cut_until > self.now {
-            // It waits in a buffer that is thrown away, unless that is full.
+            // It waits in a buffer that is discarded, unless the buffer is full.
             let full = event && calls && self.random(10) == 0;
             return if full { Err(ForwardError::Down) } else { Ok(()) };
         }
@@ -288,14 +290,14 @@ impl World {
         self.edges[edge].stalled_until = self.now + ms;
     }
 
-    /// Cuts one link, if no other is cut or was a while ago.
+    /// Cuts one link, unless another is cut or was recently.
     pub(super) fn cut_link(&mut self, ms: u64) {
         if self.edges.iter().any(|edge| edge.cut_until + 2_000 > self.now) {
             return;
         }
         let cut = self.random(self.edges.len() as u64) as usize;
         self.edges[cut].cut_until = self.now + ms;
-        // SimEvent is under way is lost.
+        // Packets in flight are lost.
         let lost =
             |what: &SimEvent| matches!(what, SimEvent::Arrive(LinkEnd { edge, .. }, _) if *edge == cut);
         self.waiting.retain(|_, what| !lost(what));

@@ -1,38 +1,42 @@
-//! Federations in virtual time: thousands of them, each with links that are slow, stall, are cut, lose and overtake, and with channels that
-//! stall and are started anew, as a seed says. Links are link_state and left by calls, as between processes: who is given up while it is stalled finds that, what was
-//! message_sent to it and what its suppliers pushed as it goes on, in some order.
+//! Federations in virtual time. A seed decides how links are slow, stall, are cut, lose and
+//! reorder, and how members stall and restart. Links are joined and left by calls, as between
+//! processes. A member that was left while it stalled learns this, handles old messages and sends
+//! the events of its suppliers in some order.
 //!
-//! The oracle: whatever happens, what a consumer gets of a source is in order and nothing twice; nothing crosses a link that nobody wants;
-//! and when all is well again, everything has come that was pushed since the consumer was known, or is counted as lost.
+//! The oracle: whatever happens, a consumer receives the events of a source in order and never
+//! twice, and no event crosses a link without a subscriber beyond it. When all faults are mended,
+//! every event has arrived that was pushed since its consumer was known, or is counted as lost.
 
 mod links;
 mod world;
 
 use world::{Kind, World};
 
-/// How a run goes.
+/// The parameters of a run.
 struct Plan {
     nodes: usize,
     edges: Vec<(usize, usize)>,
     kind: Kind,
-    /// How many things go wrong.
+    /// The number of faults.
     faults: usize,
-    /// Which of them may, and how often.
+    /// The kinds of faults, each as often as it should occur.
     faulty: &'static [Fault],
     history: usize,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Fault {
-    /// A link takes nothing for a while, and then all.
+    /// A link delivers nothing for a time, then everything.
     StallLink,
-    /// A channel does nothing for a while: others take it for silent, give it up and join anew. Its suppliers go on.
+    /// A member does nothing for a time: others consider it silent, leave it and join again. Its
+    /// suppliers go on.
     StallNode,
-    /// SimEvent is on a link is lost, and all that comes, until it is mended.
+    /// All packets on a link are lost until it is mended.
     CutLink,
-    /// A channel that is on the way, and neither pushes nor wants anything, is ended and started anew.
+    /// A member between others, without suppliers and consumers, is restarted.
     Restart,
-    /// Any channel is. SimEvent it had to say and had not message_sent is gone, and so is what it had not heard; what comes later must come.
+    /// Any member is restarted. Its unsent and unreceived messages are lost; later events must
+    /// arrive.
     RestartAny,
 }
 
@@ -50,38 +54,38 @@ fn ring(count: usize) -> Vec<(usize, usize)> {
     link_entry(count).into_iter().chain([(count - 1, 0)]).collect()
 }
 
-/// A ring with a chord, and something hanging on it.
+/// A ring with a chord and an appendix.
 fn mesh(count: usize) -> Vec<(usize, usize)> {
     ring(count - 1).into_iter().chain([(0, count / 2), (count - 2, count - 1)]).collect()
 }
 
-/// Runs a plan under a seed. Says how many events were missing, and how many are counted as lost.
+/// Runs a plan under a seed. Returns the number of missing events and of those counted as lost.
 fn run(plan: &Plan, seed: u64) -> (u64, u64) {
     let mut world = faults(plan, seed);
     world.run_for(10_000);
     world.judge()
 }
 
-/// All know all, and begin to push.
+/// All members know each other before they begin to push.
 fn faults(plan: &Plan, seed: u64) -> World {
     let mut world = World::new(plan.nodes, &plan.edges, plan.kind, plan.history, seed);
     world.run_for(1_500);
     world.begin(true);
-    go_wrong(world, plan)
+    inject_faults(world, plan)
 }
 
-/// They push before they know each other.
+/// Members push before they know each other.
 fn early(nodes: usize, edges: Vec<(usize, usize)>, seed: u64) -> World {
     let plan = Plan { nodes, edges, kind: Kind::Calls, faults: 4, faulty: ALL, history: 10_000 };
     let mut world = World::new(plan.nodes, &plan.edges, plan.kind, plan.history, seed);
     world.begin(false);
-    let mut world = go_wrong(world, &plan);
+    let mut world = inject_faults(world, &plan);
     world.run_for(10_000);
     world
 }
 
-/// SimEvent goes wrong does, and is mended; then everybody pushes once more.
-fn go_wrong(mut world: World, plan: &Plan) -> World {
+/// Injects the faults and mends them; then all members push once more.
+fn inject_faults(mut world: World, plan: &Plan) -> World {
     for _ in 0..plan.faults {
         let length = [50, 400, 1_000, 3_000][world.random(4) as usize];
         let fault = plan.faulty[world.random(plan.faulty.len() as u64) as usize];
@@ -107,58 +111,63 @@ fn go_wrong(mut world: World, plan: &Plan) -> World {
     world
 }
 
-/// Under so many seeds; `ISORB_SIMULATIONS` multiplies them, and `ISORB_SIMULATIONS_FROM` says which is the first.
+/// The seeds. `ISORB_SIMULATIONS` multiplies their number, `ISORB_SIMULATIONS_FROM` is the first.
 fn seeds(count: u64) -> std::ops::Range<u64> {
     let number = |name| std::env::var(name).ok().and_then(|number| number.parse().ok());
     let first = number("ISORB_SIMULATIONS_FROM").unwrap_or(0);
     first..first + count * number("ISORB_SIMULATIONS").unwrap_or(1)
 }
 
-fn all_come(plan: &Plan, seeds: std::ops::Range<u64>) {
+fn assert_all_arrive(plan: &Plan, seeds: std::ops::Range<u64>) {
     let failed: Vec<(u64, u64)> =
         seeds.map(|seed| (seed, run(plan, seed).0)).filter(|(_, missing)| *missing != 0).collect();
-    assert!(failed.is_empty(), "of {} channels, seeds and how many were missing: {failed:?}", plan.nodes);
+    assert!(failed.is_empty(), "{} members, seeds and missing events: {failed:?}", plan.nodes);
 }
 
 #[test]
-fn while_nothing_is_wrong_all_come() {
+fn without_faults_all_events_arrive() {
     for (nodes, edges) in [(4, link_entry(4)), (5, ring(5)), (6, mesh(6))] {
-        all_come(&Plan { nodes, edges, kind: Kind::Calls, faults: 0, faulty: ALL, history: 1_000 }, seeds(2));
+        assert_all_arrive(
+            &Plan { nodes, edges, kind: Kind::Calls, faults: 0, faulty: ALL, history: 1_000 },
+            seeds(2),
+        );
     }
 }
 
-/// A busy protocol: links and channels look silent, and are not.
+/// A busy machine: links and members look silent, and are not.
 #[test]
-fn nothing_is_lost_by_slowness() {
+fn slowness_loses_no_events() {
     for (nodes, edges) in [(3, link_entry(3)), (3, ring(3)), (5, ring(5)), (6, mesh(6))] {
-        all_come(
+        assert_all_arrive(
             &Plan { nodes, edges, kind: Kind::Calls, faults: 8, faulty: LINES, history: 10_000 },
             seeds(4),
         );
     }
 }
 
-/// Also of what its own suppliers push meanwhile, and it takes up before its neighbours are there again.
+/// Includes the events that its own suppliers push meanwhile, which it forwards before its
+/// neighbours are back.
 #[test]
-fn nothing_is_lost_when_any_channel_is_stopped() {
+fn a_stopped_member_loses_no_events() {
     for (nodes, edges) in [(2, link_entry(2)), (3, link_entry(3)), (4, link_entry(4)), (4, ring(4))] {
-        all_come(
+        assert_all_arrive(
             &Plan { nodes, edges, kind: Kind::Calls, faults: 8, faulty: STOPS, history: 10_000 },
             seeds(5),
         );
     }
 }
 
-/// Of a neighbour's events what enters once it knows that they are wanted, though the first grant may get lost.
+/// The events of a neighbour that enter once it knows the subscription, although the first grant
+/// may be lost.
 #[test]
-fn nothing_is_lost_between_neighbours_that_get_to_know_each_other() {
+fn new_neighbours_lose_no_events() {
     let failed: Vec<u64> = seeds(20).filter(|seed| early(2, link_entry(2), *seed).judge().0 != 0).collect();
     assert!(failed.is_empty(), "seeds {failed:?}");
 }
 
-/// Further away something may be missed while the remote_ends are made, but nothing once there was anything.
+/// Further away, events may be missed while routes are established, but none after the first.
 #[test]
-fn after_the_first_one_all_come() {
+fn after_the_first_event_all_arrive() {
     let tree = vec![(0, 1), (1, 2), (1, 3), (0, 4)];
     for (nodes, edges) in [(4, link_entry(4)), (5, tree), (4, ring(4)), (6, mesh(6))] {
         let failed: Vec<u64> =
@@ -168,20 +177,20 @@ fn after_the_first_one_all_come() {
 }
 
 #[test]
-fn nothing_is_lost_by_a_cut() {
+fn a_cut_link_loses_no_events() {
     for (nodes, edges) in [(3, ring(3)), (5, ring(5)), (6, mesh(6))] {
-        all_come(
+        assert_all_arrive(
             &Plan { nodes, edges, kind: Kind::Calls, faults: 8, faulty: ALL, history: 10_000 },
             seeds(4),
         );
     }
 }
 
-/// The channel between is nobody's source and nobody's consumer, but it is the way.
+/// The member between has neither suppliers nor consumers, but it is the route.
 #[test]
-fn nothing_is_lost_when_a_channel_between_is_started_anew() {
+fn a_restarted_member_between_loses_no_events() {
     for (nodes, edges) in [(3, ring(3)), (5, ring(5)), (6, mesh(6))] {
-        all_come(
+        assert_all_arrive(
             &Plan { nodes, edges, kind: Kind::Calls, faults: 8, faulty: BETWEEN, history: 10_000 },
             seeds(4),
         );
@@ -189,9 +198,9 @@ fn nothing_is_lost_when_a_channel_between_is_started_anew() {
 }
 
 #[test]
-fn a_channel_that_was_started_anew_is_heard_and_hears_nothing_twice() {
+fn a_restarted_member_receives_no_event_twice() {
     for (nodes, edges) in [(2, link_entry(2)), (3, ring(3)), (5, ring(5))] {
-        all_come(
+        assert_all_arrive(
             &Plan { nodes, edges, kind: Kind::Calls, faults: 5, faulty: ANY, history: 10_000 },
             seeds(4),
         );
@@ -199,21 +208,22 @@ fn a_channel_that_was_started_anew_is_heard_and_hears_nothing_twice() {
 }
 
 #[test]
-fn datagrams_that_are_lost_doubled_and_overtaken_come_once_and_in_order() {
+fn lost_doubled_and_reordered_datagrams_arrive_once_and_in_order() {
     for (nodes, edges) in [(2, link_entry(2)), (4, link_entry(4)), (5, ring(5))] {
-        all_come(
+        assert_all_arrive(
             &Plan { nodes, edges, kind: Kind::Datagrams, faults: 3, faulty: ALL, history: 10_000 },
             seeds(3),
         );
     }
 }
 
-/// As many faults as over links where somebody answers. All come, but it takes longer. SimEvent is missing is asked for as far back as the channel where it
-/// entered, once a tick at least: over three links that is a request, a grant and the event itself over each, nine datagrams of which each
-/// arrives with 0.98; so each tick brings the next event with 0.83, and those who are behind by 400 are not after 480 ticks, or 48 s,
-/// whatever else helps. Twice as long is waited.
+/// As many faults as over links with replies. All events arrive, but it takes longer. A missing
+/// event is requested as far as its source, at least once a tick. Over three links that is a
+/// request, a grant and the event, nine datagrams, each of which arrives with probability 0.98. So
+/// each tick brings the next event with probability 0.83, and members that are 400 events behind
+/// have caught up after 480 ticks, or 48 s. The test waits twice as long.
 #[test]
-fn who_fell_far_behind_by_datagrams_catches_up() {
+fn members_far_behind_over_datagrams_catch_up() {
     for (nodes, edges) in [(4, link_entry(4)), (4, ring(4))] {
         let plan = Plan { nodes, edges, kind: Kind::Datagrams, faults: 8, faulty: ALL, history: 10_000 };
         for seed in seeds(3) {
@@ -227,9 +237,9 @@ fn who_fell_far_behind_by_datagrams_catches_up() {
     }
 }
 
-/// Where the history does not reach back what is missing is counted, and no more than what was pushed.
+/// Missing events that the history does not reach are counted.
 #[test]
-fn what_the_history_does_not_reach_is_counted() {
+fn events_beyond_the_history_are_counted() {
     let plan = Plan { nodes: 3, edges: ring(3), kind: Kind::Calls, faults: 8, faulty: ALL, history: 20 };
     let mut lost = 0;
     for seed in seeds(15) {
@@ -237,5 +247,5 @@ fn what_the_history_does_not_reach_is_counted() {
         assert!(missing <= counted, "seed {seed}: {missing} missing, {counted} counted");
         lost += missing;
     }
-    assert!(lost > 0, "the history was never too short: nothing was tried");
+    assert!(lost > 0, "the history was never too short, so nothing was tested");
 }

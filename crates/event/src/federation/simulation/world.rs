@@ -1,4 +1,4 @@
-//! The world in which simulated channels live.
+//! The simulated world of members and links.
 
 use super::super::event_log::EventBuffer;
 use super::super::protocol::Protocol;
@@ -9,45 +9,45 @@ use crate::filter::Filter;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap, VecDeque};
 
-/// How channels reach each other.
+/// The kind of the links.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Kind {
-    /// Calls that are answered, events in order; who does not answer in time is down.
+    /// Calls with replies, events in order. A neighbour that does not reply in time is down.
     Calls,
-    /// Nobody answers; some get lost, some come twice, some late.
+    /// Datagrams without replies; some are lost, doubled or late.
     Datagrams,
 }
 
 /// In ms.
 pub(super) const TICK: u64 = 100;
 pub(super) const PATIENCE: u64 = 150 * TICK;
-/// Of what a channel wants there are so many types.
+/// The number of event types that each member wants.
 const TYPES: u64 = 3;
 
 pub(super) enum SimEvent {
     Tick(usize),
-    /// A supplier of a channel has something to say, whatever the channel does.
+    /// A supplier of a member has an event, whatever the member does.
     Supply(usize),
-    /// It has come to the channel, in that life.
+    /// The event reached the member, in that incarnation.
     Push(usize, u64, Header),
     Arrive(LinkEnd, Packet),
-    /// A message was answered, or was not in time.
+    /// A message was answered, or timed out.
     Answer(End, u64, bool),
-    /// A neighbour wants to join a channel: from where, in which call.
+    /// A neighbour asks to join a member: its end, and the call.
     JoinRequest(usize, LinkEnd, u64),
-    /// It was answered with the other end, or was not in time.
+    /// The join call returned the other end, or timed out.
     LinkState(LinkEnd, u64, Option<End>),
-    /// A channel that had stalled goes on.
+    /// A stalled member continues.
     Resume(usize),
 }
 
-/// SimEvent comes in order: over one connection.
+/// A connection, over which events stay in order.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Connection {
     Supplier,
     Notices(End),
     Events(End),
-    /// Nothing but this.
+    /// A connection of its own.
     Once(u64),
 }
 
@@ -55,10 +55,10 @@ pub(super) struct Node {
     pub protocol: Protocol,
     pub life: u64,
     stalled_until: u64,
-    /// SimEvent came while it was stalled.
+    /// What arrived while it was stalled.
     backlog: BTreeMap<Connection, VecDeque<SimEvent>>,
     wants: Vec<i32>,
-    /// SimEvent its consumers got of each source.
+    /// What its consumers received from each source.
     got: BTreeMap<u64, Vec<u64>>,
 }
 
@@ -70,20 +70,21 @@ pub(super) struct World {
     history: usize,
     pub nodes: Vec<Node>,
     pub edges: Vec<Edge>,
-    /// The other end of each end, once that is known, and which edge is between.
+    /// The other end of each end, once known, and the edge between.
     pub remote_ends: HashMap<End, (Option<End>, usize)>,
     queue: BinaryHeap<Reverse<(u64, u64)>>,
     pub waiting: HashMap<u64, SimEvent>,
-    /// Notices that were not answered yet, by the end that sent them.
+    /// Messages without a reply yet, by the sending end.
     pub asked: HashMap<End, (u64, ControlMessage)>,
-    /// How many events are on their way to each end.
+    /// The number of events in flight to each end.
     pub underway: HashMap<End, usize>,
-    /// The numbers of what each channel is to get of each source.
+    /// The numbers that each member must receive of each source.
     owed: BTreeMap<(usize, u64), Vec<u64>>,
     numbers: u64,
     /// Suppliers push.
     begun: bool,
-    /// All know all: from now on a channel is to get what it wants whether or not the source knows that it does when it is pushed.
+    /// All members know each other. From now on a member must receive what it wants, whether or not
+    /// the source knows so when it pushes.
     known: bool,
 }
 
@@ -114,7 +115,7 @@ impl World {
             known: false,
         };
         for node in 0..count {
-            // The last one and about half of the others want something. The first pushes most.
+            // The last member and about half of the others subscribe. The first pushes most.
             let wants = (1..=TYPES as i32).filter(|_| world.random(3) == 0).collect::<Vec<_>>();
             let wants = if node + 1 == count { vec![1] } else { wants };
             let wants = if node == 1 && count > 2 { Vec::new() } else { wants };
@@ -158,7 +159,7 @@ impl World {
         self.waiting.insert(self.serial, what);
     }
 
-    /// Suppliers begin; `known` if all know all.
+    /// Starts the suppliers; `known` if all members know each other.
     pub(super) fn begin(&mut self, known: bool) {
         (self.begun, self.known) = (true, known);
         for node in self.sources() {
@@ -167,7 +168,7 @@ impl World {
         }
     }
 
-    /// All but the second: that is on the way between others, unless there are but two.
+    /// All but the second, which is between others unless there are only two.
     fn sources(&self) -> impl Iterator<Item = usize> + use<> {
         let count = self.nodes.len();
         (0..count).filter(move |node| *node != 1 || count == 2)
@@ -191,7 +192,7 @@ impl World {
         self.now = until;
     }
 
-    /// Whom it concerns, and over which connection it came.
+    /// The member concerned, and the connection over which it came.
     fn at(&self, what: &SimEvent) -> (usize, Connection) {
         let once = Connection::Once(self.serial);
         match what {
@@ -211,7 +212,7 @@ impl World {
         }
     }
 
-    /// Comes to a channel, which takes it up as soon as it can.
+    /// Arrives at a member, which handles it as soon as it can.
     fn happens(&mut self, what: SimEvent) {
         self.serial += 1;
         let (at, connection) = self.at(&what);
@@ -226,7 +227,7 @@ impl World {
         }
     }
 
-    /// Takes up one thing of all that came meanwhile.
+    /// Handles one of the things that arrived meanwhile.
     fn resume(&mut self, at: usize) {
         let still = self.nodes[at].stalled_until.saturating_sub(self.now);
         if still > 0 {
@@ -237,7 +238,7 @@ impl World {
         let Some(connection) = backlog.keys().nth(which).copied() else {
             return;
         };
-        // Some of what came over that connection, before another one is looked at.
+        // Several of one connection, before another connection is read.
         let some = [1, 3, 30, usize::MAX][self.random(4) as usize];
         let backlog = &mut self.nodes[at].backlog;
         let queue = backlog.entry(connection).or_default();
@@ -297,7 +298,7 @@ impl World {
     }
 
     fn pushed(&mut self, node: usize, life: u64, header: Header) {
-        // As its collector would.
+        // As the collector does.
         let wanted = self.nodes[node].protocol.wanted().contains(&Filter::of(header.event_type, 0));
         if wanted && life == self.nodes[node].life {
             let interests = &self.nodes[node].protocol.interests;
@@ -311,7 +312,8 @@ impl World {
         }
     }
 
-    /// Notes who is to get an event of a source: of those who want it, whom `also` names.
+    /// Records which members must receive an event: of those that want it, the ones that `also`
+    /// accepts.
     fn owe(&mut self, source: usize, header: &Header, also: impl Fn(usize) -> bool) {
         let wants = |node: &Node| node.wants.contains(&header.event_type);
         let others = self.nodes.iter().enumerate().filter(|(at, node)| *at != source && wants(node));
@@ -337,20 +339,21 @@ impl World {
         }
     }
 
-    /// Does anybody want such an event of that source?
+    /// Returns true if a member wants such an event of that source.
     pub(super) fn is_wanted(&self, source: u64, event_type: i32) -> bool {
         let mut others = self.nodes.iter().enumerate().filter(|(at, _)| *at as u64 + 1 != source);
         others.any(|(_, node)| node.wants.contains(&event_type))
     }
 
-    /// A channel does nothing for a while. Its suppliers go on meanwhile, and so do its neighbours, which may give it up and join anew.
+    /// A member does nothing for a time. Its suppliers go on, and its neighbours may leave it and
+    /// join again.
     pub(super) fn stall_node(&mut self, ms: u64) {
         let node = self.random(self.nodes.len() as u64) as usize;
-        // No longer than others believe in it.
+        // Not longer than others remember it.
         self.nodes[node].stalled_until = self.now + ms;
     }
 
-    /// Ends a channel and starts it anew, unless it is cut off.
+    /// Restarts a member, unless it is cut off.
     pub(super) fn restart(&mut self, node: usize) {
         if self.is_cut_off(node) {
             return;
@@ -362,7 +365,7 @@ impl World {
             std::mem::take(backlog).into_values().flatten().any(|what| matches!(what, SimEvent::Tick(_)));
         let former = &mut self.nodes[node];
         (former.protocol, former.life, former.stalled_until) = (protocol, life, self.now);
-        // Whoever it was is no more.
+        // The old incarnation is gone.
         former.got.clear();
         self.wish(node);
         self.ended(node);
@@ -371,7 +374,7 @@ impl World {
         }
     }
 
-    /// From now on it counts.
+    /// Counting starts here.
     pub(super) fn forget(&mut self) {
         self.owed.clear();
         self.known = true;
@@ -389,25 +392,25 @@ impl World {
         self.begun = false;
     }
 
-    /// Everybody pushes again, as many as the shortest history holds.
+    /// All members push again, as many events as the shortest history holds.
     pub(super) fn burst(&mut self) {
         for _ in 0..15 {
             self.sources().for_each(|node| self.push(node));
         }
     }
 
-    /// How many events did not come that were wanted, and how many are counted as lost.
+    /// The number of wanted events that did not arrive, and of those counted as lost.
     pub(super) fn judge(&self) -> (u64, u64) {
         let lost = self.nodes.iter().map(|node| node.protocol.counts.lost).sum();
         (self.missing(|_| 0), lost)
     }
 
-    /// How many events did not come, of those that are owed to a channel after the first one that it got of their source.
+    /// The number of events that did not arrive at a member after the first of their source.
     pub(super) fn holes(&self) -> u64 {
         self.missing(|got| got.first().copied().unwrap_or(0))
     }
 
-    /// How many events did not come, of those that entered after the one that is named of what came.
+    /// The number of events that did not arrive, of those that entered after the given one.
     fn missing(&self, after: impl Fn(&[u64]) -> u64) -> u64 {
         let missing = self.owed.iter().map(|((at, source), numbers)| {
             let got = self.nodes[*at].got.get(source).map_or(&[][..], Vec::as_slice);

@@ -122,7 +122,7 @@ fn adapter_activators_make_what_a_request_needs() {
     assert_eq!(bed.root().find_poa("found", true).unwrap().name(), "found");
     assert!(bed.root().find_poa("else", false).is_err());
     assert_eq!(bed.root().find_poa("panic", true), Err(omg(Kind::ObjAdapter, 1).into()));
-    // Nobody waits for the one that panicked, and the POA can be destroyed.
+    // No thread waits for the panicked activator, and the POA can be destroyed.
     bed.root().set_adapter_activator(None).unwrap();
     assert_eq!(bed.try_enter(&key(&["panic"])), Err(omg(Kind::ObjectNotExist, 2)));
     bed.root().find_poa("a", false).unwrap().destroy(true, true).unwrap();
@@ -137,7 +137,7 @@ fn a_poa_that_an_activator_makes_is_asked_for_once_and_ready_when_it_returns() {
     let key = [&key::persistent_prefix(&path)[..], b"it"].concat();
     thread::scope(|s| {
         let first = s.spawn(|| bed.try_enter(&key));
-        // It exists now, but nobody gets in.
+        // It exists now, but admits no request.
         eventually(|| bed.root().children().iter().any(|poa| poa.name() == "slow"));
         let others: Vec<_> = (0..3).map(|_| s.spawn(|| bed.try_enter(&key))).collect();
         let finder = s.spawn(|| bed.root().find_poa("slow", true).map(drop));

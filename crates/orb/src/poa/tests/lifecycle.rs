@@ -1,4 +1,4 @@
-//! Destruction, deactivation and shutdown: who is etherealised, when, how often.
+//! Destruction, deactivation and shutdown: which objects are etherealised, when, how often.
 
 use super::servant_managers::Activator;
 use super::*;
@@ -59,7 +59,7 @@ fn destruction_without_etherealisation_only_forgets() {
     poa.activate_object_with_id("a", servant).unwrap();
     poa.destroy(false, true).unwrap();
     assert_eq!(notes.take(), [""; 0]);
-    assert_eq!(Arc::strong_count(&inner), 1, "nobody keeps the servant");
+    assert_eq!(Arc::strong_count(&inner), 1, "no reference to the servant is left");
 }
 
 #[test]
@@ -143,7 +143,7 @@ fn shutdown_ends_everything() {
     let over = omg(Kind::BadInvOrder, 4);
     assert_eq!(registry.root(&bed.orb).unwrap_err(), over);
     assert!(matches!(registry.enter(&key, "ping"), Err(Refusal::Exception(_))));
-    assert_eq!(registry.main_queue().run_one(isorb_rt::time::Deadline::NONE), Ran::Closed);
+    assert_eq!(registry.main_thread().run_one(isorb_rt::time::Deadline::NONE), RunOutcome::Closed);
     registry.serve_main_thread();
     assert_eq!(registry.shutdown(true), Ok(()));
 }

@@ -8,7 +8,7 @@ mod policies;
 mod servant_managers;
 mod stress;
 mod threads;
-mod traces;
+mod weak_targets;
 
 use super::policies::*;
 use super::*;
@@ -20,7 +20,7 @@ use isorb_giop::{Kind, SystemException, minor};
 use std::sync::Arc;
 use std::thread;
 
-/// A servant that does nothing; the tests hold upcalls open by holding an `Entered`.
+/// A servant that does nothing; the tests hold upcalls open by holding an `UpcallTarget`.
 struct Probe(#[expect(dead_code, reason = "so that two servants are two places in memory")] u32);
 
 #[derive(Clone, Debug)]

@@ -233,7 +233,7 @@ fn a_locator_brackets_each_request() {
     assert_eq!(entered.postinvoke().unwrap_err().kind, Kind::NoMemory);
     drop(entered);
     drop(bed.registry().enter(&key, "ping").unwrap());
-    assert_eq!(notes.take().len(), 4, "also when nobody asked for it");
+    assert_eq!(notes.take().len(), 4, "also without a request for it");
     assert_eq!(bed.try_enter(&poa.key(b"none")), Err(omg(Kind::ObjectNotExist, 0)));
     assert_eq!(notes.take(), ["pre none ping"]);
 }

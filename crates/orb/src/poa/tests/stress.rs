@@ -36,14 +36,14 @@ fn every_incarnation_is_etherealised_once() {
             for t in 0..4 {
                 let (poa, bed) = (&poa, &bed);
                 s.spawn(move || {
-                    let mut traces: [Trace; 3] = Default::default();
+                    let mut targets: [WeakTarget; 3] = Default::default();
                     for i in 0..500 {
                         let n = (i * 7 + t) % 3;
                         let id = [b'a' + n as u8];
                         let key = poa.key(&id);
-                        let found = traces[n].find(bed.registry());
+                        let found = targets[n].find(bed.registry());
                         if let Some(found) = found.or_else(|| bed.registry().find_active(&key)) {
-                            traces[n] = found.trace();
+                            targets[n] = found.downgrade();
                             let entered = found.enter("ping".into());
                             assert_eq!(entered.object_id(), id);
                             if i % 7 == 0 {

@@ -157,7 +157,7 @@ fn main_thread_upcalls_run_only_while_the_main_thread_lets_them() {
         }
         assert_eq!(done.load(SeqCst), 0);
         for _ in 0..40 {
-            assert_eq!(bed.registry().main_queue().run_one(Deadline::NONE), Ran::One);
+            assert_eq!(bed.registry().main_thread().run_one(Deadline::NONE), RunOutcome::Served);
         }
     });
     assert_eq!((done.load(SeqCst), most.load(SeqCst)), (40, 0));

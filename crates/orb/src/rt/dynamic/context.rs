@@ -1,4 +1,5 @@
-//! A distributable thread on the wire: a service context of our own, an encapsulation of its id, the name and parameters of its segment.
+//! A distributable thread on the wire: a service context of our own, an encapsulation of its id,
+//! the name and parameters of its segment.
 
 use super::Parameter;
 use super::stack::Segment;

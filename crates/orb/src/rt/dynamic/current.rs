@@ -12,7 +12,8 @@ use isorb_rt::sched::ThreadSpec;
 
 type Result<T, E = SchedulingError> = std::result::Result<T, E>;
 
-/// The calling thread's face of dynamic scheduling, from [`Scheduling::current`]. It holds nothing of a thread, and may be used by all.
+/// The calling thread's face of dynamic scheduling, from [`Scheduling::current`]. It holds nothing
+/// of a thread, and may be used by all.
 #[derive(Clone, Debug)]
 pub struct Current {
     scheduling: Scheduling,
@@ -24,12 +25,12 @@ impl Current {
         Current { scheduling, orb }
     }
 
-    /// Begins a segment. The calling thread becomes a distributable one with its first. Without a parameter the implicit one of the
-    /// segment around holds.
+    /// Begins a segment. With its first one the calling thread becomes a distributable thread.
+    /// Without a parameter the implicit one of the enclosing segment applies.
     ///
     /// # Errors
-    /// UNSUPPORTED_SCHEDULING_DISCIPLINE; BAD_PARAM without any parameter; THREAD_CANCELLED; what the scheduler gives. The segment has not
-    /// begun, then.
+    /// UNSUPPORTED_SCHEDULING_DISCIPLINE; BAD_PARAM without any parameter; THREAD_CANCELLED; the
+    /// errors of the scheduler. The segment has not begun then.
     pub fn begin_scheduling_segment(
         &self,
         name: &str,
@@ -90,12 +91,13 @@ impl Current {
         Ok(())
     }
 
-    /// Ends the innermost segment, which has this name. With the outermost one the distributable thread ends, and the calling thread is
-    /// what it was before.
+    /// Ends the innermost segment, which has this name. With the outermost one the distributable
+    /// thread ends, and the calling thread is what it was before.
     ///
     /// # Errors
-    /// BAD_INV_ORDER outside of any segment, for another name, and for the segment that came with the request that the calling thread
-    /// serves. THREAD_CANCELLED and what the scheduler gives; the segment has ended all the same, then.
+    /// BAD_INV_ORDER outside of any segment, for another name, and for the segment of the request
+    /// that the calling thread serves. THREAD_CANCELLED and the errors of the scheduler; the
+    /// segment has ended nevertheless.
     pub fn end_scheduling_segment(&self, name: &str) -> Result<()> {
         let (thread, inner) = stack::innermost()?;
         named(&inner, name)?;
@@ -125,13 +127,14 @@ impl Current {
         go_on(&thread)
     }
 
-    /// Starts a distributable thread of its own, which runs `action` in a segment of this name. Without a parameter the implicit one of
-    /// the segment around holds. The thread begins at the base priority; segments that `action` leaves open end with it.
+    /// Starts a distributable thread of its own, which runs `action` in a segment of this name.
+    /// Without a parameter the implicit one of the segment around holds. The thread begins at the
+    /// base priority; segments that `action` leaves open end with it.
     ///
     /// # Errors
-    /// BAD_INV_ORDER when the calling thread is in no segment; NO_RESOURCES when the system has no thread left; else as
-    /// [`begin_scheduling_segment`](Self::begin_scheduling_segment), except that what the new thread's scheduler gives is noted on standard
-    /// error, and `action` not run.
+    /// BAD_INV_ORDER when the calling thread is in no segment; NO_RESOURCES when the system has no
+    /// thread left; else as [`begin_scheduling_segment`](Self::begin_scheduling_segment). Errors of
+    /// the scheduler on the new thread are logged, and `action` does not run.
     pub fn spawn(
         &self,
         name: &str,
@@ -171,14 +174,16 @@ impl Current {
         Ok(thread)
     }
 
-    /// The distributable thread with this identity, if it is in this process now; in calls to others counts as here.
+    /// The distributable thread with this identity, if it is in this process now; in calls to
+    /// others counts as here.
     pub fn lookup(&self, id: Guid) -> Option<DistributableThread> {
         self.scheduling.threads().find(id)
     }
 
-    /// Cancels a distributable thread: it hears THREAD_CANCELLED at its next scheduling point, which is where it begins, changes or
-    /// ends a segment, calls out, comes back from a call, or is served. What computes or blocks elsewhere goes on until then, and a
-    /// part of it that is in another process until it returns from there.
+    /// Cancels a distributable thread. It gets THREAD_CANCELLED at its next scheduling point: where
+    /// it begins, changes or ends a segment, makes a call, returns from one, or is served. Code
+    /// that computes or blocks elsewhere continues until then; a part in another process continues
+    /// until it returns.
     pub fn cancel(&self, thread: &DistributableThread) {
         if thread.mark_cancelled() {
             self.scheduling.scheduler().cancel(thread);
@@ -193,7 +198,7 @@ impl Current {
         Ok(stack::innermost()?.0.id())
     }
 
-    /// What the innermost segment is scheduled by.
+    /// The parameter of the innermost segment.
     ///
     /// # Errors
     /// BAD_INV_ORDER outside of any segment.
@@ -201,7 +206,7 @@ impl Current {
         Ok(stack::innermost()?.1.parameter)
     }
 
-    /// What segments that say nothing are scheduled by, inside of the innermost one.
+    /// The implicit parameter inside of the innermost segment.
     ///
     /// # Errors
     /// BAD_INV_ORDER outside of any segment.
@@ -209,8 +214,8 @@ impl Current {
         Ok(stack::innermost()?.1.implicit)
     }
 
-    /// The names of the segments that the calling thread is in, the innermost first; none outside of any. A segment that came with a
-    /// request is the outermost here.
+    /// The names of the segments that the calling thread is in, the innermost first; none outside
+    /// of any. A segment that came with a request is the outermost here.
     pub fn current_scheduling_segment_names(&self) -> Vec<String> {
         stack::top(|frame| {
             let segments = frame.map_or(&[][..], |frame| &frame.segments);

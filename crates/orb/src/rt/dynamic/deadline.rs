@@ -1,9 +1,10 @@
-//! Earliest deadline first, on native priorities: of the threads in segments of this process, the one whose deadline comes first has the
-//! highest priority of a band, the next one the next.
+//! Earliest deadline first, on native priorities: among the threads in segments of this process,
+//! the thread with the earliest deadline has the highest priority of a band, the next one the next.
 //!
-//! Ranks are given anew when a segment begins, changes or ends: one system call for each thread whose rank changed. Where there are more
-//! threads than the band has native priorities, those with the latest deadlines share the lowest. Processes do not know of each
-//! other's threads: give each its band.
+//! Ranks are assigned again when a segment begins, changes or ends: one system call for each thread
+//! with a new rank. If there are more threads than native priorities in the band, those with the
+//! latest deadlines share the lowest. Processes do not know each other's threads, so each needs a
+//! band of its own.
 
 use super::Parameter;
 use super::scheduler::Scheduler;
@@ -41,7 +42,7 @@ impl EarliestDeadline {
         let priorities = &orb.sched().priorities;
         let (low, high) = (priorities.class(self.low)?, priorities.class(self.high)?);
         let (Some(low), Some(high)) = (low.native_priority(), high.native_priority()) else { return Ok(()) };
-        if !priorities.are_applied() {
+        if !priorities.are_schedulable() {
             return Ok(());
         }
         for (rank, entry) in ranked.iter_mut().enumerate() {
@@ -68,7 +69,7 @@ impl Scheduler for EarliestDeadline {
     fn apply(&self, orb: &Orb, parameter: Option<&Parameter>) -> Result<()> {
         let thread = ThreadId::current();
         // Ranks change behind the thread's back.
-        thread::class_was_changed();
+        thread::forget_class();
         let mut ranked = self.ranked.lock();
         let place = ranked.iter().position(|entry| entry.thread == thread);
         match (parameter, place) {

@@ -34,7 +34,7 @@ impl Flow {
 
     /// A request is served.
     fn leave(&self, orb: &Orb) -> Result<()> {
-        // The servant may have left segments open: they end with the request.
+        // Segments that the servant left open end with the request.
         let mut abandoned = false;
         let frame = loop {
             match stack::pop() {
@@ -84,7 +84,7 @@ impl ClientRequestInterceptor for Flow {
     }
 
     fn receive_exception(&self, info: &ClientRequestInfo<'_>) -> Result<(), Raised> {
-        // Cancelled elsewhere: so is what called from here.
+        // Cancelled elsewhere, so the caller here is cancelled too.
         if let Ok(exception) = info.received_exception()
             && exception.kind == Kind::ThreadCancelled
             && let Some((thread, _)) = calling()
@@ -109,7 +109,8 @@ impl ServerRequestInterceptor for Flow {
         let orb = info.orb().clone();
         let data = info.request_service_context(SCHEDULING).ok();
         let Some(data) = data else {
-            // A request of its own: what this thread was before, in a call that waits, it is not now.
+            // A request of its own: what this thread was before, in a call that waits, it is not
+            // now.
             stack::push(Frame { thread: None, segments: Vec::new(), foreign: 0, request: true, saved: None });
             return Ok(());
         };
@@ -138,7 +139,7 @@ impl ServerRequestInterceptor for Flow {
     }
 
     fn send_exception(&self, info: &mut ServerRequestInfo<'_>) -> Result<(), Raised> {
-        // What the servant raised says more than a segment that it left open by that.
+        // The servant's exception matters more than a segment that it left open.
         match self.leave(info.orb()) {
             Err(exception) if exception.kind == Kind::ThreadCancelled => Err(exception.into()),
             _ => Ok(()),

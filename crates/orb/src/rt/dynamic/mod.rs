@@ -1,5 +1,5 @@
-//! Dynamic scheduling (RT-CORBA 2.0, clause 3): a distributable thread, its scheduling segments, and the scheduler that is told of
-//! all of them.
+//! Dynamic scheduling (RT-CORBA 2.0, clause 3): a distributable thread, its scheduling segments,
+//! and the scheduler that is notified of all of them.
 //!
 //! ```text
 //!   process A                                        process B
@@ -9,11 +9,12 @@
 //!   end_scheduling_segment("track")
 //! ```
 //!
-//! A thread becomes a distributable one when it begins its first segment. Its identity and its scheduling parameters go with its calls
-//! in a service context, so that a servant in another process works under them. What parameters mean is the [`Scheduler`]'s: two are
-//! supplied, [`FixedPriority`] and [`EarliestDeadline`].
+//! A thread becomes a distributable one when it begins its first segment. Its identity and its
+//! scheduling parameters travel with its calls in a service context, so that a servant in another
+//! process runs under them. The [`Scheduler`] interprets the parameters; two are supplied,
+//! [`FixedPriority`] and [`EarliestDeadline`].
 //!
-//! What this is not: a scheduler of its own beside the system's. The disciplines give threads native priorities.
+//! It is not a scheduler beside the kernel's: the disciplines set native priorities of threads.
 //!
 //! ```
 //! use isorb::rt::dynamic::{FixedPriority, Parameter, Scheduling};
@@ -31,8 +32,9 @@
 //! ```
 //!
 //! # Real-time
-//! Beginning and ending segments allocates the segment's name; a call of a distributable thread allocates its context, and is served with
-//! one search in the table of threads. Use it where a segment is worth more than a microsecond.
+//! Beginning and ending segments allocates the segment's name; a call of a distributable thread
+//! allocates its context, and is served with one search in the table of threads. Use it where a
+//! segment is worth more than a microsecond.
 
 mod context;
 mod current;
@@ -57,7 +59,7 @@ use std::fmt;
 use std::sync::Arc;
 use threads::Threads;
 
-/// What a segment is scheduled by.
+/// The scheduling parameter of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Parameter {
@@ -65,10 +67,11 @@ pub enum Parameter {
     Priority(Priority),
     /// To be done by a time.
     Deadline {
-        /// On the monotonic clock of this machine ([`isorb_rt::time::now_ns`]), in nanoseconds. What travels is the time that is left,
-        /// so that no clocks need to agree; the way of the message is not counted.
+        /// On the monotonic clock of this machine ([`isorb_rt::time::now_ns`]), in nanoseconds. The
+        /// remaining time travels, so that no clocks need to agree; the time of the message itself
+        /// is not counted.
         at_ns: u64,
-        /// Decides between equal deadlines; higher goes first.
+        /// Decides between equal deadlines; the higher one goes first.
         importance: i16,
     },
 }
@@ -79,7 +82,8 @@ pub enum Parameter {
 pub enum SchedulingError {
     /// `UNSUPPORTED_SCHEDULING_DISCIPLINE`: the scheduler does not know parameters of this kind.
     UnsupportedDiscipline,
-    /// BAD_INV_ORDER for calls out of order, THREAD_CANCELLED, and what the scheduler gives.
+    /// BAD_INV_ORDER for calls in the wrong order, THREAD_CANCELLED, and the errors of the
+    /// scheduler.
     System(SystemException),
 }
 
@@ -102,7 +106,7 @@ impl fmt::Display for SchedulingError {
 
 impl std::error::Error for SchedulingError {}
 
-/// Dynamic scheduling of an ORB: a scheduler, and the distributable threads that it is told of.
+/// Dynamic scheduling of an ORB: a scheduler, and its distributable threads.
 #[derive(Clone)]
 pub struct Scheduling(Arc<Inner>);
 
@@ -117,8 +121,8 @@ impl Scheduling {
         Scheduling(Arc::new(Inner { scheduler, threads: Threads::default() }))
     }
 
-    /// Registers what carries distributable threads from process to process. Once, before the ORB is made; register it before
-    /// interceptors that call out themselves.
+    /// Registers what carries distributable threads from process to process. Once, before the ORB
+    /// is made; register it before interceptors that call out themselves.
     ///
     /// # Errors
     /// DuplicateName when it is registered already.

@@ -1,11 +1,12 @@
-//! The scheduler: told of every segment and request of distributable threads, on the thread that they concern.
+//! The scheduler: notified of every segment and request of distributable threads, on the thread
+//! concerned.
 
 use super::Parameter;
 use super::threads::{DistributableThread, Guid};
 use crate::sched::thread;
 use crate::{Orb, Result};
 
-/// What a scheduler is told about.
+/// The subject of a notification.
 #[derive(Clone, Copy, Debug)]
 pub struct Scheduled<'s> {
     /// The ORB.
@@ -14,17 +15,17 @@ pub struct Scheduled<'s> {
     pub id: Guid,
     /// The segment's name.
     pub name: &'s str,
-    /// What it is scheduled by.
+    /// The scheduling parameter.
     pub parameter: Parameter,
-    /// What segments and spawned threads that say nothing are scheduled by.
+    /// The implicit parameter of segments and spawned threads without one.
     pub implicit: Option<Parameter>,
 }
 
-/// A scheduling discipline (`RTScheduling::Scheduler`). All functions run on the thread that they are about, before what they tell of takes
-/// effect for the program; an error is the operation's.
+/// A scheduling discipline (`RTScheduling::Scheduler`). All functions run on the thread that they
+/// are about, before what they tell of takes effect for the program; an error is the operation's.
 ///
-/// A simple discipline says what it [supports](Self::supports) and how it is [applied](Self::apply); one that wants to know more takes the
-/// call-backs themselves.
+/// A simple discipline implements [`supports`](Self::supports) and [`apply`](Self::apply); a
+/// discipline that needs more detail implements the other call-backs.
 pub trait Scheduler: Send + Sync {
     /// Its name (`scheduling_discipline_name`).
     fn discipline(&self) -> &'static str;
@@ -32,10 +33,11 @@ pub trait Scheduler: Send + Sync {
     /// Whether it knows such parameters.
     fn supports(&self, parameter: &Parameter) -> bool;
 
-    /// Schedules the calling thread by `parameter` from now on; `None` when it is in no segment any more.
+    /// Schedules the calling thread by `parameter` from now on; `None` when it is in no segment any
+    /// more.
     ///
     /// # Errors
-    /// What keeps it from that; the operation fails with it.
+    /// The reason why it cannot; the operation fails with it.
     fn apply(&self, orb: &Orb, parameter: Option<&Parameter>) -> Result<()>;
 
     /// A distributable thread begins, with its outermost segment.
@@ -71,8 +73,9 @@ pub trait Scheduler: Send + Sync {
         self.apply(outer.orb, Some(&outer.parameter))
     }
 
-    /// The outermost segment of a distributable thread has ended, and the thread with it. `outer` is what the calling thread is
-    /// scheduled by besides: it may serve a request of another one in between.
+    /// The outermost segment of a distributable thread has ended, and the thread with it. `outer`
+    /// is what the calling thread is scheduled by besides: it may serve a request of another one in
+    /// between.
     ///
     /// # Errors
     /// As [`apply`](Self::apply).
@@ -84,16 +87,16 @@ pub trait Scheduler: Send + Sync {
     /// A distributable thread calls out.
     ///
     /// # Errors
-    /// What the caller gets instead of a call.
+    /// The caller gets this error instead of a call.
     fn send_request(&self, at: &Scheduled<'_>) -> Result<()> {
         let _ = at;
         Ok(())
     }
 
-    /// A distributable thread has come in with a request; it is served on the calling thread.
+    /// A distributable thread has arrived with a request, which the calling thread serves.
     ///
     /// # Errors
-    /// What the caller gets.
+    /// The caller gets this error.
     fn receive_request(&self, at: &Scheduled<'_>) -> Result<()> {
         self.apply(at.orb, Some(&at.parameter))
     }
@@ -102,13 +105,13 @@ pub trait Scheduler: Send + Sync {
     /// [`end_scheduling_segment`](Self::end_scheduling_segment).
     ///
     /// # Errors
-    /// What the caller gets.
+    /// The caller gets this error.
     fn send_reply(&self, orb: &Orb, id: Guid, outer: Option<&Parameter>) -> Result<()> {
         let _ = id;
         self.apply(orb, outer)
     }
 
-    /// A distributable thread is back from a call, whatever came of it.
+    /// A distributable thread has returned from a call, with any result.
     fn receive_reply(&self, id: Guid) {
         let _ = id;
     }
@@ -119,7 +122,8 @@ pub trait Scheduler: Send + Sync {
     }
 }
 
-/// Segments run at the CORBA priority that they say, which is `RTCORBA::Current`'s too, and so travels to client-propagated objects.
+/// A segment runs at its CORBA priority. `RTCORBA::Current` shows it, and it travels to
+/// client-propagated objects.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FixedPriority;
 
@@ -135,7 +139,7 @@ impl Scheduler for FixedPriority {
     fn apply(&self, orb: &Orb, parameter: Option<&Parameter>) -> Result<()> {
         match parameter {
             Some(Parameter::Priority(priority)) => thread::set_priority(&orb.sched().priorities, *priority),
-            // Without a segment the thread goes back to what it was by itself.
+            // Without a segment the thread's own priority is restored elsewhere.
             _ => Ok(()),
         }
     }

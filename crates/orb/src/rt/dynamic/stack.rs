@@ -1,4 +1,4 @@
-//! What runs on the calling thread: segments of distributable threads, and requests between them.
+//! The stack of the calling thread: segments of distributable threads, and requests between them.
 
 use super::threads::DistributableThread;
 use super::{Parameter, SchedulingError, out_of_order};
@@ -13,13 +13,13 @@ pub(super) struct Segment {
     pub implicit: Option<Parameter>,
 }
 
-/// The segments of one distributable thread on this thread, or a request that is none's.
+/// The segments of one distributable thread on this thread, or a request outside of any.
 pub(super) struct Frame {
     pub thread: Option<DistributableThread>,
     pub segments: Vec<Segment>,
-    /// How many of them came with a request, and end with it.
+    /// The number of segments that came with a request, and end with it.
     pub foreign: usize,
-    /// Whether it is a request that is served.
+    /// Whether this thread serves a request here.
     pub request: bool,
     /// The calling thread's priority before this frame.
     pub saved: Option<SavedPriority>,
@@ -37,8 +37,8 @@ pub(super) fn pop() -> Option<Frame> {
     STACK.with_borrow_mut(Vec::pop)
 }
 
-/// Shows the innermost frame that belongs to a distributable thread, if the calling thread is one now. What looks must make no
-/// scheduling operation.
+/// Passes the innermost frame to `look`, if the calling thread is a distributable one now. `look`
+/// must make no scheduling operation.
 pub(super) fn top<T>(look: impl FnOnce(Option<&mut Frame>) -> T) -> T {
     STACK.with_borrow_mut(|stack| look(stack.last_mut().filter(|frame| frame.thread.is_some())))
 }
@@ -55,7 +55,7 @@ pub(super) fn innermost() -> Result<(DistributableThread, Segment), SchedulingEr
     .ok_or_else(|| out_of_order("the calling thread is in no scheduling segment").into())
 }
 
-/// What the calling thread is scheduled by, below its innermost frame.
+/// The scheduling parameter of the calling thread below its innermost frame.
 pub(super) fn outer_parameter() -> Option<Parameter> {
     STACK.with_borrow(|stack| {
         let outer = stack.iter().rev().find_map(|frame| frame.segments.last());

@@ -24,7 +24,7 @@ fn fixed() -> (Scheduling, Orb, Current) {
     (scheduling, orb, current)
 }
 
-/// Runs `f` on a thread of its own: what it sets must not stay with the test's.
+/// Runs `f` on a thread of its own, so that its settings do not stay with the test's thread.
 fn apart(f: impl FnOnce() + Send + 'static) {
     std::thread::spawn(f).join().unwrap();
 }
@@ -105,7 +105,7 @@ fn a_cancelled_thread_hears_it_at_its_next_scheduling_point() {
         assert_eq!(kind(current.begin_scheduling_segment("c", Some(p(1)), None)), gone);
         assert_eq!(kind(current.update_scheduling_segment("b", Some(p(1)), None)), gone);
         assert_eq!(kind(current.spawn("s", Some(p(1)), None, 0, Priority::MIN, || ())), gone);
-        // What it has begun it ends, and hears it.
+        // It ends the segment that it began, and gets the error.
         assert_eq!(kind(current.end_scheduling_segment("b")), gone);
         assert_eq!(kind(current.end_scheduling_segment("a")), gone);
         assert_eq!(kind(current.id()), Some(Kind::BadInvOrder));
@@ -125,7 +125,7 @@ fn a_spawned_thread_is_another_one() {
             .spawn("child", None, None, 128 * 1024, Priority::new(5).unwrap(), move || {
                 let names = child.current_scheduling_segment_names();
                 let priority = its_orb.rt_current().the_priority().unwrap();
-                // Its own segment is not its to end.
+                // A thread cannot end the segment that it was spawned in.
                 let ended = kind(child.end_scheduling_segment("child"));
                 tell.send((child.id().unwrap(), names, priority.get(), ended)).unwrap();
                 child.begin_scheduling_segment("left open", Some(p(1)), None).unwrap();
@@ -156,17 +156,18 @@ fn the_earliest_deadline_ranks_highest() {
             Err(SchedulingError::UnsupportedDiscipline)
         );
         current.begin_scheduling_segment("mine", Some(by(60_000)), None).unwrap();
-        if !orb.sched().priorities.are_applied() {
+        if !orb.sched().priorities.are_schedulable() {
             return println!("skipped: this process may not schedule in real time");
         }
         let alone = native().unwrap();
-        // Another thread with an earlier deadline takes the first rank, gives it up when its own moves behind, and leaves.
+        // Another thread with an earlier deadline takes the first rank, loses it when its deadline
+        // moves back, and ends.
         let (go, steps) = mpsc::channel::<()>();
         let (tell, told) = mpsc::channel();
         let other = current.clone();
         let thread = std::thread::spawn(move || {
             let native = || SchedClass::current().unwrap().native_priority();
-            // It began as what started it.
+            // It began with the class of its creator.
             SchedClass::Other.set_current().unwrap();
             other.begin_scheduling_segment("other", Some(by(30_000)), None).unwrap();
             tell.send(native()).unwrap();
@@ -221,5 +222,5 @@ fn any_octets_are_a_context_or_marshal() {
     else {
         panic!("deadlines")
     };
-    assert!(at_ns >= sent, "less time is left for nobody");
+    assert!(at_ns >= sent, "no deadline moved closer");
 }

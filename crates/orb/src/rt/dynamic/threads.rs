@@ -11,7 +11,7 @@ use std::sync::{Arc, OnceLock, Weak};
 pub struct Guid(pub [u8; 16]);
 
 impl Guid {
-    /// One that no other thread has.
+    /// A fresh identity.
     pub(super) fn fresh() -> Guid {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         static ORIGIN: OnceLock<u64> = OnceLock::new();
@@ -33,12 +33,12 @@ impl fmt::Debug for Guid {
     }
 }
 
-/// Whether a distributable thread goes on.
+/// The state of a distributable thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// It does.
+    /// It runs.
     Active,
-    /// It was cancelled: it hears THREAD_CANCELLED at its next scheduling point.
+    /// It was cancelled: its next scheduling point raises THREAD_CANCELLED.
     Cancelled,
 }
 
@@ -57,12 +57,12 @@ impl DistributableThread {
         self.0.id
     }
 
-    /// Whether it goes on.
+    /// Its state.
     pub fn state(&self) -> State {
         if self.0.cancelled.load(Ordering::Acquire) { State::Cancelled } else { State::Active }
     }
 
-    /// Says that it was cancelled; whether it was not before.
+    /// Marks it as cancelled. False if it was cancelled before.
     pub(super) fn mark_cancelled(&self) -> bool {
         !self.0.cancelled.swap(true, Ordering::AcqRel)
     }
@@ -90,11 +90,11 @@ impl Eq for DistributableThread {}
 #[derive(Default)]
 pub(super) struct Threads(PiMutex<HashMap<Guid, Weak<Known>>>);
 
-/// With so many, those that have left are looked for.
+/// At this number, dead entries are removed.
 const SWEEP_AT: usize = 256;
 
 impl Threads {
-    /// The thread with this identity, made known if it is not.
+    /// The thread with this identity, added to the table if it is new.
     pub fn enter(&self, id: Guid) -> DistributableThread {
         let mut known = self.0.lock();
         if let Some(thread) = known.get(&id).and_then(Weak::upgrade) {

@@ -63,7 +63,7 @@ impl Entries {
         let mut table = self.0.lock();
         if table.entries.len() >= ENTRIES {
             drop(table);
-            return Err(Error::unavailable("this RIO has as many writers and readers as it may"));
+            return Err(Error::Limit { resource: "writers and readers of this RIO", limit: ENTRIES });
         }
         table.last += 1;
         let handle = table.last;

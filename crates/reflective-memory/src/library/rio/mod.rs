@@ -5,6 +5,7 @@ mod name;
 
 use super::{AreaReader, Library, RemoteChannel};
 use crate::Error;
+use crate::error::CallerError;
 use crate::idl::{
     AreaView, EventQoS, Lost, NoValueYet, OctetsView, Overwritten, RIO, RIORef, ReaderQoS,
     Sample as IdlSample, Statistics, TimedOut, WriterQoS, rio,
@@ -40,7 +41,7 @@ impl Rio {
     /// What the ORB says. A naming service that is configured and cannot be reached is an error.
     pub fn activate(orb: &Orb, library: &Library) -> std::result::Result<(RIORef, String), Error> {
         let servant = Arc::new(Rio { library: library.clone(), entries: Entries::default() });
-        let object: RIORef = orb.root_poa()?.activate(servant).map_err(Error::unavailable)?;
+        let object: RIORef = orb.root_poa()?.activate(servant).map_err(Error::setup)?;
         let name = name::of_this_process();
         if orb.config().init_refs.contains_key("NameService") {
             let naming = isorb_naming::Naming::initial(orb)?;
@@ -244,7 +245,7 @@ impl RIO for Rio {
     ) -> Result<u64, rio::NotifyError> {
         let entry = self.entries.find(reader)?;
         let Entry::Reader(reading) = &*entry else { return Err(Error::unknown_handle(reader).into()) };
-        let channel = channel.ok_or_else(|| Error::unavailable("the event channel is nil"))?;
+        let channel = channel.ok_or(Error::Caller(CallerError::NilReference("the event channel")))?;
         let remote = RemoteChannel::connect(channel)?;
         let notifier = reading.handle.notify(remote, what)?;
         Ok(self.entries.enter(Entry::events(notifier))?)
@@ -255,7 +256,7 @@ impl Rio {
     fn set_running(&self, which: u64, running: bool) -> std::result::Result<(), Error> {
         match &*self.entries.find(which)? {
             Entry::Reader(reader) => reader.handle.set_running(running),
-            _ => Err(Error::unavailable("only a reader has a channel of its own")),
+            _ => Err(CallerError::NotAReader.into()),
         }
     }
 }

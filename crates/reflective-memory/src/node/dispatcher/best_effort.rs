@@ -5,8 +5,8 @@
 //! real-time, another one, below all that are admitted and above ordinary ones, watches the common sockets. Both have one lock, for one datagram at a time
 //! and with priority inheritance.
 
-use super::intake::Taken;
-use super::{GROUPS, SECOND, SOCKET, Shared};
+use super::intake::Received;
+use super::{GROUPS, Inner, SECOND, SOCKET};
 use crate::agents::INTAKE;
 use crate::node::multicast::Groups;
 use crate::wire::{HEADER, MAX_FRAGMENT};
@@ -27,13 +27,13 @@ pub(super) fn class(dispatching: SchedClass) -> Option<SchedClass> {
     }
 }
 
-impl Shared {
+impl Inner {
     /// Until it is stopped.
     ///
     /// # Real-time
     /// Allocates nothing after it has begun. Takes the lock for one datagram at a time.
-    pub(super) fn take_in_aside(&self) {
-        let Some(poller) = &self.aside else { return };
+    pub(super) fn receive_best_effort(&self) {
+        let Some(poller) = &self.best_effort else { return };
         let mut input = vec![0; HEADER + MAX_FRAGMENT];
         let mut events = Events::<4>::new();
         while !self.stop.load(Ordering::Acquire) {
@@ -44,10 +44,10 @@ impl Shared {
                 let mut room = INTAKE;
                 while room > 0 {
                     room -= 1;
-                    match self.take_one(socket, &mut input) {
-                        Taken::Nothing => break,
-                        Taken::One { sooner: true, .. } => self.poller.wake(),
-                        Taken::One { .. } => {}
+                    match self.receive_one(socket, &mut input) {
+                        Received::Nothing => break,
+                        Received::One { sooner: true, .. } => self.poller.wake(),
+                        Received::One { .. } => {}
                     }
                 }
             }

@@ -1,6 +1,6 @@
 //! What a dispatching thread takes in: datagrams of guaranteed channels by urgency, others in order of arrival.
 
-use super::{GROUPS, ROOM, SECOND, SOCKET, Shared};
+use super::{GROUPS, Inner, ROOM, SECOND, SOCKET};
 use crate::agents::{INTAKE, Via};
 use crate::fail_points::{FailPoint, fail_point};
 use crate::node::multicast::Groups;
@@ -12,45 +12,51 @@ use std::io::ErrorKind;
 use std::net::UdpSocket;
 use std::sync::atomic::Ordering;
 
-impl Shared {
+impl Inner {
     /// Waits until something was written, came in or is due. Of what came in for best effort, takes so much that nothing urgent waits for long,
     /// from another socket first each time.
-    pub(super) fn look(&self, events: &mut Events<ROOM>, until: Deadline, first: usize, input: &mut [u8]) {
+    pub(super) fn wait_and_receive(
+        &self,
+        events: &mut Events<ROOM>,
+        until: Deadline,
+        first: usize,
+        input: &mut [u8],
+    ) {
         // Whoever looks late may have something to send.
-        let until = if self.settle() { Deadline::PAST } else { until };
+        let until = if self.check_pending() { Deadline::PAST } else { until };
         let mut incoming = [false; 3];
         let mut wait = until;
         // What does not fit is reported by the next wait, those that were there before after it.
         let (watched, mut urgent) = (self.watched.load(Ordering::Relaxed), false);
         for _ in 0..=watched / ROOM {
-            if self.hear(events, wait, &mut incoming, &mut urgent) < ROOM {
+            if self.wait(events, wait, &mut incoming, &mut urgent) < ROOM {
                 break;
             }
             wait = Deadline::PAST;
         }
         if !urgent {
-            self.settle();
+            self.check_pending();
         }
         let mut room = {
-            let mut work = self.work.lock();
+            let mut agents = self.agents.lock();
             match () {
-                () if work.scheduler.has_arrivals() => 0,
+                () if agents.scheduler.has_arrivals() => 0,
                 // There was nothing to do: what is urgent waits for the link.
-                () if work.scheduler.is_urgent(now_ns()) => usize::from(until != Deadline::PAST),
+                () if agents.scheduler.is_urgent(now_ns()) => usize::from(until != Deadline::PAST),
                 () => INTAKE,
             }
         };
         let sockets = [Some(&self.socket), self.second.as_ref(), self.groups.as_ref().map(Groups::socket)];
         for at in (first..first + 3).map(|at| at % 3).filter(|at| incoming[*at]) {
             if let Some(socket) = sockets[at] {
-                self.take_in(socket, &mut room, input);
+                self.receive_some(socket, &mut room, input);
             }
         }
     }
 
     /// One wait: who rang, whether one who is admitted has a push now, whose datagrams came, and at which of the common sockets. Gives the number of
     /// events.
-    fn hear(
+    fn wait(
         &self,
         events: &mut Events<ROOM>,
         until: Deadline,
@@ -67,8 +73,8 @@ impl Shared {
                 GROUPS => incoming[2] = true,
                 Poller::WAKE => {}
                 token => match of_token(token) {
-                    Some((receive, via)) => self.work.lock().scheduler.arrived(receive, via),
-                    None => *urgent |= self.rung(token),
+                    Some((receive, via)) => self.agents.lock().scheduler.arrived(receive, via),
+                    None => *urgent |= self.ring(token),
                 },
             }
         }
@@ -76,58 +82,58 @@ impl Shared {
     }
 
     /// Takes one datagram off the socket of a guaranteed channel.
-    pub(super) fn take_from(&self, socket: &UdpSocket, receive: u32, via: Via, input: &mut [u8]) {
+    pub(super) fn receive_guaranteed(&self, socket: &UdpSocket, receive: u32, via: Via, input: &mut [u8]) {
         let got = socket.recv_from(input);
-        let mut work = self.work.lock();
+        let mut agents = self.agents.lock();
         match got {
             Ok((len, from)) => {
                 fail_point(FailPoint::DatagramCame);
-                let outcome = work.scheduler.received_for(Some(receive), from, &input[..len], now_ns());
+                let outcome = agents.scheduler.received_for(Some(receive), from, &input[..len], now_ns());
                 // Most likely that was all of a value; if not, the next look says so. What is not the channel's has no right to its urgency.
                 if !matches!(outcome, Some(Outcome::Part | Outcome::Alive)) {
-                    work.scheduler.emptied(receive, via);
+                    agents.scheduler.emptied(receive, via);
                 }
             }
-            Err(error) if error.kind() == ErrorKind::WouldBlock => work.scheduler.emptied(receive, via),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => agents.scheduler.emptied(receive, via),
             // An ICMP refusal of something that was sent: the next datagram is behind it.
             Err(_) => {}
         }
     }
 
     /// Takes in what one socket has, at most `room` datagrams, and takes them off it.
-    fn take_in(&self, socket: &UdpSocket, room: &mut usize, input: &mut [u8]) {
+    fn receive_some(&self, socket: &UdpSocket, room: &mut usize, input: &mut [u8]) {
         while *room > 0 {
             *room -= 1;
-            match self.take_one(socket, input) {
-                Taken::Nothing => return,
-                Taken::One { urgent: true, .. } => *room = 0,
-                Taken::One { .. } => {}
+            match self.receive_one(socket, input) {
+                Received::Nothing => return,
+                Received::One { urgent: true, .. } => *room = 0,
+                Received::One { .. } => {}
             }
         }
     }
 
     /// Takes in one datagram of a common socket.
-    pub(super) fn take_one(&self, socket: &UdpSocket, input: &mut [u8]) -> Taken {
+    pub(super) fn receive_one(&self, socket: &UdpSocket, input: &mut [u8]) -> Received {
         match socket.recv_from(input) {
             Ok((len, from)) => {
                 fail_point(FailPoint::DatagramCame);
-                let mut work = self.work.lock();
-                let (now, before) = (now_ns(), work.scheduler.due());
-                work.scheduler.received(from, &input[..len], now);
-                Taken::One {
-                    urgent: work.scheduler.is_urgent(now),
-                    sooner: work.scheduler.due().is_sooner_than(before),
+                let mut agents = self.agents.lock();
+                let (now, before) = (now_ns(), agents.scheduler.due());
+                agents.scheduler.received(from, &input[..len], now);
+                Received::One {
+                    urgent: agents.scheduler.is_urgent(now),
+                    sooner: agents.scheduler.due().is_sooner_than(before),
                 }
             }
-            Err(error) if error.kind() == ErrorKind::WouldBlock => Taken::Nothing,
+            Err(error) if error.kind() == ErrorKind::WouldBlock => Received::Nothing,
             // An ICMP refusal of something that was sent: the next datagram is behind it.
-            Err(_) => Taken::One { urgent: false, sooner: false },
+            Err(_) => Received::One { urgent: false, sooner: false },
         }
     }
 }
 
 /// What was at a common socket.
-pub(super) enum Taken {
+pub(super) enum Received {
     Nothing,
     One {
         /// Something must not be held up by more of them.

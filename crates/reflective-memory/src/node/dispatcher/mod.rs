@@ -52,17 +52,17 @@ pub struct DispatcherConfig {
 
 /// A dispatching thread and its agents.
 pub(crate) struct Dispatcher {
-    shared: Arc<Shared>,
+    shared: Arc<Inner>,
     threads: PiMutex<Vec<Thread<()>>>,
     address: SocketAddr,
     second: Option<SocketAddr>,
 }
 
-struct Shared {
-    work: PiMutex<Work>,
+struct Inner {
+    agents: PiMutex<Agents>,
     poller: Poller,
     /// Where the common sockets are watched, if not by the dispatching thread.
-    aside: Option<Poller>,
+    best_effort: Option<Poller>,
     socket: UdpSocket,
     second: Option<UdpSocket>,
     groups: Option<Groups>,
@@ -73,14 +73,14 @@ struct Shared {
     watched: AtomicUsize,
 }
 
-struct Work {
+struct Agents {
     scheduler: AgentScheduler,
     doorbells: Doorbells,
     /// By the receive agent's number; none for best effort.
     receive_sockets: Vec<Option<ReceiveSocket>>,
 }
 
-impl Work {
+impl Agents {
     /// The most urgent socket of a guaranteed channel, if it is its turn.
     fn next_arrival(&mut self, now_ns: u64) -> Option<(Arc<UdpSocket>, u32, Via)> {
         let (receive, via) = self.scheduler.next_arrival(now_ns)?;
@@ -105,15 +105,15 @@ impl Dispatcher {
     fn start_with(
         config: &DispatcherConfig,
         number: usize,
-        aside: Option<SchedClass>,
+        best_effort: Option<SchedClass>,
     ) -> Result<Dispatcher, StartError> {
         let (socket, address) = bind(config.udp).map_err(StartError::Socket)?;
         let second = config.second.map(bind).transpose().map_err(StartError::Socket)?;
         let groups = config.multicast.map(|first| Groups::open(first, &socket, address));
         let groups = groups.transpose().map_err(StartError::Socket)?;
         let poller = Poller::new().map_err(StartError::System)?;
-        let watched_aside = aside.map(|_| Poller::new()).transpose().map_err(StartError::System)?;
-        let common = watched_aside.as_ref().unwrap_or(&poller);
+        let common_poller = best_effort.map(|_| Poller::new()).transpose().map_err(StartError::System)?;
+        let common = common_poller.as_ref().unwrap_or(&poller);
         let watch = |socket: &UdpSocket, token| {
             common.add(socket, token, Interest::READ, Trigger::Level).map_err(StartError::System)
         };
@@ -125,15 +125,15 @@ impl Dispatcher {
             watch(groups.socket(), GROUPS)?;
         }
         let (second, second_address) = second.unzip();
-        let work = Work {
+        let agents = Agents {
             scheduler: AgentScheduler::new(config.scheduler),
             doorbells: Doorbells::default(),
             receive_sockets: Vec::with_capacity(config.scheduler.receives),
         };
-        let shared = Arc::new(Shared {
-            work: PiMutex::new(work),
+        let shared = Arc::new(Inner {
+            agents: PiMutex::new(agents),
             poller,
-            aside: watched_aside,
+            best_effort: common_poller,
             socket,
             second,
             groups,
@@ -144,16 +144,16 @@ impl Dispatcher {
         let threads = PiMutex::new(Vec::new());
         let dispatcher = Dispatcher { shared, threads, address, second: second_address };
         // One that was started ends with the dispatcher if the other cannot be.
-        dispatcher.spawn(format!("memory-disp-{number}"), config.class, Shared::run)?;
-        if let Some(class) = aside {
-            dispatcher.spawn(format!("memory-recv-{number}"), class, Shared::take_in_aside)?;
+        dispatcher.spawn(format!("memory-disp-{number}"), config.class, Inner::run)?;
+        if let Some(class) = best_effort {
+            dispatcher.spawn(format!("memory-recv-{number}"), class, Inner::receive_best_effort)?;
         }
         Ok(dispatcher)
     }
 
-    fn spawn(&self, name: String, class: SchedClass, work: fn(&Shared)) -> Result<(), StartError> {
+    fn spawn(&self, name: String, class: SchedClass, run: fn(&Inner)) -> Result<(), StartError> {
         let shared = self.shared.clone();
-        let thread = ThreadSpec::new(name).class(class).spawn(move || work(&shared));
+        let thread = ThreadSpec::new(name).class(class).spawn(move || run(&shared));
         self.threads.lock().push(thread.map_err(StartError::Thread)?);
         Ok(())
     }
@@ -180,19 +180,19 @@ impl Dispatcher {
 
     /// Adds a receive agent that joins a group. Leaving is the caller's: [`Groups::leave`].
     pub fn join(&self, agent: ReceiveAgent, receive_socket: Option<ReceiveSocket>) -> Result<u32, Error> {
-        let channel = self.shared.work.lock().scheduler.join(agent, now_ns()).map_err(Error::unavailable)?;
+        let channel = self.shared.agents.lock().scheduler.join(agent, now_ns())?;
         self.begin_receive(channel, receive_socket)
     }
 
     /// Shows what comes for one reader of a group, or not.
     pub fn set_receiving(&self, channel: u32, receiving: bool) {
-        self.shared.work.lock().scheduler.set_receiving(channel, receiving, now_ns());
+        self.shared.agents.lock().scheduler.set_receiving(channel, receiving, now_ns());
         self.shared.poller.wake();
     }
 
     /// The latest value goes again.
     pub fn repeat(&self, key: PushKey) {
-        self.shared.work.lock().scheduler.repeat(key);
+        self.shared.agents.lock().scheduler.repeat(key);
         self.shared.poller.wake();
     }
 
@@ -201,67 +201,67 @@ impl Dispatcher {
         if agent.is_guaranteed() {
             self.shared.accounts.store(true, Ordering::Relaxed);
         }
-        let key = self.shared.work.lock().scheduler.add_push(agent, now_ns())?;
+        let key = self.shared.agents.lock().scheduler.add_push(agent, now_ns())?;
         self.shared.poller.wake();
         Ok(key)
     }
 
     pub fn remove_push(&self, key: PushKey) -> Option<PushStats> {
-        let mut work = self.shared.work.lock();
-        if let Some(doorbell) = work.doorbells.remove(key) {
+        let mut agents = self.shared.agents.lock();
+        if let Some(doorbell) = agents.doorbells.unsubscribe(key) {
             self.shared.unwatch(&doorbell);
         }
-        work.scheduler.remove_push(key)
+        agents.scheduler.remove_push(key)
     }
 
     /// From now on this doorbell, and no other, rings for this agent, which looks at once: what was written before may have rung for nobody.
     ///
     /// # Errors
     /// NOMEM, NOSPC: the poller cannot watch the doorbell. No doorbell rings for the agent then.
-    pub fn hear(&self, key: PushKey, doorbell: &Doorbell) -> Result<(), Errno> {
-        let mut work = self.shared.work.lock();
-        if let Some(before) = work.doorbells.remove(key) {
+    pub fn subscribe(&self, key: PushKey, doorbell: &Doorbell) -> Result<(), Errno> {
+        let mut agents = self.shared.agents.lock();
+        if let Some(before) = agents.doorbells.unsubscribe(key) {
             self.shared.unwatch(&before);
         }
-        let is_guaranteed = work.scheduler.is_guaranteed(key);
-        if work.doorbells.add(doorbell, key, is_guaranteed) {
+        let is_guaranteed = agents.scheduler.is_guaranteed(key);
+        if agents.doorbells.subscribe(doorbell, key, is_guaranteed) {
             // By edge: nobody reads the doorbell, so that each dispatching thread hears each ring.
             let watched = self.shared.poller.add(doorbell, doorbell.number(), Interest::READ, Trigger::Edge);
-            watched.inspect_err(|_| drop(work.doorbells.remove(key)))?;
+            watched.inspect_err(|_| drop(agents.doorbells.unsubscribe(key)))?;
             self.shared.watched.fetch_add(1, Ordering::Relaxed);
         }
-        work.scheduler.written_to(key, now_ns());
-        drop(work);
+        agents.scheduler.written_to(key, now_ns());
+        drop(agents);
         self.shared.poller.wake();
         Ok(())
     }
 
     /// What was written may have rung for nobody.
-    pub fn look(&self, key: PushKey) {
-        self.shared.work.lock().scheduler.written_to(key, now_ns());
+    pub fn check(&self, key: PushKey) {
+        self.shared.agents.lock().scheduler.written_to(key, now_ns());
         self.shared.poller.wake();
     }
 
     /// A doorbell that rings for nobody any more.
     pub fn forget_doorbell(&self, number: u64) {
-        if let Some(doorbell) = self.shared.work.lock().doorbells.forget(number) {
+        if let Some(doorbell) = self.shared.agents.lock().doorbells.remove(number) {
             self.shared.unwatch(&doorbell);
         }
     }
 
     /// How often an agent looked because a doorbell rang.
-    pub fn looks(&self) -> u64 {
-        self.shared.work.lock().doorbells.looks()
+    pub fn checks(&self) -> u64 {
+        self.shared.agents.lock().doorbells.checks()
     }
 
     /// A number for a channel that is being opened.
     pub fn reserve(&self) -> Result<u32, SchedulerError> {
-        self.shared.work.lock().scheduler.reserve()
+        self.shared.agents.lock().scheduler.reserve()
     }
 
     /// It will not be opened.
     pub fn unreserve(&self, channel: u32) {
-        self.shared.work.lock().scheduler.unreserve(channel);
+        self.shared.agents.lock().scheduler.unreserve(channel);
     }
 
     pub fn add_receive(
@@ -269,18 +269,17 @@ impl Dispatcher {
         agent: ReceiveAgent,
         receive_socket: Option<ReceiveSocket>,
     ) -> Result<u32, Error> {
-        let channel =
-            self.shared.work.lock().scheduler.add_receive(agent, now_ns()).map_err(Error::unavailable)?;
+        let channel = self.shared.agents.lock().scheduler.add_receive(agent, now_ns())?;
         self.begin_receive(channel, receive_socket)
     }
 
     fn begin_receive(&self, channel: u32, receive_socket: Option<ReceiveSocket>) -> Result<u32, Error> {
         if let Some(receive_socket) = receive_socket {
-            let mut work = self.shared.work.lock();
-            let places = work.receive_sockets.len().max(channel as usize + 1);
-            work.receive_sockets.resize_with(places, || None);
-            work.receive_sockets[channel as usize] = Some(receive_socket.clone());
-            drop(work);
+            let mut agents = self.shared.agents.lock();
+            let slots = agents.receive_sockets.len().max(channel as usize + 1);
+            agents.receive_sockets.resize_with(slots, || None);
+            agents.receive_sockets[channel as usize] = Some(receive_socket.clone());
+            drop(agents);
             self.shared.watched.fetch_add(receive_socket.len(), Ordering::Relaxed);
             if let Err(error) = receive_socket.watch(&self.shared.poller, channel) {
                 self.remove_receive(channel);
@@ -292,10 +291,10 @@ impl Dispatcher {
     }
 
     pub fn remove_receive(&self, channel: u32) -> Option<ReceiveStats> {
-        let mut work = self.shared.work.lock();
-        let receive_socket = work.receive_sockets.get_mut(channel as usize).and_then(Option::take);
-        let stats = work.scheduler.remove_receive(channel);
-        drop(work);
+        let mut agents = self.shared.agents.lock();
+        let receive_socket = agents.receive_sockets.get_mut(channel as usize).and_then(Option::take);
+        let stats = agents.scheduler.remove_receive(channel);
+        drop(agents);
         if let Some(receive_socket) = receive_socket {
             receive_socket.forget(&self.shared.poller);
             self.shared.watched.fetch_sub(receive_socket.len(), Ordering::Relaxed);
@@ -304,33 +303,33 @@ impl Dispatcher {
     }
 
     pub fn receive_stats(&self, channel: u32) -> Option<ReceiveStats> {
-        self.shared.work.lock().scheduler.receive_stats(channel)
+        self.shared.agents.lock().scheduler.receive_stats(channel)
     }
 
     pub fn push_stats(&self, key: PushKey) -> Option<PushStats> {
-        self.shared.work.lock().scheduler.push_stats(key)
+        self.shared.agents.lock().scheduler.push_stats(key)
     }
 
     pub fn set_running(&self, key: PushKey, running: bool) -> bool {
-        let known = self.shared.work.lock().scheduler.set_running(key, running, now_ns());
+        let known = self.shared.agents.lock().scheduler.set_running(key, running, now_ns());
         self.shared.poller.wake();
         known
     }
 
     /// From now on keeps so many records.
     pub fn record(&self, records: usize) {
-        self.shared.work.lock().scheduler.record(records);
+        self.shared.agents.lock().scheduler.record(records);
     }
 
     /// What was recorded.
     pub fn recorded(&self, thread: &str) -> Track {
-        self.shared.work.lock().scheduler.recorded(thread)
+        self.shared.agents.lock().scheduler.recorded(thread)
     }
 
     /// How long pushes may stay in the lower band from now on. Takes the lock for one at a time.
     pub fn set_promotions(&self, pushes: impl Iterator<Item = (PushKey, u64)>) {
         for (key, promotion_ns) in pushes {
-            self.shared.work.lock().scheduler.set_promotion(key, promotion_ns);
+            self.shared.agents.lock().scheduler.set_promotion(key, promotion_ns);
         }
     }
 
@@ -338,8 +337,8 @@ impl Dispatcher {
     pub fn stop(&self) {
         self.shared.stop.store(true, Ordering::Release);
         self.shared.poller.wake_for_good();
-        if let Some(aside) = &self.shared.aside {
-            aside.wake_for_good();
+        if let Some(best_effort) = &self.shared.best_effort {
+            best_effort.wake_for_good();
         }
         let threads = std::mem::take(&mut *self.threads.lock());
         threads.into_iter().for_each(|thread| drop(thread.join()));
@@ -352,7 +351,7 @@ impl Drop for Dispatcher {
     }
 }
 
-impl Shared {
+impl Inner {
     /// # Real-time
     /// Allocates nothing. Takes the lock for one datagram at a time; set-up holds it while it enters an agent that was made before.
     fn run(&self) {
@@ -360,26 +359,26 @@ impl Shared {
         let mut input = vec![0; HEADER + MAX_FRAGMENT];
         let mut events = Events::<ROOM>::new();
         let mut until = Deadline::PAST;
-        let (mut done_since_look, mut first) = (0, 0);
+        let (mut since_poll, mut first) = (0, 0);
         while !self.stop.load(Ordering::Acquire) {
-            if until != Deadline::PAST || done_since_look == AT_ONCE {
+            if until != Deadline::PAST || since_poll == AT_ONCE {
                 first = (first + 1) % 3;
-                self.look(&mut events, until, first, &mut input);
-                done_since_look = 0;
+                self.wait_and_receive(&mut events, until, first, &mut input);
+                since_poll = 0;
             }
             // Who has no guarantee owes nobody an account; reading the clock is a system call.
             let before = self.accounts.load(Ordering::Relaxed).then(thread_cpu_ns);
             let now = now_ns();
             let (turn, arrival) = {
-                let mut work = self.work.lock();
-                match work.next_arrival(now) {
+                let mut agents = self.agents.lock();
+                match agents.next_arrival(now) {
                     Some(arrival) => (Action::Idle { until_ns: None }, Some(arrival)),
-                    None => (work.scheduler.next_action(now, &mut out), None),
+                    None => (agents.scheduler.next_action(now, &mut out), None),
                 }
             };
             if let Some((socket, receive, via)) = arrival {
-                self.take_from(&socket, receive, via, &mut input);
-                done_since_look += 1;
+                self.receive_guaranteed(&socket, receive, via, &mut input);
+                since_poll += 1;
                 until = Deadline::PAST;
                 continue;
             }
@@ -388,21 +387,21 @@ impl Shared {
                     fail_point(FailPoint::DatagramMade);
                     let sent = self.socket_of(via).send_to(&out[..len], to);
                     fail_point(FailPoint::DatagramSent);
-                    let mut work = self.work.lock();
+                    let mut agents = self.agents.lock();
                     if sent.is_err() {
-                        work.scheduler.refused(push);
+                        agents.scheduler.refused(push);
                     }
-                    if work.scheduler.is_recording() {
-                        work.scheduler.sent(push, band, now, now_ns());
+                    if agents.scheduler.is_recording() {
+                        agents.scheduler.sent(push, band, now, now_ns());
                     }
                     if let Some(before) = before.filter(|_| band != Band::Middle) {
-                        work.scheduler.charge(push, thread_cpu_ns().saturating_sub(before));
+                        agents.scheduler.charge(push, thread_cpu_ns().saturating_sub(before));
                     }
-                    done_since_look += 1;
+                    since_poll += 1;
                     Deadline::PAST
                 }
                 Action::Choose { receive, to, via, len } => {
-                    let own = self.work.lock().socket_of(receive, via).cloned();
+                    let own = self.agents.lock().socket_of(receive, via).cloned();
                     fail_point(FailPoint::ChoiceMade);
                     // It is said again.
                     let _ = own.as_deref().unwrap_or(self.socket_of(via)).send_to(&out[..len], to);
@@ -415,11 +414,11 @@ impl Shared {
     }
 
     /// Says whether somebody who is admitted has a push now.
-    fn rung(&self, doorbell: u64) -> bool {
+    fn ring(&self, doorbell: u64) -> bool {
         fail_point(FailPoint::Rung);
-        let mut work = self.work.lock();
-        let Work { scheduler, doorbells, .. } = &mut *work;
-        doorbells.rung(doorbell, scheduler, now_ns())
+        let mut agents = self.agents.lock();
+        let Agents { scheduler, doorbells, .. } = &mut *agents;
+        doorbells.ring(doorbell, scheduler, now_ns())
     }
 
     /// Called with the lock: a doorbell is heard again only after that.
@@ -429,10 +428,10 @@ impl Shared {
         self.watched.fetch_sub(1, Ordering::Relaxed);
     }
 
-    fn settle(&self) -> bool {
-        let mut work = self.work.lock();
-        let Work { scheduler, doorbells, .. } = &mut *work;
-        doorbells.settle(scheduler, now_ns())
+    fn check_pending(&self) -> bool {
+        let mut agents = self.agents.lock();
+        let Agents { scheduler, doorbells, .. } = &mut *agents;
+        doorbells.check_pending(scheduler, now_ns())
     }
 
     fn socket_of(&self, via: Via) -> &UdpSocket {

@@ -33,10 +33,10 @@ fn a_value_crosses_where_another_thread_takes_it_in() {
     crosses(Some(SchedClass::Other));
 }
 
-fn crosses(aside: Option<SchedClass>) {
+fn crosses(best_effort: Option<SchedClass>) {
     let config = config();
-    let near = Dispatcher::start_with(&config, 0, aside).unwrap();
-    let far = Dispatcher::start_with(&config, 1, aside).unwrap();
+    let near = Dispatcher::start_with(&config, 0, best_effort).unwrap();
+    let far = Dispatcher::start_with(&config, 1, best_effort).unwrap();
     let geometry = Geometry::new(100_000, 2).unwrap();
     let source = Segment::create("source", geometry).unwrap();
     let replica = Segment::create("replica", geometry).unwrap();
@@ -64,7 +64,7 @@ fn crosses(aside: Option<SchedClass>) {
         burst: 0,
     };
     let push = near.add_push(PushAgent::new(spec).unwrap()).unwrap();
-    near.hear(push, &doorbell).unwrap();
+    near.subscribe(push, &doorbell).unwrap();
     let mut writer = source.writer().unwrap();
     let mut reader = replica.reader().unwrap();
     let mut value = vec![0; 100_000];
@@ -157,7 +157,7 @@ fn shown_before_the_urgent_one(by: By) -> usize {
     let (alarm, one, one_at) = replica(&far, from, 1_000_000, by);
     {
         // While the thread cannot work, all of it comes.
-        let _held = far.shared.work.lock();
+        let _held = far.shared.agents.lock();
         (1..=MANY).for_each(|push| send(&peer, &many, many_at, push));
         send(&peer, &one, one_at, 1);
     }
@@ -211,12 +211,12 @@ fn a_value_that_another_thread_took_in_becomes_stale_in_time() {
 
 /// On one processor, a real-time thread below the dispatching one gets a guaranteed value while a best-effort one that came before waits to
 /// be taken in: was that shown as well?
-fn best_effort_went_first(aside: Option<SchedClass>) -> bool {
+fn best_effort_went_first(best_effort: Option<SchedClass>) -> bool {
     let cpu = Cpus::one(current_cpus().unwrap().iter().next().unwrap());
     // The dispatcher's threads inherit the processor.
     set_current_cpus(&cpu).unwrap();
     let config = DispatcherConfig { class: SchedClass::Fifo(20), ..config() };
-    let far = Dispatcher::start_with(&config, 0, aside).unwrap();
+    let far = Dispatcher::start_with(&config, 0, best_effort).unwrap();
     let peer = UdpSocket::bind("127.0.0.1:0").unwrap();
     let from = peer.local_addr().unwrap();
     let (news, many, many_at) = replica(&far, from, 100_000_000, By::CommonPort);

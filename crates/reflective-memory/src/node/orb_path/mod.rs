@@ -14,5 +14,5 @@
 mod push;
 mod replicas;
 
-pub(super) use push::{OrbPush, Place};
+pub(super) use push::{OrbPush, ThreadPermit};
 pub(super) use replicas::{Arrival, Replicas, Target};

@@ -38,18 +38,18 @@ pub(crate) struct OrbPush {
     /// The channel is not stopped.
     pub running: Arc<AtomicBool>,
     /// Held for as long as there is the thread.
-    pub _place: Place,
+    pub _permit: ThreadPermit,
 }
 
 /// One of the threads that a node may have on the ORB's paths.
-pub(crate) struct Place {
+pub(crate) struct ThreadPermit {
     all: Arc<AtomicUsize>,
     number: usize,
 }
 
-impl Place {
-    pub fn take(all: &Arc<AtomicUsize>) -> Place {
-        Place { all: all.clone(), number: all.fetch_add(1, Ordering::Relaxed) + 1 }
+impl ThreadPermit {
+    pub fn take(all: &Arc<AtomicUsize>) -> ThreadPermit {
+        ThreadPermit { all: all.clone(), number: all.fetch_add(1, Ordering::Relaxed) + 1 }
     }
 
     /// How many there were with this one.
@@ -58,7 +58,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for ThreadPermit {
     fn drop(&mut self) {
         self.all.fetch_sub(1, Ordering::Relaxed);
     }
@@ -69,8 +69,8 @@ impl OrbPush {
     pub fn start(self) -> Result<(), Error> {
         let size = self.channel.size;
         let window = if self.oneway { (WINDOW_BYTES / size.max(1)).clamp(1, WINDOW) } else { 1 };
-        let free = (0..window).map(|_| Kept::new(size)).collect();
-        let work = Work {
+        let free = (0..window).map(|_| Unacknowledged::new(size)).collect();
+        let push = PushLoop {
             spec: self,
             free,
             under_way: VecDeque::with_capacity(window),
@@ -78,29 +78,29 @@ impl OrbPush {
             said: (State::Open, 0),
             due_ns: 0,
         };
-        crate::node::named("memory-orb-push", move || work.run())?;
+        crate::node::spawn("memory-orb-push", move || push.run())?;
         Ok(())
     }
 }
 
 /// A value that may have to be sent again.
-struct Kept {
+struct Unacknowledged {
     push: u64,
     sample: Option<Sample>,
     value: Box<[u8]>,
 }
 
-impl Kept {
-    fn new(size: usize) -> Kept {
-        Kept { push: 0, sample: None, value: vec![0; size].into() }
+impl Unacknowledged {
+    fn new(size: usize) -> Unacknowledged {
+        Unacknowledged { push: 0, sample: None, value: vec![0; size].into() }
     }
 }
 
-struct Work {
+struct PushLoop {
     spec: OrbPush,
-    free: Vec<Kept>,
+    free: Vec<Unacknowledged>,
     /// In the order of their pushes.
-    under_way: VecDeque<Kept>,
+    under_way: VecDeque<Unacknowledged>,
     pushes: u64,
     /// What the reader's node was told last, and when.
     said: (State, u64),
@@ -108,7 +108,7 @@ struct Work {
     due_ns: u64,
 }
 
-impl Work {
+impl PushLoop {
     fn run(mut self) {
         while !self.stopped() {
             self.wait();
@@ -170,39 +170,39 @@ impl Work {
         if self.free.is_empty() {
             self.settle();
         }
-        let Some(mut kept) = self.free.pop() else { return false };
+        let Some(mut value) = self.free.pop() else { return false };
         let source = &mut self.spec.source;
         let sample = match self.spec.mode {
-            Mode::OnWrite => source.next(&mut kept.value),
-            Mode::Periodic { .. } if source.has_new() => source.latest(&mut kept.value).map(Some),
+            Mode::OnWrite => source.next(&mut value.value),
+            Mode::Periodic { .. } if source.has_new() => source.latest(&mut value.value).map(Some),
             Mode::Periodic { .. } => Ok(None),
         };
         if sample.is_err() {
             // There is something new, but nothing that can be read: the next wait would end at once.
             std::thread::sleep(UNREADABLE);
         }
-        kept.sample = sample.ok().flatten();
-        if kept.sample.is_none() {
-            self.free.push(kept);
+        value.sample = sample.ok().flatten();
+        if value.sample.is_none() {
+            self.free.push(value);
             return false;
         }
         self.pushes += 1;
-        kept.push = self.pushes;
-        self.under_way.push_back(kept);
+        value.push = self.pushes;
+        self.under_way.push_back(value);
         fail_point(FailPoint::ValueTaken);
         true
     }
 
     /// Sends the value that was taken last: oneway, or until it has arrived.
     fn send(&mut self) {
-        let Some(kept) = self.under_way.back() else { return };
+        let Some(value) = self.under_way.back() else { return };
         if self.spec.oneway {
-            let _ = self.spec.push_oneway(kept);
+            let _ = self.spec.push_oneway(value);
             fail_point(FailPoint::OnewaySent);
             return;
         }
         while !self.stopped() {
-            if self.spec.push(kept).is_ok() {
+            if self.spec.push(value).is_ok() {
                 break;
             }
             std::thread::sleep(AGAIN);
@@ -220,11 +220,11 @@ impl Work {
                 std::thread::sleep(AGAIN);
                 continue;
             };
-            while let Some(kept) = self.under_way.pop_front_if(|kept| kept.push <= taken) {
-                self.free.push(kept);
+            while let Some(value) = self.under_way.pop_front_if(|value| value.push <= taken) {
+                self.free.push(value);
             }
-            for kept in &self.under_way {
-                let _ = self.spec.push_oneway(kept);
+            for value in &self.under_way {
+                let _ = self.spec.push_oneway(value);
             }
             fail_point(FailPoint::Settled);
         }
@@ -239,18 +239,18 @@ impl Work {
 }
 
 impl OrbPush {
-    fn push(&self, kept: &Kept) -> Result<bool, Error> {
-        let Some(sample) = kept.sample else { return Ok(false) };
-        let (Channel { id, token, .. }, value) = (self.channel, &kept.value[..sample.len]);
+    fn push(&self, sent: &Unacknowledged) -> Result<bool, Error> {
+        let Some(sample) = sent.sample else { return Ok(false) };
+        let (Channel { id, token, .. }, value) = (self.channel, &sent.value[..sample.len]);
         let (source, writer) = (sample.source, sample.epoch);
-        self.reader.call(|reader| reader.push(id, token, kept.push, source, writer, sample.age_ns(), value))
+        self.reader.call(|reader| reader.push(id, token, sent.push, source, writer, sample.age_ns(), value))
     }
 
-    fn push_oneway(&self, kept: &Kept) -> Result<(), Error> {
-        let Some(sample) = kept.sample else { return Ok(()) };
-        let (Channel { id, token, .. }, value) = (self.channel, &kept.value[..sample.len]);
+    fn push_oneway(&self, sent: &Unacknowledged) -> Result<(), Error> {
+        let Some(sample) = sent.sample else { return Ok(()) };
+        let (Channel { id, token, .. }, value) = (self.channel, &sent.value[..sample.len]);
         let (source, writer, age) = (sample.source, sample.epoch, sample.age_ns());
-        // Where it does not arrive, the next beat finds another way.
-        Ok(self.reader.best().push_oneway(id, token, kept.push, source, writer, age, value)?)
+        // If it does not arrive, the next beat tries another address.
+        Ok(self.reader.preferred().push_oneway(id, token, sent.push, source, writer, age, value)?)
     }
 }

@@ -3,6 +3,7 @@
 use crate::agents::{Health, ReceiveStats, Shown};
 use crate::fail_points::{FailPoint, fail_point};
 use crate::memory::{Source, State, Writer};
+use crate::node::timers::{Timer, Timers};
 use crate::wire::Counters;
 use isorb_rt::sync::PiMutex;
 use std::collections::HashMap;
@@ -13,9 +14,11 @@ use std::time::Duration;
 const SILENCE: Duration = Duration::from_secs(2);
 
 /// Replicas that are filled by calls.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Replicas {
     table: PiMutex<Table>,
+    /// Checks replicas that may have become stale or silent; none in tests, which check by themselves.
+    timers: Option<Arc<Timers>>,
 }
 
 #[derive(Debug, Default)]
@@ -66,6 +69,10 @@ struct Replica {
 }
 
 impl Replicas {
+    pub fn new(timers: Arc<Timers>) -> Replicas {
+        Replicas { table: PiMutex::default(), timers: Some(timers) }
+    }
+
     /// Gives the number of the channel.
     pub fn add(&self, target: Target, now_ns: u64) -> u32 {
         let mut table = self.table.lock();
@@ -87,6 +94,7 @@ impl Replicas {
             values: 0,
             worst_age_ns: 0,
         };
+        self.check_at(replica.health.next_check());
         table.replicas.insert(number, Arc::new(PiMutex::new(replica)));
         number
     }
@@ -110,7 +118,9 @@ impl Replicas {
         fail_point(FailPoint::CallCame);
         let Some(replica) = self.find(arrival.channel) else { return false };
         let mut replica = replica.lock();
+        let before = replica.health.next_check();
         let shown = replica.take(arrival, now_ns);
+        self.check_sooner(before, replica.health.next_check());
         fail_point(FailPoint::CallShown);
         shown
     }
@@ -124,15 +134,35 @@ impl Replicas {
             replica.counters.forged += 1;
             return None;
         }
+        let before = replica.health.next_check();
         replica.health.heard(far, now_ns);
-        replica.look(now_ns);
+        replica.check(now_ns);
+        self.check_sooner(before, replica.health.next_check());
         Some(replica.taken)
     }
 
-    /// Tells the readers of those that have fallen silent, or whose value is too old.
-    pub fn look(&self, now_ns: u64) {
+    /// Notifies the readers of replicas that have become stale or silent. Gives the time of the next check.
+    pub fn check(&self, now_ns: u64) -> Option<u64> {
         let replicas: Vec<_> = self.table.lock().replicas.values().cloned().collect();
-        replicas.iter().for_each(|replica| replica.lock().look(now_ns));
+        let check = |replica: &Arc<PiMutex<Replica>>| {
+            let mut replica = replica.lock();
+            replica.check(now_ns);
+            replica.health.next_check()
+        };
+        replicas.iter().filter_map(check).min()
+    }
+
+    /// Sets the timer where a replica is to be checked sooner than before. Else it stands early enough.
+    fn check_sooner(&self, before: Option<u64>, next: Option<u64>) {
+        if next.is_some_and(|next| before.is_none_or(|before| next < before)) {
+            self.check_at(next);
+        }
+    }
+
+    fn check_at(&self, next_ns: Option<u64>) {
+        if let (Some(timers), Some(next_ns)) = (&self.timers, next_ns) {
+            timers.set(Timer::CheckReplicas, next_ns);
+        }
     }
 
     fn find(&self, number: u32) -> Option<Arc<PiMutex<Replica>>> {
@@ -173,7 +203,7 @@ impl Replica {
         // The channel that was here before has shown it.
         if self.shown == Some(about) {
             self.counters.repeated += 1;
-            self.look(now);
+            self.check(now);
             return false;
         }
         if self.writer.draft().put(0, arrival.data).is_err() {
@@ -194,12 +224,12 @@ impl Replica {
         self.values += 1;
         self.worst_age_ns = self.worst_age_ns.max(arrival.age_ns);
         self.health.shown(written_ns);
-        self.look(now);
+        self.check(now);
         true
     }
 
-    fn look(&mut self, now_ns: u64) {
-        if let Some(state) = self.health.look(now_ns) {
+    fn check(&mut self, now_ns: u64) {
+        if let Some(state) = self.health.check(now_ns) {
             self.writer.set_state(state);
         }
     }
@@ -279,7 +309,7 @@ mod tests {
             let mut run = |until: u64| {
                 while now < until {
                     now += 50 * MS;
-                    replicas.look(now);
+                    let _ = replicas.check(now);
                 }
                 segment.state()
             };

@@ -9,11 +9,11 @@ use std::sync::{Arc, Mutex};
 use isorb_event::{Event, PushConsumer};
 use isorb_rt::time::now_ns;
 
-use super::NAME;
 use super::push::consumer;
+use super::rows;
 use super::tables::{Random, SEED, costs_and_periods};
 use super::threads::Setup;
-use super::turns::{Subject, keep, rows};
+use crate::blocks::{Local, keep};
 use crate::figure::Row;
 
 /// A trace of text under a lock.
@@ -35,7 +35,7 @@ pub const THIRD_PROCESS: &str = "bare-third-process";
 const TEXT: usize = 1 << 16;
 
 /// A loop that calls the consumers, and writes what it does into a text.
-pub fn formatted<'a>(consumers: &'a [Arc<dyn PushConsumer>], event: &'a Event<'a>) -> Subject<'a> {
+pub fn formatted<'a>(consumers: &'a [Arc<dyn PushConsumer>], event: &'a Event<'a>) -> Local<'a> {
     let text = Mutex::new(String::with_capacity(2 * TEXT));
     let note = move |what: &str, who: usize| {
         if let Ok(mut text) = text.lock() {
@@ -46,7 +46,7 @@ pub fn formatted<'a>(consumers: &'a [Arc<dyn PushConsumer>], event: &'a Event<'a
             let _ = writeln!(text, "{} {what} {who} type {}", now_ns(), event.header.event_type);
         }
     };
-    Subject::called(FORMATTED, consumers.len() as f64, 200, move || {
+    Local::called(FORMATTED, consumers.len() as f64, [10, 200], move || {
         note("push", 0);
         for (i, one) in consumers.iter().enumerate() {
             note("begin", i);
@@ -57,9 +57,9 @@ pub fn formatted<'a>(consumers: &'a [Arc<dyn PushConsumer>], event: &'a Event<'a
 }
 
 /// A loop that queues a copy for each consumer, takes it out again and calls him.
-pub fn copies<'a>(consumers: &'a [Arc<dyn PushConsumer>], event: &'a Event<'a>) -> Subject<'a> {
+pub fn copies<'a>(consumers: &'a [Arc<dyn PushConsumer>], event: &'a Event<'a>) -> Local<'a> {
     let queue: Mutex<VecDeque<Box<[u8]>>> = Mutex::default();
-    Subject::called(COPIES, consumers.len() as f64, 200, move || {
+    Local::called(COPIES, consumers.len() as f64, [10, 200], move || {
         for one in consumers {
             let copy: Box<[u8]> = event.data.octets.into();
             let taken = queue.lock().ok().and_then(|mut queue| {
@@ -73,9 +73,9 @@ pub fn copies<'a>(consumers: &'a [Arc<dyn PushConsumer>], event: &'a Event<'a>) 
 }
 
 /// So many subscriptions in a list.
-pub fn scan<'a>(keys: Vec<(i32, i32)>, event: &'a Event<'a>) -> Subject<'a> {
+pub fn scan<'a>(keys: Vec<(i32, i32)>, event: &'a Event<'a>) -> Local<'a> {
     let (x, consumer) = (keys.len() as f64, consumer(&Arc::default()));
-    Subject::timed(SCAN, x, 3, move || {
+    Local::timed(SCAN, x, 3, move || {
         let start = now_ns();
         let wanted = (event.header.event_type, event.header.source);
         for _ in black_box(&keys).iter().filter(|key| **key == wanted) {
@@ -86,8 +86,8 @@ pub fn scan<'a>(keys: Vec<(i32, i32)>, event: &'a Event<'a>) -> Subject<'a> {
 }
 
 /// Events one by one to a thread that must run before there is room for the next.
-pub fn one_by_one(setup: Setup, events: u64) -> Subject<'static> {
-    Subject::timed(ONE_BY_ONE, 1.0, 1, move || {
+pub fn one_by_one(setup: Setup, events: u64) -> Local<'static> {
+    Local::timed(ONE_BY_ONE, 1.0, 1, move || {
         let (send, receive) = sync_channel::<[u8; 64]>(1);
         let start = now_ns();
         let body = move || receive.iter().fold(0, |sum, one| sum + u64::from(one[0]));
@@ -100,10 +100,10 @@ pub fn one_by_one(setup: Setup, events: u64) -> Subject<'static> {
 }
 
 /// Timers in no order: whoever sets one looks for the earliest.
-pub fn unsorted_timers(armed: u32) -> Subject<'static> {
+pub fn unsorted_timers(armed: u32) -> Local<'static> {
     let mut random = Random(SEED);
     let mut timers: Vec<u64> = (0..armed).map(|_| random.next() >> 16).collect();
-    Subject::timed(SCAN, armed.into(), 3, move || {
+    Local::timed(SCAN, armed.into(), 3, move || {
         let start = now_ns();
         timers.push(random.next() >> 16);
         keep(black_box(&timers).iter().min());
@@ -116,7 +116,7 @@ pub fn unsorted_timers(armed: u32) -> Subject<'static> {
 pub fn all_points(count: u32) -> Vec<Row> {
     let mut tasks = costs_and_periods(count.into());
     tasks.sort_unstable_by_key(|&(_, period)| period);
-    let subject = Subject::timed(ALL_POINTS, count.into(), 1, move || {
+    let subject = Local::timed(ALL_POINTS, count.into(), 1, move || {
         let start = now_ns();
         let demand = |at: u64| tasks.iter().map(|&(cost, period)| at.div_ceil(period) * cost).sum::<u64>();
         for &(_, end) in tasks.iter().rev().take(10) {
@@ -125,5 +125,5 @@ pub fn all_points(count: u32) -> Vec<Row> {
         }
         now_ns() - start
     });
-    rows(NAME, "analysis", 2, &mut [subject])
+    rows("analysis", 2, &mut [subject])
 }

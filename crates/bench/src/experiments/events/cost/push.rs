@@ -10,13 +10,13 @@ use isorb_event::{
 };
 
 use super::super::refused;
-use super::turns::{Subject, keep, rows};
-use super::{BARE, CHANNEL, NAME, controls};
+use super::{BARE, CHANNEL, controls, rows};
+use crate::blocks::{Local, keep};
 use crate::experiments::BenchError;
 use crate::figure::Row;
 
 /// Calls to a sample.
-const TOGETHER: u64 = 200;
+const TOGETHER: u32 = 200;
 /// Of subscriptions that are not asked for twice in a row.
 const STRIDE: u64 = 7_919;
 /// Sources of a type.
@@ -67,7 +67,7 @@ pub fn consumers(rounds: u32) -> Result<Vec<Row>, BenchError> {
         connect(&by_type, &sum, wanted())?;
         let x = f64::from(count);
         let bare: Vec<_> = (0..count).map(|_| consumer(&sum)).collect();
-        let mut subjects = vec![Subject::called(BARE, x, TOGETHER, || {
+        let mut subjects = vec![Local::called(BARE, x, [10, TOGETHER], || {
             black_box(&bare).iter().for_each(|one| keep(one.push(std::slice::from_ref(&event))));
         })];
         for (name, channel) in [CHANNEL, UNTRACED, UNCOUNTED].into_iter().zip(channels) {
@@ -75,12 +75,12 @@ pub fn consumers(rounds: u32) -> Result<Vec<Row>, BenchError> {
             connect(&channel, &sum, wanted())?;
             let supplier = channel.for_suppliers().connect().map_err(refused)?;
             let event = &event;
-            subjects.push(Subject::called(name, x, TOGETHER, move || keep(supplier.push(event))));
+            subjects.push(Local::called(name, x, [10, TOGETHER], move || keep(supplier.push(event))));
         }
         let (supplier, event) = (by_type.for_suppliers().connect().map_err(refused)?, &event);
-        subjects.push(Subject::called(BY_TYPE, x, TOGETHER, move || keep(supplier.push(event))));
+        subjects.push(Local::called(BY_TYPE, x, [10, TOGETHER], move || keep(supplier.push(event))));
         subjects.extend([controls::formatted(&bare, event), controls::copies(&bare, event)]);
-        all.extend(rows(NAME, "push", rounds, &mut subjects));
+        all.extend(rows("push", rounds, &mut subjects));
     }
     Ok(all)
 }
@@ -109,14 +109,14 @@ pub fn subscriptions(rounds: u32, channels: &[(u32, Channel)]) -> Result<Vec<Row
     for (count, channel) in channels {
         let supplier = channel.for_suppliers().connect().map_err(refused)?;
         let (hot, x) = (&hot, f64::from(*count));
-        subjects.push(Subject::called(CHANNEL, x, TOGETHER, move || keep(supplier.push(hot))));
+        subjects.push(Local::called(CHANNEL, x, [10, TOGETHER], move || keep(supplier.push(hot))));
     }
     if let Some((count, channel)) = channels.last() {
         let supplier = channel.for_suppliers().connect().map_err(refused)?;
         let mut next = cold.iter().cycle();
         let push = move || next.next().map_or((), |event| keep(supplier.push(event)));
-        subjects.push(Subject::called(COLD, f64::from(*count), TOGETHER, push));
+        subjects.push(Local::called(COLD, f64::from(*count), [10, TOGETHER], push));
     }
     subjects.push(controls::scan((0..most).map(key).collect(), &hot));
-    Ok(rows(NAME, "subscriptions", rounds, &mut subjects))
+    Ok(rows("subscriptions", rounds, &mut subjects))
 }

@@ -4,12 +4,12 @@ use isorb_rt::time::now_ns;
 use isorb_rt::timers::TimerHeap;
 use isorb_sched::{Nanos, Order, Preemption, Task, analyse, fixed_priority};
 
-use super::turns::{Subject, keep, rows};
-use super::{CHANNEL, NAME, controls};
+use super::{CHANNEL, controls, rows};
+use crate::blocks::{Local, keep};
 use crate::figure::Row;
 
 /// Calls to a sample.
-const TOGETHER: u64 = 200;
+const TOGETHER: u32 = 200;
 pub const SEED: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// One more timer is set and cancelled, beside none and beside `armed` others.
@@ -19,20 +19,20 @@ pub fn timers(rounds: u32, armed: u32) -> Vec<Row> {
         // Points without an order, as periods of many consumers have none.
         let mut random = Random(SEED);
         (0..armed).for_each(|_| keep(timers.push(random.next() >> 16, ())));
-        Subject::called(CHANNEL, armed.into(), TOGETHER, move || {
+        Local::called(CHANNEL, armed.into(), [10, TOGETHER], move || {
             if let Ok(timer) = timers.push(random.next() >> 16, ()) {
                 keep(timers.remove(timer));
             }
         })
     };
-    rows(NAME, "timer", rounds, &mut [subject(0), subject(armed), controls::unsorted_timers(armed)])
+    rows("timer", rounds, &mut [subject(0), subject(armed), controls::unsorted_timers(armed)])
 }
 
 /// Response times of so many tasks that want 85 % of a processor.
 pub fn analysis(rounds: u32) -> Vec<Row> {
     let subject = |name, count: u32, preemption| {
         let tasks = tasks(count.into());
-        Subject::timed(name, count.into(), 1, move || {
+        Local::timed(name, count.into(), 1, move || {
             let start = now_ns();
             keep(fixed_priority(&tasks, preemption).is_ok_and(|analysis| analysis.schedulable()));
             now_ns() - start
@@ -42,7 +42,7 @@ pub fn analysis(rounds: u32) -> Vec<Row> {
     let queue = |name, order| {
         let tasks = tasks(1000);
         let levels = vec![(0, order); tasks.len()];
-        Subject::timed(name, 1000.0, 1, move || {
+        Local::timed(name, 1000.0, 1, move || {
             let start = now_ns();
             keep(
                 analyse(&tasks, &levels, Preemption::Full, true).is_ok_and(|analysis| analysis.schedulable()),
@@ -57,7 +57,7 @@ pub fn analysis(rounds: u32) -> Vec<Row> {
         queue(super::DEADLINE, Order::Deadline),
         queue(super::LAXITY, Order::Laxity),
     ];
-    let mut rows = rows(NAME, "analysis", rounds, &mut subjects);
+    let mut rows = rows("analysis", rounds, &mut subjects);
     rows.extend(controls::all_points(1000));
     rows
 }

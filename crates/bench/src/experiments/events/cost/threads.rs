@@ -11,9 +11,9 @@ use isorb_rt::sync::Parker;
 use isorb_rt::time::{Deadline, now_ns};
 
 use super::super::{SOURCE, TYPE, age, refused, stamped};
-use super::turns::{Subject, keep, rows};
-use super::{AGAIN, BARE, CHANNEL, NAME, controls};
-use crate::distant::OneLevel;
+use super::{AGAIN, BARE, CHANNEL, controls, rows};
+use crate::blocks::{Local, keep};
+use crate::event_peers::OneLevel;
 use crate::experiments::BenchError;
 use crate::figure::Row;
 
@@ -125,12 +125,12 @@ pub fn hand_over(setup: Setup, rounds: u32) -> Result<Vec<Row>, BenchError> {
         took.load(Relaxed)
     };
     let mut subjects = [
-        Subject::timed(BARE, 1.0, BLOCK, || one.hand_over()),
-        Subject::timed(AGAIN, 1.0, BLOCK, || other.hand_over()),
-        Subject::timed(CHANNEL, 1.0, BLOCK, through_channel),
-        Subject::timed(controls::DETOUR, 1.0, BLOCK, || detour.hand_over()),
+        Local::timed(BARE, 1.0, BLOCK, || one.hand_over()),
+        Local::timed(AGAIN, 1.0, BLOCK, || other.hand_over()),
+        Local::timed(CHANNEL, 1.0, BLOCK, through_channel),
+        Local::timed(controls::DETOUR, 1.0, BLOCK, || detour.hand_over()),
     ];
-    let rows = rows(NAME, "hand-over", rounds, &mut subjects);
+    let rows = rows("hand-over", rounds, &mut subjects);
     drop(connected);
     channel.destroy();
     Ok(rows)
@@ -172,11 +172,11 @@ pub fn flow(setup: Setup, rounds: u32, events: u64) -> Result<Vec<Row>, BenchErr
         (now_ns() - start) / events
     };
     let mut subjects = [
-        Subject::timed(BARE, 1.0, 1, standard),
-        Subject::timed(CHANNEL, 1.0, 1, through_channel),
+        Local::timed(BARE, 1.0, 1, standard),
+        Local::timed(CHANNEL, 1.0, 1, through_channel),
         controls::one_by_one(setup, events / 10),
     ];
-    let rows = rows(NAME, "flow", rounds, &mut subjects);
+    let rows = rows("flow", rounds, &mut subjects);
     drop(connected);
     channel.destroy();
     Ok(rows)

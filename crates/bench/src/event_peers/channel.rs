@@ -1,0 +1,45 @@
+//! An event channel as a process.
+
+use std::io;
+use std::sync::Arc;
+
+use isorb_event::servants::{EventServiceOptions, RtecEventService};
+use isorb_event::{Channel, ThreadSetup};
+use isorb_rt::priority::PriorityMapping;
+use isorb_rt::sched::SchedClass;
+
+use super::{OneLevel, failed, orb};
+use crate::protocol::{exit_at_end_of_input, ready};
+
+#[derive(clap::Args, Debug)]
+pub struct ChannelArgs {
+    /// Threads that push to consumers; 0 pushes on the thread that reads from the supplier
+    #[arg(long, default_value_t = 0)]
+    push_threads: usize,
+    /// A trace is kept
+    #[arg(long)]
+    trace: bool,
+    /// The ORB's arguments
+    #[arg(last = true)]
+    orb: Vec<String>,
+}
+
+pub(super) fn serve(args: &ChannelArgs) -> io::Result<()> {
+    let orb = orb(args.orb.iter().cloned())?;
+    let config = isorb_event::Config { trace: args.trace, ..isorb_event::Config::default() };
+    let channel = Channel::new(config).map_err(failed)?;
+    let native = SchedClass::current().ok().and_then(SchedClass::native_priority);
+    let mapping = native.map(|native| Arc::new(OneLevel(native)) as Arc<dyn PriorityMapping>);
+    let setup = ThreadSetup { mapping, ..ThreadSetup::default() };
+    let options = EventServiceOptions {
+        threads: args.push_threads,
+        setup,
+        ping: None,
+        ..EventServiceOptions::default()
+    };
+    let face = RtecEventService::start(&orb, &channel, options).map_err(failed)?;
+    exit_at_end_of_input();
+    ready(face.object())?;
+    orb.run();
+    Ok(())
+}

@@ -1,0 +1,239 @@
+//! Within a node: two threads hand a value to and fro, through areas and through bare memory, in blocks that take turns.
+
+use std::hint::{black_box, spin_loop};
+use std::sync::Arc;
+
+use isorb_memory_area::{Geometry, Reader, Segment};
+use isorb_rt::sched::SchedClass;
+use isorb_rt::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use isorb_rt::time::{Deadline, now_ns};
+use rustix::thread::futex;
+
+use super::{AGAIN, BARE, COPYING, Context, MEMORY, joined, refused, row, rows, thread};
+use crate::blocks::{Rounds, interleave_all};
+use crate::experiments::BenchError;
+use crate::figure::Measured;
+use crate::stats::Samples;
+
+/// Octets of a value.
+const SIZES: [usize; 5] = [64, 1 << 10, 8 << 10, 64 << 10, 1 << 20];
+/// Where hand-overs cost more than copies.
+const BLOCKING_SIZES: [usize; 3] = [64, 1 << 10, 8 << 10];
+const BLOCKS: usize = 12;
+/// Octets of a value that the control copies at each look.
+const COPIED: usize = 8 << 10;
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Waits {
+    Spinning,
+    Sleeping,
+}
+
+/// Each thread on a processor of its own.
+pub fn spinning(cx: &mut Context<'_>, out: &mut Measured) -> Result<(), BenchError> {
+    if cx.machine.cpus.len() < 2 {
+        // Two threads that spin on one processor wait for the scheduler, not for each other.
+        return Ok(());
+    }
+    measure(cx, "spin", Waits::Spinning, &SIZES, out)
+}
+
+/// Both threads on one processor.
+pub fn blocking(cx: &mut Context<'_>, out: &mut Measured) -> Result<(), BenchError> {
+    measure(cx, "block", Waits::Sleeping, &BLOCKING_SIZES, out)
+}
+
+fn measure(
+    cx: &mut Context<'_>,
+    figure: &'static str,
+    waits: Waits,
+    sizes: &[usize],
+    out: &mut Measured,
+) -> Result<(), BenchError> {
+    for &size in sizes {
+        cx.step(format!("crm-cost: {figure}, {size} octets"));
+        // As many as take about the same time at every size.
+        let rounds = (cx.ms(4_000, 20_000) as usize * 64 / (64 + size / 512)).max(20) / 10;
+        let mut subjects = [MEMORY, BARE, AGAIN];
+        let all = interleave_all(&mut subjects, Rounds::of(BLOCKS), |subject| match *subject {
+            MEMORY => area_block(cx, size, rounds, waits),
+            _ => bare_block(cx, size, rounds, waits),
+        })?;
+        rows(out, figure, size, &subjects, &all);
+    }
+    Ok(())
+}
+
+/// What a reader pays that finds nothing.
+pub fn looking(cx: &mut Context<'_>, out: &mut Measured) -> Result<(), BenchError> {
+    const TOGETHER: u32 = 10_000;
+    let segment = segment(64)?;
+    segment.writer().map_err(refused)?.write(b"x").map_err(refused)?;
+    let mut reader = segment.reader().map_err(refused)?;
+    reader.latest(&mut [0; 64]).map_err(refused)?;
+    let mut samples = Samples::new();
+    for _ in 0..cx.pick(100, 1_000) {
+        let start = now_ns();
+        for _ in 0..TOGETHER {
+            black_box(black_box(&reader).has_new());
+        }
+        samples.add((now_ns() - start) / u64::from(TOGETHER));
+    }
+    row(out, "look", MEMORY, 64.0, &samples);
+    row(out, "look", COPYING, COPIED as f64, &copying(cx)?);
+    Ok(())
+}
+
+/// The control: whoever copies the value to see whether it is another.
+fn copying(cx: &Context<'_>) -> Result<Samples, BenchError> {
+    const TOGETHER: u32 = 100;
+    let segment = segment(COPIED)?;
+    segment.writer().map_err(refused)?.write(&[1; COPIED]).map_err(refused)?;
+    let (mut reader, mut value) = (segment.reader().map_err(refused)?, [0; COPIED]);
+    let mut samples = Samples::new();
+    for _ in 0..cx.pick(100, 1_000) {
+        let start = now_ns();
+        for _ in 0..TOGETHER {
+            let _ = black_box(reader.latest(black_box(&mut value)));
+        }
+        samples.add((now_ns() - start) / u64::from(TOGETHER));
+    }
+    Ok(samples)
+}
+
+fn segment(size: usize) -> Result<Segment, BenchError> {
+    Segment::create("crm-cost", Geometry::new(size, 1).map_err(refused)?).map_err(refused)
+}
+
+/// Half round trips through two areas.
+fn area_block(cx: &Context<'_>, size: usize, rounds: usize, waits: Waits) -> Result<Vec<u64>, BenchError> {
+    let [there, back] = [segment(size)?, segment(size)?];
+    let ends = |from: &Segment, to: &Segment| -> Result<_, BenchError> {
+        let mut writer = to.writer().map_err(refused)?;
+        writer.set_wake(waits == Waits::Sleeping);
+        Ok((from.reader().map_err(refused)?, writer))
+    };
+    let ((mut at_echo, mut echoes), (mut at_us, mut ours)) = (ends(&there, &back)?, ends(&back, &there)?);
+    let echo = thread(cx, other(waits), SchedClass::Other, move || {
+        let mut value = vec![0; size];
+        for _ in 0..rounds {
+            await_new(&mut at_echo, waits);
+            if at_echo.latest(&mut value).is_err() || echoes.write(&value).is_err() {
+                return;
+            }
+        }
+    })?;
+    let us = thread(cx, 0, SchedClass::Other, move || {
+        let mut value = vec![1; size];
+        let mut samples = Vec::with_capacity(rounds);
+        for _ in 0..rounds {
+            let start = now_ns();
+            let _ = ours.write(&value);
+            await_new(&mut at_us, waits);
+            let _ = at_us.latest(&mut value);
+            samples.push((now_ns() - start) / 2);
+        }
+        samples
+    })?;
+    let samples = joined(us)?;
+    joined(echo)?;
+    Ok(samples)
+}
+
+fn await_new(reader: &mut Reader, waits: Waits) {
+    match waits {
+        Waits::Spinning => {
+            while !reader.has_new() {
+                spin_loop();
+            }
+        }
+        Waits::Sleeping => {
+            let _ = reader.wait(Deadline::NONE);
+        }
+    }
+}
+
+fn other(waits: Waits) -> usize {
+    usize::from(waits == Waits::Spinning)
+}
+
+/// One direction of the control: the words of a value, and whose turn it is. Each in cache lines of its own, wherever the memory comes from: else
+/// blocks differ by the lines that a value happens to lie across.
+#[repr(align(128))]
+struct Bare {
+    turn: AtomicU32,
+    lines: Vec<Line>,
+}
+
+#[derive(Default)]
+#[repr(align(64))]
+struct Line([AtomicU64; LINE_WORDS]);
+
+const LINE_WORDS: usize = 8;
+
+impl Bare {
+    fn new(size: usize) -> Bare {
+        let lines = (0..size.div_ceil(8 * LINE_WORDS)).map(|_| Line::default()).collect();
+        Bare { turn: AtomicU32::new(0), lines }
+    }
+
+    fn put(&self, value: &[u64], turn: u32, waits: Waits) {
+        for (line, from) in self.lines.iter().zip(value.chunks(LINE_WORDS)) {
+            for (to, from) in line.0.iter().zip(from) {
+                to.store(*from, Ordering::Relaxed);
+            }
+        }
+        self.turn.store(turn, Ordering::Release);
+        if waits == Waits::Sleeping {
+            // Between processes, as areas are.
+            let _ = futex::wake(&self.turn, futex::Flags::empty(), 1);
+        }
+    }
+
+    fn take(&self, value: &mut [u64], turn: u32, waits: Waits) {
+        loop {
+            let seen = self.turn.load(Ordering::Acquire);
+            if seen == turn {
+                break;
+            }
+            match waits {
+                Waits::Spinning => spin_loop(),
+                Waits::Sleeping => {
+                    let _ = futex::wait(&self.turn, futex::Flags::empty(), seen, None);
+                }
+            }
+        }
+        for (to, line) in value.chunks_mut(LINE_WORDS).zip(&self.lines) {
+            for (to, from) in to.iter_mut().zip(&line.0) {
+                *to = from.load(Ordering::Relaxed);
+            }
+        }
+    }
+}
+
+/// Half round trips through bare memory.
+fn bare_block(cx: &Context<'_>, size: usize, rounds: usize, waits: Waits) -> Result<Vec<u64>, BenchError> {
+    let ways = Arc::new([Bare::new(size), Bare::new(size)]);
+    let (theirs, last) = (ways.clone(), u32::try_from(rounds).unwrap_or(u32::MAX));
+    let echo = thread(cx, other(waits), SchedClass::Other, move || {
+        let mut value = vec![0; size / 8];
+        for turn in 1..=last {
+            theirs[0].take(&mut value, turn, waits);
+            theirs[1].put(&value, turn, waits);
+        }
+    })?;
+    let us = thread(cx, 0, SchedClass::Other, move || {
+        let mut value = vec![1; size / 8];
+        let mut samples = Vec::with_capacity(rounds);
+        for turn in 1..=last {
+            let start = now_ns();
+            ways[0].put(&value, turn, waits);
+            ways[1].take(&mut value, turn, waits);
+            samples.push((now_ns() - start) / 2);
+        }
+        samples
+    })?;
+    let samples = joined(us)?;
+    joined(echo)?;
+    Ok(samples)
+}

@@ -1,0 +1,286 @@
+//! To another node: writer, server, wire, server, reader, and a bare program with the same hand-overs, in blocks that take turns.
+
+use std::net::UdpSocket;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::time::Duration;
+
+use isorb::{Config, Orb, Reference};
+use isorb_memory_area::{Geometry, Reader, Segment, Writer};
+use isorb_reflective_memory::coordinator::{Coordinator, MemoryStore};
+use isorb_reflective_memory::idl::{Area, Glob_CommRef, Mode, ReaderQoS, WriterQoS};
+use isorb_reflective_memory::node::{NodeServer, ServerConfig};
+use isorb_reflective_memory::{AreaReader, AreaWriter, Library};
+use isorb_rt::net::{Events, Interest, Poller, Trigger};
+use isorb_rt::sched::SchedClass;
+use isorb_rt::time::{Deadline, now_ns};
+use rustix::event::{EventfdFlags, eventfd};
+use rustix::fd::OwnedFd;
+
+use super::attach::WISH;
+use super::{AGAIN, BARE, Context, MEMORY, PERIODIC, joined, refused, rows, thread};
+use crate::blocks::{Rounds, interleave_all};
+use crate::experiments::BenchError;
+use crate::figure::Measured;
+
+const SIZES: [usize; 3] = [64, 1 << 10, 8 << 10];
+const BLOCKS: usize = 10;
+/// Octets of a value in a datagram.
+const PIECE: usize = 1384;
+/// A value that did not come after so long is given up: both programs lose what the kernel drops.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// The control: values go at intervals, whenever they were written.
+const EACH_MS: ReaderQoS = ReaderQoS { how: Mode::PeriodicPush, period: 1_000_000, ..WISH };
+
+/// Two nodes over loopback, each with its processor where there are two.
+pub struct Nodes {
+    pub near: (NodeServer, Library),
+    pub far: (NodeServer, Library),
+    orbs: Vec<Orb>,
+}
+
+impl Drop for Nodes {
+    fn drop(&mut self) {
+        for orb in &self.orbs {
+            // One that is down already says so.
+            let _ = orb.shutdown(false);
+        }
+    }
+}
+
+impl Nodes {
+    pub fn start(cx: &Context<'_>) -> Result<Nodes, BenchError> {
+        Nodes::with_heartbeat(cx, Duration::from_millis(100))
+    }
+
+    /// Agents that push nothing else say after so long that they live.
+    pub fn with_heartbeat(cx: &Context<'_>, heartbeat: Duration) -> Result<Nodes, BenchError> {
+        let first = orb()?;
+        let coordinator = Coordinator::start(&first, Arc::new(MemoryStore::default())).map_err(refused)?;
+        let glob = coordinator.object().object().to_string();
+        let mut orbs = vec![first];
+        let mut start = |name: &'static str, cpu: usize| {
+            let glob = glob.clone();
+            // Its threads inherit the processor.
+            let (orb, node) =
+                joined(thread(cx, cpu, SchedClass::Other, move || node(name, &glob, heartbeat))?)??;
+            orbs.push(orb);
+            Ok::<_, BenchError>(node)
+        };
+        let (near, far) = (start("near", 0)?, start("far", 1)?);
+        Ok(Nodes { near, far, orbs })
+    }
+}
+
+impl Nodes {
+    /// The coordinator's ORB, the near node's, the far one's.
+    pub fn orb(&self, which: usize) -> &Orb {
+        &self.orbs[which]
+    }
+}
+
+fn orb() -> Result<Orb, BenchError> {
+    let orb = Orb::with_config(Config { endpoints: vec!["127.0.0.1:0".into()], ..Config::default() })?;
+    orb.root_poa()?;
+    let background = orb.clone();
+    std::thread::spawn(move || background.run());
+    Ok(orb)
+}
+
+fn node(name: &str, glob: &str, heartbeat: Duration) -> Result<(Orb, (NodeServer, Library)), BenchError> {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let (orb, number) = (orb()?, NEXT.fetch_add(1, Ordering::Relaxed));
+    let socket =
+        std::env::temp_dir().join(format!("isorb-cost-{}-{number}-{name}.socket", std::process::id()));
+    let mut config = ServerConfig::new(name, &socket);
+    // Loopback is no slow link, and the machine may be busy for long.
+    config.admission.link_bits_per_s = 100_000_000_000;
+    config.silence = Duration::from_secs(30);
+    config.dispatcher.scheduler.heartbeat_ns = heartbeat.as_nanos() as u64;
+    let server =
+        NodeServer::start(&orb, config, Some(orb.resolve::<Glob_CommRef>(glob)?)).map_err(refused)?;
+    let library = Library::connect(&orb, &socket).map_err(refused)?;
+    Ok((orb, (server, library)))
+}
+
+pub fn measure(cx: &mut Context<'_>, out: &mut Measured) -> Result<(), BenchError> {
+    let nodes = Nodes::start(cx)?;
+    let values = cx.ms(200, 2_000) as usize;
+    for size in SIZES {
+        cx.step(format!("crm-cost: to another node, {size} octets"));
+        let name = format!("measured-{size}");
+        let octets = u32::try_from(size).unwrap_or(u32::MAX);
+        let library = &nodes.near.1;
+        library.create_area(&Area { name: name.clone(), size: octets, histories: 1 }).map_err(refused)?;
+        let writer = library.map_writer(&name, WriterQoS { period: 0, size: 0 }).map_err(refused)?;
+        let far = &nodes.far.1;
+        let mut subjects = [MEMORY, BARE, AGAIN, PERIODIC];
+        let mut writer = Some(writer);
+        let all = interleave_all(&mut subjects, Rounds::of(BLOCKS), |subject| {
+            let wish = match *subject {
+                MEMORY => WISH,
+                PERIODIC => EACH_MS,
+                _ => return bare(cx, size, values),
+            };
+            // One reader at a time: the values of another would delay it.
+            let reader = far.attach_reader(&name, wish).map_err(refused)?;
+            let Some(mine) = writer.take() else { return Ok(Vec::new()) };
+            let (samples, mine, _) = service(cx, mine, reader, size, values, || ())?;
+            writer = Some(mine);
+            Ok(samples)
+        })?;
+        rows(out, "remote", size, &subjects, &all);
+    }
+    Ok(())
+}
+
+/// The reader's end on its processor: when it saw each value, told back through `seen`.
+struct Seen {
+    number: AtomicU32,
+    at_ns: isorb_rt::sync::atomic::AtomicU64,
+}
+
+impl Seen {
+    fn new() -> Arc<Seen> {
+        Arc::new(Seen { number: AtomicU32::new(0), at_ns: isorb_rt::sync::atomic::AtomicU64::new(0) })
+    }
+
+    fn tell(&self, number: u32) {
+        self.at_ns.store(now_ns(), Ordering::Relaxed);
+        self.number.store(number, Ordering::Release);
+    }
+
+    /// Sleeps between looks: who waits by spinning would keep the servers of its node from running.
+    fn took(&self, number: u32, since_ns: u64) -> Option<u64> {
+        let until = since_ns + PATIENCE.as_nanos() as u64;
+        loop {
+            std::thread::sleep(Duration::from_micros(150));
+            if self.number.load(Ordering::Acquire) >= number {
+                return Some(self.at_ns.load(Ordering::Relaxed).saturating_sub(since_ns));
+            }
+            if now_ns() > until {
+                return None;
+            }
+        }
+    }
+}
+
+/// Values through reflective memory, each written after what comes before; gives the ends back.
+pub fn service(
+    cx: &Context<'_>,
+    mut writer: AreaWriter,
+    mut reader: AreaReader,
+    size: usize,
+    values: usize,
+    mut before: impl FnMut() + Send + 'static,
+) -> Result<(Vec<u64>, AreaWriter, AreaReader), BenchError> {
+    let (seen, stop) = (Seen::new(), Arc::new(AtomicBool::new(false)));
+    let first = writer.sequence();
+    let (tells, ends) = (seen.clone(), stop.clone());
+    let reading = thread(cx, 1, SchedClass::Other, move || {
+        let mut value = vec![0; size];
+        while !ends.load(Ordering::Acquire) {
+            let _ = reader.wait(Duration::from_millis(50));
+            if let Ok(sample) = reader.latest(&mut value)
+                && sample.source > first
+            {
+                tells.tell((sample.source - first) as u32);
+            }
+        }
+        reader
+    })?;
+    let writing = thread(cx, 0, SchedClass::Other, move || {
+        let value = vec![7; size];
+        let mut samples = Vec::with_capacity(values);
+        for number in 1..=values as u32 {
+            before();
+            let at = now_ns();
+            let _ = writer.write(&value);
+            samples.extend(seen.took(number, at));
+        }
+        (samples, writer)
+    })?;
+    let (samples, writer) = joined(writing)?;
+    stop.store(true, Ordering::Release);
+    Ok((samples, writer, joined(reading)?))
+}
+
+/// Writer, sending thread, receiving thread, reader: no protocol, no scheduling.
+fn bare(cx: &Context<'_>, size: usize, values: usize) -> Result<Vec<u64>, BenchError> {
+    let geometry = Geometry::new(size, 1).map_err(refused)?;
+    let source = Segment::create("bare", geometry).map_err(refused)?;
+    let replica = Segment::create("bare", geometry).map_err(refused)?;
+    let bell =
+        Arc::new(eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC).map_err(std::io::Error::from)?);
+    let (to, from) = (UdpSocket::bind("127.0.0.1:0")?, UdpSocket::bind("127.0.0.1:0")?);
+    to.set_read_timeout(Some(Duration::from_millis(50)))?;
+    from.connect(to.local_addr()?)?;
+    let stop = Arc::new(AtomicBool::new(false));
+    let (read, rung, ends) = (source.reader().map_err(refused)?, bell.clone(), stop.clone());
+    let sending = thread(cx, 0, SchedClass::Other, move || send(read, &rung, &from, size, &ends))?;
+    let (write, ends) = (replica.writer().map_err(refused)?, stop.clone());
+    let receiving = thread(cx, 1, SchedClass::Other, move || receive(write, &to, size, &ends))?;
+    let seen = Seen::new();
+    let (mut reader, tells, ends) = (replica.reader().map_err(refused)?, seen.clone(), stop.clone());
+    let reading = thread(cx, 1, SchedClass::Other, move || {
+        let mut value = vec![0; size];
+        while !ends.load(Ordering::Acquire) {
+            let _ = reader.wait(Deadline::after(Duration::from_millis(50)));
+            if reader.has_new()
+                && let Ok(sample) = reader.latest(&mut value)
+            {
+                tells.tell(sample.sequence as u32);
+            }
+        }
+    })?;
+    let mut writer = source.writer().map_err(refused)?;
+    let writing = thread(cx, 0, SchedClass::Other, move || {
+        let value = vec![7; size];
+        let mut samples = Vec::with_capacity(values);
+        for number in 1..=values as u32 {
+            let at = now_ns();
+            let _ = writer.write(&value);
+            let _ = rustix::io::write(&*bell, &1u64.to_ne_bytes());
+            samples.extend(seen.took(number, at));
+        }
+        samples
+    })?;
+    let samples = joined(writing)?;
+    stop.store(true, Ordering::Release);
+    joined(sending)?;
+    joined(receiving)?;
+    joined(reading)?;
+    Ok(samples)
+}
+
+fn send(mut read: Reader, rung: &Arc<OwnedFd>, from: &UdpSocket, size: usize, ends: &AtomicBool) {
+    let Ok(poller) = Poller::new() else { return };
+    if poller.add(&**rung, 1, Interest::READ, Trigger::Edge).is_err() {
+        return;
+    }
+    let mut events = Events::<4>::new();
+    let mut value = vec![0; size];
+    while !ends.load(Ordering::Acquire) {
+        let _ = poller.wait(&mut events, Deadline::after(Duration::from_millis(50))).map(Iterator::count);
+        if read.has_new() && read.latest(&mut value).is_ok() {
+            for piece in value.chunks(PIECE) {
+                let _ = from.send(piece);
+            }
+        }
+    }
+}
+
+fn receive(mut write: Writer, to: &UdpSocket, size: usize, ends: &AtomicBool) {
+    let mut piece = vec![0; 2000];
+    let mut filled = 0;
+    while !ends.load(Ordering::Acquire) {
+        let Ok(len) = to.recv(&mut piece) else { continue };
+        let _ = write.draft().put(filled, &piece[..len]);
+        filled += len;
+        if filled >= size {
+            let _ = write.publish(size, now_ns());
+            filled = 0;
+        }
+    }
+}

@@ -1,0 +1,236 @@
+//! The report: one HTML page that needs nothing else, with the results of every experiment beside
+//! what the paper saw.
+//!
+//! Results stand in the page as text and tables, which need no script; plots are drawn from
+//! embedded data.
+
+use std::fmt::{Result, Write};
+
+use isorb_page::{Page, Text, plot};
+use serde::Serialize;
+
+use crate::claim::{Judged, Kind};
+use crate::experiments::catalogue::Experiment;
+use crate::figure::{Figure, Line, Outcome, Row};
+use crate::machine::Machine;
+
+/// The source that the binary was built from: a commit, with a plus where files had been changed.
+pub const COMMIT: &str = match option_env!("ISORB_COMMIT") {
+    Some(commit) => commit,
+    None => "unknown",
+};
+
+/// The contents of a report.
+#[derive(Debug)]
+pub struct Report<'a> {
+    /// The machine that it was measured on.
+    pub machine: &'a Machine,
+    /// Seconds since 1970.
+    pub when: u64,
+    /// Was it a quick run?
+    pub quick: bool,
+    /// The experiments that ran, or why one did not.
+    pub results: &'a [(&'static Experiment, std::result::Result<Outcome, String>)],
+}
+
+/// The data that the script draws from.
+#[derive(Serialize)]
+struct Data<'a> {
+    figures: &'a [Figure],
+    rows: Vec<Line<'a>>,
+    verdict: Name,
+}
+
+#[derive(Serialize)]
+struct Name {
+    experiment: &'static str,
+}
+
+impl Report<'_> {
+    /// The page.
+    pub fn render(&self) -> serde_json::Result<String> {
+        let outcomes = self.results.iter().filter_map(|(_, result)| result.as_ref().ok());
+        let data: Vec<Data<'_>> = outcomes
+            .map(|outcome| Data {
+                figures: &outcome.measured.figures,
+                rows: outcome.lines().collect(),
+                verdict: Name { experiment: outcome.verdict.experiment },
+            })
+            .collect();
+        let mut body = String::with_capacity(256 * 1024);
+        // Writing to a String cannot fail.
+        let _ = self.write(&mut body);
+        let page = Page {
+            title: "isorb: experiments",
+            styles: &[plot::STYLE, include_str!("report.css")],
+            body: &body,
+            data: Some(&serde_json::to_string(&data)?),
+            scripts: &[plot::UPLOT, plot::SCRIPT],
+        };
+        Ok(page.to_string())
+    }
+
+    fn write(&self, page: &mut String) -> Result {
+        let length = if self.quick { "a quick run" } else { "a full run" };
+        writeln!(
+            page,
+            "<h1>The papers' experiments on isorb</h1>\n<p class=\"soft\">commit {}, {length}, \
+             <span id=\"when\" data-seconds=\"{}\"></span></p>\n<pre>{}</pre>",
+            Text(COMMIT),
+            self.when,
+            Text(&self.machine.to_string())
+        )?;
+        let headings = ["experiment", "shape holds", "control fails", "what the paper saw"];
+        write!(page, "<div class=\"scroll\"><table><thead><tr>")?;
+        headings.iter().try_for_each(|heading| write!(page, "<th>{heading}</th>"))?;
+        writeln!(page, "</tr></thead><tbody>")?;
+        for (experiment, result) in self.results {
+            let (shape, control) = match result {
+                Ok(outcome) => {
+                    (answer(Some(outcome.verdict.shape_holds)), answer(outcome.verdict.control_fails))
+                }
+                Err(_) => ("<span class=\"bad\">not run</span>", answer(None)),
+            };
+            let (name, paper) = (experiment.name, Text(experiment.paper));
+            writeln!(
+                page,
+                "<tr><td><a href=\"#{name}\">{name}</a></td><td>{shape}</td><td>{control}</td><td>{paper}</td></tr>",
+            )?;
+        }
+        writeln!(page, "</tbody></table></div>")?;
+        self.results.iter().try_for_each(|(experiment, result)| section(page, experiment, result))?;
+        writeln!(
+            page,
+            "<details><summary>Licence of the plotting library</summary><p>uPlot</p><pre>{}</pre></details>",
+            Text(plot::LICENCE)
+        )
+    }
+}
+
+fn section(
+    page: &mut String,
+    experiment: &Experiment,
+    result: &std::result::Result<Outcome, String>,
+) -> Result {
+    let Experiment { name, about, paper, source, .. } = experiment;
+    writeln!(
+        page,
+        "<section id=\"{name}\">\n<h2>{name}</h2>\n<p>{}</p>\n<blockquote>{}. <span class=\"soft\">({})</span></blockquote>",
+        Text(about),
+        Text(paper),
+        Text(source)
+    )?;
+    match result {
+        Err(why) => writeln!(page, "<p class=\"bad\">not run: {}</p>", Text(why))?,
+        Ok(outcome) => {
+            claims(page, &outcome.verdict.claims)?;
+            writeln!(page, "<div class=\"plots\">")?;
+            for (i, figure) in outcome.measured.figures.iter().enumerate() {
+                writeln!(
+                    page,
+                    "<div><h3>{}</h3><div class=\"plot\" data-experiment=\"{name}\" data-figure=\"{i}\"></div></div>",
+                    Text(figure.title)
+                )?;
+            }
+            writeln!(page, "</div>")?;
+            for note in &outcome.measured.notes {
+                writeln!(page, "<p class=\"soft\">{}</p>", Text(note))?;
+            }
+            writeln!(page, "<details><summary>All values</summary><div class=\"scroll\">")?;
+            outcome.tables().try_for_each(|figure| table(page, figure, &outcome.measured.rows))?;
+            writeln!(page, "</div></details>")?;
+        }
+    }
+    writeln!(page, "</section>")
+}
+
+fn claims(page: &mut String, claims: &[Judged]) -> Result {
+    writeln!(page, "<table class=\"claims\"><tbody>")?;
+    for claim in claims {
+        let of = match claim.of {
+            Kind::Paper => "the paper's shape",
+            Kind::Control => "the control is worse",
+            Kind::Aim => "our aim",
+        };
+        let (holds, says) = (answer(Some(claim.holds)), Text(&claim.says));
+        writeln!(page, "<tr><td>{of}</td><td>{holds}</td><td>{says}</td></tr>")?;
+    }
+    writeln!(page, "</tbody></table>")
+}
+
+fn table(page: &mut String, figure: &Figure, rows: &[Row]) -> Result {
+    let rows: Vec<&Row> = rows.iter().filter(|row| row.figure == figure.id).collect();
+    let Some(first) = rows.first() else { return Ok(()) };
+    write!(page, "<h3>{}</h3><table><thead><tr><th>subject</th>", Text(figure.title))?;
+    let headings = [figure.x].into_iter().chain(first.values.iter().map(|(name, _)| *name));
+    headings.into_iter().try_for_each(|text| write!(page, "<th class=\"number\">{}</th>", Text(text)))?;
+    writeln!(page, "</tr></thead><tbody>")?;
+    for row in rows {
+        write!(page, "<tr><td>{}</td>", Text(row.subject))?;
+        let numbers = [row.x].into_iter().chain(row.values.iter().map(|&(_, value)| value));
+        numbers.into_iter().try_for_each(|number| write!(page, "<td class=\"number\">{number}</td>"))?;
+        writeln!(page, "</tr>")?;
+    }
+    writeln!(page, "</tbody></table>")
+}
+
+fn answer(holds: Option<bool>) -> &'static str {
+    match holds {
+        Some(true) => "<span class=\"good\">yes</span>",
+        Some(false) => "<span class=\"bad\">no</span>",
+        None => "<span class=\"soft\">none</span>",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::claim::{Below, judge, paper};
+    use crate::figure::Measured;
+
+    fn page() -> String {
+        let [experiment, other] = ["demux", "scope"].map(|name| Experiment::named(name).unwrap());
+        let row = Row { figure: "f", subject: "scope", x: 1.0, values: vec![("p50_ns", 1500.0)] };
+        let measured = Measured {
+            figures: vec![Figure::new("f", "A <title>", "depth", "us", &["p50_ns"])],
+            rows: vec![row],
+            notes: vec!["</script><b>".to_owned()],
+        };
+        let claims = [paper(Below(2.0), "1 < {limit} & so on", |_| [1.0])];
+        let verdict = judge("demux", "p", &claims, &measured.rows);
+        let results = [(experiment, Ok(Outcome { measured, verdict })), (other, Err("no right".to_owned()))];
+        let machine = Machine::read(None);
+        Report { machine: &machine, when: 1_000_000, quick: true, results: &results }.render().unwrap()
+    }
+
+    #[test]
+    fn everything_is_on_the_page_and_nothing_is_fetched() {
+        let page = page();
+        for part in [
+            "1 &lt; below 2 &amp; so on",
+            "A &lt;title&gt;",
+            "not run: no right",
+            "SCHED_OTHER",
+            "a quick run",
+            COMMIT,
+            "Leon Sorokin",
+        ] {
+            assert!(page.contains(part), "{part} is missing");
+        }
+        for fetched in ["<script src", "<link", "@import", "url(http"] {
+            assert!(!page.contains(fetched), "{fetched}");
+        }
+    }
+
+    #[test]
+    fn data_is_that_of_the_figures() {
+        let page = page();
+        let data = page.split_once("id=\"data\">").unwrap().1;
+        let data: serde_json::Value = serde_json::from_str(data.split_once("</script>").unwrap().0).unwrap();
+        assert_eq!(
+            (&data[0]["rows"][0]["p50_ns"], &data[0]["verdict"]["experiment"]),
+            (&1500.0.into(), &"demux".into())
+        );
+        assert_eq!(page.matches("<script").count(), 3);
+    }
+}

@@ -1,0 +1,26 @@
+//! Clients that compete for one server: the machinery of the experiments on priorities.
+//!
+//! A [`Workload`] is a server process and a client process, on one processor. The client's threads play [`Role`]s: so many of them, at such
+//! a rate or without a pause, with so much work a call, at such a CORBA priority. All are connected before a barrier lets them go. The
+//! negative control is the same pair with [`Setup::sorted`] off: one pool for all priorities, connections that are shared.
+//!
+//! ```text
+//!   harness ── run 4000 1:20:100:0:30000:0:message ... ──► client ══ calls ══► server
+//!           ◄── of each role: calls, due, in time, samples ──
+//! ```
+
+mod background_load;
+pub mod client;
+pub mod connection_storm;
+pub mod layers;
+pub mod link_flood;
+mod plan;
+mod processes;
+mod raw_probe;
+pub mod server;
+mod setup;
+
+pub use background_load::BackgroundLoad;
+pub use plan::{Call, Plan, Role};
+pub use processes::{RoleResult, Workload, calibrate_work};
+pub use setup::Setup;

@@ -1,0 +1,283 @@
+//! The owner of the channels between nodes: it opens and closes both ends, admits guaranteed channels,
+//! and opens channels again after a server was restarted.
+
+mod admit;
+mod groups;
+mod liveness;
+mod push;
+mod rejoin;
+mod reopen;
+mod replicas;
+pub(super) mod table;
+
+pub(crate) use admit::interval;
+pub(super) use liveness::Unanswered;
+pub(super) use table::ReplicaId;
+use table::{Agent, ChannelTable, PushChannel};
+
+use super::areas::Areas;
+use super::config::ServerConfig;
+use super::coordinator_link::CoordinatorLink;
+use super::dispatcher::Dispatcher;
+use super::doorbells::Doorbell;
+use super::failover::FailoverRef;
+use super::orb_path;
+use super::timers::Timers;
+use crate::Error;
+use crate::admission::{NodeAdmission, link_rate};
+use crate::fail_points::{FailPoint, fail_point};
+use crate::idl::CRM_CommRef;
+use isorb_rt::sync::{PiGuard, PiMutex};
+use isorb_rt::time::now_ns;
+use std::collections::{HashMap, HashSet};
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+/// Nodes whose preferred address is remembered although no channel leads to them at the moment.
+const REMEMBERED: usize = 64;
+
+/// The channels of a node. Lock order: areas, channels, dispatching threads.
+pub(super) struct Channels {
+    config: Arc<ServerConfig>,
+    areas: Arc<Areas>,
+    link: Arc<CoordinatorLink>,
+    dispatchers: Vec<Dispatcher>,
+    table: PiMutex<ChannelTable>,
+    admission: PiMutex<NodeAdmission>,
+    /// Held while a group is looked up and created, or ended.
+    group_setup: PiMutex<()>,
+    /// Nodes whose channels a thread is opening again.
+    reopening: PiMutex<HashSet<String>>,
+    /// The address of each node that answered last.
+    preferred: PiMutex<HashMap<String, Arc<AtomicUsize>>>,
+    pub orb_replicas: orb_path::Replicas,
+    /// Threads on the ORB's paths.
+    orb_threads: Arc<AtomicUsize>,
+    stop: AtomicBool,
+}
+
+impl Channels {
+    /// Starts the dispatching threads.
+    pub fn start(
+        mut config: ServerConfig,
+        areas: Arc<Areas>,
+        link: Arc<CoordinatorLink>,
+        timers: Arc<Timers>,
+    ) -> Result<Channels, Error> {
+        let threads = config.dispatchers.max(1);
+        // The dispatching threads share the link. Admission does not know which thread will push a channel,
+        // so each thread has an equal share.
+        config.admission.link_bits_per_s /= threads as u64;
+        config.dispatcher.scheduler.link_bytes_per_s = link_rate(config.admission.link_bits_per_s);
+        let dispatchers = (0..threads)
+            .map(|number| Dispatcher::start(&config.dispatcher, number).map_err(Error::setup))
+            .collect::<Result<Vec<_>, _>>()?;
+        Ok(Channels {
+            admission: PiMutex::new(NodeAdmission::new(&config.admission)),
+            config: Arc::new(config),
+            areas,
+            link,
+            dispatchers,
+            table: PiMutex::default(),
+            group_setup: PiMutex::new(()),
+            reopening: PiMutex::default(),
+            preferred: PiMutex::default(),
+            orb_replicas: orb_path::Replicas::new(timers),
+            orb_threads: Arc::default(),
+            stop: AtomicBool::new(false),
+        })
+    }
+
+    /// Ends the dispatching threads and all channels.
+    pub fn stop(&self) {
+        self.stop.store(true, Ordering::Release);
+        self.dispatchers.iter().for_each(Dispatcher::stop);
+        // The threads of the ORB's paths end with their channels.
+        self.end_if(|_| true);
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Acquire)
+    }
+
+    pub fn lock(&self) -> PiGuard<'_, ChannelTable> {
+        self.table.lock()
+    }
+
+    pub fn admission(&self) -> PiGuard<'_, NodeAdmission> {
+        self.admission.lock()
+    }
+
+    /// The configuration, with the link's rate divided among the dispatching threads.
+    pub fn config(&self) -> &ServerConfig {
+        &self.config
+    }
+
+    pub fn dispatchers(&self) -> &[Dispatcher] {
+        &self.dispatchers
+    }
+
+    /// The dispatching thread of a channel.
+    pub fn dispatcher_of(&self, channel: u32) -> usize {
+        (channel & !crate::agents::GROUP) as usize % self.dispatchers.len()
+    }
+
+    /// A dispatching thread's address as other nodes see it.
+    pub fn published(&self, dispatcher: usize) -> SocketAddr {
+        let bound = self.dispatchers[dispatcher].address();
+        let port = self.config.publish_port.map(|first| first.wrapping_add(dispatcher as u16));
+        SocketAddr::new(self.config.publish.unwrap_or(bound.ip()), port.unwrap_or(bound.port()))
+    }
+
+    /// The same on the second path; empty and 0 for none, as in the IDL.
+    pub fn published_second(&self, dispatcher: usize) -> (String, u16) {
+        let second = self.dispatchers[dispatcher].second_address();
+        second.map_or((String::new(), 0), |second| (second.ip().to_string(), second.port()))
+    }
+
+    /// A node's server by each of its addresses.
+    fn server(&self, node: &str, server: &CRM_CommRef) -> FailoverRef<CRM_CommRef> {
+        let preferred = {
+            let mut known = self.preferred.lock();
+            if known.len() >= REMEMBERED && !known.contains_key(node) {
+                // Peers choose the names, so names without a channel are forgotten.
+                known.retain(|_, preferred| Arc::strong_count(preferred) > 1);
+            }
+            known.entry(node.to_owned()).or_default().clone()
+        };
+        FailoverRef::of(server, self.config.answer, preferred)
+    }
+
+    // Doorbells.
+
+    /// All push agents of an area subscribe to this doorbell.
+    pub fn move_subscriptions(&self, area: &str, doorbell: &Doorbell) -> Result<(), Error> {
+        for channel in self.lock().pushes().filter(|channel| channel.area == area) {
+            if let Some((dispatcher, key)) = channel.push() {
+                self.dispatchers[dispatcher].subscribe(key, doorbell)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The writer is gone. Its process may keep the doorbell and could ring it for ever.
+    pub fn forget_doorbell(&self, number: u64) {
+        self.dispatchers.iter().for_each(|dispatcher| dispatcher.forget_doorbell(number));
+    }
+
+    /// Guaranteed readers elsewhere were admitted with the values that an earlier writer promised. A later
+    /// writer may not write larger ones.
+    pub fn check_writer_size(&self, area: &str, size: usize) -> Result<(), Error> {
+        match self.lock().admitted_size(area) {
+            Some(admitted) if size > admitted => Err(Error::wrong_size(
+                "the writer's largest value, with its guaranteed readers,",
+                size,
+                admitted,
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    // The end of writers' ends.
+
+    /// Ends the channels of a destroyed area once their readers have received the heartbeat that says so.
+    /// Gives the time.
+    pub fn close_destroyed(&self, area: &str) -> u64 {
+        let at_ns = now_ns() + self.config.dispatcher.scheduler.heartbeat_ns * 3 / 2;
+        let mut table = self.lock();
+        let channels = table.remove_area(area);
+        table.close_at(at_ns, channels);
+        at_ns
+    }
+
+    /// Ends the channels of a withdrawn area.
+    pub fn end_area(&self, area: &str) {
+        let channels = self.lock().remove_area(area);
+        self.end_all(channels);
+    }
+
+    /// Ends channels of destroyed areas that are due. Gives the time of the next ones.
+    pub fn end_due(&self, now_ns: u64) -> Option<u64> {
+        let (due, next) = self.lock().due(now_ns);
+        self.end_all(due);
+        next
+    }
+
+    /// Ends all channels that meet a condition.
+    pub fn end_if(&self, condition: impl Fn(&PushChannel) -> bool) {
+        let ended = self.lock().remove_if(condition);
+        self.end_all(ended);
+    }
+
+    /// Gives the number of pushes by datagrams.
+    pub fn close(&self, handle: u64) -> Result<u64, Error> {
+        let channel = self.lock().remove(handle).ok_or_else(|| Error::unknown_handle(handle))?;
+        let pushes = self.end(channel);
+        fail_point(FailPoint::ChannelClosed);
+        Ok(pushes)
+    }
+
+    fn end_all(&self, channels: Vec<PushChannel>) {
+        for channel in channels {
+            self.end(channel);
+        }
+    }
+
+    /// Ends a channel that was taken out of the table. Gives the number of pushes by datagrams.
+    fn end(&self, channel: PushChannel) -> u64 {
+        {
+            let mut table = self.lock();
+            table.remember_name(&channel);
+            if let Agent::Datagrams { source, .. } = &channel.agent
+                && !table.pushes_datagrams_of(&channel.area)
+            {
+                // Without a push by datagrams, a write costs its writer no system call. A segment that was
+                // mapped for writing can be written.
+                let _ = source.set_doorbell(false);
+            }
+        }
+        let pushes = match channel.agent {
+            Agent::Member { group } => {
+                let pushes = self.pushes_of_group(group);
+                self.leave_group(group);
+                pushes
+            }
+            Agent::Datagrams { dispatcher, key, .. } => {
+                self.dispatchers[dispatcher].remove_push(key).map_or(0, |stats| stats.begun)
+            }
+            Agent::Orb { stop, .. } => {
+                stop.store(true, Ordering::Release);
+                0
+            }
+        };
+        self.give_back(channel.grant.as_ref());
+        pushes
+    }
+
+    /// Stops or starts a channel.
+    pub fn set_running(&self, handle: u64, running: bool) -> Result<(), Error> {
+        let table = self.lock();
+        match &table.push(handle).ok_or_else(|| Error::unknown_handle(handle))?.agent {
+            Agent::Datagrams { dispatcher, key, .. } => {
+                self.dispatchers[*dispatcher].set_running(*key, running);
+            }
+            Agent::Orb { running: flag, .. } => flag.store(running, Ordering::Release),
+            // A member cannot stop its group. When it starts, it gets the latest value.
+            Agent::Member { group } => {
+                if let Some((dispatcher, key)) = table.push(*group).and_then(PushChannel::push)
+                    && running
+                {
+                    self.dispatchers[dispatcher].repeat(key);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// An address that another node reported.
+fn address(host: &str, port: u16) -> Result<SocketAddr, Error> {
+    let ip: IpAddr = host.parse().map_err(|_| crate::error::PeerError::Address(host.into()))?;
+    Ok(SocketAddr::new(ip, port))
+}

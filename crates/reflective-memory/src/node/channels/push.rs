@@ -1,0 +1,208 @@
+//! Opening the writer's end of a channel.
+
+use super::admit::mode;
+use super::table::{Agent, Destination, PushChannel};
+use super::{Channels, address};
+use crate::Error;
+use crate::admission::Grant;
+use crate::agents::{PushAgent, PushSpec};
+use crate::error::CallerError;
+use crate::fail_points::{FailPoint, fail_point};
+use crate::idl::{CRM_CommRef, OfferView, Path, ReaderQoS};
+use crate::memory::Segment;
+use crate::node::areas::Source;
+use crate::node::failover::FailoverRef;
+use crate::node::orb_path::{OrbPush, ThreadPermit};
+use crate::wire::{Channel, ChannelError};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+/// The time that a push by a call has where the reader's node has one address.
+const SINGLE_ADDRESS: Duration = Duration::from_secs(60);
+
+/// The addresses that a push agent sends to, and its dispatching thread.
+#[derive(Clone, Copy)]
+pub(super) struct Route {
+    pub dispatcher: usize,
+    pub to: SocketAddr,
+    pub second: Option<SocketAddr>,
+}
+
+impl Channels {
+    /// Opens the writer's end: starts an agent that pushes.
+    pub fn open(
+        &self,
+        name: &str,
+        qos: ReaderQoS,
+        offer: &OfferView<'_>,
+        reader: Option<&CRM_CommRef>,
+    ) -> Result<u64, Error> {
+        fail_point(FailPoint::ChannelAsked);
+        let Source { segment, promised } = self.areas.source(name)?;
+        let datagrams = qos.through == Path::PathUdp;
+        let to = Destination { node: offer.node.into(), port: offer.port, datagrams, channel: offer.channel };
+        // A former channel to this destination, and all channels of an earlier server of that node.
+        self.end_if(|channel| {
+            channel.to == to || (channel.to.node == to.node && channel.incarnation != offer.incarnation)
+        });
+        fail_point(FailPoint::ChannelReplaced);
+        let channel = Channel {
+            id: offer.channel,
+            epoch: offer.epoch,
+            token: offer.token,
+            size: segment.geometry().size(),
+            fragment: offer.fragment as usize,
+            parity: usize::from(qos.parity),
+        };
+        channel.check().map_err(wrong_channel)?;
+        let grant = self.admit(name, &channel, &qos, promised, true)?;
+        if grant.is_some() {
+            // Before its first push.
+            self.refresh_promotions();
+        }
+        let reader = reader.map(|reader| self.server(offer.node, reader));
+        let agent = match qos.through {
+            Path::PathUdp => self
+                .route(&channel, offer)
+                .and_then(|route| self.start_datagrams(&segment, channel, &qos, route, grant.as_ref())),
+            Path::PathOrb | Path::PathOneway => {
+                self.start_orb(&segment, channel, &qos, reader.clone(), offer.after)
+            }
+            Path::PathMulticast => Err(CallerError::GroupOpened.into()),
+        };
+        let agent = agent.inspect_err(|_| self.give_back(grant.as_ref()))?;
+        let (area, incarnation) = (name.into(), offer.incarnation);
+        let handle = self.enter(PushChannel { area, to, reader, incarnation, grant, agent })?;
+        fail_point(FailPoint::ChannelStarted);
+        if grant.is_some() {
+            // Another channel may have been admitted before this one was in the table.
+            self.refresh_promotions();
+        }
+        Ok(handle)
+    }
+
+    fn route(&self, channel: &Channel, offer: &OfferView<'_>) -> Result<Route, Error> {
+        // A guaranteed channel has ports of its own.
+        let port = |own, common| if own > 0 { own } else { common };
+        let dispatcher = self.dispatcher_of(channel.id);
+        let to = address(offer.host, port(offer.own_port, offer.port))?;
+        let second = match self.dispatchers[dispatcher].second_address() {
+            Some(_) if offer.second_port > 0 => {
+                Some(address(offer.second_host, port(offer.second_own_port, offer.second_port))?)
+            }
+            _ => None,
+        };
+        Ok(Route { dispatcher, to, second })
+    }
+
+    /// Enters a channel that has an agent; from now on the agent runs after each write.
+    pub(super) fn enter(&self, channel: PushChannel) -> Result<u64, Error> {
+        let areas = self.areas.lock();
+        // Under both locks: a process that becomes the writer afterwards finds the channel in the table.
+        let mut table = self.lock();
+        let subscribed = match &channel.agent {
+            Agent::Datagrams { dispatcher, key, source } => {
+                let dispatcher = &self.dispatchers[*dispatcher];
+                let rings = source.set_doorbell(true).map_err(Error::from);
+                rings.and_then(|()| match areas.doorbell_of(&channel.area) {
+                    Some(doorbell) => Ok(dispatcher.subscribe(*key, doorbell)?),
+                    None => {
+                        // A value may have been written without a ring.
+                        dispatcher.check(*key);
+                        Ok(())
+                    }
+                })
+            }
+            _ => Ok(()),
+        };
+        match subscribed {
+            Ok(()) => Ok(table.insert(channel)),
+            Err(error) => {
+                drop(table);
+                drop(areas);
+                self.end(channel);
+                Err(error)
+            }
+        }
+    }
+
+    pub(super) fn start_datagrams(
+        &self,
+        segment: &Segment,
+        channel: Channel,
+        qos: &ReaderQoS,
+        route: Route,
+        grant: Option<&Grant>,
+    ) -> Result<Agent, Error> {
+        let Route { dispatcher, to, second } = route;
+        let spec = PushSpec {
+            channel,
+            to,
+            second,
+            source: segment.reader()?,
+            mode: mode(qos),
+            guarantee: grant.map(|grant| grant.guarantee),
+            rate: self.rate(&channel, grant),
+            burst: 4 * channel.fragment,
+        };
+        let agent = PushAgent::new(spec).map_err(wrong_channel)?;
+        let key = self.dispatchers[dispatcher].add_push(agent)?;
+        Ok(Agent::Datagrams { dispatcher, key, source: segment.clone() })
+    }
+
+    fn start_orb(
+        &self,
+        segment: &Segment,
+        channel: Channel,
+        qos: &ReaderQoS,
+        reader: Option<FailoverRef<CRM_CommRef>>,
+        after: u64,
+    ) -> Result<Agent, Error> {
+        let reader = reader.ok_or(CallerError::NilReference("the reference of the reader's node"))?;
+        let limit = self.config.limits.orb_channels;
+        // A closed channel counts until its thread has returned from its last call.
+        let permit = ThreadPermit::take(&self.orb_threads);
+        if permit.number() > limit {
+            return Err(Error::wrong_size("the number of channels on the ORB's path", limit + 1, limit));
+        }
+        let (stop, running) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(true)));
+        let within = match reader.has_alternatives() {
+            // The next address is tried after this, so a slow call must not time out.
+            true => self.config.answer * 2 + Duration::from_micros(channel.size as u64),
+            false => SINGLE_ADDRESS,
+        };
+        let mut source = segment.reader()?;
+        source.skip_to(after);
+        let push = OrbPush {
+            source,
+            channel,
+            reader: reader.within(within),
+            mode: mode(qos),
+            oneway: qos.through == Path::PathOneway,
+            stop: stop.clone(),
+            running: running.clone(),
+            _permit: permit,
+        };
+        push.start()?;
+        Ok(Agent::Orb { stop, running })
+    }
+
+    /// Bytes a second: a guaranteed push leaves within a quarter of its deadline, others may use the link.
+    fn rate(&self, channel: &Channel, grant: Option<&Grant>) -> u64 {
+        let link = self.config.admission.link_bits_per_s / 8;
+        match grant {
+            Some(grant) => {
+                let bytes = channel.wire_bytes(grant.size) as u128;
+                let rate = bytes * 4_000_000_000 / u128::from(grant.guarantee.deadline_ns.max(1));
+                u64::try_from(rate).unwrap_or(u64::MAX).min(link)
+            }
+            None => link,
+        }
+    }
+}
+
+pub(super) fn wrong_channel(error: ChannelError) -> Error {
+    Error::wrong_size(error.what, error.asked, error.limit)
+}
