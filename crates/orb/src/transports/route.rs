@@ -222,7 +222,7 @@ mod tests {
         assert_eq!(tags(vec![iiop(), profile(Some(earlier.clone()))], &order), [0, unix]);
         assert_eq!(tags(vec![profile(None), iiop()], &order), [0, unix]);
         assert_eq!(tags(vec![profile(Some(earlier))], &order), [unix]);
-        assert_eq!(tags(vec![profile(Some(elsewhere))], &order), []);
+        assert_eq!(tags(vec![profile(Some(elsewhere))], &order), Vec::<u32>::new());
         // A policy's order is obeyed, and what it leaves out is not used.
         assert_eq!(tags(vec![iiop(), profile(Some(place.clone()))], &[0, unix]), [0, unix]);
         assert_eq!(tags(vec![iiop(), profile(Some(place.clone()))], &[0]), [0]);
@@ -230,7 +230,7 @@ mod tests {
         assert_eq!(ours.key(&profile(ours.place.clone())), Some(b"k".to_vec()));
         assert_eq!(ours.key(&profile(None)), None);
         drop(listener);
-        assert_eq!(tags(vec![profile(ours.place)], &order), [], "nothing is there any more");
+        assert_eq!(tags(vec![profile(ours.place)], &order), Vec::<u32>::new(), "nothing is there any more");
     }
 
     #[test]
