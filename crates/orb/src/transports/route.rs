@@ -231,7 +231,11 @@ mod tests {
         assert_eq!(ours.key(&profile(ours.locality.clone())), Some(b"k".to_vec()));
         assert_eq!(ours.key(&profile(None)), None);
         drop(listener);
-        assert_eq!(tags(vec![profile(ours.locality)], &order), [], "nothing is there any more");
+        assert_eq!(
+            tags(vec![profile(ours.locality)], &order),
+            Vec::<u32>::new(),
+            "nothing is there any more"
+        );
     }
 
     #[test]
