@@ -86,7 +86,7 @@ fn more_than_the_processor_has_is_named_with_its_shares() {
 
 /// Options of a channel that make no sense, or ask for more than a process can have.
 #[test]
-fn a_channel_says_what_is_wrong_with_its_options() {
+fn faults_of_a_channels_options_are_named() {
     let cases: [(&[&str], &str); 19] = [
         (&["--threads", "0", "--dispatching", "threads"], "0 is not in 1..=64"),
         (&["--threads", "65", "--dispatching", "threads"], "65 is not in 1..=64"),
@@ -119,7 +119,7 @@ fn a_channel_says_what_is_wrong_with_its_options() {
 /// Options of a node's server of reflective memory: among them a silence that would count nodes as
 /// dead that live.
 #[test]
-fn a_node_server_says_what_is_wrong_with_its_options() {
+fn faults_of_a_node_servers_options_are_named() {
     let cases: [(&[&str], &str); 14] = [
         (&["--silence", "100"], "a silence of 100ms after which a node counts as dead: give 200ms at least"),
         (&["--silence", "199"], "a silence of 199ms after which a node counts as dead: give 200ms at least"),

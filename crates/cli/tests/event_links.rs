@@ -46,7 +46,7 @@ fn of(numbers: std::ops::Range<u64>, consumer: &Consumer) -> Vec<u64> {
 /// given up meanwhile is read beside what comes over the next ones; its numbers tell which of both
 /// goes first.
 #[test]
-fn a_member_that_is_stopped_and_goes_on_gets_all_once_and_in_order() {
+fn a_stopped_member_that_continues_gets_all_events_once_and_in_order() {
     let orb = orb();
     let line = line();
     let ends = [0, MEMBERS - 1].map(|i| -> admin::EventChannelRef { orb.resolve(&line[i].url).unwrap() });

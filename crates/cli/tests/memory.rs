@@ -56,7 +56,7 @@ fn values_go_from_node_to_node() {
     let (_, output, error) =
         memory(&[&["--socket", &a, "watch", "tank", "--count", "1"][..], &of[..]].concat());
     assert!(output.contains(json), "{output}{error}");
-    // Whoever reads the list may go before its end.
+    // The reader of the list may close the pipe before its end.
     let mut list = Command::new(ISORB);
     let list = list.args(["memory", "--socket", &a, "ls"]).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut list = list.spawn().unwrap();
@@ -74,7 +74,7 @@ fn values_go_from_node_to_node() {
     let (good, _, error) = memory(&[&["--socket", &a, "dump", "tank"][..], &of[..]].concat());
     assert!(!good && error.contains("no value of"), "{error}");
 
-    // An area that nobody uses outlives its server in the holder.
+    // In the holder an unused area outlives its server.
     let holder = Service::start(&["memory-holder", "--socket", &a]);
     assert_eq!(holder.url, "2");
     drop(near);
@@ -98,7 +98,7 @@ fn values_go_from_node_to_node() {
 }
 
 #[test]
-fn the_page_of_a_server_shows_its_areas_and_what_it_reads_elsewhere() {
+fn the_page_of_a_server_shows_its_areas_and_replicas() {
     let folder = TempFolder::new();
     let (a, b) = (folder.text("a"), folder.text("b"));
     let coordinator = Service::start(&["memory-coordinator", "--port", "0", "--memory"]);
@@ -120,7 +120,7 @@ fn the_page_of_a_server_shows_its_areas_and_what_it_reads_elsewhere() {
     let (_far, far_page) = serve("b", &b);
     let (good, _, error) = memory(&["--socket", &a, "write", "plant/1", "3.2", "--create", "64"]);
     assert!(good, "{error}");
-    // Somebody at the other node who reads until the end of the test.
+    // A reader at the other node until the end of the test.
     let watch = unread(&["memory", "--socket", &b, "watch", "plant/1"]);
 
     let until = |what: &str, page: &str, so: &dyn Fn(&serde_json::Value) -> bool| {
@@ -154,7 +154,7 @@ fn the_page_of_a_server_shows_its_areas_and_what_it_reads_elsewhere() {
         let [channel, memory] = [&state["parts"][0], &state["parts"][1]];
         channel["kind"] == "event-channel" && memory["areas"][0]["name"] == "plant/1"
     });
-    // A look does not keep what nobody reads.
+    // Reading the page does not keep an unused replica.
     drop(watch);
     until("the replica goes with its reader", &far_page, &|state| {
         state["replicas"].as_array().is_some_and(Vec::is_empty)

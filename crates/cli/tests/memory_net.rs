@@ -13,7 +13,7 @@ use isorb_reflective_memory::idl::Glob_CommRef;
 use isorb_testkit::{Process, TempFolder, wait_until};
 use std::process::Command;
 
-/// A silence that nobody waits for.
+/// Too long to be reached in a test.
 const A_DAY: &str = "86400000";
 
 /// Hosts at a switch, a coordinator on the first.
@@ -59,7 +59,7 @@ impl System {
         command
     }
 
-    /// The same, until it is dropped; nobody hears it.
+    /// The same until it is dropped; its output is discarded.
     fn goes_on(&self, host: usize, node: &str, args: &[&str]) -> Process {
         Process::unread(&mut self.command(host, node, args))
     }
@@ -120,9 +120,11 @@ fn values_calls_and_the_coordinator_are_reached_by_the_second_address() {
     }
 
     system.net.cut(0, 1, true).unwrap();
-    wait_until("who has one path is told", || system.line(1, "poor", "line").contains("without its writer"));
+    wait_until("a reader with one path sees the loss", || {
+        system.line(1, "poor", "line").contains("without its writer")
+    });
     let (had, had_poor) = (system.values(1, "b", "line"), system.values(1, "poor", "line"));
-    wait_until("who has two reads on", || system.values(1, "b", "line") > had + 50);
+    wait_until("a reader with two paths continues", || system.values(1, "b", "line") > had + 50);
     assert_eq!(system.values(1, "poor", "line"), had_poor, "nothing comes by the first path");
     // What is made now is found and read by the second path as well.
     let (good, _, error) = system.memory(0, "a", &["write", "late", "news", "--create", "16"]);
@@ -132,7 +134,7 @@ fn values_calls_and_the_coordinator_are_reached_by_the_second_address() {
         good && output == "news"
     });
     let (good, _, error) = system.memory(1, "poor", &["dump", "late", "--raw"]);
-    assert!(!good, "who has one address of the writer's node reaches nobody: {error}");
+    assert!(!good, "with one address of the writer's node there is no answer: {error}");
     let ls =
         |url: &str| ended(system.net.host(1).command(ISORB).args(["memory", "--coordinator", url, "ls"]));
     wait_until("the coordinator by its second address", || {
@@ -141,14 +143,14 @@ fn values_calls_and_the_coordinator_are_reached_by_the_second_address() {
     });
     let (first, _) = url.split_once(",:").unwrap();
     let (code, output, _) = ls(&format!("{first}/ReflectiveMemory"));
-    assert!(code != Some(0), "by its first address nobody hears it: {output}");
+    assert!(code != Some(0), "it does not answer at its first address: {output}");
 
     system.net.cut(0, 1, false).unwrap();
     wait_until("the first path is there again", || system.values(1, "poor", "line") > had_poor + 10);
 }
 
 #[test]
-fn a_dead_node_is_told_of_after_the_silence_that_was_asked_for() {
+fn a_dead_node_is_detected_after_the_configured_silence() {
     let Some(net) = Net::build_or_skip(2) else { return };
     let system = System::new(net, &[]);
     let a = system.server(0, "a", &[]);
@@ -187,7 +189,7 @@ fn two_nodes_read_one_stream_of_datagrams() {
     // Packets that the writer's host sends for so many values that came to both: at most, and
     // about.
     let packets = |path: &str| {
-        wait_until("nobody reads", || !system.line(0, "a", "radar").contains("pushed to"));
+        wait_until("there are no readers", || !system.line(0, "a", "radar").contains("pushed to"));
         let watch = ["watch", "radar", "--path", path];
         let watches = [1, 2].map(|host| system.goes_on(host, nodes[host], &watch));
         let had = || [1, 2].map(|host| system.values(host, nodes[host], "radar"));
@@ -222,7 +224,7 @@ fn two_nodes_read_one_stream_of_datagrams() {
 }
 
 #[test]
-fn what_the_link_does_not_carry_is_refused_with_the_numbers() {
+fn a_reader_beyond_the_links_rate_is_refused_with_the_numbers() {
     let Some(net) = Net::build_or_skip(2) else { return };
     let system = System::new(net, &[]);
     let _narrow = system.server(0, "narrow", &["--link", "1"]);
@@ -254,7 +256,7 @@ fn what_the_link_does_not_carry_is_refused_with_the_numbers() {
 }
 
 #[test]
-fn the_address_that_is_published_is_what_others_are_told() {
+fn other_nodes_get_the_published_address() {
     const PUBLIC: &str = "10.78.0.99";
     let Some(net) = Net::build_or_skip(2) else { return };
     // What is sent to others leaves by that address, as behind a router that translates.
@@ -286,7 +288,7 @@ fn the_address_that_is_published_is_what_others_are_told() {
 }
 
 #[test]
-fn what_is_recorded_of_pushes_becomes_a_page() {
+fn a_trace_of_pushes_becomes_a_page() {
     let Some(net) = Net::build_or_skip(2) else { return };
     let system = System::new(net, &[]);
     let trace = system.folder.text("pushes.trace");

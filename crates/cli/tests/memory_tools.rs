@@ -1,5 +1,5 @@
-//! The tools of reflective memory: what a shell asks for and promises, and what it sees of who
-//! reads and writes.
+//! The commands of reflective memory: quality of service on the command line, and lists of readers
+//! and writers.
 
 mod common;
 
@@ -20,7 +20,7 @@ fn until(what: &str, args: &[&str], expected: impl Fn(&str) -> bool) {
 }
 
 #[test]
-fn a_shell_asks_for_timing_and_sees_who_reads_what() {
+fn the_command_line_has_quality_of_service_and_lists_readers() {
     let folder = TempFolder::new();
     let (a, b) = (folder.text("a"), folder.text("b"));
     let coordinator = Service::start(&["memory-coordinator", "--port", "0", "--memory"]);
@@ -62,7 +62,7 @@ fn a_shell_asks_for_timing_and_sees_who_reads_what() {
         assert!(!good && error.contains("milliseconds"), "{error}");
     }
 
-    // Who reads is seen at both ends, and by the coordinator of all nodes.
+    // Both ends list the reader, and the coordinator lists it for all nodes.
     let reader = ["memory", "--socket", &b, "watch", "line/0", "--guaranteed", "--deadline", "1000"];
     let reader = unread(&reader);
     until("the writer's node", &["--socket", &a, "ls"], |output| {
@@ -81,9 +81,9 @@ fn a_shell_asks_for_timing_and_sees_who_reads_what() {
     let (_, output, _) = memory(&["--socket", &a, "ls", "--limit", "2", "--over", "0"]);
     assert!(output.lines().count() == 3 && output.contains("3 more"), "{output}");
     drop(reader);
-    until("nobody reads it", &["--socket", &a, "ls"], |output| !output.contains("guaranteed to"));
+    until("there are no readers", &["--socket", &a, "ls"], |output| !output.contains("guaranteed to"));
     drop(writers);
-    until("nobody writes", &["--socket", &a, "ls"], |output| {
+    until("there are no writers", &["--socket", &a, "ls"], |output| {
         output.lines().filter(|line| line.contains("no writer")).count() == names.len()
     });
     drop(far);
@@ -120,7 +120,7 @@ fn lines_are_written_one_a_period() {
 }
 
 #[test]
-fn what_agents_cost_is_measured_set_and_admitted_by() {
+fn costs_of_agents_are_measured_set_and_used_for_admission() {
     let (code, output, error) = run(&["memory-server", "--measure-costs"]);
     let option: Vec<&str> = output.split_whitespace().collect();
     assert!(code == Some(0) && option.len() == 2 && option[0] == "--costs", "{output}{error}");

@@ -96,7 +96,8 @@ fn a_graph_of_too_many_ways_is_refused_by_name_and_number() {
     );
 }
 
-/// Each policy has a say in who comes first: these are in time by some and not by others.
+/// The policies order tasks differently: these sets are schedulable under some and not under
+/// others.
 #[test]
 fn the_policy_decides() {
     let folder = TempFolder::new();
@@ -107,8 +108,8 @@ fn the_policy_decides() {
         )
     };
     let set = |operations: [_; 3]| format!("priorities = [1, 99]\n{}", operations.map(operation).concat());
-    // The slowest one has the nearest deadline. Who shares a thread waits for one other, not for
-    // both.
+    // The slowest one has the nearest deadline. A task that shares a thread waits for one other,
+    // not for both.
     let near = set([("a", 3, 100, 15, "medium"), ("b", 8, 40, 40, "medium"), ("c", 8, 50, 50, "medium")]);
     // The slower ones matter more, and together take the time that the faster one has.
     let critical = set([("a", 15, 100, 100, "high"), ("b", 15, 100, 100, "high"), ("c", 15, 40, 40, "low")]);

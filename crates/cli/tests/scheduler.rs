@@ -56,7 +56,7 @@ fn a_configuration_run_becomes_a_schedule_file() {
 }
 
 #[test]
-fn what_cannot_be_served_is_said_at_the_start() {
+fn faults_of_a_schedule_are_named_at_the_start() {
     let folder = TempFolder::new();
     let file = folder.text("s.toml");
     std::fs::write(&file, "[[operation]]\nname = 'a'\ncost = '1 ms'\nafter = ['a']\n").unwrap();

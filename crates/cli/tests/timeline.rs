@@ -53,7 +53,7 @@ fn trace_files_become_a_page_and_a_perfetto_trace() {
     // The script reached its end, and drew the rows of both channels.
     assert!(shown.contains("data-ready=\"yes\"") && shown.contains("data-rows=\"4\""), "{shown}");
     assert!(shown.contains("10 deadlines missed"), "{shown}");
-    // Both channels head their part of the table, whose times have units.
+    // Both channels have a head in the table, and times have units.
     for head in ["<th class=\"channel\" colspan=\"12\">cockpit</th>", " ms</td>"] {
         assert!(shown.contains(head), "{head}: {shown}");
     }
@@ -111,7 +111,7 @@ document.body.append(seen);
 </script>"#;
 
 #[test]
-fn the_page_marks_what_was_missed_and_shows_numbers_under_the_pointer() {
+fn the_page_marks_missed_deadlines_and_shows_numbers_under_the_pointer() {
     let folder = TempFolder::new();
     let file = folder.path().join("flight.trace");
     std::fs::write(&file, encode(&late_and_in_time())).unwrap();
@@ -136,7 +136,7 @@ fn the_page_marks_what_was_missed_and_shows_numbers_under_the_pointer() {
 }
 
 #[test]
-fn what_is_no_trace_is_refused_by_name() {
+fn a_file_that_is_not_a_trace_is_refused_by_name() {
     let folder = TempFolder::new();
     let file = folder.path().join("letter.trace");
     std::fs::write(&file, "Dear Sir").unwrap();

@@ -1,8 +1,7 @@
-//! The statements that write a value and the expressions that read one.
+//! Statements that write a value, and expressions that read one.
 //!
-//! Where the traits of `isorb-cdr` do what is meant, they are used. Where a type's Rust form does
-//! not tell its IDL type (wide text, bounds) or an owned form has no `Encode`, loops and checks are
-//! written out.
+//! Uses the traits of `isorb-cdr` where they suffice. If a type's Rust form does not determine its
+//! IDL type (wide text, bounds), or an owned form has no `Encode`, it writes loops and checks.
 
 use crate::module::Module;
 use crate::shape::Shape;
@@ -10,7 +9,7 @@ use crate::types::number;
 use proc_macro2::{Ident, TokenStream};
 use quote::quote;
 
-/// Something to be written: an expression, and whether it is a reference to the value already.
+/// An expression to be written, and whether it is a reference.
 #[derive(Clone, Debug)]
 pub(crate) struct Operand {
     expr: TokenStream,
@@ -46,12 +45,12 @@ impl Operand {
         if self.by_ref { quote!(#expr) } else { quote!(&#expr) }
     }
 
-    /// What `Encode` takes: views by value, owned values by reference.
+    /// The argument of `Encode`: views by value, owned values by reference.
     fn encodable(&self) -> TokenStream {
         if self.owned { self.borrow() } else { self.value() }
     }
 
-    /// To call a method on, which looks through references itself.
+    /// A receiver for a method call, which dereferences by itself.
     fn receiver(&self) -> &TokenStream {
         &self.expr
     }
@@ -127,8 +126,7 @@ impl Module<'_, '_> {
         let (items, each) = if operand.owned {
             (operand.borrow(), Operand::owned_ref(item))
         } else {
-            // The same for a slice, which is a reference itself, and for an array, which is a
-            // value.
+            // Likewise for a slice, which is a reference, and for an array, which is a value.
             let items = operand.receiver();
             (quote!(#items.iter()), Operand { expr: item, by_ref: true, owned: false })
         };
@@ -136,7 +134,7 @@ impl Module<'_, '_> {
         quote!(for item in #items { #body })
     }
 
-    /// An expression for the view that is read from the decoder named `d`; may leave with `?`.
+    /// An expression for the view that is read from the decoder named `d`; it may return with `?`.
     pub fn decode(&self, shape: &Shape, d: &Ident) -> TokenStream {
         if let Some(call) = self.decode_call(shape, d) {
             return quote!(#call?);
@@ -155,7 +153,7 @@ impl Module<'_, '_> {
         if statements.is_empty() { quote!(#ok(#value)) } else { quote!({ #statements #ok(#value) }) }
     }
 
-    /// The one call that reads it, where there is one.
+    /// The single call that reads it, if there is one.
     fn decode_call(&self, shape: &Shape, d: &Ident) -> Option<TokenStream> {
         let analysis = &self.r#gen.analysis;
         Some(match shape {
@@ -211,8 +209,8 @@ impl Module<'_, '_> {
 
     /// An expression for the owned form of the view `view`.
     ///
-    /// Spelt out rather than left to `Idl::from_view` on sequences: the compiler gets through
-    /// nested ones much faster.
+    /// Written out instead of `Idl::from_view` on sequences, since rustc compiles nested ones much
+    /// faster.
     pub fn to_owned(&self, shape: &Shape, view: &TokenStream) -> TokenStream {
         let analysis = &self.r#gen.analysis;
         if !analysis.borrows(shape) {
@@ -244,7 +242,7 @@ impl Module<'_, '_> {
         }
     }
 
-    /// As [`Module::to_owned`] for `item`, a reference to a view.
+    /// Like [`Module::to_owned`] for `item`, a reference to a view.
     fn item_to_owned(&self, element: &Shape) -> TokenStream {
         match element {
             Shape::Record(_) => self.to_owned(element, &quote!(*item)),

@@ -36,8 +36,8 @@ impl Options {
         self
     }
 
-    /// The Rust module of an IDL module that is not in the output. The standard modules are generated only where their
-    /// own file is compiled, as `isorb-naming` does for CosNaming.
+    /// The Rust module of an IDL module that is not in the output. The standard modules are
+    /// generated only where their own file is compiled, as `isorb-naming` does for CosNaming.
     pub(crate) fn external(&self, module: &str, in_main_file: bool) -> Option<&str> {
         let of = |path: &'_ (String, String)| path.0.trim_start_matches("::") == module;
         if let Some((_, path)) = self.externs.iter().rev().find(|path| of(path)) {

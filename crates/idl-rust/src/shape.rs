@@ -170,7 +170,7 @@ impl<'s> Analysis<'s> {
     }
 
     /// The layout in memory, if it is the layout on the wire too: numbers, and arrays and structs
-    /// of them without padding whose first member has the largest alignment.
+    /// of them without padding, if their first member has the largest alignment.
     pub fn plain(&self, shape: &Shape) -> Option<Layout> {
         match shape {
             Shape::Number(name) => {

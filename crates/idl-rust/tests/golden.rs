@@ -33,7 +33,7 @@ fn output_is_as_it_was() {
     assert!(different.is_empty(), "the output changed for {different:?}; ISORB_BLESS=1 accepts it");
 }
 
-/// What is written to disk is what rustfmt makes of it; where rustfmt is missing nobody can tell.
+/// Generated files are clean for rustfmt. Without rustfmt the test proves nothing.
 #[test]
 fn output_is_clean_for_rustfmt() {
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus");

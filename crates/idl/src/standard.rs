@@ -2,7 +2,7 @@
 
 macro_rules! files {
     ($($name:literal)*) => {
-        /// Names of the standard files, as an `#include` says them.
+        /// Names of the standard files, for `#include`.
         pub const FILES: &[&str] = &[$($name),*];
 
         /// The text of a standard file, for [`Options::embedded`](crate::Options): what `#include

@@ -1,9 +1,9 @@
 //! The naming service: CosNaming with NamingContextExt (OMG Naming Service 1.3), persistent and
 //! federated.
 //!
-//! Names lead to objects. A server binds its objects here; a client asks for them by name, or
-//! writes the name into a URL (`corbaname::host#lab/t1`). It is no trader and no directory: it
-//! finds by name only, and it never asks whether an object that is bound still lives.
+//! Names lead to objects. A server binds its objects; a client resolves their names, or writes a
+//! name into a URL (`corbaname::host#lab/t1`). It is neither a trader nor a directory: it finds by
+//! name only, and does not test whether a bound object still exists.
 //!
 //! ```text
 //!   request ─► locator ─► servant of all contexts ─► tree (names of several steps) ─► store (single atomic steps)

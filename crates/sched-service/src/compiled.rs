@@ -1,9 +1,8 @@
-//! A compiled schedule as a dispatcher asks it: which queue an operation's events go to, and
-//! whether they will be in time.
+//! A compiled schedule for a dispatcher: the queue of an operation's events, and whether its
+//! deadlines are met.
 //!
-//! It comes from a schedule file, or from an `RtecScheduler::Scheduler` that runs elsewhere and
-//! says who goes before whom. The verdict is computed here in both cases, from everything that is
-//! registered, because the interface has no words for one.
+//! It comes from a schedule file, or from an `RtecScheduler::Scheduler` in another process, which
+//! returns priorities only. The verdict is computed here in both cases.
 
 use crate::convert::{call, criticality_of, importance_of, kind, place};
 use crate::rtec_scheduler::scheduler::{
@@ -19,7 +18,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::ops::RangeInclusive;
 
-/// More operations than these are not read from a scheduler.
+/// The greatest number of operations that are read from a scheduler.
 const MOST: i32 = 4096;
 
 /// Operations and the queues of their events.
@@ -27,38 +26,38 @@ const MOST: i32 = 4096;
 pub struct Compiled {
     graph: Graph,
     schedule: Schedule,
-    /// What a scheduler elsewhere says of each operation: thread priority, sub-priority, level.
-    /// Empty where the file says it.
+    /// Thread priority, sub-priority and level of each operation by a scheduler. Empty for a
+    /// schedule file.
     assigned: Vec<Option<(u16, u8, u32)>>,
     /// Operations with one event a period.
     paced: Vec<bool>,
 }
 
-/// What is promised to an operation.
+/// The guarantee of an operation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Promise {
     /// Its name.
     pub operation: String,
-    /// Where its events go; the deadline of its own counts from them.
+    /// The queue of its events. The deadline in it counts from them.
     pub dispatch: Dispatch,
-    /// How far apart arrivals are, at least, each of which is followed by one of its events, after
-    /// [`Dispatch::released`] at the latest. `None` where several streams reach it or an arrival is
-    /// followed by more: no single period holds for all its events then.
+    /// The shortest time between arrivals, each of which causes one of its events after
+    /// [`Dispatch::released`] at the latest. `None` if several streams reach the operation or an
+    /// arrival causes more events: no single period holds for all of them then.
     pub period: Option<Nanos>,
 }
 
-/// Why nothing is promised to an operation.
+/// Why an operation has no guarantee.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NoPromise {
     /// No operation has this handle.
     Unknown(i32),
-    /// It is called, joins others or runs elsewhere.
+    /// The operation is called, joins streams or runs elsewhere.
     NoEvents(String),
-    /// It would be late, or the whole schedule does not hold.
+    /// The operation would be late, or the whole schedule does not hold.
     Late {
         /// The operation, or its task.
         name: String,
-        /// With the numbers.
+        /// The sentence with the numbers.
         why: String,
     },
 }
@@ -77,14 +76,14 @@ impl fmt::Display for NoPromise {
 
 impl std::error::Error for NoPromise {}
 
-/// A scheduler elsewhere could not be asked, or has no schedule.
+/// Why there is no schedule from a scheduler.
 #[derive(Debug, Clone, PartialEq)]
 pub enum FetchError {
-    /// It cannot be reached, or failed.
+    /// The scheduler cannot be reached, or failed.
     System(SystemException),
-    /// What it has cannot be scheduled: a sentence with the names and numbers.
+    /// Its operations cannot be scheduled: a sentence with the names and numbers.
     Unschedulable(String),
-    /// More operations are registered than are read.
+    /// The scheduler has more operations than are read.
     TooMany,
 }
 
@@ -113,8 +112,8 @@ impl From<ScheduleError> for FetchError {
 }
 
 impl Compiled {
-    /// What a schedule file says, for a dispatcher that hands the processor over in this way.
-    /// Handles count its operations from 1.
+    /// Compiles a schedule file for a dispatcher with this preemption. Handles count its operations
+    /// from 1.
     ///
     /// # Errors
     /// As [`ScheduleFile::compile`].
@@ -126,15 +125,15 @@ impl Compiled {
         Ok(Compiled { graph: file.graph, schedule, assigned: Vec::new(), paced })
     }
 
-    /// What is registered with a scheduler now, for a dispatcher that hands the processor over in
-    /// this way. Where it has not computed its schedule since something changed it is told to, with
-    /// these priorities. Handles are taken to count from 1.
+    /// Compiles the operations of a scheduler for a dispatcher with this preemption. If the
+    /// scheduler's schedule is out of date, it is told to compute it with these priorities. Handles
+    /// are assumed to count from 1.
     ///
     /// # Errors
     /// [`FetchError`].
     ///
     /// # Real-time
-    /// Two calls an operation; analyses. For start and connecting.
+    /// Two calls for each operation, and analyses. For start and connecting.
     pub fn fetch(
         scheduler: &SchedulerRef,
         priorities: RangeInclusive<u16>,
@@ -167,7 +166,7 @@ impl Compiled {
         Ok(Compiled { graph, schedule, assigned, paced })
     }
 
-    /// The priorities of the queues' threads, the least urgent first.
+    /// The priorities of the queues' threads in ascending order.
     #[must_use]
     pub fn thread_priorities(&self) -> Vec<u16> {
         let assigned = self.assigned.iter().flatten().map(|(priority, _, _)| *priority);
@@ -176,10 +175,10 @@ impl Compiled {
         all.into_iter().collect()
     }
 
-    /// What is promised to the operation of this handle.
+    /// The guarantee of the operation with this handle.
     ///
     /// # Errors
-    /// [`NoPromise`]: there is no such operation, or it has no events of its own, or would be late.
+    /// [`NoPromise`]: there is no such operation, it has no events of its own, or it would be late.
     pub fn promise(&self, handle: i32) -> Result<Promise, NoPromise> {
         let there = place(handle).filter(|place| self.graph.get(*place).is_some());
         let place = there.ok_or(NoPromise::Unknown(handle))?;
@@ -221,7 +220,7 @@ impl Compiled {
                     let period = one.then_some(task.period);
                     promise = Some(Promise { operation, dispatch, period });
                 }
-                // One that several release has to be done with each in time.
+                // An operation that several streams release must meet its deadline for each.
                 Some(known) => {
                     known.dispatch.cost = known.dispatch.cost.max(dispatch.cost);
                     if dispatch.own_deadline() < known.dispatch.own_deadline() {
@@ -240,7 +239,7 @@ fn paced(graph: &Graph) -> Vec<bool> {
     streams.iter().map(|streams| matches!(&streams[..], [only] if only.times == 1)).collect()
 }
 
-/// Everything that is registered, by handle.
+/// All registered operations, by handle.
 fn registered(scheduler: &SchedulerRef) -> Result<Vec<RT_Info>, FetchError> {
     let mut infos = Vec::new();
     for handle in 1..=MOST {
@@ -273,7 +272,7 @@ fn compute(scheduler: &SchedulerRef, priorities: RangeInclusive<u16>) -> Result<
     }
 }
 
-/// How the queues are served: by the first that is not served in order of arrival.
+/// The order of the queues: that of the first that is not served in order of arrival.
 fn order(scheduler: &SchedulerRef, last: i32) -> Result<Order, FetchError> {
     for level in 0..=last.min(MOST) {
         match scheduler.dispatch_configuration(level) {
@@ -281,7 +280,7 @@ fn order(scheduler: &SchedulerRef, last: i32) -> Result<Order, FetchError> {
             Ok((_, Dispatching_Type_t::LaxityDispatching)) => return Ok(Order::Laxity),
             Ok((_, Dispatching_Type_t::StaticDispatching)) => {}
             Err(DispatchConfigurationError::System(error)) => return Err(error.into()),
-            // It changed meanwhile.
+            // The operation changed meanwhile.
             Err(_) => return Ok(Order::Arrival),
         }
     }
@@ -300,7 +299,7 @@ fn assignment_of(scheduler: &SchedulerRef, handle: i32) -> Result<Option<(u16, u
     }
 }
 
-/// The graph that was registered, with the levels that the scheduler gave as declared priorities.
+/// The registered graph, with the scheduler's levels as declared priorities.
 fn graph(infos: &[RT_Info], assigned: &[Option<(u16, u8, u32)>]) -> Result<Graph, FetchError> {
     let mut graph = Graph::new();
     for (info, assigned) in infos.iter().zip(assigned) {
@@ -313,7 +312,7 @@ fn graph(infos: &[RT_Info], assigned: &[Option<(u16, u8, u32)>]) -> Result<Graph
             })
         });
         let unknown =
-            || FetchError::Unschedulable(format!("{}: it depends on nobody known", info.entry_point));
+            || FetchError::Unschedulable(format!("{}: it depends on an unknown operation", info.entry_point));
         let operation = Operation {
             kind: kind(info.info_type),
             worst: Nanos::from_100ns(info.worst_case_execution_time),

@@ -11,16 +11,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
-/// `RTCosScheduling::ClientScheduler`: a client's thread says what it is about to do, and gets the
-/// priority for it.
+/// `RTCosScheduling::ClientScheduler`: a client's thread names its activity and gets the priority
+/// of it.
 #[derive(Debug)]
 pub struct ClientScheduler {
     orb: Orb,
     activities: BTreeMap<String, u16>,
 }
 
-/// `RTCosScheduling::ServerScheduler`: a server says what an object is, and the object gets the
-/// priority for it.
+/// `RTCosScheduling::ServerScheduler`: a server names an object, and the object gets the priority
+/// of it.
 ///
 /// The POAs that it creates share a thread pool with a lane for each priority of the schedule's
 /// objects, which is made with the first of them. Other POAs will do if their priorities are
@@ -35,15 +35,14 @@ pub struct ServerScheduler {
     resources: PiMutex<BTreeMap<String, Arc<CeilingMutex<()>>>>,
 }
 
-/// Why there is no priority, or no mutex, by a name.
+/// Why a name has no priority or mutex.
 #[derive(Debug, Clone, PartialEq)]
 pub enum NameError {
-    /// The schedule file does not have it (`RTCosScheduling::UnknownName`).
+    /// The schedule file does not have the name (`RTCosScheduling::UnknownName`).
     UnknownName(String),
-    /// The schedule file has a resource of this name that no operation holds, and declares no
-    /// ceiling for it.
+    /// No operation holds the resource, and the schedule file declares no ceiling for it.
     NoCeiling(String),
-    /// What the schedule file says cannot be scheduled, so that there are no ceilings.
+    /// The schedule file cannot be scheduled, so that there are no ceilings.
     Schedule(FileError),
     /// The ORB refused the priority.
     System(SystemException),
@@ -168,8 +167,8 @@ impl ServerScheduler {
         find(&self.file.objects, name)
     }
 
-    /// Activates a servant at the priority of that name (`schedule_object`), in a POA whose
-    /// priorities are declared by the server.
+    /// Activates a servant at the priority of this name (`schedule_object`), in a POA with
+    /// server-declared priorities.
     ///
     /// # Errors
     /// [`NameError::UnknownName`], and what [`Poa::activate_with_priority`] refuses.
@@ -183,9 +182,9 @@ impl ServerScheduler {
         poa.activate_with_priority(servant, priority).map_err(NameError::Activate)
     }
 
-    /// The mutex of a `[[resource]]` of the schedule: who holds it runs at its ceiling, which is
-    /// the declared one, else the priority of the most urgent operation that holds it, as the ORB's
-    /// priority mapping has it at the first call. The same mutex at every call.
+    /// The mutex of a `[[resource]]` of the schedule. Its holder runs at the ceiling: the declared
+    /// one, otherwise the priority of the most urgent operation that holds it, by the ORB's
+    /// priority mapping at the first call. Returns the same mutex at every call.
     ///
     /// A holder makes no calls: a request may change its thread's priority.
     ///
@@ -195,8 +194,8 @@ impl ServerScheduler {
     /// for the ceiling.
     ///
     /// # Real-time
-    /// Computes the whole schedule the first time: for the start of a process. What the mutex
-    /// costs, [`CeilingMutex`] says.
+    /// Computes the whole schedule the first time: for the start of a process. [`CeilingMutex`]
+    /// documents the cost of the mutex.
     pub fn resource(&self, name: &str) -> Result<Arc<CeilingMutex<()>>, NameError> {
         let mut resources = self.resources.lock();
         if let Some(mutex) = resources.get(name) {
@@ -207,7 +206,7 @@ impl ServerScheduler {
         Ok(mutex)
     }
 
-    /// The native priority that is the ceiling of a resource.
+    /// The native priority of a resource's ceiling.
     fn ceiling(&self, name: &str) -> Result<u8, NameError> {
         let place = self.file.graph.resources.iter().position(|resource| resource.name == name);
         let place = place.ok_or_else(|| NameError::UnknownName(name.to_string()))?;
@@ -233,7 +232,7 @@ fn find(names: &BTreeMap<String, u16>, name: &str) -> Result<i16, NameError> {
     Ok(corba(*priority))
 }
 
-/// The file has none over 32767.
+/// A schedule file has no priority over 32767.
 fn corba(priority: u16) -> i16 {
     i16::try_from(priority).unwrap_or(i16::MAX)
 }

@@ -49,7 +49,7 @@ pub struct Task {
 }
 
 impl Task {
-    /// A task whose deadline is its period, without jitter or blocking, of priority 0.
+    /// A task with its period as deadline, without jitter or blocking, of priority 0.
     pub fn new(name: impl Into<String>, cost: Nanos, period: Nanos) -> Task {
         Task {
             name: name.into(),

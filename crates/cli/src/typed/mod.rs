@@ -1,8 +1,8 @@
 //! Octets as values of an IDL type, for commands that show and write them.
 //!
 //! The octets are CDR in this machine's byte order, aligned from 0. For a structure of numbers this
-//! is what a C or Rust program has in memory. With `--encapsulated` they are an encapsulation,
-//! whose first octet is the byte order.
+//! is the memory of a C or Rust program. With `--encapsulated` they are an encapsulation, and the
+//! first octet is the byte order.
 
 mod from_idl;
 

@@ -123,7 +123,7 @@ impl Module<'_, '_> {
         }
     }
 
-    /// Whether a member looks different in the other byte order.
+    /// Whether a member differs in the other byte order.
     fn swaps(&self, ty: &Type) -> bool {
         !matches!(self.r#gen.spec.resolve(ty), Type::Octet | Type::Int8)
     }

@@ -1,4 +1,4 @@
-//! Valuetypes and boxed values: types that so far travel only as null.
+//! Valuetypes and boxed values, which can be sent only as null.
 
 use crate::docs;
 use crate::module::{Module, ident};

@@ -1,4 +1,4 @@
-//! What everything is called in Rust: one rule for all (`docs/reference/idl-to-rust.md`, 'Names').
+//! Rust names of all items, by one rule (`docs/reference/idl-to-rust.md`, 'Names').
 //!
 //! In each Rust scope the names that come from IDL are given out first, in the order of the file,
 //! then those that are made from them (views, references, modules of interfaces, functions), in the
@@ -15,7 +15,7 @@ use case::{camel, snake, upper};
 use isorb_idl::model::{DefId, DefKind, Spec};
 use std::collections::HashMap;
 
-/// The names that one definition leads to. What does not apply is empty.
+/// The names of one definition. Names that do not apply are empty.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ItemNames {
     /// The definition itself: type, trait, constant, module.

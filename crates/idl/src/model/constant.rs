@@ -54,11 +54,11 @@ pub struct Annotation {
 pub struct AnnotationArg {
     /// The parameter's name; `None` for the one positional argument.
     pub name: Option<String>,
-    /// What it is set to.
+    /// Its value.
     pub value: AnnotationValue,
 }
 
-/// What an annotation's parameter is set to.
+/// The value of an annotation's parameter.
 #[derive(Clone, Debug, PartialEq)]
 pub enum AnnotationValue {
     /// A constant expression, evaluated.

@@ -38,11 +38,11 @@ pub struct Definition {
     pub doc: Option<String>,
     /// IDL 4 annotations, in order.
     pub annotations: Vec<Annotation>,
-    /// What it is.
+    /// The kind of definition.
     pub kind: DefKind,
 }
 
-/// What a definition is.
+/// The kinds of definitions.
 #[derive(Clone, Debug, PartialEq)]
 pub enum DefKind {
     /// A module; what it holds is in [`Definition::contents`], over all its openings.
@@ -118,7 +118,7 @@ pub struct Value {
 /// `valuetype V T;`
 #[derive(Clone, Debug, PartialEq)]
 pub struct ValueBox {
-    /// What is in the box.
+    /// The type in the box.
     pub boxed: Type,
 }
 
@@ -144,7 +144,7 @@ pub struct Factory {
     pub doc: Option<String>,
     /// IDL 4 annotations.
     pub annotations: Vec<Annotation>,
-    /// Where the identifier stands.
+    /// The position of the identifier.
     pub location: Location,
 }
 
@@ -159,7 +159,7 @@ pub struct Member {
     pub doc: Option<String>,
     /// IDL 4 annotations.
     pub annotations: Vec<Annotation>,
-    /// Where the identifier stands.
+    /// The position of the identifier.
     pub location: Location,
 }
 
@@ -236,7 +236,7 @@ pub struct Const {
     pub value: ConstValue,
 }
 
-/// Which way a parameter travels.
+/// The direction of a parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Direction {
     /// Client to servant.
@@ -250,7 +250,7 @@ pub enum Direction {
 /// A parameter of an operation or factory.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Param {
-    /// Which way it travels.
+    /// The direction.
     pub direction: Direction,
     /// The identifier.
     pub name: String,
@@ -258,7 +258,7 @@ pub struct Param {
     pub ty: Type,
     /// IDL 4 annotations.
     pub annotations: Vec<Annotation>,
-    /// Where the identifier stands.
+    /// The position of the identifier.
     pub location: Location,
 }
 

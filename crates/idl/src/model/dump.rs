@@ -1,5 +1,4 @@
-//! A stable text rendering of the whole model, for golden tests and for people who want to see what
-//! was understood.
+//! A stable text rendering of the whole model, for golden tests and for debugging.
 
 use super::{
     Annotation, AnnotationValue, ConstValue, DefId, DefKind, Definition, Direction, Member, Param, Spec, Type,

@@ -11,7 +11,7 @@
 //! ```text
 //! Spec
 //!  ├─ files     [FileInfo]            the main file is files[0]
-//!  ├─ roots     [DefId]               what stands at file scope, in order
+//!  ├─ roots     [DefId]               definitions at file scope, in order
 //!  └─ defs      [Definition]          all, in order of introduction
 //!       ├─ name, repository id, location, doc, annotations
 //!       ├─ parent, contents           the tree of scopes
@@ -61,11 +61,11 @@ pub struct FileInfo {
     pub is_main: bool,
     /// Whether the text came from the embedded standard files rather than from the file system.
     pub is_embedded: bool,
-    /// The file whose `#include` brought this one in first; `None` for the main file.
+    /// The file that included this one first; `None` for the main file.
     pub included_by: Option<FileId>,
 }
 
-/// Where something stands in the source, for messages and generated comments.
+/// A position in the source, for messages and generated comments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Location {
     /// The file.
@@ -106,7 +106,7 @@ impl Spec {
         &self.files[id.index()]
     }
 
-    /// What stands in the scope of `id`, or at file scope for `None`.
+    /// The definitions in the scope of `id`, or at file scope for `None`.
     pub fn contents(&self, id: Option<DefId>) -> &[DefId] {
         id.map_or(&self.roots, |id| &self[id].contents)
     }

@@ -21,7 +21,7 @@ pub(super) struct Conditional {
 }
 
 impl Preprocessor<'_> {
-    /// Handles one directive; `line` is what stands after the `#`.
+    /// Handles one directive; `line` is its text after the `#`.
     pub(super) fn directive(&mut self, line: &[Token], hash: Span, depth: usize) {
         let Some((name, rest)) = line.split_first() else { return };
         match &*name.text {

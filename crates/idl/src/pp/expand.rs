@@ -15,7 +15,7 @@ use std::rc::Rc;
 /// A list of tokens that is being read.
 struct Frame {
     tokens: std::vec::IntoIter<Token>,
-    /// The macro whose body this is.
+    /// The macro with this body.
     of: Option<Rc<str>>,
 }
 

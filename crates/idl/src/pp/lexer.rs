@@ -197,7 +197,7 @@ impl Lexer<'_> {
         Token { kind, text, span, starts_line, spaced, painted: false, doc }
     }
 
-    /// Where what began at `start` ends in the original.
+    /// The end, in the original, of text that began at `start`.
     fn end(&self, start: usize) -> usize {
         // One past the last character, not the start of the next one, which may follow a splice.
         if self.at > start { self.spliced.original(self.at - 1) + 1 } else { self.spliced.original(self.at) }
@@ -293,7 +293,7 @@ impl Lexer<'_> {
     }
 
     fn line_comment(&mut self, start: usize) {
-        // What follows a token on its line belongs to that token, and documents nothing.
+        // A comment after a token on the same line belongs to that token and is no documentation.
         if !self.starts_line {
             return;
         }

@@ -25,7 +25,7 @@ use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-/// What the preprocessor hands on.
+/// The output of the preprocessor.
 pub(crate) struct Preprocessed {
     pub tokens: Vec<Token>,
     /// The tokens after `#pragma`, indexed by [`Kind::Pragma`].
@@ -58,7 +58,7 @@ pub(crate) fn preprocess(options: &Options, loader: &dyn Loader, main: &Path) ->
     };
     pp.run(main);
     if pp.stopped {
-        // What is left is only a part; complaints about it would be about nothing.
+        // The rest is incomplete, so that further errors would be wrong.
         pp.out.tokens.clear();
     }
     pp.out
@@ -192,7 +192,7 @@ impl Preprocessor<'_> {
     }
 }
 
-/// What to go on with after a literal without an end: a literal, and the `;` that it swallowed.
+/// The replacement of a literal without an end: a literal, and the `;` that it swallowed.
 fn repaired(token: &Token) -> Vec<Token> {
     let (kind, text) = match token.text.trim_start_matches('L').chars().next() {
         Some('"') => (Kind::String, "\"\""),

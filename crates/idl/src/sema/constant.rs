@@ -254,7 +254,7 @@ impl Resolver<'_> {
 }
 
 impl Unary {
-    /// As it is written.
+    /// Its symbol.
     pub(super) fn symbol(self) -> &'static str {
         match self {
             Unary::Minus => "-",
@@ -265,7 +265,7 @@ impl Unary {
 }
 
 impl Binary {
-    /// As it is written.
+    /// Its symbol.
     pub(super) fn symbol(self) -> &'static str {
         match self {
             Binary::Or => "|",

@@ -74,7 +74,7 @@ impl Resolver<'_> {
         members
     }
 
-    /// The members of one declaration; `part` says what they are.
+    /// The members of one declaration; `part` names their kind.
     pub(super) fn member(
         &mut self,
         owner: DefId,

@@ -11,7 +11,7 @@ use crate::syntax::literal;
 use std::collections::HashMap;
 use std::rc::Rc;
 
-/// What goes into the repository id of one definition.
+/// The parts of a definition's repository id.
 pub(super) struct Ids {
     /// `#pragma prefix` at the place of the definition.
     pub prefix: Rc<str>,

@@ -242,7 +242,7 @@ impl Resolver<'_> {
         out
     }
 
-    /// What an operation of a remote interface passes must be able to leave the process.
+    /// Types in the signature of a remote operation must be able to leave the process.
     fn check_remote(&mut self, ty: &Type, span: Span, what: &str) {
         if !self.is_local(ty) || !self.is_in_remote_interface() {
             return;

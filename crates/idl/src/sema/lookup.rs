@@ -9,7 +9,7 @@ use crate::syntax::ast::{Ident, ScopedName};
 use crate::syntax::keyword::{Reserved, reserved};
 use std::collections::HashSet;
 
-/// What a search in one scope gave.
+/// The result of a search in one scope.
 enum Hit {
     Def(DefId),
     Part(&'static str, Span),
@@ -18,7 +18,7 @@ enum Hit {
 }
 
 impl Resolver<'_> {
-    /// Finds what a name stands for; reports and returns `None` when there is nothing.
+    /// Finds the definition of a name; reports an error and returns `None` if there is none.
     pub(super) fn find(&mut self, name: &ScopedName) -> Option<DefId> {
         let (first, rest) = name.parts.split_first()?;
         let mut id = if name.absolute {

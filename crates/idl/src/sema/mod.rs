@@ -54,7 +54,7 @@ pub(crate) fn resolve(
 
 struct Resolver<'a> {
     spec: Spec,
-    /// What else is known of each definition, by its index.
+    /// Further properties of each definition, by its index.
     infos: Vec<Info>,
     scopes: Vec<Scope>,
     /// The open scopes; the file scope is first.
@@ -70,7 +70,7 @@ struct Resolver<'a> {
     full: bool,
 }
 
-/// What is known of a definition beyond the model.
+/// Properties of a definition that are not in the model.
 struct Info {
     span: Span,
     scope: Option<ScopeId>,
@@ -80,7 +80,7 @@ struct Info {
     open: bool,
     /// Cannot leave the process: a local interface, a native, or something made of one.
     local: bool,
-    /// How deeply types are nested in it.
+    /// The nesting depth of its types.
     depth: u32,
     /// Structs and unions that were not complete when a sequence of them became part of this one.
     /// Until they are, it is not complete for signatures either.
@@ -100,7 +100,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// What is not a declaration: pragmas and changes of file.
+    /// Markers between declarations: pragmas and changes of file.
     fn event(&mut self, item: &Item) {
         match item {
             Item::Pragma(index) => self.pragma(*index),
@@ -280,7 +280,7 @@ impl Resolver<'_> {
         result
     }
 
-    /// The definition whose scope this is.
+    /// The definition with this scope.
     fn owner(&self) -> Option<DefId> {
         self.stack.iter().rev().find_map(|&s| self.scopes[s.index()].owner)
     }
@@ -301,7 +301,7 @@ impl Resolver<'_> {
         self.sources.written(span).file.index() == 0
     }
 
-    /// What kind of thing it is, for messages.
+    /// Its kind, for messages.
     fn what(&self, id: DefId) -> &'static str {
         match self.spec[id].kind {
             DefKind::Module => "a module",

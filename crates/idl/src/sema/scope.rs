@@ -1,4 +1,4 @@
-//! Scopes, and who may declare what in them (CORBA 3.3 part 1, clause 7.20).
+//! Scopes and the rules for declarations in them (CORBA 3.3 part 1, clause 7.20).
 
 use super::Resolver;
 use crate::diagnostic::Report;
@@ -20,7 +20,7 @@ impl ScopeId {
     }
 }
 
-/// What kind of scope it is, where the rules differ.
+/// The kind of a scope, as far as rules differ.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum ScopeKind {
     File,
@@ -48,13 +48,13 @@ pub(super) struct Scope {
 }
 
 pub(super) struct Entry {
-    /// As it was spelled.
+    /// In its original spelling.
     pub name: Rc<str>,
     pub span: Span,
     pub what: Symbol,
 }
 
-/// What a name in a scope stands for.
+/// The meaning of a name in a scope.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Symbol {
     Def(DefId),

@@ -7,7 +7,7 @@ use crate::model::{DefId, DefKind, Type};
 use crate::source::Span;
 use crate::syntax::ast::{Declarator, Expr, ScopedName, TypeExpr, TypeKind};
 
-/// Where a type expression stands.
+/// The context of a type expression.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum TypeContext {
     /// A member of a struct, union, exception or value, or a boxed value.
@@ -16,16 +16,16 @@ pub(super) enum TypeContext {
     Typedef,
     /// An element of a sequence.
     Element,
-    /// A parameter, result or attribute, whose type must have a name.
+    /// A parameter, result or attribute; its type must have a name.
     Signature,
     /// The type of a constant.
     Const,
-    /// What a union switches on.
+    /// The discriminator of a union.
     Switch,
 }
 
 impl Resolver<'_> {
-    /// Resolves a type expression. What is wrong is reported; then there is no type.
+    /// Resolves a type expression. Reports an error and returns `None` if it is invalid.
     pub(super) fn ty(&mut self, expr: &TypeExpr, place: TypeContext) -> Option<Type> {
         let ty = self.any_ty(expr, place)?;
         if place != TypeContext::Element {
@@ -171,7 +171,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// What a type that is to travel still waits for.
+    /// The definition that a type in a signature still lacks.
     fn waits_for(&self, ty: &Type) -> Option<DefId> {
         match self.spec.resolve(ty) {
             Type::Sequence { element, .. } | Type::Array { element, .. } => self.waits_for(element),
@@ -242,7 +242,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// How deeply types are nested in a value of this type.
+    /// The nesting depth of values of this type.
     fn depth(&self, ty: &Type) -> u32 {
         match ty {
             Type::Sequence { element, .. } | Type::Array { element, .. } => self.depth(element) + 1,

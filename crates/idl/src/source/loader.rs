@@ -1,4 +1,4 @@
-//! Where the text of files comes from.
+//! The source of files' text.
 
 use std::collections::BTreeMap;
 use std::io;

@@ -45,7 +45,7 @@ pub(crate) struct ExpansionId(std::num::NonZeroU32);
 #[derive(Clone, Debug)]
 pub(crate) struct Expansion {
     pub name: Rc<str>,
-    /// Where the macro's name stands; itself perhaps inside another expansion.
+    /// The position of the macro's name, perhaps inside another expansion.
     pub call: Span,
 }
 
@@ -154,7 +154,7 @@ impl SourceMap {
         &self.expansions[id.0.get() as usize - 1]
     }
 
-    /// What the user wrote in the running text: the outermost macro call, or the span itself.
+    /// The user's text: the outermost macro call, or the span itself.
     pub(crate) fn written(&self, mut span: Span) -> Span {
         while let Some(id) = span.expansion {
             span = self.expansion(id).call;
@@ -162,12 +162,12 @@ impl SourceMap {
         span
     }
 
-    /// Where a span starts, macro calls followed to the text.
+    /// The start of a span, in the text of the outermost macro call.
     pub(crate) fn locate(&self, span: Span) -> Location {
         self.locate_spelled(self.written(span))
     }
 
-    /// Where a span starts, even if that is in the body of a macro.
+    /// The start of a span, even in the body of a macro.
     pub(crate) fn locate_spelled(&self, span: Span) -> Location {
         let source = &self.sources[span.file.index()];
         let line = source.line_starts.partition_point(|&s| s <= span.start);

@@ -81,7 +81,7 @@ const SOFT: [&str; 17] = [
     "factory",
 ];
 
-/// How a word stands to the reserved ones.
+/// The relation of a word to the reserved ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reserved {
     /// It is free.

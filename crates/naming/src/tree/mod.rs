@@ -1,6 +1,6 @@
-//! Names of several steps: from context to context through a store.
+//! Paths of names: from context to context through a store.
 //!
-//! It makes no calls. Where a name leaves this service it stops and says how far it came
+//! It makes no calls. Where a path leaves this service it stops and returns how far it came
 //! ([`Progress::Onward`]).
 
 #[cfg(test)]
@@ -10,16 +10,16 @@ use crate::binding::{Binding, BindingKind, ContextId, Target};
 use crate::store::{Fault, Mode, Refusal, Store};
 use isorb_giop::NameComponent;
 
-/// How far an operation came.
+/// The result of an operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Progress<T> {
-    /// It is done.
+    /// The operation is complete.
     Done(T),
-    /// The name goes on in a naming context elsewhere.
+    /// The path continues in another service's naming context.
     Onward {
         /// The reference to that context, as a CDR encapsulation.
         context: Box<[u8]>,
-        /// How many steps of the name led there.
+        /// The number of components that lead there.
         steps: usize,
     },
 }
@@ -27,32 +27,32 @@ pub enum Progress<T> {
 /// `CosNaming::NamingContext::NotFoundReason`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Why {
-    /// A step is not bound.
+    /// A component is not bound.
     MissingNode,
-    /// A step is bound to something that is no naming context.
+    /// A component is bound to an object that is not a naming context.
     NotContext,
-    /// The last step is bound to a naming context.
+    /// The last component is bound to a naming context.
     NotObject,
 }
 
-/// Why an operation was not carried out. `steps` says how many steps of the name were good, so that
-/// the rest of the name begins with the one that was not.
+/// Why an operation failed. `steps` is the number of valid components, so that the rest of the name
+/// begins with the invalid one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Failure {
-    /// `InvalidName`: a name without steps.
+    /// `InvalidName`: a name without components.
     InvalidName,
     /// `NotFound`.
     NotFound {
-        /// What is wrong with the step.
+        /// What is wrong with the component.
         why: Why,
-        /// How many were good.
+        /// The number of valid components.
         steps: usize,
     },
     /// `CannotProceed`: a binding leads to a context of this service that was destroyed.
     Dangling {
-        /// The context that is no more.
+        /// The destroyed context.
         context: ContextId,
-        /// How many steps led to it.
+        /// The number of components that led to it.
         steps: usize,
     },
     /// `AlreadyBound`.
@@ -68,7 +68,7 @@ pub enum Failure {
 /// The context of the last component of a name.
 struct Parent<'n> {
     context: ContextId,
-    /// The index of the last step.
+    /// The index of the last component.
     steps: usize,
     last: &'n NameComponent,
 }
@@ -82,14 +82,14 @@ impl Parent<'_> {
             Refusal::AlreadyBound => Failure::AlreadyBound,
             Refusal::NoContext => no_context(self.context, steps),
             Refusal::Full => Failure::Full,
-            // No operation on a name destroys.
+            // No operation on a name destroys a context.
             Refusal::NotEmpty => Failure::Failed(Fault::Corrupt),
             Refusal::Failed(fault) => Failure::Failed(fault),
         }
     }
 }
 
-/// Finds what a name leads to.
+/// Resolves a name.
 ///
 /// # Errors
 /// [`Failure`].
@@ -103,11 +103,10 @@ pub fn resolve(
     })
 }
 
-/// Binds.
+/// Binds a name.
 ///
 /// # Errors
-/// [`Failure`]; with [`Mode::Replace`] a binding of the other kind is NotFound, as the standard has
-/// it.
+/// [`Failure`]; with [`Mode::Replace`] a binding of the other kind is NotFound, as in the standard.
 pub fn bind(
     store: &dyn Store,
     start: ContextId,
@@ -124,7 +123,7 @@ pub fn bind(
     })
 }
 
-/// Makes a context and binds it.
+/// Creates a context and binds it.
 ///
 /// # Errors
 /// [`Failure`].
@@ -138,7 +137,7 @@ pub fn bind_new_context(
     })
 }
 
-/// Takes a binding away.
+/// Removes a binding.
 ///
 /// # Errors
 /// [`Failure`].

@@ -71,7 +71,7 @@ impl ReaderArgs {
     /// The options as the service's structure.
     ///
     /// # Errors
-    /// A message that names the option whose time is out of range.
+    /// A message that names the option with the invalid time.
     pub(super) fn qos(&self) -> Result<ReaderQoS, String> {
         Ok(ReaderQoS {
             how: if self.every.is_some() { Mode::PeriodicPush } else { Mode::PushOnWrite },
@@ -94,7 +94,7 @@ impl WriterArgs {
     /// The options as the service's structure.
     ///
     /// # Errors
-    /// A message that names the option whose time is out of range.
+    /// A message that names the option with the invalid time.
     pub(super) fn qos(&self) -> Result<WriterQoS, String> {
         let period = self.period.map_or(Ok(0), |ms| nanoseconds("--period", ms))?;
         Ok(WriterQoS { period, size: self.largest.unwrap_or(0) })

@@ -1,4 +1,4 @@
-//! What can stand in a module or at file scope.
+//! Definitions in a module or at file scope.
 
 use super::{Failed, Parsed, Parser};
 use crate::diagnostic::Report;
@@ -19,7 +19,7 @@ impl Parser<'_> {
         self.definition_with(attrs)
     }
 
-    /// A definition whose annotations were read already.
+    /// A definition with annotations that were read already.
     pub(super) fn definition_with(&mut self, attrs: Attrs) -> Parsed<Option<Item>> {
         let kind = self.definition_kind()?;
         let is_type_prefix = matches!(kind, DeclKind::TypePrefix { .. });
@@ -102,7 +102,7 @@ impl Parser<'_> {
         }
     }
 
-    /// What can stand in modules, interfaces and values alike.
+    /// Definitions that modules, interfaces and values may contain.
     pub(super) fn common_definition(&mut self) -> Parsed<DeclKind> {
         let token = self.token().clone();
         match &*token.text {

@@ -16,7 +16,7 @@ use crate::limits;
 use crate::pp::{Kind, Token};
 use crate::source::Span;
 
-/// A rule failed and has said why.
+/// A rule failed, and its error is reported.
 #[derive(Debug)]
 pub(crate) struct Failed;
 
