@@ -128,11 +128,12 @@ impl Lane {
         }
     }
 
-    /// Queues the consumers with an ended backoff; all of them once the lane is closed, since another
-    /// dispatcher takes over. Returns when the next backoff ends.
+    /// Queues the consumers with an ended backoff; all of them once the lane is closed, since
+    /// another dispatcher takes over. Returns when the next backoff ends.
     fn end_backoffs(&self, state: &mut State) -> Deadline {
         while let Some((until, next)) = state.backoff.peek() {
-            // The channel's clock decides. If it is slower than the system's, check again a little later.
+            // The channel's clock decides. If it is slower than the system's, check again a little
+            // later.
             let left = next.backoff_left();
             if !state.closed && left != 0 {
                 return Deadline::at_ns(until.max(now_ns() + RETRY_NS.min(left)));
