@@ -205,17 +205,17 @@ impl Dispatch for Anyhow {
 #[test]
 fn a_dispatching_that_the_scheduler_does_not_assume_is_refused() {
     let strategies = [
-        (Strategy::Direct, None, "calls them on the supplier's thread"),
-        (Strategy::SingleThreaded, Some(Preemption::None), "has each run to its end"),
-        (Strategy::ByHand { upcalls: false }, Some(Preemption::None), "has each run to its end"),
-        (Strategy::Upcalls, Some(Preemption::Deferred), "has them give way where they call yield_now"),
-        (Strategy::ByHand { upcalls: true }, Some(Preemption::Deferred), "has them give way where they call"),
-        (Strategy::Threads { per_level: 1 }, Some(Preemption::Full), "has them give way at once"),
+        (Strategy::Direct, None, "runs them on the supplier's thread"),
+        (Strategy::SingleThreaded, Some(Preemption::None), "runs each to its end"),
+        (Strategy::ByHand { upcalls: false }, Some(Preemption::None), "runs each to its end"),
+        (Strategy::Upcalls, Some(Preemption::Deferred), "lets them yield where they call yield_now"),
+        (Strategy::ByHand { upcalls: true }, Some(Preemption::Deferred), "lets them yield where they call"),
+        (Strategy::Threads { per_level: 1 }, Some(Preemption::Full), "pre-empts them at once"),
     ];
     let plans = [
-        (Preemption::Full, "give way at once, and this", "Strategy::Threads"),
-        (Preemption::Deferred, "give way where they call yield_now, and this", "Strategy::Upcalls"),
-        (Preemption::None, "give way when they return, and this", "Strategy::SingleThreaded"),
+        (Preemption::Full, "yield at once, but this", "Strategy::Threads"),
+        (Preemption::Deferred, "yield where they call yield_now, but this", "Strategy::Upcalls"),
+        (Preemption::None, "yield when they return, but this", "Strategy::SingleThreaded"),
     ];
     for (promised, counts_on, instead) in plans {
         let config = || {
