@@ -33,6 +33,6 @@ mod ring;
 
 pub use buffer::RecordBuffer;
 pub use file::{DecodeError, VERSION, decode, encode};
-pub use record::{Record, RecordKind, Track};
+pub use record::{DropReason, Record, RecordKind, Track};
 pub use recorder::{OpenRun, Recorder, RecorderLimits};
 pub use recording::{Participant, Recording, Role};
