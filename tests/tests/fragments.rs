@@ -1,7 +1,9 @@
 //! Messages in fragments, to and fro, over each transport that carries a stream: a tap between the
 //! ORB and the transport counts the fragments that are really sent.
 
-use isorb::transport::{Capabilities, Listener, Place, Segments, Stream, Tcp, Transport, Unix, Wait};
+use isorb::transport::{
+    Capabilities, Listener, Locality, Segments, Stream, StreamCapabilities, Tcp, Transport, Unix, Wait,
+};
 use isorb::{Config, Orb, Reference, TransportConfig};
 use isorb_tests::Parrot;
 use isorb_tests::steady::PathRef;
@@ -86,8 +88,8 @@ impl Transport for Tap {
     fn capabilities(&self) -> Capabilities {
         self.0.capabilities()
     }
-    fn place(&self, address: &str) -> Option<Place> {
-        self.0.place(address)
+    fn locality(&self, address: &str) -> Option<Locality> {
+        self.0.locality(address)
     }
     fn connect(&self, address: &str, timeout: Option<Duration>) -> io::Result<Box<dyn Stream>> {
         Ok(tapped(self.0.connect(address, timeout)?, &self.1))
@@ -116,8 +118,8 @@ impl Stream for TappedStream {
     fn recv(&self, into: &mut [u8], wait: Wait) -> io::Result<usize> {
         self.0.recv(into, wait)
     }
-    fn short_is_all(&self) -> bool {
-        self.0.short_is_all()
+    fn capabilities(&self) -> StreamCapabilities {
+        self.0.capabilities()
     }
     fn send(&self, pieces: &[IoSlice<'_>], wait: Wait) -> io::Result<usize> {
         let sent = self.0.send(pieces, wait)?;
@@ -129,9 +131,6 @@ impl Stream for TappedStream {
             left -= n;
         }
         Ok(sent)
-    }
-    fn keeps_refused(&self) -> bool {
-        self.0.keeps_refused()
     }
     fn set_recv_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
         self.0.set_recv_timeout(timeout)

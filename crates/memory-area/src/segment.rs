@@ -14,7 +14,6 @@ use rustix::fs::{
     fcntl_getfl, flock, fstat, ftruncate, memfd_create, open,
 };
 use rustix::io::pread;
-use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
 
 const SEALS: SealFlags = SealFlags::SHRINK.union(SealFlags::GROW).union(SealFlags::SEAL);
@@ -55,7 +54,7 @@ impl Segment {
         ftruncate(&file, geometry.total_bytes() as u64)?;
         fcntl_add_seals(&file, SEALS)?;
         let mapping = Mapping::new(&file, geometry.total_bytes(), Access::Write)?;
-        mapping.head().identity.store(random(), Relaxed);
+        mapping.head().identity.store(isorb_rt::random_u64(), Relaxed);
         mapping.head().describe(geometry);
         Ok(Segment { file: Arc::new(file), mapping: Arc::new(mapping), geometry })
     }
@@ -263,11 +262,6 @@ impl Segment {
     fn reopen(&self, how: OFlags) -> Result<OwnedFd, Errno> {
         open(format!("/proc/self/fd/{}", self.file.as_raw_fd()), how | OFlags::CLOEXEC, Mode::empty())
     }
-}
-
-/// The standard library keys its hashers from the system's randomness.
-fn random() -> u64 {
-    RandomState::new().build_hasher().finish()
 }
 
 #[cfg(test)]

@@ -87,10 +87,10 @@ fn with_address(ior: &Ior, tag: u32, address: &str, transport: &dyn Transport) -
     let found = ior.profiles.iter_mut().find(|profile| profile.tag == tag).unwrap();
     let mut profile = AddressProfile::parse(found).unwrap();
     profile.address = address.into();
-    if let Some(place) = transport.place(address) {
+    if let Some(locality) = transport.locality(address) {
         profile.components.retain(|component| component.tag != TAG_LOCALITY);
-        let place = Component::Locality { host: place.host, identity: place.spot };
-        profile.components.push(place.to_tagged().unwrap());
+        let locality = Component::Locality { host: locality.host, identity: locality.identity };
+        profile.components.push(locality.to_tagged().unwrap());
     }
     *found = profile.to_tagged().unwrap();
     // The path of unix sockets occurs a second time there, for omniORB.
@@ -147,10 +147,10 @@ fn the_next_is_taken_where_one_cannot_be_had() {
     let mut elsewhere = ior.clone();
     let found = elsewhere.profiles.iter_mut().find(|profile| profile.tag == TAG_SEGMENTS).unwrap();
     let mut profile = AddressProfile::parse(found).unwrap();
-    let here = segments.place(&profile.address).unwrap();
+    let here = segments.locality(&profile.address).unwrap();
     profile.components.retain(|component| component.tag != TAG_LOCALITY);
-    let place = Component::Locality { host: here.host, identity: "another".into() };
-    profile.components.push(place.to_tagged().unwrap());
+    let locality = Component::Locality { host: here.host, identity: "another".into() };
+    profile.components.push(locality.to_tagged().unwrap());
     *found = profile.to_tagged().unwrap();
     assert_eq!(taken(&server, &elsewhere, patient(), &[]), "unix");
     server.shutdown(true).unwrap();

@@ -123,8 +123,9 @@ fn all_endpoints_are_in_one_reference_and_the_nearest_is_taken() {
     let elsewhere = |ior: &mut Ior| {
         let mut profile = AddressProfile::parse(&ior.profiles[1]).unwrap();
         profile.components.retain(|component| component.tag != isorb_giop::component::TAG_LOCALITY);
-        let place = isorb_giop::component::Component::Locality { host: "other".into(), identity: "1".into() };
-        profile.components.push(place.to_tagged().unwrap());
+        let locality =
+            isorb_giop::component::Component::Locality { host: "other".into(), identity: "1".into() };
+        profile.components.push(locality.to_tagged().unwrap());
         ior.profiles = vec![profile.to_tagged().unwrap()];
     };
     assert_eq!(altered(&client, &far, elsewhere).ping().unwrap_err().kind, Kind::InvObjref);

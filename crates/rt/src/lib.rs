@@ -99,3 +99,21 @@ pub mod time;
 pub mod timers;
 
 pub use rustix::io::Errno;
+
+/// A random number of the kernel (`getrandom`).
+///
+/// # Panics
+/// If the kernel has no random numbers (before Linux 3.17).
+///
+/// # Real-time
+/// One system call. It blocks only early in the boot, before the kernel has gathered entropy.
+pub fn random_u64() -> u64 {
+    let mut octets = [0; 8];
+    loop {
+        match rustix::rand::getrandom(&mut octets, rustix::rand::GetRandomFlags::empty()) {
+            Ok(8) => return u64::from_ne_bytes(octets),
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => panic!("no random numbers from the kernel: {error}"),
+        }
+    }
+}

@@ -1,42 +1,42 @@
-//! What the transport is told.
+//! The configuration.
 
 use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Whether clients must show who they are.
+/// Whether clients must authenticate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ClientCertificates {
-    /// They must, by a certificate that one of the authorities signed.
+    /// They must, with a certificate that one of the authorities signed.
     #[default]
     Required,
-    /// They may; one that they do show must be good.
+    /// They may. A certificate that they send must be valid.
     Wanted,
-    /// They are not asked.
+    /// They are not asked for a certificate.
     No,
 }
 
-/// Certificates and rules.
+/// Certificates and checks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TlsConfig {
-    /// PEM file with the own certificate, then those that lead from it to an authority. A client may have none.
+    /// PEM file with the own certificate, followed by the chain to an authority. A client may have none.
     pub certificate: Option<PathBuf>,
     /// PEM file with the key of that certificate. May be the same file.
     pub key: Option<PathBuf>,
-    /// PEM file with the certificates of the authorities that peers' certificates must lead to.
+    /// PEM file with the certificates of the authorities that must have signed the peers' certificates.
     pub authorities: PathBuf,
-    /// What is asked of clients.
+    /// Whether clients need certificates.
     pub client_certificates: ClientCertificates,
-    /// Whether a server's certificate must be for the host that was called. Where references name addresses and certificates name
-    /// parts of a plant, the authority alone decides.
+    /// Whether a server's certificate must be for the host that was called. If references have addresses and
+    /// certificates have names of components, set it to false: the authority alone decides.
     pub check_names: bool,
     /// How long a handshake may take, on either side.
     pub handshake_timeout: Duration,
 }
 
 impl TlsConfig {
-    /// With the own certificate and key, and the authorities of peers; clients must show a certificate, names are checked, a
-    /// handshake may take ten seconds.
+    /// A configuration in which clients need a certificate, names are checked, and a handshake may take ten
+    /// seconds.
     pub fn new(
         certificate: impl Into<PathBuf>,
         key: impl Into<PathBuf>,
@@ -53,23 +53,23 @@ impl TlsConfig {
     }
 }
 
-/// Why there is no TLS.
+/// Why a configuration is unusable.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TlsError {
-    /// A file cannot be read, or has no PEM of that kind in it.
+    /// A file cannot be read, or has no PEM data of the wanted kind.
     File {
         /// The file.
         path: PathBuf,
-        /// What was looked for.
+        /// The wanted kind of data.
         wanted: &'static str,
-        /// What went wrong.
+        /// The error.
         why: String,
     },
-    /// Certificate, key and authorities do not go together.
+    /// Certificate, key and authorities do not fit together.
     Rejected(rustls::Error),
     /// Only one of certificate and key was given.
     HalfIdentity,
-    /// The clients' authorities cannot be used.
+    /// The authorities are unusable.
     Authorities(String),
 }
 
@@ -79,9 +79,9 @@ impl fmt::Display for TlsError {
             TlsError::File { path, wanted, why } => {
                 write!(f, "{}: no {wanted} could be read: {why}", path.display())
             }
-            TlsError::Rejected(error) => write!(f, "certificate and key are of no use: {error}"),
+            TlsError::Rejected(error) => write!(f, "certificate and key are unusable: {error}"),
             TlsError::HalfIdentity => f.write_str("give both a certificate and its key, or neither"),
-            TlsError::Authorities(why) => write!(f, "the authorities are of no use: {why}"),
+            TlsError::Authorities(why) => write!(f, "the authorities are unusable: {why}"),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The certificates in use, read again when their files change.
+//! The current certificates, which are read again when their files change.
 
 use crate::config::{ClientCertificates, TlsConfig, TlsError};
 use crate::verify::AnyName;
@@ -13,60 +13,62 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Both roles' settings, as of one state of the files.
+/// The settings of both roles, from one state of the files.
 #[derive(Clone, Debug)]
 pub(crate) struct Roles {
     pub client: Arc<ClientConfig>,
-    /// `None` without a certificate of one's own.
+    /// `None` without an own certificate.
     pub server: Option<Arc<ServerConfig>>,
 }
 
-/// Which file each is, and when and how long it was last written; `None` for what cannot be looked at. The times alone go in steps.
+/// For each file its inode, length and modification time; `None` if it cannot be read. The time alone has
+/// too coarse steps.
 type Stamp = Vec<Option<(u64, u64, i64, i64)>>;
 
-/// Files that were of no use are read again when they change, and after so long, since a step of the file system's clock may hide a change.
-const AGAIN: Duration = Duration::from_secs(1);
+/// Unusable files are read again when they change, and after this time, since a step of the file system's
+/// clock may hide a change.
+const RETRY: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
 pub(crate) struct Context {
     config: TlsConfig,
-    now: PiMutex<(Stamp, Roles)>,
-    useless: PiMutex<Option<(Stamp, Instant)>>,
+    current: PiMutex<(Stamp, Roles)>,
+    unusable: PiMutex<Option<(Stamp, Instant)>>,
 }
 
 impl Context {
     pub fn new(config: TlsConfig) -> Result<Context, TlsError> {
         let stamp = stamp(&config);
         let roles = read(&config)?;
-        Ok(Context { config, now: PiMutex::new((stamp, roles)), useless: PiMutex::new(None) })
+        Ok(Context { config, current: PiMutex::new((stamp, roles)), unusable: PiMutex::new(None) })
     }
 
     pub fn config(&self) -> &TlsConfig {
         &self.config
     }
 
-    /// The settings for the next handshake. Changed files count from now on; where they are of no use, those before stay, and the
-    /// caller is told why, once for each state of the files.
+    /// The settings for the next handshake, from changed files if there are any. If these are unusable, the
+    /// previous settings stay, and the error is returned once for each state of the files.
     pub fn current(&self) -> (Roles, Option<TlsError>) {
-        let mut now = self.now.lock();
+        let mut current = self.current.lock();
         let stamp = stamp(&self.config);
-        if stamp == now.0 {
-            return (now.1.clone(), None);
+        if stamp == current.0 {
+            return (current.1.clone(), None);
         }
-        let mut useless = self.useless.lock();
-        let known = useless.as_ref().filter(|(known, _)| *known == stamp).map(|(_, at)| *at);
-        if known.is_some_and(|at| at.elapsed() < AGAIN) {
-            return (now.1.clone(), None);
+        let mut unusable = self.unusable.lock();
+        let known = unusable.as_ref().filter(|(known, _)| *known == stamp).map(|(_, at)| *at);
+        if known.is_some_and(|at| at.elapsed() < RETRY) {
+            return (current.1.clone(), None);
         }
         match read(&self.config) {
             Ok(roles) => {
-                (*now, *useless) = ((stamp, roles), None);
-                (now.1.clone(), None)
+                (*current, *unusable) = ((stamp, roles), None);
+                (current.1.clone(), None)
             }
             // Half of the files may have been replaced.
             Err(error) => {
-                *useless = Some((stamp, Instant::now()));
-                (now.1.clone(), known.is_none().then_some(error))
+                *unusable = Some((stamp, Instant::now()));
+                (current.1.clone(), known.is_none().then_some(error))
             }
         }
     }
@@ -120,8 +122,9 @@ fn read(config: &TlsConfig) -> Result<Roles, TlsError> {
             let server =
                 ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
             let mut server = server.with_client_cert_verifier(clients).with_single_cert(chain, key)?;
-            // A client that only sends would never read them, and its kernel throws away what is unsent when a socket closes over
-            // unread octets. So nobody resumes a session: who connects again shows again who it is.
+            // A client that only sends would never read tickets, and a kernel discards unsent octets when it
+            // closes a socket with unread ones. So sessions are not resumed: a client authenticates each
+            // time.
             server.send_tls13_tickets = 0;
             Some(Arc::new(server))
         }

@@ -1,15 +1,15 @@
-//! One handshake, step by step, without waiting.
+//! One handshake, without blocking.
 
 use crate::stream::TlsStream;
 use isorb_transport::{Stream, Wait};
 use rustls::Connection;
 use std::io::{self, IoSlice};
 
-/// What became of a step.
-pub(crate) enum Step {
-    /// The peer must say more, or take more.
+/// The result of [`Handshake::advance`].
+pub(crate) enum Progress {
+    /// The peer must send more, or receive more.
     Pending(Handshake),
-    /// Both sides know each other.
+    /// Both sides are authenticated.
     Done(TlsStream),
 }
 
@@ -18,61 +18,63 @@ pub(crate) enum Step {
 pub(crate) struct Handshake {
     stream: Box<dyn Stream>,
     tls: Connection,
-    /// What the peer has not taken yet.
-    out: Vec<u8>,
-    heard: bool,
+    /// Octets that the socket has not accepted yet.
+    unsent: Vec<u8>,
+    received: bool,
 }
 
 impl Handshake {
     pub fn new(stream: Box<dyn Stream>, tls: Connection) -> Handshake {
-        Handshake { stream, tls, out: Vec::new(), heard: false }
+        Handshake { stream, tls, unsent: Vec::new(), received: false }
     }
 
     pub fn stream(&self) -> &dyn Stream {
         &*self.stream
     }
 
-    /// Whether the peer has said anything.
-    pub fn has_heard(&self) -> bool {
-        self.heard
+    /// Whether the peer has sent anything.
+    pub fn has_received(&self) -> bool {
+        self.received
     }
 
-    /// Whether something waits to be sent; else the peer is waited for.
+    /// Whether the handshake waits to send; otherwise it waits for the peer.
     pub fn wants_to_send(&self) -> bool {
-        !self.out.is_empty()
+        !self.unsent.is_empty()
     }
 
-    /// Goes as far as it goes without waiting.
+    /// Continues as far as possible without blocking.
     ///
     /// # Errors
-    /// `InvalidData` where the peer is not whom it should be, or speaks no TLS; else the stream's. The peer is told, as far as that
-    /// is possible without waiting.
-    pub fn step(mut self) -> io::Result<Step> {
+    /// `InvalidData` if the peer is not trusted or does not use TLS; else the error of the stream. The peer
+    /// gets an alert, if that is possible without blocking.
+    pub fn advance(mut self) -> io::Result<Progress> {
         loop {
             while self.tls.wants_write() {
-                self.tls.write_tls(&mut self.out)?;
+                self.tls.write_tls(&mut self.unsent)?;
             }
-            if !self.out.is_empty() {
-                match self.stream.send(&[IoSlice::new(&self.out)], Wait::No) {
-                    Ok(n) => drop(self.out.drain(..n)),
+            if !self.unsent.is_empty() {
+                match self.stream.send(&[IoSlice::new(&self.unsent)], Wait::No) {
+                    Ok(n) => drop(self.unsent.drain(..n)),
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                        return Ok(Step::Pending(self));
+                        return Ok(Progress::Pending(self));
                     }
                     Err(error) => return Err(error),
                 }
                 continue;
             }
             if !self.tls.is_handshaking() {
-                return Ok(Step::Done(TlsStream::new(self.stream, self.tls)));
+                return Ok(Progress::Done(TlsStream::new(self.stream, self.tls)));
             }
             let mut octets = [0; 4096];
             match self.stream.recv(&mut octets, Wait::No) {
                 Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
                 Ok(n) => {
-                    self.heard = true;
+                    self.received = true;
                     self.take(&octets[..n])?;
                 }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(Step::Pending(self)),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    return Ok(Progress::Pending(self));
+                }
                 Err(error) => return Err(error),
             }
         }
@@ -82,8 +84,8 @@ impl Handshake {
         while !octets.is_empty() {
             self.tls.read_tls(&mut octets)?;
             if let Err(error) = self.tls.process_new_packets() {
-                let _ = self.tls.write_tls(&mut self.out);
-                let _ = self.stream.send(&[IoSlice::new(&self.out)], Wait::No);
+                let _ = self.tls.write_tls(&mut self.unsent);
+                let _ = self.stream.send(&[IoSlice::new(&self.unsent)], Wait::No);
                 return Err(io::Error::new(io::ErrorKind::InvalidData, error));
             }
         }

@@ -1,24 +1,25 @@
 //! TLS as a transport of isorb: certificates on one or both sides, over TCP.
 //!
-//! It is a crate of its own, since most real-time systems want no cryptography in the process; it adds to an ORB by
-//! [`OrbInitInfo::add_transport`](https://docs.rs/isorb). What it is not: a policy language for who may call what. It says who the
-//! peer is to whoever signed the certificates, and keeps what is said from others.
+//! It is a separate crate, since most real-time systems want no cryptography in the process. An ORB gets it
+//! by [`OrbInitInfo::add_transport`](https://docs.rs/isorb). It authenticates peers by the authorities that
+//! signed their certificates, and encrypts messages. It has no access control for single operations.
 //!
 //! ```text
-//!   TCP accept ─► greeter thread: many handshakes at a time, each with a time limit ─► queue ─► accept()
+//!   TCP accept ─► handshake thread: many at a time, each with a time limit ─► queue ─► accept()
 //! ```
 //!
-//! References carry the address in the component TAG_SSL_SEC_TRANS of the IIOP profile, as omniORB's and JacORB's do.
+//! References carry the address in the component TAG_SSL_SEC_TRANS of the IIOP profile, as those of omniORB
+//! and JacORB do.
 //!
 //! # Real-time
-//! Encryption costs time and memory at every message; nothing here is free of allocation. No real-time thread ever does a handshake: one that connects waits for
-//! an ordinary thread to do it.
+//! Encryption costs time and allocates memory for each message. No real-time thread does a handshake: a
+//! real-time thread that connects waits for an ordinary thread.
 #![forbid(unsafe_code)]
 
 mod config;
 mod context;
-mod greeter;
 mod handshake;
+mod handshake_thread;
 mod listener;
 mod stream;
 #[cfg(feature = "testing")]

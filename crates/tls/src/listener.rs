@@ -1,12 +1,12 @@
-//! Accepting, where the handshake is done already.
+//! Accepting connections after their handshake.
 
 use crate::context::Context;
-use crate::greeter::Greeter;
+use crate::handshake_thread::HandshakeThread;
 use isorb_rt::net::{Interest, Poller, wait_ready};
 use isorb_rt::sched::{SchedClass, Thread, ThreadSpec};
 use isorb_rt::sync::PiMutex;
 use isorb_rt::time::Deadline;
-use isorb_transport::{Listener, Room, Stream, Wait};
+use isorb_transport::{ConnectionLimit, Listener, Stream, Wait};
 use rustix::event::{EventfdFlags, eventfd};
 use std::collections::VecDeque;
 use std::fmt;
@@ -16,70 +16,74 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 /// Connections that may wait to be accepted.
-const WAITING: usize = 128;
+const MAX_WAITING: usize = 128;
 
-/// Failed handshakes of which a line is written; the others are only counted.
-const LINES: u64 = 100;
+/// The first failed handshakes are logged; the others are only counted.
+const MAX_LOGGED: u64 = 100;
 
-/// Connections that were greeted, for who accepts them.
+/// Connections after their handshake, which wait to be accepted.
 #[derive(Debug)]
 pub(crate) struct Queue {
     ready: PiMutex<VecDeque<Box<dyn Stream>>>,
-    /// Counts them, for pollers.
-    bell: OwnedFd,
+    /// Counts the connections, for pollers.
+    ready_fd: OwnedFd,
     closed: AtomicBool,
     failed: AtomicU64,
-    room: OnceLock<Room>,
+    limit: OnceLock<ConnectionLimit>,
 }
 
 impl Queue {
     fn new() -> io::Result<Queue> {
-        let bell = eventfd(0, EventfdFlags::SEMAPHORE | EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?;
+        let ready_fd = eventfd(0, EventfdFlags::SEMAPHORE | EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?;
         Ok(Queue {
             ready: PiMutex::new(VecDeque::new()),
-            bell,
+            ready_fd,
             closed: AtomicBool::new(false),
             failed: AtomicU64::new(0),
-            room: OnceLock::new(),
+            limit: OnceLock::new(),
         })
     }
 
-    /// How many handshakes there may be, at least one: what there is room for, less the connections that wait to be accepted.
-    pub fn places(&self) -> usize {
-        let Some(room) = self.room.get() else { return usize::MAX };
-        // Who was accepted between the two is counted twice, not never.
+    /// How many handshakes there may be, at least one: the limit less the connections that wait to be
+    /// accepted.
+    pub fn allowed_handshakes(&self) -> usize {
+        let Some(limit) = self.limit.get() else { return usize::MAX };
+        // A connection that is accepted between the two is counted twice, which is safe.
         let waiting = self.ready.lock().len();
-        room.left().saturating_sub(waiting).max(1)
+        limit.left().saturating_sub(waiting).max(1)
     }
 
-    /// Hands a connection over; closes it when as many wait as may.
+    /// Adds a connection; closes it if too many wait.
     pub fn put(&self, stream: Box<dyn Stream>) {
         {
             let mut ready = self.ready.lock();
-            if ready.len() >= WAITING {
-                return self.note(format_args!("{}: nobody accepts connections", stream.peer()));
+            if ready.len() >= MAX_WAITING {
+                return self.report(format_args!(
+                    "{}: closed, since the server does not accept connections",
+                    stream.peer()
+                ));
             }
             ready.push_back(stream);
         }
-        self.ring();
+        self.signal();
     }
 
-    /// Whether nobody accepts any more.
+    /// Whether the listener is closed.
     pub fn is_closed(&self) -> bool {
         self.closed.load(Ordering::Acquire)
     }
 
-    /// Takes note of a client that did not get in.
-    pub fn note(&self, what: fmt::Arguments<'_>) {
+    /// Logs a client that was not accepted.
+    pub fn report(&self, text: fmt::Arguments<'_>) {
         let before = self.failed.fetch_add(1, Ordering::Relaxed);
-        if before < LINES {
-            eprintln!("isorb-tls: {what}");
+        if before < MAX_LOGGED {
+            isorb_rt::log::warn("isorb::tls", text);
         }
     }
 
-    fn ring(&self) {
-        // It fails when the counter is full; nobody can have made so many connections.
-        let _ = rustix::io::write(&self.bell, &1u64.to_ne_bytes());
+    fn signal(&self) {
+        // Fails when the counter is full, after 2^64 connections.
+        let _ = rustix::io::write(&self.ready_fd, &1u64.to_ne_bytes());
     }
 
     fn take(&self, wait: Wait) -> io::Result<Box<dyn Stream>> {
@@ -88,14 +92,14 @@ impl Queue {
                 return Err(io::ErrorKind::ConnectionAborted.into());
             }
             // One count is one connection.
-            match rustix::io::read(&self.bell, &mut [0u8; 8]) {
+            match rustix::io::read(&self.ready_fd, &mut [0u8; 8]) {
                 Ok(_) => {
                     if let Some(stream) = self.ready.lock().pop_front() {
                         return Ok(stream);
                     }
                 }
                 Err(rustix::io::Errno::AGAIN) if wait == Wait::Block => {
-                    wait_ready(&self.bell, Interest::READ, Deadline::NONE)?;
+                    wait_ready(&self.ready_fd, Interest::READ, Deadline::NONE)?;
                 }
                 Err(error) => return Err(error.into()),
             }
@@ -103,24 +107,29 @@ impl Queue {
     }
 }
 
-/// Listens, and greets in a thread of its own.
+/// Listens; handshakes run on a separate thread.
 #[derive(Debug)]
 pub(crate) struct TlsListener {
-    door: Arc<dyn Listener>,
+    listener: Arc<dyn Listener>,
     queue: Arc<Queue>,
     poller: Arc<Poller>,
-    greeter: PiMutex<Option<Thread<()>>>,
+    thread: PiMutex<Option<Thread<()>>>,
 }
 
 impl TlsListener {
-    pub fn new(door: Box<dyn Listener>, context: Arc<Context>) -> io::Result<TlsListener> {
-        let (door, queue): (Arc<dyn Listener>, _) = (Arc::from(door), Arc::new(Queue::new()?));
+    pub fn new(listener: Box<dyn Listener>, context: Arc<Context>) -> io::Result<TlsListener> {
+        let (listener, queue): (Arc<dyn Listener>, _) = (Arc::from(listener), Arc::new(Queue::new()?));
         let poller = Arc::new(Poller::new()?);
-        let greeter = Greeter { door: door.clone(), context, queue: queue.clone(), poller: poller.clone() };
-        // Of the ordinary class, whoever listens: a thread would inherit the class of a real-time one.
+        let body = HandshakeThread {
+            listener: listener.clone(),
+            context,
+            queue: queue.clone(),
+            poller: poller.clone(),
+        };
+        // Of the ordinary class: it would inherit the class of a real-time thread that listens.
         let spec = ThreadSpec::new("isorb-tls").class(SchedClass::Other);
-        let thread = spec.spawn(move || greeter.run()).map_err(io::Error::other)?;
-        Ok(TlsListener { door, queue, poller, greeter: PiMutex::new(Some(thread)) })
+        let thread = spec.spawn(move || body.run()).map_err(io::Error::other)?;
+        Ok(TlsListener { listener, queue, poller, thread: PiMutex::new(Some(thread)) })
     }
 }
 
@@ -130,29 +139,29 @@ impl Listener for TlsListener {
     }
 
     fn address(&self) -> &str {
-        self.door.address()
+        self.listener.address()
     }
 
     fn close(&self) {
         self.queue.closed.store(true, Ordering::Release);
         self.poller.wake_for_good();
-        self.door.close();
-        self.queue.ring();
-        let greeter = self.greeter.lock().take();
-        if let Some(greeter) = greeter {
-            // It can only have panicked, and has said so.
-            let _ = greeter.join();
+        self.listener.close();
+        self.queue.signal();
+        let thread = self.thread.lock().take();
+        if let Some(thread) = thread {
+            // An error means that it panicked, which was printed.
+            let _ = thread.join();
         }
         self.queue.ready.lock().clear();
     }
 
-    fn set_room(&self, room: Room) {
-        // The first stays.
-        let _ = self.queue.room.set(room);
+    fn set_limit(&self, limit: ConnectionLimit) {
+        // The first one is used.
+        let _ = self.queue.limit.set(limit);
     }
 
     fn fd(&self) -> BorrowedFd<'_> {
-        self.queue.bell.as_fd()
+        self.queue.ready_fd.as_fd()
     }
 }
 

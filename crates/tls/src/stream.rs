@@ -1,64 +1,65 @@
 //! A connection after its handshake.
 //!
-//! Two locks are never waited for while the peer is: the state of TLS is held only for the moment of encrypting or decrypting, and
-//! while the socket takes at once what it has room for. What one receiver has got from the socket, and what one sender has not got
-//! rid of, each has a lock of its own.
+//! The lock of the TLS state is held only to encrypt or decrypt, and while the socket accepts octets without
+//! waiting. Received octets that are not decrypted yet, and encrypted octets that are not sent yet, each
+//! have a separate lock. So no thread waits for the TLS state while another waits for the peer.
 //!
-//! The usual message is copied by nobody here: it is encrypted from where it lies, and sent from where it was encrypted to. Only what
-//! the socket does not take is kept.
+//! An ordinary message is not copied here: it is encrypted from the caller's memory, and sent from the
+//! buffer of the encryption. Only octets that the socket does not accept are kept.
 //!
-//! What is encrypted cannot be taken back. A piece that the socket did not take whole is not reported as sent: whoever sent it
-//! sends the same again, and then the rest of it goes out; or else gives the stream up, not knowing whether it left
-//! ([`Stream::keeps_refused`]). Who sends something else instead has a broken stream.
+//! Encrypted octets cannot be taken back. A piece that the socket did not accept whole is not reported as
+//! sent. The caller sends the same piece again, and the rest of it goes out; or it closes the stream without
+//! knowing whether the piece left ([`StreamCapabilities::retains_refused`]). Sending a different piece
+//! breaks the stream.
 
 use isorb_rt::sync::PiMutex;
-use isorb_transport::{Stream, Wait};
+use isorb_transport::{Stream, StreamCapabilities, Wait};
 use rustls::Connection;
 use std::io::{self, IoSlice, Read, Write};
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
-/// Largest piece that is encrypted at a time, in bytes: what may wait here when the peer takes no more.
+/// Largest piece that is encrypted at a time, in bytes, and so the most that waits here for the peer.
 const PIECE: usize = 64 << 10;
 
-/// How much is received at a time, in bytes: a record of TLS and its head; more where more was there.
+/// How much is received at a time, in bytes: a TLS record with its header; more if more was there.
 const RECORD: usize = (16 << 10) + 512;
 const RECORDS: usize = 4 * RECORD;
 
-/// Parts of a message that are encrypted together; further ones follow in the next piece.
+/// Parts of a message that are encrypted together. Further parts follow in the next piece.
 const PARTS: usize = 16;
 
 #[derive(Debug)]
 pub(crate) struct TlsStream {
     stream: Box<dyn Stream>,
-    /// Who is at the other end, and that TLS is between.
+    /// The peer's address, marked as TLS.
     peer: Box<str>,
     tls: PiMutex<Connection>,
     incoming: PiMutex<Incoming>,
     outgoing: PiMutex<Outgoing>,
 }
 
-/// Encrypted and not sent yet.
+/// Encrypted octets that are not sent yet.
 #[derive(Debug, Default)]
 struct Outgoing {
     octets: Vec<u8>,
-    /// What the caller wanted to send by it, if the caller was told that it had no room.
-    promised: Vec<u8>,
+    /// The caller's octets in them, if the caller was told that there was no room.
+    refused: Vec<u8>,
 }
 
-/// Received and not decrypted yet.
+/// Received octets that are not decrypted yet.
 #[derive(Debug)]
 struct Incoming {
     octets: Box<[u8]>,
     start: usize,
     end: usize,
     ended: bool,
-    /// What the peer did wrong.
+    /// An error of the peer.
     broken: Option<rustls::Error>,
 }
 
 impl Incoming {
-    /// Receives, when nothing is left here.
+    /// Receives, when the buffer is empty.
     fn receive(&mut self, stream: &dyn Stream, wait: Wait) -> io::Result<()> {
         if self.end == self.octets.len() && self.end < RECORDS {
             self.octets = vec![0; RECORDS].into();
@@ -82,16 +83,17 @@ impl TlsStream {
         }
     }
 
-    /// Sends what waits, as far as that is possible without waiting; who is sending already does it anyway.
+    /// Sends waiting octets as far as possible without blocking. A thread that is sending does it anyway.
     fn flush(&self) {
         if let Ok(mut outgoing) = self.outgoing.try_lock() {
             let octets = &mut outgoing.octets;
-            let _ = self.encrypted(octets).and_then(|()| self.drain(octets, Wait::No));
+            let _ = self.flush_tls(octets).and_then(|()| self.drain(octets, Wait::No));
         }
     }
 
-    /// Sends what TLS has to say as far as the socket takes it at once, and takes the rest.
-    fn encrypted(&self, octets: &mut Vec<u8>) -> io::Result<()> {
+    /// Sends the output of TLS as far as the socket accepts it without waiting, and appends the rest to
+    /// `octets`.
+    fn flush_tls(&self, octets: &mut Vec<u8>) -> io::Result<()> {
         self.move_out(&mut self.tls.lock(), octets)
     }
 
@@ -99,9 +101,9 @@ impl TlsStream {
         let mut direct = octets.is_empty();
         while tls.wants_write() {
             if direct {
-                match tls.write_tls(&mut AtOnce(&*self.stream)) {
+                match tls.write_tls(&mut NonBlocking(&*self.stream)) {
                     Ok(_) => continue,
-                    // The socket's own error comes up again where it is sent to next.
+                    // The next send to the socket reports its error.
                     Err(_) => direct = false,
                 }
             }
@@ -126,10 +128,10 @@ impl TlsStream {
     }
 }
 
-/// The socket as far as it takes something without waiting.
-struct AtOnce<'a>(&'a dyn Stream);
+/// Writes to a socket without waiting.
+struct NonBlocking<'a>(&'a dyn Stream);
 
-impl Write for AtOnce<'_> {
+impl Write for NonBlocking<'_> {
     fn write(&mut self, octets: &[u8]) -> io::Result<usize> {
         self.0.send(&[IoSlice::new(octets)], Wait::No)
     }
@@ -143,8 +145,8 @@ impl Write for AtOnce<'_> {
     }
 }
 
-/// Puts as much of the pieces as is encrypted at a time into `parts`; how many those are.
-fn front<'p>(pieces: &'p [IoSlice<'p>], parts: &mut [IoSlice<'p>; PARTS]) -> usize {
+/// Puts the part of the pieces that is encrypted next into `parts`. Returns how many there are.
+fn first_parts<'p>(pieces: &'p [IoSlice<'p>], parts: &mut [IoSlice<'p>; PARTS]) -> usize {
     let mut left = PIECE;
     let mut n = 0;
     for (part, piece) in parts.iter_mut().zip(pieces) {
@@ -156,7 +158,7 @@ fn front<'p>(pieces: &'p [IoSlice<'p>], parts: &mut [IoSlice<'p>; PARTS]) -> usi
     n
 }
 
-/// Whether the pieces, one behind the other, begin so.
+/// Whether the concatenated pieces begin with `start`.
 fn begin_with(pieces: &[IoSlice<'_>], mut start: &[u8]) -> bool {
     for piece in pieces {
         let n = piece.len().min(start.len());
@@ -179,7 +181,7 @@ impl Stream for TlsStream {
         loop {
             let mut got = 0;
             let mut tls = self.tls.lock();
-            // Whatever is here already goes to the caller at once.
+            // Return decrypted octets at once.
             loop {
                 match tls.reader().read(&mut into[got..]) {
                     Ok(n) => {
@@ -189,7 +191,7 @@ impl Stream for TlsStream {
                         }
                     }
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock && !incoming.ended => {}
-                    // Where the peer has left without a farewell, the messages say themselves whether they are whole.
+                    // After an end without close_notify, the length of a message shows whether it is whole.
                     Err(error) if incoming.ended || error.kind() == io::ErrorKind::UnexpectedEof => {
                         return Ok(got);
                     }
@@ -204,10 +206,10 @@ impl Stream for TlsStream {
                 if let Err(error) = tls.process_new_packets() {
                     drop(tls);
                     incoming.broken = Some(error.clone());
-                    // The peer hears why.
+                    // Sends the alert.
                     self.flush();
                     let error = io::Error::new(io::ErrorKind::InvalidData, error);
-                    // What came before it was good.
+                    // Octets before the error are good.
                     return if got > 0 { Ok(got) } else { Err(error) };
                 }
             }
@@ -221,28 +223,28 @@ impl Stream for TlsStream {
 
     fn send(&self, pieces: &[IoSlice<'_>], wait: Wait) -> io::Result<usize> {
         let mut outgoing = self.outgoing.lock();
-        let Outgoing { octets, promised } = &mut *outgoing;
-        if !promised.is_empty() {
-            if !begin_with(pieces, promised) {
+        let Outgoing { octets, refused } = &mut *outgoing;
+        if !refused.is_empty() {
+            if !begin_with(pieces, refused) {
                 return Err(io::Error::new(
                     io::ErrorKind::ConnectionAborted,
-                    "the rest of what was sent before is missing",
+                    "another piece was sent instead of the rest of the one before",
                 ));
             }
-            self.encrypted(octets)?;
+            self.flush_tls(octets)?;
             self.drain(octets, wait)?;
-            let sent = promised.len();
-            promised.clear();
+            let sent = refused.len();
+            refused.clear();
             return Ok(sent);
         }
         let mut parts = [IoSlice::new(&[]); PARTS];
         let parts = {
-            let n = front(pieces, &mut parts);
+            let n = first_parts(pieces, &mut parts);
             &parts[..n]
         };
         let taken = {
             let mut tls = self.tls.lock();
-            // What was there before, such as a ticket, goes first and leaves its room.
+            // Earlier output, such as a ticket, goes first and leaves its room.
             self.move_out(&mut tls, octets)?;
             let taken = tls.writer().write_vectored(parts)?;
             self.move_out(&mut tls, octets)?;
@@ -252,7 +254,7 @@ impl Stream for TlsStream {
             let mut left = taken;
             for part in parts {
                 let len = part.len().min(left);
-                promised.extend_from_slice(&part[..len]);
+                refused.extend_from_slice(&part[..len]);
                 left -= len;
             }
             return Err(error);
@@ -260,8 +262,8 @@ impl Stream for TlsStream {
         Ok(taken)
     }
 
-    fn keeps_refused(&self) -> bool {
-        true
+    fn capabilities(&self) -> StreamCapabilities {
+        StreamCapabilities { retains_refused: true, ..StreamCapabilities::default() }
     }
 
     fn set_recv_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {

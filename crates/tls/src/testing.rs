@@ -5,7 +5,7 @@ use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, 
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// An authority, in a folder with what it signs.
+/// An authority, in a folder with the certificates that it signs.
 #[derive(Debug)]
 pub struct Authority {
     issuer: Issuer<'static, KeyPair>,
@@ -13,15 +13,15 @@ pub struct Authority {
 }
 
 impl Authority {
-    /// A new one, whose certificate is `authority.pem` in `folder`, which is made.
+    /// Makes `folder` and a new authority, with its certificate `authority.pem`.
     ///
     /// # Errors
-    /// Where the folder cannot be written to.
+    /// The folder cannot be written.
     pub fn at(folder: &Path) -> io::Result<Authority> {
         std::fs::create_dir_all(folder)?;
         let key = KeyPair::generate().map_err(io::Error::other)?;
         let mut params = CertificateParams::new(Vec::new()).map_err(io::Error::other)?;
-        // Of one name with what it signs, it would be taken for that.
+        // With the name of a certificate that it signs, it would be taken for that one.
         params.distinguished_name.push(DnType::CommonName, "authority");
         params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -35,11 +35,11 @@ impl Authority {
         &self.folder
     }
 
-    /// Signs a certificate for this machine as `localhost`, `127.0.0.1`, `::1` and `name`: the files are `name.pem` and `name.key`, and are
-    /// replaced if they are there.
+    /// Signs a certificate for `localhost`, `127.0.0.1`, `::1` and `name`. It replaces the files `name.pem` and
+    /// `name.key`.
     ///
     /// # Errors
-    /// Where the folder cannot be written to.
+    /// The folder cannot be written.
     pub fn sign(&self, name: &str) -> io::Result<()> {
         let key = KeyPair::generate().map_err(io::Error::other)?;
         let names: Vec<String> = ["localhost", "127.0.0.1", "::1", name].map(str::to_owned).into();
@@ -50,7 +50,7 @@ impl Authority {
         std::fs::write(self.folder.join(format!("{name}.key")), key.serialize_pem())
     }
 
-    /// Signs a certificate for `name`, and configures its owner.
+    /// Signs a certificate for `name` and returns a configuration with it.
     ///
     /// # Errors
     /// As [`Authority::sign`].

@@ -2,7 +2,7 @@
 
 use crate::config::{TlsConfig, TlsError};
 use crate::context::Context;
-use crate::handshake::{Handshake, Step};
+use crate::handshake::{Handshake, Progress};
 use crate::listener::TlsListener;
 use crate::stream::TlsStream;
 use isorb_rt::net::{Interest, wait_ready};
@@ -15,8 +15,8 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// By which an ORB tells routes over TLS from others. References have no profile of this tag: the address is in the component
-/// TAG_SSL_SEC_TRANS of the IIOP profile.
+/// The tag by which an ORB tells routes over TLS from others. References have no profile with this tag: the
+/// address is in the component TAG_SSL_SEC_TRANS of the IIOP profile.
 pub const TAG_TLS: u32 = 20;
 
 /// TLS 1.2 and 1.3 over TCP. Addresses are those of [`Tcp`].
@@ -28,8 +28,8 @@ pub struct Tls {
 impl Tls {
     /// Reads the files.
     ///
-    /// The files are looked at again before each handshake, so that certificates are renewed by replacing them; when what is there is of
-    /// no use, the ones from before stay.
+    /// The files are checked again before each handshake, so certificates are renewed by replacing the files.
+    /// If the new files are unusable, the previous certificates stay in use.
     ///
     /// # Errors
     /// [`TlsError`], with the file that is wrong.
@@ -61,15 +61,16 @@ impl Transport for Tls {
         })?;
         let stream = Tcp.connect(address, timeout)?;
         let context = self.context.clone();
-        // From here on somebody is there: whatever happens, nobody goes on to an address without TLS.
-        let greet = move || greet(&context, stream, name, deadline).map_err(unprotected);
+        // From here on a server answered: no error may make the caller use an address without TLS.
+        let shake_hands = move || client_handshake(&context, stream, name, deadline).map_err(unprotected);
         let stream = match SchedClass::current() {
-            Ok(SchedClass::Other) => greet()?,
-            // Milliseconds of cryptography are nothing for a real-time thread: it waits while an ordinary one does that.
+            Ok(SchedClass::Other) => shake_hands()?,
+            // A real-time thread must not spend milliseconds on cryptography: an ordinary thread does it.
             _ => {
                 let spec = ThreadSpec::new("isorb-tls-call").class(SchedClass::Other);
-                let greeting = spec.spawn(greet).map_err(|error| unprotected(io::Error::other(error)))?;
-                greeting
+                let handshake =
+                    spec.spawn(shake_hands).map_err(|error| unprotected(io::Error::other(error)))?;
+                handshake
                     .join()
                     .map_err(|_| unprotected(io::Error::other("the handshake's thread panicked")))??
             }
@@ -81,28 +82,28 @@ impl Transport for Tls {
         if self.context.current().0.server.is_none() {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidInput,
-                "an endpoint of TLS needs a certificate and its key",
+                "a TLS endpoint needs a certificate and its key",
             ));
         }
         Ok(Box::new(TlsListener::new(Tcp.listen(address)?, self.context.clone())?))
     }
 }
 
-/// Why a handshake was in vain: for whom the peers are, or by chance.
+/// Tells a lack of trust from an interrupted handshake.
 fn unprotected(error: io::Error) -> io::Error {
     use rustls::AlertDescription::{CloseNotify, InternalError, UserCanceled};
     let of_tls = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
     let why = match of_tls {
         None | Some(rustls::Error::AlertReceived(CloseNotify | InternalError | UserCanceled)) => {
-            Unprotected::Unfinished(format!("the TLS handshake came to no end: {error}"))
+            Unprotected::Unfinished(format!("the TLS handshake was not completed: {error}"))
         }
         Some(_) => Unprotected::Untrusted(error.to_string()),
     };
     why.into()
 }
 
-/// The client's side of a handshake, to its end.
-fn greet(
+/// The client's side of a handshake.
+fn client_handshake(
     context: &Context,
     stream: Box<dyn Stream>,
     name: ServerName<'static>,
@@ -112,13 +113,13 @@ fn greet(
     let tls = ClientConnection::new(roles.client, name).map_err(io::Error::other)?;
     let mut handshake = Handshake::new(stream, tls.into());
     loop {
-        handshake = match handshake.step()? {
-            Step::Done(stream) => return Ok(stream),
-            Step::Pending(handshake) => handshake,
+        handshake = match handshake.advance()? {
+            Progress::Done(stream) => return Ok(stream),
+            Progress::Pending(handshake) => handshake,
         };
         let interest = if handshake.wants_to_send() { Interest::WRITE } else { Interest::READ };
         if !wait_ready(handshake.stream().fd(), interest, deadline)? {
-            return Err(io::Error::new(io::ErrorKind::TimedOut, "nothing more was heard in time"));
+            return Err(io::Error::new(io::ErrorKind::TimedOut, "the server did not continue in time"));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Servers are trusted by who signed their certificate, whatever name it is for.
+//! Servers that are trusted by the authority that signed their certificate, whatever its name.
 
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -19,7 +19,7 @@ impl ServerCertVerifier for AnyName {
         ocsp: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
-        // The name is what is checked last: whoever fails there has passed everything else.
+        // The name is checked last: a certificate that fails there has passed all other checks.
         match self.0.verify_server_cert(end, chain, name, ocsp, now) {
             Err(Error::InvalidCertificate(
                 CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },

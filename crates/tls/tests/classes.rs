@@ -1,4 +1,4 @@
-//! No real-time thread does a handshake, whoever listens and whoever calls.
+//! No real-time thread does a handshake, neither a listening nor a calling one.
 
 mod common;
 
@@ -11,7 +11,7 @@ use std::net::TcpListener;
 use std::time::Duration;
 
 const PATIENCE: Option<Duration> = Some(Duration::from_secs(60));
-/// Of proc(5): field 41 of `stat` is the scheduling policy.
+/// The scheduling policy is field 41 of `stat` in proc(5).
 const POLICY: usize = 41;
 const ORDINARY: u32 = 0;
 const FIFO: u32 = 1;
@@ -19,7 +19,7 @@ const FIFO: u32 = 1;
 /// Policies of this process's threads with this name.
 fn policies(name: &str) -> Vec<u32> {
     let tasks = std::fs::read_dir("/proc/self/task").unwrap();
-    // A thread that ends meanwhile has no files any more.
+    // A thread that ended meanwhile has no files.
     let stats = tasks.flatten().filter_map(|task| std::fs::read_to_string(task.path().join("stat")).ok());
     let policy = |stat: String| {
         let (head, rest) = stat.rsplit_once(") ")?;
@@ -30,7 +30,7 @@ fn policies(name: &str) -> Vec<u32> {
     stats.filter_map(policy).collect()
 }
 
-/// Waits until there is such a thread.
+/// The policy of the thread with this name, once it exists.
 fn policy_of(name: &str) -> u32 {
     for _ in 0..60_000 {
         if let [policy, ..] = policies(name)[..] {
@@ -41,7 +41,8 @@ fn policy_of(name: &str) -> u32 {
     panic!("there is no thread {name}");
 }
 
-/// Runs `f` in a real-time thread of this name; `None`, and a line, where that is not allowed.
+/// Runs `f` on a real-time thread with this name. Without the right to that it prints a line and returns
+/// `None`.
 fn in_fifo<R: Send + 'static>(name: &str, f: impl FnOnce() -> R + Send + 'static) -> Option<R> {
     match ThreadSpec::new(name).class(SchedClass::Fifo(1)).spawn(f) {
         Ok(thread) => Some(thread.join().unwrap()),
@@ -53,18 +54,18 @@ fn in_fifo<R: Send + 'static>(name: &str, f: impl FnOnce() -> R + Send + 'static
 }
 
 #[test]
-fn a_real_time_listener_greets_in_an_ordinary_thread() {
+fn a_real_time_listener_does_handshakes_on_an_ordinary_thread() {
     let ours = authority();
     let server = Tls::new(ours.member("server").unwrap()).unwrap();
     let client = Tls::new(ours.member("client").unwrap()).unwrap();
     let Some(listener) = in_fifo("listens", move || {
-        assert_eq!(policies("listens"), [FIFO], "what the test would see if it were otherwise");
+        assert_eq!(policies("listens"), [FIFO], "the control: the test can tell");
         server.listen("127.0.0.1:0").unwrap()
     }) else {
         return;
     };
     assert_eq!(policy_of("isorb-tls"), ORDINARY);
-    // It is the one that greets: nobody accepts, and the client gets through all the same.
+    // This thread does the handshake: the client connects although no thread accepts.
     let stream = client.connect(listener.address(), PATIENCE).unwrap();
     stream.send(&[IoSlice::new(b"x")], Wait::Block).unwrap();
     let accepted = listener.accept(Wait::Block).unwrap();
@@ -78,14 +79,14 @@ fn a_real_time_caller_waits_for_an_ordinary_thread() {
     }
     let ours = authority();
     let client = Tls::new(ours.member("client").unwrap()).unwrap();
-    // A server that says nothing, so that the handshake is under way until it closes.
+    // A server that sends nothing, so the handshake is under way until it closes.
     let mute = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = mute.local_addr().unwrap().to_string();
     let calling = std::thread::spawn(move || {
         in_fifo("calls", move || client.connect(&address, PATIENCE).map(drop).unwrap_err())
     });
     let (mut accepted, _) = mute.accept().unwrap();
-    // Its first octet: the thread has begun, and is in its class by then.
+    // The first octet: the thread runs and has its class.
     accepted.read_exact(&mut [0]).unwrap();
     assert_eq!(policy_of("isorb-tls-call"), ORDINARY);
     assert_eq!(policy_of("calls"), FIFO);

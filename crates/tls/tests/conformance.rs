@@ -1,4 +1,4 @@
-//! What every transport must do.
+//! The conformance suite of transports.
 
 use isorb_tls::testing::Authority;
 use isorb_tls::{Tls, TlsConfig};
@@ -7,7 +7,7 @@ use isorb_transport::{Tcp, Transport};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-/// Of this process; of the one that started it where that is a test whose peer it is.
+/// The configuration of this process. The peer of a test takes that of the process that started it.
 fn config() -> TlsConfig {
     static CONFIG: OnceLock<TlsConfig> = OnceLock::new();
     let folder = |process: u32| -> PathBuf {

@@ -1,5 +1,5 @@
-//! No descriptor left for who connects: the door waits, and lets in who waited as soon as there are some. A process of its own, since the
-//! limit is the process's.
+//! Without a free descriptor the listener waits, and accepts waiting clients as soon as there is one. A
+//! process of its own, since the limit applies to the process.
 
 mod common;
 
@@ -13,13 +13,13 @@ use std::time::Duration;
 
 const PATIENCE: Option<Duration> = Some(Duration::from_secs(60));
 
-/// All descriptors that are left.
+/// Takes all free descriptors.
 fn take_all(files: &mut Vec<File>) {
     files.extend(std::iter::from_fn(|| File::open("/dev/null").ok()));
 }
 
 #[test]
-fn who_waited_for_a_descriptor_is_greeted() {
+fn a_client_that_waited_for_a_descriptor_is_accepted() {
     let ours = authority();
     let server = Tls::new(ours.member("server").unwrap()).unwrap();
     let client = Tls::new(ours.member("client").unwrap()).unwrap();
@@ -32,17 +32,17 @@ fn who_waited_for_a_descriptor_is_greeted() {
     setrlimit(Resource::Nofile, Rlimit { current: Some(open + 20), maximum: usual.maximum }).unwrap();
     let mut files = Vec::new();
     take_all(&mut files);
-    // One for the end of who connects, none for the server's.
+    // One for the client's end, none for the server's.
     files.pop();
     let waiting = Tcp.connect(listener.address(), PATIENCE).unwrap();
     take_all(&mut files);
-    waiting.send(&[IoSlice::new(b"this is no TLS, which has to be said")], Wait::Block).unwrap();
+    waiting.send(&[IoSlice::new(b"not TLS, so an alert must follow")], Wait::Block).unwrap();
     waiting.set_recv_timeout(Some(Duration::from_millis(300))).unwrap();
-    assert!(waiting.recv(&mut [0; 64], Wait::Block).is_err(), "nobody is there who could say so");
+    assert!(waiting.recv(&mut [0; 64], Wait::Block).is_err(), "the server has no descriptor");
     drop(files);
     waiting.set_recv_timeout(PATIENCE).unwrap();
-    let said = waiting.recv(&mut [0; 64], Wait::Block);
-    assert!(said.is_ok(), "it was not taken in when there were descriptors: {said:?}");
+    let alert = waiting.recv(&mut [0; 64], Wait::Block);
+    assert!(alert.is_ok(), "the server did not accept with free descriptors: {alert:?}");
     setrlimit(Resource::Nofile, usual).unwrap();
     client.connect(listener.address(), PATIENCE).unwrap();
     listener.accept(Wait::Block).unwrap();

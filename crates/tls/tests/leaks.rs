@@ -1,5 +1,5 @@
-//! Handshakes that fail, peers that go in the middle of one, and certificates that change leave nothing behind: descriptors, threads and mappings are
-//! counted before and after. A process of its own, since it counts the process's.
+//! Failed and interrupted handshakes and changed certificates leave nothing behind. The test counts the
+//! descriptors, threads and mappings of the process, so it is a process of its own.
 
 mod common;
 
@@ -13,11 +13,11 @@ use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
 const PATIENCE: Option<Duration> = Some(Duration::from_secs(60));
-/// Times that each of them comes, beside the first few.
+/// Repetitions of each case after the first few.
 const ROUNDS: usize = 40;
-/// Mappings that the allocator and the threads' library may have added meanwhile; one a round would be more.
+/// Mappings that the allocator and the thread library may have added. One for each round would be more.
 const SPARE: usize = ROUNDS / 2;
-/// The head of a record, and of a client's greeting in it that does not come.
+/// The header of a record, and of a ClientHello that does not follow.
 const HALF: [u8; 11] = *b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03";
 
 struct Scene {
@@ -25,7 +25,7 @@ struct Scene {
     server: Tls,
     client: Tls,
     stranger: Tls,
-    door: Box<dyn Listener>,
+    listener: Box<dyn Listener>,
 }
 
 impl Scene {
@@ -36,22 +36,22 @@ impl Scene {
         let tls = |config: TlsConfig| Tls::new(config).unwrap();
         let server = tls(ours.member("server").unwrap());
         let client = tls(ours.member("client").unwrap());
-        let door = server.listen("127.0.0.1:0").unwrap();
-        Scene { ours, server, client, stranger: tls(strange), door }
+        let listener = server.listen("127.0.0.1:0").unwrap();
+        Scene { ours, server, client, stranger: tls(strange), listener }
     }
 
-    /// Who speaks no TLS, or not enough of it, to the server.
-    fn says(&self, octets: &[u8]) -> Box<dyn Stream> {
-        let stream = Tcp.connect(self.door.address(), PATIENCE).unwrap();
+    /// A client that sends octets other than a handshake.
+    fn send_raw(&self, octets: &[u8]) -> Box<dyn Stream> {
+        let stream = Tcp.connect(self.listener.address(), PATIENCE).unwrap();
         if !octets.is_empty() {
             stream.send(&[IoSlice::new(octets)], Wait::Block).unwrap();
         }
         stream
     }
 
-    fn talks(&self) {
-        let near = self.client.connect(self.door.address(), PATIENCE).unwrap();
-        let far = self.door.accept(Wait::Block).unwrap();
+    fn exchange(&self) {
+        let near = self.client.connect(self.listener.address(), PATIENCE).unwrap();
+        let far = self.listener.accept(Wait::Block).unwrap();
         near.send(&[IoSlice::new(&[7])], Wait::Block).unwrap();
         far.set_recv_timeout(PATIENCE).unwrap();
         assert_eq!(far.recv(&mut [0; 8], Wait::Block).unwrap(), 1);
@@ -59,65 +59,68 @@ impl Scene {
 }
 
 fn nonsense(scene: &Scene) {
-    let stream = scene.says(b"this is no TLS at all, which the server says");
+    let stream = scene.send_raw(b"not TLS at all, so the server sends an alert");
     stream.set_recv_timeout(PATIENCE).unwrap();
-    // An alert, and the end.
+    // An alert and the end.
     while stream.recv(&mut [0; 64], Wait::Block).is_ok_and(|got| got > 0) {}
 }
 
-/// Ends as a process does that is done.
-fn goes(scene: &Scene) {
-    drop(scene.says(&HALF));
-    drop(scene.says(b""));
+/// Closes in order.
+fn closes(scene: &Scene) {
+    drop(scene.send_raw(&HALF));
+    drop(scene.send_raw(b""));
 }
 
-/// Ends as a process does that dies with octets unread: the connection is reset.
-fn dies(scene: &Scene) {
+/// Resets the connection, as the death of a process with unread octets does.
+fn resets(scene: &Scene) {
     for octets in [&HALF[..], &[]] {
-        let stream = scene.says(octets);
+        let stream = scene.send_raw(octets);
         set_socket_linger(stream.fd(), Some(Duration::ZERO)).unwrap();
     }
 }
 
-/// Of an authority that the server does not know.
-fn is_refused(scene: &Scene) {
-    let Ok(stream) = scene.stranger.connect(scene.door.address(), PATIENCE) else { return };
+/// A client of an authority that the server does not trust.
+fn untrusted(scene: &Scene) {
+    let Ok(stream) = scene.stranger.connect(scene.listener.address(), PATIENCE) else { return };
     stream.set_recv_timeout(PATIENCE).unwrap();
-    assert!(!stream.recv(&mut [0; 8], Wait::Block).is_ok_and(|got| got > 0), "a stranger gets in");
+    assert!(
+        !stream.recv(&mut [0; 8], Wait::Block).is_ok_and(|got| got > 0),
+        "an untrusted client is accepted"
+    );
 }
 
-/// The server is the one that goes, or that says nothing.
-fn meets_a_bad_server(scene: &Scene) {
-    let bad = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = bad.local_addr().unwrap().to_string();
+/// A server that closes, and one that sends nothing.
+fn faulty_server(scene: &Scene) {
+    let faulty = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = faulty.local_addr().unwrap().to_string();
     std::thread::scope(|scope| {
-        scope.spawn(|| drop(bad.accept()));
+        scope.spawn(|| drop(faulty.accept()));
         assert!(scene.client.connect(&address, PATIENCE).is_err());
     });
-    // It stays in the backlog.
+    // This connection stays in the backlog.
     assert!(scene.client.connect(&address, Some(Duration::from_millis(20))).is_err());
 }
 
-fn has_new_certificates(scene: &Scene) {
+fn new_certificates(scene: &Scene) {
     scene.ours.sign("server").unwrap();
-    scene.talks();
+    scene.exchange();
     scene.ours.sign("client").unwrap();
-    scene.talks();
+    scene.exchange();
 }
 
-fn has_useless_certificates(scene: &Scene) {
+fn unusable_certificates(scene: &Scene) {
     std::fs::write(scene.ours.folder().join("server.pem"), b"no certificate").unwrap();
-    scene.talks();
-    has_new_certificates(scene);
+    scene.exchange();
+    new_certificates(scene);
 }
 
-fn listens_anew(scene: &Scene) {
-    let door = scene.server.listen("127.0.0.1:0").unwrap();
-    drop(scene.client.connect(door.address(), PATIENCE).unwrap());
+fn listens_again(scene: &Scene) {
+    let listener = scene.server.listen("127.0.0.1:0").unwrap();
+    drop(scene.client.connect(listener.address(), PATIENCE).unwrap());
 }
 
 /// Descriptors, threads, mappings.
-fn held() -> [usize; 3] {
+fn resources() -> [usize; 3] {
     let entries = |folder: &str| std::fs::read_dir(folder).unwrap().count();
     let mappings = std::fs::read_to_string("/proc/self/maps").unwrap().lines().count();
     [entries("/proc/self/fd"), entries("/proc/self/task"), mappings]
@@ -128,30 +131,30 @@ fn nothing_is_left_behind() {
     type Case = (&'static str, fn(&Scene));
     let cases: [Case; 8] = [
         ("nonsense", nonsense),
-        ("goes", goes),
-        ("dies", dies),
-        ("refused", is_refused),
-        ("a bad server", meets_a_bad_server),
-        ("new certificates", has_new_certificates),
-        ("useless certificates", has_useless_certificates),
-        ("listens anew", listens_anew),
+        ("closes", closes),
+        ("resets", resets),
+        ("untrusted", untrusted),
+        ("faulty server", faulty_server),
+        ("new certificates", new_certificates),
+        ("unusable certificates", unusable_certificates),
+        ("listens again", listens_again),
     ];
     let scene = Scene::new();
-    scene.talks();
-    for (what, case) in cases {
+    scene.exchange();
+    for (name, case) in cases {
         (0..3).for_each(|_| case(&scene));
-        // Behind those before: they are done with, or were given up.
-        scene.talks();
-        let before = held();
+        // A handshake after all others: they are done or abandoned.
+        scene.exchange();
+        let before = resources();
         (0..ROUNDS).for_each(|_| case(&scene));
-        scene.talks();
+        scene.exchange();
         let end = Instant::now() + Duration::from_secs(60);
         loop {
-            let now = held();
+            let now = resources();
             if now[0] <= before[0] && now[1] <= before[1] && now[2] <= before[2] + SPARE {
                 break;
             }
-            assert!(Instant::now() < end, "{what}: descriptors, threads, mappings: {now:?} after {before:?}");
+            assert!(Instant::now() < end, "{name}: descriptors, threads, mappings: {now:?} after {before:?}");
             std::thread::sleep(Duration::from_millis(20));
         }
     }

@@ -1,18 +1,18 @@
-//! Who is let in, and when certificates change.
+//! Trust between clients and servers, and renewal of certificates.
 
 mod common;
 
 use common::authority;
 use isorb_tls::{ClientCertificates, Tls, TlsConfig, TlsError};
-use isorb_transport::{Room, Stream, Tcp, Transport, Unprotected, Wait};
+use isorb_transport::{ConnectionLimit, Stream, Tcp, Transport, Unprotected, Wait};
 use std::io::{ErrorKind, IoSlice};
 use std::net::TcpStream;
 use std::time::Duration;
 
 const PATIENCE: Option<Duration> = Some(Duration::from_secs(60));
 
-/// Whether a client gets an octet through to a server and back.
-fn talks(server: &Tls, client: &Tls) -> bool {
+/// Whether an octet of the client comes back from the server.
+fn exchange(server: &Tls, client: &Tls) -> bool {
     let listener = server.listen("127.0.0.1:0").unwrap();
     std::thread::scope(|scope| {
         let serving = scope.spawn(|| {
@@ -21,7 +21,7 @@ fn talks(server: &Tls, client: &Tls) -> bool {
             stream.recv(&mut octet, Wait::Block)?;
             stream.send(&[IoSlice::new(&octet)], Wait::Block)
         });
-        // With TLS 1.3 a client hears only after its handshake that the server did not like it.
+        // With TLS 1.3 a client learns only after its handshake that the server refused it.
         let talked = client.connect(listener.address(), PATIENCE).and_then(|stream| {
             stream.set_recv_timeout(PATIENCE)?;
             stream.send(&[IoSlice::new(&[7])], Wait::Block)?;
@@ -39,26 +39,26 @@ fn tls(config: TlsConfig) -> Tls {
 }
 
 #[test]
-fn both_sides_must_be_signed_by_who_is_trusted() {
+fn both_sides_need_a_trusted_authority() {
     let (ours, theirs) = (authority(), authority());
     let server = tls(ours.member("server").unwrap());
-    assert!(talks(&server, &tls(ours.member("client").unwrap())));
-    // A client that trusts our authority, and is known to another only.
+    assert!(exchange(&server, &tls(ours.member("client").unwrap())));
+    // A client that trusts our authority, with a certificate of another one.
     let mut stranger = theirs.member("client").unwrap();
     stranger.authorities = ours.folder().join("authority.pem");
-    assert!(!talks(&server, &tls(stranger)));
-    // A server that is not the one.
-    assert!(!talks(&tls(theirs.member("server").unwrap()), &tls(ours.member("client").unwrap())));
-    let nobody = TlsConfig { certificate: None, key: None, ..ours.member("client").unwrap() };
-    assert!(!talks(&server, &tls(nobody.clone())));
+    assert!(!exchange(&server, &tls(stranger)));
+    // A server with a certificate of another authority.
+    assert!(!exchange(&tls(theirs.member("server").unwrap()), &tls(ours.member("client").unwrap())));
+    let anonymous = TlsConfig { certificate: None, key: None, ..ours.member("client").unwrap() };
+    assert!(!exchange(&server, &tls(anonymous.clone())));
     for lenient in [ClientCertificates::Wanted, ClientCertificates::No] {
         let server = tls(TlsConfig { client_certificates: lenient, ..ours.member("server").unwrap() });
-        assert!(talks(&server, &tls(nobody.clone())));
+        assert!(exchange(&server, &tls(anonymous.clone())));
     }
 }
 
 #[test]
-fn names_count_unless_they_are_not_to() {
+fn names_are_checked_unless_configured_otherwise() {
     let ours = authority();
     let server = tls(ours.member("server").unwrap());
     let listener = server.listen("127.0.0.2:0").unwrap();
@@ -68,7 +68,7 @@ fn names_count_unless_they_are_not_to() {
     assert_eq!(refused.kind(), ErrorKind::PermissionDenied);
     let lenient = tls(TlsConfig { check_names: false, ..ours.member("client").unwrap() });
     lenient.connect(listener.address(), PATIENCE).unwrap();
-    // Who signed it counts all the same.
+    // The authority is checked all the same.
     let theirs = authority();
     let stranger = tls(TlsConfig { check_names: false, ..theirs.member("client").unwrap() });
     assert_eq!(
@@ -77,77 +77,77 @@ fn names_count_unless_they_are_not_to() {
     );
 }
 
-/// What tells an ORB whether it may go on to another address.
+/// An ORB may try another address only if no server answered.
 #[test]
-fn nobody_there_is_told_from_who_spoils_the_handshake() {
+fn an_absent_server_is_told_from_a_failed_handshake() {
     let ours = authority();
     let client = tls(ours.member("client").unwrap());
     let listener = Tcp.listen("127.0.0.1:0").unwrap();
     let address = listener.address().to_owned();
-    let spoiled = |spoil: fn(Box<dyn Stream>)| {
+    let error_after = |act: fn(Box<dyn Stream>)| {
         std::thread::scope(|scope| {
-            scope.spawn(|| spoil(listener.accept(Wait::Block).unwrap()));
+            scope.spawn(|| act(listener.accept(Wait::Block).unwrap()));
             let error = client.connect(&address, PATIENCE).unwrap_err();
             Unprotected::of(&error).unwrap_or_else(|| panic!("{error}")).clone()
         })
     };
-    // Gone at once, gone after the client spoke, in the midst of an answer.
-    assert!(matches!(spoiled(drop), Unprotected::Unfinished(_)));
-    let left = spoiled(|stream| {
+    // The server closes at once, after the client's hello, and in the middle of an answer.
+    assert!(matches!(error_after(drop), Unprotected::Unfinished(_)));
+    let left = error_after(|stream| {
         stream.set_recv_timeout(PATIENCE).unwrap();
         stream.recv(&mut [0; 4096], Wait::Block).unwrap();
     });
     assert!(matches!(left, Unprotected::Unfinished(_)));
-    let nonsense = spoiled(|stream| {
+    let nonsense = error_after(|stream| {
         stream.set_recv_timeout(PATIENCE).unwrap();
         stream.recv(&mut [0; 4096], Wait::Block).unwrap();
         stream.send(&[IoSlice::new(b"GIOP\x01\x02\x00\x05\x00\x00\x00\x00")], Wait::Block).unwrap();
         while stream.recv(&mut [0; 64], Wait::Block).is_ok_and(|n| n > 0) {}
     });
     assert!(matches!(nonsense, Unprotected::Untrusted(_)), "{nonsense}");
-    // Somebody accepts and says nothing.
+    // A server that accepts and sends nothing.
     let short =
         tls(TlsConfig { handshake_timeout: Duration::from_millis(50), ..ours.member("client").unwrap() });
     let silent = short.connect(&address, PATIENCE).unwrap_err();
     assert!(matches!(Unprotected::of(&silent), Some(Unprotected::Unfinished(_))), "{silent}");
     listener.close();
     drop(listener);
-    let nobody = client.connect(&address, PATIENCE).unwrap_err();
-    assert_eq!((Unprotected::of(&nobody), nobody.kind()), (None, ErrorKind::ConnectionRefused));
+    let absent = client.connect(&address, PATIENCE).unwrap_err();
+    assert_eq!((Unprotected::of(&absent), absent.kind()), (None, ErrorKind::ConnectionRefused));
 }
 
 #[test]
-fn new_certificates_count_from_the_next_handshake_on() {
+fn new_certificates_apply_from_the_next_handshake_on() {
     let (ours, theirs) = (authority(), authority());
     let server = tls(ours.member("server").unwrap());
     let client = tls(ours.member("client").unwrap());
     let newcomer = tls(theirs.member("client").unwrap());
-    assert!(talks(&server, &client) && !talks(&server, &newcomer));
+    assert!(exchange(&server, &client) && !exchange(&server, &newcomer));
     let replace = |name: &str, with: &[u8]| {
         let file = ours.folder().join(name);
         let before = std::fs::metadata(&file).unwrap().modified().unwrap();
-        // File systems keep time in steps.
+        // The clocks of file systems have steps.
         while std::fs::metadata(&file).unwrap().modified().unwrap() == before {
             std::fs::write(&file, with).unwrap();
         }
     };
-    // What is no certificate changes nothing.
+    // An unusable file changes nothing.
     let good = std::fs::read(ours.folder().join("authority.pem")).unwrap();
     replace("authority.pem", b"nonsense");
-    assert!(talks(&server, &client));
+    assert!(exchange(&server, &client));
     replace("authority.pem", &std::fs::read(theirs.folder().join("authority.pem")).unwrap());
-    assert!(!talks(&server, &client), "the old authority is not trusted any more");
+    assert!(!exchange(&server, &client), "the old authority is no longer trusted");
     replace("authority.pem", &good);
-    assert!(talks(&server, &client));
+    assert!(exchange(&server, &client));
 }
 
-/// As a renewal goes: the certificate's file is replaced, and then the key's.
+/// A renewal replaces the certificate's file, and then the key's.
 #[test]
 fn a_certificate_and_its_key_are_renewed_one_after_the_other() {
     let (ours, theirs) = (authority(), authority());
     let server = tls(ours.member("server").unwrap());
     let old = tls(ours.member("client").unwrap());
-    // Known to the server, and trusting who signs the new certificate only.
+    // A client that the server trusts, and that trusts only the authority of the new certificate.
     let new = TlsConfig { authorities: theirs.folder().join("authority.pem"), ..ours.member("new").unwrap() };
     let new = tls(new);
     theirs.sign("server").unwrap();
@@ -155,35 +155,35 @@ fn a_certificate_and_its_key_are_renewed_one_after_the_other() {
         let (from, to) = (theirs.folder().join(file), ours.folder().join(file));
         std::fs::rename(from, to).unwrap();
     };
-    assert!(talks(&server, &old) && !talks(&server, &new));
+    assert!(exchange(&server, &old) && !exchange(&server, &new));
     for _ in 0..2 {
         renew("server.pem");
-        // Certificate and key do not go together: those before stay.
-        assert!(talks(&server, &old) && !talks(&server, &new));
+        // Certificate and key do not fit together: the previous ones stay.
+        assert!(exchange(&server, &old) && !exchange(&server, &new));
         renew("server.key");
-        assert!(talks(&server, &new) && !talks(&server, &old));
+        assert!(exchange(&server, &new) && !exchange(&server, &old));
         // And back again.
         ours.sign("renewed").unwrap();
         for suffix in ["pem", "key"] {
             let file = |name: &str| ours.folder().join(format!("{name}.{suffix}"));
             std::fs::rename(file("renewed"), file("server")).unwrap();
         }
-        assert!(talks(&server, &old) && !talks(&server, &new));
+        assert!(exchange(&server, &old) && !exchange(&server, &new));
         theirs.sign("server").unwrap();
     }
 }
 
-/// With the time for handshakes out of the way, only giving way lets anybody in.
+/// Handshakes may take an hour here, so a new client is accepted only if it replaces another.
 #[test]
-fn who_does_not_finish_gives_way_to_who_comes() {
+fn a_new_client_replaces_an_unfinished_handshake() {
     let ours = authority();
     let config = TlsConfig { handshake_timeout: Duration::from_secs(3600), ..ours.member("server").unwrap() };
     let server = tls(config);
     let listener = server.listen("127.0.0.1:0").unwrap();
-    // More than there are places, twice: some say nothing, some begin and stop there.
+    // More than twice the slots: some send nothing, some begin and stop.
     let crowd: Vec<_> = (0..300).map(|_| Tcp.connect(listener.address(), PATIENCE).unwrap()).collect();
     for stream in crowd.iter().step_by(3) {
-        // The head of a handshake's record. Who gave way meanwhile hears of it.
+        // The header of a handshake's record. A client that was replaced gets an error.
         let _ = stream.send(&[IoSlice::new(b"\x16\x03\x01\x02\x00")], Wait::Block);
     }
     let client = tls(ours.member("client").unwrap());
@@ -193,7 +193,7 @@ fn who_does_not_finish_gives_way_to_who_comes() {
     }
 }
 
-/// Those that the server has not closed.
+/// How many the server has not closed.
 fn alive(crowd: &[TcpStream]) -> usize {
     let waits =
         |stream: &&TcpStream| stream.peek(&mut [0]).is_err_and(|error| error.kind() == ErrorKind::WouldBlock);
@@ -201,14 +201,14 @@ fn alive(crowd: &[TcpStream]) -> usize {
 }
 
 #[test]
-fn no_more_handshakes_are_under_way_than_connections_are_let_in() {
+fn handshakes_have_the_limit_of_connections() {
     let ours = authority();
     for (room, stay) in [(Some(3), 3), (Some(0), 1), (None, 20)] {
         let config =
             TlsConfig { handshake_timeout: Duration::from_secs(3600), ..ours.member("server").unwrap() };
         let listener = tls(config).listen("127.0.0.1:0").unwrap();
         if let Some(room) = room {
-            listener.set_room(Room::new(move || room));
+            listener.set_limit(ConnectionLimit::new(move || room));
         }
         let connect = |_| {
             let stream = TcpStream::connect(listener.address()).unwrap();
@@ -216,34 +216,34 @@ fn no_more_handshakes_are_under_way_than_connections_are_let_in() {
             stream
         };
         let crowd: Vec<_> = (0..20).map(connect).collect();
-        // Behind all of them, by whose handshake they are all accepted.
+        // The last client: after its handshake all others were accepted.
         let client = tls(ours.member("client").unwrap());
         client.connect(listener.address(), PATIENCE).unwrap();
         listener.accept(Wait::Block).unwrap();
-        // The client had the place of one of them.
+        // The last client replaced one of them.
         let stay = if room.is_some() { stay - 1 } else { stay };
         assert_eq!(alive(&crowd), stay, "{room:?}");
     }
 }
 
 #[test]
-fn a_client_that_says_nothing_holds_up_nobody() {
+fn a_silent_client_delays_no_other() {
     let ours = authority();
-    // Long enough for who does speak, on a machine that stands still for a while.
+    // Long enough for a real client on a machine that stops for a while.
     let config = TlsConfig { handshake_timeout: Duration::from_secs(3), ..ours.member("server").unwrap() };
     let server = tls(config);
     let listener = server.listen("127.0.0.1:0").unwrap();
-    // More than there are places.
+    // More than there are slots.
     let silent: Vec<_> = (0..200).map(|_| Tcp.connect(listener.address(), PATIENCE).unwrap()).collect();
     let client = tls(ours.member("client").unwrap());
     client.connect(listener.address(), PATIENCE).unwrap();
     listener.accept(Wait::Block).unwrap();
     for stream in &silent {
         stream.set_recv_timeout(PATIENCE).unwrap();
-        // Their time ends too.
+        // Their time-out ends too.
         assert_eq!(stream.recv(&mut [0; 64], Wait::Block).unwrap_or(0), 0);
     }
-    // What is no TLS is told so and left.
+    // A client without TLS gets an alert and the end.
     let lost = Tcp.connect(listener.address(), PATIENCE).unwrap();
     lost.send(&[IoSlice::new(b"GET / HTTP/1.1\r\n\r\n")], Wait::Block).unwrap();
     lost.set_recv_timeout(PATIENCE).unwrap();
@@ -251,7 +251,7 @@ fn a_client_that_says_nothing_holds_up_nobody() {
 }
 
 #[test]
-fn what_is_wrong_with_the_files_is_said() {
+fn errors_name_the_faulty_file() {
     let ours = authority();
     let good = ours.member("server").unwrap();
     let sentence = |config: TlsConfig| Tls::new(config).unwrap_err().to_string();

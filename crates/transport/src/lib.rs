@@ -1,23 +1,23 @@
-//! Byte movers behind one set of traits: an ORB hands bytes over and gets bytes back, whatever carries them.
+//! Transports behind one set of traits: they move bytes and know nothing of messages or requests.
 //!
-//! A [`Transport`] connects and listens; a [`Listener`] accepts; a [`Stream`] moves bytes of one connection, in
-//! order, without loss. What a transport knows nothing of: messages, requests, who waits for whom.
+//! A [`Transport`] connects and listens, a [`Listener`] accepts, and a [`Stream`] moves the bytes of one
+//! connection, in order and without loss.
 //!
 //! ```text
 //!   Transport ── connect(address) ──► Stream   recv, send, time-outs, shutdown
 //!       └────── listen(address) ──► Listener ── accept ──► Stream
 //! ```
 //!
-//! | transport | name | reaches | what it is good for |
+//! | transport | name | reaches | for |
 //! |---|---|---|---|
 //! | [`Tcp`] | `tcp` | hosts | everything, and every other ORB |
 //! | [`Segments`] | `segment` | this host | the shortest and steadiest calls between processes |
 //! | [`Unix`] | `unix` | this host | clients without a network; TAO and isorb |
 //!
-//! [`Udp`] (`udp`) is another matter: each send is one datagram, which arrives whole or not at all. With the feature `miop`, `Miop` sends to all members of
-//! a multicast group at once; [`Multicast`] is what it and others know of groups.
+//! With [`Udp`] (`udp`) each send is one datagram, which arrives whole or not at all. With the feature
+//! `miop`, `Miop` sends to all members of a multicast group; [`Multicast`] holds the settings of groups.
 //!
-//! A transport of one's own implements the three traits and passes the suite in `conformance` (a cargo feature).
+//! Another transport implements the three traits and passes the suite in `conformance` (a cargo feature).
 #![deny(unsafe_code)]
 
 #[cfg(feature = "conformance")]
@@ -32,7 +32,6 @@ mod tcp;
 mod udp;
 mod unix;
 mod unprotected;
-mod warden;
 
 #[cfg(feature = "miop")]
 pub use miop::Miop;
@@ -52,35 +51,51 @@ use std::time::Duration;
 /// Whether an operation may block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wait {
-    /// As long as the stream's time-out says.
+    /// Up to the time-out of the stream.
     Block,
     /// Not at all: `WouldBlock` instead.
     No,
 }
 
-/// What a transport can do; the ORB asks instead of guessing.
+/// The properties of a transport.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capabilities {
-    /// Bytes arrive in order and without loss. Without, requests that are answered need a time-out.
+    /// Bytes arrive in order and without loss. Otherwise calls with a reply need a time-out.
     pub reliable: bool,
-    /// A stream has a descriptor that a poller can watch. Without, lanes refuse its endpoints: each connection needs a thread.
+    /// A poller can watch the descriptor of a stream. Otherwise lanes refuse its endpoints: each connection
+    /// needs a thread.
     pub pollable: bool,
     /// Peers may be on another host.
     pub crosses_hosts: bool,
-    /// A peer whose process ends without a word is noticed at once by whoever waits for it, and not only at a time-out. Without, requests that
-    /// are answered need a time-out.
+    /// A thread that waits for a peer learns of the end of its process at once. Otherwise calls with a reply
+    /// need a time-out.
     pub notices_death: bool,
-    /// What is sent reaches all members of a group, and nobody answers.
+    /// Messages reach all members of a group, and there are no replies.
     pub multicast: bool,
 }
 
-/// What an address that is good on one host means.
+/// The properties of a stream, which never change.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StreamCapabilities {
+    /// A receive that returns less than there was room for has received all there was, except for the end
+    /// of the stream. Not so where bytes arrive in records.
+    pub short_read_empties: bool,
+    /// Octets that a send refused with `WouldBlock` or `Interrupted` may leave all the same, for example
+    /// because they are encrypted already. The caller sends the same octets next or closes the stream. It
+    /// must not assume that they were not sent.
+    pub retains_refused: bool,
+    /// Each send is one datagram of at most this many octets, which arrives whole or not at all. A longer
+    /// one is refused with `EMSGSIZE`. `None` for a stream of bytes.
+    pub max_datagram: Option<usize>,
+}
+
+/// The meaning of an address that is valid on one host only.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
-    /// The host, as it runs now.
+pub struct Locality {
+    /// The running host: its boot id.
     pub host: String,
-    /// The spot on it that the address leads to.
-    pub spot: String,
+    /// The address's identity on the host: which file it leads to, for example.
+    pub identity: String,
 }
 
 /// Makes connections of one kind.
@@ -88,37 +103,40 @@ pub trait Transport: Send + Sync + Debug {
     /// Its name in endpoint strings, such as `tcp`.
     fn name(&self) -> &'static str;
 
-    /// The tag of the profiles in which references carry its addresses: 0 for TCP, another for each other transport.
+    /// The tag of the profiles in which references carry its addresses: 0 for TCP, a different one for each
+    /// other transport.
     fn profile_tag(&self) -> u32;
 
-    /// What it can do.
+    /// Its properties.
     fn capabilities(&self) -> Capabilities;
 
-    /// What the address means here: two processes that get the same place for an address mean the same by it. `None` where an
-    /// address means the same everywhere, or nothing is there.
+    /// The meaning of the address here. Two processes that get the same locality for an address mean the
+    /// same endpoint. `None` where an address means the same everywhere, or nothing is there.
     ///
     /// # Real-time
-    /// May look at the file system; allocates. Not for the request path.
-    fn place(&self, address: &str) -> Option<Place> {
+    /// May access the file system; allocates. Not for the request path.
+    fn locality(&self, address: &str) -> Option<Locality> {
         let _ = address;
         None
     }
 
-    /// Connects to an address in the transport's own form (`host:port`, `[v6]:port`, a path), trying each address of a
-    /// name in turn. It may need the accepting side to receive, in another thread or process, before it returns.
+    /// Connects to an address in the transport's form (`host:port`, `[v6]:port`, a path). It tries each
+    /// address of a name in turn. The accepting side may have to receive, in another thread or process,
+    /// before this returns.
     ///
     /// # Errors
-    /// What the operating system gave for the last address tried; `TimedOut` when `timeout` passed. With [`Unprotected`] inside where
-    /// somebody answered and the two did not come to trust each other: then nobody tries another address instead.
+    /// The error of the operating system for the last address tried; `TimedOut` when `timeout` passed. The
+    /// error contains [`Unprotected`] if a peer answered and the two did not come to trust each other; the
+    /// caller must not try another address then.
     ///
     /// # Real-time
     /// Blocks up to `timeout`; name resolution may take longer and allocates. Not for the request path.
     fn connect(&self, address: &str, timeout: Option<Duration>) -> io::Result<Box<dyn Stream>>;
 
-    /// Listens at an address; port 0, or an empty path, takes a free one.
+    /// Listens at an address. Port 0 or an empty path takes a free one.
     ///
     /// # Errors
-    /// What the operating system gave.
+    /// The error of the operating system.
     ///
     /// # Real-time
     /// Allocates, and may resolve a name. Not for the request path.
@@ -130,133 +148,121 @@ pub trait Listener: Send + Sync + Debug {
     /// The next connection.
     ///
     /// # Errors
-    /// What the operating system gave; `PermissionDenied` for a peer that may not connect, `NotConnected` or `ConnectionAborted` for one that
-    /// has left, after which the next may come at once; `WouldBlock` with [`Wait::No`]; anything after [`Listener::close`].
+    /// - `PermissionDenied` for a peer that may not connect, `NotConnected` or `ConnectionAborted` for one
+    ///   that has left. The next accept may follow at once.
+    /// - `WouldBlock` with [`Wait::No`].
+    /// - Any error after [`Listener::close`]; else the error of the operating system.
     ///
     /// # Real-time
-    /// Allocates the stream; blocks without bound with [`Wait::Block`]. What takes long, such as a handshake, is not done here.
+    /// Allocates the stream; blocks without bound with [`Wait::Block`]. Long operations, such as a handshake,
+    /// are not done here.
     fn accept(&self, wait: Wait) -> io::Result<Box<dyn Stream>>;
 
-    /// Where it listens, in the form that [`Transport::connect`] takes: a host as given, a port as taken.
+    /// The address in the form that [`Transport::connect`] takes: the host as given, the actual port.
     fn address(&self) -> &str;
 
     /// Ends a blocked `accept` and refuses further connections.
     ///
     /// # Real-time
-    /// Does not wait for anybody.
+    /// Waits for no other thread.
     fn close(&self);
 
-    /// Says who knows how many more connections there may be, before the first comes. A listener that has something to do with a
-    /// connection before `accept` gives it out, such as a handshake, has no more of them under way than that, but always one, so that
-    /// who comes may get the place of another.
+    /// Sets the limit of further connections, before the first arrives. A listener that does a handshake
+    /// before `accept` has at most so many of them under way, but always one, so that a new client can
+    /// replace another.
     ///
     /// # Real-time
-    /// Once a listener; it may allocate.
-    fn set_room(&self, room: Room) {
-        let _ = room;
+    /// Once for each listener; it may allocate.
+    fn set_limit(&self, limit: ConnectionLimit) {
+        let _ = limit;
     }
 
     /// The descriptor to watch.
     fn fd(&self) -> BorrowedFd<'_>;
 }
 
-/// How many more connections there may be; asked by any thread.
+/// How many more connections there may be. Any thread may query it.
 #[derive(Clone)]
-pub struct Room(Arc<dyn Fn() -> usize + Send + Sync>);
+pub struct ConnectionLimit(Arc<dyn Fn() -> usize + Send + Sync>);
 
-impl Room {
-    /// As `left` says each time.
+impl ConnectionLimit {
+    /// A limit that `left` computes each time.
     ///
     /// # Real-time
     /// Allocates.
-    pub fn new(left: impl Fn() -> usize + Send + Sync + 'static) -> Room {
-        Room(Arc::new(left))
+    pub fn new(left: impl Fn() -> usize + Send + Sync + 'static) -> ConnectionLimit {
+        ConnectionLimit(Arc::new(left))
     }
 
-    /// How many it is now.
+    /// The current number.
     ///
     /// # Real-time
-    /// What the function takes that it was made of.
+    /// As the function that it was made of.
     pub fn left(&self) -> usize {
         (self.0)()
     }
 }
 
-impl Debug for Room {
+impl Debug for ConnectionLimit {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("Room").field(&self.left()).finish()
+        f.debug_tuple("ConnectionLimit").field(&self.left()).finish()
     }
 }
 
-/// One connection. All methods take `&self`: one thread may receive while another sends; two that do the same must
-/// take turns.
+/// One connection. All methods take `&self`: one thread may receive while another sends. Two threads that do
+/// the same must take turns.
 pub trait Stream: Send + Sync + Debug {
     /// Receives at least one byte; 0 is the end of the stream.
     ///
     /// # Errors
-    /// `WouldBlock` when nothing came in time; `Interrupted` when a signal came first, after which who calls counts what is left of the
-    /// time; else what the operating system gave.
+    /// `WouldBlock` when nothing arrived in time. `Interrupted` when a signal arrived first; the caller
+    /// computes the time that is left. Else the error of the operating system.
     ///
     /// # Real-time
     /// One system call; blocks as `wait` and the receive time-out say.
     fn recv(&self, into: &mut [u8], wait: Wait) -> io::Result<usize>;
 
-    /// Whether a receive that gets less than there was room for got all there was, the end of the stream aside. Not so
-    /// where bytes come in records.
-    fn short_is_all(&self) -> bool {
-        false
-    }
-
-    /// Sends some of the pieces' bytes, in order; how many is returned.
+    /// Sends some of the pieces' bytes, in order, and returns how many.
     ///
     /// # Errors
-    /// `WouldBlock` when nothing could be sent in time, or not all of a piece of a stream that [keeps it](Self::keeps_refused); `Interrupted`
-    /// likewise, when a signal came first; else what the operating system gave.
+    /// `WouldBlock` when nothing could be sent in time, or, with
+    /// [`retains_refused`](StreamCapabilities::retains_refused), not all of a piece. `Interrupted` likewise,
+    /// when a signal arrived first. Else the error of the operating system.
     ///
     /// # Real-time
     /// One system call; blocks as `wait` and the send time-out say.
     fn send(&self, pieces: &[IoSlice<'_>], wait: Wait) -> io::Result<usize>;
 
-    /// Whether what a send refused with `WouldBlock` or `Interrupted` may leave all the same, as where it was encrypted and cannot be taken back. Who sends by
-    /// such a stream sends the same octets next, or gives the stream up; nobody may count on it that they were not sent.
+    /// The properties of this stream, the same for all of its life.
     ///
     /// # Real-time
-    /// The same for all of a stream's life; neither blocks nor allocates.
-    fn keeps_refused(&self) -> bool {
-        false
+    /// Neither blocks nor allocates.
+    fn capabilities(&self) -> StreamCapabilities {
+        StreamCapabilities::default()
     }
 
-    /// Whether each send is one message that arrives whole or not at all, instead of bytes of a stream that all arrive. Such a stream
-    /// refuses what is too long with `EMSGSIZE`, having sent nothing, and receives nothing but whole messages.
-    fn is_lossy(&self) -> bool {
-        false
-    }
-
-    /// The longest message that a lossy stream sends, in octets.
-    fn longest_message(&self) -> Option<usize> {
-        self.is_lossy().then_some(LONGEST_DATAGRAM)
-    }
-
-    /// How long a blocking receive waits; `None` for ever.
+    /// Sets how long a blocking receive waits; `None` is without a limit.
     ///
     /// # Errors
-    /// What the operating system gave.
+    /// The error of the operating system.
     ///
     /// # Real-time
-    /// Neither allocates nor blocks; at most one system call. A receive with a time-out may cost the kernel a timer.
+    /// Neither allocates nor blocks; at most one system call. A receive with a time-out may cost the kernel a
+    /// timer.
     fn set_recv_timeout(&self, timeout: Option<Duration>) -> io::Result<()>;
 
-    /// How long a blocking send waits; `None` for ever.
+    /// Sets how long a blocking send waits; `None` is without a limit.
     ///
     /// # Errors
-    /// What the operating system gave.
+    /// The error of the operating system.
     ///
     /// # Real-time
     /// As [`set_recv_timeout`](Self::set_recv_timeout).
     fn set_send_timeout(&self, timeout: Option<Duration>) -> io::Result<()>;
 
-    /// Ends both directions and wakes whoever is blocked in `recv` or `send`. There is no end of one direction: GIOP needs none, since
-    /// its CloseConnection is a message, and not every medium has one.
+    /// Ends both directions and wakes threads that are blocked in `recv` or `send`. One direction alone
+    /// cannot be ended: GIOP does not need it, since its CloseConnection is a message, and not every medium
+    /// has it.
     ///
     /// # Real-time
     /// Does not wait for the peer; some system calls.
@@ -265,11 +271,11 @@ pub trait Stream: Send + Sync + Debug {
     /// The peer, for messages and logs.
     fn peer(&self) -> &str;
 
-    /// Says that a poller will watch the descriptor from now on, edge-triggered: each time a receive has found nothing, or a
-    /// send no room, what comes next makes an event.
+    /// A poller will watch the descriptor from now on, edge-triggered. After a receive that found nothing,
+    /// or a send without room, the next octets or the next room make an event.
     ///
     /// # Real-time
-    /// Once a connection; does not block.
+    /// Once for each connection; does not block.
     fn watched(&self) {}
 
     /// The descriptor to watch.

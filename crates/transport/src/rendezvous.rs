@@ -1,14 +1,13 @@
 //! Where processes of one host meet: a socket in the file system.
 //!
-//! Two processes mean the same place by a path when they run on one kernel and the path leads both to the same file. The
-//! text that [`place`] gives says both, so that a reference which came from another host, another container or an
+//! Two processes mean the same locality by a path when they run on one kernel and the path leads both to the same file. The
+//! text that [`locality`] gives says both, so that a reference which came from another host, another container or an
 //! earlier server at the same path is not taken for one to what happens to listen there.
 
-use crate::Place;
+use crate::Locality;
 use rustix::fs::{Mode, chmod, stat, unlink};
 use rustix::io::Errno;
 use socket2::{Domain, SockAddr, Socket, Type};
-use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
@@ -75,20 +74,20 @@ fn is_stale(path: &str, address: &SockAddr, kind: Type) -> bool {
 fn fresh() -> String {
     let folder = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|folder| folder.is_dir());
     let folder = folder.unwrap_or_else(std::env::temp_dir);
-    let nonce = RandomState::new().build_hasher().finish();
+    let nonce = isorb_rt::random_u64();
     folder.join(format!("isorb-{}-{nonce:016x}", std::process::id())).to_string_lossy().into_owned()
 }
 
 /// What `path` means to this process: the running kernel, and the file that the path leads to.
-pub(crate) fn place(path: &str) -> Option<Place> {
+pub(crate) fn locality(path: &str) -> Option<Locality> {
     static BOOT: OnceLock<Option<String>> = OnceLock::new();
     let boot = BOOT.get_or_init(|| {
         let id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
         Some(id.trim().to_string()).filter(|id| !id.is_empty())
     });
     let (device, number, seconds, nanoseconds) = file(path).ok()?;
-    let spot = format!("{device:x}:{number:x}:{seconds:x}.{nanoseconds:x}");
-    Some(Place { host: boot.clone()?, spot })
+    let identity = format!("{device:x}:{number:x}:{seconds:x}.{nanoseconds:x}");
+    Some(Locality { host: boot.clone()?, identity })
 }
 
 /// The process at the other end, for logs and checks: its id and its user.
@@ -124,19 +123,19 @@ mod tests {
         assert_eq!(refused.kind(), io::ErrorKind::AddrInUse);
         let other_kind = listen(&path, Type::SEQPACKET, 0o600).unwrap_err();
         assert_eq!(other_kind.kind(), io::ErrorKind::AddrInUse);
-        let before = place(&path).unwrap();
+        let before = locality(&path).unwrap();
         // As a killed server leaves it: the file without a listener.
         drop(alive);
         // The file system's clock has ticks.
         std::thread::sleep(std::time::Duration::from_millis(50));
         let (_again, second) = listen(&path, Type::STREAM, 0o600).unwrap();
-        assert_ne!(place(&path).unwrap(), before, "another file is another place");
+        assert_ne!(locality(&path).unwrap(), before, "another file is another locality");
         // The first no longer owns what lies there.
         drop(first);
         assert!(stat(&*path).is_ok());
         drop(second);
         assert!(stat(&*path).is_err());
-        assert_eq!(place(&path), None);
+        assert_eq!(locality(&path), None);
     }
 
     #[test]

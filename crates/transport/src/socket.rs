@@ -1,6 +1,6 @@
 //! What the transports over stream sockets share.
 
-use crate::{Stream, Wait};
+use crate::{Stream, StreamCapabilities, Wait};
 use isorb_rt::net::{self, Interest, wait_ready};
 use isorb_rt::time::Deadline;
 use rustix::net::Shutdown;
@@ -73,8 +73,8 @@ impl Stream for SocketStream {
         Ok(net::recv_into(&self.fd, into, wait_of(wait))?)
     }
 
-    fn short_is_all(&self) -> bool {
-        true
+    fn capabilities(&self) -> StreamCapabilities {
+        StreamCapabilities { short_read_empties: true, ..StreamCapabilities::default() }
     }
 
     #[inline]

@@ -2,7 +2,7 @@
 
 use crate::rendezvous::{self, Path};
 use crate::socket::{Accepting, SocketStream};
-use crate::{Capabilities, Listener, Place, Stream, Transport, Wait};
+use crate::{Capabilities, Listener, Locality, Stream, Transport, Wait};
 use isorb_rt::net::{connect_unix, set_send_buffer};
 use isorb_rt::time::Deadline;
 use socket2::Type;
@@ -47,8 +47,8 @@ impl Transport for Unix {
         }
     }
 
-    fn place(&self, address: &str) -> Option<Place> {
-        rendezvous::place(address)
+    fn locality(&self, address: &str) -> Option<Locality> {
+        rendezvous::locality(address)
     }
 
     fn connect(&self, address: &str, timeout: Option<Duration>) -> io::Result<Box<dyn Stream>> {

@@ -5,7 +5,7 @@
 //! Endpoints are written `giop:abstract:NAME`.
 #![forbid(unsafe_code)]
 
-use isorb::transport::{Capabilities, Listener, Place, Stream, Transport, Wait};
+use isorb::transport::{Capabilities, Listener, Locality, Stream, Transport, Wait};
 use isorb_rt::net::{self, Interest, wait_ready};
 use isorb_rt::time::Deadline;
 use rustix::io::Errno;
@@ -44,10 +44,10 @@ impl Transport for Abstract {
 
     /// Names belong to the network namespace, so they mean the same to two processes in one
     /// namespace of one running kernel.
-    fn place(&self, name: &str) -> Option<Place> {
+    fn locality(&self, name: &str) -> Option<Locality> {
         let host = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?.trim().to_string();
         let namespace = std::fs::read_link("/proc/self/ns/net").ok()?;
-        Some(Place { host, spot: format!("{}/{name}", namespace.display()) })
+        Some(Locality { host, identity: format!("{}/{name}", namespace.display()) })
     }
 
     fn connect(&self, name: &str, timeout: Option<Duration>) -> io::Result<Box<dyn Stream>> {

@@ -131,7 +131,7 @@ impl Connection {
         table: &Arc<ConnectionTable>,
     ) -> Connection {
         let account = BufferAccount::new(table, &pool);
-        let lossy = stream.is_lossy();
+        let lossy = stream.capabilities().max_datagram.is_some();
         // A datagram arrives whole or not at all; fragments would be lost one by one.
         let limits = if lossy { Limits { fragment: 0, ..limits } } else { limits };
         Connection {

@@ -196,7 +196,7 @@ pub(crate) fn put_bytes(outbox: &mut Outbox, stream: &dyn Stream, message: &[u8]
     if outbox.is_empty() {
         let sent = stream.send(&[IoSlice::new(message)], Wait::No);
         taken = *sent.as_ref().unwrap_or(&0);
-        begun = sent.is_ok() || stream.keeps_refused();
+        begun = sent.is_ok() || stream.capabilities().retains_refused;
     }
     // Nobody waits for these messages: behind a long backlog they would tell nobody anything.
     if outbox.waiting() < BACKLOG_OF_CONTROL {
@@ -367,7 +367,7 @@ fn taken(stream: &dyn Stream, sent: io::Result<usize>) -> Result<usize, SendErro
 /// The time is up, and the stream took nothing.
 fn too_late(stream: &dyn Stream) -> SendError {
     // What the stream keeps would leave behind the back of a caller who was told that it was not sent.
-    if stream.keeps_refused() { SendError::TimedOut } else { SendError::NotSent }
+    if stream.capabilities().retains_refused { SendError::TimedOut } else { SendError::NotSent }
 }
 
 /// What it means that the stream refuses to send.

@@ -50,7 +50,10 @@ impl Connection {
                 read => break read,
             }
         };
-        let last = wait == Wait::No && inbox.emptied && inbox.is_empty() && self.stream.short_is_all();
+        let last = wait == Wait::No
+            && inbox.emptied
+            && inbox.is_empty()
+            && self.stream.capabilities().short_read_empties;
         self.note(&read);
         drop(inbox);
         // What was read may take long, or wait for one who waits here.

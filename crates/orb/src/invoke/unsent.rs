@@ -50,7 +50,7 @@ pub(super) fn no_slot() -> Failure {
 
 #[cold]
 pub(super) fn too_long(connection: &Connection) -> SystemException {
-    let longest = connection.stream().longest_message().unwrap_or_default();
+    let longest = connection.stream().capabilities().max_datagram.unwrap_or_default();
     SystemException::new(Kind::ImpLimit, 0, Completion::No).detail(format!(
         "the request is longer than a message to {} may be ({longest} octets); use another protocol for it",
         connection.peer()

@@ -11,7 +11,7 @@ use crate::{Orb, Result, SystemException};
 use isorb_giop::Kind;
 use isorb_giop::component::TaggedComponent;
 use isorb_rt::sched::{SchedClass, ThreadSpec};
-use isorb_transport::{Listener, Room, Stream, Transport, Wait};
+use isorb_transport::{ConnectionLimit, Listener, Stream, Transport, Wait};
 use std::io::ErrorKind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -64,7 +64,7 @@ impl Endpoints {
                     .detail(format!("cannot listen at {endpoint}: {error}"))
             })?;
             let (accepted, limit) = (orb.accepted().clone(), config.max_connections);
-            listener.set_room(Room::new(move || accepted.room(limit)));
+            listener.set_limit(ConnectionLimit::new(move || accepted.room(limit)));
             let tag = transport.profile_tag();
             if matches!(tag, TAG_TCP | TAG_TLS) {
                 let known = if tag == TAG_TCP { &mut published } else { &mut secure };
@@ -78,8 +78,8 @@ impl Endpoints {
                     }
                     _ => listener.address().to_string(),
                 };
-                let place = transport.place(&address);
-                local.push(Published { route: Route { tag, address }, place });
+                let locality = transport.locality(&address);
+                local.push(Published { route: Route { tag, address }, locality });
             }
             let threads = lane.unwrap_or(0);
             let lane = lane.map(|_| Lane::new().map(Arc::new).map_err(os_error)).transpose()?;
@@ -188,8 +188,8 @@ pub(crate) fn open_local_listener(orb: &Orb, endpoint: &str) -> Result<(Box<dyn 
         SystemException::from(Kind::CommFailure).detail(format!("cannot listen at {endpoint}: {error}"))
     })?;
     let address = listener.address().to_string();
-    let place = transport.place(&address);
-    Ok((listener, Published { route: Route { tag: transport.profile_tag(), address }, place }))
+    let locality = transport.locality(&address);
+    Ok((listener, Published { route: Route { tag: transport.profile_tag(), address }, locality }))
 }
 
 /// Checks that a lane can watch connections of this transport: it needs their descriptors.

@@ -1,6 +1,6 @@
 //! Unix sockets as omniORB says them: a component of the IIOP profile with the name of the host and the path.
 //!
-//! A name is less than isorb's own references say of a path ([`Place`](isorb_transport::Place)): two hosts may have the same. So these
+//! A name is less than isorb's own references say of a path ([`Locality`](isorb_transport::Locality)): two hosts may have the same. So these
 //! addresses are tried after those that are sure.
 
 use super::route::{Found, Route, Trust};
@@ -38,7 +38,7 @@ pub(super) fn read(profile: &TaggedProfile, transports: &Transports) -> Option<(
     let profile = IiopProfile::parse(&profile.data).ok()?;
     let said = profile.component(TAG_OMNIORB_UNIX_TRANS)?;
     let Ok(Component::OmniUnix { host, path }) = Component::parse(said) else { return None };
-    transports.by_tag(TAG_TAO_UIOP)?.place(&path).filter(|_| own_name().is_some_and(|own| own == host))?;
+    transports.by_tag(TAG_TAO_UIOP)?.locality(&path).filter(|_| own_name().is_some_and(|own| own == host))?;
     let routes = vec![Route { tag: TAG_TAO_UIOP, address: path }];
     let (code_sets, orb_type) = (profile.code_sets(), profile.orb_type());
     Some((Found { routes, version: profile.version, code_sets, orb_type, key: profile.key }, Trust::Perhaps))
@@ -66,8 +66,8 @@ mod tests {
     fn a_socket_of_this_host_is_an_address() {
         let listener = Unix::default().listen("").unwrap();
         let path = listener.address().to_string();
-        let place = Unix::default().place(&path);
-        let ours = Published { route: Route { tag: TAG_TAO_UIOP, address: path.clone() }, place };
+        let locality = Unix::default().locality(&path);
+        let ours = Published { route: Route { tag: TAG_TAO_UIOP, address: path.clone() }, locality };
         let said = Component::parse(&components(std::slice::from_ref(&ours))[0]).unwrap();
         let (tcp, unix) = ((0, "lab:7".to_owned()), (TAG_TAO_UIOP, path.clone()));
         assert_eq!(routes(7, said.clone(), vec![]), [tcp.clone(), unix.clone()]);

@@ -1,7 +1,7 @@
 //! From a reference to the addresses to try.
 //!
 //! An address that lies on one host, such as a path, is good only where it means what the server meant: the profile says on
-//! which host as it runs now, and at which spot of it, and the client looks whether it finds the same. Without that a path
+//! which host as it runs now, and at which identity of it, and the client looks whether it finds the same. Without that a path
 //! could lead to whatever else listens there, on another host or in another container.
 
 use super::{TAG_TCP, TAG_UDP, Transports, omni, secure};
@@ -9,7 +9,7 @@ use isorb_giop::codeset::CodeSetComponentInfo;
 use isorb_giop::component::Component;
 use isorb_giop::profile::TAG_INTERNET_IOP;
 use isorb_giop::{AddressProfile, IiopProfile, Ior, TaggedProfile, Version};
-use isorb_transport::Place;
+use isorb_transport::Locality;
 
 /// Where a connection may be opened: a transport, by its profile tag, and an address in its own form.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -29,7 +29,7 @@ impl Route {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Published {
     pub route: Route,
-    pub place: Option<Place>,
+    pub locality: Option<Locality>,
 }
 
 impl Published {
@@ -40,8 +40,8 @@ impl Published {
         key: Vec<u8>,
         mut components: Vec<isorb_giop::component::TaggedComponent>,
     ) -> isorb_cdr::Result<TaggedProfile> {
-        if let Some(Place { host, spot }) = self.place.clone() {
-            components.push(Component::Locality { host, identity: spot }.to_tagged()?);
+        if let Some(Locality { host, identity }) = self.locality.clone() {
+            components.push(Component::Locality { host, identity }.to_tagged()?);
         }
         let Route { tag, address } = self.route.clone();
         if tag == TAG_UDP {
@@ -58,8 +58,8 @@ impl Published {
             return None;
         }
         let profile = address_profile(profile).ok()?;
-        let place = profile.locality().map(|(host, spot)| Place { host, spot });
-        (profile.address == self.route.address && place == self.place).then_some(profile.key)
+        let locality = profile.locality().map(|(host, identity)| Locality { host, identity });
+        (profile.address == self.route.address && locality == self.locality).then_some(profile.key)
     }
 }
 
@@ -165,9 +165,9 @@ fn read(profile: &TaggedProfile, transports: &Transports) -> Option<(Found, Trus
     }
     let transport = transports.by_tag(profile.tag).filter(|transport| !transport.capabilities().multicast)?;
     let profile = address_profile(profile).ok()?;
-    let trust = match (profile.locality(), transport.place(&profile.address)) {
+    let trust = match (profile.locality(), transport.locality(&profile.address)) {
         _ if transport.capabilities().crosses_hosts => Trust::Sure,
-        (Some((host, spot)), Some(here)) if host == here.host && spot == here.spot => Trust::Sure,
+        (Some((host, identity)), Some(here)) if host == here.host && identity == here.identity => Trust::Sure,
         // On this host, but the file is another: the server may have come back.
         (Some((host, _)), Some(here)) if host == here.host => Trust::Perhaps,
         // Another ORB's, which does not say.
@@ -209,28 +209,29 @@ mod tests {
     fn a_path_is_taken_only_where_it_means_the_same() {
         let listener = Unix::default().listen("").unwrap();
         let address = listener.address().to_string();
-        let place = Unix::default().place(&address).unwrap();
+        let locality = Unix::default().locality(&address).unwrap();
         let (unix, order) = (Unix::default().profile_tag(), transports().order().to_vec());
-        let profile = |place| {
+        let profile = |locality| {
             let route = Route { tag: unix, address: address.clone() };
-            Published { route, place }.profile(Version::V1_2, b"k".into(), vec![]).unwrap()
+            Published { route, locality }.profile(Version::V1_2, b"k".into(), vec![]).unwrap()
         };
-        let elsewhere = Place { host: "other".into(), ..place.clone() };
-        let earlier = Place { spot: "other".into(), ..place.clone() };
-        assert_eq!(tags(vec![iiop(), profile(Some(place.clone()))], &order), [unix, 0]);
+        let elsewhere = Locality { host: "other".into(), ..locality.clone() };
+        let earlier = Locality { identity: "other".into(), ..locality.clone() };
+        assert_eq!(tags(vec![iiop(), profile(Some(locality.clone()))], &order), [unix, 0]);
         assert_eq!(tags(vec![iiop(), profile(Some(elsewhere.clone()))], &order), [0]);
         assert_eq!(tags(vec![iiop(), profile(Some(earlier.clone()))], &order), [0, unix]);
         assert_eq!(tags(vec![profile(None), iiop()], &order), [0, unix]);
         assert_eq!(tags(vec![profile(Some(earlier))], &order), [unix]);
         assert_eq!(tags(vec![profile(Some(elsewhere))], &order), []);
         // A policy's order is obeyed, and what it leaves out is not used.
-        assert_eq!(tags(vec![iiop(), profile(Some(place.clone()))], &[0, unix]), [0, unix]);
-        assert_eq!(tags(vec![iiop(), profile(Some(place.clone()))], &[0]), [0]);
-        let ours = Published { route: Route { tag: unix, address: address.clone() }, place: Some(place) };
-        assert_eq!(ours.key(&profile(ours.place.clone())), Some(b"k".to_vec()));
+        assert_eq!(tags(vec![iiop(), profile(Some(locality.clone()))], &[0, unix]), [0, unix]);
+        assert_eq!(tags(vec![iiop(), profile(Some(locality.clone()))], &[0]), [0]);
+        let ours =
+            Published { route: Route { tag: unix, address: address.clone() }, locality: Some(locality) };
+        assert_eq!(ours.key(&profile(ours.locality.clone())), Some(b"k".to_vec()));
         assert_eq!(ours.key(&profile(None)), None);
         drop(listener);
-        assert_eq!(tags(vec![profile(ours.place)], &order), [], "nothing is there any more");
+        assert_eq!(tags(vec![profile(ours.locality)], &order), [], "nothing is there any more");
     }
 
     #[test]

@@ -63,7 +63,6 @@ use coordinator_link::{CoordinatorLink, LinkAction};
 use dispatcher::Dispatcher;
 use isorb::{Orb, Policies, Reference};
 use std::fmt;
-use std::hash::{BuildHasher, Hasher, RandomState};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -242,9 +241,9 @@ impl fmt::Debug for NodeServer {
     }
 }
 
-/// A number that cannot be guessed: the standard library keys its hashers from the system's randomness.
+/// A number that cannot be guessed.
 pub(crate) fn secret() -> u64 {
-    RandomState::new().build_hasher().finish()
+    isorb_rt::random_u64()
 }
 
 /// The same object with a time-out for its calls.

@@ -1,4 +1,4 @@
-//! Authorities in folders of their own, below cargo's for such files.
+//! Authorities, each in its own folder below cargo's folder for tests.
 
 use isorb_tls::testing::Authority;
 use std::path::Path;

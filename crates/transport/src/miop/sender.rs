@@ -2,14 +2,13 @@
 
 use super::{GroupCounts, Miop};
 use crate::udp::TimeOut;
-use crate::{Stream, Wait};
+use crate::{Stream, StreamCapabilities, Wait};
 use isorb_giop::miop::{ID_LEN, PacketHead};
 use isorb_rt::net::{self, Interest, wait_ready};
 use isorb_rt::sync::PiMutex;
 use isorb_rt::time::Deadline;
 use rustix::io::Errno;
 use rustix::net::Shutdown;
-use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{self, IoSlice};
 use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -45,8 +44,7 @@ struct Ids {
 
 impl Ids {
     fn new() -> Ids {
-        let own = RandomState::new().build_hasher().finish();
-        Ids { own, next: 0 }
+        Ids { own: isorb_rt::random_u64(), next: 0 }
     }
 
     fn next(&mut self) -> [u8; ID_LEN] {
@@ -142,12 +140,8 @@ impl Stream for Sender {
         Ok(total)
     }
 
-    fn is_lossy(&self) -> bool {
-        true
-    }
-
-    fn longest_message(&self) -> Option<usize> {
-        Some(self.longest)
+    fn capabilities(&self) -> StreamCapabilities {
+        StreamCapabilities { max_datagram: Some(self.longest), ..StreamCapabilities::default() }
     }
 
     fn set_recv_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {

@@ -1,9 +1,9 @@
 //! Segments in shared memory: a sealed memfd that both processes map.
 //!
-//! This is the one module of the crate with unsafe code: mappings, and copies between them and private memory.
-//! A [`Mapping`] proves that its octets stay mapped and readable as long as it lives, since the file was sealed against
-//! shrinking before it was mapped. It proves nothing about what they hold: the other process may write them at any time.
-//! No reference to payload is ever made; words are atomics.
+//! This is the only module of the crate with unsafe code: mappings, and copies between them and private
+//! memory. A [`Mapping`] proves that its octets stay mapped and readable as long as it lives, since the file
+//! was sealed against shrinking before it was mapped. It proves nothing about their values: the other
+//! process may write them at any time. No reference to payload is ever made; words are atomics.
 
 use super::medium::{Inward, Outward, Word};
 use isorb_rt::time::Deadline;
@@ -27,9 +27,9 @@ pub(crate) const LEAST: usize = 4 << 10;
 pub(crate) const MOST: usize = 1 << 30;
 /// The seals that make it safe to touch a mapping of a file that another process holds.
 const SEALS: SealFlags = SealFlags::SHRINK.union(SealFlags::GROW).union(SealFlags::SEAL);
-/// The file system of a memfd whose pages are there when they are touched; huge pages may be missing then.
+/// The file system of an ordinary memfd. With huge pages a page may be missing when it is touched.
 const TMPFS: i64 = 0x0102_1994;
-/// Copies from here on leave the choice of instructions to the processor.
+/// From this length on, copies leave the choice of instructions to the processor.
 const LONG: usize = 256;
 
 /// A whole segment, mapped.
@@ -39,8 +39,8 @@ struct Mapping {
     capacity: u32,
 }
 
-// SAFETY: the mapping belongs to no thread; all access to it is by atomics, or by copies that make no assumption on what
-// other threads or processes do to the same octets.
+// SAFETY: the mapping belongs to no thread; all access to it is by atomics, or by copies that assume nothing
+// about concurrent writes of other threads or processes.
 unsafe impl Send for Mapping {}
 // SAFETY: as above.
 unsafe impl Sync for Mapping {}
@@ -58,7 +58,8 @@ impl Mapping {
 
     #[inline]
     fn word(&self, word: Word) -> &AtomicU32 {
-        // Those that one thread writes together share a line; what the reader's and the writer's thread write does not.
+        // Words that one thread writes together share a cache line. Words of the reader and of the writer do
+        // not.
         let offset = match word {
             Word::Head => 0,
             Word::Closed => 4,
@@ -67,15 +68,15 @@ impl Mapping {
             Word::Reader => 256,
             Word::Writer => 384,
         };
-        // SAFETY: the offset is a multiple of 4 within the first page of the mapping, which is page-aligned and lives as long
-        // as `self`. That the peer writes the word at the same time is what an atomic is for.
+        // SAFETY: the offset is a multiple of 4 within the first page of the mapping, which is page-aligned
+        // and lives as long as `self`. An atomic allows the peer's concurrent writes.
         unsafe { AtomicU32::from_ptr(self.base.as_ptr().add(offset).cast()) }
     }
 
-    /// Where `n` octets of payload begin at `at`.
+    /// A pointer to `n` octets of payload at `at`.
     ///
     /// # Panics
-    /// When they do not lie within the payload: a bug here, never the peer's doing.
+    /// If they do not lie within the payload. No value from the peer can cause it.
     #[inline]
     fn payload(&self, at: u32, n: usize) -> *mut u8 {
         assert!(at as usize + n <= self.capacity as usize, "within the segment");
@@ -95,11 +96,11 @@ impl Drop for Mapping {
 #[derive(Debug)]
 pub(crate) struct Own(Mapping);
 
-/// The peer's receive segment, and the socket that makes its descriptor ready.
+/// The peer's receive segment, and the socket that rings its doorbell.
 #[derive(Debug)]
 pub(crate) struct Peers {
     mapping: Mapping,
-    bell: Arc<OwnedFd>,
+    doorbell: Arc<OwnedFd>,
 }
 
 /// Makes a segment of `capacity` octets, a power of two, and the descriptor with which the peer maps it.
@@ -111,27 +112,28 @@ pub(crate) fn create(capacity: usize) -> io::Result<(Own, OwnedFd)> {
     Ok((Own(Mapping::new(&fd, capacity)?), fd))
 }
 
-/// Maps the segment that a peer handed over, of at most `most` octets.
+/// Maps the segment of a peer, of at most `most` octets.
 ///
 /// # Errors
-/// `InvalidData` when it is not what [`create`] makes: not sealed, of another kind of memory, of another size.
-pub(crate) fn attach(fd: OwnedFd, capacity: u32, most: usize, bell: Arc<OwnedFd>) -> io::Result<Peers> {
+/// `InvalidData` if it differs from what [`create`] makes: not sealed, another kind of memory, another
+/// size.
+pub(crate) fn attach(fd: OwnedFd, capacity: u32, most: usize, doorbell: Arc<OwnedFd>) -> io::Result<Peers> {
     let capacity = capacity as usize;
     let wrong = |what| Err(io::Error::new(io::ErrorKind::InvalidData, what));
     if !capacity.is_power_of_two() || !(LEAST..=most).contains(&capacity) {
-        return wrong("the peer's segment is larger than this side takes, or no segment");
+        return wrong("the peer's segment is larger than this side accepts, or no segment");
     }
     // Only a memfd has seals, so this also refuses other files. Once SEAL is there, no seal can go.
     if !rustix::fs::fcntl_get_seals(&fd).is_ok_and(|seals| seals.contains(SEALS)) {
-        return wrong("the peer's segment is not sealed: it could be cut off under the mapping");
+        return wrong("the peer's segment is not sealed: the peer could truncate it under the mapping");
     }
     if rustix::fs::fstatfs(fd.as_fd())?.f_type as i64 != TMPFS {
         return wrong("the peer's segment is not ordinary shared memory");
     }
     if rustix::fs::fstat(&fd)?.st_size != (WORDS + capacity) as i64 {
-        return wrong("the peer's segment has not the size that it says");
+        return wrong("the peer's segment has another size than its hello says");
     }
-    Ok(Peers { mapping: Mapping::new(&fd, capacity)?, bell })
+    Ok(Peers { mapping: Mapping::new(&fd, capacity)?, doorbell })
 }
 
 impl Inward for Arc<Own> {
@@ -147,22 +149,22 @@ impl Inward for Arc<Own> {
 
     #[inline]
     fn read(&self, at: u32, into: &mut [u8]) {
-        // SAFETY: the source lies within the mapping; the copy reads each octet of it some way that no other process can make
-        // undefined, and `into` is private.
+        // SAFETY: the source lies within the mapping; the copy reads it in a way that no concurrent write of
+        // another process makes undefined, and `into` is private.
         unsafe { copy(self.0.payload(at, into.len()), into.as_mut_ptr(), into.len()) }
     }
 
     fn sleep(&self, word: Word, seen: u32, deadline: Deadline) {
         let at = deadline.as_ns().map(|ns| {
-            // The warden keeps the time of nearly all sleeps.
+            // The timeout monitor keeps the time of nearly all sleeps.
             cold_path();
             Timespec { tv_sec: (ns / 1_000_000_000) as i64, tv_nsec: (ns % 1_000_000_000) as i64 }
         });
-        // Not private: the peer wakes through its own mapping. All outcomes mean: look again.
+        // Not private: the peer wakes through its own mapping. After any outcome the caller checks again.
         let _ = futex::wait_bitset(self.0.word(word), Flags::empty(), seen, at.as_ref(), NonZeroU32::MAX);
     }
 
-    fn rouse(&self, word: Word) -> bool {
+    fn wake_own(&self, word: Word) -> bool {
         futex::wake(self.0.word(word), Flags::empty(), i32::MAX as u32).is_ok_and(|woken| woken > 0)
     }
 }
@@ -175,8 +177,8 @@ impl Outward for Peers {
 
     #[inline]
     fn write(&self, at: u32, bytes: &[u8]) {
-        // SAFETY: the target lies within the mapping, to which this process holds no reference but the atomics of other
-        // octets; `bytes` is private.
+        // SAFETY: the target lies within the mapping, to which this process holds no reference but atomics of
+        // other octets; `bytes` is private.
         unsafe { copy(bytes.as_ptr(), self.mapping.payload(at, bytes.len()), bytes.len()) }
     }
 
@@ -186,7 +188,7 @@ impl Outward for Peers {
     }
 
     #[inline]
-    fn settle(&self) -> bool {
+    fn fence(&self) -> bool {
         full_fence();
         true
     }
@@ -195,20 +197,20 @@ impl Outward for Peers {
         let _ = futex::wake(self.mapping.word(word), Flags::empty(), i32::MAX as u32);
     }
 
-    fn ring(&self) {
-        // A bell that is full has been heard of already.
+    fn ring_doorbell(&self) {
+        // A doorbell that is full has been heard of already.
         let flags = rustix::net::SendFlags::DONTWAIT | rustix::net::SendFlags::NOSIGNAL;
-        let _ = rustix::net::send(&*self.bell, &[0], flags);
+        let _ = rustix::net::send(&*self.doorbell, &[0], flags);
     }
 }
 
-/// What was stored before is visible before anything is loaded that comes after.
+/// Orders earlier stores before later loads.
 #[inline]
 fn full_fence() {
-    // What the compiler makes of a fence here, `mfence`, takes four times as long as any locked instruction, which orders ordinary
-    // memory as well.
+    // The compiler's fence, `mfence`, takes four times as long as a locked instruction, which orders
+    // ordinary memory as well.
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: adds nothing to the top of the own stack; without `nomem`, so that the compiler keeps the order too.
+    // SAFETY: adds 0 to the top of the own stack; without `nomem`, so the compiler keeps the order too.
     unsafe {
         std::arch::asm!("lock or dword ptr [rsp], 0");
     }
@@ -216,14 +218,14 @@ fn full_fence() {
     std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
 }
 
-/// A number at any address.
+/// A number without alignment.
 #[derive(Clone, Copy)]
 #[repr(C, packed)]
-struct Loose<T: Copy>(T);
+struct Unaligned<T: Copy>(T);
 
-/// Copies where one side is shared with another process, by accesses that the compiler neither leaves out nor repeats. Where the last one
-/// overlaps the one before, an octet is read twice and written twice, and what was read last stays; so what the private side holds
-/// afterwards is one value however the other process writes meanwhile.
+/// Copies where one side is shared with another process, by accesses that the compiler neither omits nor
+/// repeats. Where the last access overlaps the one before, an octet is read and written twice, and the last
+/// value stays. So the private side holds one value afterwards, whatever the other process writes.
 ///
 /// # Safety
 /// `from` is readable and `to` writable for `n` octets, and they do not overlap.
@@ -254,7 +256,7 @@ unsafe fn copy(from: *const u8, to: *mut u8, n: usize) {
     }
 }
 
-/// As [`copy`], less than sixteen octets: hardly a message is so short.
+/// As [`copy`] for less than sixteen octets. Hardly any message is so short.
 ///
 /// # Safety
 /// As [`copy`].
@@ -283,10 +285,11 @@ unsafe fn copy_few(from: *const u8, to: *mut u8, n: usize) {
 /// As [`copy`], sixteen octets from `at` on.
 ///
 /// # Safety
-/// From both pointers on, so many octets at `at` are readable and writable, respectively.
+/// Sixteen octets at `at` from both pointers are readable and writable, respectively.
 #[inline(always)]
 unsafe fn copy_sixteen(from: *const u8, to: *mut u8, at: usize) {
-    // SAFETY: the caller's promise; neither instruction wants alignment, nor changes anything but `one` and the octets at `to`.
+    // SAFETY: the caller's promise; neither instruction needs alignment, and they change only `one` and the
+    // octets at `to`.
     #[cfg(target_arch = "x86_64")]
     unsafe {
         std::arch::asm!("movups {one}, [{from}]", "movups [{to}], {one}", one = out(xmm_reg) _,
@@ -303,13 +306,13 @@ unsafe fn copy_sixteen(from: *const u8, to: *mut u8, at: usize) {
 /// As [`copy`], one number.
 ///
 /// # Safety
-/// From both pointers on, the octets of a `T` at `at` are readable and writable, respectively.
+/// The octets of a `T` at `at` from both pointers are readable and writable, respectively.
 #[inline(always)]
 unsafe fn copy_one<T: Copy>(from: *const u8, to: *mut u8, at: usize) {
     // SAFETY: the caller's promise; the type needs no alignment.
     unsafe {
-        let one = from.add(at).cast::<Loose<T>>().read_volatile();
-        to.add(at).cast::<Loose<T>>().write_volatile(one);
+        let one = from.add(at).cast::<Unaligned<T>>().read_volatile();
+        to.add(at).cast::<Unaligned<T>>().write_volatile(one);
     }
 }
 
@@ -318,7 +321,7 @@ mod tests {
     use super::*;
     use std::os::unix::net::UnixStream;
 
-    fn bell() -> Arc<OwnedFd> {
+    fn doorbell() -> Arc<OwnedFd> {
         Arc::new(UnixStream::pair().unwrap().0.into())
     }
 
@@ -340,7 +343,7 @@ mod tests {
     fn both_mappings_are_the_same_memory() {
         let (own, fd) = create(LEAST).unwrap();
         let own = Arc::new(own);
-        let peers = attach(fd, LEAST as u32, LEAST, bell()).unwrap();
+        let peers = attach(fd, LEAST as u32, LEAST, doorbell()).unwrap();
         peers.write(LEAST as u32 - 3, b"xyz");
         peers.store(Word::Head, 7);
         assert_eq!(own.load(Word::Head), 7);
@@ -355,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn copies_of_any_length_take_so_many_octets_and_no_more() {
+    fn copies_take_exactly_the_given_octets() {
         let from: Vec<u8> = (0..600).map(|i| (i % 251) as u8 + 1).collect();
         for n in 0..=300 {
             for at in 0..9 {
@@ -369,9 +372,9 @@ mod tests {
     }
 
     #[test]
-    fn what_could_be_pulled_from_under_us_is_refused() {
+    fn memory_that_a_peer_could_truncate_is_refused() {
         let refused = |fd: OwnedFd, capacity: u32| {
-            attach(fd, capacity, 1 << 20, bell()).unwrap_err().kind() == io::ErrorKind::InvalidData
+            attach(fd, capacity, 1 << 20, doorbell()).unwrap_err().kind() == io::ErrorKind::InvalidData
         };
         let memfd = |flags, len| {
             let fd = rustix::fs::memfd_create("test", flags).unwrap();
@@ -395,6 +398,6 @@ mod tests {
         // A file that cannot be written cannot be mapped for writing.
         let frozen = memfd(sealable, right);
         rustix::fs::fcntl_add_seals(&frozen, SEALS | SealFlags::WRITE).unwrap();
-        assert!(attach(frozen, LEAST as u32, LEAST, bell()).is_err());
+        assert!(attach(frozen, LEAST as u32, LEAST, doorbell()).is_err());
     }
 }

@@ -1,36 +1,36 @@
 //! Memory segments: the transport that writes straight into its peer.
 //!
-//! As in ROFES (section 4), each side of a connection owns a segment in which it receives, and maps the other's to write in.
-//! A message is copied into the peer's segment and published; the peer copies it out into private memory before anything
-//! looks at it. Longer messages than a segment stream through. What carries the words and the octets is behind two traits
-//! ([`medium`]); here it is a sealed memfd that goes over a unix socket.
+//! As in ROFES (section 4), each side of a connection owns a segment in which it receives, and maps the
+//! other's to write in. The sender copies a message into the peer's segment and publishes it. The peer
+//! copies it into private memory before it parses it. Messages longer than a segment stream through. Two
+//! traits ([`medium`]) hide the memory; here it is a sealed memfd that is passed over a unix socket.
 //!
 //! ```text
-//!   stream    who waits, how, for how long            Stream of this crate
-//!   watch     ends sleeps that no peer ends           by a thread of the process
-//!   greeting  how two sides come to hold each other's segments, and whether they may
-//!   ring      heads, credits, sleeps: the protocol    checked by loom
-//!   medium    what a pair of segments must offer      two traits
-//!   memory    sealed memfd, mapped                    the only unsafe code
+//!   stream           waits, and their time-outs              Stream of this crate
+//!   timeout_monitor  ends waits that no peer ends            one thread of the process
+//!   handshake        exchange of the segments, access check
+//!   ring             heads, credits, sleeps: the protocol    checked by loom
+//!   medium           requirements on a pair of segments      two traits
+//!   memory           sealed memfd, mapped                    the only unsafe code
 //! ```
 //!
-//! A peer that dies is noticed at once. One that freezes is a time-out; one that scribbles over the segment is an error of its
-//! connection, or bytes that are no message.
+//! The death of a peer is noticed at once, and a stopped peer by the time-out. A peer that overwrites the
+//! segment causes an error of its connection, or bytes that are no message.
 
-mod greeting;
+mod handshake;
 pub mod medium;
 #[allow(unsafe_code)]
 mod memory;
 mod ring;
 mod stream;
-mod watch;
+mod timeout_monitor;
 
 pub use ring::{Broken, Ring};
 
 use crate::rendezvous::{self, Path};
 use crate::socket::Accepting;
-use crate::{Capabilities, Listener, Place, Stream, Transport, Wait};
-use greeting::Terms;
+use crate::{Capabilities, Listener, Locality, Stream, Transport, Wait};
+use handshake::Terms;
 use isorb_rt::net::connect_unix_packets;
 use isorb_rt::time::Deadline;
 use socket2::Type;
@@ -42,17 +42,18 @@ use stream::SegmentStream;
 /// Profile tag of GIOP over memory segments ("ISO\0").
 pub const TAG_SEGMENTS: u32 = 0x4953_4f00;
 
-/// Memory segments. Addresses are paths of unix sockets, as with [`Unix`](crate::Unix), though of another kind of socket.
+/// Memory segments. Addresses are paths of unix sockets, as with [`Unix`](crate::Unix), but of another
+/// kind of socket.
 #[derive(Clone, Debug)]
 pub struct Segments {
-    /// Octets of a connection's receive segment, rounded up to a power of two from 4 KiB to 1 GiB. A peer's segment may be as
-    /// long, or up to 1 MiB.
+    /// Octets of a connection's receive segment, rounded up to a power of two from 4 KiB to 1 GiB. A peer's
+    /// segment may be as long, or up to 1 MiB.
     pub bytes: usize,
-    /// How long a side that waits looks before it sleeps, while the peer runs on another processor.
+    /// How long a waiting side spins before it sleeps, while the peer runs on another processor.
     pub spin: Duration,
     /// Permissions of the sockets that it listens at.
     pub mode: u32,
-    /// Users, by number, whose processes may share segments with this one, besides its own.
+    /// Users, by number, whose processes may share segments with this one, besides the own user.
     pub users: Vec<u32>,
 }
 
@@ -89,8 +90,8 @@ impl Transport for Segments {
         }
     }
 
-    fn place(&self, address: &str) -> Option<Place> {
-        rendezvous::place(address)
+    fn locality(&self, address: &str) -> Option<Locality> {
+        rendezvous::locality(address)
     }
 
     fn connect(&self, address: &str, timeout: Option<Duration>) -> io::Result<Box<dyn Stream>> {

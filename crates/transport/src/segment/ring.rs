@@ -1,15 +1,17 @@
 //! The protocol between two segments: a stream of octets each way.
 //!
-//! The writer copies payload into the peer's segment, then publishes it by storing the head. The reader copies it out, then
-//! returns the room by storing its credit in the writer's segment. Who finds nothing says in the peer's segment that it
-//! sleeps, and looks once more; who has stored a head or a credit looks afterwards whether the peer sleeps. Since each side
-//! stores before it looks, with a full fence between, one of the two sees the other.
+//! The writer copies payload into the peer's segment, then publishes it by storing the head. The reader
+//! copies it out, then returns the room by storing its credit in the writer's segment.
 //!
-//! Nothing that comes from the peer is trusted: a head or a credit beyond what is possible ends the connection, any other
-//! value is harmless. What a side needs of its own state it keeps in its own memory.
+//! A thread that finds no octets or no room announces its sleep in the peer's segment and checks once more.
+//! After a side stored a head or a credit, it checks whether the peer sleeps. Each side stores before it
+//! loads, with a full fence between, so one of the two sees the other.
 //!
-//! Per side one thread may receive and one may send at a time; that is the caller's business. Getting it wrong garbles the
-//! stream and breaks nothing else.
+//! Values from the peer are not trusted. An impossible head or credit ends the connection; any other value
+//! is harmless. Each side keeps its own state in its own memory.
+//!
+//! On each side one thread may receive and one may send at a time. The caller ensures it. A violation
+//! garbles the stream and does no other harm.
 
 use super::medium::{Inward, Outward, Sleep, Word};
 use isorb_rt::sync::atomic::AtomicU32;
@@ -24,16 +26,16 @@ const PIECE: u32 = 8 << 10;
 const OFF: u32 = Sleep::Not as u32;
 const ON_WORD: u32 = Sleep::OnWord as u32;
 
-/// The peer wrote what no honest peer writes.
+/// The peer wrote a value that no correct peer writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Broken {
-    /// A head further than the segment is long.
+    /// The head is ahead by more than the length of the segment.
     Head,
-    /// A credit for what was not sent.
+    /// The credit is for octets that were not sent.
     Credit,
 }
 
-/// Both segments of a connection, and this side's place in them.
+/// Both segments of a connection, and this side's positions in them.
 #[derive(Debug)]
 pub struct Ring<I, O> {
     inward: I,
@@ -42,13 +44,13 @@ pub struct Ring<I, O> {
     tx: Sending,
 }
 
-/// The receiving thread's own. Apart from the sender's, so that the two do not share a cache line.
+/// State of the receiving thread. It shares no cache line with the sender's.
 #[derive(Debug)]
 #[repr(align(128))]
 struct Receiving {
     taken: AtomicU32,
     credited: AtomicU32,
-    /// What it last said about its sleep.
+    /// The last announcement of a sleep.
     slept: AtomicU32,
     /// The sleep of the peer's writer that was signalled last.
     rung: AtomicU32,
@@ -71,7 +73,7 @@ impl<I: Inward, O: Outward> Ring<I, O> {
         Ring::at(inward, outward, 0, 0)
     }
 
-    /// A ring over segments in which so many octets were received and sent before.
+    /// A ring over segments with earlier traffic of these lengths.
     fn at(inward: I, outward: O, received: u32, sent: u32) -> Ring<I, O> {
         let word = AtomicU32::new;
         let rx = Receiving { taken: word(received), credited: word(received), slept: word(0), rung: word(0) };
@@ -105,7 +107,7 @@ impl<I: Inward, O: Outward> Ring<I, O> {
         if available > self.inward.capacity() { Err(Broken::Head) } else { Ok(available) }
     }
 
-    /// Copies out what is there, as far as there is room for it; 0 when nothing is.
+    /// Copies out as many octets as there are and `into` has room for.
     ///
     /// # Errors
     /// [`Broken::Head`].
@@ -126,8 +128,8 @@ impl<I: Inward, O: Outward> Ring<I, O> {
         }
         let taken = taken.wrapping_add(n);
         self.rx.taken.store(taken, Relaxed);
-        // Room goes back by the quarter. A writer that finds none at all has more than that outstanding, so it does not wait
-        // for what is held back here.
+        // Room is returned when it is a quarter of the segment. A writer that finds no room has more than
+        // that outstanding, so it does not wait for the rest.
         if taken.wrapping_sub(self.rx.credited.load(Relaxed)) >= capacity / 4 {
             cold_path();
             self.return_room(taken);
@@ -142,17 +144,17 @@ impl<I: Inward, O: Outward> Ring<I, O> {
         self.signal(Word::Writer, Word::Credit, &self.rx.rung);
     }
 
-    /// Signals the peer's sleeper, after what it waits for was stored. A bell keeps what it was told, so once is enough for each time that it went to sleep. A
-    /// word does not: who is only about to sleep on it hears nothing, and finds it unchanged by what it was signalled for.
+    /// Signals the peer's sleeping thread after the store that it waits for. A doorbell keeps a signal, so it
+    /// gets one for each sleep. A word keeps none, so a thread that sleeps on one is woken each time.
     #[inline]
-    fn signal(&self, says: Word, sleeps_on: Word, rung: &AtomicU32) {
-        if !self.outward.settle() {
+    fn signal(&self, announcement: Word, sleeps_on: Word, rung: &AtomicU32) {
+        if !self.outward.fence() {
             cold_path();
-            // It may be about to sleep, and its saying so on the way.
+            // The peer may be about to sleep, with its announcement still under way.
             self.outward.wake(sleeps_on);
-            return self.outward.ring();
+            return self.outward.ring_doorbell();
         }
-        let sleep = self.inward.load(says);
+        let sleep = self.inward.load(announcement);
         match sleep & 3 {
             OFF => {}
             ON_WORD => self.outward.wake(sleeps_on),
@@ -160,16 +162,16 @@ impl<I: Inward, O: Outward> Ring<I, O> {
         }
     }
 
-    /// Rings the bell for a sleep that it was not rung for yet.
+    /// Rings the doorbell, once for each sleep.
     #[cold]
     fn ring_once(&self, sleep: u32, rung: &AtomicU32) {
         if sleep != rung.load(Relaxed) {
             rung.store(sleep, Relaxed);
-            self.outward.ring();
+            self.outward.ring_doorbell();
         }
     }
 
-    /// Octets that fit in now.
+    /// How many octets fit now.
     #[inline]
     fn room(&self, wanted: u32) -> Result<u32, Broken> {
         let capacity = self.outward.capacity();
@@ -178,7 +180,7 @@ impl<I: Inward, O: Outward> Ring<I, O> {
         if room >= wanted { Ok(room) } else { self.room_by_credit(sent, capacity) }
     }
 
-    /// What room the peer's last credit makes.
+    /// The room by the peer's last credit.
     #[inline(never)]
     fn room_by_credit(&self, sent: u32, capacity: u32) -> Result<u32, Broken> {
         let credit = self.inward.load(Word::Credit);
@@ -190,7 +192,7 @@ impl<I: Inward, O: Outward> Ring<I, O> {
         Ok(capacity - used)
     }
 
-    /// Puts in what there is room for, after the first `skip` octets, and publishes it; how many octets went in.
+    /// Writes and publishes the octets after the first `skip`, as far as there is room. Returns how many.
     ///
     /// # Errors
     /// [`Broken::Credit`].
@@ -225,7 +227,7 @@ impl<I: Inward, O: Outward> Ring<I, O> {
         Ok(all)
     }
 
-    /// Puts in and publishes a short message that fits in one stretch; `false` leaves everything as it was.
+    /// Writes and publishes a short message that fits without wrapping. `false`: nothing was written.
     ///
     /// # Errors
     /// [`Broken::Credit`].
@@ -249,7 +251,7 @@ impl<I: Inward, O: Outward> Ring<I, O> {
         Ok(true)
     }
 
-    /// Copies in one stretch, publishing when a piece is full.
+    /// Copies without wrapping, and publishes when a piece is full.
     #[inline]
     fn put_some(&self, bytes: &[u8]) -> Result<usize, Broken> {
         let capacity = self.outward.capacity();
@@ -267,7 +269,7 @@ impl<I: Inward, O: Outward> Ring<I, O> {
         Ok(n as usize)
     }
 
-    /// Lets the peer see what was put in, and wakes it if it sleeps.
+    /// Shows the peer the octets that were written, and wakes it if it sleeps.
     #[inline]
     fn publish(&self) {
         let sent = self.tx.sent.load(Relaxed);
@@ -283,22 +285,23 @@ impl<I: Inward, O: Outward> Ring<I, O> {
         self.signal(Word::Reader, Word::Head, &self.tx.rung);
     }
 
-    /// Whether the peer said that it puts in no more. What it put in before is there to be taken.
+    /// Whether the peer has ended its stream. Earlier octets can still be taken.
     #[inline]
     pub fn closed(&self) -> bool {
         self.inward.load(Word::Closed) != 0
     }
 
-    /// Says that this side puts in no more, and wakes all who sleep, on both sides.
+    /// Ends this side's stream, and wakes all sleeping threads of both sides.
     pub fn close(&self) {
         self.outward.store(Word::Closed, 1);
         for word in [Word::Head, Word::Credit] {
             self.outward.wake(word);
-            self.inward.rouse(word);
+            self.inward.wake_own(word);
         }
     }
 
-    /// Says how the reader is about to sleep; `true` when it may: nothing came meanwhile. What comes from now on makes a signal.
+    /// Announces how the reader is about to sleep. Returns true when it may sleep: nothing arrived
+    /// meanwhile, and later octets make a signal.
     ///
     /// # Errors
     /// [`Broken::Head`].
@@ -306,15 +309,16 @@ impl<I: Inward, O: Outward> Ring<I, O> {
         self.announce(Word::Reader, sleep, &self.rx.slept);
         let may = self.available()? == 0 && !self.closed();
         if !may {
-            self.awake(Word::Reader, &self.rx.slept);
+            self.announce_awake(Word::Reader, &self.rx.slept);
         }
         Ok(may)
     }
 
-    /// Sleeps, after [`Ring::about_to_read`] with [`Sleep::OnWord`], until something comes, or `deadline`, or for no reason.
+    /// Sleeps, after [`Ring::about_to_read`] with [`Sleep::OnWord`], until octets arrive or `deadline`. May
+    /// return for no reason.
     pub fn sleep_to_read(&self, deadline: Deadline) {
         self.inward.sleep(Word::Head, self.rx.taken.load(Relaxed), deadline);
-        self.awake(Word::Reader, &self.rx.slept);
+        self.announce_awake(Word::Reader, &self.rx.slept);
     }
 
     /// As [`Ring::about_to_read`], for a writer that found no room.
@@ -325,23 +329,25 @@ impl<I: Inward, O: Outward> Ring<I, O> {
         self.announce(Word::Writer, sleep, &self.tx.slept);
         let may = self.room(1)? == 0 && !self.closed();
         if !may {
-            self.awake(Word::Writer, &self.tx.slept);
+            self.announce_awake(Word::Writer, &self.tx.slept);
         }
         Ok(may)
     }
 
-    /// Sleeps, after [`Ring::about_to_write`] with [`Sleep::OnWord`], until there is room, or `deadline`, or for no reason.
+    /// Sleeps, after [`Ring::about_to_write`] with [`Sleep::OnWord`], until there is room or `deadline`. May
+    /// return for no reason.
     pub fn sleep_to_write(&self, deadline: Deadline) {
         self.inward.sleep(Word::Credit, self.tx.credit.load(Relaxed), deadline);
-        self.awake(Word::Writer, &self.tx.slept);
+        self.announce_awake(Word::Writer, &self.tx.slept);
     }
 
-    /// Says that this side sleeps on a word no more, so that the peer need not wake it. A bell is told once only anyway.
-    fn awake(&self, word: Word, slept: &AtomicU32) {
-        let said = slept.load(Relaxed);
-        if said & 3 == ON_WORD {
-            slept.store(said & !3, Relaxed);
-            self.outward.store(word, said & !3);
+    /// Takes back the announcement of a sleep on a word, so that the peer need not wake this side. A
+    /// doorbell gets one signal anyway.
+    fn announce_awake(&self, word: Word, slept: &AtomicU32) {
+        let announced = slept.load(Relaxed);
+        if announced & 3 == ON_WORD {
+            slept.store(announced & !3, Relaxed);
+            self.outward.store(word, announced & !3);
         }
     }
 
@@ -358,7 +364,7 @@ impl<I: Inward, O: Outward> Ring<I, O> {
         let times = (slept.load(Relaxed) & !3).wrapping_add(4);
         slept.store(times | sleep as u32, Relaxed);
         self.outward.store(word, times | sleep as u32);
-        self.outward.settle();
+        self.outward.fence();
     }
 }
 

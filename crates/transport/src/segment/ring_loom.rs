@@ -1,4 +1,4 @@
-//! The ring in every interleaving that loom finds: no lost wake-up, no payload read while it is written.
+//! The ring in all interleavings of loom: no lost wake-up, no payload read while it is written.
 
 use super::*;
 use loom::cell::UnsafeCell;
@@ -9,25 +9,25 @@ use loom::thread;
 
 const CAPACITY: usize = 4;
 
-/// A segment whose every access loom sees, with the kernel's queue of sleepers.
+/// A segment whose every access loom sees, with the kernel's queue of sleeping threads.
 #[derive(Debug)]
-struct Seen {
+struct Model {
     words: [Loomed; 6],
     payload: [UnsafeCell<u8>; CAPACITY],
     queue: (Mutex<()>, Condvar),
     /// A descriptor that stays ready until it is received from.
-    bell: (Mutex<bool>, Condvar),
+    doorbell: (Mutex<bool>, Condvar),
 }
 
 #[derive(Clone, Debug)]
-struct Segment(Arc<Seen>);
+struct Segment(Arc<Model>);
 
-// SAFETY: loom's cells report an access that the protocol does not order; finding those is what this model is for.
+// SAFETY: loom's cells report an access that the protocol does not order; this model exists to find those.
 #[allow(unsafe_code)]
-unsafe impl Send for Seen {}
+unsafe impl Send for Model {}
 // SAFETY: as above.
 #[allow(unsafe_code)]
-unsafe impl Sync for Seen {}
+unsafe impl Sync for Model {}
 
 impl Inward for Segment {
     fn capacity(&self) -> u32 {
@@ -39,19 +39,19 @@ impl Inward for Segment {
     #[allow(unsafe_code)]
     fn read(&self, at: u32, into: &mut [u8]) {
         for (i, to) in into.iter_mut().enumerate() {
-            // SAFETY: loom checks that nobody writes meanwhile.
+            // SAFETY: loom checks that no thread writes meanwhile.
             *to = self.0.payload[at as usize + i].with(|p| unsafe { *p });
         }
     }
     fn sleep(&self, word: Word, seen: u32, _: Deadline) {
-        // As futex(2): the comparison and going to sleep are one step for who wakes. No deadline: what nobody wakes hangs,
-        // and loom says so.
+        // As futex(2): for the waking thread, comparison and sleep are one step. No deadline: loom reports a
+        // sleep that no thread ends.
         let guard = self.0.queue.0.lock().unwrap();
         if self.load(word) == seen {
             drop(self.0.queue.1.wait(guard).unwrap());
         }
     }
-    fn rouse(&self, word: Word) -> bool {
+    fn wake_own(&self, word: Word) -> bool {
         Outward::wake(self, word);
         true
     }
@@ -64,14 +64,14 @@ impl Outward for Segment {
     #[allow(unsafe_code)]
     fn write(&self, at: u32, bytes: &[u8]) {
         for (i, from) in bytes.iter().enumerate() {
-            // SAFETY: loom checks that nobody else touches it meanwhile.
+            // SAFETY: loom checks that no other thread accesses it meanwhile.
             self.0.payload[at as usize + i].with_mut(|p| unsafe { *p = *from });
         }
     }
     fn store(&self, word: Word, value: u32) {
         self.0.words[word as usize].store(value, Release);
     }
-    fn settle(&self) -> bool {
+    fn fence(&self) -> bool {
         loom::sync::atomic::fence(SeqCst);
         true
     }
@@ -79,18 +79,18 @@ impl Outward for Segment {
         drop(self.0.queue.0.lock().unwrap());
         self.0.queue.1.notify_all();
     }
-    fn ring(&self) {
-        *self.0.bell.0.lock().unwrap() = true;
-        self.0.bell.1.notify_all();
+    fn ring_doorbell(&self) {
+        *self.0.doorbell.0.lock().unwrap() = true;
+        self.0.doorbell.1.notify_all();
     }
 }
 
 fn segment() -> Segment {
-    Segment(Arc::new(Seen {
+    Segment(Arc::new(Model {
         words: std::array::from_fn(|_| Loomed::new(0)),
         payload: std::array::from_fn(|_| UnsafeCell::new(0)),
         queue: (Mutex::new(()), Condvar::new()),
-        bell: (Mutex::new(false), Condvar::new()),
+        doorbell: (Mutex::new(false), Condvar::new()),
     }))
 }
 
@@ -124,19 +124,19 @@ fn receive(ring: &Ring<Segment, Segment>, n: usize) -> Vec<u8> {
     all
 }
 
-/// As the stream does where a poller watches: old rings off the bell, then the announcement, then the wait.
-fn receive_by_bell(ring: &Ring<Segment, Segment>, n: usize) -> Vec<u8> {
+/// As the stream does where a poller watches: old rings off the doorbell, then the announcement, then the wait.
+fn receive_by_doorbell(ring: &Ring<Segment, Segment>, n: usize) -> Vec<u8> {
     let mut all = Vec::new();
     while all.len() < n {
         let mut block = [0; CAPACITY];
         match ring.take(&mut block).unwrap() {
             0 => {
-                let bell = &ring.inward().0.bell;
-                *bell.0.lock().unwrap() = false;
+                let doorbell = &ring.inward().0.doorbell;
+                *doorbell.0.lock().unwrap() = false;
                 if ring.about_to_read(Sleep::OnDescriptor).unwrap() {
-                    let mut rung = bell.0.lock().unwrap();
+                    let mut rung = doorbell.0.lock().unwrap();
                     while !*rung {
-                        rung = bell.1.wait(rung).unwrap();
+                        rung = doorbell.1.wait(rung).unwrap();
                     }
                 }
             }
@@ -185,7 +185,7 @@ fn loom_calls_and_replies() {
 }
 
 #[test]
-fn loom_a_bell_is_not_missed() {
+fn loom_a_doorbell_is_not_missed() {
     model(|| {
         let (a, b) = (segment(), segment());
         let near = Ring::new(a.clone(), b.clone());
@@ -195,7 +195,7 @@ fn loom_a_bell_is_not_missed() {
                 send(&near, &[i]);
             }
         });
-        assert_eq!(receive_by_bell(&far, 3), [1, 2, 3]);
+        assert_eq!(receive_by_doorbell(&far, 3), [1, 2, 3]);
         sender.join().unwrap();
     });
 }

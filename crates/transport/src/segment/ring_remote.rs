@@ -1,6 +1,5 @@
-//! The ring over a medium that carries writes and nothing else, as remote memory does: late, in order, and without a way to
-//! ask. What a side writes through has no access to the peer's segment, so that a read of it, or a change that depends on what stands
-//! there, could not even be written.
+//! The ring over a medium that only carries writes, late and in order, as remote memory does. The writing
+//! half has no access to the peer's segment, so code that reads it would not compile.
 
 use super::*;
 use std::sync::atomic::AtomicU8;
@@ -23,14 +22,14 @@ struct Memory {
 #[derive(Debug)]
 struct Own(Arc<Memory>);
 
-/// What goes over the network.
+/// A write on the network.
 enum Write {
     Payload(u32, Vec<u8>),
     Word(Word, u32),
     Signal,
 }
 
-/// The way to the peer's segment, one way.
+/// The one-way path to the peer's segment.
 #[derive(Debug)]
 struct Remote(Mutex<Sender<Write>>);
 
@@ -51,7 +50,7 @@ impl Inward for Own {
         let woken = signal.wait_timeout_while(asleep, PATIENCE, |()| self.load(word) == seen).unwrap();
         assert!(!woken.1.timed_out(), "a wake-up was lost");
     }
-    fn rouse(&self, _: Word) -> bool {
+    fn wake_own(&self, _: Word) -> bool {
         self.0.signals.1.notify_all();
         true
     }
@@ -59,7 +58,7 @@ impl Inward for Own {
 
 impl Remote {
     fn send(&self, write: Write) {
-        // A network that has ended carries nothing any more.
+        // A network that has ended carries nothing.
         let _ = self.0.lock().unwrap().send(write);
     }
 }
@@ -74,16 +73,16 @@ impl Outward for Remote {
     fn store(&self, word: Word, value: u32) {
         self.send(Write::Word(word, value));
     }
-    fn settle(&self) -> bool {
+    fn fence(&self) -> bool {
         false
     }
     fn wake(&self, _: Word) {
         self.send(Write::Signal);
     }
-    fn ring(&self) {}
+    fn ring_doorbell(&self) {}
 }
 
-/// Carries writes into a segment, some of them late, until nobody sends any more.
+/// Carries writes into a segment, some of them late, until the sender is dropped.
 fn carry(writes: Receiver<Write>, into: &Memory) {
     for (i, write) in writes.into_iter().enumerate() {
         if i % 17 == 0 {
@@ -135,7 +134,7 @@ fn take_all(ring: &Ring<Own, Remote>, n: usize) -> Vec<u8> {
 }
 
 #[test]
-fn it_needs_no_more_than_writes_that_arrive_late_and_in_order() {
+fn it_needs_only_late_writes_in_order() {
     let (a, b) = (memory(), memory());
     let (to_b, from_a) = channel();
     let (to_a, from_b) = channel();
@@ -146,7 +145,7 @@ fn it_needs_no_more_than_writes_that_arrive_late_and_in_order() {
     std::thread::scope(|scope| {
         scope.spawn(|| carry(from_a, &b));
         scope.spawn(|| carry(from_b, &a));
-        // To and fro, and longer than the segment.
+        // Both ways, with messages longer than the segment.
         scope.spawn(move || {
             for round in 0..100 {
                 let message = message(round);

@@ -1,4 +1,4 @@
-//! The ring over plain memory, step by step.
+//! The ring over plain memory, without threads.
 
 use super::*;
 use std::collections::VecDeque;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::atomic::{AtomicU8, AtomicU32};
 
-/// A segment in this process, and who was signalled.
+/// A segment in this process, and the signals it got.
 #[derive(Debug)]
 struct Plain {
     words: [AtomicU32; 6],
@@ -29,7 +29,7 @@ impl Inward for Arc<Plain> {
         into.iter_mut().zip(from).for_each(|(to, from)| *to = from.load(SeqCst));
     }
     fn sleep(&self, _: Word, _: u32, _: Deadline) {}
-    fn rouse(&self, _: Word) -> bool {
+    fn wake_own(&self, _: Word) -> bool {
         false
     }
 }
@@ -45,13 +45,13 @@ impl Outward for Arc<Plain> {
     fn store(&self, word: Word, value: u32) {
         self.words[word as usize].store(value, SeqCst);
     }
-    fn settle(&self) -> bool {
+    fn fence(&self) -> bool {
         true
     }
     fn wake(&self, _: Word) {
         self.woken.fetch_add(1, SeqCst);
     }
-    fn ring(&self) {
+    fn ring_doorbell(&self) {
         self.rung.fetch_add(1, SeqCst);
     }
 }
@@ -76,8 +76,8 @@ fn ends(capacity: usize, start: u32) -> (End, End) {
 }
 
 #[test]
-fn it_is_a_queue_of_octets_whatever_the_sizes() {
-    // A queue beside it says what must come, on pseudo-random steps that cross the end of the ring and of the counters.
+fn it_is_a_queue_of_octets_for_all_sizes() {
+    // A queue is the model, on pseudo-random steps that cross the end of the ring and of the counters.
     let mut x = 88172645463325252u64;
     let mut random = move |below: u64| {
         x ^= x << 13;
@@ -96,7 +96,7 @@ fn it_is_a_queue_of_octets_whatever_the_sizes() {
                 let pieces = [IoSlice::new(&bytes[..cut]), IoSlice::new(&[]), IoSlice::new(&bytes[cut..])];
                 let skip = random(bytes.len() as u64 + 1) as usize;
                 let n = a.put(&pieces, skip).unwrap();
-                // Room comes back by the quarter, so up to that much may be missing.
+                // Room is returned when it is a quarter, so up to that much may be missing.
                 assert!(n <= bytes.len() - skip && model.len() + n <= 64);
                 assert!(n == bytes.len() - skip || model.len() + n > 64 - 16);
                 model.extend(&bytes[skip..skip + n]);
@@ -124,21 +124,21 @@ fn a_long_message_is_published_in_pieces() {
 }
 
 #[test]
-fn only_who_sleeps_is_signalled() {
+fn only_a_sleeping_thread_is_signalled() {
     let (a, b) = ends(64, 0);
     let byte = [1];
     let put = || a.put(&[IoSlice::new(&byte)], 0).unwrap();
     let signals = |end: &End| (end.inward().woken.load(SeqCst), end.inward().rung.load(SeqCst));
     put();
-    assert_eq!(signals(&b), (0, 0), "nobody sleeps");
-    assert!(!b.about_to_read(Sleep::OnWord).unwrap(), "something is there");
+    assert_eq!(signals(&b), (0, 0), "no thread sleeps");
+    assert!(!b.about_to_read(Sleep::OnWord).unwrap(), "octets are there");
     put();
-    assert_eq!(signals(&b), (0, 0), "nobody slept after all");
+    assert_eq!(signals(&b), (0, 0), "no thread slept after all");
     assert_eq!(b.take(&mut [0; 9]).unwrap(), 2);
     assert!(b.about_to_read(Sleep::OnWord).unwrap());
     put();
     put();
-    assert_eq!(signals(&b), (2, 0), "on a word, until it says that it is awake");
+    assert_eq!(signals(&b), (2, 0), "on a word, until it announces that it is awake");
     b.sleep_to_read(Deadline::PAST);
     put();
     assert_eq!(signals(&b), (2, 0));
@@ -147,11 +147,11 @@ fn only_who_sleeps_is_signalled() {
         assert!(b.about_to_read(Sleep::OnDescriptor).unwrap());
         put();
         put();
-        assert_eq!(signals(&b), (2, n), "a bell once for each sleep");
+        assert_eq!(signals(&b), (2, n), "the doorbell once for each sleep");
         assert_eq!(b.take(&mut [0; 9]).unwrap(), 2);
     }
 
-    // The same with room: a writer that finds none is signalled when some comes back.
+    // The same for a writer without room: it is signalled when room is returned.
     let full = [0; 64];
     let n = a.put(&[IoSlice::new(&full)], 0).unwrap();
     assert!(a.about_to_write(Sleep::OnWord).unwrap());
@@ -163,7 +163,7 @@ fn only_who_sleeps_is_signalled() {
 }
 
 #[test]
-fn a_peer_that_lies_is_found_out() {
+fn impossible_values_are_errors() {
     for lie in [65, 1000, u32::MAX] {
         let (_a, b) = ends(64, 0);
         b.inward().store(Word::Head, lie);
@@ -175,7 +175,7 @@ fn a_peer_that_lies_is_found_out() {
         assert_eq!(a.put(&[IoSlice::new(&[1; 64])], 0), Err(Broken::Credit));
         assert_eq!(a.has_room(), Err(Broken::Credit));
     }
-    // A credit that goes back is less room, and no more.
+    // A credit that decreases only reduces the room.
     let (a, b) = ends(64, 0);
     assert_eq!(a.put(&[IoSlice::new(&[1; 64])], 0), Ok(64));
     assert_eq!(b.take(&mut [0; 64]), Ok(64));
@@ -185,7 +185,7 @@ fn a_peer_that_lies_is_found_out() {
 }
 
 #[test]
-fn the_end_is_seen_after_what_came_before_it() {
+fn octets_before_the_end_are_received() {
     let (a, b) = ends(64, 0);
     a.put(&[IoSlice::new(&[1, 2])], 0).unwrap();
     a.close();

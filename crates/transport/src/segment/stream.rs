@@ -1,15 +1,16 @@
 //! A connection over segments, as a stream.
 //!
-//! Who waits looks for a moment, if the peer runs on another processor, and then sleeps on the word that will change, which costs
-//! the least to wake from. That the peer's process has ended, and that the time is nearly up, says the [warden](crate::warden). Where
-//! a poller watches the socket, its reader neither looks nor sleeps on the word, but waits on the socket.
+//! A waiting thread spins for a moment, if the peer runs on another processor. Then it sleeps on the word
+//! that will change, the sleep with the cheapest wake-up. The [timeout monitor](super::timeout_monitor)
+//! wakes it when the peer's process ends or its time is nearly up. Where a poller watches the socket, the
+//! receiver neither spins nor sleeps on the word, but waits on the socket.
 
 mod receiving;
 
-use super::greeting::{self, Shared, Terms};
+use super::handshake::{self, Shared, Terms};
 use super::medium::{Inward, Outward, Sleep, Word};
 use super::ring::Broken;
-use super::watch::Watch;
+use super::timeout_monitor::MonitoredWait;
 use crate::{Stream, Wait};
 use isorb_rt::net::{Interest, wait_ready};
 use isorb_rt::time::{Deadline, now_ns};
@@ -24,14 +25,15 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-/// Between two looks of a writer that waits for room, should nobody have woken it. Tests are to see who does.
-const GLANCE: Duration = if cfg!(test) { Duration::from_secs(3600) } else { Duration::from_millis(100) };
-/// How often two that were seen on one processor wait without asking again where they are.
-const SHARES: u32 = 7;
-/// Looks between two readings of the clock.
-const LOOKS: u32 = 64;
-/// 'For ever', as a time-out in nanoseconds.
-const EVER: u64 = u64::MAX;
+/// The longest sleep of a sender that waits for room. In tests the wake-up must come from elsewhere.
+const MAX_ROOM_WAIT: Duration =
+    if cfg!(test) { Duration::from_secs(3600) } else { Duration::from_millis(100) };
+/// Waits of two ends on one processor until they check again where they run.
+const SHARED_WAITS: u32 = 7;
+/// Spins between two readings of the clock.
+const SPINS: u32 = 64;
+/// A time-out in nanoseconds: no limit.
+const NO_LIMIT: u64 = u64::MAX;
 
 /// A connection over segments.
 #[derive(Debug)]
@@ -39,38 +41,38 @@ pub(crate) struct SegmentStream {
     socket: Arc<OwnedFd>,
     terms: Terms,
     peer: String,
-    /// There once both sides have greeted.
+    /// Set by the handshake.
     ring: OnceLock<Shared>,
-    /// There with the ring, unless a poller watches the socket.
-    watch: OnceLock<Watch>,
+    /// Set by the handshake, unless a poller watches the socket.
+    monitored: OnceLock<MonitoredWait>,
     watched: AtomicBool,
     closed: AtomicBool,
     recv_timeout: AtomicU64,
     send_timeout: AtomicU64,
-    /// Longest time to look for before sleeping.
+    /// The longest time to spin before sleeping.
     spin: Duration,
-    reader: Looking,
-    writer: Looking,
+    reader: SpinState,
+    writer: SpinState,
 }
 
-/// How long one side of a stream looks before it sleeps, which it learns from how it went before.
+/// How long one side of a stream spins before it sleeps. It adapts to the success of earlier spins.
 #[derive(Debug)]
 #[repr(align(64))]
-struct Looking {
-    /// Nanoseconds.
+struct SpinState {
+    /// In nanoseconds.
     budget: AtomicU64,
-    /// What this side last said where it waits.
+    /// The processor that this side announced last.
     processor: AtomicU32,
-    /// So many times it need not find out anew that the two share a processor.
-    shares: AtomicU32,
+    /// Waits until this side checks again whether both share a processor.
+    shared_waits: AtomicU32,
 }
 
-impl Looking {
-    fn new(spin: Duration) -> Looking {
-        Looking {
+impl SpinState {
+    fn new(spin: Duration) -> SpinState {
+        SpinState {
             budget: AtomicU64::new(spin.as_nanos() as u64),
             processor: AtomicU32::new(0),
-            shares: AtomicU32::new(0),
+            shared_waits: AtomicU32::new(0),
         }
     }
 }
@@ -82,7 +84,7 @@ impl From<Broken> for io::Error {
 }
 
 impl SegmentStream {
-    /// The connecting side: greets, and waits until `deadline` for the answer.
+    /// The connecting side: sends a hello and waits until `deadline` for the answer.
     pub fn connect(
         socket: OwnedFd,
         terms: Terms,
@@ -92,17 +94,18 @@ impl SegmentStream {
     ) -> io::Result<SegmentStream> {
         terms.check_peer(&socket)?;
         let stream = SegmentStream::new(socket, terms, spin, peer);
-        let offered = greeting::offer(&stream.socket, &stream.terms)?;
+        let offered = handshake::offer(&stream.socket, &stream.terms)?;
         if !wait_ready(&*stream.socket, Interest::READ, deadline)? {
             return Err(io::ErrorKind::TimedOut.into());
         }
-        let answer = greeting::greeted(&stream.socket)?.ok_or(io::ErrorKind::ConnectionReset)?;
-        let ring = greeting::join(offered, answer, stream.socket.clone(), &stream.terms)?;
-        stream.started(ring)?;
+        let answer = handshake::receive_hello(&stream.socket)?.ok_or(io::ErrorKind::ConnectionReset)?;
+        let ring = handshake::join(offered, answer, stream.socket.clone(), &stream.terms)?;
+        stream.start(ring)?;
         Ok(stream)
     }
 
-    /// The accepting side. It greets when it first receives, so that who accepts never waits for who connects.
+    /// The accepting side. It answers the hello when it first receives, so that an accept never waits for a
+    /// client.
     pub fn accepted(socket: OwnedFd, terms: Terms, spin: Duration) -> io::Result<SegmentStream> {
         let process = terms.check_peer(&socket)?;
         Ok(SegmentStream::new(socket, terms, spin, format!("segment: process {process}")))
@@ -114,66 +117,67 @@ impl SegmentStream {
             terms,
             peer,
             ring: OnceLock::new(),
-            watch: OnceLock::new(),
+            monitored: OnceLock::new(),
             watched: AtomicBool::new(false),
             closed: AtomicBool::new(false),
-            recv_timeout: AtomicU64::new(EVER),
-            send_timeout: AtomicU64::new(EVER),
+            recv_timeout: AtomicU64::new(NO_LIMIT),
+            send_timeout: AtomicU64::new(NO_LIMIT),
             spin,
-            reader: Looking::new(spin),
-            writer: Looking::new(spin),
+            reader: SpinState::new(spin),
+            writer: SpinState::new(spin),
         }
     }
 
-    fn started(&self, ring: Shared) -> io::Result<()> {
+    fn start(&self, ring: Shared) -> io::Result<()> {
         if !self.watched.load(Acquire) {
-            let _ = self.watch.set(Watch::over(ring.inward().clone(), self.socket.as_fd())?);
+            let monitored = MonitoredWait::new(ring.inward().clone(), self.socket.as_fd())?;
+            let _ = self.monitored.set(monitored);
         }
-        let processor = here();
+        let processor = current_processor();
         self.reader.processor.store(processor, Relaxed);
         ring.outward().store(Word::Processor, processor);
         let _ = self.ring.set(ring);
         Ok(())
     }
 
-    /// Waits for the other side's greeting and answers it. `false` when the peer has left.
+    /// Waits for the peer's hello and answers it. `false` when the peer has left.
     #[cold]
-    fn greet(&self, wait: Wait) -> io::Result<bool> {
+    fn answer_hello(&self, wait: Wait) -> io::Result<bool> {
         if wait == Wait::Block
             && !wait_ready(&*self.socket, Interest::READ, after(self.recv_timeout.load(Relaxed)))?
         {
             return Err(io::ErrorKind::WouldBlock.into());
         }
-        let Some(greeting) = greeting::greeted(&self.socket)? else { return Ok(false) };
-        let offered = greeting::offer(&self.socket, &self.terms)?;
-        self.started(greeting::join(offered, greeting, self.socket.clone(), &self.terms)?)?;
-        // Who closed meanwhile did not know the peer's segment yet.
+        let Some(hello) = handshake::receive_hello(&self.socket)? else { return Ok(false) };
+        let offered = handshake::offer(&self.socket, &self.terms)?;
+        self.start(handshake::join(offered, hello, self.socket.clone(), &self.terms)?)?;
+        // A shutdown meanwhile did not know the peer's segment yet.
         if self.closed.load(Acquire) {
             self.shutdown();
         }
         Ok(true)
     }
 
-    /// The ring, once both sides have greeted; none when the peer has left.
+    /// Completes the handshake; `None` when the peer has left.
     #[cold]
-    fn first_ring(&self, wait: Wait) -> io::Result<Option<&Shared>> {
-        if self.closed.load(Acquire) || !self.greet(wait)? {
+    fn ring_after_handshake(&self, wait: Wait) -> io::Result<Option<&Shared>> {
+        if self.closed.load(Acquire) || !self.answer_hello(wait)? {
             return Ok(None);
         }
         Ok(self.ring.get())
     }
 
-    /// Sends what is no short message.
+    /// Sends any message but a single short piece.
     #[inline(never)]
     fn send_pieces(&self, ring: &Shared, pieces: &[IoSlice<'_>], wait: Wait) -> io::Result<usize> {
         let total = pieces.iter().map(|piece| piece.len()).sum();
         let sent = ring.put(pieces, 0)?;
-        if sent == total { Ok(sent) } else { self.send_later(ring, pieces, sent, total, wait) }
+        if sent == total { Ok(sent) } else { self.send_remaining(ring, pieces, sent, total, wait) }
     }
 
-    /// Sends what did not fit in.
+    /// Sends the octets that did not fit.
     #[cold]
-    fn send_later(
+    fn send_remaining(
         &self,
         ring: &Shared,
         pieces: &[IoSlice<'_>],
@@ -185,22 +189,22 @@ impl SegmentStream {
             let full = self.watched.load(Acquire) && ring.about_to_write(Sleep::OnDescriptor)?;
             let more = if full { 0 } else { ring.put(pieces, sent)? };
             return match sent + more {
-                // A peer whose process ended makes no room and says nothing.
-                0 if !self.lives()? => Err(io::ErrorKind::BrokenPipe.into()),
-                sent => partly(sent),
+                // A peer whose process ended makes no room and sends no signal.
+                0 if !self.peer_is_alive()? => Err(io::ErrorKind::BrokenPipe.into()),
+                sent => sent_or_would_block(sent),
             };
         }
         let deadline = after(self.send_timeout.load(Relaxed));
         while sent < total {
-            if !self.look(ring, &self.writer, || ring.has_room() != Ok(false) || self.ended(ring)) {
-                self.sleep_to_write(ring, Deadline::after(GLANCE).earlier(deadline))?;
-                if self.ended(ring) || !self.lives()? {
+            if !self.spin(ring, &self.writer, || ring.has_room() != Ok(false) || self.ended(ring)) {
+                self.sleep_to_write(ring, Deadline::after(MAX_ROOM_WAIT).earlier(deadline))?;
+                if self.ended(ring) || !self.peer_is_alive()? {
                     return Err(io::ErrorKind::BrokenPipe.into());
                 }
             }
             match ring.put(pieces, sent)? {
                 0 if self.ended(ring) => return Err(io::ErrorKind::BrokenPipe.into()),
-                0 if deadline.is_past() => return partly(sent),
+                0 if deadline.is_past() => return sent_or_would_block(sent),
                 n => sent += n,
             }
         }
@@ -209,90 +213,90 @@ impl SegmentStream {
 
     /// Sleeps on the word until there is room, the peer ends or `until`.
     fn sleep_to_write(&self, ring: &Shared, until: Deadline) -> io::Result<()> {
-        let watch = self.watch.get();
-        if let Some(watch) = watch {
-            watch.wants_room(true);
+        let monitored = self.monitored.get();
+        if let Some(monitored) = monitored {
+            monitored.set_wants_room(true);
         }
         let may = ring.about_to_write(Sleep::OnWord);
-        if may == Ok(true) && !self.closed.load(Acquire) && !watch.is_some_and(|watch| watch.is_gone()) {
+        if may == Ok(true) && !self.closed.load(Acquire) && !monitored.is_some_and(MonitoredWait::is_gone) {
             ring.sleep_to_write(until);
         }
-        if let Some(watch) = watch {
-            watch.wants_room(false);
+        if let Some(monitored) = monitored {
+            monitored.set_wants_room(false);
         }
         may?;
         Ok(())
     }
 
-    /// Looks for a while, if the peer was last seen on another processor; says whether it is `ready`. Without a look it is not, and who is
-    /// about to sleep finds out.
+    /// Spins for a while, if the peer was last seen on another processor. Returns whether it saw `ready`;
+    /// without a spin it returns false, and the announcement of the sleep checks.
     #[inline]
-    fn look(&self, ring: &Shared, looking: &Looking, ready: impl Fn() -> bool) -> bool {
+    fn spin(&self, ring: &Shared, state: &SpinState, ready: impl Fn() -> bool) -> bool {
         if self.spin.is_zero() {
             return false;
         }
-        let shares = looking.shares.load(Relaxed);
-        if shares > 0 {
-            looking.shares.store(shares - 1, Relaxed);
+        let shared = state.shared_waits.load(Relaxed);
+        if shared > 0 {
+            state.shared_waits.store(shared - 1, Relaxed);
             return false;
         }
         cold_path();
-        self.look_closely(ring, looking, ready)
+        self.spin_measured(ring, state, ready)
     }
 
-    /// As [`look`](Self::look), when it is to be found out anew where the two run.
+    /// As [`spin`](Self::spin), after checking where both ends run.
     #[inline(never)]
-    fn look_closely(&self, ring: &Shared, looking: &Looking, ready: impl Fn() -> bool) -> bool {
-        let processor = here();
+    fn spin_measured(&self, ring: &Shared, state: &SpinState, ready: impl Fn() -> bool) -> bool {
+        let processor = current_processor();
         // One thread at a time waits on a side.
-        if looking.processor.load(Relaxed) != processor {
-            looking.processor.store(processor, Relaxed);
+        if state.processor.load(Relaxed) != processor {
+            state.processor.store(processor, Relaxed);
             ring.outward().store(Word::Processor, processor);
         }
         if ring.inward().load(Word::Processor) == processor {
-            looking.shares.store(SHARES, Relaxed);
+            state.shared_waits.store(SHARED_WAITS, Relaxed);
             return false;
         }
         let mut until = None;
-        let budget = looking.budget.load(Relaxed);
+        let budget = state.budget.load(Relaxed);
         loop {
-            for _ in 0..LOOKS {
+            for _ in 0..SPINS {
                 if ready() {
-                    looking.budget.store(self.spin.as_nanos() as u64, Relaxed);
+                    state.budget.store(self.spin.as_nanos() as u64, Relaxed);
                     return true;
                 }
                 std::hint::spin_loop();
             }
             if now_ns() >= *until.get_or_insert_with(|| now_ns() + budget) {
-                // In vain: less next time, but never nothing, or it would not be noticed that things have changed.
-                looking.budget.store((budget / 2).max(self.spin.as_nanos() as u64 / 16), Relaxed);
+                // In vain: spin less next time. Never 0, or a change would go unnoticed.
+                state.budget.store((budget / 2).max(self.spin.as_nanos() as u64 / 16), Relaxed);
                 return false;
             }
         }
     }
 
-    /// Whether one of the two sides has said that it is over.
+    /// Whether one of the two sides has ended the stream.
     #[inline]
     fn ended(&self, ring: &Shared) -> bool {
-        ring.closed() || self.closed.load(Acquire) || self.watch.get().is_some_and(|watch| watch.is_gone())
+        ring.closed() || self.closed.load(Acquire) || self.monitored.get().is_some_and(MonitoredWait::is_gone)
     }
 
-    fn end_watch(&self) {
-        if let Some(watch) = self.watch.get() {
-            watch.end(self.socket.as_fd());
+    fn end_monitoring(&self) {
+        if let Some(monitored) = self.monitored.get() {
+            monitored.end(self.socket.as_fd());
         }
     }
 
-    /// Whether the peer still holds its end, without taking anything off the bell.
-    fn lives(&self) -> io::Result<bool> {
+    /// Whether the peer still has its end open. Takes no signal off the doorbell.
+    fn peer_is_alive(&self) -> io::Result<bool> {
         let mut watched = [PollFd::new(&*self.socket, PollFlags::RDHUP)];
         let now = rustix::time::Timespec { tv_sec: 0, tv_nsec: 0 };
         loop {
             match rustix::event::poll(&mut watched, Some(&now)) {
                 // A signal says nothing about the peer.
                 Err(Errno::INTR) => continue,
-                looked => {
-                    looked?;
+                polled => {
+                    polled?;
                     break;
                 }
             }
@@ -301,7 +305,7 @@ impl SegmentStream {
     }
 }
 
-fn partly(sent: usize) -> io::Result<usize> {
+fn sent_or_would_block(sent: usize) -> io::Result<usize> {
     if sent > 0 { Ok(sent) } else { Err(io::ErrorKind::WouldBlock.into()) }
 }
 
@@ -311,12 +315,12 @@ fn after(timeout: u64) -> Deadline {
 }
 
 /// One more than the number of the processor that this thread runs on.
-fn here() -> u32 {
+fn current_processor() -> u32 {
     rustix::thread::sched_getcpu() as u32 + 1
 }
 
 fn in_ns(timeout: Option<Duration>) -> u64 {
-    timeout.map_or(EVER, |timeout| u64::try_from(timeout.as_nanos()).unwrap_or(EVER))
+    timeout.map_or(NO_LIMIT, |timeout| u64::try_from(timeout.as_nanos()).unwrap_or(NO_LIMIT))
 }
 
 impl Stream for SegmentStream {
@@ -324,13 +328,13 @@ impl Stream for SegmentStream {
     fn recv(&self, into: &mut [u8], wait: Wait) -> io::Result<usize> {
         let ring = match self.ring.get() {
             Some(ring) => ring,
-            None => match self.first_ring(wait)? {
+            None => match self.ring_after_handshake(wait)? {
                 Some(ring) => ring,
                 None => return Ok(0),
             },
         };
         if ring.available()? == 0 {
-            return self.recv_later(ring, into, wait);
+            return self.recv_waiting(ring, into, wait);
         }
         receiving::take(ring, into)
     }
@@ -373,8 +377,8 @@ impl Stream for SegmentStream {
 
     fn watched(&self) {
         self.watched.store(true, Release);
-        // The poller hears of the end as well.
-        self.end_watch();
+        // The poller reports the end as well.
+        self.end_monitoring();
     }
 
     fn fd(&self) -> BorrowedFd<'_> {
@@ -385,7 +389,7 @@ impl Stream for SegmentStream {
 impl Drop for SegmentStream {
     fn drop(&mut self) {
         self.shutdown();
-        self.end_watch();
+        self.end_monitoring();
     }
 }
 

@@ -1,4 +1,4 @@
-//! A peer that holds the real segments and does with them what it likes.
+//! A hostile peer that holds the real segments.
 
 use super::*;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
@@ -35,14 +35,14 @@ fn a_head_that_cannot_be_is_an_error() {
         scribble(&far, Word::Head, 5000);
         assert_eq!(near.recv(&mut [0; 9], wait).unwrap_err().kind(), io::ErrorKind::InvalidData);
     }
-    // Also for who sleeps already, and whom the liar wakes.
+    // The same for a receiver that sleeps already and that the hostile peer wakes.
     let (near, far) = pair();
     std::thread::scope(|scope| {
         let waiting = scope.spawn(|| near.recv(&mut [0; 9], Wait::Block));
         std::thread::sleep(Duration::from_millis(5));
         scribble(&far, Word::Head, u32::MAX);
         far.ring.get().unwrap().outward().wake(Word::Head);
-        far.ring.get().unwrap().outward().ring();
+        far.ring.get().unwrap().outward().ring_doorbell();
         assert_eq!(waiting.join().unwrap().unwrap_err().kind(), io::ErrorKind::InvalidData);
     });
 }
@@ -61,9 +61,10 @@ fn a_credit_that_cannot_be_is_an_error_and_a_frozen_one_a_time_out() {
     }
 }
 
-/// Nobody but the warden wakes a writer here: the peer says nothing, and looks by itself are hours apart.
+/// Only the timeout monitor can wake the sender here: the peer sends no signal, and the sender's own checks
+/// are an hour apart.
 #[test]
-fn who_waits_for_room_is_woken_when_the_peer_is_gone() {
+fn a_sender_without_room_is_woken_when_the_peer_is_gone() {
     for asleep in [false, true] {
         let (near, far) = pair();
         let near = Arc::new(near);
@@ -72,8 +73,8 @@ fn who_waits_for_room_is_woken_when_the_peer_is_gone() {
             let near = near.clone();
             move || ended.send(near.send(&[IoSlice::new(&[1; 8192])], Wait::Block))
         });
-        let watch = near.watch.get().unwrap();
-        while asleep && !watch.is_wanting_room() {
+        let monitored = near.monitored.get().unwrap();
+        while asleep && !monitored.wants_room() {
             std::thread::yield_now();
         }
         // As when its process is killed: the segments stay as they are.
@@ -84,7 +85,7 @@ fn who_waits_for_room_is_woken_when_the_peer_is_gone() {
 }
 
 #[test]
-fn whatever_a_peer_writes_and_when_nothing_worse_than_an_error_comes_of_it() {
+fn writes_of_a_hostile_peer_cause_at_worst_an_error() {
     let stop = AtomicBool::new(false);
     let mut errors = 0;
     std::thread::scope(|scope| {
@@ -107,7 +108,7 @@ fn whatever_a_peer_writes_and_when_nothing_worse_than_an_error_comes_of_it() {
                     2 => outward.store(Word::Writer, value),
                     3 => outward.store(Word::Processor, value),
                     4 => outward.write(value % 4000, &x.to_ne_bytes()),
-                    5 => outward.ring(),
+                    5 => outward.ring_doorbell(),
                     6 => outward.wake(Word::Head),
                     _ => outward.store(Word::Head, value),
                 }
@@ -142,12 +143,12 @@ fn whatever_a_peer_writes_and_when_nothing_worse_than_an_error_comes_of_it() {
 }
 
 #[test]
-fn who_is_about_to_sleep_when_the_other_leaves_is_woken() {
+fn a_receiver_about_to_sleep_is_woken_when_a_side_closes() {
     for round in 0..600u32 {
         let (near, far) = pair();
         std::thread::scope(|scope| {
             let waiting = scope.spawn(|| near.recv(&mut [0; 9], Wait::Block));
-            // Anywhere between before its first look and after it lay down.
+            // Anywhere from before its first check until after it began to sleep.
             (0..(round % 60) * 20).for_each(|_| std::hint::spin_loop());
             match round % 3 {
                 0 => far.shutdown(),
@@ -160,10 +161,10 @@ fn who_is_about_to_sleep_when_the_other_leaves_is_woken() {
 }
 
 #[test]
-fn limits_of_many_sleepers_are_kept_none_too_early() {
+fn no_time_out_of_many_receivers_is_early() {
     let pairs: Vec<_> = (0..6).map(|_| pair()).collect();
     std::thread::scope(|scope| {
-        // Those that lie down later are due earlier, so that the warden must be told.
+        // Later sleeps are due earlier, so the monitor must be woken.
         for (i, (near, _far)) in pairs.iter().enumerate() {
             let limit = Duration::from_millis(300 - 40 * i as u64);
             scope.spawn(move || {

@@ -1,7 +1,7 @@
 //! The side that calls: a socket that is connected to one address.
 
 use super::{DatagramCounts, ROOM, TimeOut, Udp, again, bound};
-use crate::{Stream, Wait};
+use crate::{LONGEST_DATAGRAM, Stream, StreamCapabilities, Wait};
 use isorb_rt::net::{self, Interest, wait_ready};
 use isorb_rt::sync::PiMutex;
 use isorb_rt::time::Deadline;
@@ -112,8 +112,8 @@ impl Stream for Client {
         }
     }
 
-    fn is_lossy(&self) -> bool {
-        true
+    fn capabilities(&self) -> StreamCapabilities {
+        StreamCapabilities { max_datagram: Some(LONGEST_DATAGRAM), ..StreamCapabilities::default() }
     }
 
     fn set_recv_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {

@@ -1,7 +1,7 @@
 //! The side that serves: one socket, and a box for each sender.
 
 use super::{DatagramCounts, ROOM, TimeOut, Udp, again, bound};
-use crate::{Listener, Stream, Wait};
+use crate::{LONGEST_DATAGRAM, Listener, Stream, StreamCapabilities, Wait};
 use isorb_rt::net::{Interest, set_recv_buffer, wait_ready};
 use isorb_rt::sync::PiMutex;
 use isorb_rt::time::{Deadline, now_ns};
@@ -310,8 +310,8 @@ impl Stream for FromOne {
         }
     }
 
-    fn is_lossy(&self) -> bool {
-        true
+    fn capabilities(&self) -> StreamCapabilities {
+        StreamCapabilities { max_datagram: Some(LONGEST_DATAGRAM), ..StreamCapabilities::default() }
     }
 
     fn set_recv_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {

@@ -1,4 +1,4 @@
-//! A client that only sends, and leaves: all of it arrives.
+//! All octets of a client arrive that only sends and closes.
 
 mod common;
 
@@ -7,11 +7,11 @@ use isorb_transport::conformance::{pattern, receive, send_all};
 use isorb_transport::{Transport, Wait};
 use std::time::Duration;
 
-/// More than a receiver that does not read takes, less than its sender and it together.
+/// More than the receive buffer takes, less than both buffers together.
 const OCTETS: usize = 1 << 20;
 
 #[test]
-fn what_a_client_sent_before_it_left_arrives() {
+fn octets_before_a_close_arrive() {
     let ours = common::authority();
     let server = Tls::new(ours.member("server").unwrap()).unwrap();
     let client = Tls::new(ours.member("client").unwrap()).unwrap();

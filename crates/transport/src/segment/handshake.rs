@@ -1,7 +1,8 @@
-//! How two sides come to hold each other's segments.
+//! The handshake in which two sides exchange their segments.
 //!
-//! The one that connects sends a greeting with its own receive segment's descriptor, the one that accepted answers in kind.
-//! Both look first whose process the other is. The socket stays open as the connection's bell and its sign of life.
+//! The connecting side sends a hello with the descriptor of its receive segment, and the accepting side
+//! answers with its own. Both check first which user the other process belongs to. The socket stays open:
+//! it carries doorbell signals and hangs up when the peer ends.
 
 use super::memory::{self, Own, Peers};
 use super::ring::Ring;
@@ -18,12 +19,12 @@ use std::sync::Arc;
 /// Both segments in shared memory.
 pub(crate) type Shared = Ring<Arc<Own>, Peers>;
 
-/// Magic, version of the protocol, capacity of the segment that comes along.
+// A hello: magic, version of the protocol, capacity of the segment.
 const MAGIC: [u8; 8] = *b"isorbseg";
 const VERSION: u32 = 1;
 const LENGTH: usize = 16;
 
-/// What a side takes from its peer.
+/// What a side accepts from its peer.
 #[derive(Clone, Debug)]
 pub(crate) struct Terms {
     /// Octets of the own segment.
@@ -34,7 +35,7 @@ pub(crate) struct Terms {
 
 impl Terms {
     /// The largest segment of a peer that is mapped: its memory counts for this process too.
-    fn most(&self) -> usize {
+    fn max_bytes(&self) -> usize {
         self.bytes.max(1 << 20)
     }
 
@@ -44,16 +45,17 @@ impl Terms {
         if user == rustix::process::geteuid().as_raw() || self.users.contains(&user) {
             return Ok(process);
         }
-        let sentence =
-            format!("process {process} belongs to user {user}, who may not share segments with this one");
+        let sentence = format!(
+            "process {process} belongs to user {user}; add it to segment_users to share segments with it"
+        );
         Err(io::Error::new(io::ErrorKind::PermissionDenied, sentence))
     }
 }
 
-/// The connecting side's half, before it waits for the answer.
+/// The own segment, sent in a hello.
 pub(crate) struct Offered(Own);
 
-/// Sends the greeting with a fresh segment.
+/// Sends a hello with a fresh segment.
 pub(crate) fn offer(socket: &OwnedFd, terms: &Terms) -> io::Result<Offered> {
     let (own, fd) = memory::create(terms.bytes)?;
     let mut text = [0; LENGTH];
@@ -69,23 +71,24 @@ pub(crate) fn offer(socket: &OwnedFd, terms: &Terms) -> io::Result<Offered> {
     Ok(Offered(own))
 }
 
-/// The peer's segment as its greeting brought it.
-pub(crate) struct Greeting {
+/// A received hello.
+pub(crate) struct Hello {
     capacity: u32,
     fd: OwnedFd,
 }
 
-/// Receives a greeting without waiting. `None` at the end of the stream.
+/// Receives a hello without waiting. `None` at the end of the stream.
 ///
 /// # Errors
-/// `WouldBlock`; `InvalidData` for what is no greeting.
-pub(crate) fn greeted(socket: &OwnedFd) -> io::Result<Option<Greeting>> {
+/// `WouldBlock`; `InvalidData` for other data.
+pub(crate) fn receive_hello(socket: &OwnedFd) -> io::Result<Option<Hello>> {
     let mut text = [0; LENGTH + 1];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
     let flags = RecvFlags::DONTWAIT | RecvFlags::CMSG_CLOEXEC;
     let got = rustix::net::recvmsg(socket, &mut [IoSliceMut::new(&mut text)], &mut control, flags)?;
-    // Descriptors that are not taken out are closed with the buffer; those beyond its room never came into this process.
+    // Descriptors that are not taken out are closed with the buffer. Those beyond its room never
+    // entered this process.
     let fd = control.drain().find_map(|message| match message {
         RecvAncillaryMessage::ScmRights(mut fds) => fds.next(),
         _ => None,
@@ -96,24 +99,24 @@ pub(crate) fn greeted(socket: &OwnedFd) -> io::Result<Option<Greeting>> {
     let number = |at: usize| u32::from_ne_bytes([text[at], text[at + 1], text[at + 2], text[at + 3]]);
     let wrong = |what| Err(io::Error::new(io::ErrorKind::InvalidData, what));
     if got.bytes != LENGTH || text[..8] != MAGIC {
-        return wrong("the peer does not speak the protocol of segments");
+        return wrong("the peer does not use the segment protocol");
     }
     if number(8) != VERSION {
-        return wrong("the peer speaks another version of the protocol of segments");
+        return wrong("the peer uses another version of the segment protocol");
     }
     match fd {
-        Some(fd) => Ok(Some(Greeting { capacity: number(12), fd })),
-        None => wrong("the peer's greeting came without its segment"),
+        Some(fd) => Ok(Some(Hello { capacity: number(12), fd })),
+        None => wrong("the peer's hello has no segment"),
     }
 }
 
-/// Puts the two together.
+/// Joins both segments.
 pub(crate) fn join(
     offered: Offered,
-    greeting: Greeting,
+    hello: Hello,
     socket: Arc<OwnedFd>,
     terms: &Terms,
 ) -> io::Result<Shared> {
-    let peers = memory::attach(greeting.fd, greeting.capacity, terms.most(), socket)?;
+    let peers = memory::attach(hello.fd, hello.capacity, terms.max_bytes(), socket)?;
     Ok(Ring::new(Arc::new(offered.0), peers))
 }
