@@ -58,7 +58,7 @@ def free_port():
 
 
 class Process:
-    """A child whose standard output is read line by line with a time limit; ended by its own id."""
+    """A child process; its standard output is read by lines with a time limit. Ended by its own id."""
 
     def __init__(self, command, **kwargs):
         self.child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, **kwargs)

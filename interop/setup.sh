@@ -66,7 +66,7 @@ if [ -n "$wanted" ]; then
   fi
 fi
 
-# Checked again, whatever apt-get said. Names what is missing and for whom.
+# Checked again, whatever apt-get said. Names each missing program and its peer.
 need() { # need PEER WHAT TEST...
   peer=$1 what=$2
   shift 2

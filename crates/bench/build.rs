@@ -6,7 +6,7 @@ fn main() {
     isorb_idl_rust::Build::new().compile("idl/bench.idl");
     println!("cargo::rerun-if-env-changed=ISORB_COMMIT");
     if std::env::var_os("ISORB_COMMIT").is_some() {
-        // Whoever builds from an archive knows better.
+        // Given by a build from an archive.
         return;
     }
     let Some(commit) = git(&["rev-parse", "--short=12", "HEAD"]) else { return };

@@ -1,12 +1,12 @@
-//! Reads values of types that the input chooses from octets that the input gives.
+//! Reads values of types chosen by the input from octets of the input.
 #![no_main]
 
 use isorb_cdr::{Decoder, Fixed, LongDouble, Narrow, Order, Result, Text, Version, WChar, WStr, Wide};
 use isorb_scope::Region;
 use libfuzzer_sys::fuzz_target;
 
-// The first octet chooses byte order, version, code sets and whether there are boundaries, the
-// second how many of the next choose types, and how far boundaries lie apart.
+// The first octet chooses byte order, version, code sets and whether there are fragment boundaries.
+// The second chooses how many of the next ones choose types, and the distance of the boundaries.
 fuzz_target!(|data: &[u8]| {
     let [how, count, rest @ ..] = data else { return };
     let (steps, octets) = rest.split_at(rest.len().min(usize::from(*count)));

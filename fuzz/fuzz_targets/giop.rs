@@ -1,5 +1,5 @@
-//! A stream of GIOP messages, as a connection receives it: headers, fragments, each message's own
-//! header, its service contexts and the bodies that the ORB itself reads.
+//! A stream of GIOP messages, as a connection receives it: headers, fragments, the header of each
+//! message, its service contexts and the bodies that the ORB itself reads.
 #![no_main]
 
 use isorb_giop::connection::{Connection, Incoming, Role};
@@ -71,7 +71,7 @@ fn read(header: &Header, bytes: &mut [u8]) -> Option<u32> {
         let _ = context::decoder(each.data, d.text(), &scope);
     }
     message::body(&mut d);
-    // The low bit of the length chooses what the body is taken for.
+    // The low bit of the length chooses the kind of the body.
     if d.remaining() & 1 == 0 {
         let _ = SystemException::decode(&mut d).map(|exception| exception.to_string());
     } else {

@@ -1,7 +1,6 @@
-//! The process at the other end of a segment's socket, as hostile as it can be: what it says as its
-//! greeting, the descriptors that come along, what it rings the bell with and writes into both
-//! segments are the fuzzer's. The connection may end; nothing may panic, give more than was asked
-//! for, or leave a descriptor or a mapping behind.
+//! A hostile process at the other end of a segment's socket: its handshake, the descriptors with
+//! it, its doorbell signals and its octets in both segments come from the fuzzer. The connection
+//! may end. Nothing may panic, return more than requested, or leak a descriptor or a mapping.
 #![no_main]
 
 use isorb_transport::{Segments, Stream, Transport, Wait};
@@ -17,16 +16,16 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 
-/// Of the page of words, and of the payload that the greeting says.
+/// The size of the control page, and of the payload in the handshake.
 const WORDS: u64 = 4096;
 const PAYLOAD: u32 = 4096;
 const HONEST: [u8; 8] = *b"isorbseg";
-/// Most descriptors that come along.
+/// Limit of accompanying descriptors.
 const MOST: usize = 5;
-/// Every so many runs what is mapped is looked at.
+/// The number of runs between checks of the mappings.
 const LOOK: u32 = 256;
 
-/// The fuzzer's octets, one after the other; noughts in the end.
+/// The fuzzer's octets one after the other, then zeros.
 struct Octets<'a>(&'a [u8]);
 
 impl Octets<'_> {
@@ -45,7 +44,7 @@ fn memory(octets: u64, seals: SealFlags) -> OwnedFd {
     fd
 }
 
-/// What comes as a segment.
+/// A received segment.
 fn descriptor(kind: u8, socket: &OwnedFd) -> OwnedFd {
     let whole = SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL;
     let honest = WORDS + u64::from(PAYLOAD);
@@ -77,7 +76,7 @@ fn say(socket: &OwnedFd, text: &[u8], fds: &[OwnedFd]) {
     );
 }
 
-/// The segment in the answer to the greeting, if there is one.
+/// The segment in the reply to the handshake, if there is one.
 fn answer(socket: &OwnedFd) -> Option<File> {
     let mut text = [0; 64];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
@@ -90,7 +89,7 @@ fn answer(socket: &OwnedFd) -> Option<File> {
     })
 }
 
-/// Writes a word, or an octet of payload, as small or as wild as the octets have it.
+/// Writes a word or an octet of payload, small or arbitrary as the octets decide.
 fn scribble(file: &File, octets: &mut Octets<'_>) {
     let at = match octets.next() {
         word @ 0..128 => u64::from(word % 4) * 4 + u64::from(word / 4) / 8 * 128,
@@ -128,7 +127,7 @@ fn greeting(octets: &mut Octets<'_>) -> Vec<u8> {
     text
 }
 
-/// One connection, from the greeting to its end.
+/// One connection, from the handshake to its end.
 fn converse(octets: &mut Octets<'_>, socket: OwnedFd, stream: &dyn Stream) {
     let text = greeting(octets);
     let fds: Vec<_> =
@@ -144,7 +143,7 @@ fn converse(octets: &mut Octets<'_>, socket: OwnedFd, stream: &dyn Stream) {
         match (step & 7, &socket) {
             (0, _) => drop(stream.recv(&mut into[..n], Wait::No).map(|got| assert!(got <= n))),
             (1, _) => drop(stream.send(&[IoSlice::new(&into[..n])], Wait::No).map(|sent| assert!(sent <= n))),
-            // A flood at the bell, of empty and of long packets.
+            // A flood of doorbell signals, of empty and of long packets.
             (2, Some(socket)) => (0..n).for_each(|i| say(socket, &into[..i % 20], &[])),
             (3, Some(socket)) => say(socket, &text, &[descriptor(octets.next(), socket)]),
             (4, Some(socket)) => theirs = answer(socket).or(theirs),
@@ -173,7 +172,7 @@ fuzz_target!(|data: &[u8]| {
     let stream = listener.accept(Wait::No).expect("the connection");
     converse(&mut Octets(data), socket, &*stream);
     drop(stream);
-    // The warden may have started, which keeps a descriptor for good.
+    // The timeout monitor may have started, which keeps a descriptor permanently.
     static KEPT: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(usize::MAX);
     let order = std::sync::atomic::Ordering::Relaxed;
     let left = descriptors() - before;

@@ -1,4 +1,4 @@
-//! The IDL compiler on any octets: a model or diagnostics, and those can be shown.
+//! The IDL compiler with any octets: it returns a model or diagnostics, which can be printed.
 #![no_main]
 
 use isorb_idl::{MemoryLoader, Options, compile_with};

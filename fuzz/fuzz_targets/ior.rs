@@ -1,5 +1,5 @@
-//! References, as octets and as text: whatever can be read can be explained, written, and read as
-//! the same again.
+//! References, as octets and as text: every readable one can be explained, written, and read again
+//! with the same result.
 #![no_main]
 
 use isorb_giop::component::Component;

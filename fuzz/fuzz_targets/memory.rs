@@ -1,5 +1,5 @@
-//! Gives a receiver of reflective memory datagrams from its peer that the input describes: octets
-//! as they are, and octets behind a head that passes the first checks.
+//! A receiver of reflective memory with datagrams described by the input: raw octets, and octets
+//! behind a header that passes the first checks.
 #![no_main]
 
 use isorb_reflective_memory::wire::{Channel, Datagram, HEADER, Kind, Receiver, Sink};
@@ -57,7 +57,7 @@ fuzz_target!(|data: &[u8]| {
         .write_head(octets.first_chunk_mut().unwrap());
         // Repeated to lengths that fragments have.
         octets.extend(payload.iter().cycle().take(payload.len() * usize::from(kind / 4 % 32)));
-        // Now and then the receiver joins a group anew: what went before counts as nothing.
+        // Now and then the receiver joins a group again, and forgets earlier datagrams.
         if *kind >= 250 {
             receiver.rejoin();
             joined = true;

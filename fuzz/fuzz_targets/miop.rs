@@ -1,6 +1,6 @@
-//! Datagrams to a group, from a hostile network: whatever comes, what is put together is made of
-//! pieces that came under one id, one for each number from 0 on, within the limits; and reading it
-//! as a request to a group, and writing it to a member, never panics.
+//! Datagrams to a group from a hostile network. An assembled message consists of pieces of one id,
+//! one for each number from 0 on, within the limits. Reading it as a request to a group, and
+//! writing it to a member, never panics.
 #![no_main]
 
 use isorb_giop::miop::{Collector, GroupRef, GroupRequest, Limits, Packet, PacketHead, Taken, UipmcProfile};
@@ -10,7 +10,7 @@ use std::collections::HashMap;
 
 const LIMITS: Limits = Limits { messages: 3, octets: 512, packets: 16, age_ns: 1000 };
 
-/// All pieces that came, by id and number.
+/// All received pieces, by id and number.
 type Came = HashMap<(Vec<u8>, u32), Vec<Vec<u8>>>;
 
 fn is_made_of(whole: &[u8], id: &[u8], number: u32, came: &Came) -> bool {

@@ -1,6 +1,5 @@
-//! The peer of a segment, as hostile as it can be: every word that this side loads and every octet
-//! that it reads is the fuzzer's. Nothing may panic, reach outside the segments, or give more than
-//! was asked for.
+//! A hostile peer of a segment: every word that this side loads and every octet that it reads comes
+//! from the fuzzer. Nothing may panic, reach outside the segments, or return more than requested.
 #![no_main]
 
 use isorb_rt::time::Deadline;
@@ -12,7 +11,7 @@ use std::sync::{Arc, Mutex};
 
 const CAPACITY: u32 = 64;
 
-/// What the peer writes, one answer after the other.
+/// The peer's octets, one answer after the other.
 #[derive(Debug)]
 struct Hostile(Mutex<Vec<u8>>);
 
@@ -30,7 +29,7 @@ impl Inward for Segment {
         CAPACITY
     }
     fn load(&self, _: Word) -> u32 {
-        // Mostly small, where honest peers are too; sometimes anything.
+        // Mostly small, as from honest peers; sometimes arbitrary.
         match self.0.next() {
             255 => u32::from_le_bytes([self.0.next(), self.0.next(), self.0.next(), self.0.next()]),
             small => small.into(),

@@ -1,6 +1,5 @@
-//! Senders of datagrams that mean harm: what each stream of a UDP endpoint gives is the whole
-//! messages of its sender, as they came, and nothing else; and what a client gives is those of the
-//! server that it called.
+//! Hostile senders of datagrams. Each stream of a UDP endpoint returns the complete messages of its
+//! sender and nothing else; a client receives those of the server that it called.
 #![no_main]
 
 use isorb_transport::{Stream, Transport, Udp, Wait};
@@ -12,7 +11,7 @@ use std::sync::Arc;
 
 const SENDERS: usize = 3;
 
-/// What counts as a whole message here.
+/// The form of a complete message here.
 fn whole(datagram: &[u8]) -> bool {
     datagram.first().is_some_and(|first| first % 4 != 0)
 }
@@ -59,7 +58,7 @@ fuzz_target!(|data: &[u8]| {
         } else {
             ignored += 1;
         }
-        // The server's, and a stranger's, which the kernel keeps out.
+        // The server's, and another sender's, which the kernel rejects.
         server.send_to(datagram, client_at).expect("room in the socket");
         stranger.send_to(b"\x01not of the server", client_at).expect("room in the socket");
         if whole(datagram) {

@@ -1,4 +1,4 @@
-//! Object URLs and names: whatever can be read is written as something that reads as the same.
+//! Object URLs and names: every readable one is written in a form that reads as the same.
 #![no_main]
 
 use isorb_giop::{Name, ObjectUrl, SystemException, explain};

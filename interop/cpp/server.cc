@@ -55,7 +55,7 @@ int serve(const Options& options) {
   CORBA::Object_var object = orb->resolve_initial_references("RootPOA");
   PortableServer::POA_var root = PortableServer::POA::_narrow(object);
   PortableServer::POAManager_var manager = root->the_POAManager();
-  // The POA whose keys are plain text, so that corbaloc:...:PORT/Interop finds the root object.
+  // The POA with keys of plain text, so that corbaloc:...:PORT/Interop finds the root object.
   object = orb->resolve_initial_references("omniINSPOA");
   PortableServer::POA_var plain_keys = PortableServer::POA::_narrow(object);
   PortableServer::POAManager_var plain_manager = plain_keys->the_POAManager();

@@ -22,7 +22,7 @@ def echo(self, a, b):
 
 
 def servant(skeleton, **members):
-    """A servant class whose echo_ operations follow the rule; `members` are its other operations."""
+    """A servant class with echo_ operations that follow the rule; `members` are its other operations."""
     for name in skeleton._omni_op_d:
         if name.startswith("echo_"):
             members[name] = echo

@@ -1,4 +1,4 @@
-//! How the client compares and reports.
+//! Comparison and reports of the client.
 
 use crate::generated::interop::SuiteRef;
 use crate::options::Options;
@@ -7,19 +7,19 @@ use std::any::Any;
 use std::error::Error;
 use std::fmt::Debug;
 
-/// Why a case ended before its end.
+/// The reason why a case ended early.
 #[derive(Debug)]
 pub enum Stop {
-    /// Something differs from what the contract says.
+    /// A difference from the contract.
     Fail(String),
     /// The case cannot be run here.
     Skip(String),
 }
 
-/// What a case gives.
+/// The result of a case.
 pub type Check<T = ()> = Result<T, Stop>;
 
-// `Stop` is no `Error`, so that every exception of an operation becomes one with `?`.
+// `Stop` is not an `Error`, so that `?` converts every exception of an operation.
 impl<E: Error + 'static> From<E> for Stop {
     fn from(error: E) -> Stop {
         match (&error as &dyn Any).downcast_ref::<SystemException>() {
@@ -42,7 +42,7 @@ macro_rules! expect {
     };
 }
 
-/// The error that must come, of the pattern.
+/// The expected error, as a pattern.
 #[macro_export]
 macro_rules! expect_err {
     ($result:expr, $pattern:pat $(if $guard:expr)?) => {
@@ -114,15 +114,15 @@ pub fn same<T: PartialEq + Debug + ?Sized>(
     Err(Stop::Fail(format!("{operation} value {i}: {what} is {} instead of {}", cut(got), cut(want))))
 }
 
-/// What a case works with.
+/// The environment of a case.
 pub struct Run<'r> {
     /// The client's ORB.
     pub orb: &'r Orb,
-    /// What the command line said.
+    /// The command line's options.
     pub options: &'r Options,
-    /// The server's root object; none when only a naming service was named.
+    /// The server's root object; none if only a naming service was given.
     pub suite: Option<&'r SuiteRef>,
-    /// The case that runs.
+    /// The running case.
     pub current: &'r str,
 }
 
@@ -130,7 +130,7 @@ impl Run<'_> {
     /// The object of this case.
     ///
     /// # Errors
-    /// What the server raises.
+    /// The exception of the server.
     pub fn group<R: Reference>(&self) -> Check<R> {
         self.other_group(self.current)
     }
@@ -138,16 +138,16 @@ impl Run<'_> {
     /// The object of another case.
     ///
     /// # Errors
-    /// What the server raises.
+    /// The exception of the server.
     pub fn other_group<R: Reference>(&self, name: &str) -> Check<R> {
         let object = self.object_of(name)?;
         object.narrow()?.ok_or_else(|| Stop::Fail(format!("group {name} is no {}", R::INTERFACE.id)))
     }
 
-    /// The same, untyped.
+    /// The same without a type.
     ///
     /// # Errors
-    /// What the server raises.
+    /// The exception of the server.
     pub fn object_of(&self, name: &str) -> Check<Object> {
         let found = self.suite()?.group(name)?;
         found.ok_or_else(|| Stop::Fail(format!("group {name} is nil")))

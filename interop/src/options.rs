@@ -1,4 +1,4 @@
-//! The command line of the contract, and what it means to isorb.
+//! The command line of the contract, and its meaning for isorb.
 
 use isorb::interceptor::OrbInitInfo;
 use isorb::{Kind, Orb, Result, SystemException};
@@ -6,7 +6,7 @@ use isorb_tls::{Tls, TlsConfig};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Which program runs.
+/// The selected program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// `isorb-peer server`
@@ -15,16 +15,16 @@ pub enum Role {
     Client,
 }
 
-/// What the contract's options said.
+/// The options of the contract.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// Where a server writes its reference.
+    /// The file for a server's reference.
     pub ior_file: String,
     /// The naming service.
     pub ns: String,
-    /// The name that a server binds itself to.
+    /// The name of a server in the naming service.
     pub name: String,
-    /// The reference that a client calls.
+    /// The reference for a client.
     pub ior: String,
     /// The cases to run; all when empty.
     pub only: Vec<String>,
@@ -34,22 +34,22 @@ pub struct Options {
     pub port: String,
     /// The folder with certificates; empty for no TLS.
     pub tls: String,
-    /// The unix socket that a server listens at, and nowhere that is reached otherwise; a client
-    /// then uses no other protocol.
+    /// The unix socket of a server without any other endpoint; a client then uses no other
+    /// protocol.
     pub unix: String,
     /// Whether UTF-8 is preferred on the wire, instead of ISO 8859-1; and whether case
     /// `utf8_strings` runs.
     pub utf8: bool,
-    /// Whether connections are used both ways.
+    /// Whether connections are used in both directions.
     pub bidir: bool,
     /// Whether isorb's server serves by the lanes of a real-time POA.
     pub rt: bool,
-    /// What is left for the ORB.
+    /// The remaining arguments, for the ORB.
     pub orb_args: Vec<String>,
 }
 
 impl Options {
-    /// Reads the arguments after `server` or `client`; `None` when they do not make sense.
+    /// Reads the arguments after `server` or `client`; `None` for invalid ones.
     pub fn parse(role: Role, args: impl IntoIterator<Item = String>) -> Option<Options> {
         let mut o = Options::default();
         let mut args = args.into_iter();
@@ -78,10 +78,10 @@ impl Options {
         enough.then_some(o)
     }
 
-    /// The ORB that the options ask for.
+    /// The ORB of the options.
     ///
     /// # Errors
-    /// BAD_PARAM with a sentence for arguments that the ORB does not know.
+    /// BAD_PARAM with a sentence for arguments unknown to the ORB.
     pub fn orb(&self) -> Result<Orb> {
         let port = if self.port.is_empty() { "0" } else { &self.port };
         // The case large sends 12 MiB three times in one reply.
@@ -92,10 +92,10 @@ impl Options {
         } else {
             // The profile that omniORB reads is IIOP's, with a port at which no server listens. A
             // client's addresses for call-backs differ from a server's.
-            let (end, nobody) = if self.ior_file.is_empty() { (".client", 10) } else { ("", 9) };
+            let (end, unused) = if self.ior_file.is_empty() { (".client", 10) } else { ("", 9) };
             args.extend([
                 "-ORBEndPoint".to_owned(),
-                format!("giop:tcp:127.0.0.1:0;publish=127.0.0.1:{nobody}"),
+                format!("giop:tcp:127.0.0.1:0;publish=127.0.0.1:{unused}"),
             ]);
             args.extend(["-ORBEndPoint".to_owned(), format!("unix:{}{end}", self.unix)]);
             args.extend(["-ORBProtocols".to_owned(), "unix".to_owned()]);

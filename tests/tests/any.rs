@@ -236,7 +236,7 @@ fn narrow() -> Vec<Any> {
     ]
 }
 
-/// What GIOP 1.0 has no form for.
+/// Values without a form in GIOP 1.0.
 fn wide() -> Vec<Any> {
     vec![
         any(isorb::WChar('€')),
@@ -265,7 +265,7 @@ fn every_kind_goes_there_and_back() {
             last = result;
         }
         assert_eq!(pair.far.echo_all(&all).expect("all of them"), all);
-        // Out of the `Any`, not only equal in it.
+        // The extracted value is equal, not only its octets in the `Any`.
         assert_eq!(pair.far.rotate(0, &any(track()), &mut last).expect("a track").0.get(), Some(track()));
         assert_eq!(last.get(), Some(track()));
         let shape = Shape::Outline { label: Colour::Blue, value: points() };
@@ -373,7 +373,7 @@ fn references_in_an_any_can_be_called() {
         assert_eq!(client.extract::<Option<KeeperRef>>(&same), None);
         let narrowed: KeeperRef = object.narrow().expect("it answers").expect("it is a keeper");
         assert_eq!(narrowed.name().as_deref(), Ok("client"));
-        // The server's own, from inside a sequence inside an `Any`.
+        // The server's own object, from inside a sequence inside an `Any`.
         let all = vec![None, Some(far.clone())];
         let (back, _) = far.rotate(1, &any(any(all.clone())), &mut Any::null()).expect("references");
         let inner = client.extract::<Any>(&back).expect("an any");
@@ -417,7 +417,7 @@ fn abstract_interfaces_travel_as_objects_and_values_as_null() {
         assert_eq!(far.rotate_base(None, &mut b).expect("null").0, None);
         assert_eq!(b, None);
         assert_eq!(far.rotate_value(None, &mut None), Ok((None, None)));
-        // Refused before anything is sent, and by the server after it ran.
+        // Rejected before anything is sent, and by the server after it ran.
         let refused = far.rotate_value(Some(&sealed()), &mut None).expect_err("it is not null");
         assert_eq!(refused.kind, Kind::Marshal, "{refused}");
         let refused = far.leak().expect_err("it is not null");

@@ -1,5 +1,5 @@
 //! As `no_alloc.rs`, for calls in datagrams: after warm-up neither UDP nor a group of several
-//! members takes heap memory, on either side.
+//! members allocates, on either side.
 
 use isorb::{Concurrency, Config, Orb, TransportConfig};
 use isorb_rt::alloc_count::{CountingAllocator, process_allocations};
@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 #[global_allocator]
 static ALLOCATOR: CountingAllocator = CountingAllocator;
 
-/// Allocations of a hundred rounds, after fifty that warm up and a rest after which a connection is
-/// looked at.
+/// Allocations of a hundred rounds, after fifty rounds of warm-up and a pause after which a
+/// connection is checked.
 fn made(mut round: impl FnMut()) -> u64 {
     for _ in 0..50 {
         round();
@@ -31,7 +31,7 @@ fn tracks(n: usize) -> Vec<Track> {
     vec![track; n]
 }
 
-/// Both in one test, since the count is the process's.
+/// Both in one test, because the count is that of the process.
 #[test]
 fn datagrams_allocate_nothing_in_the_steady_state() {
     over_udp();

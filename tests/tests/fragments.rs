@@ -1,5 +1,5 @@
-//! Messages in fragments, to and fro, over each transport that carries a stream: a tap between the
-//! ORB and the transport counts the fragments that are really sent.
+//! Messages in fragments, in both directions, over each stream transport: a recorder between the
+//! ORB and the transport counts the sent fragments.
 
 use isorb::transport::{
     Capabilities, Listener, Locality, Segments, Stream, StreamCapabilities, Tcp, Transport, Unix, Wait,
@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// What was sent by any stream: messages that say that fragments follow, and fragments.
+/// The messages of all streams that announce fragments, and the fragments.
 #[derive(Default, Debug)]
 struct Observed {
     begun: AtomicU32,
@@ -37,7 +37,7 @@ fn tapped(stream: Box<dyn Stream>, seen: &Arc<Observed>) -> Box<dyn Stream> {
     Box::new(TappedStream(stream, seen.clone(), Mutex::default()))
 }
 
-/// Where in the messages that a stream sends it is.
+/// The position in the messages that a stream sends.
 #[derive(Default, Debug)]
 struct Along {
     header: Vec<u8>,
@@ -45,8 +45,8 @@ struct Along {
 }
 
 const HEADER: usize = 12;
-/// Where flags and type of a message of GIOP 1.2 are; the flags of little-endian numbers and of
-/// fragments that follow.
+/// The offsets of flags and type in a message of GIOP 1.2; the flags for little-endian numbers and
+/// for following fragments.
 const FLAGS: usize = 6;
 const TYPE: usize = 7;
 const LITTLE: u8 = 1;
@@ -152,7 +152,7 @@ impl Stream for TappedStream {
     }
 }
 
-/// Octets of a large argument, and of the fragments that it goes in.
+/// Octets of a large argument, and of its fragments.
 const LARGE: usize = 3 << 20;
 const PIECES: [usize; 2] = [1024, 100_000];
 

@@ -13,12 +13,12 @@ const BOTH: [Concurrency; 2] = [Concurrency::Connection, Concurrency::Lane];
 fn connect(server: &Orb) -> TcpStream {
     let (host, port) = server.endpoint_addresses().remove(0);
     let stream = TcpStream::connect((host, port)).unwrap();
-    // Only so that a failing test ends: what it waits for comes at once.
+    // Only for the end of a failing test: the awaited octets come at once.
     stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
     stream
 }
 
-/// All that the server sends until it closes; a reset counts as the end.
+/// The server's octets until it closes; a reset counts as the end.
 fn until_closed(mut stream: TcpStream) -> Vec<u8> {
     let mut got = Vec::new();
     if let Err(error) = stream.read_to_end(&mut got) {
@@ -109,7 +109,7 @@ fn counts_that_lie_are_refused() {
         let mut reply = [0; 24];
         stream.read_exact(&mut reply).unwrap();
         assert_eq!((reply[7], reply[16]), (1, 2), "{operation}: a reply with a system exception");
-        // The connection goes on.
+        // The connection stays open.
         stream.write_all(&request(&key(&path), "ping", 6)).unwrap();
         let mut rest = vec![0; u32::from_le_bytes(reply[8..12].try_into().unwrap()) as usize - 12];
         stream.read_exact(&mut rest).unwrap();
@@ -121,7 +121,7 @@ fn counts_that_lie_are_refused() {
 
 #[test]
 fn a_client_that_stalls_holds_a_connection_not_a_lane() {
-    // `serve` makes a lane of one thread.
+    // `serve` creates a lane of one thread.
     let (server, _client, path) = serve(Concurrency::Lane, false);
     let message = request(&key(&path), "ping", 7);
     let mut stalled: Vec<TcpStream> = Vec::new();
@@ -131,7 +131,7 @@ fn a_client_that_stalls_holds_a_connection_not_a_lane() {
         stalled.push(stream);
         path.ping().unwrap();
     }
-    // Later they go on, and get their replies.
+    // Later they continue, and get their replies.
     for (mut stream, cut) in stalled.into_iter().zip([1, 11, 12, 20, message.len() - 1]) {
         for byte in &message[cut..] {
             stream.write_all(&[*byte]).unwrap();
@@ -147,7 +147,7 @@ fn a_client_that_stalls_holds_a_connection_not_a_lane() {
 fn a_client_that_does_not_read_stops_only_itself() {
     for concurrency in BOTH {
         let (server, _client, path) = serve(concurrency, false);
-        // A lane of one thread: 60 replies of 1 MiB are far more than the sockets hold.
+        // A lane of one thread: 60 replies of 1 MiB are far more than the sockets' buffers.
         let mut message = request(&key(&path), "echo_octets", 8);
         message.resize(message.len().next_multiple_of(8), 0);
         message.extend((1u32 << 20).to_le_bytes());
@@ -165,7 +165,7 @@ fn a_client_that_does_not_read_stops_only_itself() {
             for _ in 0..20 {
                 path.ping().unwrap();
             }
-            // In the end it reads, and nothing was lost.
+            // Finally it reads, and nothing was lost.
             let mut replies = 0;
             let mut header = [0; 12];
             while replies < 60 {
@@ -181,7 +181,7 @@ fn a_client_that_does_not_read_stops_only_itself() {
     }
 }
 
-/// A request with a sequence of so many octets.
+/// A request with a sequence of this many octets.
 fn large_request(key: &[u8], octets: usize) -> Vec<u8> {
     let mut message = request(key, "echo_octets", 8);
     message.resize(message.len().next_multiple_of(8), 0);
@@ -192,7 +192,7 @@ fn large_request(key: &[u8], octets: usize) -> Vec<u8> {
     message
 }
 
-/// A server of which the message blocks are soon used up.
+/// A server with few message blocks.
 fn small(concurrency: Concurrency) -> Config {
     Config {
         concurrency,
@@ -209,7 +209,7 @@ fn clients_that_stall_in_large_messages_leave_memory_to_others() {
         let (server, _client, path) = serve_with(small(concurrency), false);
         let message = large_request(&key(&path), (4 << 20) - 1000);
         let fragment = {
-            // The same in fragments: each is whole, the message is not.
+            // The same in fragments: each is complete, the message is not.
             let mut head = message[..message.len() / 8 * 8].to_vec();
             head[6] |= 2;
             let size = head.len() as u32 - 12;
@@ -221,7 +221,7 @@ fn clients_that_stall_in_large_messages_leave_memory_to_others() {
         for i in 0..20 {
             let mut stream = connect(&server);
             let all_but_the_end = if i % 2 == 0 { &message[..message.len() - 100] } else { &fragment[..] };
-            // Where the server has ended it already, this fails, and may.
+            // If the server has closed it already, this fails, which is allowed.
             if stream.write_all(all_but_the_end).is_ok() {
                 stalled.push(stream);
             }
@@ -243,7 +243,7 @@ fn clients_that_do_not_read_leave_memory_to_others() {
     for _ in 0..20 {
         let mut stream = connect(&server);
         stream.set_write_timeout(Some(Duration::from_millis(100))).unwrap();
-        // Until nothing is taken any more: what the sockets hold is no block of the server.
+        // Until the sockets accept no more: their buffers are no block of the server.
         while stream.write_all(&message).is_ok() {}
         greedy.push(stream);
         path.ping().unwrap();
@@ -268,7 +268,7 @@ fn a_message_that_has_begun_must_arrive_in_time() {
             assert!(begun.elapsed() >= limit, "closed before its time");
             path.ping().unwrap();
         }
-        // Piece by piece is no way around it.
+        // Sending in pieces does not avoid the limit.
         let mut stream = connect(&server);
         let mut pieces = message.chunks(64);
         let ended = loop {
@@ -278,7 +278,7 @@ fn a_message_that_has_begun_must_arrive_in_time() {
             }
         };
         assert!(matches!(ended, std::io::ErrorKind::BrokenPipe | std::io::ErrorKind::ConnectionReset));
-        // A connection that is idle stays.
+        // An idle connection stays open.
         let mut idle = connect(&server);
         let ping = request(&key(&path), "ping", 3);
         for _ in 0..2 {
@@ -312,7 +312,7 @@ fn clients_beyond_the_limit_are_turned_away_in_order() {
         let turned_away = until_closed(connect(&server));
         assert_eq!(turned_away.get(7), Some(&5), "CloseConnection");
         admitted.pop();
-        // The place becomes free as soon as the server has seen the end.
+        // There is room as soon as the server has seen the end.
         let mut again = loop {
             let mut stream = connect(&server);
             if ping(&mut stream).is_ok_and(|kind| kind == 1) {
@@ -340,7 +340,7 @@ fn requests_with_flipped_bits_do_no_harm() {
             }
             let mut stream = connect(&server);
             stream.write_all(&message).unwrap();
-            // No more comes: whatever it was, the server answers or gives up.
+            // The input ends: in any case, the server replies or closes.
             stream.shutdown(std::net::Shutdown::Write).unwrap();
             let answer = until_closed(stream);
             assert!(answer.is_empty() || answer.starts_with(b"GIOP"));

@@ -1,6 +1,6 @@
-//! Design decision 3: after warm-up the path from stub to servant and back takes no heap
-//! allocation, on both sides, for each concurrency model and collocated. Both ORBs live in this
-//! process, so the process-wide count sees both sides.
+//! After warm-up the path from stub to servant and back makes no heap allocation, on both sides,
+//! for each concurrency model and collocated. Both ORBs are in this process, so the process-wide
+//! count covers both.
 
 use isorb::{Concurrency, Config, Result, Scope, TransportConfig};
 use isorb_rt::alloc_count::{CountingAllocator, process_allocations};
@@ -92,8 +92,8 @@ fn the_steady_state_allocates_nothing() {
         for concurrency in [Concurrency::Connection, Concurrency::Lane] {
             for collocated in [false, true] {
                 let endpoints = vec![endpoint.into()];
-                // A lane keeps what its transport does not hold in a block of its own, so the
-                // transport holds the longest reply.
+                // A lane keeps unsent octets in a block of its own, so the transport must take the
+                // longest reply.
                 let transport = TransportConfig { segment_bytes: 256 << 10, ..TransportConfig::default() };
                 let config =
                     Config { endpoints, concurrency, lane_threads: 1, transport, ..Config::default() };
@@ -104,8 +104,8 @@ fn the_steady_state_allocates_nothing() {
                 for _ in 0..50 {
                     call();
                 }
-                // So must a look at a connection that rested, which needs a block: on a busy
-                // machine a call may come late.
+                // A check of an idle connection, which needs a block, must have happened too: on a
+                // busy machine a call may come late.
                 std::thread::sleep(std::time::Duration::from_millis(20));
                 call();
                 let hundred = || {
@@ -115,9 +115,9 @@ fn the_steady_state_allocates_nothing() {
                     }
                     process_allocations() - before
                 };
-                // A pool takes one more block when more of its blocks are in use at once than ever
-                // before, which the turns of the threads on a busy machine may bring about late.
-                // That ends; what a call takes, or one in fifty, is there in every hundred.
+                // A pool takes one more block when more of its blocks are in use at once than
+                // before, which thread scheduling on a busy machine may cause late. That ends; an
+                // allocation of each call, or of one in fifty, occurs in every hundred.
                 let mut made = vec![hundred()];
                 while made.len() < 3 && made.last() != Some(&0) {
                     made.push(hundred());

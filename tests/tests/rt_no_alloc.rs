@@ -19,7 +19,7 @@ use std::sync::Arc;
 #[global_allocator]
 static ALLOCATOR: CountingAllocator = CountingAllocator;
 
-/// Lets all references of its ORB say these policies.
+/// Adds these policies to all references of its ORB.
 struct Says(Vec<RtPolicy>);
 
 impl IorInterceptor for Says {
@@ -37,7 +37,7 @@ fn config(concurrency: Concurrency) -> Config {
     Config { concurrency, lane_threads: 1, real_time, ..Config::default() }
 }
 
-/// A reference, what its thread sets around each call, and the clean-up.
+/// A reference, the settings of its thread around each call, and the clean-up.
 type Subject = (&'static str, PathRef, Option<Overrides>, Vec<Orb>);
 
 fn subject(
@@ -67,7 +67,7 @@ fn subject(
 /// The priorities of all calls, and of the lanes of [`laned`].
 const PRIORITIES: [i16; 4] = [0, 9, 50, 32767];
 
-/// A server with a lane for each priority, of so many threads.
+/// A server with a lane for each priority, with this number of threads.
 fn laned(name: &'static str, bands: &[PriorityBand], threads: u32) -> Subject {
     let server = Orb::with_config(config(Concurrency::Connection)).unwrap();
     let client = Orb::with_config(config(Concurrency::Connection)).unwrap();
@@ -136,8 +136,7 @@ fn the_steady_state_allocates_nothing_whatever_the_policies() {
             };
             for _ in 0..5 {
                 call().unwrap();
-                // A connection that rested is looked at before it is used, which needs a block the
-                // first time.
+                // An idle connection is checked before its use, which needs a block the first time.
                 std::thread::sleep(std::time::Duration::from_millis(20));
             }
             let before = process_allocations();

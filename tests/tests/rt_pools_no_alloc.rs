@@ -1,5 +1,5 @@
-//! Design decision 3 in thread pools: whatever the pool, a request allocates nothing once its
-//! threads and connections were used.
+//! Thread pools: with any pool, a request allocates nothing once its threads and connections were
+//! used.
 
 use isorb::poa::PoaPolicies;
 use isorb::rt::policy::PriorityBand;
@@ -32,7 +32,7 @@ fn orb_at(endpoints: &[&str]) -> Orb {
 
 const LANES: [i16; 3] = [10, 1_000, 20_000];
 
-/// How many allocations a hundred rounds of calls make, at three priorities each.
+/// The allocations of a hundred rounds of calls at three priorities each.
 fn allocations(
     lanes: bool,
     policies: impl FnOnce(PoaPolicies) -> PoaPolicies,
@@ -119,7 +119,7 @@ fn pools_allocate_nothing_per_request() {
             }
         }
     }
-    // In the same test, since what is counted is the whole process.
+    // In the same test, because the count is that of the process.
     bands_over_segments_and_unix_sockets_allocate_nothing();
     // The control: the same path with its memory from the heap.
     let heap = ThreadpoolOptions { memory: Some(UpcallMemory::Heap), ..plain() };

@@ -1,4 +1,5 @@
-//! Calls over TLS: references name the port, both sides know each other, and nothing else changes.
+//! Calls over TLS: references name the port, both sides authenticate each other, and nothing else
+//! changes.
 
 mod common;
 
@@ -82,7 +83,7 @@ fn handshakes_count_among_the_connections_of_a_server() {
         let there: Vec<PathRef> = (0..2).map(|_| client()).collect();
         let crowd: Vec<_> = (0..30).map(|_| TcpStream::connect(&address).unwrap()).collect();
         crowd.iter().for_each(|stream| stream.set_nonblocking(true).unwrap());
-        // Behind all of them; now there are three connections, and room for one handshake, which
+        // Behind all of them: now there are three connections, and room for one handshake, which
         // may be the last of the crowd's.
         let last = client();
         let alive = |stream: &&TcpStream| {

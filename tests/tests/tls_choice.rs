@@ -8,13 +8,13 @@ use isorb::{Config, Kind, Object, Orb, TransportConfig};
 use isorb_giop::component::{Component, TAG_SSL_SEC_TRANS};
 use isorb_giop::profile::TAG_INTERNET_IOP;
 use isorb_giop::{IiopProfile, Ior};
+use isorb_testkit::{wait_for, wait_until};
 use isorb_tests::steady::PathRef;
 use isorb_tls::TlsConfig;
 use isorb_tls::testing::Authority;
 use socket2::{Domain, Socket, Type};
 use std::io::Read;
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::time::{Duration, Instant};
 
 const BOTH: [&str; 2] = ["127.0.0.1:0", "giop:ssl:127.0.0.1:0"];
 
@@ -27,39 +27,31 @@ fn preferring(protocols: &[&str]) -> Config {
     }
 }
 
-/// A client with a certificate of `authority` and this order of protocols, or the one by default.
+/// A client with a certificate of `authority` and this order of protocols, or the default one.
 fn client(authority: &Authority, protocols: &[&str]) -> Orb {
     let config = if protocols.is_empty() { Config::default() } else { preferring(protocols) };
     orb_with(authority.member("client").unwrap(), config)
 }
 
-/// By which transport a connection came.
+/// The transport of a connection.
 fn kind_of(peer: &str) -> &'static str {
     ["segment", "unix", "ssl"].into_iter().find(|name| peer.starts_with(name)).unwrap_or("tcp")
 }
 
-/// The transport of the only connection that `server` comes to have.
+/// The transport of the only connection of `server`.
 fn served(server: &Orb) -> &'static str {
-    let end = Instant::now() + Duration::from_secs(60);
-    loop {
-        match &server.served_connections()[..] {
-            [one] => return kind_of(&one.peer),
-            other => assert!(Instant::now() < end, "{other:?}"),
-        }
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    wait_for("a single connection", || match &server.served_connections()[..] {
+        [one] => Some(kind_of(&one.peer)),
+        _ => None,
+    })
 }
 
-/// How a call of `client` ends: the transport that it took, or its exception.
+/// The result of a call of `client`: its transport, or its exception.
 fn call(server: &Orb, client: &Orb, reference: &str) -> Result<&'static str, Kind> {
     let far: PathRef = client.string_to_object(reference).unwrap().unchecked_narrow();
     let called = far.ping().map(|()| served(server)).map_err(|exception| exception.kind);
     client.shutdown(true).unwrap();
-    let end = Instant::now() + Duration::from_secs(60);
-    while !server.served_connections().is_empty() {
-        assert!(Instant::now() < end, "{:?}", server.served_connections());
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    wait_until("the connection ends", || server.served_connections().is_empty());
     called
 }
 
@@ -75,7 +67,7 @@ fn changed(reference: &str, change: impl Fn(&mut IiopProfile)) -> String {
     Object::from_ior(&orb, ior).unwrap().to_string()
 }
 
-/// The reference with TLS said to be at another port.
+/// The reference with another port for TLS.
 fn with_port(reference: &str, to: u16) -> String {
     changed(reference, |profile| {
         let old = profile.components.iter().position(|component| component.tag == TAG_SSL_SEC_TRANS).unwrap();
@@ -99,7 +91,7 @@ fn a_server_may_speak_both() {
         (&["tcp", "ssl"], "tcp"),
         (&["tcp", "added"], "tcp"),
         (&["added"], "ssl"),
-        // What is not in the list is not used.
+        // A transport outside the list is not used.
         (&["tcp"], "tcp"),
         (&["unix", "tcp"], "tcp"),
     ] {
@@ -203,7 +195,7 @@ fn who_requires_tls_calls_no_reference_without() {
     let (host, port) = &server.endpoint_addresses()[0];
     let url = format!("corbaloc::{host}:{port}/Anything");
     assert_eq!(call(&server, &client(&ours, &["ssl"]), &url), Err(Kind::InvObjref));
-    // The same by argument, as users say it.
+    // The same by argument, as users write it.
     let tls = isorb_tls::Tls::new(ours.member("client").unwrap()).unwrap();
     let by_argument = Orb::builder()
         .arguments(["client", "-ORBProtocols", "ssl"].map(String::from))
@@ -211,7 +203,7 @@ fn who_requires_tls_calls_no_reference_without() {
         .build();
     let by_argument = by_argument.unwrap();
     assert_eq!(call(&server, &by_argument, &stripped), Err(Kind::InvObjref));
-    // A misspelt name, or one without its transport, does not pass for a wish that was granted.
+    // A misspelt name, or one without its transport, is an error.
     let config = preferring(&["sssl", "tcp"]);
     let error = try_orb_with(ours.member("client").unwrap(), config).unwrap_err();
     assert_eq!(error.kind, Kind::BadParam);

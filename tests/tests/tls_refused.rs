@@ -16,11 +16,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
-/// Longer than anything here takes.
+/// Longer than any wait here.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// More notes than sockets hold.
+/// More messages than the sockets' buffers.
 const NOTES: u32 = 4096;
-/// What one of them carries, in octets: less than TLS encrypts at a time.
+/// Octets of each: less than TLS encrypts at a time.
 const FILLER: usize = 60_000;
 /// So long that its receiver needs many receives.
 const REPLY: usize = 1 << 20;
@@ -81,7 +81,7 @@ fn what_was_refused_may_have_been_executed() {
         let (number, late) = refused.expect("sockets hold less");
         let other = other.join().unwrap();
         porter.let_through();
-        // With a part of it on the way the connection is of no use to anybody.
+        // Once a part of the message is on its way, no other call can use the connection.
         assert_eq!((late.kind, late.completed), (Kind::Timeout, Completion::Maybe), "note {number}");
         let other = other.unwrap_err();
         assert_eq!((other.kind, other.completed), (Kind::CommFailure, Completion::Maybe));

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 #[derive(Default)]
 pub(crate) struct Board {
     inner: Mutex<Inner>,
-    /// Somebody began to look, numbers came, or the end.
+    /// Signals a new viewer, new numbers, or the end.
     changed: Condvar,
 }
 
@@ -20,14 +20,14 @@ struct Inner {
     stopped: bool,
 }
 
-/// Somebody looks: numbers are sampled while there is one.
+/// A viewer. Numbers are sampled while there is at least one.
 pub(crate) struct Looker<'b> {
     board: &'b Board,
     seen: u64,
 }
 
 impl Board {
-    /// Samples while somebody looks, until the end.
+    /// Samples while there is a viewer, until the end.
     pub fn fill(&self, mut source: impl Source, interval: Duration) {
         loop {
             let mut inner = self.lock();
@@ -56,7 +56,7 @@ impl Board {
         }
     }
 
-    /// Somebody looks from now on. Numbers that are no older than `fresh` are news to him.
+    /// Adds a viewer. It is given numbers that are no older than `fresh`.
     pub fn look(&self, fresh: Duration) -> Looker<'_> {
         let mut inner = self.lock();
         inner.lookers += 1;

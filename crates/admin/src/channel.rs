@@ -10,8 +10,8 @@ use std::time::Instant;
 /// Consumers that the page shows: the most urgent ones, then those that connected first.
 const SHOWN: usize = 256;
 
-/// What an [`Admin`](crate::Admin) says about an event channel. Latencies are there if the channel keeps them
-/// ([`Config::latencies`](isorb_event::Config::latencies)) and its trace is on.
+/// What an [`Admin`](crate::Admin) says about an event channel. Latencies are there if the channel
+/// keeps them ([`Config::latencies`](isorb_event::Config::latencies)) and its trace is on.
 pub struct ChannelSource<M: ModuleSet = Replaceable> {
     channel: Channel<M>,
     copies: usize,
@@ -19,7 +19,8 @@ pub struct ChannelSource<M: ModuleSet = Replaceable> {
 }
 
 impl<M: ModuleSet> ChannelSource<M> {
-    /// About this channel, which has room for so many copies of events ([`Limits::events`](isorb_event::Limits::events)).
+    /// About this channel, which has room for so many copies of events
+    /// ([`Limits::events`](isorb_event::Limits::events)).
     pub fn new(channel: &Channel<M>, copies: usize) -> ChannelSource<M> {
         ChannelSource { channel: channel.clone(), copies, before: None }
     }
@@ -83,7 +84,8 @@ struct View {
     free_copies: usize,
     lookups: usize,
     left_out: usize,
-    /// Since the channel was made: pushes lost to the size of an event, and events that their supplier had not declared.
+    /// Since the channel was made: pushes lost to the size of an event, and events that their
+    /// supplier had not declared.
     too_large: u64,
     undeclared: u64,
     /// Suppliers elsewhere that were removed since they did not answer.
@@ -121,7 +123,8 @@ struct Row {
     laxity: Option<Times>,
 }
 
-/// A histogram: the buckets that are not empty, each with the time it ends at (none for the last), and figures from them.
+/// A histogram: the buckets that are not empty, each with the time it ends at (none for the last),
+/// and figures from them.
 #[derive(Serialize)]
 struct Times {
     count: u64,

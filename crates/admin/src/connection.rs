@@ -12,7 +12,7 @@ const PAGE: &str = include_str!("page/page.html");
 const SCRIPT: &str = include_str!("page/page.js");
 const STYLE: &str = include_str!("page/page.css");
 
-/// Nothing from elsewhere, nothing written into the page, nobody's frame.
+/// The page fetches nothing from elsewhere, has no inline scripts, and stays out of frames.
 const HEADERS: &str = "Connection: close\r\n\
     Cache-Control: no-store\r\n\
     Content-Security-Policy: default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'\r\n\
@@ -42,7 +42,7 @@ impl<'c> Place<'c> {
         used.fetch_update(Ordering::AcqRel, Ordering::Acquire, more).ok().map(|_| Place(used))
     }
 
-    /// Given back by somebody else, with [`adopt`](Self::adopt).
+    /// Released later by another owner, which takes it with [`adopt`](Self::adopt).
     pub fn keep(self) {
         std::mem::forget(self);
     }
@@ -58,7 +58,7 @@ impl Drop for Place<'_> {
     }
 }
 
-/// Serves one client to the end. What goes wrong with its socket concerns nobody else.
+/// Serves one client to the end. An error of its socket affects no other client.
 pub(crate) fn serve(mut stream: TcpStream, shared: &Shared) {
     let deadline = Instant::now() + shared.patience;
     let _ = stream.set_nodelay(true);
@@ -77,7 +77,7 @@ pub(crate) fn serve(mut stream: TcpStream, shared: &Shared) {
     }
 }
 
-/// Says to a client for whom there is no place that there is none. Waits for nothing.
+/// Refuses a client because there are too many. Does not block.
 pub(crate) fn turn_away(stream: &mut TcpStream) {
     if stream.set_nonblocking(true).is_ok() {
         let _ = stream.write(&refusal(Refusal::Busy));
@@ -220,8 +220,9 @@ fn write_by(stream: &mut TcpStream, mut octets: &[u8], deadline: Instant) -> std
     Ok(())
 }
 
-/// Ends the connection so that the client gets the answer: a socket that is closed with octets unread resets the connection, and the answer is
-/// lost on the way. So a little of what still comes is read, for a moment.
+/// Ends the connection so that the client gets the answer: a socket that is closed with octets
+/// unread resets the connection, and the answer is lost on the way. So a little of what still comes
+/// is read, for a moment.
 fn part(stream: &mut TcpStream, patience: Duration) {
     let until = Instant::now() + patience;
     if stream.shutdown(Shutdown::Write).is_err() {

@@ -1,25 +1,29 @@
-//! Live pages of isorb's services: what an event channel or a node's server of reflective memory does at this moment, in a browser.
+//! Live pages of isorb's services: what an event channel or a node's server of reflective memory
+//! does at this moment, in a browser.
 //!
-//! [`Admin::start`] serves three things over HTTP/1.1: `GET /` is the page, `GET /state` the numbers as JSON, `GET /events` the same as server-sent
-//! events (WHATWG HTML, section 9.2), which the page listens to. Nothing can be changed through it.
+//! [`Admin::start`] serves three things over HTTP/1.1: `GET /` is the page, `GET /state` the
+//! numbers as JSON, `GET /events` the same as server-sent events (WHATWG HTML, section 9.2), which
+//! the page listens to. Nothing can be changed through it.
 //!
 //! ```text
 //!  browser ── GET /events ──► connection's thread ◄── board: the latest numbers ◄── sampler's thread ── Source::sample
-//!                             (16 at most)            (waits while nobody looks)    (twice a second)
+//!                             (16 at most)            (waits without viewers)       (twice a second)
 //! ```
 //!
 //! # Real-time
-//! All of it runs in threads of class `Other`, whatever the process's own is, and reads what the service counts anyway. While nobody looks nothing
-//! is sampled.
+//! All of it runs in threads of class `Other`, whatever the process's own is, and reads what the
+//! service counts anyway. Without viewers nothing is sampled.
 //!
 //! # Why so little of HTTP, and by hand
-//! The page needs one method, three paths and no body. A web framework for that brings 40 packages and an asynchronous run-time into every build and
-//! into the process that runs the real-time threads. What is here reads one bounded head a connection and closes it after the answer.
+//! The page needs one method, three paths and no body. A web framework for that brings 40 packages
+//! and an asynchronous run-time into every build and into the process that runs the real-time
+//! threads. What is here reads one bounded head a connection and closes it after the answer.
 //!
-//! # Who may look
-//! Whoever can connect: so it listens on loopback unless told otherwise, and there is neither encryption nor a password. A page of another site that has
-//! its name resolve to this machine (DNS rebinding) is refused by the `Host` it sends: names other than `localhost` must be allowed by
-//! [`Options::hosts`].
+//! # Who may connect
+//! Everyone who reaches the port: so it listens on loopback unless told otherwise, and there is
+//! neither encryption nor a password. A page of another site that has its name resolve to this
+//! machine (DNS rebinding) is refused by the `Host` it sends: names other than `localhost` must be
+//! allowed by [`Options::hosts`].
 #![forbid(unsafe_code)]
 
 mod board;
@@ -38,7 +42,8 @@ pub use together::{OtherPage, Together};
 
 /// Where the numbers come from.
 pub trait Source: Send + 'static {
-    /// The numbers now, as one JSON object in one line. `kind` in it says to the page which tables it has.
+    /// The numbers now, as one JSON object in one line. `kind` in it says to the page which tables
+    /// it has.
     fn sample(&mut self) -> String;
 }
 

@@ -1,4 +1,5 @@
-//! What a client asks for: the head of a request (RFC 9112, sections 2 to 6), of which little is understood and the rest refused.
+//! What a client asks for: the head of a request (RFC 9112, sections 2 to 6), of which little is
+//! understood and the rest refused.
 
 use std::net::IpAddr;
 
@@ -87,7 +88,8 @@ pub(crate) fn parse(head: &[u8], hosts: &[String]) -> Result<Request, Refusal> {
             return Err(Refusal::TooLarge);
         }
         let (name, value) = line.split_once(':').ok_or(Refusal::Malformed)?;
-        // No space before the colon, no folded line, no control character: others read such a request in another way.
+        // No space before the colon, no folded line, no control character: others read such a
+        // request in another way.
         if name.is_empty() || !name.bytes().all(is_token) || line.bytes().any(|o| o < 0x20 && o != b'\t') {
             return Err(Refusal::Malformed);
         }
@@ -129,7 +131,8 @@ fn is_token(octet: u8) -> bool {
     octet.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&octet)
 }
 
-/// Is it an address, `localhost` or a name that was allowed? The port does not matter: it may have been forwarded.
+/// Is it an address, `localhost` or a name that was allowed? The port does not matter: it may have
+/// been forwarded.
 fn is_ours(host: &str, hosts: &[String]) -> bool {
     let is_port = |port: &str| port.len() <= 5 && port.bytes().all(|o| o.is_ascii_digit());
     if let Some(rest) = host.strip_prefix('[') {

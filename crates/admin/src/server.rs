@@ -14,20 +14,22 @@ use std::time::Duration;
 /// How a page is served.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Options {
-    /// How often there are new numbers while somebody looks.
+    /// How often new numbers are sampled while there is a viewer.
     pub interval: Duration,
     /// How long a client may take to send its request, and to take an answer or a set of numbers.
     pub patience: Duration,
     /// Connections at once; more are answered with 503.
     pub connections: usize,
-    /// How many of them may stay open for events; fewer, so that one more can get at least the page.
+    /// How many of them may stay open for events; fewer, so that one more can get at least the
+    /// page.
     pub streams: usize,
     /// Host names, other than addresses and `localhost`, that the page may be asked for under.
     pub hosts: Vec<String>,
 }
 
 impl Default for Options {
-    /// Twice a second, five seconds' patience, 16 connections, 8 of them for events, no other host names.
+    /// Twice a second, five seconds' patience, 16 connections, 8 of them for events, no other host
+    /// names.
     fn default() -> Options {
         Options {
             interval: Duration::from_millis(500),
@@ -53,7 +55,8 @@ impl Admin {
     /// Serves the page of `source` at `address`.
     ///
     /// # Errors
-    /// What the system says to the address (it is in use, or not this machine's) or to the two threads.
+    /// What the system says to the address (it is in use, or not this machine's) or to the two
+    /// threads.
     ///
     /// # Real-time
     /// For start-up. Its threads are of class `Other`.
@@ -86,7 +89,7 @@ impl Admin {
 impl Drop for Admin {
     fn drop(&mut self) {
         self.shared.board.stop();
-        // Whoever waits for connections gets one.
+        // Wakes the thread in accept.
         let ip = match self.address.ip() {
             IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
             IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
@@ -95,7 +98,8 @@ impl Drop for Admin {
         let woken =
             TcpStream::connect_timeout(&SocketAddr::new(ip, self.address.port()), Duration::from_secs(1));
         for thread in self.threads.drain(..) {
-            // The one that accepts cannot be waited for when nothing wakes it; it ends with the next connection.
+            // The one that accepts cannot be waited for when nothing wakes it; it ends with the
+            // next connection.
             if woken.is_ok() {
                 let _ = thread.join();
             }

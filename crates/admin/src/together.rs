@@ -81,7 +81,8 @@ struct Unreachable {
 impl Source for OtherPage {
     fn sample(&mut self) -> String {
         let why = match self.ask() {
-            // Only the page's own kind of numbers goes on: whatever else listens there is not passed through.
+            // Only the page's own kind of numbers goes on: whatever else listens there is not
+            // passed through.
             Ok(text) => match serde_json::from_str::<Known>(&text) {
                 Ok(known) if KINDS.contains(&known.kind.as_str()) => return text,
                 _ => "what listens there is no page of isorb's".to_owned(),
@@ -158,7 +159,7 @@ mod tests {
             Options::default(),
             Together::new(vec![Box::new(OtherPage::new(first.address()))]),
         );
-        // Somebody else may have taken the port meanwhile.
+        // Another program may have taken the port meanwhile.
         let Ok(_second) = second else { return };
         let value = seen(&mut OtherPage::new(first.address()));
         assert_eq!(value["kind"], "unreachable");

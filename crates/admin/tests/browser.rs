@@ -1,4 +1,4 @@
-//! The page as somebody sees it who looks: in Chromium, with a channel that works meanwhile.
+//! The page in Chromium, beside a channel that works meanwhile.
 //!
 //! Where there is no Chromium, the test says so and ends.
 

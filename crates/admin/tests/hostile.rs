@@ -1,4 +1,4 @@
-//! Clients that mean no good: they get their refusal, and nobody else suffers.
+//! Hostile clients are refused, and other clients are not affected.
 
 use isorb_admin::{Admin, Options, Source};
 use std::io::{Read, Write};
@@ -155,7 +155,7 @@ fn slow_clients_lose_their_places() {
     for silent in &mut silent {
         assert!(rest(silent).starts_with("HTTP/1.1 408"));
     }
-    // One who sends an octet now and then gets no more time by that.
+    // A client that sends an octet now and then gets no more time by that.
     let mut dribble = connect(&admin);
     let start = Instant::now();
     while dribble.write_all(b"x").is_ok() {
@@ -180,13 +180,13 @@ fn too_many_are_turned_away() {
     }
     assert!(rest(&mut watch()).starts_with("HTTP/1.1 503"), "there are two streams");
     is_well(&admin);
-    // Two places are left at most; whoever comes when there is none is told at once.
+    // At most two connections are left; a client beyond that is refused at once.
     let mut held = [(); 6].map(|()| connect(&admin));
     let answers = held.each_mut().map(rest);
     let refused = answers.iter().filter(|answer| answer.starts_with("HTTP/1.1 503")).count();
     assert!(refused >= 4, "{refused} of 6");
     is_well(&admin);
-    // A watcher who goes gives his place back.
+    // A viewer that leaves frees its connection.
     let [first, second] = watchers;
     drop(first);
     let start = Instant::now();

@@ -1,8 +1,9 @@
 //! Subjects interleaved in blocks of samples, within one run.
 //!
 //! One after the other, two subjects meet two machines: the second run has another temperature,
-//! another load of the host, another layout of memory. So in every round each subject makes one short
-//! block, in an order that rotates by one a round, and subjects are compared within the round.
+//! another load of the host, another layout of memory. So in every round each subject makes one
+//! short block, in an order that rotates by one a round, and subjects are compared within the
+//! round.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -53,8 +54,9 @@ pub struct Rounds {
     pub at_least: usize,
     /// No round begins after it, beyond those.
     pub until: Instant,
-    /// The pause after a block, by the time since the last pause. The kernel stalls real-time threads
-    /// that take more than a share of a second (`sched_rt_runtime_us`), which would show as a tail.
+    /// The pause after a block, by the time since the last pause. The kernel stalls real-time
+    /// threads that take more than a share of a second (`sched_rt_runtime_us`), which would show as
+    /// a tail.
     pub pause: fn(Duration) -> Duration,
 }
 
@@ -143,8 +145,8 @@ pub struct Local<'a> {
 }
 
 impl<'a> Local<'a> {
-    /// For calls that are too short for a clock: a sample is the mean of `together` calls, and a block
-    /// has `samples`.
+    /// For calls that are too short for a clock: a sample is the mean of `together` calls, and a
+    /// block has `samples`.
     pub fn called(
         name: &'static str,
         x: f64,

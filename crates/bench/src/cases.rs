@@ -1,8 +1,8 @@
 //! What is called, and with how many bytes on the wire.
 //!
-//! Each case is one operation of `idl/bench.idl` with an argument of one size. The raw subject sends as many bytes as
-//! the GIOP 1.2 messages of that operation have (CORBA 3.x part 2, clause 9.4), so that the ratio to it is what an ORB
-//! adds to the same traffic.
+//! Each case is one operation of `idl/bench.idl` with an argument of one size. The raw subject
+//! sends as many bytes as the GIOP 1.2 messages of that operation have (CORBA 3.x part 2, clause
+//! 9.4), so that the ratio to it is what an ORB adds to the same traffic.
 
 use std::fmt;
 use std::str::FromStr;
@@ -15,7 +15,8 @@ pub const UNIT: &str = "Cel";
 /// Octets of the object key that the messages are computed with.
 const OBJECT_KEY: usize = 24;
 const GIOP_HEADER: usize = 12;
-/// A reading on the wire: a double, an unsigned long long, and the unit as a counted, terminated, padded string.
+/// A reading on the wire: a double, an unsigned long long, and the unit as a counted, terminated,
+/// padded string.
 const READING: usize = 8 + 8 + align(4 + UNIT.len() + 1, 8);
 
 /// An operation and the size of its argument.
@@ -116,7 +117,8 @@ impl Case {
     }
 }
 
-/// A GIOP 1.2 request up to its body (clause 9.4.2.1): id, flags, reserved, target by key, operation, no contexts.
+/// A GIOP 1.2 request up to its body (clause 9.4.2.1): id, flags, reserved, target by key,
+/// operation, no contexts.
 fn request_header(operation: &str) -> usize {
     let target = GIOP_HEADER + 4 + 1 + 3 + align(2, 4);
     let key = target + 4 + OBJECT_KEY;
@@ -199,8 +201,8 @@ mod tests {
 
     #[test]
     fn messages_are_as_long_as_giop_has_them() {
-        // By hand: 12 header, 4 id, 4 flags, 2 disposition and 2 padding, 4 + 24 key, 4 + 5 operation, 3 padding,
-        // 4 contexts.
+        // By hand: 12 header, 4 id, 4 flags, 2 disposition and 2 padding, 4 + 24 key, 4 + 5
+        // operation, 3 padding, 4 contexts.
         let void = Case { kind: Kind::Void, size: 0 };
         assert_eq!((void.request_bytes(), void.reply_bytes()), (68, 24));
         // The body at 72 or 24, its count, then the octets.

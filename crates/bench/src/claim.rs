@@ -1,9 +1,8 @@
 //! Claims of experiments: a table for each experiment, and one evaluator for all tables.
 //!
 //! A [`Claim`] is a value expression over the rows, a comparison with a limit, a kind and the
-//! template of a sentence. Nobody looks at a plot to find out whether the shape of the paper is
-//! there. The test at the end tries each claim of each experiment on synthetic rows that meet it
-//! and on rows that break it.
+//! template of a sentence. The verdict is computed; plots only illustrate it. The test at the end
+//! tries each claim of each experiment on synthetic rows that meet it and on rows that break it.
 
 use serde::Serialize;
 
@@ -38,7 +37,7 @@ impl Cells for Vec<Row> {
     }
 }
 
-/// Whose sentence a claim is.
+/// The origin of a claim.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
@@ -126,6 +125,14 @@ pub fn aim<const N: usize>(
 ) -> Claim {
     Claim { kind: Kind::Aim, ..paper(limit, says, values) }
 }
+
+/// A table of claims, one after the other: kind, limit, sentence, values, and where it applies.
+macro_rules! claims {
+    ($($kind:ident $limit:expr, $says:expr, $values:expr $(, when $when:expr)?;)*) => {
+        vec![$($kind($limit, $says, $values)$(.when($when))?),*]
+    };
+}
+pub(crate) use claims;
 
 impl Claim {
     /// The claim is made only where `applies` says so: where an optional subject was measured.
@@ -403,7 +410,8 @@ mod tests {
         }
     }
 
-    /// Where subjects do not differ, no verdict says that the paper's shape holds and the control fails.
+    /// Where subjects do not differ, no verdict says that the paper's shape holds and the control
+    /// fails.
     #[test]
     fn subjects_that_are_alike_prove_nothing() {
         // Their controls are other figures, or grow as subjects of the paper do.

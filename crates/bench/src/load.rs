@@ -2,8 +2,9 @@
 
 use std::hint::black_box;
 
-/// Keeps the processor busy for `units`, each about a microsecond on a processor of the 2020s. Always the same computation, so that a
-/// thread which is interrupted has as much left to do as before; a loop that looks at a clock would get its work done by waiting.
+/// Keeps the processor busy for `units`, each about a microsecond on a processor of the 2020s.
+/// Always the same computation, so that a thread which is interrupted has as much left to do as
+/// before; a loop that looks at a clock would get its work done by waiting.
 pub fn work(units: i32) {
     /// Each takes the result of the one before.
     const STEPS: u32 = 600;

@@ -1,11 +1,12 @@
 //! Child processes that cannot outlive a run.
 //!
-//! A subject's client and server may run at real-time priority, where a loop that does not end takes a processor away
-//! from everybody. So each of them
-//! - is started by [`become_program`], which sets a limit on processor time without a system call that blocks, and has the
-//!   kernel kill it when its parent dies, before it gives it any priority;
+//! A subject's client and server may run at real-time priority, where an endless loop takes a
+//! processor away from all other programs. So each of them
+//! - is started by [`become_program`], which sets a limit on processor time without a system call
+//!   that blocks, and has the kernel kill it when its parent dies, before it gives it any priority;
 //! - ends when its standard input does;
-//! - is killed, by its process id, when [`Peer`] is dropped, and when an answer does not come in time.
+//! - is killed, by its process id, when [`Peer`] is dropped, and when an answer does not come in
+//!   time.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -200,8 +201,8 @@ impl Peer {
         self.child.id()
     }
 
-    /// How many of its threads do not run where and as `place` says, of how many. A program may change its threads;
-    /// figures of one that does are not comparable.
+    /// How many of its threads do not run where and as `place` says, of how many. A program may
+    /// change its threads; figures of one that does are not comparable.
     pub fn misplaced_threads(&self, place: Scheduling) -> (usize, usize) {
         let tasks = std::fs::read_dir(format!("/proc/{}/task", self.id()));
         let files = tasks.into_iter().flatten().flatten().map(|task| task.path());
@@ -222,7 +223,8 @@ impl Peer {
         writeln!(input, "{line}").and_then(|()| input.flush()).map_err(|_| error)
     }
 
-    /// The next line without its end, which must begin with `word`; what follows the word is returned.
+    /// The next line without its end, which must begin with `word`; what follows the word is
+    /// returned.
     pub fn expect(&mut self, word: &str, within: Duration) -> Result<String, PeerError> {
         let until = Instant::now() + within;
         let end = loop {
@@ -258,7 +260,8 @@ impl Peer {
         }
     }
 
-    /// Stops it where it is, so that its clocks and wake-ups do not disturb the others, until [`resume`](Self::resume).
+    /// Stops it where it is, so that its clocks and wake-ups do not disturb the others, until
+    /// [`resume`](Self::resume).
     pub fn pause(&self) {
         self.signal(Signal::STOP);
     }
@@ -317,12 +320,14 @@ impl Peer {
     }
 
     fn signal(&self, signal: Signal) {
-        // Not waited for yet, so the id is still this process's. That it has ended shows at the next exchange.
+        // Not waited for yet, so the id is still this process's. That it has ended shows at the
+        // next exchange.
         let _ = kill_process(Pid::from_child(&self.child), signal);
     }
 }
 
-/// Of proc(5): fields 40 and 41 of `stat` are the native priority and the class, `status` has the processors.
+/// Of proc(5): fields 40 and 41 of `stat` are the native priority and the class, `status` has the
+/// processors.
 fn is_placed(stat: &str, status: &str, place: Scheduling) -> bool {
     // The name in parentheses, field 2, may contain anything.
     let Some((_, rest)) = stat.rsplit_once(") ") else { return false };

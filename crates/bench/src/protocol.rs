@@ -1,11 +1,12 @@
 //! What a harness and its peers say to each other, on the peer's side.
 //!
-//! A server prints `ready ADDRESS` once it can be called and ends when its input does. A client gets that address as its
-//! last argument, prints `ready`, and then obeys lines:
+//! A server prints `ready ADDRESS` once it can be called and ends when its input does. A client
+//! gets that address as its last argument, prints `ready`, and then obeys lines:
 //!
-//! `block NAME SIZE WARM N` makes WARM calls that nobody looks at and N that are timed one by one, and answers
-//! `samples N` and a line's end, followed by N times 8 octets: nanoseconds in the order of the machine. Of a case whose
-//! sample is a burst, the N calls together are one sample: the mean nanoseconds a call.
+//! `block NAME SIZE WARM N` makes WARM calls that are not measured and N that are timed one by one,
+//! and answers `samples N` and a line's end, followed by N times 8 octets: nanoseconds in the order
+//! of the machine. Of a case whose sample is a burst, the N calls together are one sample: the mean
+//! nanoseconds a call.
 //!
 //! The C++ peers in `peers/` speak the same.
 
@@ -21,7 +22,8 @@ pub trait Client {
     /// What a call can end in.
     type Error: Display;
 
-    /// Gets ready for `calls` calls of `case`, which end with [`arrived`](Self::arrived) if they are oneways.
+    /// Gets ready for `calls` calls of `case`, which end with [`arrived`](Self::arrived) if they
+    /// are oneways.
     fn prepare(&mut self, case: Case, calls: usize) -> Result<(), Self::Error>;
 
     /// Makes one two-way call, or sends one oneway.

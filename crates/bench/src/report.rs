@@ -41,7 +41,8 @@ pub struct Row {
     pub ratio_to_raw_p50: Option<f64>,
 }
 
-/// Rows of one experiment, placement and size as a table, in microseconds. Of a burst, which has a rate, the calls a second as well.
+/// Rows of one experiment, placement and size as a table, in microseconds. Of a burst, which has a
+/// rate, the calls a second as well.
 pub fn table(rows: &[Row], absent: &[(&str, String)], rate: bool) -> String {
     let mut text = String::new();
     let Some(first) = rows.first() else { return text };

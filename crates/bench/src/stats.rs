@@ -3,11 +3,13 @@
 use hdrhistogram::Histogram;
 use serde::Serialize;
 
-/// Samples in nanoseconds. Minimum, mean, deviation and maximum are exact; percentiles to three digits.
+/// Samples in nanoseconds. Minimum, mean, deviation and maximum are exact; percentiles to three
+/// digits.
 #[derive(Clone, Debug)]
 pub struct Samples {
     histogram: Histogram<u64>,
-    // Welford's running mean and sum of squared distances: the histogram's own would be rounded to its buckets.
+    // Welford's running mean and sum of squared distances: the histogram's own would be rounded to
+    // its buckets.
     mean: f64,
     squares: f64,
     min: u64,
@@ -109,8 +111,9 @@ pub fn median(samples: &[u64]) -> Option<u64> {
 
 /// The median over rounds of `subject`'s block median over `control`'s of the same round.
 ///
-/// A machine that changes its speed between rounds changes both medians of a round, so this moves far less than the
-/// ratio of the two overall medians. Rounds in which one of them is missing are left out; `None` if that leaves none.
+/// A machine that changes its speed between rounds changes both medians of a round, so this moves
+/// far less than the ratio of the two overall medians. Rounds in which one of them is missing are
+/// left out; `None` if that leaves none.
 pub fn ratio_of_medians(subject: &[Option<u64>], control: &[Option<u64>]) -> Option<f64> {
     let mut ratios: Vec<f64> = subject
         .iter()
@@ -187,7 +190,8 @@ mod tests {
 
     #[test]
     fn a_ratio_is_taken_round_by_round() {
-        // The machine halves its speed after the second round: round by round, the subject is at 1.5.
+        // The machine halves its speed after the second round: round by round, the subject is at
+        // 1.5.
         let control = [Some(10), Some(10), Some(20), Some(20), Some(20)];
         let subject = [Some(15), Some(15), Some(30), Some(30), None];
         assert_eq!(ratio_of_medians(&subject, &control), Some(1.5));

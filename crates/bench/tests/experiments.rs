@@ -1,5 +1,5 @@
-//! The papers' experiments as commands: lines of JSON, the verdict last. No figure and no verdict is
-//! judged.
+//! The papers' experiments as commands: lines of JSON, the verdict last. No figure and no verdict
+//! is judged.
 
 use std::collections::BTreeSet;
 use std::io::ErrorKind;
@@ -45,7 +45,8 @@ const LAYERS: [&str; 10] = [
     "raw-to-client",
 ];
 
-/// In these figures each part stands at two places, and takes time unless there may be nothing to do.
+/// In these figures each part stands at two places, and takes time unless there may be nothing to
+/// do.
 fn check_layers(lines: &[Value], figures: &[&str]) {
     for (figure, part) in figures.iter().flat_map(|figure| LAYERS.map(|part| (*figure, part))) {
         let of = lines.iter().filter(|row| row["figure"] == figure && row["subject"] == part);
@@ -60,7 +61,8 @@ fn check_layers(lines: &[Value], figures: &[&str]) {
 }
 
 /// Checks that every row names its experiment, that the last line is a verdict, and that these
-/// subjects were measured at so many places. Returns the rows, none where the machine cannot run it.
+/// subjects were measured at so many places. Returns the rows, none where the machine cannot run
+/// it.
 fn check(name: &str, places: usize, subjects: &[&str]) -> Option<Vec<Value>> {
     let mut lines = lines(name)?;
     let verdict = lines.pop().expect("there is a last line");
@@ -131,7 +133,8 @@ fn network_load() {
     }
 }
 
-/// Subjects over the link are missing by name where there is no lab. Returns the rows, unless skipped.
+/// Subjects over the link are missing by name where there is no lab. Returns the rows, unless
+/// skipped.
 fn check_banded(name: &str) -> Option<Vec<Value>> {
     let within =
         ["tcp-banded", "tcp-shared", "unix-banded", "unix-shared", "segment-banded", "segment-shared"];
@@ -183,7 +186,7 @@ fn an_experiment_that_cannot_run_here_ends_with_a_sentence() {
         }
         let output = match command.output() {
             Err(error) if error.kind() == ErrorKind::PermissionDenied => {
-                return println!("skipped: nobody else may run the binary where it lies");
+                return println!("skipped: other users may not run the binary where it lies");
             }
             output => output.expect("the binary was built for this test"),
         };

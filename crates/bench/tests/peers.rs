@@ -55,7 +55,8 @@ fn an_order_that_the_protocol_lacks_ends_the_client_with_a_failure() {
 
 #[test]
 fn a_placed_program_does_not_start_without_its_parent() {
-    // Process 1 is not the parent of what this test starts, which is how a parent that has died shows.
+    // Process 1 is not the parent of what this test starts, which is how a parent that has died
+    // shows.
     let output = Command::new(EXE)
         .args(["bench-peer", "start", "--parent", "1", "--", "echo", "started"])
         .stdin(Stdio::null())

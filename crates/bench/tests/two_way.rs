@@ -1,4 +1,5 @@
-//! The whole way, with the subjects that need nothing installed: real processes, a few rounds. No figure is judged.
+//! The whole way, with the subjects that need nothing installed: real processes, a few rounds. No
+//! figure is judged.
 
 use std::process::{Command, Output, Stdio};
 

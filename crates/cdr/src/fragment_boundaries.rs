@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn doubles_go_on_behind_padding() {
+    fn doubles_continue_after_padding() {
         let one = 1.0f64.to_be_bytes();
         let first = [&[0, 0, 0, 2, 0, 0, 0, 0], &one[..]].concat();
         let second = [&[0, 0, 0, 0], &one[..], &[7]].concat();

@@ -6,7 +6,7 @@
 //! allocates nothing.
 //!
 //! ```text
-//!  owned value ──&──┐                                    ┌──► view (Copy, borrows) ──Idl::from_view──► owned
+//!  owned value ──&──┐                                    ┌──► view (borrows) ─Idl::from_view─► owned
 //!  view ────────────┼─ Encode ─► Encoder ─► bytes ─► Decoder ─ Decode
 //!  plain slice ─lent┘  (large slices are lent, not copied)
 //! ```

@@ -1,4 +1,5 @@
-//! What `/proc` and `/sys` say, without a judgement. The benchmark prints the same facts above its figures.
+//! What `/proc` and `/sys` say, without a judgement. The benchmark prints the same facts above its
+//! figures.
 
 use crate::Root;
 
@@ -15,7 +16,8 @@ pub enum Preemption {
     Voluntary,
     /// Only on the way back to user space.
     None,
-    /// Chosen at boot (`PREEMPT_DYNAMIC`), and which cannot be read: debugfs is not mounted or not for this user.
+    /// Chosen at boot (`PREEMPT_DYNAMIC`), and which cannot be read: debugfs is not mounted or not
+    /// for this user.
     Dynamic,
 }
 

@@ -15,7 +15,8 @@ pub struct Finding {
     pub found: String,
     /// What that does to real-time threads; empty where nothing is wrong.
     pub matters: &'static str,
-    /// Commands, or lines of a file, each of which changes it. Run as root unless they say otherwise.
+    /// Commands, or lines of a file, each of which changes it. Run as root unless they say
+    /// otherwise.
     pub fix: Vec<String>,
 }
 

@@ -1,7 +1,7 @@
-//! What of a machine stands in the way of real time, and what an operator does about it.
+//! Checks of a machine for real-time programs, with commands that remove the obstacles.
 //!
-//! It looks and measures; it changes nothing. What it finds, it says with the exact command that changes it, and leaves
-//! the decision to whoever runs the machine: some of these settings cost power, some cost other programs.
+//! It inspects and measures, and changes nothing. For each finding it gives the exact command that
+//! changes the setting. The operator decides: some settings cost power, some slow other programs.
 //!
 //! ```text
 //!   probe    how late a thread wakes up, here and now          checks   one function for each thing in the way
@@ -9,7 +9,8 @@
 //!   report   findings as text or JSON, and the verdict         facts    what /proc and /sys say, read through a Root
 //! ```
 //!
-//! Every check is a function of the files below a [`Root`], so that a test feeds it a tree of its own making:
+//! Every check is a function of the files below a [`Root`], so that a test feeds it a tree of its
+//! own making:
 //!
 //! ```
 //! use isorb_doctor::{Level, Root, Wanted, examine};

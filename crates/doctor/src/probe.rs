@@ -1,8 +1,10 @@
-//! How late threads wake up, here and now: a thread sleeps until a point of the clock, and looks how far past it is.
+//! How late threads wake up, here and now: a thread sleeps until a point of the clock, and looks
+//! how far past it is.
 //!
-//! One thread a processor, bound to it, sleeps and does nothing else, so that it takes a fraction of a percent of the
-//! processor at whatever priority. The ordinary class runs beside the real-time one as the control: where the two are
-//! alike, either nothing else wants the processor or the priority does not help.
+//! One thread a processor, bound to it, sleeps and does nothing else, so that it takes a fraction
+//! of a percent of the processor at whatever priority. The ordinary class runs beside the real-time
+//! one as the control: where the two are alike, either nothing else wants the processor or the
+//! priority does not help.
 
 use std::fmt;
 use std::sync::mpsc;
@@ -47,7 +49,8 @@ pub struct Latency {
 pub enum ProbeError {
     /// A thread could not be started as it should.
     Start(SpawnError),
-    /// A thread did not come to its end in three times its time and ten seconds: something more urgent has its processor.
+    /// A thread did not come to its end in three times its time and ten seconds: something more
+    /// urgent has its processor.
     Stuck,
     /// There is no processor to measure on.
     NoProcessor,
@@ -56,11 +59,12 @@ pub enum ProbeError {
 /// Watches `cpus` with threads of `class`, all at the same time.
 ///
 /// # Errors
-/// [`ProbeError`]; after [`ProbeError::Stuck`] the threads may still be there, and end when they get to run.
+/// [`ProbeError`]; after [`ProbeError::Stuck`] the threads may still be there, and end when they
+/// get to run.
 ///
 /// # Real-time
-/// Allocates and starts threads, then each of those only sleeps and writes to memory that it has touched before. Blocks
-/// for the plan's length, and three times that and ten seconds at most.
+/// Allocates and starts threads, then each of those only sleeps and writes to memory that it has
+/// touched before. Blocks for the plan's length, and three times that and ten seconds at most.
 pub fn watch(plan: Plan, class: SchedClass, cpus: &[usize]) -> Result<Latency, ProbeError> {
     let period = plan.period.max(Duration::from_micros(100));
     let length = plan.length.min(Duration::from_secs(600)).max(period);
@@ -99,7 +103,7 @@ fn wake_ups(count: usize, period: Duration) -> Vec<u64> {
         sleep_until(Deadline::at_ns(at));
         let now = now_ns();
         *late = now.saturating_sub(at);
-        // Whoever is very late does not make up for it with a burst of wake-ups that are late as well.
+        // After a very late wake-up the probe skips the missed ones, which would be late as well.
         at += period * (1 + *late / period);
     }
     late

@@ -7,7 +7,7 @@
 //! ```text
 //!            begin ─► in flight ── sent ──► waiting ── reply ─► token to its caller
 //!                        │                     │
-//!   CloseConnection      │ not executed        │ not executed     (the peer answered all that it took)
+//!   CloseConnection      │ not executed        │ not executed     (it answered all that it took)
 //!   end without it       │ not executed        │ perhaps executed
 //! ```
 

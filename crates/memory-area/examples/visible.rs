@@ -1,8 +1,10 @@
-//! How long a value takes from one process half to the other, beside a raw copy through the same kind of memory.
+//! How long a value takes from one process half to the other, beside a raw copy through the same
+//! kind of memory.
 //!
-//! `cargo run --release -p isorb-memory-area --example visible [values]`: two threads hand a value to and fro, spinning; a
-//! round trip is two writes and two reads. The raw control copies with `memcpy`'s speed into plain shared words with a flag.
-//! Areas and controls alternate in blocks. Numbers are half of the round trip.
+//! `cargo run --release -p isorb-memory-area --example visible [values]`: two threads hand a value
+//! to and fro, spinning; a round trip is two writes and two reads. The raw control copies with
+//! `memcpy`'s speed into plain shared words with a flag. Areas and controls alternate in blocks.
+//! Numbers are half of the round trip.
 
 use isorb_memory_area::{Geometry, Segment};
 use isorb_rt::sync::atomic::{AtomicU64, Ordering};
@@ -95,7 +97,8 @@ fn await_new(reader: &mut isorb_memory_area::Reader, wait: bool) {
     }
 }
 
-/// One direction of the control: a turn word and the bytes, copied word by word without any protocol.
+/// One direction of the control: a turn word and the bytes, copied word by word without any
+/// protocol.
 struct Raw {
     turn: AtomicU64,
     words: Vec<AtomicU64>,

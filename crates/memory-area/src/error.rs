@@ -9,8 +9,8 @@ use isorb_rt::Errno;
 pub enum AttachError {
     /// The system refused a call.
     System(Errno),
-    /// The descriptor is no memory file that is sealed against shrinking and growing, so its owner could take the memory
-    /// away from under its readers.
+    /// The descriptor is no memory file that is sealed against shrinking and growing, so its owner
+    /// could take the memory away from under its readers.
     NotSealed,
     /// The segment was not made by this version of this crate.
     NotAnArea,
@@ -43,7 +43,8 @@ pub enum ReadError {
     Empty,
     /// The value was overwritten: it is older than what the area keeps.
     Gone,
-    /// The writer overtook the reader in every attempt. The reader is too slow for this rate and number of histories.
+    /// The writer overtook the reader in every attempt. The reader is too slow for this rate and
+    /// number of histories.
     Lapped,
     /// The value does not fit into the caller's memory.
     BufferTooSmall {
@@ -59,7 +60,8 @@ pub enum ReadError {
 pub enum WaitError {
     /// The deadline passed.
     TimedOut,
-    /// The area's state changed to this. Told once, but for states from which no value comes any more.
+    /// The area's state changed to this. Told once, but for states from which no value comes any
+    /// more.
     Changed(State),
     /// What stands in the segment cannot come from a writer that keeps the protocol.
     Damaged,

@@ -11,7 +11,8 @@ pub const MAX_HISTORIES: usize = 1022;
 pub(crate) const HEAD_BYTES: usize = 256;
 /// Words before the value in a buffer: mark, length, time, epoch, source sequence.
 pub(crate) const SLOT_HEAD: usize = 5;
-/// A buffer begins at a cache line of its own, so that writing one does not disturb the readers of another.
+/// A buffer begins at a cache line of its own, so that writing one does not disturb the readers of
+/// another.
 const LINE_WORDS: usize = 8;
 
 /// The size of the largest value and the number of values that are kept beside the latest one.
@@ -25,8 +26,8 @@ impl Geometry {
     /// Values of up to `size` bytes, `histories` of them kept beside the latest.
     ///
     /// # Errors
-    /// When a number is zero or beyond the limits [`MAX_SIZE`] and [`MAX_HISTORIES`], or the whole would be larger than
-    /// 4 GiB. `histories` may be zero.
+    /// When a number is zero or beyond the limits [`MAX_SIZE`] and [`MAX_HISTORIES`], or the whole
+    /// would be larger than 4 GiB. `histories` may be zero.
     pub fn new(size: usize, histories: usize) -> Result<Geometry, GeometryError> {
         let geometry = Geometry { size, histories };
         if size == 0 || size > MAX_SIZE {

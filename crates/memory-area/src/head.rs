@@ -1,4 +1,5 @@
-//! The head of a segment: what the area is, which value is the latest, and the futex that readers sleep on.
+//! The head of a segment: what the area is, which value is the latest, and the futex that readers
+//! sleep on.
 
 use crate::geometry::{Geometry, HEAD_BYTES};
 use core::fmt;
@@ -45,7 +46,8 @@ pub enum State {
     Open = 0,
     /// The channel was stopped and may be started again.
     Stopped = 1,
-    /// The writer's process died, or its node cannot be reached. The last complete value stays readable.
+    /// The writer's process died, or its node cannot be reached. The last complete value stays
+    /// readable.
     WriterGone = 2,
     /// The latest value is older than the reader's deadline allows.
     Stale = 3,
@@ -121,8 +123,9 @@ impl Head {
         State::from_code(load_acquire_32(&self.state))
     }
 
-    /// Asks the writer to ring after each value. A value that it did not ring for can be seen when this returns: of two who each write and then
-    /// look, over a fence that both have, one at least sees what the other wrote.
+    /// Asks the writer to ring after each value. A value without a ring is visible when this
+    /// returns: each side writes, executes a fence, and then reads, so at least one of them sees
+    /// the other's write.
     pub fn set_doorbell(&self, wanted: bool) {
         self.doorbell.store(u32::from(wanted), Relaxed);
         fence(SeqCst);
@@ -140,15 +143,16 @@ impl Head {
         self.announce();
     }
 
-    /// Says that something changed, and wakes all who sleep.
+    /// Reports a change and wakes all waiting readers.
     ///
-    /// The system call is made whether anybody sleeps or not: a count of sleepers would have to be writable by readers,
-    /// and one who scribbles over it could keep all others asleep.
+    /// The system call is made even without waiting readers. Readers would have to write a count of
+    /// themselves, and a hostile one could then keep all others asleep.
     #[cfg(not(loom))]
     pub fn announce(&self) {
         use rustix::thread::futex::{self, Flags};
         self.hot.signal.fetch_add(1, Release);
-        // Not private: the sleepers are in other processes. It fails only for an address that is not ours.
+        // Not private: the sleepers are in other processes. It fails only for an address that is
+        // not ours.
         let _ = futex::wake(&self.hot.signal, Flags::empty(), i32::MAX as u32);
     }
 
@@ -157,8 +161,9 @@ impl Head {
         self.hot.signal.fetch_add(1, Release);
     }
 
-    /// Looks until there is an answer, and sleeps between. `sleep` is given what the signal was before the look: whatever is announced after
-    /// that has changed it, and the sleep ends at once.
+    /// Looks until there is an answer, and sleeps between. `sleep` is given what the signal was
+    /// before the look: whatever is announced after that has changed it, and the sleep ends at
+    /// once.
     pub fn await_change<T>(&self, mut look: impl FnMut() -> Option<T>, mut sleep: impl FnMut(u32)) -> T {
         loop {
             let seen = load_acquire_32(&self.hot.signal);
@@ -191,7 +196,8 @@ impl Head {
     }
 }
 
-/// An acquiring load from memory that may be mapped for reading only, where the language promises relaxed loads alone.
+/// An acquiring load from memory that may be mapped for reading only, where the language promises
+/// relaxed loads alone.
 #[inline(always)]
 pub(crate) fn load_acquire(word: &AtomicU64) -> u64 {
     let value = word.load(Relaxed);

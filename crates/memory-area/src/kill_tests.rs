@@ -1,7 +1,8 @@
-//! Processes killed between any two steps: the area stays readable with its last complete value, and the next writer goes on.
+//! Processes killed between any two steps: the area stays readable with its last complete value,
+//! and the next writer goes on.
 //!
-//! A test starts this test program again as the victim, which is handed the segment as a descriptor, counts the steps of the
-//! protocol and kills itself before the chosen one.
+//! A test starts this test program again as the victim, which is handed the segment as a
+//! descriptor, counts the steps of the protocol and kills itself before the chosen one.
 
 use crate::fail_points::{FailPoint, HOOK};
 use crate::{ClaimError, Geometry, ReadError, Segment, State};
@@ -40,9 +41,10 @@ fn value(n: u64) -> [u8; SIZE] {
 #[test]
 fn victim() {
     let Ok(fd) = std::env::var(FD) else { return };
-    // The descriptor was inherited for this purpose; nobody else in this process knows it.
+    // The descriptor was inherited for this purpose; no other code of this process knows it.
     #[allow(unsafe_code)]
-    // SAFETY: the parent left this descriptor open for us, and this is the only place that takes it.
+    // SAFETY: the parent left this descriptor open for us, and this is the only place that takes
+    // it.
     let file = unsafe { OwnedFd::from_raw_fd(fd.parse().unwrap()) };
     let segment = Segment::attach(file).unwrap();
     LEFT.set(std::env::var(AT).unwrap().parse().unwrap());
@@ -128,8 +130,8 @@ fn a_reader_killed_at_any_step_disturbs_nobody() {
     assert!(deaths >= 8, "two reads of at least four steps, not {deaths}");
 }
 
-/// All a process with the right to write can do is write: whatever stands in the segment, reading ends, with a value or an
-/// error.
+/// All a process with the right to write can do is write: whatever stands in the segment, reading
+/// ends, with a value or an error.
 #[test]
 fn a_process_that_scribbles_is_survived() {
     use isorb_rt::sync::atomic::Ordering::Relaxed;

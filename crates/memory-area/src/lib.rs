@@ -1,8 +1,9 @@
 //! Memory that tells the truth: an area that one process writes and any number of processes read.
 //!
-//! A value is written as a whole and read as a whole. A reader never sees half of one value and half of the next, never
-//! holds the writer up, and pays one load when there is nothing new. Each value has a sequence number and the time at
-//! which it was written. It is not a queue: a reader that is slower than the writer misses values, and is told how many.
+//! A value is written as a whole and read as a whole. A reader never sees half of one value and
+//! half of the next, never holds the writer up, and pays one load when there is nothing new. Each
+//! value has a sequence number and the time at which it was written. It is not a queue: a reader
+//! that is slower than the writer misses values, and is told how many.
 //!
 //! ```text
 //!   sealed memfd:  head │ buffer 0 │ buffer 1 │ … │ buffer histories+1
@@ -10,19 +11,23 @@
 //!                   │ signal: a futex that readers sleep on
 //! ```
 //!
-//! The writer marks a buffer as under way, fills it, marks it complete, then names it in `latest`. A reader copies the
-//! buffer and looks at its mark before and after. With histories + 2 buffers (CReMeS, MidART) the writer comes back to the
-//! buffer that is being read only after at least two more values, so a reader's copy fails only when it takes that long.
-//! Nobody locks, so nobody who is killed holds anything: a writer killed between any two of its steps leaves the last
-//! complete value where it was, and the next writer goes on from there.
+//! The writer marks a buffer as under way, fills it, marks it complete, then names it in `latest`.
+//! A reader copies the buffer and compares its mark before and after. With histories + 2 buffers
+//! (CReMeS, MidART) the writer returns to the buffer that is being read only after at least two
+//! more values, so a reader's copy fails only when it takes that long. There are no locks, so a
+//! killed process holds none: a writer killed between any two of its steps leaves the last complete
+//! value in place, and the next writer continues from there.
 //!
-//! # What another process may do to us
-//! Readers get a descriptor that cannot be mapped for writing, so only the writer's process (and the server that owns the
-//! segment) can change an area. Whoever can may put anything into it at any time. So nothing here makes a Rust reference to
-//! bytes of the segment: all access is by atomic words, values are copied out before they are looked at ([`View`] is the
-//! exception, and says so), each number read from the segment is checked before it is used, the size and the number of
-//! buffers are read once, and the segment is sealed so that it cannot shrink under its readers. A process that scribbles
-//! over an area makes its readers see wrong values or [`ReadError::Damaged`].
+//! # Hostile processes
+//! Readers get a descriptor that cannot be mapped for writing. Only the writer's process, and the
+//! server that owns the segment, can change an area, and they can write anything into it at any
+//! time. Therefore:
+//! - all access is by atomic words; no Rust reference to bytes of the segment exists;
+//! - values are copied out before they are used ([`View`] is the exception, and says so);
+//! - each number is checked before it is used, and the geometry is read once;
+//! - the segment is sealed so that it cannot shrink under its readers.
+//!
+//! Readers of a corrupted area get wrong values or [`ReadError::Damaged`], and nothing worse.
 //!
 //! ```
 //! use isorb_memory_area::{Geometry, Segment};

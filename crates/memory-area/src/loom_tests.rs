@@ -1,4 +1,5 @@
-//! The protocol in every interleaving (`RUSTFLAGS="--cfg loom" cargo test -p isorb-memory-area --release --lib loom`).
+//! The protocol in every interleaving (`RUSTFLAGS="--cfg loom" cargo test -p isorb-memory-area
+//! --release --lib loom`).
 
 use crate::geometry::Geometry;
 use crate::head::{Head, State};
@@ -56,7 +57,8 @@ fn loom_a_reader_sees_whole_values() {
         let ring = area.ring();
         let latest = ring.latest();
         if latest > 0 {
-            // A named value is there, or has been overwritten by a later one; it is never half there.
+            // A named value is there, or has been overwritten by a later one; it is never half
+            // there.
             if let Err(miss) = read(ring, latest) {
                 assert_eq!(miss, Miss::Overwritten);
             }
@@ -104,7 +106,8 @@ fn loom_a_sleeper_misses_no_value() {
         let area = Area::new(0);
         area.head.set_state(State::Open);
         let other = area.clone();
-        // As Writer::publish_as does it. Were the last value announced before it is there, the reader would sleep for ever.
+        // As Writer::publish_as does it. Were the last value announced before it is there, the
+        // reader would sleep for ever.
         let writer = thread::spawn(move || {
             for n in 1..=2 {
                 write(other.ring(), n);
@@ -139,7 +142,8 @@ fn loom_whoever_wants_a_bell_sees_the_value_or_hears_of_it() {
     loom::model(|| {
         let area = Area::new(0);
         let other = area.clone();
-        // As a channel is opened while the writer writes: the agent that is new looks once, and then when it rings.
+        // As a channel is opened while the writer writes: the agent that is new looks once, and
+        // then when it rings.
         let writer = thread::spawn(move || {
             write(other.ring(), 1);
             other.head.wants_doorbell()

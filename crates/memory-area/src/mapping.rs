@@ -16,8 +16,9 @@ pub(crate) enum Access {
     Write,
 }
 
-/// A mapped segment. Holding one proves that the memory is there, as long as it is sealed against shrinking, and that it
-/// is `bytes` long. It proves nothing about what stands in it, which other processes change at will.
+/// A mapped segment. Holding one proves that the memory is there, as long as it is sealed against
+/// shrinking, and that it is `bytes` long. It proves nothing about what stands in it, which other
+/// processes change at will.
 #[derive(Debug)]
 pub(crate) struct Mapping {
     start: NonNull<u8>,
@@ -25,22 +26,24 @@ pub(crate) struct Mapping {
     access: Access,
 }
 
-// SAFETY: the memory is shared by all threads of all processes anyway; it is reached through atomic words only.
+// SAFETY: the memory is shared by all threads of all processes anyway; it is reached through atomic
+// words only.
 unsafe impl Send for Mapping {}
 // SAFETY: as above.
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
-    /// Maps `bytes` of the file, with all of its pages present. The caller has checked that the file is as long and is sealed
-    /// against shrinking: otherwise an access could end the process with SIGBUS (which is no undefined behaviour, but
-    /// no way to treat a reader either).
+    /// Maps `bytes` of the file, with all of its pages present. The caller has checked that the
+    /// file is as long and is sealed against shrinking: otherwise an access could end the process
+    /// with SIGBUS (which is no undefined behaviour, but no way to treat a reader either).
     pub fn new(file: impl AsFd, bytes: usize, access: Access) -> Result<Mapping, Errno> {
         let protection = match access {
             Access::Read => ProtFlags::READ,
             Access::Write => ProtFlags::READ | ProtFlags::WRITE,
         };
         let flags = MapFlags::SHARED | MapFlags::POPULATE;
-        // SAFETY: a new mapping at an address the kernel chooses; no memory of this process is touched.
+        // SAFETY: a new mapping at an address the kernel chooses; no memory of this process is
+        // touched.
         let start = unsafe { mmap(core::ptr::null_mut(), bytes, protection, flags, file, 0) }?;
         let start = NonNull::new(start.cast()).ok_or(Errno::FAULT)?;
         Ok(Mapping { start, bytes, access })
@@ -50,14 +53,14 @@ impl Mapping {
         self.access
     }
 
-    /// The head. Storing into it ends the process with SIGSEGV where the mapping is for reading only; [`Access`] is
-    /// checked by whoever makes a writer.
+    /// The head. Storing into it ends the process with SIGSEGV where the mapping is read-only;
+    /// [`Access`] is checked before a writer is made.
     pub fn head(&self) -> &Head {
         const { assert!(size_of::<Head>() <= HEAD_BYTES) };
         assert!(self.bytes >= HEAD_BYTES);
-        // SAFETY: the mapping begins at a page, so it is aligned for `Head`; it is at least HEAD_BYTES long and lives
-        // as long as `self`. `Head` is atomics and padding only: every bit pattern is valid, and changes by other
-        // processes are what atomics are for.
+        // SAFETY: the mapping begins at a page, so it is aligned for `Head`; it is at least
+        // HEAD_BYTES long and lives as long as `self`. `Head` is atomics and padding only: every
+        // bit pattern is valid, and changes by other processes are what atomics are for.
         unsafe { self.start.cast::<Head>().as_ref() }
     }
 
@@ -65,8 +68,9 @@ impl Mapping {
     pub fn words(&self) -> &[AtomicU64] {
         assert!(self.bytes >= HEAD_BYTES);
         let count = (self.bytes - HEAD_BYTES) / 8;
-        // SAFETY: HEAD_BYTES is a multiple of 8 and lies within the mapping (asserted), `count` words fit into the rest,
-        // and the mapping lives as long as `self`. Every bit pattern is a valid AtomicU64.
+        // SAFETY: HEAD_BYTES is a multiple of 8 and lies within the mapping (asserted), `count`
+        // words fit into the rest, and the mapping lives as long as `self`. Every bit pattern is a
+        // valid AtomicU64.
         unsafe {
             let first = self.start.add(HEAD_BYTES).cast::<AtomicU64>();
             core::slice::from_raw_parts(first.as_ptr(), count)
@@ -81,8 +85,8 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: the range is this mapping's; all references into it borrowed from `self` and are gone.
-        // It fails only for a range that is none of ours.
+        // SAFETY: the range is this mapping's; all references into it borrowed from `self` and are
+        // gone. It fails only for a range that is none of ours.
         let _ = unsafe { munmap(self.start.as_ptr().cast(), self.bytes) };
     }
 }

@@ -1,4 +1,4 @@
-//! Those who read.
+//! Readers.
 
 use crate::error::{ReadError, WaitError};
 use crate::fail_points::{FailPoint, fail_point};
@@ -23,12 +23,14 @@ pub struct Sample {
     pub len: usize,
     /// When it was written, nanoseconds on the clock of [`now_ns`].
     pub written_ns: u64,
-    /// Which writer wrote it, from 1; another number than the last time means that the writer was restarted.
+    /// Which writer wrote it, from 1; another number than the last time means that the writer was
+    /// restarted.
     pub epoch: u64,
-    /// Its number at the writer's node. In a replica some of the writer's values may never have arrived: these numbers have
-    /// gaps then, [`sequence`](Self::sequence) has none.
+    /// Its number at the writer's node. In a replica some of the writer's values may never have
+    /// arrived: these numbers have gaps then, [`sequence`](Self::sequence) has none.
     pub source: u64,
-    /// Values that came between the last one that this reader read and this one, and that it did not read.
+    /// Values that came between the last one that this reader read and this one, and that it did
+    /// not read.
     pub missed: u64,
 }
 
@@ -39,7 +41,8 @@ impl Sample {
     }
 }
 
-/// A reader of an area. It writes nothing into the segment, so it can disturb nobody, alive or killed.
+/// A reader of an area. It writes nothing into the segment, so it disturbs no other process, alive
+/// or killed.
 #[derive(Clone)]
 pub struct Reader {
     mapping: Arc<Mapping>,
@@ -68,8 +71,8 @@ impl Reader {
     /// [`ReadError`]; in `BufferTooSmall` the value counts as not read.
     ///
     /// # Real-time
-    /// Neither allocates nor blocks. At most 32 copies, of which all but one fail only while the writer is faster than
-    /// the copy.
+    /// Neither allocates nor blocks. At most 32 copies, of which all but one fail only while the
+    /// writer is faster than the copy.
     #[inline]
     pub fn latest(&mut self, out: &mut [u8]) -> Result<Sample, ReadError> {
         let (copied, n, stamp) = self.latest_with(|view| copy(view, out))?;
@@ -77,8 +80,8 @@ impl Reader {
         Ok(self.accept(n, stamp))
     }
 
-    /// Lets `look` see the latest value in place, without a copy. Whatever `look` returns is dropped, and `look` called
-    /// again, when the writer overtook it.
+    /// Lets `look` see the latest value in place, without a copy. Whatever `look` returns is
+    /// dropped, and `look` called again, when the writer overtook it.
     ///
     /// # Errors
     /// [`ReadError`].
@@ -90,7 +93,8 @@ impl Reader {
         Ok((seen, self.accept(n, stamp)))
     }
 
-    /// Copies the oldest value that is still kept and that this reader has not read; `None` when there is none.
+    /// Copies the oldest value that is still kept and that this reader has not read; `None` when
+    /// there is none.
     ///
     /// # Errors
     /// [`ReadError`].
@@ -117,7 +121,8 @@ impl Reader {
         Err(ReadError::Lapped)
     }
 
-    /// Takes all values up to number `n` for read. One that has not been written yet changes nothing.
+    /// Takes all values up to number `n` for read. One that has not been written yet changes
+    /// nothing.
     ///
     /// # Real-time
     /// One load.
@@ -127,12 +132,13 @@ impl Reader {
         }
     }
 
-    /// Goes on behind what another reader has read elsewhere: all values whose number at the writer's node is `source` at most count as read, and
-    /// those that are kept and came later do not. For a segment that took the place of another one of the same area.
+    /// Continues after the values that another reader has read in a former segment of the same
+    /// area. Values up to the number `source` at the writer's node count as read; retained later
+    /// ones do not.
     ///
     /// # Real-time
     /// Looks at each value that is kept, at most; neither allocates nor blocks.
-    pub fn go_on_behind(&mut self, source: u64) {
+    pub fn continue_after(&mut self, source: u64) {
         let latest = match self.sequence() {
             n if n < MAX_SEQUENCE => n,
             // No number: the next read says so.
@@ -146,10 +152,12 @@ impl Reader {
         };
     }
 
-    /// Copies the value that was written `back` values before the latest. Does not count as reading it.
+    /// Copies the value that was written `back` values before the latest. Does not count as reading
+    /// it.
     ///
     /// # Errors
-    /// [`ReadError::Gone`] when the area keeps less, [`ReadError::Empty`] when so much has not been written yet.
+    /// [`ReadError::Gone`] when the area keeps less, [`ReadError::Empty`] when so much has not been
+    /// written yet.
     ///
     /// # Real-time
     /// As [`latest`](Self::latest).
@@ -175,12 +183,13 @@ impl Reader {
     /// Sleeps until there is a value that this reader has not read.
     ///
     /// # Errors
-    /// [`WaitError::TimedOut`] at the deadline; [`WaitError::Changed`] when the area's state changed since the last call, once
-    /// a change, and always when it is final.
+    /// [`WaitError::TimedOut`] at the deadline; [`WaitError::Changed`] when the area's state
+    /// changed since the last call, once a change, and always when it is final.
     ///
     /// # Real-time
-    /// Does not allocate. Blocks until a value, a change of state or the deadline; one load when there is a value. The
-    /// writer is a process that runs at its own priority: there is nothing to inherit.
+    /// Does not allocate. Blocks until a value, a change of state or the deadline; one load when
+    /// there is a value. The writer is a process that runs at its own priority: there is nothing to
+    /// inherit.
     pub fn wait(&mut self, deadline: Deadline) -> Result<(), WaitError> {
         let Reader { mapping, geometry, seen, told } = self;
         let (head, ring) = (mapping.head(), mapping.ring(*geometry));
@@ -193,7 +202,8 @@ impl Reader {
             if state.is_final() || state != before {
                 return Some(Err(WaitError::Changed(state)));
             }
-            // Not left to the kernel: it does not look at the clock when the signal has changed already.
+            // Not left to the kernel: it does not look at the clock when the signal has changed
+            // already.
             deadline.is_past().then_some(Err(WaitError::TimedOut))
         };
         head.await_change(look, |seen| head.sleep(seen, deadline))
@@ -204,8 +214,8 @@ impl Reader {
         self.mapping.head().state()
     }
 
-    /// When the latest value was written, on the clock of [`now_ns`]; `None` where there is none, or the writer is faster than the look. Does
-    /// not count as reading it.
+    /// When the latest value was written, on the clock of [`now_ns`]; `None` where there is none,
+    /// or the writer is faster than the look. Does not count as reading it.
     ///
     /// # Real-time
     /// A few loads; at most 32 attempts.
@@ -213,8 +223,8 @@ impl Reader {
         self.latest_with(|_| ()).ok().map(|(_, _, stamp)| stamp.written_ns)
     }
 
-    /// The number at the writer's node of the latest value; `None` where there is none, or the writer is faster than the look. Does not count as
-    /// reading it.
+    /// The number at the writer's node of the latest value; `None` where there is none, or the
+    /// writer is faster than the look. Does not count as reading it.
     ///
     /// # Real-time
     /// As [`written_ns`](Self::written_ns).
@@ -257,8 +267,8 @@ impl Reader {
         self.mapping.ring(self.geometry)
     }
 
-    /// The latest sequence number, if it can be one. One that went back, as after damage that a new writer found, is reported
-    /// once; then the reader goes on from there.
+    /// The latest sequence number, if it can be one. One that went back, as after damage that a new
+    /// writer found, is reported once; then the reader goes on from there.
     fn named(&mut self) -> Result<u64, ReadError> {
         fail_point(FailPoint::ReadLatest);
         let n = self.ring().latest();
@@ -380,7 +390,7 @@ mod tests {
         };
         let mut rest = |behind: u64| {
             let mut reader = segment.reader().unwrap();
-            reader.go_on_behind(behind);
+            reader.continue_after(behind);
             let mut came = Vec::new();
             while let Some(sample) = reader.next(&mut out).unwrap() {
                 came.push((sample.source, sample.missed));

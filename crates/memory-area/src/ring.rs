@@ -1,9 +1,9 @@
 //! The protocol between one writer and its readers, over atomic words wherever they lie.
 //!
-//! Buffer marks: `2n - 1` while value `n` is being written, `2n` when it is complete. The pattern is that of a sequence
-//! lock, one a buffer (H. Boehm, "Can seqlocks get along with programming language memory models?", 2012): the data
-//! are atomic words, a release fence stands between the mark and them, an acquire fence between them and the second
-//! look at the mark.
+//! Buffer marks: `2n - 1` while value `n` is being written, `2n` when it is complete. The pattern
+//! is that of a sequence lock, one a buffer (H. Boehm, "Can seqlocks get along with programming
+//! language memory models?", 2012): the data are atomic words, a release fence stands between the
+//! mark and them, an acquire fence between them and the second look at the mark.
 
 use crate::fail_points::{FailPoint, fail_point};
 use crate::geometry::{Geometry, SLOT_HEAD};
@@ -12,7 +12,8 @@ use crate::words::{Cells, View};
 use isorb_rt::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use isorb_rt::sync::atomic::{AtomicU64, fence};
 
-/// No honest writer gets this far (at a value a nanosecond, after 73 years); it keeps the marks from overflowing.
+/// No honest writer gets this far (at a value a nanosecond, after 73 years); it keeps the marks
+/// from overflowing.
 pub(crate) const MAX_SEQUENCE: u64 = 1 << 61;
 
 /// An area's head and buffers.
@@ -56,12 +57,13 @@ impl<'m> Ring<'m> {
         load_acquire(&self.head.hot.latest)
     }
 
-    /// Marks the buffer of value `n` as under way, and gives it to the writer. May be called again for the same `n`.
+    /// Marks the buffer of value `n` as under way, and gives it to the writer. May be called again
+    /// for the same `n`.
     pub fn open(&self, n: u64) -> Cells<'m> {
         let slot = self.slot(n);
         fail_point(FailPoint::MarkUnderWay);
         slot[0].store(2 * n - 1, Relaxed);
-        // Whoever sees a word of what follows, and fences, sees the mark as well.
+        // A thread that sees a word of the value, and then executes a fence, sees the mark as well.
         fence(Release);
         fail_point(FailPoint::Fill);
         Cells::new(&slot[SLOT_HEAD..], self.geometry.size())
@@ -82,7 +84,8 @@ impl<'m> Ring<'m> {
         fail_point(FailPoint::Announce);
     }
 
-    /// Where a new writer goes on: the last complete value, which is named if its writer died before it could.
+    /// Where a new writer goes on: the last complete value, which is named if its writer died
+    /// before it could.
     pub fn recover(&self) -> u64 {
         let latest = self.latest();
         if latest >= MAX_SEQUENCE {
@@ -98,7 +101,8 @@ impl<'m> Ring<'m> {
         latest
     }
 
-    /// One attempt at value `n`, which must have been the latest at some time. What `look` returns is one value's, whole.
+    /// One attempt at value `n`, which must have been the latest at some time. What `look` returns
+    /// is one value's, whole.
     #[inline]
     pub fn read<T>(&self, n: u64, look: impl FnOnce(View<'m>) -> T) -> Result<(T, Stamp), Miss> {
         let slot = self.slot(n);

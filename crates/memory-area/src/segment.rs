@@ -1,4 +1,5 @@
-//! A segment: a sealed memory file with one area in it, as the process that owns it or was handed it sees it.
+//! A segment: a sealed memory file with one area in it, as the process that owns it or was handed
+//! it sees it.
 
 use crate::error::{AttachError, ClaimError};
 use crate::geometry::{Geometry, HEAD_BYTES};
@@ -20,9 +21,10 @@ const SEALS: SealFlags = SealFlags::SHRINK.union(SealFlags::GROW).union(SealFlag
 
 /// A memory area in a file that has no name, which is passed on as a descriptor.
 ///
-/// The owner (a node server, or the only process of a small system) makes it; others get a descriptor of one of two kinds:
-/// [`writable_fd`](Self::writable_fd) for the writer, [`read_only_fd`](Self::read_only_fd) for readers, whose kernel
-/// refuses to map it for writing. The area lives as long as any process holds it.
+/// The owner (a node server, or the only process of a small system) creates it. Others get a
+/// descriptor of one of two kinds: [`writable_fd`](Self::writable_fd) for the writer, and
+/// [`read_only_fd`](Self::read_only_fd) for readers, which the kernel refuses to map for writing.
+/// The area lives as long as any process holds it.
 #[derive(Clone, Debug)]
 pub struct Segment {
     file: Arc<OwnedFd>,
@@ -31,10 +33,11 @@ pub struct Segment {
 }
 
 impl Segment {
-    /// Makes an area. The name is for people who look at `/proc`; it need not be unique.
+    /// Creates an area. The name appears in `/proc` and need not be unique.
     ///
     /// # Errors
-    /// What the system says, which is mostly that there is no memory (NOMEM) or no descriptor (MFILE) left.
+    /// What the system says, which is mostly that there is no memory (NOMEM) or no descriptor
+    /// (MFILE) left.
     ///
     /// # Real-time
     /// Allocates, and touches every page of the segment. For set-up.
@@ -59,13 +62,15 @@ impl Segment {
         Ok(Segment { file: Arc::new(file), mapping: Arc::new(mapping), geometry })
     }
 
-    /// Attaches a segment that another process handed over, for writing if the descriptor allows it.
+    /// Attaches a segment that another process handed over, for writing if the descriptor allows
+    /// it.
     ///
     /// # Errors
     /// When the descriptor is no sealed memory file with an area in it.
     ///
     /// # Real-time
-    /// Touches every page of the segment, after the checks of [`inspect`](Self::inspect). For set-up.
+    /// Touches every page of the segment, after the checks of [`inspect`](Self::inspect). For
+    /// set-up.
     pub fn attach(file: OwnedFd) -> Result<Segment, AttachError> {
         let geometry = Segment::inspect(&file)?;
         let access = match fcntl_getfl(&file)? & OFlags::ACCMODE {
@@ -76,15 +81,15 @@ impl Segment {
         Ok(Segment { file: Arc::new(file), mapping: Arc::new(mapping), geometry })
     }
 
-    /// The geometry of the area in a file that another process handed over. Nothing is mapped, and no
-    /// page is touched: a file can claim any size, and its pages are charged to the process that touches
-    /// them.
+    /// The geometry of the area in a file that another process handed over. Nothing is mapped, and
+    /// no page is touched: a file can claim any size, and its pages are charged to the process that
+    /// touches them.
     ///
     /// # Errors
     /// As [`attach`](Self::attach).
     pub fn inspect(file: impl AsFd) -> Result<Geometry, AttachError> {
-        // A file without the seals could be truncated by its sender during a read. Only files in memory
-        // have seals.
+        // A file without the seals could be truncated by its sender during a read. Only files in
+        // memory have seals.
         let seals = fcntl_get_seals(&file).map_err(|_| AttachError::NotSealed)?;
         if !seals.contains(SealFlags::SHRINK | SealFlags::GROW) {
             return Err(AttachError::NotSealed);
@@ -114,8 +119,9 @@ impl Segment {
         self.geometry
     }
 
-    /// A number that no other area has, from when it was made: tells an area from a later one of the same name. A replica has that of the area that
-    /// it [stands for](Self::set_identity). The area's writer may have written over it.
+    /// A number that no other area has, from when it was made: tells an area from a later one of
+    /// the same name. A replica has that of the area that it [stands for](Self::set_identity). The
+    /// area's writer may have written over it.
     ///
     /// # Real-time
     /// One load.
@@ -133,7 +139,8 @@ impl Segment {
         self.mapping.head().state()
     }
 
-    /// Tells all readers. For the owner: it sees what neither writer nor readers see, such as the writer's death.
+    /// Tells all readers. For the owner: it sees what neither writer nor readers see, such as the
+    /// writer's death.
     ///
     /// # Errors
     /// ACCESS when this process may not write into the segment.
@@ -148,7 +155,8 @@ impl Segment {
         Ok(())
     }
 
-    /// Whether the writer is to ring ([`Writer::wants_doorbell`]) after each value. A value for which it does not ring yet can be read when this returns.
+    /// Whether the writer is to ring ([`Writer::wants_doorbell`]) after each value. A value for
+    /// which it does not ring yet can be read when this returns.
     ///
     /// # Errors
     /// ACCESS when this process may not write into the segment.
@@ -172,7 +180,8 @@ impl Segment {
         Ok(())
     }
 
-    /// Notes what the writer promised, for readers who want to know how old a value may become.
+    /// Records the period that the writer promised, from which readers derive the greatest age of a
+    /// value.
     ///
     /// # Errors
     /// ACCESS when this process may not write into the segment.
@@ -187,12 +196,14 @@ impl Segment {
     /// Becomes the writer.
     ///
     /// # Errors
-    /// [`ClaimError::Taken`] as long as there is another; ACCESS when the segment was attached for reading.
+    /// [`ClaimError::Taken`] as long as there is another; ACCESS when the segment was attached for
+    /// reading.
     pub fn writer(&self) -> Result<Writer, ClaimError> {
         if !self.is_writable() {
             return Err(Errno::ACCESS.into());
         }
-        // The claim is a lock of an open file, and this one's may be shared with the process that handed it over.
+        // The claim is a lock of an open file, and this one's may be shared with the process that
+        // handed it over.
         Writer::claim(self.writable_fd()?, self.mapping.clone(), self.geometry)
     }
 
@@ -212,8 +223,8 @@ impl Segment {
         self.reopen(OFlags::RDWR)
     }
 
-    /// The same area for writing, where this process may open the file for that: a reader of the server's user hands the area back with a
-    /// descriptor that is for reading only.
+    /// The same area for writing, where this process may open the file for that: a reader of the
+    /// server's user hands the area back with a descriptor that is for reading only.
     ///
     /// # Errors
     /// ACCESS where the segment belongs to another user.
@@ -221,7 +232,8 @@ impl Segment {
         Segment::attach(self.writable_fd()?)
     }
 
-    /// Is there a process that writes? One that becomes the writer at the very moment of the question may be refused.
+    /// Is there a process that writes? One that becomes the writer at the very moment of the
+    /// question may be refused.
     ///
     /// # Errors
     /// What opening the file again ends in.

@@ -1,7 +1,8 @@
 //! Bytes of a value as atomic words.
 //!
-//! Each access is a relaxed load or store of a whole word: the other side may access the same word at the same time, and
-//! whether what was read is one value is decided afterwards, by the mark of the buffer.
+//! Each access is a relaxed load or store of a whole word: the other side may access the same word
+//! at the same time, and whether what was read is one value is decided afterwards, by the mark of
+//! the buffer.
 
 use core::fmt;
 use isorb_rt::sync::atomic::AtomicU64;
@@ -28,9 +29,9 @@ impl core::error::Error for OutOfBounds {}
 
 /// A value in the area, to be looked at in place.
 ///
-/// The writer may come round while it is looked at. What is read here is therefore a guess until the function that was
-/// given the view has returned and the buffer's mark has been compared; each byte is defined, but they need not belong
-/// together. Do not act on them inside the function.
+/// The writer may come round while it is looked at. What is read here is therefore a guess until
+/// the function that was given the view has returned and the buffer's mark has been compared; each
+/// byte is defined, but they need not belong together. Do not act on them inside the function.
 #[derive(Clone, Copy)]
 pub struct View<'a> {
     words: &'a [AtomicU64],
@@ -78,7 +79,8 @@ impl<'a> View<'a> {
     }
 }
 
-/// The buffer that is being written. It holds what was there some values ago until it is written over.
+/// The buffer that is being written. It holds what was there some values ago until it is written
+/// over.
 pub struct Cells<'a> {
     words: &'a [AtomicU64],
     len: usize,

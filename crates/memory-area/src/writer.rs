@@ -1,4 +1,4 @@
-//! The one who writes.
+//! Writers.
 
 use crate::error::{ClaimError, TooLarge};
 use crate::fail_points::{FailPoint, fail_point};
@@ -22,7 +22,8 @@ pub struct Writer {
     latest: u64,
     epoch: u64,
     wake: bool,
-    /// Locked; the kernel lets go of it when the last descriptor is closed, which includes those of forked children.
+    /// Locked; the kernel lets go of it when the last descriptor is closed, which includes those of
+    /// forked children.
     claim: OwnedFd,
 }
 
@@ -54,24 +55,27 @@ impl Writer {
         Ok(Writer { mapping, geometry, latest, epoch, wake: true, claim: file })
     }
 
-    /// Writes a value, from now on the latest, and wakes readers that wait. Gives its sequence number.
+    /// Writes a value, from now on the latest, and wakes readers that wait. Gives its sequence
+    /// number.
     ///
     /// # Errors
     /// When it is larger than the area takes; nothing changes then.
     ///
     /// # Real-time
-    /// Does not allocate, never waits for a reader. One copy, then one system call to wake readers, made when the value can
-    /// already be read.
+    /// Does not allocate, never waits for a reader. One copy, then one system call to wake readers,
+    /// made when the value can already be read.
     #[inline]
     pub fn write(&mut self, value: &[u8]) -> Result<u64, TooLarge> {
         if self.draft().put(0, value).is_err() {
             return Err(self.too_large(value.len()));
         }
-        // After the copy: while the clock is read, the lines of the value come over from the readers' processors.
+        // After the copy: while the clock is read, the lines of the value come over from the
+        // readers' processors.
         self.publish(value.len(), now_ns())
     }
 
-    /// [`write`](Self::write) with the time at which the value came to be, on the clock of [`now_ns`].
+    /// [`write`](Self::write) with the time at which the value came to be, on the clock of
+    /// [`now_ns`].
     ///
     /// # Errors
     /// As [`write`](Self::write).
@@ -83,8 +87,8 @@ impl Writer {
         self.publish(value.len(), written_ns)
     }
 
-    /// Lets `fill` write the value in place, without a copy, and publishes `len` bytes of it. The buffer holds an earlier value
-    /// at first. If `fill` panics, nothing is published.
+    /// Lets `fill` write the value in place, without a copy, and publishes `len` bytes of it. The
+    /// buffer holds an earlier value at first. If `fill` panics, nothing is published.
     ///
     /// # Errors
     /// When `len` is more than the area takes.
@@ -99,8 +103,9 @@ impl Writer {
         self.publish(len, now_ns())
     }
 
-    /// The value that comes next, to be filled piece by piece over several calls until [`publish`](Self::publish). Readers see
-    /// nothing of it; one that is never published is written over by the next.
+    /// The value that comes next, to be filled piece by piece over several calls until
+    /// [`publish`](Self::publish). Readers see nothing of it; one that is never published is
+    /// written over by the next.
     ///
     /// # Real-time
     /// Two stores.
@@ -118,8 +123,8 @@ impl Writer {
         self.publish_as(len, written_ns, Source { sequence: self.latest + 1, epoch: self.epoch })
     }
 
-    /// [`publish`](Self::publish) for a replica: what is published was written elsewhere, where it has the number and the writer of
-    /// `source`.
+    /// [`publish`](Self::publish) for a replica: what is published was written elsewhere, where it
+    /// has the number and the writer of `source`.
     ///
     /// # Errors
     /// As [`publish`](Self::publish).
@@ -137,8 +142,8 @@ impl Writer {
         Ok(self.latest)
     }
 
-    /// Does the segment's owner want to be told of each value? To be asked after the value is written: who wants it from then on sees the value. How it is
-    /// told is between it and the writer's library.
+    /// Does the segment's owner want a ring after each value? Ask after the value is written: an
+    /// owner that wants rings from then on sees the value. The writer's library knows how to ring.
     ///
     /// # Real-time
     /// A fence and a load.
@@ -162,8 +167,9 @@ impl Writer {
         self.geometry
     }
 
-    /// Whether [`write`](Self::write) wakes readers. Without it a write makes no system call, and readers that wait notice a new value
-    /// when their time-out passes: for areas that are polled only.
+    /// Whether [`write`](Self::write) wakes readers. Without it a write makes no system call, and
+    /// readers that wait notice a new value when their time-out passes: for areas that are polled
+    /// only.
     pub fn set_wake(&mut self, wake: bool) {
         self.wake = wake;
     }

@@ -1,5 +1,5 @@
-//! A client of the naming service: names as text, one kind of error. [`cos_naming`](crate::cos_naming) has the
-//! operations of the standard with their own exceptions.
+//! A client of the naming service: names as text, one kind of error.
+//! [`cos_naming`](crate::cos_naming) has the operations of the standard with their own exceptions.
 
 use crate::cos_naming::naming_context::{
     BindError, BindNewContextError, RebindError, ResolveError, UnbindError,
@@ -8,10 +8,11 @@ use crate::cos_naming::{self, NamingContextRef};
 use isorb::{IsA, Kind, Object, Orb, Reference, Result, SystemException};
 use isorb_giop::Name;
 
-/// A naming context, with names as text: `lab/t1`, `a/b.kind`, with `\` before `/`, `.` or `\` in a part.
+/// A naming context, with names as text: `lab/t1`, `a/b.kind`, with `\` before `/`, `.` or `\` in a
+/// part.
 ///
-/// A refusal of the service is a system exception with a sentence. [`NamingContextRef`] has the service's own
-/// exceptions.
+/// A refusal of the service is a system exception with a sentence. [`NamingContextRef`] has the
+/// service's own exceptions.
 ///
 /// ```no_run
 /// # use isorb::{Object, Orb, Result};
@@ -48,7 +49,8 @@ impl Naming {
     /// Binds a name anew or over an older binding, and makes the contexts on the way.
     ///
     /// # Errors
-    /// BAD_PARAM for a name that is none, INV_OBJREF with the service's reason, and what the calls end in.
+    /// BAD_PARAM for a name that is none, INV_OBJREF with the service's reason, and what the calls
+    /// end in.
     pub fn bind(&self, name: &str, object: &impl IsA<Object>) -> Result<()> {
         let components = parse(name)?;
         for end in 1..components.len() {

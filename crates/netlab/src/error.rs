@@ -10,7 +10,8 @@ pub enum LabError {
     NotPermitted,
     /// A program is not installed; its name.
     NoTool(&'static str),
-    /// A program refused; its command line and what it said. A kernel without a queueing discipline shows here.
+    /// A program refused; its command line and what it said. A kernel without a queueing discipline
+    /// shows here.
     Refused {
         /// The command line.
         command: String,
@@ -22,7 +23,8 @@ pub enum LabError {
 }
 
 impl LabError {
-    /// Is it the machine that cannot have a lab, rather than a mistake in the asking? A test skips then, and says why.
+    /// Is it the machine that cannot have a lab, rather than a mistake in the asking? A test skips
+    /// then, and says why.
     pub fn is_of_the_machine(&self) -> bool {
         matches!(self, LabError::NotPermitted | LabError::NoTool(_))
     }

@@ -37,16 +37,16 @@ impl Host {
         super::lab::INTERFACE
     }
 
-    /// A command that runs `program` in this host. It becomes the program itself, so that the child's process id is the
-    /// program's and killing it kills the program.
+    /// A command that runs `program` in this host. It becomes the program itself, so that the
+    /// child's process id is the program's and killing it kills the program.
     pub fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
         let mut command = Command::new(tool_place("ip"));
         command.args(["netns", "exec", &self.namespace]).arg(program);
         command
     }
 
-    /// Calls `f` on a thread of this process that is in this host, and waits for it: sockets that `f` makes belong to the
-    /// host for ever, wherever they are used afterwards.
+    /// Calls `f` on a thread of this process that is in this host, and waits for it: sockets that
+    /// `f` makes belong to the host for ever, wherever they are used afterwards.
     ///
     /// # Errors
     /// Where the namespace may not be entered.

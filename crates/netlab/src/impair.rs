@@ -16,14 +16,17 @@ pub struct Plan {
     pub reorder: f64,
     /// How long each packet takes.
     pub delay_ns: u64,
-    /// Up to so much is added to the delay, evenly spread. Packets keep their order unless they are reordered.
+    /// Up to so much is added to the delay, evenly spread. Packets keep their order unless they are
+    /// reordered.
     pub jitter_ns: u64,
 }
 
-/// Packets under way. A pure state machine: it is told the time, and says when it wants to be asked again.
+/// Packets under way. A pure state machine: it is told the time, and says when it wants to be asked
+/// again.
 ///
 /// # Real-time
-/// For tests: it allocates for each packet, and holds at most [`Impairment::CAPACITY`] of them; more are dropped.
+/// For tests: it allocates for each packet, and holds at most [`Impairment::CAPACITY`] of them;
+/// more are dropped.
 #[derive(Debug)]
 pub struct Impairment<T> {
     plan: Plan,
@@ -61,7 +64,8 @@ impl<T: Clone> Impairment<T> {
 
     /// A packet is sent at `now`.
     pub fn push(&mut self, now: u64, packet: T) {
-        // Always as many numbers a packet, so that one share does not change what the others do to later packets.
+        // Always as many numbers a packet, so that one share does not change what the others do to
+        // later packets.
         let [loss, duplicate, reorder, jitter] = std::array::from_fn(|_| self.share());
         if loss < self.plan.loss {
             self.dropped += 1;

@@ -16,8 +16,8 @@ const PREFIX: &str = "isorb-lab-";
 const LEFT: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 1);
 const RIGHT: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 2);
 
-/// Two hosts with a link between them. Removed when it is dropped; processes that still run in it keep their namespace, without
-/// a name, until they end.
+/// Two hosts with a link between them. Removed when it is dropped; processes that still run in it
+/// keep their namespace, without a name, until they end.
 #[derive(Debug)]
 pub struct Lab {
     left: Host,
@@ -43,8 +43,8 @@ impl Lab {
         ip(&format!("-n {left} link add {INTERFACE} type veth peer name {INTERFACE} netns {right}"))?;
         for host in [&lab.left, &lab.right] {
             let namespace = host.namespace();
-            // Packets as long as on a real wire: by itself the kernel hands 64 KiB over in one, which at 100 Mbit a second keep the
-            // link busy for 5 ms, whatever else is urgent.
+            // Packets as long as on a real wire: by itself the kernel hands 64 KiB over in one,
+            // which at 100 Mbit a second keep the link busy for 5 ms, whatever else is urgent.
             ip(&format!("-n {namespace} link set {INTERFACE} gso_max_segs 1 gso_max_size 1514"))?;
             ip(&format!("-n {namespace} addr add {}/24 dev {INTERFACE}", host.address()))?;
             ip(&format!("-n {namespace} link set lo up"))?;
@@ -54,7 +54,8 @@ impl Lab {
         Ok(lab)
     }
 
-    /// As [`build`](Lab::build), for a test: where the machine cannot have a lab, prints that the test is skipped, and why.
+    /// As [`build`](Lab::build), for a test: where the machine cannot have a lab, prints that the
+    /// test is skipped, and why.
     ///
     /// # Panics
     /// Where it should have been possible.
@@ -104,7 +105,8 @@ impl Lab {
 impl Drop for Lab {
     fn drop(&mut self) {
         for host in [&self.left, &self.right] {
-            // It may never have been made, if this is the end of a failed `build`. Both ends of the link go with the first.
+            // It may never have been made, if this is the end of a failed `build`. Both ends of the
+            // link go with the first.
             let _ = ip(&format!("netns del {}", host.namespace()));
         }
     }

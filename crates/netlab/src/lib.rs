@@ -2,14 +2,16 @@
 //!
 //! Three things that do not know each other:
 //!
-//! - A [`Lab`]: two network namespaces with a link of a stated rate between them, which sorts packets as asked
-//!   ([`Sorting`]): not at all, by DSCP, or by the sockets' priority. Whole processes run in a host
-//!   ([`Host::command`]), or threads of the test ([`Host::run`]). Dropping the lab removes it; what a killed test left
-//!   behind, the next lab removes. It needs root, `ip` and `tc`; where one is missing, [`Lab::build`] says which.
-//! - A [`Net`]: any number of namespaces at one switch, whose pairs can be cut, with counts of what each has sent.
-//! - [`Impairment`]: loss, delay, jitter, duplication and reordering as a pure state machine, the same for the same seed;
-//!   and relays that put it between a client and a server which know nothing of it ([`relay`]), on any machine and
-//!   without rights.
+//! - A [`Lab`]: two network namespaces with a link of a stated rate between them, which sorts
+//!   packets as asked ([`Sorting`]): not at all, by DSCP, or by the sockets' priority. Whole
+//!   processes run in a host ([`Host::command`]), or threads of the test ([`Host::run`]). Dropping
+//!   the lab removes it, and the next lab removes remains of a killed test. It needs root, `ip` and
+//!   `tc`; [`Lab::build`] names the missing one.
+//! - A [`Net`]: any number of namespaces at one switch. It can cut pairs off, and counts what
+//!   each has sent.
+//! - [`Impairment`]: loss, delay, jitter, duplication and reordering as a pure state machine, the
+//!   same for the same seed; and relays that put it between a client and a server which know
+//!   nothing of it ([`relay`]), on any machine and without rights.
 //!
 //! ```no_run
 //! use isorb_netlab::{Lab, LinkSpec, Sorting};
@@ -20,7 +22,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! It is not an emulator of wide networks: the link has a rate, a queue and an order; distance is an impairment's delay.
+//! It is not an emulator of wide networks: the link has a rate, a queue and an order; distance is
+//! an impairment's delay.
 #![forbid(unsafe_code)]
 
 mod error;

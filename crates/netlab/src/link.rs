@@ -15,21 +15,23 @@ pub struct LinkSpec {
 /// The order in which a link sends.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Sorting {
-    /// First come, first sent, `packets` at most; more are dropped. The control of every experiment on priorities.
+    /// First come, first sent, `packets` at most; more are dropped. The control of every experiment
+    /// on priorities.
     OneQueue {
         /// Places in the queue.
         packets: u32,
     },
-    /// A class for each group of DSCP values (hierarchical token buckets), each with a share of the rate that it
-    /// always gets, and the urgent ones first at what the others leave. What matches no class shares the rest.
+    /// A class for each group of DSCP values (hierarchical token buckets), each with a share of the
+    /// rate that it always gets, and the urgent ones first at what the others leave. What matches
+    /// no class shares the rest.
     ByDscp {
         /// The classes, the most urgent first; at most seven, the kernel's priorities less one.
         classes: Vec<Class>,
         /// Places in the queue of each class.
         packets: u32,
     },
-    /// Three bands by the sockets' priority (`SO_PRIORITY`), sent in strict order: 6 and 7, then 0, 4, 5 and 8 to 15, then
-    /// 1, 2 and 3 (the kernel's `pfifo_fast`).
+    /// Three bands by the sockets' priority (`SO_PRIORITY`), sent in strict order: 6 and 7, then 0,
+    /// 4, 5 and 8 to 15, then 1, 2 and 3 (the kernel's `pfifo_fast`).
     BySocketPriority,
 }
 
@@ -48,7 +50,8 @@ impl Sorting {
         Sorting::OneQueue { packets: 100 }
     }
 
-    /// As [`one_queue`](Sorting::one_queue), and one class above it for `dscp` with half of the rate.
+    /// As [`one_queue`](Sorting::one_queue), and one class above it for `dscp` with half of the
+    /// rate.
     pub fn urgent(dscp: u8) -> Sorting {
         Sorting::ByDscp { classes: vec![Class { dscp: vec![dscp], share: 50 }], packets: 100 }
     }
@@ -94,7 +97,8 @@ fn by_dscp(rate: u32, burst: u32, classes: &[Class], packets: u32) -> Vec<String
         format!("qdisc add dev DEV root handle 1: htb default {}", 10 + classes.len()),
         format!("class add dev DEV parent 1: classid 1:1 htb rate {rate}kbit ceil {rate}kbit {bucket}"),
     ];
-    // Of the urgent class whatever it sends must go at once, so it gets its share and may take everything.
+    // Of the urgent class whatever it sends must go at once, so it gets its share and may take
+    // everything.
     let mut class = |number: usize, share: u32, priority: usize| {
         let own = (u64::from(rate) * u64::from(share.clamp(1, 90)) / 100).max(8);
         all.push(format!(

@@ -6,10 +6,11 @@ use crate::lab::{INTERFACE, add, stem};
 use crate::tool::{ip, ip_batch};
 use crate::{Host, LabError};
 
-/// Hosts that all reach each other, without a limit to the rate; each pair can be cut. Removed when it is dropped.
+/// Hosts that all reach each other, without a limit to the rate; each pair can be cut. Removed when
+/// it is dropped.
 ///
-/// There is no IPv6 in it, whose hosts talk by themselves, and all know each other's hardware addresses: what is sent there, a program sent, or
-/// TCP on its behalf.
+/// It has no IPv6, since such hosts send packets of their own, and all hosts know each other's hardware
+/// addresses. So every packet is from a program, or from TCP for a program.
 #[derive(Debug)]
 pub struct Net {
     hosts: Vec<Host>,
@@ -57,7 +58,8 @@ impl Net {
         Ok(net)
     }
 
-    /// As [`build`](Net::build), for a test: where the machine cannot have namespaces, prints that the test is skipped, and why.
+    /// As [`build`](Net::build), for a test: where the machine cannot have namespaces, prints that
+    /// the test is skipped, and why.
     ///
     /// # Panics
     /// Where it should have been possible.
@@ -93,7 +95,8 @@ impl Net {
         packets.ok_or(LabError::Refused { command: format!("ip {file}"), said })
     }
 
-    /// Lets nothing pass between two hosts any more (`true`), or again. Who is cut off hears nothing of it, as behind a dead router.
+    /// Cuts two hosts off from each other (`true`), or connects them again. They get no error, as
+    /// behind a dead router.
     ///
     /// # Errors
     /// [`LabError`].

@@ -21,7 +21,8 @@ pub(crate) fn tc(words: &str) -> Result<String, LabError> {
     run("tc", words, "")
 }
 
-/// Where a program of iproute2 lies: on the path, else where Debian puts it, which is not on everybody's path.
+/// Where a program of iproute2 lies: on the path, else where Debian puts it, which is not on
+/// everybody's path.
 pub fn tool_place(tool: &str) -> PathBuf {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let usual = ["/usr/sbin", "/sbin"].map(PathBuf::from);
@@ -50,7 +51,7 @@ fn output(mut command: Command, input: &str) -> std::io::Result<Output> {
     }
     let streams = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = streams.spawn()?;
-    // Who ends without reading all says why.
+    // A tool that ends before it reads all its input reports the reason.
     let _ = child.stdin.take().map(|mut stdin| stdin.write_all(input.as_bytes()));
     child.wait_with_output()
 }

@@ -27,8 +27,8 @@ fn connection(lab: &Lab) -> (TcpStream, TcpStream) {
     (near, far)
 }
 
-/// The next datagram. A child that another thread has started may end while this one waits, and a wait with a limit is not taken up again by the
-/// system.
+/// The next datagram. A child that another thread has started may end while this one waits, and a
+/// wait with a limit is not taken up again by the system.
 fn receive(socket: &UdpSocket) -> usize {
     loop {
         match socket.recv(&mut [0; 2000]) {
@@ -99,7 +99,8 @@ fn an_urgent_datagram_passes_those_that_wait() {
         // The neighbours get to know each other first.
         dull.send_to(&[9], to).unwrap();
         receive(&server);
-        // 40 packets of 1000 octets are a third of a second on this link, and only the last is urgent.
+        // 40 packets of 1000 octets are a third of a second on this link, and only the last is
+        // urgent.
         let begun = Instant::now();
         for _ in 0..40 {
             dull.send_to(&[0; 1000], to).unwrap();
@@ -113,7 +114,8 @@ fn an_urgent_datagram_passes_those_that_wait() {
         (before, sending)
     };
     assert_eq!(count_before(Sorting::one_queue()).0, 40, "one queue keeps the order");
-    // The link sends one in 8 ms and two at once: so many may have gone before the urgent one was there.
+    // The link sends one in 8 ms and two at once: so many may have gone before the urgent one was
+    // there.
     let begun = Instant::now();
     let (sorted, gone) = loop {
         let (sorted, sending) = count_before(Sorting::urgent(EXPEDITED));
@@ -164,11 +166,12 @@ fn it_goes_away_with_its_owner_even_when_that_panics() {
 #[test]
 fn what_a_killed_test_left_behind_is_swept() {
     let Some(_lab) = Lab::build_or_skip(&spec(10_000, Sorting::one_queue())) else { return };
-    // No process has this id, which is above the kernel's limit; and of ours only this one makes it.
+    // No process has this id, which is above the kernel's limit; and of ours only this one makes
+    // it.
     let left_behind = format!("isorb-lab-{}-0-left", (1 << 22) + std::process::id());
     let file = std::path::Path::new("/run/netns").join(&left_behind);
     let begun = Instant::now();
-    // Somebody else's lab may sweep while it is being made.
+    // The lab of another process may remove remains meanwhile.
     while !std::process::Command::new("ip").args(["netns", "add", &left_behind]).status().unwrap().success() {
         assert!(begun.elapsed() < Duration::from_secs(60), "{left_behind} cannot be made");
     }

@@ -26,10 +26,10 @@ pub(crate) struct GroupTarget {
 }
 
 impl GroupTarget {
-    /// Where a call goes whose caller waits for an answer.
+    /// The target of calls with a reply.
     ///
     /// # Errors
-    /// BAD_OPERATION where nobody answers.
+    /// BAD_OPERATION without an object that replies.
     #[cold]
     pub fn answering(&self) -> Result<Arc<Target>> {
         match &self.answering {
@@ -56,7 +56,8 @@ pub(crate) fn address(ior: &Ior) -> Option<String> {
     read(ior).map(|(_, at, group)| format!("{at}, group {} of {}", group.id, group.domain))
 }
 
-/// What calls to a reference need whose first profile is a group's; `None` for any other, or where no transport goes to groups.
+/// The target of a reference whose first profile is a group's. `None` for any other reference, and
+/// without a transport to groups.
 ///
 /// # Errors
 /// INV_OBJREF for a malformed profile, CODESET_INCOMPATIBLE.

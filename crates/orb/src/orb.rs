@@ -26,9 +26,9 @@ use std::time::Duration;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ServedConnection {
-    /// Who opened it.
+    /// The address of the client.
     pub peer: String,
-    /// The band of priorities that the peer said it uses it for.
+    /// The priority band that the client announced for it.
     pub band: Option<PriorityBand>,
 }
 
@@ -94,7 +94,7 @@ impl Orb {
         self.endpoints().map_or_else(Vec::new, |endpoints| endpoints.published.clone())
     }
 
-    /// The connections over which this ORB serves requests, for those who look after a system.
+    /// The connections over which this ORB serves requests.
     ///
     /// # Real-time
     /// Allocates.
@@ -108,13 +108,13 @@ impl Orb {
         self.endpoints().map_or_else(Vec::new, |endpoints| endpoints.names())
     }
 
-    /// How many datagrams came to nothing at this ORB's UDP endpoints and calls.
+    /// Counts of the datagrams that this ORB's UDP endpoints and calls dropped.
     pub fn datagram_counts(&self) -> Arc<isorb_transport::DatagramCounts> {
         self.transports().datagrams().clone()
     }
 
-    /// Serves until [`Orb::shutdown`], and until what ran then has been answered. Activates the root POA's manager if the program has
-    /// not touched it.
+    /// Serves until [`Orb::shutdown`], and until the requests that ran then are answered. Activates the
+    /// root POA's manager if the program has not.
     ///
     /// # Real-time
     /// Blocks the calling thread, which serves only the requests of POAs with the main-thread model.
@@ -123,13 +123,13 @@ impl Orb {
             self.server().registry.activate_untouched_root();
         }
         self.server().registry.serve_main_thread();
-        let (ended, bell) = &self.server().ended;
+        let (ended, changed) = &self.server().ended;
         let mut ended = ended.lock();
         while !*ended {
-            bell.wait_until(&mut ended, Deadline::NONE);
+            changed.wait_until(&mut ended, Deadline::NONE);
         }
         drop(ended);
-        // Who returns from here may end the process.
+        // The caller may end the process.
         while self.accepted().all().iter().any(|connection| connection.is_closing()) {
             std::thread::sleep(Duration::from_millis(1));
         }
@@ -185,9 +185,9 @@ impl Orb {
         self.server().plain_keys.lock().clear();
         self.end_shutdown(false);
         self.server().interceptors.destroy();
-        let (ended, bell) = &self.server().ended;
+        let (ended, changed) = &self.server().ended;
         *ended.lock() = true;
-        bell.notify_all(ended);
+        changed.notify_all(ended);
         Ok(())
     }
 
@@ -213,8 +213,8 @@ impl Orb {
         any.get_with(Some(self))
     }
 
-    /// Finds the servant behind `key` and `operation` of its interface, as a request does, and lets go of them: what
-    /// demultiplexing takes, for those who measure it. False where a request would be refused.
+    /// Finds the servant behind `key` and `operation` of its interface, as a request does, and releases
+    /// them; for measurements of demultiplexing. False when a request would be refused.
     #[doc(hidden)]
     pub fn demultiplex(&self, key: &[u8], operation: &str) -> bool {
         let entered = self.server().registry.enter(key, operation);

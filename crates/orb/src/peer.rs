@@ -28,7 +28,7 @@ pub(crate) struct Connector {
 
 pub(crate) type Routes = Vec<Route>;
 
-/// With so many, those that nobody uses are looked for.
+/// With this many peers, unused ones are removed.
 const SWEEP_AT: usize = 64;
 
 /// All peers by the routes to them, and by what keeps their connections apart.
@@ -38,7 +38,7 @@ pub(crate) struct Peers(PiMutex<Known>);
 #[derive(Default)]
 struct Known {
     peers: HashMap<(Routes, Setup), Arc<Peer>>,
-    /// How many there were after the last sweep.
+    /// How many peers there were after the last sweep.
     swept: usize,
 }
 
@@ -58,7 +58,7 @@ impl Peers {
         peer
     }
 
-    /// Lets go of connections that ended, and of peers that no reference leads to.
+    /// Removes ended connections, and peers without references.
     #[cold]
     pub fn sweep(&self) {
         let unused = sweep(&mut self.0.lock());
@@ -82,18 +82,18 @@ impl Peers {
     }
 }
 
-/// Takes out what nobody uses: the connections, still to be closed.
+/// Removes unused peers and ended connections; returns the connections that are to be closed.
 fn sweep(known: &mut Known) -> Vec<Arc<Connection>> {
     let mut unused = Vec::new();
     known.peers.retain(|_, peer| {
         let mut connections = peer.connections.lock();
-        // Bound, so that descriptors are closed without the locks.
+        // Collected, so that descriptors are closed without the locks.
         unused.extend(connections.open.extract_if(.., |connection| !connection.is_open()));
         let idle = |connection: &Arc<Connection>| {
             !connection.bidirectional.load(Ordering::Relaxed)
                 && connection.in_flight.load(Ordering::Relaxed) == 0
         };
-        // Others get at a peer through the map, which is locked.
+        // A peer is found by the map only, which is locked.
         let keep =
             Arc::strong_count(peer) > 1 || connections.opening > 0 || !connections.open.iter().all(idle);
         if !keep {
@@ -105,7 +105,8 @@ fn sweep(known: &mut Known) -> Vec<Arc<Connection>> {
     unused
 }
 
-/// A connection that rested longer, give or take a tick of the kernel's clock, is looked at before a request is trusted to it, in nanoseconds.
+/// A connection that was idle for longer, in nanoseconds, is checked before a request is sent on it. The
+/// time may be off by a tick of the kernel's clock.
 const IDLE_NS: u64 = 10_000_000;
 
 /// One server, by the routes to it in order of preference.
@@ -113,31 +114,31 @@ pub(crate) struct Peer {
     routes: Routes,
     setup: Setup,
     connections: PiMutex<Connections>,
-    /// A connection was opened, or could not be.
+    /// A connection was opened, or an attempt failed.
     opened: PiCondvar,
 }
 
 #[derive(Default)]
 struct Connections {
     open: Vec<Arc<Connection>>,
-    /// How many are being opened now.
+    /// Connections that are being opened.
     opening: usize,
-    /// How many could not be opened, and why the last one could not.
+    /// Failed attempts, and the exception of the last one.
     failures: u64,
     failure: Option<SystemException>,
 }
 
-/// What a call asks of the connection that it is given.
+/// The terms of a call for its connection.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LeaseRequest {
-    /// When the call began, in nanoseconds; may be a tick of the kernel's clock ago.
+    /// When the call began, in nanoseconds; up to a tick of the kernel's clock early.
     pub began: u64,
     pub deadline: Deadline,
     /// How long the call may take in all.
     pub timeout: Timeout,
     /// Whether a lost connection may be replaced.
     pub reconnect: bool,
-    /// A connection was closed under this call: trust none that was not looked at.
+    /// A connection was closed during this call: every connection is checked first.
     pub wary: bool,
 }
 
@@ -156,20 +157,22 @@ impl Peer {
         &self.routes
     }
 
-    /// What keeps its connections apart from others by these routes.
+    /// What distinguishes its connections from others by these routes.
     pub fn setup(&self) -> &Setup {
         &self.setup
     }
 
-    /// A connection for one call: one that no call uses, else a new one while there are fewer than the limit, else the one
-    /// with the fewest calls. One that nobody used for a while is looked at first: the peer may have closed it.
+    /// A connection for one call: an idle one; else a new one while there are fewer than the limit; else
+    /// the one with the fewest calls. A connection that was idle for a while is checked first, since the
+    /// peer may have closed it.
     ///
     /// # Errors
-    /// TRANSIENT and TIMEOUT when none can be opened, NO_PERMISSION where the peer cannot be trusted, REBIND when none may be.
+    /// TRANSIENT and TIMEOUT when none can be opened, NO_PERMISSION when the peer cannot be trusted, REBIND
+    /// when none may be opened.
     ///
     /// # Real-time
-    /// One PI lock; after a rest one receive system call that does not wait. Connects, or waits for another call that does, on
-    /// a first call.
+    /// One PI lock; after an idle time one receive system call that does not wait. The first call
+    /// connects, or waits for another call that does.
     pub fn lease(&self, connector: &Connector, request: LeaseRequest) -> Result<Lease> {
         let idle_ns = if request.wary { 0 } else { IDLE_NS };
         loop {
@@ -179,8 +182,8 @@ impl Peer {
                 && first.is_open()
                 && !first.bidirectional.load(Ordering::Acquire)
             {
-                // Nobody counts down from nothing, and who counts up does so under this lock: only one with bidirectional GIOP has
-                // more than one peer.
+                // The count is 0, so no thread decrements it. Threads increment it under this lock, since only a
+                // bidirectional connection has more than one peer.
                 first.in_flight.store(1, Ordering::Relaxed);
                 let lease = Lease { connection: first.clone(), waited: false };
                 drop(connections);
@@ -235,7 +238,7 @@ impl Peer {
                     .detail("the connection is gone, and the rebind policy forbids another"));
             }
         }
-        // All that may be opened are being opened by others: theirs will do.
+        // Other calls open all the connections that may be opened: one of theirs will do.
         let failures = connections.failures;
         while connections.full(connector) && connections.open.is_empty() {
             if !self.opened.wait_until(&mut connections, request.deadline) {
@@ -277,11 +280,11 @@ impl Peer {
         leased
     }
 
-    /// By the first route that leads to the server.
+    /// Connects by the first route that leads to the server.
     ///
     /// # Errors
-    /// TRANSIENT and TIMEOUT when none does. Whoever is there and cannot be trusted is NO_PERMISSION, and one whose handshake came to
-    /// nothing is one of the others; neither is answered by going on to a route that may lead to anybody.
+    /// TRANSIENT and TIMEOUT when none does; NO_PERMISSION for a peer that cannot be trusted. After such a
+    /// peer, or a failed handshake, no further route is tried, since it may be unprotected.
     fn connect(
         &self,
         connector: &Connector,
@@ -328,7 +331,7 @@ impl Peer {
 /// A connection in use by one call.
 pub(crate) struct Lease {
     connection: Arc<Connection>,
-    /// Whether it was waited for.
+    /// Whether the call waited for it.
     pub waited: bool,
 }
 

@@ -1,5 +1,5 @@
-//! The declarative table of configuration keys. One entry makes a key's field, its default, its check, its `-ORB…`
-//! argument and its row in `docs/reference/configuration.md`.
+//! The declarative table of configuration keys. One entry makes a key's field, its default, its
+//! check, its `-ORB…` argument and its row in `docs/reference/configuration.md`.
 
 use isorb_rt::sched::RealTime;
 use std::collections::BTreeMap;
@@ -159,8 +159,8 @@ pub(crate) struct Row {
     pub text: &'static str,
 }
 
-/// Makes a struct of settings from its table. An entry is: documentation, `key: type = default`, then optionally
-/// `in range` and the `-ORB…` argument with its other spellings.
+/// Makes a struct of settings from its table. An entry is: documentation, `key: type = default`,
+/// then optionally `in range` and the `-ORB…` argument with its other spellings.
 macro_rules! settings {
     (
         $(#[$meta:meta])*
@@ -251,7 +251,8 @@ mod tests {
         text
     }
 
-    /// After a change of the table, `ISORB_BLESS=1 cargo test -p isorb --lib settings` writes the page anew.
+    /// After a change of the table, `ISORB_BLESS=1 cargo test -p isorb --lib settings` writes the
+    /// page.
     #[test]
     fn the_reference_page_has_the_tables_of_the_source() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/configuration.md");

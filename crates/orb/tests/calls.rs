@@ -140,7 +140,7 @@ fn a_servant_calls_back() {
             for _ in 0..50 {
                 assert_eq!(echo.call_back(Some(&near)).unwrap(), "from the servant");
             }
-            assert_eq!(echo.call_back(None).unwrap(), "nobody");
+            assert_eq!(echo.call_back(None).unwrap(), "nil");
             client.shutdown(true).unwrap();
             server.shutdown(true).unwrap();
         }

@@ -14,12 +14,13 @@ use isorb::{Config, Kind, Object, Orb, Reference, TransportConfig};
 use isorb_giop::component::{Component, TAG_LOCALITY};
 use isorb_giop::profile::TAG_INTERNET_IOP;
 use isorb_giop::{AddressProfile, IiopProfile, Ior};
+use isorb_testkit::wait_for;
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Not in the order of preference.
 const ENDPOINTS: [&str; 3] = ["127.0.0.1:0", "unix:", "segment:"];
@@ -54,16 +55,11 @@ fn kind_of(peer: &str) -> &'static str {
 
 /// The transports of the connections of `server` once there are this many.
 fn served(server: &Orb, count: usize) -> Vec<&'static str> {
-    let end = Instant::now() + Duration::from_secs(60);
-    loop {
+    wait_for(format_args!("{count} connections"), || {
         let mut all: Vec<_> = server.served_connections().iter().map(|c| kind_of(&c.peer)).collect();
-        if all.len() == count {
-            all.sort();
-            return all;
-        }
-        assert!(Instant::now() < end, "{all:?}: {count} connections are awaited");
-        std::thread::sleep(Duration::from_millis(5));
-    }
+        all.sort();
+        (all.len() == count).then_some(all)
+    })
 }
 
 /// The transport of a client with this configuration, and these overrides.
@@ -249,7 +245,7 @@ fn another_users_client_takes_what_is_left_to_it() {
     if !rustix::process::geteuid().is_root() {
         return println!("skipped: only root can start a process of another user");
     }
-    const NOBODY: u32 = 65534;
+    const OTHER_USER: u32 = 65534;
     // Segments are for the same user whatever the sockets' permissions, unless each side names the
     // other; unix sockets are for all users with permission to open them.
     for (socket_mode, named, by) in [(0o666, false, "unix"), (0o600, true, "tcp"), (0o666, true, "segment")] {
@@ -258,7 +254,7 @@ fn another_users_client_takes_what_is_left_to_it() {
             format!("{kind}:/tmp/isorb-choosing-{}-{socket_mode:o}-{named}-{kind}", std::process::id())
         };
         let endpoints = vec!["127.0.0.1:0".into(), path("unix"), path("segment")];
-        let segment_users = if named { vec![NOBODY] } else { Vec::new() };
+        let segment_users = if named { vec![OTHER_USER] } else { Vec::new() };
         let transport = TransportConfig { socket_mode, segment_users, ..TransportConfig::default() };
         let (server, client, far, _) =
             pair_with(Config { endpoints, transport, ..Config::default() }, Config::default());
@@ -269,10 +265,10 @@ fn another_users_client_takes_what_is_left_to_it() {
         if named {
             command.env(USERS, "0");
         }
-        let command = command.stdin(Stdio::piped()).stdout(Stdio::piped()).uid(NOBODY);
+        let command = command.stdin(Stdio::piped()).stdout(Stdio::piped()).uid(OTHER_USER);
         let mut other = match command.spawn() {
             Ok(child) => child,
-            Err(error) => return println!("skipped: user {NOBODY} cannot run this test: {error}"),
+            Err(error) => return println!("skipped: user {OTHER_USER} cannot run this test: {error}"),
         };
         // Read to its end, so that it can print anything.
         let mut lines = BufReader::new(other.stdout.take().unwrap()).lines().map_while(Result::ok);

@@ -12,9 +12,9 @@ use isorb::{Config, Object, Orb, Policies, Reference, SyncScope, TransportConfig
 use isorb_giop::component::Component;
 use isorb_giop::miop::{PacketHead, UipmcProfile};
 use isorb_giop::{Completion, Header, Ior, Kind};
+use isorb_testkit::wait_until;
 use std::net::UdpSocket;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
 
 fn config() -> Config {
     let transport = TransportConfig {
@@ -73,14 +73,6 @@ fn member(orb: &Orb, group: &str) -> Option<(Arc<Keeper>, ObjectId)> {
     Some((keeper, id))
 }
 
-fn until(what: &str, mut done: impl FnMut() -> bool) {
-    let end = Instant::now() + Duration::from_secs(60);
-    while !done() {
-        assert!(Instant::now() < end, "{what}: not in a minute");
-        std::thread::sleep(Duration::from_millis(1));
-    }
-}
-
 fn group(orb: &Orb, url: &str) -> EchoRef {
     orb.string_to_object(url).unwrap().unchecked_narrow()
 }
@@ -102,10 +94,10 @@ fn every_member_in_every_process_gets_each_oneway() {
             println!("SKIPPED {url}: {why}");
             continue;
         }
-        until("all members have it", || members.iter().all(|member| member.fed().len() == 1));
+        wait_until("all members have it", || members.iter().all(|member| member.fed().len() == 1));
         for (i, length) in [0, 1, 7, 1300, 1500, 5_000, 60_000].into_iter().enumerate() {
             far.feed(&vec![i as u8 + 1; length]).unwrap();
-            until("all members have it", || members.iter().all(|member| member.fed().len() == i + 2));
+            wait_until("all members have it", || members.iter().all(|member| member.fed().len() == i + 2));
         }
         let expected = members[0].fed();
         assert_eq!(expected[6], (5_000, 6));
@@ -115,7 +107,7 @@ fn every_member_in_every_process_gets_each_oneway() {
         assert_eq!((statistics.messages, statistics.refused), (8, 0), "{statistics:?}");
         // A member in the sending process, too.
         group(&one, &url).feed(&[9]).unwrap();
-        until("all members have it", || members.iter().all(|member| member.fed().len() == 9));
+        wait_until("all members have it", || members.iter().all(|member| member.fed().len() == 9));
         for orb in [client, other, one] {
             orb.shutdown(true).unwrap();
         }
@@ -159,18 +151,18 @@ fn membership_begins_and_ends_as_the_poa_is_told() {
     root.associate_reference_with_id(&named, &id).unwrap();
     assert_eq!(ids(&named).len(), 2, "the same once more");
     far.feed(&[1]).unwrap();
-    until("both have it", || one.fed().len() + other.fed().len() == 2);
+    wait_until("both have it", || one.fed().len() + other.fed().len() == 2);
     root.disassociate_reference_with_id(&named, &id).unwrap();
     assert_eq!(root.disassociate_reference_with_id(&named, &id), Err(GroupError::NotAMember));
     far.feed(&[2]).unwrap();
-    until("who is left has it", || other.fed().len() == 2);
+    wait_until("the remaining member gets it", || other.fed().len() == 2);
     assert_eq!((one.fed().len(), ids(&named)), (1, vec![other_id.clone()]));
     // The socket closes with the last member; a new member opens it again.
     root.disassociate_reference_with_id(&named, &other_id).unwrap();
     assert!(ids(&named).is_empty());
     far.feed(&[3]).unwrap();
     root.associate_reference_with_id(&named, &id).unwrap();
-    until("it is heard again", || {
+    wait_until("it is heard again", || {
         far.feed(&[4]).unwrap();
         one.fed().last() == Some(&(1, 4))
     });
@@ -215,7 +207,7 @@ fn code_sets_of_the_reference_are_said_with_each_request() {
     for octet in 1..=3 {
         far.feed(&[octet]).unwrap();
     }
-    until("three requests", || keeper.fed().len() == 3);
+    wait_until("three requests", || keeper.fed().len() == 3);
     assert_eq!(keeper.fed(), [(1, 1), (1, 2), (1, 3)]);
     client.shutdown(true).unwrap();
     orb.shutdown(true).unwrap();
@@ -233,7 +225,7 @@ fn what_is_too_long_is_refused_and_what_is_not_for_the_group_is_counted() {
     assert!(refused.detail.unwrap().contains("65536"));
     // Another group at the same address.
     group(&client, &url.replace("test-1", "test-7")).feed(&[1]).unwrap();
-    until("nobody is of that group", || orb.group_statistics().refused == 1);
+    wait_until("that group has no member", || orb.group_statistics().refused == 1);
     // Complete messages that are not requests to groups, one of them with an expected reply; and
     // noise.
     let at = far.object().ior().profiles[0].clone();
@@ -266,7 +258,7 @@ fn what_is_too_long_is_refused_and_what_is_not_for_the_group_is_counted() {
     send(asking);
     hostile.send(b"noise").unwrap();
     far.feed(&[2]).unwrap();
-    until("the good one", || !keeper.fed().is_empty());
+    wait_until("the good one", || !keeper.fed().is_empty());
     assert_eq!(keeper.fed(), [(1, 2)]);
     let statistics = orb.group_statistics();
     assert_eq!((statistics.refused, statistics.ignored), (5, 1), "{statistics:?}");

@@ -4,19 +4,19 @@
 
 mod common;
 
-use common::rt::{Run, Witness, arc, eventually, fifo, lane, poa, real_time};
+use common::rt::{Flat, Log, Run, Witness, arc, fifo, lane, poa, real_time};
 use common::{Echo, EchoRef};
 use isorb::generated::*;
 use isorb::poa::policies::IdAssignment;
 use isorb::poa::{GroupError, Poa, PoaPolicies};
 use isorb::rt::policy::PriorityModel::{ClientPropagated, ServerDeclared};
-use isorb::rt::{Cpus, Priority, PriorityMapping, RealTimeConfig, ThreadpoolOptions};
+use isorb::rt::{Cpus, RealTimeConfig, ThreadpoolOptions};
 use isorb::{Config, IntoServant, Object, Orb, Reference, TransportConfig};
 use isorb_giop::{Ior, Kind};
 use isorb_rt::sched::{SchedClass, ThreadSpec, current_cpus};
-use isorb_rt::time::thread_cpu_ns;
+use isorb_testkit::wait_until;
 use std::net::UdpSocket;
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::{Arc, Mutex};
 
 const LOW: i16 = 1_000;
 const HIGH: i16 = 20_000;
@@ -67,7 +67,7 @@ fn feed_at(client: &Orb, group: &Object, priority: Option<i16>) {
 /// The next upcall.
 fn next(witness: &Witness) -> Run {
     let runs = Mutex::new(Vec::new());
-    eventually("the group hears", || {
+    wait_until("the group hears", || {
         runs.lock().unwrap().extend(witness.take());
         !runs.lock().unwrap().is_empty()
     });
@@ -168,27 +168,6 @@ fn a_reference_says_whether_priorities_are_sent() {
     server.shutdown(true).unwrap();
 }
 
-/// How long the low request computes; far less than the share that the kernel reserves for
-/// real-time threads.
-const BUSY_NS: u64 = 150_000_000;
-
-#[derive(Default)]
-struct Log {
-    events: Mutex<Vec<&'static str>>,
-    changed: Condvar,
-}
-
-impl Log {
-    fn add(&self, event: &'static str) {
-        self.events.lock().unwrap().push(event);
-        self.changed.notify_all();
-    }
-    fn wait(&self, event: &'static str) {
-        let events = self.events.lock().unwrap();
-        drop(self.changed.wait_while(events, |events| !events.contains(&event)).unwrap());
-    }
-}
-
 struct Scene(Arc<Log>);
 
 impl Echo for Scene {
@@ -197,44 +176,8 @@ impl Echo for Scene {
             self.0.add("high");
             return Ok(());
         }
-        self.0.add("low begins");
-        let end = thread_cpu_ns() + BUSY_NS;
-        while thread_cpu_ns() < end {}
-        self.0.add("low ends");
+        self.0.compute();
         Ok(())
-    }
-    fn ping(&self, _: Upcall<'_>) -> Result<()> {
-        Ok(())
-    }
-    fn sleep(&self, _: Upcall<'_>, _: u32) -> Result<u32> {
-        Ok(0)
-    }
-    fn text<'u>(&'u self, _: Upcall<'u>, s: &'u str) -> Result<&'u str> {
-        Ok(s)
-    }
-    fn octets<'u>(&'u self, _: Upcall<'u>, o: &'u [u8]) -> Result<&'u [u8]> {
-        Ok(o)
-    }
-    fn numbers<'u>(&'u self, _: Upcall<'u>, n: &'u [f64]) -> Result<&'u [f64]> {
-        Ok(n)
-    }
-    fn fail(&self, _: Upcall<'_>, _: u32) -> Result<()> {
-        Ok(())
-    }
-    fn call_back<'u>(&'u self, _: Upcall<'u>, _: Option<&'u EchoRef>) -> Result<&'u str> {
-        Ok("")
-    }
-}
-
-/// All priorities map to one.
-struct Flat;
-
-impl PriorityMapping for Flat {
-    fn to_native(&self, _: Priority) -> Option<u8> {
-        Some(10)
-    }
-    fn to_corba(&self, _: u8) -> Option<Priority> {
-        Some(Priority::MIN)
     }
 }
 

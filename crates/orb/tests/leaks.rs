@@ -5,6 +5,7 @@ mod common;
 
 use common::{EchoRef, Parrot, pair_with};
 use isorb::{Concurrency, Config, Orb, Reference};
+use isorb_testkit::wait_until;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -58,12 +59,10 @@ fn with_a_group(leave: bool) {
     let parrot = Arc::new(Parrot::default());
     root.activate_object_with_id(&id, isorb::IntoServant::<EchoRef>::into_servant(parrot.clone())).unwrap();
     let far: EchoRef = group.unchecked_narrow();
-    let end = std::time::Instant::now() + Duration::from_secs(60);
-    while parrot.fed.load(std::sync::atomic::Ordering::Relaxed) == 0 {
-        assert!(std::time::Instant::now() < end, "the group does not hear");
+    wait_until("the group receives", || {
         far.feed(&[1]).unwrap();
-        std::thread::sleep(Duration::from_millis(1));
-    }
+        parrot.fed.load(std::sync::atomic::Ordering::Relaxed) > 0
+    });
     if leave {
         root.disassociate_reference_with_id(&group, &id).unwrap();
     }

@@ -55,7 +55,7 @@ fn a_oneway_goes_as_far_as_its_sync_scope_says() {
         let (server, client, echo, servant) = pair(concurrency);
         let (host, port) = server.endpoint_addresses().remove(0);
         let nobody: EchoRef = client
-            .string_to_object(&format!("corbaloc::1.2@{host}:{port}/nobody"))
+            .string_to_object(&format!("corbaloc::1.2@{host}:{port}/silent"))
             .unwrap()
             .unchecked_narrow();
         let scope = |scope| Policies { sync_scope: Some(scope), ..Policies::default() };

@@ -30,9 +30,9 @@ fn next(stream: &mut TcpStream) -> Option<(Header, Vec<u8>)> {
 }
 
 /// A request at the server: id, operation, contexts by id and octets.
-type Seen = (u32, String, Vec<(u32, Vec<u8>)>);
+type Observed = (u32, String, Vec<(u32, Vec<u8>)>);
 
-fn request(stream: &mut TcpStream) -> Option<Seen> {
+fn request(stream: &mut TcpStream) -> Option<Observed> {
     let (header, mut bytes) = next(stream)?;
     let mut region = Region::new(1024);
     let scope = region.enter();

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::rt::{arc, eventually, far, fifo, lane, poa, real_time, server};
+use common::rt::{arc, far, fifo, lane, poa, real_time, server};
 use common::{Echo, EchoRef};
 use isorb::generated::*;
 use isorb::poa::PoaPolicies;
@@ -11,6 +11,7 @@ use isorb::rt::{Budget, BudgetStatus, Overrun, OverrunObserver, ThreadpoolOption
 use isorb::{Config, Kind, Orb, Reference};
 use isorb_rt::sched::SchedClass;
 use isorb_rt::time::thread_cpu_ns;
+use isorb_testkit::wait_until;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -137,7 +138,7 @@ fn the_watchdog_demotes_who_goes_on_and_the_thread_recovers() {
     let short = WatchdogOptions { period: Duration::from_nanos(1), ..Default::default() };
     assert_eq!(rt.start_watchdog(&short).unwrap_err().kind, Kind::BadParam);
     server.shutdown(true).unwrap();
-    eventually("the watchdog ended with the ORB", || {
+    wait_until("the watchdog ended with the ORB", || {
         let tasks = std::fs::read_dir("/proc/self/task").unwrap().flatten();
         let names = tasks.filter_map(|task| std::fs::read_to_string(task.path().join("comm")).ok());
         names.filter(|name| name.trim() == "isorb-watchdog").count() == 0

@@ -3,15 +3,14 @@
 
 mod common;
 
-use common::rt::{
-    Witness, arc, crowd, eventually, far, fifo, lane, poa, poa_of, real_time, server, sleepers,
-};
+use common::rt::{Witness, arc, crowd, far, fifo, lane, poa, poa_of, real_time, server, sleepers};
 use common::{EchoRef, raw::Raw};
 use isorb::poa::PoaPolicies;
 use isorb::rt::policy::PriorityModel::{self, ClientPropagated, ServerDeclared};
 use isorb::rt::{RequestBuffering, ThreadpoolOptions};
 use isorb::{Config, Kind, Orb, Reference};
 use isorb_rt::sched::SchedClass;
+use isorb_testkit::wait_until;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -34,7 +33,7 @@ fn dynamic_threads_come_when_all_are_busy_and_go_when_idle() {
     for (i, call) in calls.into_iter().enumerate() {
         assert_eq!(call.join().unwrap(), Ok(i as u32));
     }
-    eventually("all dynamic threads ended", || status().dynamic_threads == 0);
+    wait_until("all dynamic threads ended", || status().dynamic_threads == 0);
     assert_eq!(status().peak, 3, "never more than the limit");
     clients[1].ping().unwrap();
     server.shutdown(true).unwrap();
@@ -49,7 +48,7 @@ fn requests_are_buffered_up_to_the_limit_and_then_refused() {
     let (witness, clients) = crowd(&server, pool, "buffered", 4);
     let status = || server.rt().threadpool_status(pool).unwrap().remove(0);
     let calls = sleepers(&clients[..3]);
-    eventually("two are kept", || status().buffered_requests == 2);
+    wait_until("two are kept", || status().buffered_requests == 2);
     witness.await_inside(1);
     let refused = clients[3].sleep(9).unwrap_err();
     assert_eq!((refused.kind, refused.completed), (Kind::Transient, isorb::Completion::No));
@@ -89,7 +88,7 @@ fn order_of_kept(model: PriorityModel, priorities: &[i16]) -> Vec<u32> {
     let status = || server.rt().threadpool_status(pool).unwrap().remove(0);
     for (i, priority) in priorities.iter().enumerate() {
         call(i as u32 + 1, *priority);
-        eventually("one more is kept", || status().buffered_requests == i + 1);
+        wait_until("one more is kept", || status().buffered_requests == i + 1);
     }
     // One at a time, so that the replies come in the order of the upcalls.
     let mut order = Vec::new();
@@ -124,7 +123,7 @@ fn the_bytes_of_buffered_requests_are_limited_too() {
     let small = clients[2].clone();
     let small = std::thread::spawn(move || small.text("kept"));
     let status = || server.rt().threadpool_status(pool).unwrap().remove(0);
-    eventually("it is kept", || status().buffered_requests == 1);
+    wait_until("it is kept", || status().buffered_requests == 1);
     assert!((1..=1_000).contains(&status().buffered_bytes));
     witness.open(1);
     assert_eq!(small.join().unwrap().unwrap(), "kept");
@@ -172,7 +171,7 @@ fn a_lane_borrows_idle_threads_of_less_urgent_ones() {
     for _ in 0..4 {
         clients[4].ping().unwrap();
     }
-    eventually("nobody runs", || {
+    wait_until("no request runs", || {
         server.rt().threadpool_status(pool).unwrap().iter().all(|lane| lane.running == 0)
     });
     server.shutdown(true).unwrap();

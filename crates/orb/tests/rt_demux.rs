@@ -80,10 +80,7 @@ fn a_stale_reference_is_nobodys_however_its_place_is_used_since() {
             assert_eq!(witness.take(), []);
         }
         objects.iter().step_by(97).for_each(reach);
-        assert!(
-            objects.iter().all(|(witness, _)| witness.take().is_empty()),
-            "nobody was called for another"
-        );
+        assert!(objects.iter().all(|(witness, _)| witness.take().is_empty()), "no other servant was called");
     }
     server.shutdown(true).unwrap();
 }

@@ -18,7 +18,7 @@ fn p(value: i16) -> Parameter {
 
 /// The distributable thread of a servant's caller.
 #[derive(Clone, Debug, PartialEq)]
-struct Seen {
+struct Observed {
     id: Option<Guid>,
     names: Vec<String>,
     parameter: Option<Parameter>,
@@ -28,19 +28,19 @@ struct Seen {
 #[derive(Default)]
 struct Servant {
     current: OnceLock<Current>,
-    seen: Mutex<Vec<Seen>>,
+    seen: Mutex<Vec<Observed>>,
 }
 
 impl Servant {
     fn current(&self) -> &Current {
         self.current.get().unwrap()
     }
-    fn take(&self) -> Vec<Seen> {
+    fn take(&self) -> Vec<Observed> {
         std::mem::take(&mut *self.seen.lock().unwrap())
     }
     fn note(&self, cx: Upcall<'_>) {
         let current = self.current();
-        self.seen.lock().unwrap().push(Seen {
+        self.seen.lock().unwrap().push(Observed {
             id: current.id().ok(),
             names: current.current_scheduling_segment_names(),
             parameter: current.scheduling_parameter().ok(),
@@ -133,7 +133,7 @@ fn fixed() -> Node {
     node(Arc::new(FixedPriority))
 }
 
-const NOBODY: Seen = Seen { id: None, names: vec![], parameter: None, priority: None };
+const NOBODY: Observed = Observed { id: None, names: vec![], parameter: None, priority: None };
 
 #[test]
 fn a_thread_is_itself_in_every_process() {
@@ -145,7 +145,7 @@ fn a_thread_is_itself_in_every_process() {
         a.current.begin_scheduling_segment("outer", Some(p(100)), None).unwrap();
         a.current.begin_scheduling_segment("client", Some(p(200)), None).unwrap();
         let id = a.current.id().ok();
-        let client = |names: &[&str], priority: i16| Seen {
+        let client = |names: &[&str], priority: i16| Observed {
             id,
             names: names.iter().map(|name| (*name).into()).collect(),
             parameter: Some(p(priority)),

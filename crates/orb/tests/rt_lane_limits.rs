@@ -3,12 +3,13 @@
 
 mod common;
 
-use common::rt::{Witness, arc, eventually, far, lane, poa, server_with};
+use common::rt::{Witness, arc, far, lane, poa, server_with};
 use common::{EchoRef, raw::Raw};
 use isorb::poa::PoaPolicies;
 use isorb::rt::policy::PriorityModel::ServerDeclared;
 use isorb::rt::{ThreadpoolLane, ThreadpoolOptions};
 use isorb::{Config, Orb, Reference};
+use isorb_testkit::{TempFolder, wait_until};
 use socket2::{Domain, SockAddr, Socket, Type};
 use std::net::SocketAddr;
 
@@ -46,10 +47,9 @@ fn tcp(server: &Orb, pool: u32) -> SockAddr {
 
 #[test]
 fn those_who_say_nothing_give_their_places_to_others() {
-    let folder = std::env::temp_dir().join(format!("isorb-lane-limits-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).unwrap();
+    let folder = TempFolder::new();
     for (protocol, kind) in [("tcp", Type::STREAM), ("unix", Type::STREAM), ("segment", Type::SEQPACKET)] {
-        let path = folder.join(protocol);
+        let path = folder.file(protocol);
         let wanted = match protocol {
             "tcp" => lane(PRIORITY, 1),
             _ => lane(PRIORITY, 1).local_endpoint(format!("{protocol}:{}", path.display())),
@@ -59,14 +59,14 @@ fn those_who_say_nothing_give_their_places_to_others() {
         assert_eq!(known.call("ping", &[]).status, 0);
         let address = if protocol == "tcp" { tcp(&server, pool) } else { SockAddr::unix(&path).unwrap() };
         let crowd: Vec<Socket> = (0..3 * PLACES).map(|_| silent(&address, kind)).collect();
-        eventually("the lane is full", || connections(&server, pool) == PLACES);
+        wait_until("the lane is full", || connections(&server, pool) == PLACES);
         // More new connections than the limit, one after the other; they stay open.
         let newcomers: Vec<(Orb, EchoRef)> = (0..PLACES - 1)
             .map(|_| {
                 let orb = Orb::with_config(Config::default()).unwrap();
                 let far = far(&orb, &object);
                 // While all others are new as well, it is closed.
-                eventually("a newcomer is served", || far.ping().is_ok());
+                wait_until("a newcomer is served", || far.ping().is_ok());
                 (orb, far)
             })
             .collect();
@@ -77,7 +77,6 @@ fn those_who_say_nothing_give_their_places_to_others() {
         drop(crowd);
         server.shutdown(true).unwrap();
     }
-    std::fs::remove_dir_all(&folder).unwrap();
 }
 
 #[test]
@@ -90,12 +89,12 @@ fn those_who_have_called_keep_their_places() {
     let refused = far(&newcomer, &object);
     let until = std::time::Instant::now() + std::time::Duration::from_millis(1500);
     while std::time::Instant::now() < until {
-        assert!(refused.ping().is_err(), "all places are taken by those who call");
+        assert!(refused.ping().is_err(), "all connections have sent requests");
     }
     known.iter_mut().for_each(|raw| assert_eq!(raw.call("ping", &[]).status, 0));
     // When one of them closes, there is room.
     known.pop();
-    eventually("a place is free", || refused.ping().is_ok());
+    wait_until("a place is free", || refused.ping().is_ok());
     known.iter_mut().for_each(|raw| assert_eq!(raw.call("ping", &[]).status, 0));
     assert_eq!(connections(&server, pool), PLACES);
     server.shutdown(true).unwrap();
@@ -114,7 +113,7 @@ fn who_waits_for_a_busy_thread_is_not_taken_for_silent() {
         (0..2).map(|_| far(&Orb::with_config(Config::default()).unwrap(), &busy)).collect();
     let calls = common::rt::sleepers(&clients);
     witness.await_inside(2);
-    eventually("all are there", || connections(&server, pool) == PLACES);
+    wait_until("all are there", || connections(&server, pool) == PLACES);
     // Longer than the grace of a new connection.
     std::thread::sleep(std::time::Duration::from_millis(1200));
     // First the new connection, then the requests: the lane must see them in this order.

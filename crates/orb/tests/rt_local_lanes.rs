@@ -9,6 +9,7 @@ use isorb::rt::ThreadpoolOptions;
 use isorb::rt::policy::PriorityModel::{ClientPropagated, ServerDeclared};
 use isorb::rt::policy::{PriorityBand, Protocol, TcpProperties};
 use isorb::{Config, Kind, Orb, Reference, TransportConfig};
+use isorb_testkit::TempFolder;
 use isorb_transport::{TAG_SEGMENTS, TAG_UNIX};
 use std::sync::Arc;
 
@@ -137,9 +138,8 @@ fn without_an_endpoint_of_the_orb_lanes_have_none() {
 
 #[test]
 fn a_lane_may_say_where() {
-    let folder = std::env::temp_dir().join(format!("isorb-lanes-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).unwrap();
-    let path = folder.join("lane").to_str().unwrap().to_owned();
+    let folder = TempFolder::new();
+    let path = folder.text("lane");
     let server = listening(&[]);
     let said = lane(100, 1).local_endpoint(format!("unix:{path}"));
     let pool = server.rt().create_threadpool_with_lanes(&[said], &ThreadpoolOptions::default()).unwrap();
@@ -163,7 +163,6 @@ fn a_lane_may_say_where() {
         assert_eq!(refused.unwrap_err().kind, Kind::BadParam, "{wrong}");
     }
     server.shutdown(true).unwrap();
-    let _ = std::fs::remove_dir_all(folder);
 }
 
 #[test]

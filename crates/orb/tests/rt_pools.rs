@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::rt::{Witness, arc, crowd, eventually, far, fifo, lane, poa, poa_of, real_time, server};
+use common::rt::{Witness, arc, crowd, far, fifo, lane, poa, poa_of, real_time, server};
 use common::{EchoRef, raw::Raw};
 use isorb::poa::PoaPolicies;
 use isorb::rt::policy::PriorityModel::{ClientPropagated, ServerDeclared};
@@ -10,6 +10,7 @@ use isorb::rt::{DestroyError, InvalidThreadpool, ThreadpoolOptions};
 use isorb::{Config, Kind, Orb, Reference};
 use isorb_giop::component::{Component, TaoEndpoint};
 use isorb_rt::sched::SchedClass;
+use isorb_testkit::wait_until;
 
 fn lanes_of(object: &EchoRef) -> Vec<TaoEndpoint> {
     let profile = object.object().ior().iiop_profiles().flatten().next().unwrap();
@@ -161,7 +162,7 @@ fn pools_are_refused_and_destroyed() {
     server.root_poa().unwrap().find_poa("in use", false).unwrap().destroy(true, true).unwrap();
     rt.destroy_threadpool(pool).unwrap();
     assert_eq!(rt.destroy_threadpool(pool), Err(DestroyError::InvalidThreadpool));
-    eventually("its threads ended", || threads_of("pool1-77") == 0);
+    wait_until("its threads ended", || threads_of("pool1-77") == 0);
     assert!(matches!(clients[0].ping().unwrap_err().kind, Kind::Transient | Kind::CommFailure));
     server.shutdown(true).unwrap();
     assert_eq!(rt.create_threadpool(lane(0, 1), &options).unwrap_err().kind, Kind::BadInvOrder);

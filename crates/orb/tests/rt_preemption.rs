@@ -6,39 +6,15 @@
 
 mod common;
 
-use common::rt::{far, lane, poa, server_with};
+use common::rt::{Flat, Log, far, lane, poa, server_with};
 use common::{Echo, EchoRef};
 use isorb::generated::*;
 use isorb::poa::PoaPolicies;
 use isorb::rt::policy::PriorityModel::ServerDeclared;
-use isorb::rt::{
-    Cpus, Priority, PriorityMapping, RealTimeConfig, RequestBuffering, ThreadpoolLane, ThreadpoolOptions,
-};
+use isorb::rt::{Cpus, RealTimeConfig, RequestBuffering, ThreadpoolLane, ThreadpoolOptions};
 use isorb::{Config, Orb};
 use isorb_rt::sched::{SchedClass, ThreadSpec, current_cpus};
-use isorb_rt::time::thread_cpu_ns;
-use std::sync::{Arc, Condvar, Mutex};
-
-/// How long the low request computes; far less than the share that the kernel reserves for
-/// real-time threads.
-const BUSY_NS: u64 = 150_000_000;
-
-#[derive(Default)]
-struct Log {
-    events: Mutex<Vec<&'static str>>,
-    changed: Condvar,
-}
-
-impl Log {
-    fn add(&self, event: &'static str) {
-        self.events.lock().unwrap().push(event);
-        self.changed.notify_all();
-    }
-    fn wait(&self, event: &'static str) {
-        let events = self.events.lock().unwrap();
-        drop(self.changed.wait_while(events, |events| !events.contains(&event)).unwrap());
-    }
-}
+use std::sync::Arc;
 
 struct Scene(Arc<Log>);
 
@@ -48,23 +24,8 @@ impl Echo for Scene {
         Ok(())
     }
     fn sleep(&self, _: Upcall<'_>, _: u32) -> Result<u32> {
-        self.0.add("low begins");
-        let end = thread_cpu_ns() + BUSY_NS;
-        while thread_cpu_ns() < end {}
-        self.0.add("low ends");
+        self.0.compute();
         Ok(0)
-    }
-}
-
-/// All priorities map to one.
-struct Flat;
-
-impl PriorityMapping for Flat {
-    fn to_native(&self, _: Priority) -> Option<u8> {
-        Some(10)
-    }
-    fn to_corba(&self, _: u8) -> Option<Priority> {
-        Some(Priority::MIN)
     }
 }
 

@@ -4,11 +4,12 @@
 mod common;
 
 use common::EchoRef;
-use common::rt::{Witness, arc, eventually, far, lane, poa, server_with};
+use common::rt::{Witness, arc, far, lane, poa, server_with};
 use isorb::poa::PoaPolicies;
 use isorb::rt::policy::PriorityModel::ServerDeclared;
 use isorb::rt::{RealTime, RealTimeConfig, RequestBuffering, ThreadpoolOptions};
 use isorb::{Config, Kind, Orb};
+use isorb_testkit::wait_until;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
@@ -49,7 +50,7 @@ fn storm(options: &ThreadpoolOptions, dynamic: u32) -> u32 {
             }
         }
     });
-    eventually("nothing is left", || {
+    wait_until("nothing is left", || {
         let status = server.rt().threadpool_status(pool).unwrap();
         status.iter().all(|lane| (lane.running, lane.buffered_requests, lane.buffered_bytes) == (0, 0, 0))
     });

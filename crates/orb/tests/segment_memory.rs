@@ -7,9 +7,9 @@ mod common;
 
 use common::{EchoRef, Parrot};
 use isorb::{Config, Kind, Orb, Reference, TransportConfig};
+use isorb_testkit::{retry, wait_for};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 /// More than the process may have besides its present memory.
 const HUGE: usize = 1 << 30;
@@ -26,11 +26,14 @@ fn held() -> [usize; 3] {
 }
 
 fn settles(at_most: [usize; 3]) {
-    let end = Instant::now() + Duration::from_secs(60);
-    while !held().iter().zip(at_most).all(|(now, most)| *now <= most) {
-        assert!(Instant::now() < end, "descriptors, threads, segments: {:?}, there were {at_most:?}", held());
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    retry(format_args!("at most {at_most:?} descriptors, threads and segments"), || {
+        let held = held();
+        if held.iter().zip(at_most).all(|(now, most)| *now <= most) {
+            Ok(())
+        } else {
+            Err(format!("{held:?}"))
+        }
+    });
 }
 
 fn orb(segment_bytes: usize, endpoints: &[&str]) -> Orb {
@@ -54,15 +57,10 @@ fn connected(server: &Orb) -> Vec<String> {
 
 /// As [`connected`], once there is one: abandoned and closed connections are gone.
 fn connected_alone(server: &Orb) -> String {
-    let end = Instant::now() + Duration::from_secs(60);
-    loop {
+    wait_for("a single connection", || {
         let mut all = connected(server);
-        match all.pop() {
-            Some(peer) if all.is_empty() => return peer,
-            last => assert!(Instant::now() < end, "{all:?} and {last:?} are connected"),
-        }
-        std::thread::sleep(Duration::from_millis(2));
-    }
+        all.pop().filter(|_| all.is_empty())
+    })
 }
 
 fn with_little_memory(f: impl FnOnce()) {

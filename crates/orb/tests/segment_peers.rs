@@ -10,12 +10,13 @@ mod common;
 use common::{Echo, EchoRef};
 use isorb::transport::{Segments, Stream, Transport, Wait};
 use isorb::{Completion, Config, Kind, Orb, Policies, Reference, Result, SystemException, Upcall};
+use isorb_testkit::wait_until;
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs::DirEntry;
 use std::io::{BufRead, BufReader, IoSlice, Lines, Seek, SeekFrom, Write};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::{Arc, Condvar, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 const ROLE: &str = "ISORB_SEGMENT_PEER";
 /// A message larger than a segment, so that it progresses only while its reader takes it.
@@ -136,7 +137,7 @@ impl Peer {
             let stat = std::fs::read_to_string(task.unwrap().path().join("stat")).unwrap();
             stat.rsplit(") ").next().unwrap().chars().next()
         };
-        eventually("it does not stop", || {
+        wait_until("it does not stop", || {
             std::fs::read_dir(&tasks).unwrap().all(|task| state(task) == Some('T'))
         });
     }
@@ -183,7 +184,7 @@ impl Gate {
     fn until(&self, mut ready: impl FnMut(&mut [u32; 2]) -> bool) {
         let state = self.state.lock().unwrap();
         let waited = self.bell.wait_timeout_while(state, Duration::from_secs(60), |state| !ready(state));
-        assert!(!waited.unwrap().1.timed_out(), "nobody came, or nobody was let go");
+        assert!(!waited.unwrap().1.timed_out(), "no upcall came, or none was released");
     }
 
     /// Waits until an upcall is blocked.
@@ -211,15 +212,6 @@ fn held() -> [usize; 3] {
     [entries("/proc/self/fd"), entries("/proc/self/task"), segments().len()]
 }
 
-/// Waits for a certain event.
-fn eventually(what: &str, mut is: impl FnMut() -> bool) {
-    let end = Instant::now() + Duration::from_secs(60);
-    while !is() {
-        assert!(Instant::now() < end, "{what}; descriptors, threads, segments: {:?}", held());
-        std::thread::sleep(Duration::from_millis(5));
-    }
-}
-
 /// Two ORBs of this process with a connection over segments between them, which no peer may affect.
 struct Here {
     server: Orb,
@@ -245,7 +237,7 @@ impl Here {
 
     /// Waits until the good connection is the server's only one.
     fn is_rid(&self, what: &str) {
-        eventually(what, || {
+        wait_until(what, || {
             self.goes_on();
             self.server.served_connections().len() == 1
         });
@@ -378,11 +370,11 @@ fn a_bad_peer_costs_its_connection_only() {
             case(&here, 1);
             let before = held();
             (2..2 + ROUNDS).for_each(|round| case(&here, round));
-            eventually(&format!("{form}, {what}: there were {before:?}"), || {
+            wait_until(&format!("{form}, {what}: there were {before:?}"), || {
                 held().iter().zip(before).all(|(now, before)| *now <= before)
             });
             here.end();
-            eventually(&format!("{form}, {what}: segments are left"), || segments().is_empty());
+            wait_until(&format!("{form}, {what}: segments are left"), || segments().is_empty());
         }
     }
 }

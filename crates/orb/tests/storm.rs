@@ -11,6 +11,7 @@ use isorb::poa::PoaPolicies;
 use isorb::rt::ThreadpoolOptions;
 use isorb::rt::policy::PriorityModel::ServerDeclared;
 use isorb::{Concurrency, Config, Orb, Reference};
+use isorb_testkit::TempFolder;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use socket2::{Domain, SockAddr, Socket, Type};
 use std::fs::File;
@@ -194,15 +195,13 @@ fn files_take_all_descriptors(served: &Served) {
 
 #[test]
 fn those_who_are_served_do_not_suffer() {
-    let folder = std::env::temp_dir().join(format!("isorb-storm-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).unwrap();
+    let folder = TempFolder::new();
     // Permanent mappings, such as the clock's page, are not counted.
     let before = held();
     for protocol in ["tcp", "unix", "segment"] {
         for by in [By::Endpoint(Concurrency::Connection), By::Endpoint(Concurrency::Lane), By::Lane] {
-            storm(protocol, by, &folder);
+            storm(protocol, by, folder.path());
         }
     }
     settles([before[0] + 2, before[1] + 1, before[2]]);
-    std::fs::remove_dir_all(&folder).unwrap();
 }

@@ -8,6 +8,7 @@ use isorb::generated::*;
 use isorb::{Config, Orb, Reference, TransportConfig};
 use isorb_giop::profile::TAG_TAO_DIOP;
 use isorb_giop::{Completion, IiopProfile, Ior, Kind, TaggedProfile};
+use isorb_testkit::{retry, wait_until};
 use std::net::UdpSocket;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -231,11 +232,7 @@ fn a_caller_keeps_its_place_while_it_is_served() {
         for stranger in &flood {
             stranger.send_to(b"GIOP\x01\x02\x01\x02\0\0\0\0", address(&near)).unwrap();
         }
-        let end = Instant::now() + Duration::from_secs(60);
-        while server.datagram_counts().dropped() < 8 {
-            assert!(Instant::now() < end, "{:?}: the flood is awaited", server.datagram_counts());
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        wait_until("the flood arrives", || server.datagram_counts().dropped() >= 8);
         witness.open(2);
         for call in calls {
             assert_eq!(call.join().unwrap(), Ok(7));
@@ -254,18 +251,11 @@ fn a_server_that_came_back_is_called_again() {
     drop(server);
     assert!(far.ping().is_err());
     // The port is free once the last thread of the server has released it.
-    let end = Instant::now() + Duration::from_secs(30);
-    let again = loop {
+    let again = retry("the server starts again", || {
         let again = Orb::with_config(serving(&format!("udp:{host}:{port}"))).unwrap();
-        match again.root_poa() {
-            Ok(root) => {
-                root.manager().activate().unwrap();
-                break again;
-            }
-            Err(error) => assert!(Instant::now() < end, "{error:?}"),
-        }
-        std::thread::sleep(Duration::from_millis(10));
-    };
+        again.root_poa()?.manager().activate().unwrap();
+        Ok::<_, SystemException>(again)
+    });
     // The object is another one, but the server answers: nothing is stuck.
     assert_eq!(far.ping().unwrap_err().kind, Kind::ObjectNotExist);
     client.shutdown(true).unwrap();

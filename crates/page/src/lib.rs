@@ -1,7 +1,8 @@
-//! The page kit: what every HTML page of isorb shares, and nothing else. It is not a template engine.
+//! The page kit: what every HTML page of isorb shares, and nothing else. It is not a template
+//! engine.
 //!
-//! A [`Page`] needs nothing from elsewhere: styles, scripts, and data are embedded. [`Text`] escapes
-//! names that come from a peer or a file. [`plot`] draws figures with uPlot.
+//! A [`Page`] needs nothing from elsewhere: styles, scripts, and data are embedded. [`Text`]
+//! escapes names that come from a peer or a file. [`plot`] draws figures with uPlot.
 //!
 //! ```
 //! use isorb_page::{Page, Text};
@@ -64,7 +65,8 @@ impl fmt::Display for Page<'_> {
         self.styles.iter().try_for_each(|style| writeln!(f, "<style>\n{style}</style>"))?;
         write!(f, "</head>\n<body>\n{}\n", self.body)?;
         if let Some(data) = self.data {
-            // A string in JSON cannot end the script element or begin a comment: both begin with '<'.
+            // A string in JSON cannot end the script element or begin a comment: both begin with
+            // '<'.
             let data = data.replace('<', "\\u003c");
             writeln!(f, "<script type=\"application/json\" id=\"data\">{data}</script>")?;
         }

@@ -1,6 +1,8 @@
-//! What admission alone costs: `cargo run --release -p isorb-reflective-memory --example admit [channels]`.
+//! What admission alone costs: `cargo run --release -p isorb-reflective-memory --example admit
+//! [channels]`.
 //!
-//! Equal channels as a plant has them, and channels of mixed periods, at the writer's and at the reader's end. No network, no thread.
+//! Equal channels as a plant has them, and channels of mixed periods, at the writer's and at the
+//! reader's end. No network, no thread.
 
 use isorb_reflective_memory::admission::{NodeAdmission, NodeConfig, Wish};
 use isorb_reflective_memory::wire::Channel;

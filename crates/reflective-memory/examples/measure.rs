@@ -1,7 +1,9 @@
-//! How long a value takes to another node, beside a bare program with the same hand-overs; and what attaching costs.
+//! How long a value takes to another node, beside a bare program with the same hand-overs; and what
+//! attaching costs.
 //!
-//! `cargo run --release -p isorb-reflective-memory --example measure [values [areas]]`. Both nodes are in this process, over loopback. The bare program hands
-//! over as the service does: eventfd to a thread that copies and sends, a thread that receives and copies, a futex to the reader.
+//! `cargo run --release -p isorb-reflective-memory --example measure [values [areas]]`. Both nodes
+//! are in this process, over loopback. The bare program hands over as the service does: eventfd to
+//! a thread that copies and sends, a thread that receives and copies, a futex to the reader.
 //! Service and bare program alternate in blocks.
 
 use isorb::{Config, Orb, Reference};

@@ -1,21 +1,24 @@
 //! May one more channel come in? Processor and link of one node, asked together.
 //!
-//! A reader's deadline holds from the write to the moment at which the value can be read in its own memory:
-//! R(push agent) + R(network) + R(receive agent) <= D. The writer's node answers for the first two, the reader's node for the third, and
-//! neither may change its answer later. So each gets a fixed part of the deadline: an eighth, six and one, because a value takes a
-//! link of 100 Mbit/s several times as long as a processor. A stage begins when the one before may have ended at the latest; that is its
-//! release jitter.
+//! A reader's deadline holds from the write to the moment at which the value can be read in its own
+//! memory: R(push agent) + R(network) + R(receive agent) <= D. The writer's node answers for the
+//! first two, the reader's node for the third, and neither may change its answer later. So each
+//! gets a fixed part of the deadline: an eighth, six and one, because a value takes a link of 100
+//! Mbit/s several times as long as a processor. A stage begins when the one before may have ended
+//! at the latest; that is its release jitter.
 //!
-//! What the push agent has left of its part it may wait in the lower band ([`NodeAdmission::promotion`]); that gets less as others are
-//! admitted. On the link, datagrams are paced at [`link_rate`] and leave the most urgent first; what is under way already, one datagram and
-//! what the pacer lets out ahead of the rate, blocks all others.
+//! What the push agent has left of its part it may wait in the lower band
+//! ([`NodeAdmission::promotion`]); that gets less as others are admitted. On the link, datagrams
+//! are paced at [`link_rate`] and leave the most urgent first; what is under way already, one
+//! datagram and what the pacer lets out ahead of the rate, blocks all others.
 //!
-//! At both ends the dispatching thread serves guaranteed channels by the same order, a datagram at a time: pushes of the upper band, and what has
-//! come in at the sockets of receive agents. A stage is blocked by what is under way when it becomes ready: a piece that is less urgent,
-//! and those that the thread does before it looks again.
+//! At both ends the dispatching thread serves guaranteed channels by the same order, a datagram at
+//! a time: pushes of the upper band, and what has come in at the sockets of receive agents. A stage
+//! is blocked by what is under way when it becomes ready: a piece that is less urgent, and those
+//! that the thread does before it looks again.
 //!
-//! What a push costs is computed from its size ([`Costs`]); an agent that costs more at run time is contained
-//! ([`crate::agents`]), so a wrong number hurts the channel that it belongs to.
+//! What a push costs is computed from its size ([`Costs`]); an agent that costs more at run time is
+//! contained ([`crate::agents`]), so a wrong number hurts the channel that it belongs to.
 
 mod costs;
 pub use costs::{Costs, CostsError, MAX_COST};
@@ -127,7 +130,8 @@ const PUSHED: u64 = 1;
 const CARRIED: u64 = 7;
 const WHOLE: u64 = 8;
 
-/// Bytes a second at which a node lets datagrams go to a link: a little less than it carries, so that the queue behind stays short.
+/// Bytes a second at which a node lets datagrams go to a link: a little less than it carries, so
+/// that the queue behind stays short.
 pub fn link_rate(bits_per_s: u64) -> u64 {
     bits_per_s / 8 / 100 * 95
 }
@@ -136,8 +140,9 @@ impl NodeAdmission {
     /// A node without guaranteed channels.
     pub fn new(config: &NodeConfig) -> NodeAdmission {
         let of = |share| AdmissionConfig {
-            // Pre-emption is between datagrams. Each task is blocked by one at most, which is what it declares; with that the analysis of
-            // full pre-emption bounds its response (the work of a busy period is the same), and an admission looks at far less.
+            // Pre-emption is between datagrams. Each task is blocked by one at most, which is what
+            // it declares; with that the analysis of full pre-emption bounds its response (the work
+            // of a busy period is the same), and an admission looks at far less.
             preemption: Preemption::Full,
             capacity: config.capacity * 2,
             share: Utilisation::from_fraction(share),
@@ -177,8 +182,8 @@ impl NodeAdmission {
         }
     }
 
-    /// How long a push of an admitted channel may stay in the lower band, with all that are admitted now. Zero where the channel was
-    /// released.
+    /// How long a push of an admitted channel may stay in the lower band, with all that are
+    /// admitted now. Zero where the channel was released.
     pub fn promotion(&self, grant: &Grant) -> u64 {
         self.cpu.promotion(grant.cpu).map_or(0, Nanos::ns)
     }
@@ -243,7 +248,8 @@ impl NodeAdmission {
         Ok(grant)
     }
 
-    /// The smallest value from `asked` on that is admitted, to within a hundredth, as far as the search goes. It was tried.
+    /// The smallest value from `asked` on that is admitted, to within a hundredth, as far as the
+    /// search goes. It was tried.
     fn nearest(
         &mut self,
         end: End,
@@ -255,7 +261,8 @@ impl NodeAdmission {
         let (asked, model) = (Nanos::new(asked), self.model);
         let agent = |value: Nanos| model.agent(end, name, channel, wish(value.ns()));
         let message = |value: Nanos| model.message(name, channel, wish(value.ns()));
-        // The resources are asked apart: each search has an effort of its own, so that a refusal takes a bounded time.
+        // The resources are asked apart: each search has an effort of its own, so that a refusal
+        // takes a bounded time.
         let mut found = self.cpu.nearest(asked, agent)?;
         if end == End::Push {
             found = found.max(self.link.nearest(asked, message)?);
@@ -299,7 +306,8 @@ impl Model {
     }
 }
 
-/// Octets of the largest piece that anybody's datagram carries: all channels of a node have fragments of one size, or smaller ones.
+/// Octets of the largest piece that anybody's datagram carries: all channels of a node have
+/// fragments of one size, or smaller ones.
 fn datagram(channel: &Channel) -> usize {
     channel.fragment.max(crate::wire::ETHERNET_FRAGMENT)
 }
@@ -393,7 +401,8 @@ mod tests {
     #[test]
     fn the_period_that_is_called_admissible_is_and_a_shorter_one_is_not() {
         // Two of three 8 KiB values every 2 ms are more than the link carries; its processor could.
-        // More than a link of 100 Mbit/s carries; more than a slow processor can send, on a link that carries everything.
+        // More than a link of 100 Mbit/s carries; more than a slow processor can send, on a link
+        // that carries everything.
         let costs = Costs { datagram_ns: 60_000, ..Costs::default() };
         let slow = NodeConfig { costs, link_bits_per_s: 100_000_000_000, ..NodeConfig::default() };
         let cases = [

@@ -16,9 +16,9 @@ use std::time::Duration;
 
 /// Why an operation failed.
 ///
-/// The first variants are exceptions of the IDL, raised here or by another process. The others arose
-/// in this process and keep their cause; a caller in another process sees them as `Unavailable` with
-/// the same sentence.
+/// The first variants are exceptions of the IDL, raised here or by another process. The others
+/// arose in this process and keep their cause; a caller in another process sees them as
+/// `Unavailable` with the same sentence.
 #[derive(Clone, Debug)]
 pub enum Error {
     /// No node has such an area.

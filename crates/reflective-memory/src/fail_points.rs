@@ -1,4 +1,5 @@
-//! The steps of a node's server, of the library and of the coordinator, for tests that end their process at any of them.
+//! The steps of a node's server, of the library and of the coordinator, for tests that end their
+//! process at any of them.
 
 macro_rules! fail_points {
     ($($point:ident,)*) => {

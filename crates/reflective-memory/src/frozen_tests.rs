@@ -1,4 +1,5 @@
-//! A node or a coordinator that hangs: its process is stopped, and its sockets stay open. What has nothing to do with it goes on.
+//! A node or a coordinator that hangs: its process is stopped, and its sockets stay open. What has
+//! nothing to do with it goes on.
 
 use crate::coordinator::{Coordinator, MemoryStore};
 use crate::idl::{Area, Path, ReaderQoS};
@@ -62,12 +63,12 @@ fn node(
 
 /// Three nodes that read each other's areas on all paths. One of them hangs.
 #[test]
-fn a_node_that_hangs_delays_nobody_else() {
+fn a_node_that_hangs_delays_no_other() {
     let folder = Folder::new("frozen-node");
     let (coordinator, orbs) = (Running::at(0), [(); 2].map(|()| Running::at(0)));
     let glob = Coordinator::start(&coordinator.0, Arc::new(MemoryStore::default())).unwrap();
     let glob = glob.object().object().to_string();
-    // Whoever waited for the one that hangs would do so for good.
+    // A thread that waited for the node that hangs would do so for good.
     let answer = LONG;
     let (_near, near) = node(&orbs[0], &folder, "near", &glob, answer);
     let (_far, far) = node(&orbs[1], &folder, "far", &glob, answer);
@@ -101,7 +102,7 @@ fn a_node_that_hangs_delays_nobody_else() {
     let last = writer.write(b"new").unwrap();
     until("attached while one hangs", &mut new, last);
     from_ill.iter_mut().for_each(|reader| until_state("its readers", reader, State::WriterGone));
-    assert!(!asking.is_finished(), "nobody answered");
+    assert!(!asking.is_finished(), "there was no answer");
     promised = near.create_area(&Area { name: "ill".into(), size: 64, histories: 2 }).unwrap_err();
     assert!(matches!(promised, Error::AreaExists(_)), "its areas are its own: {promised}");
 
@@ -115,8 +116,9 @@ fn a_node_that_hangs_delays_nobody_else() {
     victim.kill();
 }
 
-/// One node hangs, and meanwhile another one's server is killed and started again: what has to do with neither goes on, and the second one's channels
-/// are opened anew though those of the first cannot be.
+/// One node hangs, and meanwhile another one's server is killed and started again: what has to do
+/// with neither goes on, and the second one's channels are opened anew though those of the first
+/// cannot be.
 #[test]
 fn a_node_that_hangs_delays_no_other_that_is_started_again() {
     let folder = Folder::new("frozen-restart");
@@ -155,7 +157,7 @@ fn a_node_that_hangs_delays_no_other_that_is_started_again() {
 
     frozen.signal(Signal::STOP);
     from_ill.iter_mut().for_each(|reader| until_state("its readers", reader, State::WriterGone));
-    // By now somebody asks it whether its channels can be opened anew, and waits.
+    // By now a thread calls it to open its channels again, and waits.
     goes_on("while one hangs");
     std::thread::sleep(Duration::from_millis(1500));
     mortal.kill();
@@ -187,7 +189,7 @@ fn a_node_that_hangs_delays_no_other_that_is_started_again() {
 }
 
 #[test]
-fn whoever_asks_one_that_hangs_is_told_so() {
+fn a_call_to_a_node_that_hangs_reports_it() {
     /// Within which the coordinator, too, must answer, on a machine that may be busy.
     const ANSWER: Duration = Duration::from_secs(2);
     let folder = Folder::new("frozen-answer");
@@ -212,7 +214,8 @@ fn whoever_asks_one_that_hangs_is_told_so() {
     victim.kill();
 }
 
-/// Readers on the ORB's paths are told of a node's death by nobody but a thread that waits for nobody.
+/// Readers on the ORB's paths learn of a node's death from a thread that never waits for other
+/// processes.
 #[test]
 fn a_coordinator_that_hangs_delays_no_news_of_a_death() {
     let folder = Folder::new("frozen-coordinator");

@@ -1,5 +1,6 @@
-//! Processes that do with their session, their doorbell and the memory that they may write whatever they like. The server lives, and what is
-//! not theirs goes on: every value of another area arrives, and whoever asks gets an answer.
+//! Processes that misuse their session, their doorbell and the memory that they may write. The
+//! server lives on, and other processes are not affected: every value of another area arrives, and
+//! every call is answered.
 
 use crate::coordinator::{Coordinator, MemoryStore};
 use crate::idl::{Area, Lib_CommRef, Path, ReaderQoS, WriterQoS};
@@ -20,7 +21,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 const PATHS: [Path; 3] = [Path::PathUdp, Path::PathOrb, Path::PathOneway];
-/// What the scribbler's values consist of; an area that nobody has written consists of zeros.
+/// The octet of the scribbler's values. An area without values consists of zeros.
 const OCTET: u8 = 0x5a;
 const PERIOD_NS: u64 = 20_000_000;
 
@@ -87,7 +88,8 @@ pub(crate) fn begin(how: &str, orb: &Orb, socket: &FilePath) {
     }
 }
 
-/// Writes values, and between them over whatever says where they are, how long they are and what their numbers are.
+/// Writes values, and between them over whatever says where they are, how long they are and what
+/// their numbers are.
 fn scribble(_session: RawSession, area: Wilderness) {
     /// Of the head: epoch, state and doorbell, period, latest, signal.
     const HEAD: [u64; 5] = [24, 32, 40, 64, 72];
@@ -95,7 +97,8 @@ fn scribble(_session: RawSession, area: Wilderness) {
     let file = File::from(segment.writable_fd().unwrap());
     let geometry = segment.geometry();
     let slots = geometry.buffers() as u64;
-    // The first buffer follows the head; each begins with mark, length, time, epoch and the number at the source.
+    // The first buffer follows the head; each begins with mark, length, time, epoch and the number
+    // at the source.
     let slot_bytes = (geometry.total_bytes() as u64 - 256) / slots;
     let mut random = 0x9e37_79b9_7f4a_7c15_u64;
     for round in 0_u64.. {
@@ -103,7 +106,7 @@ fn scribble(_session: RawSession, area: Wilderness) {
         random ^= random >> 7;
         random ^= random << 17;
         if round % 64 == 0 {
-            // As one who just came: it finds whatever it finds.
+            // A new writer finds arbitrary content.
             let Ok(mut writer) = segment.writer() else { continue };
             let _ = writer.write(&[OCTET; SIZE]);
         }
@@ -120,7 +123,8 @@ fn scribble(_session: RawSession, area: Wilderness) {
         };
         file.write_all_at(&what.to_ne_bytes(), at).unwrap();
         if round % 16 == 0 {
-            // A value that all who look at it must believe, and whose numbers can be none: mark, length, time, epoch and number.
+            // A value that every reader must believe, with impossible numbers: mark, length, time,
+            // epoch and number.
             let n = [1, (1 << 61) - 1, (1 << 60) + random % 8][(random >> 44) as usize % 3];
             let lie =
                 [2 * n, random % SIZE as u64, what, random, [u64::MAX, what][(random >> 50) as usize % 2]];
@@ -130,7 +134,7 @@ fn scribble(_session: RawSession, area: Wilderness) {
         }
         area.ring(1);
         if round == 100_000 {
-            // Whoever maps it from now on finds neither size nor number of buffers.
+            // A process that maps it from now on finds neither size nor number of buffers.
             file.write_all_at(&[0xff; 16], 8).unwrap();
         }
     }
@@ -150,7 +154,8 @@ fn ring(_session: RawSession, area: Wilderness) {
     }
 }
 
-/// Sends messages without end and reads no answer. The server ends the session for what makes no sense; then it comes again and keeps the doorbells.
+/// Sends messages without end and reads no answer. The server ends the session for what makes no
+/// sense; then it comes again and keeps the doorbells.
 fn babble(orb: &Orb, socket: &FilePath, first: RawSession, area: Wilderness) {
     let null = File::open("/dev/null").unwrap();
     let (mut session, mut doorbells) = (first, VecDeque::from([area]));
@@ -158,8 +163,7 @@ fn babble(orb: &Orb, socket: &FilePath, first: RawSession, area: Wilderness) {
         for number in 0..1000 {
             let descriptor = (number % 2 == 0).then(|| null.as_fd());
             let descriptor = descriptor.as_slice();
-            let _ =
-                session_socket::send(&session.socket, Kind::HandBack, number, "4096 somebody's", descriptor);
+            let _ = session_socket::send(&session.socket, Kind::HandBack, number, "4096 other", descriptor);
             doorbells.iter().for_each(|area| area.ring(1));
         }
         while session_socket::send(&session.socket, Kind::Hello, 0, "", &[]).is_ok() {}
@@ -173,7 +177,7 @@ fn babble(orb: &Orb, socket: &FilePath, first: RawSession, area: Wilderness) {
 }
 
 #[test]
-fn a_process_that_hands_back_what_nobody_made_does_not_fill_the_node() {
+fn a_process_that_hands_back_forged_areas_does_not_fill_the_node() {
     let folder = Folder::new("hands back");
     let (server, app) = (Running::at(0), Running::at(0));
     let mut config = ServerConfig::new("near", folder.file("near"));
@@ -197,14 +201,14 @@ fn a_process_that_hands_back_what_nobody_made_does_not_fill_the_node() {
     };
     // Under another session it is the same process.
     let sessions = [(); 2].map(|()| RawSession::open(&app.0, &folder.file("near")).unwrap());
-    let taken = (0..30).filter(|n| hand_back(&sessions[n % 2], &format!("nobody's/{n}"))).count();
+    let taken = (0..30).filter(|n| hand_back(&sessions[n % 2], &format!("forged/{n}"))).count();
     assert_eq!(taken, 5);
     assert_eq!(node.status(0).0.refused_back, 25);
     assert_eq!(node.counts().0, 5);
     // Others find room, and what is gone makes room.
     let library = Library::connect(&app.0, folder.file("near")).unwrap();
     library.create_area(&Area { name: "sound".into(), size: 64, histories: 1 }).unwrap();
-    library.destroy_area("nobody's/0").unwrap();
+    library.destroy_area("forged/0").unwrap();
     assert!(hand_back(&sessions[0], "one more") && !hand_back(&sessions[1], "too many"));
 }
 
@@ -225,7 +229,8 @@ fn an_area_beyond_the_nodes_memory_is_not_taken_back() {
     assert_eq!((node.status(0).0.refused_back, node.status(0).0.bytes.0), (1, 0));
 }
 
-/// A node with a server in a process of its own, one that reads, and an area that has nothing to do with what goes on.
+/// A node with a server in a process of its own, one that reads, and an area that has nothing to do
+/// with what goes on.
 struct Scene {
     server: Victim,
     socket: PathBuf,
@@ -290,7 +295,7 @@ impl Scene {
     /// Set-up goes on as well: an area that comes, is read on all paths, and goes.
     fn answers(&self, what: &str, name: &str) {
         let area = Area { name: name.into(), size: SIZE as u32, histories: 2 };
-        // Whoever asks again, because the answer was late, is told that it has been done.
+        // A repeated call, after a late answer, reports the first one's effect.
         sooner_or_later(what, || match self.near.create_area(&area) {
             Err(Error::AreaExists(exists)) if exists.what == area => Ok(()),
             other => other,
@@ -376,7 +381,7 @@ fn a_process_that_scribbles_over_its_area_harms_that_area_only() {
 }
 
 #[test]
-fn a_process_that_rings_without_end_delays_nobody_for_good() {
+fn a_process_that_rings_without_end_does_not_block_the_others() {
     let mut scene = Scene::new("rings");
     scene.goes_on("before", 3, || ());
     let mut hostile = scene.hostile("rings");
@@ -390,7 +395,7 @@ fn a_process_that_rings_without_end_delays_nobody_for_good() {
 }
 
 #[test]
-fn a_process_that_floods_its_session_stops_nobodys() {
+fn a_process_that_floods_its_session_stops_no_other_session() {
     let mut scene = Scene::new("babbles");
     scene.goes_on("before", 3, || ());
     let before = scene.watched();
@@ -400,7 +405,8 @@ fn a_process_that_floods_its_session_stops_nobodys() {
     scene.answers("while one babbles", "new");
     scene.goes_on("while one babbles", 60, || ());
     assert!(hostile.lives(), "it sent until now");
-    // A hundred doorbells of writers that ended are in its hands; the one that it has is watched, and no others.
+    // A hundred doorbells of writers that ended are in its hands; the one that it has is watched,
+    // and no others.
     let most = before + 20;
     assert!(before > 2 && scene.watched() < most, "{} watched, {before} before", scene.watched());
     hostile.kill();
@@ -440,7 +446,7 @@ fn a_server_without_descriptors_waits_and_accepts_sessions_again() {
 }
 
 #[test]
-fn who_only_has_the_servers_reference_cannot_act_for_a_process() {
+fn a_client_with_only_the_servers_reference_cannot_act_for_a_process() {
     let mut scene = Scene::new("guesses");
     scene.goes_on("before", 3, || ());
     let orb = Running::at(0);

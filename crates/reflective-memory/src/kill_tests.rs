@@ -1,5 +1,5 @@
-//! Servers, coordinators and applications killed at any of their steps: every area stays readable with its last complete value, the next server gets the memory back, and
-//! readers go on.
+//! Servers, coordinators and applications killed at any of their steps: every area stays readable
+//! with its last complete value, the next server gets the memory back, and readers go on.
 //!
 //! A test starts this test program again as the victim, which is told at which step to kill itself.
 
@@ -83,13 +83,13 @@ fn victim() {
         chosen::choose(step, 0);
     }
     writeln!(std::io::stderr(), "READY {said}").unwrap();
-    // Until whoever started it is gone.
+    // Until the parent process is gone.
     let _ = std::io::stdin().read(&mut [0]);
     std::process::exit(0);
 }
 
-/// Of the words, `group=ADDRESS` is where it takes part in multicast, `publish=PORT` where its first path is said to lead to; `second` gives it
-/// a second one.
+/// Of the words, `group=ADDRESS` is where it takes part in multicast, `publish=PORT` where its
+/// first path is said to lead to; `second` gives it a second one.
 fn configured(name: &str, socket: &FilePath, words: &str) -> ServerConfig {
     let mut config = ServerConfig::new(name, socket);
     for word in words.split_whitespace() {
@@ -219,7 +219,7 @@ const PATHS: [Path; 3] = [Path::PathUdp, Path::PathOrb, Path::PathOneway];
 
 /// What processes of both nodes do with one area; each part is tried as long as the victim lives.
 #[derive(Default)]
-struct Work {
+struct AreaUse {
     paths: Vec<Path>,
     writer: Option<AreaWriter>,
     last: u64,
@@ -227,8 +227,8 @@ struct Work {
     far: Vec<AreaReader>,
 }
 
-impl Work {
-    fn do_it(&mut self, name: &str, near: &Library, far: &Library, lives: &mut dyn FnMut() -> bool) {
+impl AreaUse {
+    fn use_area(&mut self, name: &str, near: &Library, far: &Library, lives: &mut dyn FnMut() -> bool) {
         let what = Area { name: name.into(), size: SIZE as u32, histories: 2 };
         let _ = near.create_area(&what);
         if lives() {
@@ -257,7 +257,7 @@ impl Work {
         let Some(writer) = &mut self.writer else { return };
         for _ in 0..times {
             self.last = writer.sequence() + 1;
-            assert_eq!(writer.write(&value(self.last)).unwrap(), self.last, "a writer waits for nobody");
+            assert_eq!(writer.write(&value(self.last)).unwrap(), self.last, "a writer never waits");
             for reader in &mut self.near {
                 assert_eq!(whole(reader), self.last, "within the node nothing stops");
             }
@@ -269,7 +269,7 @@ impl Work {
         }
     }
 
-    /// All is well again, for those who were there and for those who come now.
+    /// Everything works again, for the former readers and for new ones.
     fn goes_on(&mut self, at: &str, name: &str, near: &Library, far: &Library) {
         for reader in &mut self.near {
             assert_eq!(whole(reader), self.last, "{at}: the last complete value");

@@ -1,18 +1,21 @@
-//! Reflective memory: a writer's memory appears in its readers' memories, on this node and on others.
+//! Reflective memory: a writer's memory appears in its readers' memories, on this node and on
+//! others.
 //!
-//! CReMeS (Chung, González, Ramamritham, Shen, RTSS 2000) on isorb. Inside a node, processes share the memory itself ([`memory`]); between
-//! nodes, agents push it by UDP ([`wire`]) or through the ORB. It is for state of which the latest value counts; it is no queue.
+//! It follows CReMeS (Chung, González, Ramamritham, Shen, RTSS 2000). Inside a node, processes
+//! share the memory itself ([`memory`]). Between nodes, agents push it by UDP ([`wire`]) or through
+//! the ORB. It is for state, of which the latest value counts. It is not a queue.
 //!
 //! ```text
-//!  application: Library, Rio ── local socket, Lib_Comm ──► node: NodeServer ── CRM_Comm ──► other nodes
-//!        │ maps                                              │ dispatching threads      ╲
-//!        ▼                                                   ▼                           Glob_Comm: coordinator
-//!  memory: areas ◄───────────────────────────────────── scheduler: agents, dual priority ── admission
+//!  application: Library, Rio ── local socket, Lib_Comm ──► NodeServer ── CRM_Comm ──► other nodes
+//!        │ maps                                              │ dispatching threads  ╲
+//!        ▼                                                   ▼            Glob_Comm: coordinator
+//!  memory: areas ◄──────────────────────────────── agents: dual priority ── admission
 //!                                                            └ wire: datagrams, parity, pacing
 //! ```
 //!
-//! [`memory`], [`wire`], [`agents`] and [`admission`] know no socket, thread or clock and can be used alone. The service uses nothing of the
-//! ORB that is not public. `docs/reference/reflective-memory.md` teaches it.
+//! [`memory`], [`wire`], [`agents`] and [`admission`] use no socket, thread or clock and can be
+//! used alone. The service uses only public items of the ORB. `docs/reference/reflective-memory.md`
+//! is the reference.
 #![forbid(unsafe_code)]
 
 pub mod admission;
@@ -34,6 +37,7 @@ mod hostile_tests;
 mod kill_tests;
 mod library;
 pub mod node;
+mod qos;
 #[cfg(test)]
 mod registration_tests;
 mod session_socket;

@@ -1,4 +1,5 @@
-//! What a coordinator was not told, because it was away or hung: it is told when it is there again, and nobody else waits for that.
+//! A coordinator that was away, or hung, learns the changes afterwards, and no other process waits
+//! for that.
 
 use crate::idl::{Area, Glob_CommRef, Lib_CommRef, Path};
 use crate::kill_tests::{Folder, PATIENCE, QOS, Running, Victim, by, not_yet, sooner_or_later};
@@ -12,12 +13,12 @@ use rustix::process::{Pid, Signal, kill_process};
 use std::path::Path as FilePath;
 use std::time::Duration;
 
-/// Whoever waits for the coordinator waits so long at least.
+/// The least time that a caller waits for the coordinator.
 const SHORT: Duration = Duration::from_millis(500);
 /// Longer than any patience.
 const LONG: Duration = Duration::from_secs(180);
 
-struct Place {
+struct Fixture {
     folder: Folder,
     coordinator: Victim,
     port: String,
@@ -25,13 +26,13 @@ struct Place {
     app: Running,
 }
 
-impl Place {
-    fn new(name: &str) -> Place {
+impl Fixture {
+    fn new(name: &str) -> Fixture {
         let folder = Folder::new(name);
         let coordinator = Victim::start(&format!("coordinator 0 {} -1", store(&folder)));
         let port = coordinator.1.clone();
         let orbs = [(); 2].map(|()| Running::at(0));
-        Place { folder, coordinator, port, orbs, app: Running::at(0) }
+        Fixture { folder, coordinator, port, orbs, app: Running::at(0) }
     }
 
     /// It remembers, unless it is made to forget.
@@ -49,7 +50,7 @@ impl Place {
         let glob: Glob_CommRef = self.orbs[which].0.string_to_object(&glob).unwrap().unchecked_narrow();
         let config = ServerConfig {
             answer,
-            // Nobody is taken for dead because the machine is busy.
+            // No node counts as dead because the machine is busy.
             silence: Duration::from_secs(30),
             ..ServerConfig::new(["near", "far"][which], self.folder.file(["near", "far"][which]))
         };
@@ -83,20 +84,21 @@ fn arrives(reader: &mut AreaReader, number: u64) {
 
 #[test]
 fn areas_that_were_handed_back_while_the_coordinator_hung_are_found_afterwards() {
-    let place = Place::new("told-handed-back");
-    let (near_server, _far_server) = (place.server(0, SHORT), place.server(1, LONG));
-    let (near, far) = (place.library(0), place.library(1));
+    let fixture = Fixture::new("registration-handed-back");
+    let (near_server, _far_server) = (fixture.server(0, SHORT), fixture.server(1, LONG));
+    let (near, far) = (fixture.library(0), fixture.library(1));
     let mut writers = ["one", "two", "three"].map(|name| {
         sooner_or_later(name, || near.create_area(&what(name)));
         near.map_writer(name, QOS).unwrap()
     });
     drop(near_server);
     until("the library sees that", || !writers.iter().any(AreaWriter::is_served));
-    place.signal(Signal::STOP);
-    // It says that it holds nothing, and is heard when nobody waits any more.
-    let _near_server = place.server(0, SHORT);
+    fixture.signal(Signal::STOP);
+    // It registers without areas, and the coordinator receives that after the caller has stopped
+    // waiting.
+    let _near_server = fixture.server(0, SHORT);
     until("they are taken back without its word", || writers.iter().all(AreaWriter::is_served));
-    place.signal(Signal::CONT);
+    fixture.signal(Signal::CONT);
     for (name, writer) in ["one", "two", "three"].iter().zip(&mut writers) {
         let mut reader = sooner_or_later(name, || far.attach_reader(name, by(Path::PathUdp)));
         let last = writer.write(b"found").unwrap();
@@ -106,18 +108,18 @@ fn areas_that_were_handed_back_while_the_coordinator_hung_are_found_afterwards()
 
 #[test]
 fn the_name_of_an_area_that_was_destroyed_while_the_coordinator_was_away_is_free_again() {
-    let mut place = Place::new("told-destroyed");
-    let (_near_server, _far_server) = (place.server(0, LONG), place.server(1, LONG));
-    let (near, far) = (place.library(0), place.library(1));
+    let mut fixture = Fixture::new("registration-destroyed");
+    let (_near_server, _far_server) = (fixture.server(0, LONG), fixture.server(1, LONG));
+    let (near, far) = (fixture.library(0), fixture.library(1));
     for name in ["mine", "yours", "larger"] {
         near.create_area(&what(name)).unwrap();
     }
-    place.coordinator.kill();
+    fixture.coordinator.kill();
     for name in ["mine", "yours", "larger"] {
-        near.destroy_area(name).expect("it is gone, whoever knows it");
+        near.destroy_area(name).expect("it is gone, whether the coordinator knows it or not");
     }
-    assert!(near.create_area(&what("mine")).is_err(), "nobody knows whether the name is free");
-    place.restart();
+    assert!(near.create_area(&what("mine")).is_err(), "the name may be taken");
+    fixture.restart();
     sooner_or_later("the same node makes it anew", || near.create_area(&what("mine")));
     // Of another size: it is not taken for the one that was there.
     let larger = Area { size: 640, ..what("larger") };
@@ -128,37 +130,37 @@ fn the_name_of_an_area_that_was_destroyed_while_the_coordinator_was_away_is_free
 
 #[test]
 fn an_area_whose_making_the_coordinator_heard_of_too_late_does_not_keep_its_name() {
-    let place = Place::new("told-too-late");
-    let (_near_server, _far_server) = (place.server(0, SHORT), place.server(1, LONG));
-    let (near, far) = (place.library(0), place.library(1));
-    place.signal(Signal::STOP);
+    let fixture = Fixture::new("registration-too-late");
+    let (_near_server, _far_server) = (fixture.server(0, SHORT), fixture.server(1, LONG));
+    let (near, far) = (fixture.library(0), fixture.library(1));
+    fixture.signal(Signal::STOP);
     assert!(near.create_area(&what("late")).is_err(), "it does not answer");
-    place.signal(Signal::CONT);
+    fixture.signal(Signal::CONT);
     sooner_or_later("another node makes it", || far.create_area(&what("late")));
 }
 
 #[test]
 fn an_area_that_another_node_made_meanwhile_is_served_there_and_offered_again() {
-    let mut place = Place::new("told-elsewhere");
-    let (near_server, _far_server) = (place.server(0, LONG), place.server(1, LONG));
-    let (near, far) = (place.library(0), place.library(1));
+    let mut fixture = Fixture::new("registration-elsewhere");
+    let (near_server, _far_server) = (fixture.server(0, LONG), fixture.server(1, LONG));
+    let (near, far) = (fixture.library(0), fixture.library(1));
     near.create_area(&what("wanted")).unwrap();
     let mut writer = near.map_writer("wanted", QOS).unwrap();
     let mut here = near.attach_reader("wanted", by(Path::PathUdp)).unwrap();
     drop(near_server);
     until("the library sees that", || !writer.is_served());
     // A coordinator that knows nothing of it.
-    place.coordinator.kill();
-    std::fs::remove_file(store(&place.folder)).unwrap();
-    place.restart();
+    fixture.coordinator.kill();
+    std::fs::remove_file(store(&fixture.folder)).unwrap();
+    fixture.restart();
     sooner_or_later("the name is free", || far.create_area(&what("wanted")));
-    place.coordinator.kill();
-    let near_server = place.server(0, LONG);
-    until("it is taken back: nobody says that it may not be", || writer.is_served());
-    place.restart();
-    until("now somebody does", || !writer.is_served());
+    fixture.coordinator.kill();
+    let near_server = fixture.server(0, LONG);
+    until("it is adopted unconfirmed", || writer.is_served());
+    fixture.restart();
+    until("the coordinator names another node", || !writer.is_served());
     assert_eq!(near_server.counts().0, 0);
-    // Who has it mapped goes on.
+    // Processes that have it mapped go on.
     let last = writer.write(b"unserved").unwrap();
     arrives(&mut here, last);
     far.destroy_area("wanted").unwrap();
@@ -185,16 +187,16 @@ fn hand_back(session: &OwnedFd, name: &str) {
 
 #[test]
 fn a_coordinator_that_hangs_while_areas_are_handed_back_delays_no_news_of_a_writers_death() {
-    let place = Place::new("told-hangs");
-    let _near_server = place.server(0, LONG);
-    let near = place.library(0);
+    let fixture = Fixture::new("registration-hangs");
+    let _near_server = fixture.server(0, LONG);
+    let near = fixture.library(0);
     near.create_area(&what("mortal")).unwrap();
     let mut reader = near.attach_reader("mortal", by(Path::PathUdp)).unwrap();
-    let (mortal, number, server) = session(&place.folder.file("near"));
-    let server: Lib_CommRef = place.app.0.resolve(&server).unwrap();
+    let (mortal, number, server) = session(&fixture.folder.file("near"));
+    let server: Lib_CommRef = fixture.app.0.resolve(&server).unwrap();
     server.map_writer(number, "mortal", QOS).unwrap();
-    place.signal(Signal::STOP);
-    let sessions = [(); 5].map(|()| session(&place.folder.file("near")).0);
+    fixture.signal(Signal::STOP);
+    let sessions = [(); 5].map(|()| session(&fixture.folder.file("near")).0);
     for (number, session) in sessions.iter().enumerate() {
         hand_back(session, &format!("area/{number}"));
     }
@@ -209,8 +211,8 @@ fn a_coordinator_that_hangs_while_areas_are_handed_back_delays_no_news_of_a_writ
         assert!(!deadline.is_past(), "{:?}", reader.state());
         std::thread::sleep(Duration::from_millis(5));
     }
-    place.library(0).attach_reader("mortal", by(Path::PathUdp)).unwrap();
-    place.signal(Signal::CONT);
+    fixture.library(0).attach_reader("mortal", by(Path::PathUdp)).unwrap();
+    fixture.signal(Signal::CONT);
     for session in &sessions {
         let answer = session_socket::receive(session).unwrap().unwrap();
         assert!(answer.kind == Kind::Adopted && answer.number != 0 && answer.descriptor.is_some());

@@ -1,8 +1,8 @@
 //! The local socket between a library and its node's server. It keeps message boundaries and passes
 //! descriptors.
 //!
-//! Set-up goes by the ORB; the memory, which the ORB cannot carry, goes here. The socket also is the
-//! session: when a process ends, for any reason, the kernel closes it and the server learns it.
+//! Set-up goes by the ORB; the memory, which the ORB cannot carry, goes here. The socket also is
+//! the session: when a process ends, for any reason, the kernel closes it and the server learns it.
 
 use crate::Error;
 use crate::error::{CallerError, PeerError};
@@ -28,14 +28,16 @@ pub(crate) enum Kind {
     Hello,
     /// Server to library: a ticket's segment of this node; to the writer with its doorbell.
     Segment,
-    /// Library to server: an area's segment from an earlier server. The number is the period of the writer, or
-    /// [`ONLY_READ`]; the text is the promised size, a space, and the area's name.
+    /// Library to server: an area's segment from an earlier server. The number is the period of the
+    /// writer, or [`ONLY_READ`]; the text is the promised size, a space, and the area's name.
     HandBack,
-    /// Server to library: the answer. The number is the writer's new ticket, with its doorbell; 0 for none.
+    /// Server to library: the answer. The number is the writer's new ticket, with its doorbell; 0
+    /// for none.
     Adopted,
     /// Server to library: a ticket's replica of another node's area.
     Replica,
-    /// Server to library: another node has this name, so the server no longer serves the process's area.
+    /// Server to library: another node has this name, so the server no longer serves the process's
+    /// area.
     Withdrawn,
 }
 
@@ -108,7 +110,8 @@ pub(crate) struct Listener {
 }
 
 impl Listener {
-    /// Listens. A socket that a killed server of this user left behind is replaced; no other file is.
+    /// Listens. A socket that a killed server of this user left behind is replaced; no other file
+    /// is.
     pub fn at(path: &Path) -> Result<Listener, Error> {
         let failed = |error: Errno| Error::file(path, error);
         check_private(path, true)?;
@@ -155,8 +158,8 @@ impl AsFd for Listener {
     }
 }
 
-/// Connects to a server of this user, of root, or of `ISORB_MEMORY_SERVER_UID`. Another user's server could
-/// read and forge all values of the process.
+/// Connects to a server of this user, of root, or of `ISORB_MEMORY_SERVER_UID`. Another user's
+/// server could read and forge all values of the process.
 pub(crate) fn connect_to(path: &Path) -> Result<OwnedFd, Error> {
     let failed = |error: Errno| {
         let what = format!(

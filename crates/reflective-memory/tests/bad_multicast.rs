@@ -1,5 +1,6 @@
-//! A writer's node and the nodes of two readers that share its pushes, each in a namespace of its own; what the group sends goes to each
-//! reader's node by a way that is bad in another manner. Each sees whole values only, in order, and counts exactly what it did not get.
+//! A writer's node and the nodes of two readers that share its pushes, each in a namespace of its
+//! own; what the group sends goes to each reader's node by a way that is bad in another manner.
+//! Each sees whole values only, in order, and counts exactly what it did not get.
 //!
 //! Skipped with a message where there is no right to make namespaces.
 
@@ -14,7 +15,7 @@ use isorb_reflective_memory::node::NodeServer;
 use isorb_reflective_memory::wire::{Counters, Datagram, Kind};
 use isorb_reflective_memory::{AreaReader, AreaWriter, Library};
 use isorb_rt::time::Deadline;
-use relay::{Drops, Out, Relay, Way, none};
+use relay::{Direction, Drops, Out, Relay, none};
 use rustix::net::sockopt;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::Arc;
@@ -24,7 +25,8 @@ use world::{PATIENCE, QOS, area, node_on, on_write, orb_on, until};
 /// Seven fragments.
 const SIZE: usize = 9_000;
 const GROUPS: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::new(239, 255, 77, 1)), 28_992);
-/// Where datagrams come from and go to: an address that stays in its namespace. The relay has the writer's in all of them.
+/// Where datagrams come from and go to: an address that stays in its namespace. The relay has the
+/// writer's in all of them.
 const WRITER: Ipv4Addr = Ipv4Addr::new(10, 99, 0, 1);
 const READER: Ipv4Addr = Ipv4Addr::new(10, 99, 0, 2);
 
@@ -154,7 +156,8 @@ impl Group {
         self.nodes[0].0.pushes(1)[0].counts.begun
     }
 
-    /// Of the pushes since the way is bad: those that came out whole, all, and what a node has counted. None while more may come.
+    /// Of the pushes since the way is bad: those that came out whole, all, and what a node has
+    /// counted. None while more may come.
     fn since(&self, which: usize) -> Option<(u64, u64, [u64; 3])> {
         let ((before, old), (newest, now)) = (self.before[which], self.counted(which));
         let (all, whole) = self.relay.pushes(which, before);
@@ -165,7 +168,7 @@ impl Group {
     /// Writes until each reader has read something of it, and what was written last.
     fn run(&mut self) {
         let deadline = Deadline::after(PATIENCE);
-        self.relay.set(Way::Bad);
+        self.relay.set(Direction::Bad);
         let mut last = 1;
         while last < 300 || self.readers.iter().any(|reader| reader.read <= 10) {
             assert!(!deadline.is_past(), "at {last}");

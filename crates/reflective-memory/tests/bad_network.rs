@@ -1,5 +1,5 @@
-//! Two nodes with a relay between them that loses, repeats and reorders datagrams: nothing torn or invented is ever read, and the counts
-//! agree with what the relay did.
+//! Two nodes with a relay between them that loses, repeats and reorders datagrams: nothing torn or
+//! invented is ever read, and the counts agree with what the relay did.
 
 mod relay;
 mod world;
@@ -9,7 +9,7 @@ use isorb_reflective_memory::idl::ReaderQoS;
 use isorb_reflective_memory::memory::State;
 use isorb_reflective_memory::wire::Counters;
 use isorb_rt::time::Deadline;
-use relay::{Out, Relay, Way};
+use relay::{Direction, Out, Relay};
 use std::collections::HashSet;
 use std::net::UdpSocket;
 use std::time::Duration;
@@ -39,11 +39,12 @@ fn counters(world: &World) -> (u64, Counters) {
     }
 }
 
-/// Writes values while a reader of the other node reads; gives what was counted at the end, when it stands still.
+/// Writes values while a reader of the other node reads; gives what was counted at the end, when it
+/// stands still.
 fn run(plan: Plan, parity: u8, agrees: impl Fn(&Counters, &Relay) -> bool) -> Counters {
     // What is lost may be all heartbeats of a while.
     let (world, relay) = world(plan, Duration::from_secs(30));
-    relay.set(Way::Bad);
+    relay.set(Direction::Bad);
     let (near, far) = (world.library(0), world.library(1));
     near.create_area(&area("line", SIZE as u32)).unwrap();
     let mut writer = near.map_writer("line", QOS).unwrap();
@@ -124,7 +125,8 @@ fn loss_repetition_and_reordering_together_show_nothing_wrong() {
     assert_eq!((counted.forged, counted.malformed), (0, 0));
 }
 
-/// The reader's node hears nothing for so long that it opens the channel anew, again and again; the writer writes on.
+/// The reader's node hears nothing for so long that it opens the channel anew, again and again; the
+/// writer writes on.
 #[test]
 fn what_is_pushed_while_a_node_hears_nothing_is_counted() {
     let (world, relay) = world(Plan::default(), Duration::from_millis(350));
@@ -143,7 +145,7 @@ fn what_is_pushed_while_a_node_hears_nothing_is_counted() {
             number = write(number + 1);
         }
         assert_eq!(until(&mut reader, number), [number as u8; SIZE]);
-        relay.set(Way::Cut);
+        relay.set(Direction::Cut);
         let deadline = Deadline::after(PATIENCE);
         let handle = || world.far.as_ref().unwrap().status(1).0.replicas[0].handle;
         let mut handles = HashSet::from([handle()]);
@@ -155,7 +157,7 @@ fn what_is_pushed_while_a_node_hears_nothing_is_counted() {
         }
         let last = reader.latest(&mut [0; SIZE]).unwrap().source;
         assert!(last < number, "nothing was lost");
-        relay.set(Way::Good);
+        relay.set(Direction::Good);
         assert_eq!(until(&mut reader, number), [number as u8; SIZE]);
         until_state(&mut reader, State::Open);
     }
@@ -190,19 +192,20 @@ fn readers_learn_of_an_area_that_was_destroyed_while_their_node_heard_nothing() 
         until(&mut reader, 1);
         (writer, reader)
     });
-    relay.set(Way::Cut);
+    relay.set(Direction::Cut);
     near.destroy_area("goes").unwrap();
     let [(_stays, stays), (_goes, goes)] = &mut both;
     until_state(goes, State::Destroyed);
     until_state(stays, State::WriterGone);
     // It is said for good.
     assert_eq!(goes.state(), Some(State::Destroyed));
-    relay.set(Way::Good);
+    relay.set(Direction::Good);
     until_state(stays, State::Open);
     assert_eq!(goes.state(), Some(State::Destroyed));
 }
 
-/// A channel that its reader stopped is opened anew, since its node heard nothing for a while, and stays stopped.
+/// A channel that its reader stopped is opened anew, since its node heard nothing for a while, and
+/// stays stopped.
 #[test]
 fn what_was_stopped_stays_stopped_when_it_is_opened_anew() {
     let (world, relay) = world(Plan::default(), SHORT);
@@ -216,14 +219,14 @@ fn what_was_stopped_stays_stopped_when_it_is_opened_anew() {
     until_state(&mut reader, State::Stopped);
     let handle = || world.far.as_ref().unwrap().status(1).0.replicas[0].handle;
     let before = handle();
-    relay.set(Way::Cut);
+    relay.set(Direction::Cut);
     writer.write(b"unseen").unwrap();
     let deadline = Deadline::after(PATIENCE);
     while handle() == before {
         assert!(!deadline.is_past(), "it is not opened anew");
         std::thread::sleep(Duration::from_millis(20));
     }
-    relay.set(Way::Good);
+    relay.set(Direction::Good);
     until_state(&mut reader, State::Stopped);
     assert_eq!(reader.latest(&mut [0; 100]).unwrap().source, 1);
     reader.set_running(true).unwrap();

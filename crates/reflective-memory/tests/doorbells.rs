@@ -1,4 +1,5 @@
-//! Writers ring for what they wrote, and only those look whom it concerns. Nothing is pushed a second time here: what a ring misses never comes.
+//! Writers ring after a write, and only the agents of that area are checked. Nothing is pushed a
+//! second time here: a value without a ring never arrives.
 
 mod world;
 
@@ -43,7 +44,7 @@ fn one_of_a_thousand_areas_of_a_process_is_looked_at() {
     let number = writer.write(b"news").unwrap();
     assert_eq!(until(reader, number), b"news");
     assert_eq!(looks(&world), 1, "agents looked for one value of one area");
-    // One whose area two nodes read as they like makes both agents look.
+    // An area that two nodes read in different ways has two agents, and both are checked.
     let every = ReaderQoS { deadline: 1_000_000_000, ..on_write() };
     let mut other = far.attach_reader("area/613", every).unwrap();
     let number = writer.write(b"more").unwrap();
@@ -117,7 +118,7 @@ fn readers_of_a_process_share_an_areas_memory() {
     assert!(before >= 4, "the server's, the writer's, the replica's, two readers'");
     let number = writer.write(b"for all").unwrap();
     readers.iter_mut().for_each(|reader| assert_eq!(until(reader, number), b"for all"));
-    // Whoever goes takes nobody's along.
+    // A writer that ends leaves the other areas alone.
     readers.drain(..12);
     let number = writer.write(b"for others").unwrap();
     readers.iter_mut().for_each(|reader| assert_eq!(until(reader, number), b"for others"));
@@ -131,7 +132,8 @@ fn whoever_hands_its_area_back_is_heard() {
     let mut reader = far.attach_reader("tank", on_write()).unwrap();
     for _ in 0..3 {
         world.near = None;
-        // It writes on, whatever becomes of the server: the last value comes at some other moment of its return in each round.
+        // It writes on, whatever becomes of the server: the last value comes at some other moment
+        // of its return in each round.
         let ends = std::thread::scope(|scope| {
             let writes = scope.spawn(|| {
                 let mut last = 0;

@@ -1,4 +1,5 @@
-//! What is asked for at the ends of its range, values in place, and calls between nodes by somebody who is no node.
+//! Requests at the limits of their ranges, values read in place, and calls between nodes from
+//! outsiders.
 
 mod world;
 
@@ -13,7 +14,7 @@ use world::*;
 const LONGEST: u64 = u64::MAX;
 
 fn world() -> World {
-    // Nobody is taken for dead because the machine is busy.
+    // No node counts as dead because the machine is busy.
     World::configured(Box::new(|_, config| config.silence = Duration::from_secs(30)))
 }
 
@@ -97,7 +98,8 @@ fn values_are_written_and_read_in_place_near_and_far() {
     }
 }
 
-/// Whoever resolves a node's server may call it. Channels of others have handles that nobody guesses.
+/// Any client that resolves a node's server may call it. The handles of other clients' channels
+/// cannot be guessed.
 #[test]
 fn whoever_counts_through_handles_closes_and_stops_no_channel() {
     let world = world();
@@ -114,7 +116,7 @@ fn whoever_counts_through_handles_closes_and_stops_no_channel() {
     assert_eq!(world.near.as_ref().unwrap().counts().3, 1);
     let last = writer.write(&[7; 64]).unwrap();
     assert_eq!(until(&mut reader, last), [7; 64]);
-    // Who has it may.
+    // A client with the handle may.
     server.set_running(handle, false).unwrap();
     until_state(&mut reader, State::Stopped);
     // Nonsense is refused, and changes nothing.

@@ -98,7 +98,7 @@ fn a_reader_beside_the_writer_is_told_that_its_value_is_stale() {
     careless.latest(&mut [0; 64]).unwrap();
     assert_eq!(reader.wait(PATIENCE), Err(WaitError::Changed(State::Stale)));
     assert_eq!(reader.state(), Some(State::Stale));
-    assert_eq!(careless.state(), Some(State::Open), "who asked for no deadline is told of none");
+    assert_eq!(careless.state(), Some(State::Open), "a reader without a deadline has no stale value");
     assert_eq!(reader.wait(Duration::ZERO), Err(WaitError::TimedOut), "it is told once");
     assert_eq!(reader.statistics().unwrap().stale, 1);
     writer.write(b"2").unwrap();

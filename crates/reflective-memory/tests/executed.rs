@@ -1,11 +1,16 @@
-//! Admission against execution on real nodes: two namespaces with 10 Mbit/s between them, and best effort that wants all of it.
+//! Admission against execution on real nodes: two namespaces with 10 Mbit/s between them, and best
+//! effort that wants all of it.
 //!
-//! What the nodes admit arrives, each value within its deadline. The control tells them that the link carries ten times as much: then they
-//! admit what it does not carry, and that is late. All threads that a guaranteed value passes are of a real-time class, so that a busy machine
-//! keeps them waiting no longer than an idle one; what is left (a hypervisor, other threads of that class) is measured beside, on each processor. So is
-//! how long an ordinary thread waits: the kernel's threads that carry packets are such. A try that fails while either was more than an eighth of a
-//! deadline says nothing, and one that fails in quiet is made once more. Where five tries in a row say nothing, where there is no right to have that
-//! class, and where there is none to make namespaces, the test says SKIPPED. In virtual time (`execution`) nothing disturbs, and nothing is skipped.
+//! What the nodes admit arrives, each value within its deadline. The control tells them that the
+//! link carries ten times as much: then they admit what it does not carry, and that is late. All
+//! threads that a guaranteed value passes are of a real-time class, so that a busy machine keeps
+//! them waiting no longer than an idle one; what is left (a hypervisor, other threads of that
+//! class) is measured beside, on each processor. So is how long an ordinary thread waits: the
+//! kernel's threads that carry packets are such. A try that fails while either was more than an
+//! eighth of a deadline says nothing, and one that fails in quiet is made once more. Where five
+//! tries in a row say nothing, where there is no right to have that class, and where there is none
+//! to make namespaces, the test says SKIPPED. In virtual time (`execution`) nothing disturbs, and
+//! nothing is skipped.
 
 mod world;
 
@@ -30,7 +35,8 @@ const SIZE: usize = 4096;
 const ROUNDS: u64 = 20;
 /// More than the link carries: 20 values of 3.6 ms in 50 ms.
 const MOST: usize = 20;
-/// Native priorities: whoever sees how long even the first of the others waits, who writes, who dispatches, who reads.
+/// Native priorities, from the highest: the observer that measures the waits, writers, dispatching
+/// threads, readers.
 const NOISE: u8 = 43;
 const WRITER: u8 = 42;
 const DISPATCHER: u8 = 41;
@@ -57,7 +63,8 @@ fn node(host: &Host, name: &str, glob: &str, told_kbit: u32) -> (NodeServer, Lib
     node_on(host, &orb_on(host, None), name, glob, |config| {
         config.admission.link_bits_per_s = u64::from(told_kbit) * 1000;
         config.dispatcher.class = SchedClass::Fifo(DISPATCHER);
-        // A slow machine makes agents slower than the link is; what they cost is not what this is about.
+        // A slow machine makes agents slower than the link is; what they cost is not what this is
+        // about.
         config.admission.costs.datagram_ns = 50_000;
         config.silence = Duration::from_secs(30);
     })
@@ -65,7 +72,7 @@ fn node(host: &Host, name: &str, glob: &str, told_kbit: u32) -> (NodeServer, Lib
 
 /// What was seen of a run.
 #[derive(Debug)]
-struct Seen {
+struct Observed {
     channels: usize,
     refused: bool,
     /// The longest from write to visible.
@@ -73,11 +80,12 @@ struct Seen {
     /// Values that were there in time, of how many.
     in_time: (u64, u64),
     promoted: u64,
-    /// How late a thread that is more urgent than all others woke up at the latest, or an ordinary one, or the writer wrote.
+    /// How late a thread that is more urgent than all others woke up at the latest, or an ordinary
+    /// one, or the writer wrote.
     noise_ns: u64,
 }
 
-impl Seen {
+impl Observed {
     /// Each value within its deadline; best effort went first until promotion.
     fn is_in_time(&self) -> bool {
         let (in_time, all) = self.in_time;
@@ -89,7 +97,7 @@ impl Seen {
     }
 }
 
-fn run(told_kbit: u32) -> Option<Seen> {
+fn run(told_kbit: u32) -> Option<Observed> {
     let lab = Lab::build_or_skip(&LinkSpec { rate_kbit: LINK_KBIT, sorting: Sorting::one_queue() })?;
     urgent(NOISE, None, || ())?.join().ok()?;
     let first = orb_on(lab.left(), None);
@@ -152,7 +160,7 @@ fn run(told_kbit: u32) -> Option<Seen> {
     stop.store(true, Ordering::Release);
     flood.join().unwrap();
     let seen: Vec<(u64, u64)> = reading.into_iter().map(|thread| thread.join().unwrap()).collect();
-    Some(Seen {
+    Some(Observed {
         channels,
         refused,
         worst_ns: seen.iter().map(|(worst, _)| *worst).max().unwrap_or(0),
@@ -162,7 +170,8 @@ fn run(told_kbit: u32) -> Option<Seen> {
     })
 }
 
-/// All areas at once, each period; how late at the latest. Values that come closer together than was promised have no guarantee.
+/// All areas at once, each period; how late at the latest. Values that come closer together than
+/// was promised have no guarantee.
 fn write(mut writers: Vec<AreaWriter>) -> u64 {
     let (start, mut late) = (now_ns() + 50 * MS, 0);
     for round in 0..ROUNDS {

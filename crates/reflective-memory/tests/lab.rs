@@ -1,4 +1,5 @@
-//! Two nodes in two network namespaces with a link of 10 Mbit/s: what is admitted is executed, what is not is refused.
+//! Two nodes in two network namespaces with a link of 10 Mbit/s: what is admitted is executed, what
+//! is not is refused.
 //!
 //! Skipped with a message where there is no right to make namespaces.
 
@@ -93,7 +94,8 @@ fn admitted_channels_cross_a_narrow_link_beside_best_effort() {
             return;
         }
         said.push(tried);
-        // A dispatching thread that has much to do waits longer than a thread that only sleeps sees: once says nothing.
+        // A dispatching thread that has much to do waits longer than a thread that only sleeps
+        // sees: once says nothing.
         let quiet = said.iter().filter(|tried| tried.noise < DEADLINE / 4).count();
         assert!(quiet < 2, "values did not arrive: {said:?}");
     }

@@ -1,4 +1,5 @@
-//! A thousand areas and ten thousand readers in ten sessions, one of them on another node, while values flow.
+//! A thousand areas and ten thousand readers in ten sessions, one of them on another node, while
+//! values flow.
 
 mod world;
 
@@ -92,7 +93,7 @@ fn ten_thousand_readers_of_a_thousand_areas_get_every_last_value() {
             }
         }
     }
-    // Of one area, all its readers have it, and nobody else is disturbed.
+    // A value of one area reaches all of its readers, and no agent of another area is checked.
     let next = writers[500].sequence() + 1;
     let last = writers[500].write(&value(500, next)).unwrap();
     assert!(

@@ -13,7 +13,7 @@ use world::*;
 
 const SIZE: usize = 20_000;
 
-/// A group with a port that nobody else uses.
+/// A group with a port of its own.
 fn group() -> SocketAddr {
     SocketAddr::new(Ipv4Addr::new(239, 255, 77, 1).into(), free_port())
 }
@@ -66,7 +66,7 @@ fn one_push_reaches_all_nodes_and_each_counts_for_itself() {
     for _ in 0..10 {
         write(&mut [&mut first]);
     }
-    // Who comes later has missed nothing, and sees at once what is there.
+    // A later reader has missed nothing and gets the present value at once.
     let mut second = third.attach_reader("radar", qos()).unwrap();
     whole(&mut second, 10);
     let pushed = || world.near.as_ref().unwrap().pushes(10)[0].counts.pushes;
@@ -118,7 +118,8 @@ fn a_group_is_admitted_once() {
     };
     let mut one = far.attach_reader("gauge", sure).unwrap();
     assert_eq!((guaranteed(0), guaranteed(1)), (1, 1));
-    // Another that asks for the same on the same node shares the replica; one that asks for something else is another group.
+    // Another that asks for the same on the same node shares the replica; one that asks for
+    // something else is another group.
     let two = far.attach_reader("gauge", sure).unwrap();
     assert_eq!((guaranteed(0), guaranteed(1)), (1, 1));
     let other = far.attach_reader("gauge", ReaderQoS { deadline: 60_000_000, ..sure }).unwrap();

@@ -1,4 +1,5 @@
-//! Two nodes, a coordinator and libraries over real sockets; the parts are in one process here, each with an ORB of its own.
+//! Two nodes, a coordinator and libraries over real sockets; the parts are in one process here,
+//! each with an ORB of its own.
 
 mod world;
 
@@ -105,7 +106,7 @@ fn bad_input_is_refused_by_name_and_number() {
         }
         other => panic!("{other:?}"),
     }
-    // A value may wait a whole period for its push, and nobody promises what is left of nothing.
+    // A value may wait a whole period for its push, which leaves no time for a guarantee.
     let periodic = ReaderQoS { how: Mode::PeriodicPush, period: 50_000_000, guaranteed: true, ..on_write() };
     let in_time = |deadline| far.attach_reader("tank", ReaderQoS { deadline, ..periodic });
     assert!(
@@ -127,7 +128,8 @@ fn bad_input_is_refused_by_name_and_number() {
     assert_eq!(world.near.as_ref().unwrap().counts().3, 0);
 }
 
-/// A node that counts others as dead between two of their heartbeats is none, and neither is one that never does.
+/// A node that counts others as dead between two of their heartbeats is none, and neither is one
+/// that never does.
 #[test]
 fn a_silence_that_tells_nothing_is_refused_with_the_numbers() {
     let orb = Running::new();
@@ -208,7 +210,8 @@ fn a_restarted_server_gets_its_memory_back() {
     world.far = Some(world.start(1));
     writer.write(b"two").unwrap();
     assert_eq!(until(&mut there, 2), b"two");
-    // The writer's node: within it nothing stops; then the area is handed back, and other nodes find it again.
+    // The writer's node: within it nothing stops; then the area is handed back, and other nodes
+    // find it again.
     world.near = None;
     writer.write(b"three").unwrap();
     assert_eq!(until(&mut here, 3), b"three");
@@ -276,7 +279,7 @@ fn an_area_that_nobody_writes_outlives_its_server_in_its_readers() {
     };
     assert_eq!(until(&mut there, 1), b"last words");
     until_state(&mut there, State::WriterGone);
-    // Whoever writes it next goes on.
+    // The next writer continues.
     let mut writer = near.map_writer("left", QOS).unwrap();
     assert_eq!(writer.write(b"more").unwrap(), 2);
     for reader in [&mut here, &mut there] {

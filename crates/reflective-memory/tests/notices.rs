@@ -1,4 +1,5 @@
-//! What a notifier promises: how often it tells, how many there may be, and what becomes of a channel that is away for a time.
+//! What a notifier promises: how often it tells, how many there may be, and what becomes of a
+//! channel that is away for a time.
 
 mod world;
 
@@ -61,7 +62,7 @@ fn an_event_stands_for_all_values_since_the_last_one() {
     let begun = Instant::now();
     for number in 1..=60_u64 {
         assert_eq!(writer.write(&number.to_ne_bytes()).unwrap(), number);
-        eventually("who wants each is told of each", || each.last() == number);
+        eventually("a sink of every value gets every value", || each.last() == number);
         std::thread::sleep(Duration::from_millis(5));
     }
     eventually("the last value", || seldom.last() == 60);

@@ -1,4 +1,5 @@
-//! RIO used by a client of another ORB. Skipped with a message where omniORB's tools or a C++ compiler are missing.
+//! RIO used by a client of another ORB. Skipped with a message where omniORB's tools or a C++
+//! compiler are missing.
 
 mod world;
 
@@ -80,8 +81,8 @@ fn an_omniorb_client_writes_and_reads_by_reference_and_by_name() {
     let (host, port) = &names.orb.endpoint_addresses()[0];
     let naming = format!("NameService=corbaloc::1.2@{host}:{port}/NameService");
     uses(&program, &["-ORBInitRef", &naming, "name", &name]);
-    let other = Command::new(program).args(["-ORBInitRef", &naming, "name", "crm-nobody"]).output().unwrap();
+    let other = Command::new(program).args(["-ORBInitRef", &naming, "name", "crm-missing"]).output().unwrap();
     let error = String::from_utf8_lossy(&other.stderr);
-    assert!(!other.status.success() && error.contains("NotFound"), "the control finds nobody: {error}");
+    assert!(!other.status.success() && error.contains("NotFound"), "the control finds nothing: {error}");
     drop((library, server));
 }

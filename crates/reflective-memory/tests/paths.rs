@@ -1,4 +1,5 @@
-//! Two nodes with two links between them: when one is cut, a channel goes on over the other, and comes back.
+//! Two nodes with two links between them: when one is cut, a channel goes on over the other, and
+//! comes back.
 //!
 //! Skipped with a message where there is no right to make namespaces.
 
@@ -67,7 +68,8 @@ where
     }
 }
 
-/// An area of this host's node, and its writer. Whoever makes it again, because the answer was late, is told that it has been done.
+/// An area of this host's node, and its writer. A repeated call, after a late answer, reports the
+/// first one's effect.
 fn written(host: &Host, library: &Library, name: &str, size: u32) -> AreaWriter {
     let what = area(name, size);
     sooner_or_later(host, || match library.create_area(&what) {
@@ -125,8 +127,8 @@ fn a_channel_goes_on_over_its_second_path() {
     assert_eq!(until(&mut nodes.reader, 21), [21; 5_000]);
 }
 
-/// The first path is cut and comes back while the writer writes on: each of both readers, one of them guaranteed, sees whole values in order,
-/// and all pushes are counted.
+/// The first path is cut and comes back while the writer writes on: each of both readers, one of
+/// them guaranteed, sees whole values in order, and all pushes are counted.
 #[test]
 fn values_under_way_when_a_path_is_cut_are_whole_and_all_are_counted() {
     const SECOND: [Option<&str>; 2] = [Some("10.78.0.1"), Some("10.78.0.2")];
@@ -278,7 +280,8 @@ fn groups_may_be_of_ipv6() {
     );
 }
 
-/// The left host's datagrams to groups get a queue of their own, with so many places; with none they are lost, and nothing else is concerned.
+/// The left host's datagrams to groups get a queue of their own, with so many places; with none
+/// they are lost, and nothing else is concerned.
 fn queue_of_groups(lab: &Lab, places: u32) {
     let (host, interface) = (lab.left().namespace(), lab.left().interface());
     let tc = |words: &str| {
@@ -296,7 +299,8 @@ fn queue_of_groups(lab: &Lab, places: u32) {
     tc("filter add dev DEV parent 1: protocol ip prio 1 u32 match ip dst 239.0.0.0/8 flowid 1:11");
 }
 
-/// A group that brings nothing is left for a channel apart, and tried again; when it works, its readers go over. They see values in order all the time.
+/// A group that brings nothing is left for a channel apart, and tried again; when it works, its
+/// readers go over. They see values in order all the time.
 #[test]
 fn a_group_that_works_again_is_joined_again() {
     let spec = LinkSpec { rate_kbit: 100_000, sorting: Sorting::one_queue() };
@@ -337,10 +341,10 @@ fn a_group_that_works_again_is_joined_again() {
     until("apart", &|pushed| pushed == (0, 2), 10);
     until("tried", &|(groups, apart)| groups > 0 && apart == 2, 0);
     let in_vain = |(groups, apart): (usize, usize)| {
-        assert_eq!(apart, 2, "nobody goes over to a group that brings nothing");
+        assert_eq!(apart, 2, "no reader goes over to a group that brings nothing");
         groups == 0
     };
-    until("in vain, which disturbs nobody", &in_vain, 10);
+    until("in vain, which disturbs no reader", &in_vain, 10);
     queue_of_groups(&lab, 1000);
     until("by groups again", &|pushed| pushed == (2, 0), 50);
 }

@@ -1,4 +1,5 @@
-//! What a writer promises, and is held to: the size of its largest value, by which its guaranteed readers are admitted.
+//! What a writer promises, and is held to: the size of its largest value, by which its guaranteed
+//! readers are admitted.
 
 mod world;
 
@@ -33,7 +34,8 @@ fn readers_are_admitted_by_the_size_that_is_promised() {
                 assert_eq!(writer.write(&[2; 1_000]).unwrap(), 1);
                 assert_eq!(until(&mut reader, 1), [2; 1_000]);
 
-                // The next writer may not make the guarantee a lie; of its other promises it is free.
+                // The next writer may not make the guarantee a lie; of its other promises it is
+                // free.
                 drop(writer);
                 match near.map_writer(name, WriterQoS { size: 2_000, ..SMALL }) {
                     Err(Error::WrongSize(error)) => assert_eq!((error.asked, error.limit), (2_000, 1_000)),

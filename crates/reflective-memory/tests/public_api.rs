@@ -1,6 +1,8 @@
-//! The service uses nothing of the ORB that is not public: neither what its documentation hides, nor what is there for generated code only.
+//! The service uses nothing of the ORB that is not public: neither what its documentation hides,
+//! nor what is there for generated code only.
 //!
-//! What is private cannot be used, says the compiler. What is public and hidden could be: its names are read from the ORB's crates, and looked for here.
+//! What is private cannot be used, says the compiler. What is public and hidden could be: its names
+//! are read from the ORB's crates, and looked for here.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! Set-up by several at once: of two who want the same one gets it, and nothing is left over.
+//! Concurrent set-up: of two requests for the same thing one succeeds, and nothing is left over.
 
 mod world;
 
@@ -74,7 +74,7 @@ fn a_writer_rings_while_another_node_reads_and_no_longer() {
     near.create_area(&area("idle", 64)).unwrap();
     let mut writer = near.map_writer("idle", QOS).unwrap();
     let _here = near.attach_reader("idle", on_write()).unwrap();
-    assert!(!writer.rings(), "nobody elsewhere reads it");
+    assert!(!writer.rings(), "no other node reads it");
     for _ in 0..3 {
         let mut first = far.attach_reader("idle", on_write()).unwrap();
         let every = isorb_reflective_memory::idl::ReaderQoS { deadline: 1_000_000_000, ..on_write() };
@@ -140,7 +140,7 @@ fn a_writer_knows_that_no_server_takes_its_area_back_and_it_is_offered_again() {
     let served = |writers: &[AreaWriter; 2]| writers.iter().filter(|writer| writer.is_served()).count();
     sooner_or_later("one has room", || served(&writers) == 1);
     let refused = writers.iter().position(|writer| !writer.is_served()).unwrap();
-    // Who has it mapped goes on.
+    // Processes that have it mapped go on.
     let last = writers[refused].write(b"unserved").unwrap();
     assert_eq!(until(&mut here[refused], last), b"unserved");
     let in_the_way = ["second", "first"][refused];

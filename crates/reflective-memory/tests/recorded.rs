@@ -24,7 +24,7 @@ fn a_closed_channel_keeps_its_name_and_its_rows() {
     rows.sort();
     let wanted = ["first to far", "first to far: middle", "second to far", "second to far: middle"];
     assert_eq!(rows, wanted, "each has rows of its own, though the second took the place of the first");
-    // Without records of them, nobody is named.
+    // Without records there are no names.
     server.record(10);
     assert!(server.recorded()[0].rows().is_empty());
 }

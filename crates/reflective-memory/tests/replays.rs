@@ -1,5 +1,5 @@
-//! Datagrams that somebody kept and sends again, or makes up: from the peer's own address and from another. They are counted, and nothing of
-//! them is ever read.
+//! Replayed and forged datagrams, from the peer's own address and from another. They are counted,
+//! and nothing of them is ever read.
 
 mod world;
 
@@ -18,7 +18,7 @@ fn value(n: u64) -> Vec<u8> {
     vec![n as u8; SIZE - n as usize]
 }
 
-/// The way between two nodes, in somebody else's hands: `back` is what the reader's node takes for the writer's.
+/// A hostile path between two nodes: the reader's node takes `back` for the writer's.
 struct Tap {
     front: UdpSocket,
     back: UdpSocket,
@@ -123,7 +123,7 @@ fn what_is_replayed_is_counted_and_never_shown() {
         next.iter().map(|old| changed(old, |head| (head.push, head.sequence) = (1000, 1000))).collect();
     tap.send(&stranger, &next);
     tap.send(&stranger, &again);
-    // From the peer's address, with another token: somebody who writes there and cannot read there.
+    // From the peer's address, with another token: a sender that can write there and cannot read.
     let blind: Vec<Vec<u8>> = next.iter().map(|next| changed(next, |head| head.token ^= 1)).collect();
     tap.send(&back, &blind);
     let forged = (next.len() + again.len() + blind.len()) as u64;
@@ -163,7 +163,8 @@ fn an_update_is_never_made_of_pieces_of_two() {
     tap.carry_until("a value", || shown(&mut reader) == 1);
     let back = tap.back.try_clone().unwrap();
     for n in 2..=10 {
-        // One fragment of each push does not get through; the old one of the same place does, in its stead.
+        // One fragment of each push does not get through; the old one of the same place does, in
+        // its stead.
         let missing = n as u32 % 4;
         let begun = tap.log.len();
         writer.write(&value(n)).unwrap();
@@ -222,7 +223,7 @@ fn replayed_heartbeats_keep_no_dead_node_alive() {
     let back = tap.back.try_clone().unwrap();
     let deadline = Deadline::after(PATIENCE);
     while reader.state() != Some(State::WriterGone) {
-        assert!(!deadline.is_past(), "whoever sends old datagrams keeps it alive: {:?}", counters(&world));
+        assert!(!deadline.is_past(), "old datagrams keep it alive: {:?}", counters(&world));
         // Whatever was ever heard of it, each tenth of a second.
         tap.send(&back, &tap.log);
         std::thread::sleep(Duration::from_millis(100));

@@ -1,4 +1,5 @@
-//! The server of a reader's own node is restarted: the reader gets another replica, and goes on in it where it was.
+//! The server of a reader's own node is restarted: the reader gets another replica, and goes on in
+//! it where it was.
 
 mod world;
 
@@ -62,7 +63,7 @@ fn what_was_read_does_not_come_again_by_any_path() {
         let again = rest(&mut far.attach_reader("line", wish).unwrap());
         let kept: &[u64] = if through == Path::PathUdp { &[5] } else { &[2, 3, 4, 5] };
         assert_eq!(again, kept, "{through:?}");
-        // Those who were there before have read them.
+        // The former readers have read them.
         for reader in [&mut one, &mut two] {
             assert!(!reader.has_new(), "{through:?}");
             assert_eq!(reader.wait(Duration::from_millis(1)), Err(WaitError::TimedOut), "{through:?}");
@@ -100,7 +101,8 @@ fn who_sleeps_is_woken_by_what_comes_into_the_other_replica() {
     assert_eq!(sleeper.join().unwrap(), (2, [2; 64]));
 }
 
-/// The area was made anew while there was no server at the reader's node: its numbers begin anew, and are not taken for old ones.
+/// The area was made anew while there was no server at the reader's node: its numbers begin anew,
+/// and are not taken for old ones.
 #[test]
 fn another_area_of_that_name_is_read_from_its_beginning() {
     let mut world = World::new();

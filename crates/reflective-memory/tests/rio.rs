@@ -114,7 +114,7 @@ fn what_is_refused_says_what_and_how_much_by_giop() {
     there.stop(reader).unwrap();
     let deadline = Deadline::after(PATIENCE);
     while there.get_statistics(reader).unwrap().now != State::StateStopped {
-        assert!(!deadline.is_past(), "nobody says that it is stopped");
+        assert!(!deadline.is_past(), "it is not reported as stopped");
     }
     there.start(reader).unwrap();
     here.write(writer, b"2").unwrap();
@@ -137,7 +137,7 @@ fn a_call_that_waits_keeps_no_other_from_its_reader() {
         let policies =
             isorb::Policies { round_trip_timeout: Some(std::time::Duration::ZERO), ..Default::default() };
         let patient = RIORef::from_object(rio.object().with_policies(policies));
-        // Out of reach: whoever waited for it would wait in vain.
+        // Unreachable: a caller that waited for it would wait in vain.
         let waiting = scope.spawn(move || patient.read_next(reader, 3_000_000_000_000));
         for _ in 0..20 {
             // The other one has the memory by now or soon; both are told the same.
@@ -166,7 +166,7 @@ fn a_process_is_found_by_its_name_and_names_of_the_dead_go() {
     orb.root_poa().unwrap().manager().activate().unwrap();
     let library = isorb_reflective_memory::Library::connect(&orb, &world.sockets[0]).unwrap();
 
-    // Of processes that are no more: one whose object is gone, and one whose object answers, which is of another place then.
+    // Of ended processes: one object is gone, and one answers, so it belongs to another container.
     let naming = Naming::initial(&orb).unwrap();
     let other =
         Orb::with_config(Config { endpoints: vec!["127.0.0.1:0".into()], ..Config::default() }).unwrap();
@@ -194,7 +194,7 @@ fn a_process_is_found_by_its_name_and_names_of_the_dead_go() {
     assert!(matches!(local.create_area(&area("named", 8)).unwrap_err(), rio::CreateAreaError::AreaExists(_)));
     assert_eq!(naming.resolve::<RIORef>(&dead(1)).unwrap_err().kind, Kind::InvObjref, "it is unbound");
     naming.resolve::<RIORef>(&dead(2)).unwrap();
-    // Another host's stays, though nobody answers there.
+    // Another host's name stays, though its object does not answer.
     naming.resolve::<RIORef>("crm-elsewhere-4294967295-1").unwrap();
     // The process's next one takes the name.
     let (_, again) = Rio::activate(&orb, &library).unwrap();

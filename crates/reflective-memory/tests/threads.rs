@@ -1,4 +1,4 @@
-//! Nodes whose servers have three dispatching threads each: what holds with one holds with several.
+//! Nodes with three dispatching threads each: the guarantees of one thread hold with several.
 
 mod world;
 
@@ -25,7 +25,8 @@ fn world(change: impl Fn(usize, &mut isorb_reflective_memory::node::ServerConfig
 struct Line {
     writer: AreaWriter,
     readers: Vec<(AreaReader, u64)>,
-    /// How often a reader may go back: once into each new replica, which on the ORB's paths begins with what the area keeps.
+    /// How often a reader may go back: once into each new replica, which on the ORB's paths begins
+    /// with what the area keeps.
     new_replicas: usize,
 }
 
@@ -122,7 +123,8 @@ fn values_cross_on_all_threads_and_paths_and_outlive_both_servers() {
     }
 }
 
-/// How many channels of 4 KiB each tenth of a second a node of so many threads admits, and what it says to the next.
+/// How many channels of 4 KiB each tenth of a second a node of so many threads admits, and what it
+/// says to the next.
 fn admitted(world: &World, named: &str) -> (Vec<Line>, Error) {
     let (near, far) = (world.library(0), world.library(1));
     let wish = ReaderQoS { guaranteed: true, deadline: 100_000_000, ..on_write() };
@@ -175,12 +177,12 @@ fn groups_are_joined_and_left_on_all_threads() {
     lines.iter_mut().for_each(|line| drop(line.readers.pop()));
     rounds(&mut lines, 5);
     lines.iter_mut().for_each(|line| line.readers.clear());
-    assert_eq!(world.near.as_ref().unwrap().counts().3, 0, "nothing is pushed to nobody");
+    assert_eq!(world.near.as_ref().unwrap().counts().3, 0, "nothing is pushed without readers");
 }
 
 #[test]
 fn all_threads_go_over_to_the_second_path() {
-    // Where its first path is said to lead to, nobody is.
+    // The published first path leads nowhere.
     let nobody = IpAddr::V4(Ipv4Addr::new(127, 66, 66, 66));
     let world = world(move |which, config| {
         config.dispatcher.second = Some("127.0.0.1:0".parse().unwrap());

@@ -13,14 +13,15 @@
 //! assert!(allocations_during(|| drop(Box::new(1))) > 0);
 //! ```
 //!
-//! Where the count is not zero, [`trap_allocations`] shows who allocated.
+//! Where the count is not zero, [`trap_allocations`] shows which code allocated.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::backtrace::Backtrace;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The system's allocator, counting calls that may take memory: allocations and reallocations. Freeing is not counted.
+/// The system's allocator, counting calls that may take memory: allocations and reallocations.
+/// Freeing is not counted.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CountingAllocator;
 
@@ -42,9 +43,9 @@ pub fn process_allocations() -> u64 {
     PROCESS.load(Ordering::Relaxed)
 }
 
-/// Calls `f` and says how often this thread allocated meanwhile. What other threads do is not counted; compare
-/// [`process_allocations`] for that. Without [`CountingAllocator`] installed it is always 0, so a test first checks
-/// that something counts.
+/// Calls `f` and says how often this thread allocated meanwhile. What other threads do is not
+/// counted; compare [`process_allocations`] for that. Without [`CountingAllocator`] installed it is
+/// always 0, so a test first checks that something counts.
 pub fn allocations_during<R>(f: impl FnOnce() -> R) -> u64 {
     let before = thread_allocations();
     let result = f();
@@ -53,8 +54,8 @@ pub fn allocations_during<R>(f: impl FnOnce() -> R) -> u64 {
     count
 }
 
-/// Calls `f`; if this thread allocates meanwhile, prints where and aborts the process. For finding what
-/// [`allocations_during`] has counted.
+/// Calls `f`; if this thread allocates meanwhile, prints where and aborts the process. For finding
+/// what [`allocations_during`] has counted.
 pub fn trap_allocations<R>(f: impl FnOnce() -> R) -> R {
     struct Reset(bool);
     impl Drop for Reset {
@@ -66,8 +67,9 @@ pub fn trap_allocations<R>(f: impl FnOnce() -> R) -> R {
     f()
 }
 
-// SAFETY: everything is left to the system's allocator; counting touches no memory of the allocator, cannot unwind and
-// does not allocate, but for the trap, which is taken out before it does and never returns.
+// SAFETY: everything is left to the system's allocator; counting touches no memory of the
+// allocator, cannot unwind and does not allocate, but for the trap, which is taken out before it
+// does and never returns.
 unsafe impl GlobalAlloc for CountingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout.size());
@@ -96,7 +98,8 @@ unsafe impl GlobalAlloc for CountingAllocator {
 #[inline]
 fn count(size: usize) {
     PROCESS.fetch_add(1, Ordering::Relaxed);
-    // A thread that is ending may allocate after its thread-locals; it is counted for the process only.
+    // A thread that is ending may allocate after its thread-locals; it is counted for the process
+    // only.
     let _ = THREAD.try_with(|n| n.set(n.get() + 1));
     if TRAP.try_with(|t| t.replace(false)).unwrap_or(false) {
         trapped(size);

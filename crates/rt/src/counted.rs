@@ -9,8 +9,9 @@ use crate::sync::atomic::AtomicU32;
 use crate::sync::atomic::Ordering::{AcqRel, Relaxed};
 use crate::sync::cell::UnsafeCell;
 
-/// Lends out values that are made beforehand. Who takes one may write to it, then share it: the value goes back when the last
-/// share is dropped, with what was written still in it. So what many queues hold is copied once and counted.
+/// Lends out values that are made beforehand. A caller takes a value, writes to it and shares it.
+/// The value returns to the pool, unchanged, when the last share is dropped. So an event in many
+/// queues is copied once and reference-counted.
 ///
 /// ```
 /// let pool = isorb_rt::counted::CountedPool::new(1, |_| [0u8; 4]);
@@ -37,7 +38,8 @@ struct Slot<T> {
     value: UnsafeCell<T>,
 }
 
-// SAFETY: a slot that is lent has one `Unique` (which may be sent between threads) or shares, which give out `&T`.
+// SAFETY: a slot that is lent has one `Unique` (which may be sent between threads) or shares, which
+// give out `&T`.
 unsafe impl<T: Send + Sync> Sync for Slots<T> {}
 // SAFETY: as for the values themselves.
 unsafe impl<T: Send> Send for Slots<T> {}
@@ -50,7 +52,7 @@ impl<T> CountedPool<T> {
         CountedPool { shared: Arc::new(Slots { free: IndexPool::new(capacity), slots }) }
     }
 
-    /// A value that nobody else has; `None` if all are lent.
+    /// A value with no other owner; `None` if all are lent.
     ///
     /// # Real-time
     /// As [`IndexPool::take`].
@@ -60,7 +62,7 @@ impl<T> CountedPool<T> {
         Some(Unique(Counted { shared: self.shared.clone(), index }))
     }
 
-    /// How many are free at this moment.
+    /// How many are free now.
     pub fn available(&self) -> usize {
         self.shared.free.available()
     }
@@ -88,7 +90,7 @@ impl<T> fmt::Debug for CountedPool<T> {
 pub struct Unique<T>(Counted<T>);
 
 impl<T> Unique<T> {
-    /// From now on it is read only, and may be cloned.
+    /// Makes the value read-only, so that it can be cloned.
     ///
     /// # Real-time
     /// Neither allocates nor blocks.
@@ -108,8 +110,8 @@ impl<T> Deref for Unique<T> {
 
 impl<T> DerefMut for Unique<T> {
     fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: the pool lent the slot to this handle, whose count is the only one until it is shared, and `&mut self` says
-        // that it has no other reference out.
+        // SAFETY: the pool lent the slot to this handle, and its count is the only one until it is
+        // shared, and `&mut self` says that no other reference exists.
         self.0.shared.slots[self.0.index].value.with_mut(|value| unsafe { &mut *value })
     }
 }
@@ -127,7 +129,7 @@ pub struct Counted<T> {
 }
 
 impl<T> Counted<T> {
-    /// Are both shares of one value?
+    /// Whether both are shares of one value.
     #[inline]
     pub fn same(a: &Self, b: &Self) -> bool {
         a.index == b.index && Arc::ptr_eq(&a.shared, &b.shared)
@@ -139,7 +141,7 @@ impl<T> Deref for Counted<T> {
 
     #[inline]
     fn deref(&self) -> &T {
-        // SAFETY: while there are shares nobody has a `Unique` of the slot, so nobody writes.
+        // SAFETY: while there are shares no `Unique` of the slot exists, so no thread writes.
         self.shared.slots[self.index].value.with(|value| unsafe { &*value })
     }
 }
@@ -205,7 +207,7 @@ mod loom_tests {
 
     use super::*;
 
-    /// One slot: who takes it next must see all reads of the last holders as past.
+    /// One slot: all reads of the last holders must happen before the next holder takes it.
     #[test]
     fn loom_counted_last_share_gives_back() {
         loom::model(|| {

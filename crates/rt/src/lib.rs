@@ -1,6 +1,6 @@
-//! The operating system as real-time code needs it: native priorities, locks that do not invert them,
-//! deadlines, and sockets that cost one system call a use. It is not a portability layer: its terms are
-//! those of Linux, and the rest of the project calls the system through it only.
+//! The operating system as real-time code needs it: native priorities, locks that do not invert
+//! them, deadlines, and sockets that cost one system call a use. It is not a portability layer: its
+//! terms are those of Linux, and the rest of the project calls the system through it only.
 //!
 //! ```text
 //!   what a process may do        what its threads wait on            what they wait with
@@ -11,15 +11,15 @@
 //! ```
 //!
 //! Three rules hold in all of it:
-//! - **Nothing allocates after set-up.** Each constructor takes the memory it will ever need. Each item
-//!   that may stand on the path of a request says under *Real-time* whether it blocks, on what, and what
-//!   bounds it. The feature `alloc-count` has the allocator with which the tests of this crate and of the
-//!   crates above prove it.
-//! - **Every wait ends.** Waits take a [`time::Deadline`], a point on the monotonic clock that the caller
-//!   hands down unchanged to the socket. `Deadline::NONE` waits without a limit.
-//! - **No thread waits for a less urgent one that does not run**, unless the less urgent one runs at its
-//!   priority for that time. Locks inherit, and structures without a lock ([`pool`]) leave no unfinished
-//!   step that others must wait for.
+//! - **Nothing allocates after set-up.** Each constructor takes the memory it will ever need. Each
+//!   item that may stand on the path of a request says under *Real-time* whether it blocks, on
+//!   what, and what bounds it. The feature `alloc-count` has the allocator with which the tests of
+//!   this crate and of the crates above prove it.
+//! - **Every wait ends.** Waits take a [`time::Deadline`], a point on the monotonic clock that the
+//!   caller hands down unchanged to the socket. `Deadline::NONE` waits without a limit.
+//! - **No thread waits for a less urgent one that does not run**, unless the less urgent one runs
+//!   at its priority for that time. Locks inherit, and structures without a lock ([`pool`]) leave
+//!   no unfinished step that others must wait for.
 //!
 //! # A real-time thread, from the right to the reply
 //!
@@ -65,16 +65,16 @@
 //!
 //! # Errors of the system
 //!
-//! Calls that pass on the kernel's error return its number, an [`Errno`]. Where the cause matters to the
-//! caller there is an enum of causes ([`sync::LockError`], [`sched::SchedError`],
-//! [`sched::SpawnError`]). All of them are `Copy` and hold no heap memory; text is made only when they
-//! are displayed.
+//! Calls that pass on the kernel's error return its number, an [`Errno`]. Where the cause matters
+//! to the caller there is an enum of causes ([`sync::LockError`], [`sched::SchedError`],
+//! [`sched::SpawnError`]). All of them are `Copy` and hold no heap memory; text is made only when
+//! they are displayed.
 //!
 //! # How it is tested
 //!
 //! - The user-space half of each lock, and the pool, run in all interleavings under loom
-//!   (`RUSTFLAGS="--cfg loom" cargo test -p isorb-rt --release --lib loom`). A model of the kernel's
-//!   futex queues takes the kernel's place.
+//!   (`RUSTFLAGS="--cfg loom" cargo test -p isorb-rt --release --lib loom`). A model of the
+//!   kernel's futex queues takes the kernel's place.
 //! - The priority queue and the timers run against a sorted map on random actions.
 //! - Priority inheritance is shown on one processor against std's lock, which must fail.
 //!

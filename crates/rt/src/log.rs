@@ -4,12 +4,12 @@
 //! 2026-11-23T05:32:21.123Z WARN isorb::connection: 10.0.0.7:4711: unknown message type 9; the connection is closed
 //! ```
 //!
-//! `ISORB_LOG` is `off` or the least severe level to write: `error`, `warn`, `info` (the default) or
-//! `debug`. A process writes at most 20 lines a second, so that a hostile peer fills no disk. The next
-//! line says how many were suppressed.
+//! `ISORB_LOG` is `off` or the least severe level to write: `error`, `warn`, `info` (the default)
+//! or `debug`. A process writes at most 20 lines a second, so that a hostile peer fills no disk.
+//! The next line says how many were suppressed.
 //!
-//! Records are for exceptional events, never for each request. A caller passes `format_args!`, so the
-//! text is formatted only if it is written, and into a buffer on the stack.
+//! Records are for exceptional events, never for each request. A caller passes `format_args!`, so
+//! the text is formatted only if it is written, and into a buffer on the stack.
 
 use core::fmt::{self, Write as _};
 use std::sync::OnceLock;
@@ -71,13 +71,13 @@ pub fn debug(target: &'static str, text: fmt::Arguments<'_>) {
     write(Level::Debug, target, text);
 }
 
-/// Writes a record, unless its level is disabled or there were too many in this second. `target` names
-/// the part of the program (`"isorb::connection"`). If standard error is closed or full the record is
-/// lost.
+/// Writes a record, unless its level is disabled or there were too many in this second. `target`
+/// names the part of the program (`"isorb::connection"`). If standard error is closed or full the
+/// record is lost.
 ///
 /// # Real-time
-/// Does not allocate, but for reading `ISORB_LOG` the first time. One system call, which blocks while
-/// the reader of a pipe does not read.
+/// Does not allocate, but for reading `ISORB_LOG` the first time. One system call, which blocks
+/// while the reader of a pipe does not read.
 #[cold]
 pub fn write(level: Level, target: &'static str, text: fmt::Arguments<'_>) {
     if !is_enabled(level) {
@@ -87,7 +87,8 @@ pub fn write(level: Level, target: &'static str, text: fmt::Arguments<'_>) {
     let Some(suppressed) = RATE.admit(now.tv_sec as u64) else { return };
     let mut line = Line::new();
     line.header(now.tv_sec, now.tv_nsec / 1_000_000, level, target);
-    // A text that does not fit is cut off. An argument that fails to format leaves what came before.
+    // A text that does not fit is cut off. An argument that fails to format leaves what came
+    // before.
     let _ = line.write_fmt(text);
     if suppressed > 0 {
         let _ = write!(line, " ({suppressed} records before this one were suppressed)");

@@ -7,12 +7,13 @@ use crate::sync::atomic::{AtomicU64, AtomicUsize};
 
 const BITS: usize = u64::BITS as usize;
 
-/// Lends out the numbers below a limit, each to one holder at a time: for buffers, regions and slots that lie in an
-/// array. The lowest free number first, which keeps the hot ones in the cache.
+/// Lends out the numbers below a limit, each to one holder at a time: indices of buffers, regions
+/// and slots in an array. The lowest free number is lent first, which keeps the hot ones in the
+/// cache.
 ///
-/// Lock-free: a thread that is pre-empted in the middle of a call delays nobody, whatever its priority. There is no
-/// list, so nothing to confuse by a number that comes back (ABA). What was written to a slot before
-/// [`give`](Self::give) is visible to whoever [`take`](Self::take)s it next.
+/// Lock-free: a thread that is pre-empted in the middle of a call delays no other thread, whatever
+/// its priority. There is no list, so no ABA problem. Writes to a slot before [`give`](Self::give)
+/// are visible after the next [`take`](Self::take).
 ///
 /// ```
 /// let pool = isorb_rt::pool::IndexPool::new(2);
@@ -22,8 +23,8 @@ const BITS: usize = u64::BITS as usize;
 /// assert_eq!(pool.take(), Some(a));
 /// ```
 pub struct IndexPool {
-    /// A permit for each free number. Whoever has one is owed a set bit, so a pool is never said to be empty just
-    /// because numbers moved behind the search.
+    /// A permit for each free number. A thread with a permit will find a set bit, so `take` never
+    /// fails just because numbers moved behind its search.
     permits: AtomicUsize,
     /// A set bit is a free number.
     free: Box<[AtomicU64]>,
@@ -40,11 +41,11 @@ impl IndexPool {
         IndexPool { permits: AtomicUsize::new(capacity), free: free.collect(), capacity }
     }
 
-    /// A number that nobody else has, until it is given back; `None` if all are lent.
+    /// A number without another holder, until it is given back; `None` if all are lent.
     ///
     /// # Real-time
-    /// Neither allocates nor blocks. Looks at one word for each 64 numbers; looks again only where another thread
-    /// took a number meanwhile.
+    /// Neither allocates nor blocks. Reads one word for each 64 numbers, and again only if another
+    /// thread took a number meanwhile.
     pub fn take(&self) -> Option<usize> {
         self.permits.fetch_update(Acquire, Relaxed, |free| free.checked_sub(1)).ok()?;
         loop {
@@ -59,7 +60,7 @@ impl IndexPool {
                     seen = before & !bit;
                 }
             }
-            // Owed a number, and found none: others took and gave while this looked.
+            // Other threads took and gave numbers during the search.
             #[cfg(loom)]
             loom::thread::yield_now();
         }
@@ -68,7 +69,7 @@ impl IndexPool {
     /// Gives a number back.
     ///
     /// # Panics
-    /// If nobody has it, or it is not below the capacity: two holders of one slot would come of it.
+    /// If the number is not lent, or not below the capacity: the slot would get two holders.
     ///
     /// # Real-time
     /// Neither allocates nor blocks; two atomic operations.
@@ -85,7 +86,7 @@ impl IndexPool {
         self.capacity
     }
 
-    /// How many are free at this moment.
+    /// How many are free now.
     pub fn available(&self) -> usize {
         self.permits.load(Relaxed)
     }
@@ -121,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_lent_is_not_taken_back() {
+    fn numbers_that_are_not_lent_cannot_be_given() {
         let pool = IndexPool::new(3);
         let give = |i| catch_unwind(AssertUnwindSafe(|| pool.give(i)));
         assert!(give(0).is_err());
@@ -134,7 +135,7 @@ mod tests {
 
     #[test]
     fn threads_never_share_a_number_nor_miss_a_free_one() {
-        // As many numbers as threads need at once, so nobody may ever be refused.
+        // As many numbers as the threads need at once, so no take may fail.
         const THREADS: usize = 4;
         let pool = IndexPool::new(THREADS * 33);
         let held: Vec<_> = (0..pool.capacity()).map(|_| AtomicBool::new(false)).collect();
@@ -165,8 +166,8 @@ mod loom_tests {
     use super::*;
     use crate::sync::cell::UnsafeCell;
 
-    /// Two threads and two numbers: neither is ever refused, and loom sees a data race if they share one or if a
-    /// number's next holder does not see what the last one wrote.
+    /// Two threads and two numbers: neither is ever refused, and loom sees a data race if they
+    /// share one or if a number's next holder does not see what the last one wrote.
     fn lend(rounds: usize) {
         let s = Arc::new((IndexPool::new(2), [UnsafeCell::new(0), UnsafeCell::new(0)]));
         let work = move |s: &(IndexPool, [UnsafeCell<usize>; 2])| {
@@ -181,7 +182,7 @@ mod loom_tests {
         let other = thread::spawn(move || work(&t));
         work(&s);
         other.join().unwrap();
-        // SAFETY: nobody else is left.
+        // SAFETY: no other thread is left.
         let sum: usize = s.1.iter().map(|c| c.with(|p| unsafe { *p })).sum();
         assert_eq!((sum, s.0.available()), (2 * rounds, 2));
     }

@@ -1,4 +1,4 @@
-//! A bounded priority queue whose entries can be removed and reordered.
+//! A bounded priority queue, from which entries can be removed and in which keys can change.
 
 use core::fmt;
 use std::collections::TryReserveError;
@@ -20,8 +20,8 @@ use std::collections::TryReserveError;
 /// | timers ([`TimerHeap`](crate::timers::TimerHeap)) | point in time | `pop_due`, `remove`, `change_key` |
 ///
 /// Inside is a heap with four children a node over an array of slots. It is shallower than a binary
-/// heap, and the children share a cache line. Each slot knows its index in the heap, so an entry can
-/// be removed, and a handle stays valid for that entry only.
+/// heap, and the children share a cache line. Each slot knows its index in the heap, so an entry
+/// can be removed, and a handle stays valid for that entry only.
 ///
 /// ```
 /// use isorb_rt::queue::{Overflow, PriorityQueue, Pushed};
@@ -171,8 +171,8 @@ impl<K: Ord + Copy, T> PriorityQueue<K, T> {
     /// [`Full`], with the value, under [`Overflow::Block`] and [`Overflow::Refuse`].
     ///
     /// # Real-time
-    /// Neither allocates nor blocks. O(log4 n); under `DropOldest` O(n) if the queue is full and its
-    /// keys differ.
+    /// Neither allocates nor blocks. O(log4 n); under `DropOldest` O(n) if the queue is full and
+    /// its keys differ.
     pub fn push_or(&mut self, key: K, value: T, overflow: Overflow) -> Result<Pushed<T>, Full<T>> {
         let Err(Full(value)) = self.push(key, value) else {
             return Ok(Pushed::Queued);
@@ -291,7 +291,7 @@ impl<K: Ord + Copy, T> PriorityQueue<K, T> {
         (entry.key, value)
     }
 
-    /// Moves an entry whose key does not fit its index.
+    /// Moves an entry to the index that its key requires.
     fn restore(&mut self, index: usize) {
         let index = self.sift_up(index);
         self.sift_down(index);

@@ -1,8 +1,8 @@
 //! Monotonic time: the clock, deadlines on it, sleeping until one of them.
 //!
-//! All of the ORB's time-outs are points on `CLOCK_MONOTONIC`, in nanoseconds. A point survives being handed from
-//! a caller to a queue to a socket without drifting, where a duration would start anew at each of them; and the
-//! clock does not jump when somebody sets the date.
+//! All of the ORB's time-outs are points on `CLOCK_MONOTONIC`, in nanoseconds. A point does not
+//! drift when a caller hands it to a queue and on to a socket, where a duration would start again
+//! at each of them. The clock does not jump when the date is set.
 
 use core::hint::cold_path;
 use core::time::Duration;
@@ -14,8 +14,8 @@ use rustix::time::{ClockId, Timespec, clock_gettime};
 /// Nanoseconds a second.
 pub const NS_PER_S: u64 = 1_000_000_000;
 
-/// Nanoseconds on `CLOCK_MONOTONIC`, which starts at an unspecified point (on Linux: at boot) and stands still
-/// while the machine is suspended.
+/// Nanoseconds on `CLOCK_MONOTONIC`, which starts at an unspecified point (on Linux: at boot) and
+/// stands still while the machine is suspended.
 ///
 /// # Real-time
 /// Neither allocates nor blocks; reads the clock through the vDSO, without a system call.
@@ -24,7 +24,8 @@ pub fn now_ns() -> u64 {
     read(ClockId::Monotonic)
 }
 
-/// [`now_ns`] at the kernel's last tick, which may be [`TICK`] ago: for time-outs of seconds, at a fifth of the price.
+/// [`now_ns`] at the kernel's last tick, which may be [`TICK`] ago: for time-outs of seconds, at a
+/// fifth of the price.
 ///
 /// # Real-time
 /// As [`now_ns`].
@@ -36,8 +37,8 @@ pub fn coarse_now_ns() -> u64 {
 /// The longest time between two ticks of the kernel (its build option `HZ` is at least 100).
 pub const TICK: Duration = Duration::from_millis(10);
 
-/// Nanoseconds of processor time that the calling thread has used. The difference of two readings is what a piece
-/// of work cost, whoever pre-empted it; budgets are checked with it.
+/// Nanoseconds of processor time that the calling thread has used. The difference of two readings
+/// is the cost of work without the time of threads that pre-empted it. Budgets are checked with it.
 ///
 /// # Real-time
 /// Neither allocates nor blocks. One system call: this clock is not in the vDSO.
@@ -46,12 +47,13 @@ pub fn thread_cpu_ns() -> u64 {
     read(ClockId::ThreadCPUTime)
 }
 
-/// Sleeps until `deadline`; returns at once if it is past, and never returns if it is [`Deadline::NONE`]. A signal
-/// does not end the sleep.
+/// Sleeps until `deadline`; returns at once if it is past, and never returns if it is
+/// [`Deadline::NONE`]. A signal does not end the sleep.
 ///
 /// # Real-time
-/// Blocks. An absolute sleep: the time that passes before the call costs nothing, so a periodic loop does not drift.
-/// A thread of an ordinary class wakes up to 50 us late (the kernel's timer slack); one of a real-time class does not.
+/// Blocks. An absolute sleep: the time that passes before the call costs nothing, so a periodic
+/// loop does not drift. A thread of an ordinary class wakes up to 50 us late (the kernel's timer
+/// slack); one of a real-time class does not.
 pub fn sleep_until(deadline: Deadline) {
     if cfg!(loom) {
         // A model has no time to pass; what a sleep is good for there is that others run.
@@ -61,7 +63,8 @@ pub fn sleep_until(deadline: Deadline) {
     while let Err(Errno::INTR) = clock_nanosleep_absolute(SleepClock::Monotonic, &at) {}
 }
 
-/// The point on `CLOCK_MONOTONIC` at which a wait gives up, or none: then it waits as long as it takes.
+/// The point on `CLOCK_MONOTONIC` at which a wait gives up, or none: then it waits as long as it
+/// takes.
 ///
 /// ```
 /// use isorb_rt::time::Deadline;
@@ -95,8 +98,9 @@ impl Deadline {
         }
     }
 
-    /// The time now and the point `timeout_ns` nanoseconds later, by the clock that does for it: a time-out of a second or more is counted
-    /// from the kernel's last tick, and ends up to [`TICK`] late, never early. `u64::MAX` means none.
+    /// The time now and the point `timeout_ns` nanoseconds later. A time-out of a second or more is
+    /// counted from the kernel's last tick, and ends up to [`TICK`] late, never early. `u64::MAX`
+    /// means none.
     ///
     /// # Real-time
     /// Neither allocates nor blocks; for a second and more at a fifth of the price of [`now_ns`].

@@ -4,9 +4,9 @@ pub use crate::queue::{Full, Handle as TimerHandle};
 
 /// Values that fall due at points in time, the earliest first.
 ///
-/// It has no clock: [`pop_due`](crate::queue::PriorityQueue::pop_due) takes the time as an argument, so
-/// that code with timers is tested in virtual time. Points are nanoseconds on a clock of the caller
-/// (see [`now_ns`](crate::time::now_ns)).
+/// It has no clock: [`pop_due`](crate::queue::PriorityQueue::pop_due) takes the time as an
+/// argument, so that code with timers is tested in virtual time. Points are nanoseconds on a clock
+/// of the caller (see [`now_ns`](crate::time::now_ns)).
 ///
 /// ```
 /// use isorb_rt::timers::TimerHeap;

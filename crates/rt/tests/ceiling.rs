@@ -1,7 +1,9 @@
-//! The priority ceiling at work: on one processor, a low thread has the lock and wakes a middling and a high one.
+//! The priority ceiling at work: on one processor, a low thread has the lock and wakes a middling
+//! and a high one.
 //!
-//! What is asserted is an order of events, not a time. Under the ceiling the middling thread comes last, whoever is woken first; with
-//! inheritance alone only if the high one waits for the lock already; with std's lock never.
+//! The test asserts an order of events, not a time. With the ceiling the middle thread is last,
+//! whichever is woken first. With inheritance alone it is last only if the high thread waits for the
+//! lock already, and with std's lock never.
 #![cfg(not(loom))]
 
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
@@ -70,11 +72,12 @@ impl Actor {
 struct Scene {
     middle: Actor,
     high: Actor,
-    /// Who was done in what order. Nobody waits for this lock: each that has it is the most urgent that runs.
+    /// The threads in the order in which they were done. No thread waits for this lock: its holder is
+    /// the most urgent that runs.
     done: PiMutex<Vec<&'static str>>,
 }
 
-/// Who is done first, second and last.
+/// The threads that are done first, second and last.
 fn order<L: Lock>(cpu: usize, high_is_woken_first: bool) -> Vec<&'static str> {
     let (scene, lock) = (Arc::new(Scene::default()), Arc::new(L::new()));
     let thread = |name: &str, priority| {
@@ -90,7 +93,8 @@ fn order<L: Lock>(cpu: usize, high_is_woken_first: bool) -> Vec<&'static str> {
         s.high.wait();
         l.with(|| s.done.lock().push("high"));
     });
-    // Ready, they go on to wait without a pause as far as the low thread can see, which is below both.
+    // Ready, they go on to wait without a pause as far as the low thread can see, which is below
+    // both.
     for actor in [&scene.middle, &scene.high] {
         while !actor.ready.load(SeqCst) {
             sleep_until(Deadline::after(Duration::from_millis(1)));
@@ -136,5 +140,5 @@ fn who_is_below_the_ceiling_does_not_come_between() {
         assert_eq!(order::<Mutex<()>>(cpu, high_is_woken_first), between, "std, {high_is_woken_first}");
     }
     assert_eq!(order::<PiMutex<()>>(cpu, true), held_back, "inheritance, the high one waits");
-    assert_eq!(order::<PiMutex<()>>(cpu, false), between, "inheritance, nobody waits yet");
+    assert_eq!(order::<PiMutex<()>>(cpu, false), between, "inheritance, no thread waits yet");
 }

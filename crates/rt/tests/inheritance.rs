@@ -1,9 +1,9 @@
-//! Priority inheritance at work: on one processor, a low thread has the lock, a high one wants it, and a middling one
-//! keeps the processor busy.
+//! Priority inheritance at work: on one processor, a low thread has the lock, a high one wants it,
+//! and a middling one keeps the processor busy.
 //!
-//! What is asserted is an order of events, not a time: did the high thread get its lock while the middling one was
-//! still busy? With inheritance it must, without it cannot; the same scene with std's lock shows that the test can
-//! tell.
+//! What is asserted is an order of events, not a time: did the high thread get its lock while the
+//! middling one was still busy? With inheritance it must, without it cannot; the same scene with
+//! std's lock shows that the test can tell.
 #![cfg(not(loom))]
 
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
@@ -15,7 +15,8 @@ use isorb_rt::sync::{Parker, PiCondvar, PiMutex};
 use isorb_rt::time::{Deadline, now_ns, sleep_until, thread_cpu_ns};
 
 const MS: u64 = 1_000_000;
-/// How long the middling thread is busy at most; less than the share that the kernel leaves to real-time threads.
+/// How long the middling thread is busy at most; less than the share that the kernel leaves to
+/// real-time threads.
 const BUSY: u64 = 300 * MS;
 
 /// A lock and a condition of either kind.
@@ -78,8 +79,8 @@ struct Scene {
     middle_goes: Parker,
 }
 
-/// Says whether the high thread had its lock while the middling one was busy. All threads run on `cpu`, the one that
-/// directs them is the most urgent, so nobody moves before it sleeps.
+/// Whether the high thread got its lock while the middle one was busy. All threads run on `cpu`. The
+/// directing thread is the most urgent, so the others run only while it sleeps.
 fn high_overtook<L: Lock>(cpu: usize, through_condition: bool) -> bool {
     let (scene, lock) = (Arc::new(Scene::default()), Arc::new(L::new()));
     let thread = move |name: &str, priority| {
@@ -129,7 +130,8 @@ fn high_overtook<L: Lock>(cpu: usize, through_condition: bool) -> bool {
             sleep_until_set(&s.high_wants_lock);
             (low, high)
         };
-        // The high thread goes from its flag to the kernel's queue without a pause, being above the other two.
+        // The high thread goes from its flag to the kernel's queue without a pause, being above the
+        // other two.
         sleep_until(Deadline::after(Duration::from_millis(2)));
         s.low_may_finish.store(true, SeqCst);
         s.middle_goes.unpark();
@@ -141,7 +143,8 @@ fn high_overtook<L: Lock>(cpu: usize, through_condition: bool) -> bool {
     director.unwrap().join().unwrap()
 }
 
-/// Keeps the processor until `flag` is set or `at_most` nanoseconds have passed; says whether it was set.
+/// Keeps the processor until `flag` is set or `at_most` nanoseconds have passed; says whether it
+/// was set.
 fn spin_until(flag: &AtomicBool, at_most: u64) -> bool {
     let end = now_ns() + at_most;
     while !flag.load(SeqCst) && now_ns() < end {}

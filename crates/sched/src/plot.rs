@@ -1,4 +1,5 @@
-//! The timeline of a schedule as a page of its own: a row a task, its runs as bars, arrivals, deadlines and misses marked.
+//! The timeline of a schedule as a page of its own: a row a task, its runs as bars, arrivals,
+//! deadlines and misses marked.
 
 use crate::Nanos;
 use crate::schedule::Schedule;

@@ -12,8 +12,8 @@ const CLASSES: usize = 15;
 /// Blocks of one class that a pool retains.
 const PER_CLASS: usize = 8;
 
-/// An owned, initialised, 8-aligned block of bytes. Dropping it returns it to its pool, or to the heap when the pool
-/// is full of its class.
+/// An owned, initialised, 8-aligned block of bytes. Dropping it returns it to its pool, or to the
+/// heap when the pool is full of its class.
 pub struct Buffer {
     words: Box<[u64]>,
     pool: Option<Arc<BufferPool>>,
@@ -28,8 +28,8 @@ impl Buffer {
         Buffer { words: vec![0; bytes.div_ceil(8)].into(), pool: None }
     }
 
-    /// Takes the block apart: its first word, its length in words, its pool. Nothing is returned to the pool until
-    /// [`Buffer::from_parts`] has put it together again.
+    /// Takes the block apart: its first word, its length in words, its pool. Nothing is returned to
+    /// the pool until [`Buffer::from_parts`] has put it together again.
     pub(crate) fn into_parts(mut self) -> (*mut u64, usize, Option<Arc<BufferPool>>) {
         let pool = self.pool.take();
         let words = core::mem::take(&mut self.words);
@@ -40,7 +40,7 @@ impl Buffer {
     /// Undoes [`Buffer::into_parts`].
     ///
     /// # Safety
-    /// The parts are those of one block, and nobody uses its memory any more.
+    /// The parts are those of one block, and its memory is no longer used.
     pub(crate) unsafe fn from_parts(first: *mut u64, n: usize, pool: Option<Arc<BufferPool>>) -> Buffer {
         // SAFETY: `into_parts` took these from a box of n words.
         let words = unsafe { Box::from_raw(core::ptr::slice_from_raw_parts_mut(first, n)) };
@@ -79,10 +79,11 @@ impl core::fmt::Debug for Buffer {
     }
 }
 
-/// Retains returned [`Buffer`]s by size class, so that steady traffic of any size allocates nothing.
+/// Retains returned [`Buffer`]s by size class, so that steady traffic of any size allocates
+/// nothing.
 ///
-/// Bounded twice: at most `limit` bytes are out at a time, and at most eight blocks a class are retained, of which the
-/// large ones only up to `retain` bytes in all.
+/// Bounded twice: at most `limit` bytes are out at a time, and at most eight blocks a class are
+/// retained, of which the large ones only up to `retain` bytes in all.
 pub struct BufferPool {
     classes: [[AtomicPtr<u64>; PER_CLASS]; CLASSES],
     out: AtomicUsize,
@@ -92,7 +93,8 @@ pub struct BufferPool {
 }
 
 impl BufferPool {
-    /// A pool that lends at most `limit` bytes at a time and retains at most `retain` bytes for reuse.
+    /// A pool that lends at most `limit` bytes at a time and retains at most `retain` bytes for
+    /// reuse.
     pub fn new(limit: usize, retain: usize) -> Arc<BufferPool> {
         Arc::new(BufferPool {
             classes: [const { [const { AtomicPtr::new(core::ptr::null_mut()) }; PER_CLASS] }; CLASSES],
@@ -120,7 +122,8 @@ impl BufferPool {
             let block = slot.swap(core::ptr::null_mut(), Ordering::Acquire);
             if !block.is_null() {
                 self.retained.fetch_sub(size, Ordering::Relaxed);
-                // SAFETY: `give` stored a box of exactly size/8 words here; the swap took it out, so it is ours alone.
+                // SAFETY: `give` stored a box of exactly size/8 words here; the swap took it out,
+                // so it is ours alone.
                 let words = unsafe { Box::from_raw(core::ptr::slice_from_raw_parts_mut(block, size / 8)) };
                 return Some(Buffer { words, pool: Some(self.clone()) });
             }
@@ -154,7 +157,8 @@ impl BufferPool {
             }
         }
         self.retained.fetch_sub(size, Ordering::Relaxed);
-        // SAFETY: the block came from Box::into_raw above, with the same length, and was stored nowhere.
+        // SAFETY: the block came from Box::into_raw above, with the same length, and was stored
+        // nowhere.
         drop(unsafe { Box::from_raw(core::ptr::slice_from_raw_parts_mut(block, size / 8)) });
     }
 }
@@ -166,7 +170,7 @@ impl Drop for BufferPool {
                 let block = *slot.get_mut();
                 if !block.is_null() {
                     let words = (SMALLEST << class) / 8;
-                    // SAFETY: as in `take`; the pool is being dropped, so nobody else can take it.
+                    // SAFETY: as in `take`; the pool is being dropped, so no other thread can take it.
                     drop(unsafe { Box::from_raw(core::ptr::slice_from_raw_parts_mut(block, words)) });
                 }
             }

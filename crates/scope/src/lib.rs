@@ -1,13 +1,13 @@
-//! Scoped memory: fixed regions whose references carry Rust lifetimes.
+//! Scoped memory: fixed regions, with references that carry Rust lifetimes.
 //!
-//! A [`Region`] is a block of memory that is made once. Entering it gives a [`Scope`]; everything that is
-//! placed in the scope lives exactly as long as the scope is borrowed, and leaving costs the same whatever was
-//! placed there. The rule of nested scoped memory (inner may refer to outer, never the reverse), which a
-//! real-time Java virtual machine checks at run time on every store, is here what the borrow checker proves
-//! while compiling.
+//! A [`Region`] is a block of memory that is made once. Entering it gives a [`Scope`]; everything
+//! that is placed in the scope lives exactly as long as the scope is borrowed, and leaving costs
+//! the same whatever was placed there. The rule of nested scoped memory (inner may refer to outer,
+//! never the reverse), which a real-time Java virtual machine checks at run time on every store, is
+//! here what the borrow checker proves while compiling.
 //!
-//! This crate is *not* a general allocator: nothing is freed one by one, and a region never grows. What does not
-//! fit is an error ([`Full`]) to whoever asked.
+//! This crate is *not* a general allocator: nothing is freed one by one, and a region never grows.
+//! A value that does not fit is an error ([`Full`]) of the call.
 //!
 //! ```text
 //!   Region  (memory, made at start)          BufferPool (large messages)

@@ -8,9 +8,9 @@ use core::mem::MaybeUninit;
 
 /// A fixed block of memory, 8-aligned, that is entered as a [`Scope`] again and again.
 ///
-/// The block is allocated once in [`Region::new`] (or lent by [`Region::from_static`]) and never grows. What does not fit
-/// is refused, or, in a region made by [`Region::with_overflow`], goes to blocks of a bounded pool that are returned when the
-/// scope is left.
+/// The block is allocated once in [`Region::new`] (or lent by [`Region::from_static`]) and never
+/// grows. What does not fit is refused, or, in a region made by [`Region::with_overflow`], goes to
+/// blocks of a bounded pool that are returned when the scope is left.
 pub struct Region {
     memory: Memory,
     overflow: Option<Arc<BufferPool>>,
@@ -26,13 +26,15 @@ impl Region {
     /// A region of `bytes` bytes, rounded up to a multiple of 8.
     ///
     /// # Real-time
-    /// Allocates: call it at start. Touch the pages with [`Region::prefault`] where a page fault would hurt later.
+    /// Allocates: call it at start. Touch the pages with [`Region::prefault`] where a page fault
+    /// would hurt later.
     pub fn new(bytes: usize) -> Region {
         let memory = Memory::Owned(vec![MaybeUninit::uninit(); bytes.div_ceil(8)].into());
         Region { memory, overflow: None, peak: 0 }
     }
 
-    /// A region whose scopes take blocks from `pool` for what does not fit, each at least twice as long as the one before.
+    /// A region that takes blocks from `pool` for values that do not fit, each at least twice as long
+    /// as the one before.
     ///
     /// # Real-time
     /// As [`Region::new`]. A scope that stays within `bytes` never touches the pool.
@@ -45,7 +47,8 @@ impl Region {
         Region { memory: Memory::Static(memory), overflow: None, peak: 0 }
     }
 
-    /// Enters the region. The exclusive borrow is what proves that nothing of an earlier scope is still in use.
+    /// Enters the region. The exclusive borrow is what proves that nothing of an earlier scope is
+    /// still in use.
     ///
     /// # Real-time
     /// O(1), does not allocate or block.

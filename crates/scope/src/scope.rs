@@ -32,8 +32,8 @@ impl core::error::Error for Full {}
 
 /// An entered region. Values that are placed here live as long as the borrow of the scope.
 ///
-/// Only types without a destructor may be placed ([`Copy`]), so that leaving is O(1); [`Scope::keep`] is the stated
-/// exception. A scope stays on the thread that entered it.
+/// Only types without a destructor may be placed ([`Copy`]), so that leaving is O(1);
+/// [`Scope::keep`] is the stated exception. A scope stays on the thread that entered it.
 pub struct Scope<'r> {
     /// The block in use: the region's own, then those of the pool.
     base: Cell<NonNull<u8>>,
@@ -97,7 +97,8 @@ impl<'r> Scope<'r> {
     /// [`Full`] when the rest of the region is too small.
     ///
     /// # Real-time
-    /// O(1), does not allocate or block; so are all of this type's methods unless they say otherwise.
+    /// O(1), does not allocate or block; so are all of this type's methods unless they say
+    /// otherwise.
     pub fn alloc<T: Copy>(&self, value: T) -> Result<&mut T, Full> {
         let place = self.reserve::<T>(1)?;
         // SAFETY: `reserve` gave an aligned place for one T that no other reference covers.
@@ -120,8 +121,8 @@ impl<'r> Scope<'r> {
         }
     }
 
-    /// Places `n` values that `make` gives for their indices. `make` may itself use the scope: what it places
-    /// lies behind the slice.
+    /// Places `n` values that `make` gives for their indices. `make` may itself use the scope: what
+    /// it places lies behind the slice.
     ///
     /// # Errors
     /// What `make` gives, or [`Full`] as `E`.
@@ -176,11 +177,13 @@ impl<'r> Scope<'r> {
         }
     }
 
-    /// Places a string built from UTF-8 pieces of which only an upper bound of the length is known; `build` fills
-    /// the bytes and returns how many it used. The unused rest goes back to the scope if `build` placed nothing.
+    /// Places a string built from UTF-8 pieces of which only an upper bound of the length is known;
+    /// `build` fills the bytes and returns how many it used. The unused rest goes back to the scope
+    /// if `build` placed nothing.
     ///
     /// # Errors
-    /// [`Full`] as `E`, or what `build` gives. Bytes that are not UTF-8 panic: `build` is the codec's own code.
+    /// [`Full`] as `E`, or what `build` gives. Bytes that are not UTF-8 panic: `build` is the
+    /// codec's own code.
     pub fn str_with<E: From<Full>>(
         &self,
         at_most: usize,
@@ -202,8 +205,9 @@ impl<'r> Scope<'r> {
 
     /// Places formatted text.
     ///
-    /// The text is measured first and written second, so a `Display` implementation that itself places values in
-    /// this scope cannot tear it; one that prints different text the second time is cut at the first length.
+    /// The text is measured first and written second, so a `Display` implementation that itself
+    /// places values in this scope cannot tear it; one that prints different text the second time
+    /// is cut at the first length.
     ///
     /// # Errors
     /// [`Full`] when the rest of the region is too small, or a `Display` implementation failed.
@@ -224,14 +228,15 @@ impl<'r> Scope<'r> {
         Ok(core::str::from_utf8(&bytes[..n]).expect("whole characters only"))
     }
 
-    /// Takes an owned value over: it lives as long as the scope and is dropped when the scope is left.
+    /// Takes an owned value over: it lives as long as the scope and is dropped when the scope is
+    /// left.
     ///
     /// # Errors
     /// [`Full`] when its place and record do not fit; the value is dropped.
     ///
     /// # Real-time
-    /// The value lies in the region, so this allocates nothing by itself; leaving the scope costs the destructors
-    /// of what was kept, newest first.
+    /// The value lies in the region, so this allocates nothing by itself; leaving the scope costs
+    /// the destructors of what was kept, newest first.
     pub fn keep<T: 'static>(&self, value: T) -> Result<&mut T, Full> {
         unsafe fn drop_it<T>(value: *mut u8) {
             // SAFETY: called once, from Scope::drop, with the place of a live T.
@@ -246,7 +251,8 @@ impl<'r> Scope<'r> {
             };
             self.kept.set(NonNull::new(record));
         }
-        // SAFETY: new, aligned place for one T; dropped by Scope::drop, after the last borrow of the scope.
+        // SAFETY: new, aligned place for one T; dropped by Scope::drop, after the last borrow of
+        // the scope.
         unsafe {
             place.write(value);
             Ok(&mut *place)
@@ -283,13 +289,13 @@ impl<'r> Scope<'r> {
         Some(unsafe { self.base.get().as_ptr().add(start) }.cast())
     }
 
-    /// Goes on in a block of the pool that has room for `wanted` bytes, if there is a pool and it has one. What is left of
-    /// the block before is lost.
+    /// Goes on in a block of the pool that has room for `wanted` bytes, if there is a pool and it
+    /// has one. What is left of the block before is lost.
     #[cold]
     fn grow(&self, wanted: usize) -> bool {
         unsafe fn give_back(place: *mut u8) {
-            // SAFETY: called once, from Scope::drop, with the place of a Borrowed; everything that lay in its block was
-            // placed after it and is gone.
+            // SAFETY: called once, from Scope::drop, with the place of a Borrowed; everything that
+            // lay in its block was placed after it and is gone.
             unsafe {
                 let Borrowed { first, words, pool } = place.cast::<Borrowed>().read();
                 drop(Buffer::from_parts(first, words, pool));
@@ -305,7 +311,8 @@ impl<'r> Scope<'r> {
         self.base.set(base);
         self.capacity.set(words * 8);
         self.used.set(HEAD);
-        // SAFETY: the block is ours alone, 8-aligned and longer than HEAD; both types align to at most 8.
+        // SAFETY: the block is ours alone, 8-aligned and longer than HEAD; both types align to at
+        // most 8.
         unsafe {
             let borrowed = first.cast::<Borrowed>();
             borrowed.write(Borrowed { first, words, pool });
@@ -327,8 +334,8 @@ impl Drop for Scope<'_> {
         }
         while let Some(record) = self.kept.take() {
             cold_path();
-            // SAFETY: records lie in the region, are written once and never moved; each is visited once, and no
-            // borrow of the scope is left when it is dropped.
+            // SAFETY: records lie in the region, are written once and never moved; each is visited
+            // once, and no borrow of the scope is left when it is dropped.
             unsafe {
                 let Kept { before, drop, value } = record.read();
                 self.kept.set(before);

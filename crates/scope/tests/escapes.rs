@@ -1,4 +1,5 @@
-//! Every way out of a scope must be a compile error: `escapes/*.rs` must not compile, for the reason that stands beside each.
+//! Every way out of a scope must be a compile error: `escapes/*.rs` must not compile, for the
+//! reason that stands beside each.
 
 #[test]
 fn nothing_escapes() {

@@ -19,24 +19,27 @@ pub enum ClientCertificates {
 /// Certificates and checks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TlsConfig {
-    /// PEM file with the own certificate, followed by the chain to an authority. A client may have none.
+    /// PEM file with the own certificate, followed by the chain to an authority. A client may have
+    /// none.
     pub certificate: Option<PathBuf>,
     /// PEM file with the key of that certificate. May be the same file.
     pub key: Option<PathBuf>,
-    /// PEM file with the certificates of the authorities that must have signed the peers' certificates.
+    /// PEM file with the certificates of the authorities that must have signed the peers'
+    /// certificates.
     pub authorities: PathBuf,
     /// Whether clients need certificates.
     pub client_certificates: ClientCertificates,
-    /// Whether a server's certificate must be for the host that was called. If references have addresses and
-    /// certificates have names of components, set it to false: the authority alone decides.
+    /// Whether a server's certificate must be for the host that was called. If references have
+    /// addresses and certificates have names of components, set it to false: the authority alone
+    /// decides.
     pub check_names: bool,
     /// How long a handshake may take, on either side.
     pub handshake_timeout: Duration,
 }
 
 impl TlsConfig {
-    /// A configuration in which clients need a certificate, names are checked, and a handshake may take ten
-    /// seconds.
+    /// A configuration in which clients need a certificate, names are checked, and a handshake may
+    /// take ten seconds.
     pub fn new(
         certificate: impl Into<PathBuf>,
         key: impl Into<PathBuf>,

@@ -21,12 +21,12 @@ pub(crate) struct Roles {
     pub server: Option<Arc<ServerConfig>>,
 }
 
-/// For each file its inode, length and modification time; `None` if it cannot be read. The time alone has
-/// too coarse steps.
+/// For each file its inode, length and modification time; `None` if it cannot be read. The time
+/// alone has too coarse steps.
 type Stamp = Vec<Option<(u64, u64, i64, i64)>>;
 
-/// Unusable files are read again when they change, and after this time, since a step of the file system's
-/// clock may hide a change.
+/// Unusable files are read again when they change, and after this time, since a step of the file
+/// system's clock may hide a change.
 const RETRY: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
@@ -47,8 +47,9 @@ impl Context {
         &self.config
     }
 
-    /// The settings for the next handshake, from changed files if there are any. If these are unusable, the
-    /// previous settings stay, and the error is returned once for each state of the files.
+    /// The settings for the next handshake, from changed files if there are any. If these are
+    /// unusable, the previous settings stay, and the error is returned once for each state of the
+    /// files.
     pub fn current(&self) -> (Roles, Option<TlsError>) {
         let mut current = self.current.lock();
         let stamp = stamp(&self.config);
@@ -122,9 +123,9 @@ fn read(config: &TlsConfig) -> Result<Roles, TlsError> {
             let server =
                 ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
             let mut server = server.with_client_cert_verifier(clients).with_single_cert(chain, key)?;
-            // A client that only sends would never read tickets, and a kernel discards unsent octets when it
-            // closes a socket with unread ones. So sessions are not resumed: a client authenticates each
-            // time.
+            // A client that only sends would never read tickets, and a kernel discards unsent
+            // octets when it closes a socket with unread ones. So sessions are not resumed: a
+            // client authenticates each time.
             server.send_tls13_tickets = 0;
             Some(Arc::new(server))
         }

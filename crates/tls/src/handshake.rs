@@ -45,8 +45,8 @@ impl Handshake {
     /// Continues as far as possible without blocking.
     ///
     /// # Errors
-    /// `InvalidData` if the peer is not trusted or does not use TLS; else the error of the stream. The peer
-    /// gets an alert, if that is possible without blocking.
+    /// `InvalidData` if the peer is not trusted or does not use TLS; else the error of the stream.
+    /// The peer gets an alert, if that is possible without blocking.
     pub fn advance(mut self) -> io::Result<Progress> {
         loop {
             while self.tls.wants_write() {

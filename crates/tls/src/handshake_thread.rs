@@ -1,9 +1,9 @@
 //! Many handshakes at a time, on one thread of ordinary priority.
 //!
-//! A client that sends nothing occupies a slot for as long as a handshake may take, and delays no other
-//! client. If all slots are taken, a new client replaces the one that has sent nothing for longest, or
-//! whose handshake has taken longest. Only while all of them are new do further clients wait in the
-//! socket's backlog.
+//! A client that sends nothing occupies a slot for as long as a handshake may take, and delays no
+//! other client. If all slots are taken, a new client replaces the one that has sent nothing for
+//! longest, or the one with the longest handshake. Only while all of them are new do further clients
+//! wait in the socket's backlog.
 
 use crate::context::Context;
 use crate::handshake::{Handshake, Progress};
@@ -20,7 +20,7 @@ use std::time::Duration;
 const SLOTS: usize = 128;
 /// A client that has sent nothing for so long may be replaced: a client sends first, at once.
 const SILENT_GRACE_NS: u64 = 200_000_000;
-/// A client whose handshake has taken so long may be replaced.
+/// A handshake that has taken so long may be replaced.
 const GRACE_NS: u64 = 1_000_000_000;
 /// Between two attempts at a call that the kernel refused.
 const RETRY: Duration = Duration::from_millis(20);
@@ -43,8 +43,8 @@ impl Pending {
 
 type Slots = [Option<Pending>; SLOTS];
 
-/// The slot for the next client, and from when on it may have it, in nanoseconds. At most `allowed` slots
-/// are used.
+/// The slot for the next client, and from when on it may have it, in nanoseconds. At most `allowed`
+/// slots are used.
 fn next_slot(slots: &Slots, allowed: usize) -> (u64, usize) {
     let full = slots.iter().flatten().count() >= allowed;
     let usable = slots.iter().zip(0..).filter(|(pending, _)| !full || pending.is_some());

@@ -44,8 +44,8 @@ impl Queue {
         })
     }
 
-    /// How many handshakes there may be, at least one: the limit less the connections that wait to be
-    /// accepted.
+    /// How many handshakes there may be, at least one: the limit less the connections that wait to
+    /// be accepted.
     pub fn allowed_handshakes(&self) -> usize {
         let Some(limit) = self.limit.get() else { return usize::MAX };
         // A connection that is accepted between the two is counted twice, which is safe.

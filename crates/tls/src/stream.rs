@@ -1,16 +1,17 @@
 //! A connection after its handshake.
 //!
-//! The lock of the TLS state is held only to encrypt or decrypt, and while the socket accepts octets without
-//! waiting. Received octets that are not decrypted yet, and encrypted octets that are not sent yet, each
-//! have a separate lock. So no thread waits for the TLS state while another waits for the peer.
+//! The lock of the TLS state is held only to encrypt or decrypt, and while the socket accepts
+//! octets without waiting. Received octets that are not decrypted yet, and encrypted octets that
+//! are not sent yet, each have a separate lock. So no thread waits for the TLS state while another
+//! waits for the peer.
 //!
-//! An ordinary message is not copied here: it is encrypted from the caller's memory, and sent from the
-//! buffer of the encryption. Only octets that the socket does not accept are kept.
+//! An ordinary message is not copied here: it is encrypted from the caller's memory, and sent from
+//! the buffer of the encryption. Only octets that the socket does not accept are kept.
 //!
-//! Encrypted octets cannot be taken back. A piece that the socket did not accept whole is not reported as
-//! sent. The caller sends the same piece again, and the rest of it goes out; or it closes the stream without
-//! knowing whether the piece left ([`StreamCapabilities::retains_refused`]). Sending a different piece
-//! breaks the stream.
+//! Encrypted octets cannot be taken back. A piece that the socket did not accept whole is not
+//! reported as sent. The caller sends the same piece again, and the rest of it goes out; or it
+//! closes the stream without knowing whether the piece left
+//! ([`StreamCapabilities::retains_refused`]). Sending a different piece breaks the stream.
 
 use isorb_rt::sync::PiMutex;
 use isorb_transport::{Stream, StreamCapabilities, Wait};
@@ -19,7 +20,8 @@ use std::io::{self, IoSlice, Read, Write};
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
-/// Largest piece that is encrypted at a time, in bytes, and so the most that waits here for the peer.
+/// Largest piece that is encrypted at a time, in bytes, and so the most that waits here for the
+/// peer.
 const PIECE: usize = 64 << 10;
 
 /// How much is received at a time, in bytes: a TLS record with its header; more if more was there.
@@ -83,7 +85,8 @@ impl TlsStream {
         }
     }
 
-    /// Sends waiting octets as far as possible without blocking. A thread that is sending does it anyway.
+    /// Sends waiting octets as far as possible without blocking. A thread that is sending does it
+    /// anyway.
     fn flush(&self) {
         if let Ok(mut outgoing) = self.outgoing.try_lock() {
             let octets = &mut outgoing.octets;
@@ -91,8 +94,8 @@ impl TlsStream {
         }
     }
 
-    /// Sends the output of TLS as far as the socket accepts it without waiting, and appends the rest to
-    /// `octets`.
+    /// Sends the output of TLS as far as the socket accepts it without waiting, and appends the
+    /// rest to `octets`.
     fn flush_tls(&self, octets: &mut Vec<u8>) -> io::Result<()> {
         self.move_out(&mut self.tls.lock(), octets)
     }
@@ -191,7 +194,8 @@ impl Stream for TlsStream {
                         }
                     }
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock && !incoming.ended => {}
-                    // After an end without close_notify, the length of a message shows whether it is whole.
+                    // After an end without close_notify, the length of a message shows whether it
+                    // is whole.
                     Err(error) if incoming.ended || error.kind() == io::ErrorKind::UnexpectedEof => {
                         return Ok(got);
                     }

@@ -35,8 +35,8 @@ impl Authority {
         &self.folder
     }
 
-    /// Signs a certificate for `localhost`, `127.0.0.1`, `::1` and `name`. It replaces the files `name.pem` and
-    /// `name.key`.
+    /// Signs a certificate for `localhost`, `127.0.0.1`, `::1` and `name`. It replaces the files
+    /// `name.pem` and `name.key`.
     ///
     /// # Errors
     /// The folder cannot be written.

@@ -15,8 +15,8 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The tag by which an ORB tells routes over TLS from others. References have no profile with this tag: the
-/// address is in the component TAG_SSL_SEC_TRANS of the IIOP profile.
+/// The tag by which an ORB tells routes over TLS from others. References have no profile with this
+/// tag: the address is in the component TAG_SSL_SEC_TRANS of the IIOP profile.
 pub const TAG_TLS: u32 = 20;
 
 /// TLS 1.2 and 1.3 over TCP. Addresses are those of [`Tcp`].
@@ -28,8 +28,8 @@ pub struct Tls {
 impl Tls {
     /// Reads the files.
     ///
-    /// The files are checked again before each handshake, so certificates are renewed by replacing the files.
-    /// If the new files are unusable, the previous certificates stay in use.
+    /// The files are checked again before each handshake, so certificates are renewed by replacing
+    /// the files. If the new files are unusable, the previous certificates stay in use.
     ///
     /// # Errors
     /// [`TlsError`], with the file that is wrong.
@@ -65,7 +65,8 @@ impl Transport for Tls {
         let shake_hands = move || client_handshake(&context, stream, name, deadline).map_err(unprotected);
         let stream = match SchedClass::current() {
             Ok(SchedClass::Other) => shake_hands()?,
-            // A real-time thread must not spend milliseconds on cryptography: an ordinary thread does it.
+            // A real-time thread must not spend milliseconds on cryptography: an ordinary thread
+            // does it.
             _ => {
                 let spec = ThreadSpec::new("isorb-tls-call").class(SchedClass::Other);
                 let handshake =

@@ -41,8 +41,8 @@ fn policy_of(name: &str) -> u32 {
     panic!("there is no thread {name}");
 }
 
-/// Runs `f` on a real-time thread with this name. Without the right to that it prints a line and returns
-/// `None`.
+/// Runs `f` on a real-time thread with this name. Without the right to that it prints a line and
+/// returns `None`.
 fn in_fifo<R: Send + 'static>(name: &str, f: impl FnOnce() -> R + Send + 'static) -> Option<R> {
     match ThreadSpec::new(name).class(SchedClass::Fifo(1)).spawn(f) {
         Ok(thread) => Some(thread.join().unwrap()),

@@ -1,5 +1,5 @@
-//! Without a free descriptor the listener waits, and accepts waiting clients as soon as there is one. A
-//! process of its own, since the limit applies to the process.
+//! Without a free descriptor the listener waits, and accepts waiting clients as soon as there is
+//! one. A process of its own, since the limit applies to the process.
 
 mod common;
 

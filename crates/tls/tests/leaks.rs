@@ -1,5 +1,5 @@
-//! Failed and interrupted handshakes and changed certificates leave nothing behind. The test counts the
-//! descriptors, threads and mappings of the process, so it is a process of its own.
+//! Failed and interrupted handshakes and changed certificates leave nothing behind. The test counts
+//! the descriptors, threads and mappings of the process, so it is a process of its own.
 
 mod common;
 
@@ -15,7 +15,8 @@ use std::time::{Duration, Instant};
 const PATIENCE: Option<Duration> = Some(Duration::from_secs(60));
 /// Repetitions of each case after the first few.
 const ROUNDS: usize = 40;
-/// Mappings that the allocator and the thread library may have added. One for each round would be more.
+/// Mappings that the allocator and the thread library may have added. One for each round would be
+/// more.
 const SPARE: usize = ROUNDS / 2;
 /// The header of a record, and of a ClientHello that does not follow.
 const HALF: [u8; 11] = *b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03";

@@ -4,8 +4,8 @@
 //! cargo run --release -p isorb-transport --example pingpong -- [CORES] [OCTETS]
 //! ```
 //!
-//! With one core both sleep and wake each other, with two they spin where the transport does. Prints the median of the
-//! medians of interleaved rounds.
+//! With one core both sleep and wake each other, with two they spin where the transport does.
+//! Prints the median of the medians of interleaved rounds.
 
 use isorb_rt::sched::{Cpus, set_current_cpus};
 use isorb_rt::time::now_ns;

@@ -1,7 +1,7 @@
 //! Transports behind one set of traits: they move bytes and know nothing of messages or requests.
 //!
-//! A [`Transport`] connects and listens, a [`Listener`] accepts, and a [`Stream`] moves the bytes of one
-//! connection, in order and without loss.
+//! A [`Transport`] connects and listens, a [`Listener`] accepts, and a [`Stream`] moves the bytes
+//! of one connection, in order and without loss.
 //!
 //! ```text
 //!   Transport ── connect(address) ──► Stream   recv, send, time-outs, shutdown
@@ -14,10 +14,12 @@
 //! | [`Segments`] | `segment` | this host | the shortest and steadiest calls between processes |
 //! | [`Unix`] | `unix` | this host | clients without a network; TAO and isorb |
 //!
-//! With [`Udp`] (`udp`) each send is one datagram, which arrives whole or not at all. With the feature
-//! `miop`, `Miop` sends to all members of a multicast group; [`Multicast`] holds the settings of groups.
+//! With [`Udp`] (`udp`) each send is one datagram, which arrives whole or not at all. With the
+//! feature `miop`, `Miop` sends to all members of a multicast group; [`Multicast`] holds the
+//! settings of groups.
 //!
-//! Another transport implements the three traits and passes the suite in `conformance` (a cargo feature).
+//! Another transport implements the three traits and passes the suite in `conformance` (a cargo
+//! feature).
 #![deny(unsafe_code)]
 
 #[cfg(feature = "conformance")]
@@ -62,13 +64,13 @@ pub enum Wait {
 pub struct Capabilities {
     /// Bytes arrive in order and without loss. Otherwise calls with a reply need a time-out.
     pub reliable: bool,
-    /// A poller can watch the descriptor of a stream. Otherwise lanes refuse its endpoints: each connection
-    /// needs a thread.
+    /// A poller can watch the descriptor of a stream. Otherwise lanes refuse its endpoints: each
+    /// connection needs a thread.
     pub pollable: bool,
     /// Peers may be on another host.
     pub crosses_hosts: bool,
-    /// A thread that waits for a peer learns of the end of its process at once. Otherwise calls with a reply
-    /// need a time-out.
+    /// A thread that waits for a peer learns of the end of its process at once. Otherwise calls
+    /// with a reply need a time-out.
     pub notices_death: bool,
     /// Messages reach all members of a group, and there are no replies.
     pub multicast: bool,
@@ -77,15 +79,15 @@ pub struct Capabilities {
 /// The properties of a stream, which never change.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StreamCapabilities {
-    /// A receive that returns less than there was room for has received all there was, except for the end
-    /// of the stream. Not so where bytes arrive in records.
+    /// A receive that returns less than there was room for has received all there was, except for
+    /// the end of the stream. Not so where bytes arrive in records.
     pub short_read_empties: bool,
-    /// Octets that a send refused with `WouldBlock` or `Interrupted` may leave all the same, for example
-    /// because they are encrypted already. The caller sends the same octets next or closes the stream. It
-    /// must not assume that they were not sent.
+    /// Octets that a send refused with `WouldBlock` or `Interrupted` may leave all the same, for
+    /// example because they are encrypted already. The caller sends the same octets next or closes
+    /// the stream. It must not assume that they were not sent.
     pub retains_refused: bool,
-    /// Each send is one datagram of at most this many octets, which arrives whole or not at all. A longer
-    /// one is refused with `EMSGSIZE`. `None` for a stream of bytes.
+    /// Each send is one datagram of at most this many octets, which arrives whole or not at all. A
+    /// longer one is refused with `EMSGSIZE`. `None` for a stream of bytes.
     pub max_datagram: Option<usize>,
 }
 
@@ -103,15 +105,16 @@ pub trait Transport: Send + Sync + Debug {
     /// Its name in endpoint strings, such as `tcp`.
     fn name(&self) -> &'static str;
 
-    /// The tag of the profiles in which references carry its addresses: 0 for TCP, a different one for each
-    /// other transport.
+    /// The tag of the profiles in which references carry its addresses: 0 for TCP, a different one
+    /// for each other transport.
     fn profile_tag(&self) -> u32;
 
     /// Its properties.
     fn capabilities(&self) -> Capabilities;
 
-    /// The meaning of the address here. Two processes that get the same locality for an address mean the
-    /// same endpoint. `None` where an address means the same everywhere, or nothing is there.
+    /// The meaning of the address here. Two processes that get the same locality for an address
+    /// mean the same endpoint. `None` where an address means the same everywhere, or nothing is
+    /// there.
     ///
     /// # Real-time
     /// May access the file system; allocates. Not for the request path.
@@ -120,17 +123,18 @@ pub trait Transport: Send + Sync + Debug {
         None
     }
 
-    /// Connects to an address in the transport's form (`host:port`, `[v6]:port`, a path). It tries each
-    /// address of a name in turn. The accepting side may have to receive, in another thread or process,
-    /// before this returns.
+    /// Connects to an address in the transport's form (`host:port`, `[v6]:port`, a path). It tries
+    /// each address of a name in turn. The accepting side may have to receive, in another thread or
+    /// process, before this returns.
     ///
     /// # Errors
-    /// The error of the operating system for the last address tried; `TimedOut` when `timeout` passed. The
-    /// error contains [`Unprotected`] if a peer answered and the two did not come to trust each other; the
-    /// caller must not try another address then.
+    /// The error of the operating system for the last address tried; `TimedOut` when `timeout`
+    /// passed. The error contains [`Unprotected`] if a peer answered and the two did not come to
+    /// trust each other; the caller must not try another address then.
     ///
     /// # Real-time
-    /// Blocks up to `timeout`; name resolution may take longer and allocates. Not for the request path.
+    /// Blocks up to `timeout`; name resolution may take longer and allocates. Not for the request
+    /// path.
     fn connect(&self, address: &str, timeout: Option<Duration>) -> io::Result<Box<dyn Stream>>;
 
     /// Listens at an address. Port 0 or an empty path takes a free one.
@@ -148,17 +152,18 @@ pub trait Listener: Send + Sync + Debug {
     /// The next connection.
     ///
     /// # Errors
-    /// - `PermissionDenied` for a peer that may not connect, `NotConnected` or `ConnectionAborted` for one
-    ///   that has left. The next accept may follow at once.
+    /// - `PermissionDenied` for a peer that may not connect, `NotConnected` or `ConnectionAborted`
+    ///   for one that has left. The next accept may follow at once.
     /// - `WouldBlock` with [`Wait::No`].
     /// - Any error after [`Listener::close`]; else the error of the operating system.
     ///
     /// # Real-time
-    /// Allocates the stream; blocks without bound with [`Wait::Block`]. Long operations, such as a handshake,
-    /// are not done here.
+    /// Allocates the stream; blocks without bound with [`Wait::Block`]. Long operations, such as a
+    /// handshake, are not done here.
     fn accept(&self, wait: Wait) -> io::Result<Box<dyn Stream>>;
 
-    /// The address in the form that [`Transport::connect`] takes: the host as given, the actual port.
+    /// The address in the form that [`Transport::connect`] takes: the host as given, the actual
+    /// port.
     fn address(&self) -> &str;
 
     /// Ends a blocked `accept` and refuses further connections.
@@ -167,9 +172,9 @@ pub trait Listener: Send + Sync + Debug {
     /// Waits for no other thread.
     fn close(&self);
 
-    /// Sets the limit of further connections, before the first arrives. A listener that does a handshake
-    /// before `accept` has at most so many of them under way, but always one, so that a new client can
-    /// replace another.
+    /// Sets the limit of further connections, before the first arrives. A listener that does a
+    /// handshake before `accept` has at most so many of them under way, but always one, so that a
+    /// new client can replace another.
     ///
     /// # Real-time
     /// Once for each listener; it may allocate.
@@ -209,14 +214,14 @@ impl Debug for ConnectionLimit {
     }
 }
 
-/// One connection. All methods take `&self`: one thread may receive while another sends. Two threads that do
-/// the same must take turns.
+/// One connection. All methods take `&self`: one thread may receive while another sends. Two
+/// threads that do the same must take turns.
 pub trait Stream: Send + Sync + Debug {
     /// Receives at least one byte; 0 is the end of the stream.
     ///
     /// # Errors
-    /// `WouldBlock` when nothing arrived in time. `Interrupted` when a signal arrived first; the caller
-    /// computes the time that is left. Else the error of the operating system.
+    /// `WouldBlock` when nothing arrived in time. `Interrupted` when a signal arrived first; the
+    /// caller computes the time that is left. Else the error of the operating system.
     ///
     /// # Real-time
     /// One system call; blocks as `wait` and the receive time-out say.
@@ -226,8 +231,8 @@ pub trait Stream: Send + Sync + Debug {
     ///
     /// # Errors
     /// `WouldBlock` when nothing could be sent in time, or, with
-    /// [`retains_refused`](StreamCapabilities::retains_refused), not all of a piece. `Interrupted` likewise,
-    /// when a signal arrived first. Else the error of the operating system.
+    /// [`retains_refused`](StreamCapabilities::retains_refused), not all of a piece. `Interrupted`
+    /// likewise, when a signal arrived first. Else the error of the operating system.
     ///
     /// # Real-time
     /// One system call; blocks as `wait` and the send time-out say.
@@ -247,8 +252,8 @@ pub trait Stream: Send + Sync + Debug {
     /// The error of the operating system.
     ///
     /// # Real-time
-    /// Neither allocates nor blocks; at most one system call. A receive with a time-out may cost the kernel a
-    /// timer.
+    /// Neither allocates nor blocks; at most one system call. A receive with a time-out may cost
+    /// the kernel a timer.
     fn set_recv_timeout(&self, timeout: Option<Duration>) -> io::Result<()>;
 
     /// Sets how long a blocking send waits; `None` is without a limit.
@@ -260,9 +265,9 @@ pub trait Stream: Send + Sync + Debug {
     /// As [`set_recv_timeout`](Self::set_recv_timeout).
     fn set_send_timeout(&self, timeout: Option<Duration>) -> io::Result<()>;
 
-    /// Ends both directions and wakes threads that are blocked in `recv` or `send`. One direction alone
-    /// cannot be ended: GIOP does not need it, since its CloseConnection is a message, and not every medium
-    /// has it.
+    /// Ends both directions and wakes threads that are blocked in `recv` or `send`. One direction
+    /// alone cannot be ended: GIOP does not need it, since its CloseConnection is a message, and
+    /// not every medium has it.
     ///
     /// # Real-time
     /// Does not wait for the peer; some system calls.
@@ -271,8 +276,8 @@ pub trait Stream: Send + Sync + Debug {
     /// The peer, for messages and logs.
     fn peer(&self) -> &str;
 
-    /// A poller will watch the descriptor from now on, edge-triggered. After a receive that found nothing,
-    /// or a send without room, the next octets or the next room make an event.
+    /// A poller will watch the descriptor from now on, edge-triggered. After a receive that found
+    /// nothing, or a send without room, the next octets or the next room make an event.
     ///
     /// # Real-time
     /// Once for each connection; does not block.

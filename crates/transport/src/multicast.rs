@@ -77,7 +77,8 @@ impl Default for Multicast {
 }
 
 impl Multicast {
-    /// A socket that receives what is sent to the group and nothing else, beside others of this host. Port 0 takes a free one.
+    /// A socket that receives what is sent to the group and nothing else, beside others of this
+    /// host. Port 0 takes a free one.
     ///
     /// # Errors
     /// What the operating system gives; `InvalidInput` for an address that is no group's.

@@ -1,8 +1,9 @@
 //! Where processes of one host meet: a socket in the file system.
 //!
-//! Two processes mean the same locality by a path when they run on one kernel and the path leads both to the same file. The
-//! text that [`locality`] gives says both, so that a reference which came from another host, another container or an
-//! earlier server at the same path is not taken for one to what happens to listen there.
+//! Two processes mean the same locality by a path when they run on one kernel and the path leads
+//! both to the same file. The text that [`locality`] gives says both, so that a reference which
+//! came from another host, another container or an earlier server at the same path is not taken for
+//! one to what happens to listen there.
 
 use crate::Locality;
 use rustix::fs::{Mode, chmod, stat, unlink};
@@ -17,8 +18,8 @@ const BACKLOG: i32 = 128;
 /// `sun_path` with its final zero.
 const LONGEST: usize = 107;
 
-/// What tells one file from another, also where the number of a removed one is given out again: device, number, and when
-/// it was last changed, which for a socket is when it was made.
+/// What tells one file from another, also where the number of a removed one is given out again:
+/// device, number, and when it was last changed, which for a socket is when it was made.
 type File = (u64, u64, i64, i64);
 
 fn file(path: &str) -> Result<File, Errno> {
@@ -33,8 +34,8 @@ pub(crate) struct Path {
     file: File,
 }
 
-/// Listens at `path`, or at a fresh path when it is empty. The file gets `mode`. A file that a dead server left behind is
-/// replaced.
+/// Listens at `path`, or at a fresh path when it is empty. The file gets `mode`. A file that a dead
+/// server left behind is replaced.
 pub(crate) fn listen(path: &str, kind: Type, mode: u32) -> io::Result<(OwnedFd, Path)> {
     let text = if path.is_empty() { fresh() } else { path.to_string() };
     if text.len() > LONGEST {
@@ -49,14 +50,14 @@ pub(crate) fn listen(path: &str, kind: Type, mode: u32) -> io::Result<(OwnedFd, 
         unlink(&*text)?;
         socket.bind(&address)?;
     }
-    // Nobody can connect before `listen`, so nobody gets in with wider rights.
+    // No client can connect before `listen`, so none connects with the default permissions.
     chmod(&*text, Mode::from_raw_mode(mode))?;
     let file = file(&text)?;
     socket.listen(BACKLOG)?;
     Ok((socket.into(), Path { text, file }))
 }
 
-/// Whether a socket lies there that nobody listens at.
+/// Whether the path is a socket at which no process listens.
 fn is_stale(path: &str, address: &SockAddr, kind: Type) -> bool {
     let is_socket = stat(path).is_ok_and(|found| {
         rustix::fs::FileType::from_raw_mode(found.st_mode) == rustix::fs::FileType::Socket
@@ -67,7 +68,7 @@ fn is_stale(path: &str, address: &SockAddr, kind: Type) -> bool {
             probe.connect(address)
         })
     };
-    // Who listens for another kind of socket is alive as well, and says so with another error.
+    // A server with another kind of socket is alive as well; the error is another one then.
     is_socket && probe(kind).is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused)
 }
 
@@ -116,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_dead_servers_file_is_replaced_and_a_living_ones_is_not() {
+    fn only_the_file_of_a_dead_server_is_replaced() {
         let path = fresh();
         let (alive, first) = listen(&path, Type::STREAM, 0o600).unwrap();
         let refused = listen(&path, Type::STREAM, 0o600).unwrap_err();
@@ -139,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_socket_is_left_alone() {
+    fn files_other_than_sockets_are_kept() {
         let path = fresh();
         std::fs::write(&path, "mine").unwrap();
         assert!(listen(&path, Type::STREAM, 0o600).is_err());

@@ -1,4 +1,4 @@
-//! What the transports over stream sockets share.
+//! Code that the transports over stream sockets share.
 
 use crate::{Stream, StreamCapabilities, Wait};
 use isorb_rt::net::{self, Interest, wait_ready};
@@ -22,9 +22,10 @@ impl Accepting {
         Accepting { fd, closed: AtomicBool::new(false) }
     }
 
-    /// The next connection, and where it came from: the socket of one that was reset meanwhile no longer knows.
+    /// The next connection and its peer's address, which the socket of a reset connection no longer
+    /// knows.
     pub fn accept(&self, wait: Wait) -> io::Result<(Socket, SockAddr)> {
-        // The socket itself blocks; only who does not want to wait pays for a look first.
+        // The socket blocks; only a caller that must not wait pays for a poll first.
         if wait == Wait::No && !wait_ready(&self.fd, Interest::READ, Deadline::PAST)? {
             return Err(io::ErrorKind::WouldBlock.into());
         }
@@ -35,7 +36,7 @@ impl Accepting {
         Ok(accepted)
     }
 
-    /// Ends a blocked accept; says whether it was the first to close.
+    /// Ends a blocked accept. Returns whether this was the first close.
     pub fn close(&self) -> bool {
         let first = !self.closed.swap(true, Ordering::AcqRel);
         // Shutting a listening socket down ends a blocked accept on Linux.

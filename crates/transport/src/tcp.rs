@@ -8,12 +8,13 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
-/// The TCP transport. `TCP_NODELAY` is set on both sides. Addresses are `host:port` and `[v6]:port`.
+/// The TCP transport. `TCP_NODELAY` is set on both sides. Addresses are `host:port` and
+/// `[v6]:port`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Tcp;
 
-/// Clients that may wait to be accepted; the kernel takes no more than `net.core.somaxconn` says. One that finds no room tries again
-/// after a second, so a storm of others must not fill it.
+/// Clients that may wait to be accepted; the kernel takes no more than `net.core.somaxconn` says.
+/// One that finds no room tries again after a second, so a storm of others must not fill it.
 const BACKLOG: i32 = 4096;
 
 impl Transport for Tcp {
@@ -81,7 +82,8 @@ fn listen_one(address: SocketAddr) -> io::Result<(Socket, u16)> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
     socket.set_reuse_address(true)?;
     if address.is_ipv6() {
-        // An endpoint is one family: what a wildcard takes must not depend on a setting of the machine.
+        // An endpoint is one family: what a wildcard takes must not depend on a setting of the
+        // machine.
         socket.set_only_v6(true)?;
     }
     socket.bind(&address.into())?;

@@ -13,8 +13,8 @@ use std::time::Duration;
 /// Profile tag of GIOP over unix sockets, as TAO uses it ("TAO\0").
 pub const TAG_UNIX: u32 = 0x5441_4f00;
 
-/// Unix sockets. Addresses are paths; an empty one takes a fresh path in `XDG_RUNTIME_DIR`, else in the folder for
-/// temporary files.
+/// Unix sockets. Addresses are paths; an empty one takes a fresh path in `XDG_RUNTIME_DIR`, else in
+/// the folder for temporary files.
 #[derive(Clone, Copy, Debug)]
 pub struct Unix {
     /// Permissions of the sockets that it listens at.
@@ -63,8 +63,8 @@ impl Transport for Unix {
     }
 }
 
-/// Makes room for messages of some 100 KiB on the way, so that who sends one need not wait or keep a part. The kernel may give
-/// less.
+/// Makes room for messages of some 100 KiB, so that a sender of one need not wait or keep a part.
+/// The kernel may give less.
 fn widen(socket: impl AsFd) {
     let _ = set_send_buffer(socket, 1 << 20);
 }

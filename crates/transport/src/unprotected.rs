@@ -1,22 +1,22 @@
-//! Why a protected connection did not come about, though somebody was there.
+//! Errors of protected connections where a peer answered.
 
 use std::error::Error;
 use std::fmt;
 use std::io;
 
-/// What an error of [`Transport::connect`](crate::Transport::connect) carries where a peer was reached and the connection would not be what was
-/// asked for. A client that took this for "nobody is there" would go on to an address without protection, and whoever can spoil a
-/// handshake could choose that for it.
+/// The content of an error of [`Transport::connect`](crate::Transport::connect) where a peer answered
+/// but the connection would not be protected. A client that took it for an absent peer would go on to
+/// an address without protection, so an attacker could force that by disturbing a handshake.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unprotected {
-    /// One side does not take the other for whom it should be, or they have no protection in common; and why.
+    /// One side does not trust the other, or they support no common protection; with the reason.
     Untrusted(String),
-    /// The peer left, or said nothing, before that was settled; and how.
+    /// The peer closed or sent nothing before the handshake was done; with the reason.
     Unfinished(String),
 }
 
 impl Unprotected {
-    /// What an error carries, if it does.
+    /// The content of an error, if it is of this kind.
     pub fn of(error: &io::Error) -> Option<&Unprotected> {
         error.get_ref()?.downcast_ref()
     }

@@ -7,7 +7,8 @@ transport_conformance!(unix, || (Box::new(Unix::default()), String::new()));
 
 transport_conformance!(segment, || (Box::new(Segments::default()), String::new()));
 
-// The smallest segments, so that everything streams through and wraps around all the time; and without looking.
+// The smallest segments, so that everything streams through and wraps around all the time; and
+// without looking.
 transport_conformance!(small_segment, || {
     let segments = Segments { bytes: 4096, spin: std::time::Duration::ZERO, ..Segments::default() };
     (Box::new(segments), String::new())

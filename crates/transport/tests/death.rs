@@ -1,6 +1,8 @@
-//! A peer that is another process, and stops or lies, or is another user's. One that is killed is among the suite's.
+//! A peer that is another process, and stops or lies, or is another user's. One that is killed is
+//! among the suite's.
 //!
-//! The test starts itself again as that process (`ISORB_PEER`), so that what ends is a process and not a value.
+//! The test starts itself again as that process (`ISORB_PEER`), so that what ends is a process and
+//! not a value.
 
 use isorb_transport::conformance::{PATIENCE, pattern, receive, send_all};
 use isorb_transport::{Listener, Segments, Stream, Transport, Unix, Wait};
@@ -8,8 +10,8 @@ use std::io::{self, IoSlice, Read};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-/// What the other process does: connects, sends so many octets, then stays until it is killed. It shares segments with one more user if it is
-/// told a user's number.
+/// What the other process does: connects, sends so many octets, then stays until it is killed. It
+/// shares segments with one more user if it is told a user's number.
 #[test]
 fn the_peer() {
     let Ok(orders) = std::env::var("ISORB_PEER") else { return };
@@ -23,7 +25,7 @@ fn the_peer() {
     let octets: usize = octets.parse().unwrap();
     send_all(&*stream, &pattern(octets, 3)).unwrap();
     println!("ready");
-    // Longer than any test; whoever started it kills it.
+    // Longer than any test; the test kills this process.
     std::thread::sleep(2 * PATIENCE);
 }
 
@@ -135,7 +137,7 @@ fn what_is_no_greeting_ends_that_connection_only() {
         }
         (socket, listener.accept(Wait::Block).unwrap())
     };
-    // Silent: nobody waits for it who does not want to.
+    // A silent peer: a receiver waits no longer than it wants to.
     let (_socket, silent) = raw(b"");
     assert_eq!(silent.recv(&mut [0; 8], Wait::No).unwrap_err().kind(), io::ErrorKind::WouldBlock);
     silent.set_recv_timeout(Some(Duration::from_millis(10))).unwrap();
@@ -161,10 +163,10 @@ fn another_users_process_attaches_where_each_names_the_other() {
         return println!("skipped: only root can start a process of another user");
     }
     const ROOT: u32 = 0;
-    const NOBODY: u32 = 65534;
+    const OTHER_USER: u32 = 65534;
     use std::os::unix::process::CommandExt;
     for (named, names) in [(false, false), (false, true), (true, false), (true, true)] {
-        let users = if named { vec![NOBODY] } else { Vec::new() };
+        let users = if named { vec![OTHER_USER] } else { Vec::new() };
         let segments = Segments { mode: 0o666, users, ..Segments::default() };
         // Where every user may look.
         let path = format!("/tmp/isorb-users-{}-{named}-{names}", std::process::id());
@@ -172,15 +174,15 @@ fn another_users_process_attaches_where_each_names_the_other() {
         let mut command = Command::new(std::env::current_exe().unwrap());
         command.args(["--exact", "the_peer", "--nocapture"]).stdout(Stdio::piped()).stderr(Stdio::null());
         let its = if names { ROOT.to_string() } else { String::new() };
-        let started = command.env("ISORB_PEER", format!("segment|{path}|1000|{its}")).uid(NOBODY).spawn();
+        let started = command.env("ISORB_PEER", format!("segment|{path}|1000|{its}")).uid(OTHER_USER).spawn();
         let mut peer = match started {
             Ok(child) => Peer(child),
-            Err(error) => return println!("skipped: user {NOBODY} cannot run this test: {error}"),
+            Err(error) => return println!("skipped: user {OTHER_USER} cannot run this test: {error}"),
         };
         if !named {
             let refused = listener.accept(Wait::Block).unwrap_err();
             assert_eq!(refused.kind(), io::ErrorKind::PermissionDenied);
-            assert!(refused.to_string().contains(&NOBODY.to_string()), "{refused}");
+            assert!(refused.to_string().contains(&OTHER_USER.to_string()), "{refused}");
             continue;
         }
         let stream = listener.accept(Wait::Block).unwrap();

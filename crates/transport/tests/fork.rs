@@ -22,8 +22,8 @@ fn all_end_in_time() -> bool {
 #[test]
 fn the_child_of_a_fork_has_its_time_outs() {
     assert!(all_end_in_time());
-    // SAFETY: no other thread holds a lock that the child takes: the timeout monitor sleeps, and the
-    // test harness waits.
+    // SAFETY: no other thread holds a lock that the child takes: the timeout monitor sleeps, and
+    // the test harness waits.
     let child = unsafe { libc::fork() };
     if child == 0 {
         let good = std::panic::catch_unwind(all_end_in_time).unwrap_or(false);

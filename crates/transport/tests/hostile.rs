@@ -1,6 +1,8 @@
-//! Peers that die, stop, scribble, lie and starve leave nothing behind: descriptors, mappings and threads are counted before and after.
+//! Peers that die, stop, scribble, lie and starve leave nothing behind: descriptors, mappings and
+//! threads are counted before and after.
 //!
-//! The test starts itself again as the peer (`ISORB_HOSTILE`). A process of its own, since it counts the process's.
+//! The test starts itself again as the peer (`ISORB_HOSTILE`). A process of its own, since it
+//! counts the process's.
 
 use isorb_transport::conformance::{PATIENCE, pattern, receive, send_all};
 use isorb_transport::{Segments, Stream, Transport, Unix, Wait};
@@ -51,7 +53,7 @@ fn the_peer() {
         scribble();
     }
     println!("ready");
-    // Longer than any test; whoever started it kills it.
+    // Longer than any test; the test kills this process.
     std::thread::sleep(2 * PATIENCE);
 }
 
@@ -153,7 +155,7 @@ fn from(what: &str, transport: &str) -> (Box<dyn Stream>, Peer) {
     (stream, peer)
 }
 
-/// Receives and sends until an error or the end; a time-out counts, since who waits is let go.
+/// Receives and sends until an error, a time-out or the end.
 fn until_it_ends(stream: &dyn Stream) {
     let brief = Some(Duration::from_millis(20));
     stream.set_recv_timeout(brief).unwrap();
@@ -182,7 +184,8 @@ fn scribbled(_: &str) {
     until_it_ends(&*stream);
 }
 
-/// A greeting that names a length which its segment has not, with a file that is no segment, and none at all.
+/// A greeting that names a length which its segment has not, with a file that is no segment, and
+/// none at all.
 fn lied(_: &str) {
     let listener = Segments::default().listen("").unwrap();
     for length in [0, 1, 4096, 1 << 16, u32::MAX] {
@@ -204,7 +207,8 @@ fn lied(_: &str) {
     }
 }
 
-/// The other side has no memory for its segment: this side's connect is an error, until it has some.
+/// The other side has no memory for its segment: this side's connect is an error, until it has
+/// some.
 fn starved() {
     let mut peer = Peer::start("starve", "segment", "");
     let address = peer.expect("at ");

@@ -1,4 +1,5 @@
-//! Descriptors, mappings and threads before and after many connections. A process of its own, since it counts the process's.
+//! Descriptors, mappings and threads before and after many connections. A process of its own, since
+//! it counts the process's.
 
 use isorb_transport::conformance::{connect, receive, send_all};
 use isorb_transport::{Segments, Tcp, Transport, Unix, Wait};

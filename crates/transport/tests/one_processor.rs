@@ -1,5 +1,5 @@
-//! Where both ends of a segment share a processor nobody looks before it sleeps, however long it might: the processor is the other's. A process
-//! of its own, since it is bound to processors.
+//! If both ends of a segment share a processor, neither spins before it sleeps, however long it may:
+//! the other end needs the processor. A process of its own, since it is bound to processors.
 
 use isorb_rt::sched::{Cpus, current_cpus, set_current_cpus};
 use isorb_transport::conformance::{PATIENCE, connect, receive, send_all};
@@ -7,12 +7,13 @@ use isorb_transport::{Segments, Stream, Transport};
 use rustix::time::{ClockId, clock_gettime};
 use std::time::{Duration, Instant};
 
-/// So long a look may last: longer than anything comes later than it is waited for.
+/// The longest spin: longer than any wait of the test.
 const SPIN: Duration = Duration::from_secs(10);
-/// How late what is waited for comes.
+/// How long each end makes the other wait.
 const LATE: Duration = Duration::from_millis(1);
 const TIMES: u32 = 30;
-/// A wait costs its thread less of the processor's time than this where it does not look, and several times as much where it does.
+/// A wait costs its thread less of the processor's time than this where it does not look, and
+/// several times as much where it does.
 const BOUND: Duration = Duration::from_millis(1);
 
 /// What this thread has had of a processor.
@@ -58,14 +59,15 @@ fn cost(near_on: &Cpus, far_on: &Cpus) -> Duration {
 }
 
 #[test]
-fn who_shares_a_processor_does_not_look() {
+fn ends_that_share_a_processor_do_not_spin() {
     let processors: Vec<_> = current_cpus().unwrap().iter().map(Cpus::one).collect();
     let shared = cost(&processors[0], &processors[0]);
     assert!(shared < BOUND, "each wait took {shared:?} of the processor that both share");
     let Some(other) = processors.get(1) else {
         return println!("without its control: this process has one processor");
     };
-    // With one each they look, or the above says nothing. Beside others who want the processors it may take some rounds to show.
+    // The control: on different processors they spin. Beside other programs it may take some rounds
+    // until that shows.
     let began = Instant::now();
     loop {
         let apart = cost(&processors[0], other);

@@ -1,5 +1,5 @@
-//! Receives while signals of the program arrive. A process of its own, since it has a signal handler
-//! and counts its threads.
+//! Receives while signals of the program arrive. A process of its own, since it has a signal
+//! handler and counts its threads.
 
 use isorb_transport::conformance::{PATIENCE, connect, receive, send_all};
 use isorb_transport::{Stream, Tcp, Transport, Unix};

@@ -1,8 +1,8 @@
 //! Runs isorb's peer against the other ORBs: `isorb-interop-matrix [--peer NAME]... [--mode
 //! NAME]... [--only CASE,...] [--verbose]`.
 //!
-//! Prints a line per peer, direction and mode, and `N passed, N failed, N skipped` at last; the
-//! exit code is 1 when something failed. A peer that is not installed is a failure unless
+//! Prints a line for each peer, direction and mode, and finally `N passed, N failed, N skipped`;
+//! the exit code is 1 after a failure. A missing peer is a failure unless
 //! `ISORB_INTEROP_ALLOW_MISSING=1`.
 
 use isorb_interop::matrix::{self, MODES, Selection, Tally};

@@ -7,7 +7,7 @@ use crate::{echo, expect, expect_err};
 use isorb::{Any, Kind, Orb, TypeCode, WString};
 use isorb_any::Kind as TypeKind;
 
-/// All that goes into an any; `thing` is a reference of the server's.
+/// Every value for an any; `thing` is a reference of the server's.
 fn values(run: &Run<'_>, thing: &ThingRef) -> Check<Vec<Any>> {
     let text = |label, value: &str| OverLong::Text { label, value: value.to_owned() };
     let operands = vec![Expression::Value(1), Expression::Value(2)];
@@ -58,11 +58,11 @@ fn values(run: &Run<'_>, thing: &ThingRef) -> Check<Vec<Any>> {
 #[derive(Debug, PartialEq)]
 enum Plain {
     Octets(TypeKind, Vec<u8>),
-    /// The id that the object gives.
+    /// The id from the object.
     Reference(Option<String>),
     Type(String),
     Nested(Box<Plain>),
-    /// What should have been a value and could not be taken out.
+    /// A value that could not be extracted.
     Wrong(String),
 }
 

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::{Duration, Instant};
 
-/// Whether it becomes true in the time of a slow machine.
+/// Whether it becomes true within the time of a slow machine.
 fn eventually(mut condition: impl FnMut() -> Check<bool>) -> Check<bool> {
     for _ in 0..1000 {
         if condition()? {

@@ -37,7 +37,7 @@ pub(super) fn system_exceptions(run: &Run<'_>) -> Check {
             continue;
         }
         for completed in [Completion::Yes, Completion::No, Completion::Maybe] {
-            // Signs to an ORB to try again: sent as maybe only.
+            // These ask an ORB to try again: sent only with COMPLETED_MAYBE.
             let retried = matches!(kind, CommFailure | Transient | ObjectNotExist | NoResponse);
             if retried && completed != Completion::Maybe {
                 continue;

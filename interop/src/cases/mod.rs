@@ -1,4 +1,4 @@
-//! The client: each case of the contract as a function, and what runs them.
+//! The client: each case of the contract as a function, and the code that runs them.
 
 mod anys;
 mod callbacks;

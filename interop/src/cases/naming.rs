@@ -1,4 +1,5 @@
-//! The whole of CosNaming against the service of `--ns`, in a context of its own that it removes.
+//! The whole of CosNaming against the service of `--ns`, in a context of its own that is removed at
+//! the end.
 
 use crate::check::{Check, Run, some};
 use crate::{expect, expect_err};
@@ -18,7 +19,7 @@ pub fn component(id: &str, kind: &str) -> NameComponent {
 /// The context at an URL.
 ///
 /// # Errors
-/// What resolving ends in.
+/// The exception of resolving.
 pub fn context_at(orb: &Orb, url: &str) -> Result<NamingContextRef> {
     orb.resolve(url)
 }
@@ -39,7 +40,7 @@ pub(super) fn naming(run: &Run<'_>) -> Check {
     let context = some(plain.object().narrow::<NamingContextExtRef>()?)?;
     expect_err!(root.bind_new_context(&name(&own)), BindNewContextError::AlreadyBound(_));
 
-    // bind, resolve, rebind, unbind; the service itself is the object that is bound.
+    // bind, resolve, rebind, unbind; the bound object is the service itself.
     let leaf = vec![component("leaf", "kind")];
     let is = |found: Option<Object>, what: &Object| found.is_some_and(|found| found == *what);
     context.bind(&leaf, Some(root_object))?;
@@ -83,7 +84,7 @@ pub(super) fn naming(run: &Run<'_>) -> Check {
     Ok(())
 }
 
-/// Listing, with an iterator for what does not fit.
+/// Listing, with an iterator for the rest.
 fn listing(context: &NamingContextExtRef, object: &Object) -> Check {
     for i in 0..20 {
         context.bind(&name(&format!("many{i}")), Some(object))?;

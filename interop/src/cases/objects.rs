@@ -114,7 +114,7 @@ pub(super) fn forwards(run: &Run<'_>) -> Check {
     expect!(other.id()? == "another" && other.add(1)? == 1 && moved.add(0)? == 42);
     let checked = some(o.create("checked")?)?;
     expect!(!checked.object().non_existent()?);
-    // The reference says so itself; the question must travel.
+    // The reference itself contains the answer; the question must travel.
     expect!(!checked.object().is_a("IDL:Interop/Factories:1.0")?);
     Ok(())
 }

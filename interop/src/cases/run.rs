@@ -7,10 +7,10 @@ use crate::options::Options;
 use std::error::Error;
 use std::io::Write;
 
-/// Runs the cases that the options ask for; gives how many failed.
+/// Runs the selected cases; returns the number of failures.
 ///
 /// # Errors
-/// Why it could not start.
+/// The reason why it could not start.
 pub fn run(options: &Options) -> Result<usize, Box<dyn Error>> {
     let orb = options.orb()?;
     for name in &options.only {
@@ -18,7 +18,7 @@ pub fn run(options: &Options) -> Result<usize, Box<dyn Error>> {
             return Err(format!("no case {name}").into());
         }
     }
-    // Calls back need a server here too.
+    // Call-backs need a server here too.
     orb.root_poa()?.manager().activate()?;
     let suite: Option<SuiteRef> = match options.ior.as_str() {
         "" => None,

@@ -60,7 +60,7 @@ pub(super) fn long_doubles(run: &Run<'_>) -> Check {
     if run.suite()?.peer()? == "omniorb" {
         return x87(&o);
     }
-    // What an x87 register holds, too: 64 bits of precision, so that no peer rounds.
+    // A value of an x87 register: 64 bits of precision, so that no peer rounds.
     let third = LongDouble(0x3ffd_5555_5555_5555_5556_u128 << 48);
     let exact = [0.0, -0.0, 1.5, -2.25, 1.0 / 3.0, f64::MAX].map(LongDouble::from);
     echo!(o.echo_longdouble copied, exact);
@@ -68,8 +68,8 @@ pub(super) fn long_doubles(run: &Run<'_>) -> Check {
     Ok(())
 }
 
-/// omniORB on x86 writes a `long double` as it lies in memory, ten octets of the x87 format and six
-/// of padding, and keeps those ten.
+/// omniORB on x86 writes the memory of a `long double`, ten octets of the x87 format and six of
+/// padding, and keeps those ten.
 fn x87(o: &LongDoublesRef) -> Check {
     let kept = |v: LongDouble| v.0 << 48;
     let exponents = [0x3fff_u128, 0xbfff, 0x3ffd, 0x7ffe];
@@ -216,7 +216,7 @@ pub(super) fn arrays(run: &Run<'_>) -> Check {
     Ok(())
 }
 
-/// The value of a literal that the case knows to be one.
+/// The value of a valid literal.
 fn f<const D: u16, const S: i16>(text: &str) -> Fixed<D, S> {
     text.parse().unwrap_or_default()
 }

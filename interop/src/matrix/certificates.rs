@@ -4,7 +4,7 @@ use super::temporary;
 use isorb_tls::testing::Authority;
 use std::path::PathBuf;
 
-/// A folder with `authority.pem`, `peer.pem`, `peer.key`, and the last two in `peer.both`; gone
+/// A folder with `authority.pem`, `peer.pem`, `peer.key`, and the last two in `peer.both`; removed
 /// with this value.
 pub(super) struct Certificates(PathBuf);
 

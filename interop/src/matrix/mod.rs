@@ -1,9 +1,8 @@
 //! The runner: isorb's peer against the others, each as client and as server, in every mode, with
 //! every naming service.
 //!
-//! It starts processes that keep the contract of `interop/README.md`, reads their lines, ends them
-//! by their ids, and counts. A pair without isorb in it is not its business: `matrix.py` runs
-//! those.
+//! It starts processes with the contract of `interop/README.md`, reads their lines, ends them by
+//! their ids, and counts. `matrix.py` runs the pairs without isorb.
 
 mod certificates;
 mod events;
@@ -22,7 +21,7 @@ use peers::{Installed, Peer};
 use std::io::Write;
 use std::path::PathBuf;
 
-/// What to run.
+/// The selection of pairs.
 #[derive(Clone, Debug, Default)]
 pub struct Selection {
     /// Only these peers beside isorb; all when empty.
@@ -33,7 +32,7 @@ pub struct Selection {
     pub only: Option<String>,
     /// Whether missing peers are skipped instead of failed.
     pub allow_missing: bool,
-    /// Whether what the processes say on standard error is shown.
+    /// Whether the processes' standard error is shown.
     pub verbose: bool,
 }
 
@@ -43,12 +42,12 @@ impl Selection {
     }
 }
 
-/// What came of all cases, or of some.
+/// The results of all cases, or of some.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Cases that passed.
     pub passed: usize,
-    /// Cases that failed, and processes that did not do what they should.
+    /// Failed cases, and processes that misbehaved.
     pub failed: usize,
     /// Cases that were skipped, and peers where that is allowed.
     pub skipped: usize,
@@ -62,8 +61,7 @@ impl std::ops::AddAssign for Tally {
     }
 }
 
-/// Runs what was selected and prints a line for each pair and direction, the failed cases before
-/// it.
+/// Runs the selection and prints a line for each pair and direction, after its failed cases.
 pub fn run(selection: &Selection) -> Tally {
     let installed = Installed::find();
     let mut all = Tally::default();

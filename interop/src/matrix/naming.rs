@@ -51,10 +51,10 @@ impl Service {
     /// Starts it on a free port.
     ///
     /// # Errors
-    /// The operating system's; `TimedOut` when it does not listen in time.
+    /// The error of the operating system; `TimedOut` when it does not listen in time.
     pub fn start(self, installed: &Installed, verbose: bool) -> Result<Running, Error> {
-        // Another process could take the port before the service does; then it does not start and
-        // says so.
+        // Another process could take the port before the service does; the service then fails to
+        // start.
         let port = TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port();
         let folder = temporary("-names");
         std::fs::create_dir_all(&folder)?;

@@ -7,7 +7,7 @@ use std::fmt;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// How long a server may take to start, a client to run all cases, and either to end.
+/// Time limits for a server to start, for a client to run all cases, and for either to end.
 pub(super) const START: Duration = Duration::from_secs(60);
 const CLIENT: Duration = Duration::from_secs(300);
 const END: Duration = Duration::from_secs(20);
@@ -21,7 +21,7 @@ pub(super) struct Pairing {
     server_args: Vec<String>,
     client_args: Vec<String>,
     only: Option<String>,
-    /// What the client gets instead of the server's reference.
+    /// The client's substitute for the server's reference.
     pub reference: Option<String>,
 }
 
@@ -71,7 +71,7 @@ impl fmt::Display for Pairing {
     }
 }
 
-/// Runs a pair; gives the counts and a line for each failure.
+/// Runs a pair; returns the counts and a line for each failure.
 pub(super) fn run(pairing: &Pairing, selection: &Selection, installed: &Installed) -> (Tally, Vec<String>) {
     let mut outcome = Outcome::default();
     let file = temporary(".ior");
@@ -104,7 +104,7 @@ pub(super) fn run(pairing: &Pairing, selection: &Selection, installed: &Installe
     (outcome.tally, outcome.failures)
 }
 
-/// What came of a client's cases.
+/// The results of a client's cases.
 #[derive(Default)]
 pub(super) struct Outcome {
     pub tally: Tally,

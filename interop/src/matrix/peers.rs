@@ -1,4 +1,4 @@
-//! Which peers there are and how they are started.
+//! The peers and their commands.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -25,9 +25,9 @@ impl Peer {
     }
 }
 
-/// Where the programs lie.
+/// The folders of the programs.
 pub(super) struct Installed {
-    /// What `interop/setup.sh` made.
+    /// The output of `interop/setup.sh`.
     build: PathBuf,
     /// The folder of this program, where cargo puts isorb's own beside it.
     own: PathBuf,

@@ -1,4 +1,4 @@
-//! Which pairs run, in which modes.
+//! The pairs and their modes.
 
 use super::Selection;
 use super::naming::Service;
@@ -22,7 +22,7 @@ pub const MODES: &[&str] = &[
     "real-time",
 ];
 
-/// What is sent in pieces where fragments are small.
+/// The cases with small fragments.
 const LONG: &str = "strings,sequences,anys,recursive,user_exceptions,oneways,large,parallel";
 const BIDIRECTIONAL: &str = "bidirectional,oneways,large";
 const TEXT: &str = "strings,sequences,structs,wides";
@@ -65,7 +65,7 @@ fn pairing(server: Peer, client: Peer, mode: &str, certificates: &str) -> Option
             .client(client == Peer::Isorb, "-ORBFragment 1024")
             .only(LONG),
         "lane-fragments" if own_server => p.server(true, "-ORBConcurrency lane -ORBFragment 4096").only(LONG),
-        // Python's omniORB is the C++ one below, and has no package of this transport.
+        // Python's omniORB is based on the C++ one, and its package lacks this transport.
         "tls" if server != Peer::OmniOrbPy && client != Peer::OmniOrbPy => {
             p.both(&format!("--tls {certificates}")).only("scalars,strings,sequences,oneways,large,parallel")
         }
@@ -82,12 +82,12 @@ fn pairing(server: Peer, client: Peer, mode: &str, certificates: &str) -> Option
     Some(p)
 }
 
-/// A server that binds itself and a client that finds it by name, for isorb on either side; the
+/// A server that binds itself and a client that finds it by name, with isorb on either side; the
 /// client then uses the whole service.
 pub(super) fn through_naming(service: Service, url: &str, present: &[Peer]) -> Vec<Pairing> {
     let isorb = std::iter::once((Peer::Isorb, Peer::Isorb));
     let others = present.iter().flat_map(|peer| [(*peer, Peer::Isorb), (Peer::Isorb, *peer)]);
-    // With isorb's own service, the others among themselves are a test of it, too.
+    // Pairs of other ORBs with isorb's own service test the service, too.
     let strangers = present.iter().filter(|_| service == Service::Isorb).map(|peer| (*peer, *peer));
     isorb
         .chain(others)

@@ -11,7 +11,7 @@ pub(super) struct Process {
     lines: Receiver<String>,
 }
 
-/// What reading a line gave.
+/// The result of reading a line.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Line {
     Text(String),
@@ -21,7 +21,7 @@ pub(super) enum Line {
 
 impl Process {
     /// # Errors
-    /// The operating system's.
+    /// The error of the operating system.
     pub fn start(mut command: Command, verbose: bool) -> Result<Process, Error> {
         let errors = if verbose { Stdio::inherit() } else { Stdio::null() };
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(errors);
@@ -65,7 +65,7 @@ impl Process {
 impl Drop for Process {
     fn drop(&mut self) {
         if !matches!(self.child.try_wait(), Ok(Some(_))) {
-            // It may have ended in this moment, which is as good.
+            // It may have ended at this moment, which is equivalent.
             let _ = self.child.kill();
             let _ = self.child.wait();
         }

@@ -1,4 +1,4 @@
-//! The echo rule of `interop.idl`, once for all operations that follow it.
+//! The echo rule of `interop.idl`, once for all its operations.
 
 /// For values without lifetimes.
 macro_rules! echo {
@@ -9,7 +9,7 @@ macro_rules! echo {
     )*};
 }
 
-/// For values that borrow from the request, for the lifetime that is given.
+/// For values that borrow from the request, for the given lifetime.
 macro_rules! echo_views {
     ($u:lifetime: $($name:ident $type:ty;)*) => {$(
         fn $name<$u>(&$u self, _: Upcall<$u>, a: $type, b: &mut $type) -> Result<($type, $type)> {

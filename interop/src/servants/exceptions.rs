@@ -48,7 +48,7 @@ impl SystemExceptions for Echo {
         Err(SystemException::new(*kind, minor, completed))
     }
     fn raise_native(&self, _: Upcall<'_>) -> Result<()> {
-        // What leaves a servant in Rust without being an exception.
+        // A panic or another failure that is not an exception.
         std::panic::resume_unwind(Box::new("no CORBA exception"))
     }
 }
@@ -103,7 +103,7 @@ impl Attributes for Kept {
     }
 }
 
-/// An attribute that raises when set below zero or read as 13.
+/// An attribute that raises an exception when set below zero or read as 13.
 #[derive(Default)]
 pub(super) struct Guarded(AtomicI32);
 

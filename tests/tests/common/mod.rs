@@ -27,7 +27,7 @@ pub fn orb_with(tls: TlsConfig, config: Config) -> Orb {
     try_orb_with(tls, config).unwrap()
 }
 
-/// As [`orb_with`], where that may go wrong.
+/// As [`orb_with`], where that may fail.
 pub fn try_orb_with(tls: TlsConfig, config: Config) -> isorb::Result<Orb> {
     let tls = Tls::new(tls).unwrap();
     Orb::builder()

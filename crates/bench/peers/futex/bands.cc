@@ -1,5 +1,5 @@
 // As peer.cc, with a pair of threads for each of several clients: one of them urgent, the others ordinary. Octets are copied into memory
-// that both processes map and out of it again, both ways, as by isorb's segments; everybody sleeps on a word of it.
+// that both processes map and out of it again, both ways, as by isorb's segments; all threads sleep on a word of it.
 // `bands server FIFO LOWS`, `bands client FIFO FILE`; FIFO is the urgent ones' native priority, 0 where there is none to be had. The
 // client obeys the orders of crates/bench/src/contention/order.rs: the first role is the urgent client.
 #include <linux/futex.h>
@@ -72,7 +72,7 @@ void sleep_until(uint64_t ns) {
   }
 }
 
-// The first of the clients, and who serves it, are urgent.
+// The first client and the thread that serves it have the high priority.
 void take_priority(size_t client, int fifo) {
   sched_param priority{};
   priority.sched_priority = fifo;
@@ -157,7 +157,7 @@ void play(Shared* shared, size_t i, Role role, int fifo, uint64_t start, uint64_
 
 void obey(int fifo, const char* file) {
   Shared* shared = map<Shared>(file);
-  // Nobody else opens it.
+  // No other process opens it.
   unlink(file);
   printf("ready\n");
   fflush(stdout);

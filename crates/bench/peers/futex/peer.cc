@@ -63,7 +63,7 @@ void serve() {
 
 void call(const char* file) {
   Shared* shared = map<Shared>(file);
-  // Nobody else opens it.
+  // No other process opens it.
   unlink(file);
   uint32_t count = shared->request.load();
   auto once = [&] {

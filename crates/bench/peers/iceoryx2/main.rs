@@ -1,7 +1,9 @@
-//! iceoryx2's request and response as a peer of the benchmark: `peer server`, `peer client NAME`. Both ends poll.
+//! iceoryx2's request and response as a peer of the benchmark: `peer server`, `peer client NAME`.
+//! Both ends poll.
 //!
-//! A void call carries one number each way, which is iceoryx2 at its fastest; an echo carries octets, which each side writes once. It
-//! obeys the lines of the protocol in crates/bench/src/protocol.rs.
+//! A void call carries one number each way, which is iceoryx2 at its fastest; an echo carries
+//! octets, which each side writes once. It obeys the lines of the protocol in
+//! crates/bench/src/protocol.rs.
 
 use std::error::Error;
 use std::hint::spin_loop;
@@ -21,7 +23,8 @@ type Calls<Payload> = Client<ipc::Service, Payload, (), Payload, ()>;
 
 /// The longest echo.
 const LONGEST: usize = 1 << 20;
-/// A server that has not been called for so long sleeps between looks, so that it does not spin while others have their turn.
+/// A server that has not been called for so long sleeps between looks, so that it does not spin
+/// while others have their turn.
 const AWAKE: Duration = Duration::from_millis(5);
 const NAP: Duration = Duration::from_micros(500);
 

@@ -33,7 +33,8 @@ fn experiment(name: &str) -> Result<&'static Experiment, String> {
     Experiment::named(name).ok_or_else(|| format!("expected one of: {}", names()))
 }
 
-/// An experiment of the catalogue: a command for each, so that a new one needs an entry there and nothing here.
+/// An experiment of the catalogue: a command for each, so that a new one needs an entry there and
+/// nothing here.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Named {
     pub(super) experiment: &'static Experiment,

@@ -139,7 +139,8 @@ impl Counted {
 
 /// The two raw subjects are one program.
 const SAME: [Subject; 1] = [Subject::RawAgain];
-/// valgrind 3.19, which stable distributions have, does not know `epoll_pwait2`, on which lanes wait.
+/// valgrind 3.19, which stable distributions have, does not know `epoll_pwait2`, on which lanes
+/// wait.
 const NOT_UNDER_VALGRIND: [Subject; 3] = [Subject::RawAgain, Subject::IsorbLane, Subject::IsorbBand];
 
 fn or_all<T: Clone>(given: Vec<T>, all: &[T]) -> Vec<T> {

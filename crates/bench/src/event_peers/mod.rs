@@ -1,9 +1,9 @@
 //! The other processes of event channels, and bare programs with the same hops and no channel.
 //!
-//! They speak as [`protocol`](crate::protocol) says, but for the orders. A supplier gets `events WARM
-//! N`: it pushes WARM events that are not measured and N that are timed, from the push to the consumer,
-//! and answers `samples N` and the N times. A consumer gets `take`, and answers with such a list for each
-//! of its consumers.
+//! They speak as [`protocol`](crate::protocol) says, but for the orders. A supplier gets `events
+//! WARM N`: it pushes WARM events that are not measured and N that are timed, from the push to the
+//! consumer, and answers `samples N` and the N times. A consumer gets `take`, and answers with such
+//! a list for each of its consumers.
 
 mod channel;
 mod consumers;

@@ -11,7 +11,8 @@ use crate::protocol::{exit_at_end_of_input, ready};
 const MESSAGE: usize = 216;
 const _: () = assert!(MESSAGE > PAYLOAD);
 
-/// Passes on what the first connection brings over the second; `through` another such program, if its address is given.
+/// Passes on what the first connection brings over the second; `through` another such program, if
+/// its address is given.
 pub(super) fn serve(through: Option<&str>) -> io::Result<()> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     exit_at_end_of_input();

@@ -1,6 +1,7 @@
-//! One high client with requests of growing size beside six low ones without arguments: connections in bands and one connection for
-//! all, by TCP over a link of 100 megabits a second, which is the paper's Ethernet; and within the host by TCP, by unix sockets and by
-//! segments of memory that the peer writes into, which are its SCI.
+//! One high client with requests of growing size beside six low ones without arguments: connections
+//! in bands and one connection for all, by TCP over a link of 100 megabits a second, which is the
+//! paper's Ethernet; and within the host by TCP, by unix sockets and by segments of memory that the
+//! peer writes into, which are its SCI.
 
 use isorb_netlab::{Class, Lab, LabError, LinkSpec, Sorting};
 
@@ -27,8 +28,9 @@ const PAPER: &str = "with banded connections the high client's jitter is far sma
 /// CORBA priorities as the paper's, its 8446 read as 8448.
 const LOW: [i16; 6] = [8192, 8448, 8704, 8960, 9216, 9472];
 const HIGH: i16 = 16_384;
-/// The high client pauses, so that the low ones get the processor at all. No multiple of the kernel's ticks (250 a second, mostly): where it was
-/// one, every fourth call met a tick or none did, as the start had it.
+/// The high client pauses, so that the low ones get the processor at all. No multiple of the
+/// kernel's ticks (250 a second, mostly): where it was one, every fourth call met a tick or none
+/// did, as the start had it.
 const HZ: u32 = 930;
 /// Octets.
 pub(super) const SIZES: [u32; 6] = [0, 1 << 10, 4 << 10, 8 << 10, 16 << 10, 32 << 10];
@@ -44,10 +46,11 @@ const LINK_KBIT: u32 = 100_000;
 /// PairScheduling in a queue of the link: what network interfaces have unless told otherwise.
 const QUEUE: u32 = 1000;
 
-/// What packets of the high client are marked with where they are ([`ClassSelectors`](isorb_rt::priority::ClassSelectors)).
+/// What packets of the high client are marked with where they are
+/// ([`ClassSelectors`](isorb_rt::priority::ClassSelectors)).
 const DSCP: u8 = 24;
 
-/// Who is measured.
+/// A subject.
 #[derive(Clone, Copy)]
 pub(super) struct Subject {
     pub name: &'static str,
@@ -84,9 +87,11 @@ pub(super) const SUBJECTS: [Subject; 9] = [
     subject("segment-banded", "segment", true, Between::Nothing),
     subject("segment-shared", "segment", false, Between::Nothing),
 ];
-/// Threads that sleep on a word of mapped memory beside the octets, and do nothing else: what the machine makes of segments.
+/// Threads that sleep on a word of mapped memory beside the octets, and do nothing else: what the
+/// machine makes of segments.
 pub(super) const BARE: Subject = subject("bare", "none", true, Between::Bare);
-/// The networks, as sentences name them, with their subjects in bands and on one connection. The first needs two hosts.
+/// The networks, as sentences name them, with their subjects in bands and on one connection. The
+/// first needs two hosts.
 pub(super) const NETWORKS: [(&str, &str, &str); 4] = [
     ("the link", LINK_BANDED, "link-shared"),
     ("TCP", "tcp-banded", "tcp-shared"),
@@ -114,8 +119,9 @@ pub(super) const OF_CONTROL: &str = "In bands each client's connection is served
      sets of as many rounds, drawn from those there were with replacement, it lies within. Below 1 it says that other programs used the processor where the low \
      clients did not keep it from them.";
 
-/// Every subject at every size of the high client's requests, in rounds that alternate; `low` says the size of the low ones' at that.
-/// Those in bands also without the low clients. And what a reader must know.
+/// Every subject at every size of the high client's requests, in rounds that alternate; `low` says
+/// the size of the low ones' at that. Those in bands also without the low clients. And what a
+/// reader must know.
 pub(super) fn measure(
     cx: &mut Context<'_>,
     out: &mut Measured,
@@ -138,7 +144,7 @@ pub(super) fn measure(
         for round in 1..=rounds {
             let turns = workloads.iter_mut().zip(&mut taken).filter(|((subject, _), _)| subject.takes(round));
             for ((subject, workload), [beside, alone]) in turns {
-                cx.step(format!("{name}: {}, {size} B, round {round}", subject.name));
+                cx.progress(format!("{name}: {}, {size} B, round {round}", subject.name));
                 let ms = subject.ms(cx, size);
                 let roles = [high].into_iter().chain(lows).collect();
                 beside.add(ms, &workload.run(&Plan { ms, roles })?);
@@ -210,7 +216,8 @@ impl Subject {
             Between::SortedLink => Some(&labs.sorted),
         });
         let lanes: Vec<i16> = LOW.into_iter().chain([HIGH]).collect();
-        // Low clients and their lanes are ordinary threads; requests run at their clients' priorities either way.
+        // Low clients and their lanes are ordinary threads; requests run at their clients'
+        // priorities either way.
         let setup = Setup {
             sorted: self.banded,
             propagated: true,
@@ -233,8 +240,9 @@ impl Subject {
         self.banded && self.between != Between::SortedLink
     }
 
-    /// Is the subject one of those that a round measures? Each round has those whose spread is compared with that without low clients:
-    /// the more and the shorter rounds, the more alike is what the machine does besides to either. The others are in every other one.
+    /// Is the subject one of those that a round measures? Each round has those whose spread is
+    /// compared with that without low clients: the more and the shorter rounds, the more alike is
+    /// what the machine does besides to either. The others are in every other one.
     fn takes(&self, round: u32) -> bool {
         self.alone() && !self.over_link() || round % 2 == 1
     }

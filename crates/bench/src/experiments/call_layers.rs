@@ -1,4 +1,5 @@
-//! Where the time of an urgent client's calls goes, layer by layer: a short pass of its own, so that the stamps cost the figures nothing.
+//! Where the time of an urgent client's calls goes, layer by layer: a short pass of its own, so
+//! that the stamps cost the figures nothing.
 
 use super::BenchError;
 use crate::figure::{Figure, Measured, times};
@@ -8,7 +9,7 @@ use crate::workload::{Call, Plan, Role, Setup, Workload};
 /// How to read it.
 pub const NOTE: &str = "Layers, from a pass of their own: client-send and client-receive are the client's ORB, server-before and server-after \
      the server's, to-server and to-client all between the two: system calls, kernel, network, and waiting for the thread that reads. \
-     raw-to-server and raw-to-client are the same of the raw socket, which waits for nobody.";
+     raw-to-server and raw-to-client are the same of the raw socket, which waits for no other thread.";
 
 /// A pair of processes set up as `setup`, with stamps.
 pub fn stamped(setup: &Setup) -> Setup {

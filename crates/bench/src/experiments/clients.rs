@@ -1,13 +1,15 @@
-//! Many clients of one server with a pool of two threads, its upcalls' memory in scopes and on the heap.
+//! Many clients of one server with a pool of two threads, its upcalls' memory in scopes and on the
+//! heap.
 //!
-//! ZEN's heap had a collector that stopped everybody. The C library's has a lock without priority inheritance: where the rest of the
-//! program uses the heap as well, an urgent request waits for whichever thread was pre-empted in there, and for those who share the
-//! processor with it. So there are two scenes, with nobody else at the heap and with two such threads.
+//! ZEN's heap had a collector that stopped all threads. The C library's heap has a lock without
+//! priority inheritance. Where other threads use the heap, an urgent request waits for the thread
+//! that was pre-empted with the lock. So there are two scenes: without other users of the heap, and
+//! with two threads that use it.
 
 use super::catalogue::Experiment;
 use super::{BenchError, Context};
 use crate::cases::READINGS;
-use crate::claim::{Above, AtLeast, AtMost, Cells, Claim, aim, control, most, paper};
+use crate::claim::{Above, AtLeast, AtMost, Cells, Claim, aim, claims, control, most, paper};
 use crate::figure::{Figure, Measured, times};
 use crate::stats::Samples;
 use crate::workload::{BackgroundLoad, Call, Plan, Role, Setup, Workload};
@@ -28,10 +30,11 @@ const CLIENTS: [u32; 5] = [1, 50, 100, 150, 200];
 const QUICK_CLIENTS: [u32; 3] = [1, 50, 200];
 /// Calls a second of each client.
 const HZ: u32 = 50;
-/// Of the pool and of the clients: real time, as the upcalls of ZEN that its collector may not stop.
+/// Of the pool and of the clients: real time, as the upcalls of ZEN that its collector may not
+/// stop.
 const PRIORITY: i16 = 20_000;
 const SUBJECTS: [(&str, bool); 2] = [("scope", false), ("heap", true)];
-/// Nobody else uses the heap.
+/// No other thread uses the heap.
 const CALM: &str = "calm";
 /// Two ordinary threads of the server use it, and other programs the processor.
 const PRESSED: &str = "pressed";
@@ -90,7 +93,7 @@ fn scene(
     }
     for &threads in numbers {
         for round in 1..=rounds {
-            cx.step(format!("{NAME}: {figure}, {threads}, round {round}"));
+            cx.progress(format!("{NAME}: {figure}, {threads}, round {round}"));
             for (_, workload, samples) in &mut workloads {
                 let call = Call::Structures(READINGS);
                 let clients = Role { call, ..Role::new(threads, HZ, 0, PRIORITY) };
@@ -116,31 +119,21 @@ fn scatters(r: &dyn Cells, of: (&str, &str), to: (&str, &str)) -> Vec<f64> {
 
 fn claims() -> Vec<Claim> {
     let pressed = |r: &dyn Cells| scatters(r, (PRESSED, "heap"), (PRESSED, "scope"));
-    vec![
-        paper(Above(2.0), "200 clients wait {0:.0} times as long as one ({limit})", |r| {
-            [r.growth(CALM, "scope", "mean_ns", [1.0, 200.0])]
-        }),
-        paper(
-            Above(0.5),
-            "while others use it, the heap scatters more than scopes at {1} of {2} places (at {0:.2} of \
-             them, {limit}; the paper: at all)",
+    claims! {
+        paper Above(2.0), "200 clients wait {0:.0} times as long as one ({limit})",
+            |r| [r.growth(CALM, "scope", "mean_ns", [1.0, 200.0])];
+        paper Above(0.5), "while others use it, the heap scatters more than scopes at {1} of {2} places \
+             (at {0:.2} of them, {limit}; the paper: at all)",
             move |r| {
                 let ratios = pressed(r);
                 let (wins, all) =
                     (ratios.iter().filter(|&&ratio| ratio > 1.0).count() as f64, ratios.len() as f64);
                 [wins / all, wins, all]
-            },
-        ),
-        control(
-            AtLeast(2.0),
-            "at most it scatters {0:.1} times as much as scopes ({limit}); without other users of the \
-             heap {1:.2} times",
-            move |r| [most(pressed(r)), most(scatters(r, (CALM, "heap"), (CALM, "scope")))],
-        ),
-        aim(
-            AtMost(2.0),
-            "scopes scatter at most {0:.2} times as much while others use the heap as without them ({limit})",
-            |r| [most(scatters(r, (PRESSED, "scope"), (CALM, "scope")))],
-        ),
-    ]
+            };
+        control AtLeast(2.0), "at most it scatters {0:.1} times as much as scopes ({limit}); without \
+             other users of the heap {1:.2} times",
+            move |r| [most(pressed(r)), most(scatters(r, (CALM, "heap"), (CALM, "scope")))];
+        aim AtMost(2.0), "scopes scatter at most {0:.2} times as much while others use the heap as \
+             without them ({limit})", |r| [most(scatters(r, (PRESSED, "scope"), (CALM, "scope")))];
+    }
 }

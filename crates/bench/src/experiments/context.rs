@@ -1,4 +1,4 @@
-//! What every experiment is given: where it may run, how long, and whom it tells how far it is.
+//! The context of every experiment: processors, priority, length, and progress.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use super::BenchError;
 use crate::machine::Machine;
 use crate::process::{Launcher, Scheduling};
 
-/// What every experiment is given.
+/// The context of every experiment.
 pub struct Context<'a> {
     /// Starts the own binary again.
     pub launcher: &'a Launcher,
@@ -76,7 +76,8 @@ impl<'a> Context<'a> {
         if self.quick { quick } else { full }
     }
 
-    /// Runs `f` on a thread of its own, on the processor that contenders share and at the usual priority.
+    /// Runs `f` on a thread of its own, on the processor that contenders share and at the usual
+    /// priority.
     pub fn on_thread<R: Send + 'static>(
         &self,
         f: impl FnOnce() -> R + Send + 'static,
@@ -88,12 +89,12 @@ impl<'a> Context<'a> {
     }
 
     /// Says what comes next, and how much time is left.
-    pub fn step(&mut self, what: impl Into<String>) {
+    pub fn progress(&mut self, what: impl Into<String>) {
         self.progress.step(what.into());
     }
 
     /// Prints while the progress steps aside.
-    pub fn aside<R>(&self, f: impl FnOnce() -> R) -> R {
+    pub fn suspend_progress<R>(&self, f: impl FnOnce() -> R) -> R {
         self.progress.bar.suspend(f)
     }
 
@@ -112,7 +113,8 @@ struct Progress {
 
 impl Progress {
     fn new(length: Duration) -> Progress {
-        // On standard error, and only if that is a terminal. A template that does not parse leaves the usual one.
+        // On standard error, and only if that is a terminal. A template that does not parse leaves
+        // the usual one.
         let bar = ProgressBar::new(u64::try_from(length.as_millis()).unwrap_or(u64::MAX));
         if let Ok(style) = ProgressStyle::with_template("{bar:30} {msg}") {
             bar.set_style(style);

@@ -88,7 +88,8 @@ pub fn syscalls(launcher: &Launcher, options: &Options) -> Result<(), BenchError
     run(launcher, options, &Tool { package: "strace", words, read: read_strace, heading, show })
 }
 
-/// The line `summary: N` (callgrind's file format), N being instructions where no cache is simulated.
+/// The line `summary: N` (callgrind's file format), N being instructions where no cache is
+/// simulated.
 fn read_callgrind(text: &str) -> Option<Counts> {
     let line = text.lines().find_map(|l| l.strip_prefix("summary:").or_else(|| l.strip_prefix("totals:")))?;
     let count = line.split_ascii_whitespace().next()?.parse().ok()?;

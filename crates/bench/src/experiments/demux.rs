@@ -1,8 +1,9 @@
 //! How long it takes to find the servant of a request, by the depth of its POA.
 //!
-//! In this process and without a connection: the step that a server makes between reading a request and calling the servant. The
-//! message's key lies in memory as a request's does, in a scope or on the heap. The negative control are persistent objects, whose
-//! keys name the path to their POA: the same step, and it must grow with the depth.
+//! In this process and without a connection: the step that a server makes between reading a request
+//! and calling the servant. The message's key lies in memory as a request's does, in a scope or on
+//! the heap. The negative control are persistent objects, whose keys name the path to their POA:
+//! the same step, and it must grow with the depth.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -15,7 +16,7 @@ use isorb_rt::time::now_ns;
 
 use super::catalogue::Experiment;
 use super::{BenchError, Context};
-use crate::claim::{Above, AtMost, Below, Claim, aim, control, median_of, most, paper};
+use crate::claim::{Above, AtMost, Below, Claim, aim, claims, control, median_of, most, paper};
 use crate::figure::{Figure, Measured, times};
 use crate::stats::Samples;
 use crate::subjects::isorb::Echo;
@@ -44,14 +45,14 @@ const REGION: usize = 16 << 10;
 
 fn run(cx: &mut Context<'_>, out: &mut Measured) -> std::result::Result<(), BenchError> {
     let samples = cx.pick(10_000, 50_000);
-    cx.step(format!("{NAME}: making POAs"));
+    cx.progress(format!("{NAME}: making POAs"));
     let orb = Orb::with_config(Config::default())?;
     let root = orb.root_poa()?;
     root.manager().activate().map_err(|_| internal())?;
     let active = keys(&orb, &root, "a", &PoaPolicies::new())?;
     let persistent = keys(&orb, &root, "p", &PoaPolicies::new().lifespan(Lifespan::Persistent))?;
     for (depth, (active, persistent)) in DEPTHS.into_iter().zip(active.into_iter().zip(persistent)) {
-        cx.step(format!("{NAME}: depth {depth}"));
+        cx.progress(format!("{NAME}: depth {depth}"));
         let orb = orb.clone();
         let measured = cx.on_thread(move || measure(&orb, &active, &persistent, samples))?;
         for (subject, samples) in SUBJECTS.into_iter().zip(measured) {
@@ -71,7 +72,7 @@ fn run(cx: &mut Context<'_>, out: &mut Measured) -> std::result::Result<(), Benc
     Ok(())
 }
 
-/// Of what cannot fail in a process with one root POA that nobody else has.
+/// For calls that cannot fail in a process with one root POA of its own.
 fn internal() -> SystemException {
     isorb::Kind::Internal.into()
 }
@@ -107,7 +108,8 @@ fn measure(orb: &Orb, active: &[u8], persistent: &[u8], n: usize) -> [Option<Sam
         let scope = region.enter();
         scope.slice(key).is_ok_and(|key| orb.demultiplex(black_box(key), black_box(OPERATION)))
     };
-    // In turns, so that all see the same machine; and with rests, so that the kernel does not stop a real-time thread.
+    // In turns, so that all see the same machine; and with rests, so that the kernel does not stop
+    // a real-time thread.
     for _ in 0..n.div_ceil(BLOCK) {
         block(&mut results[0], &mut found[0], BLOCK, || {
             orb.demultiplex(black_box(active), black_box(OPERATION))
@@ -137,38 +139,28 @@ fn block(samples: &mut Samples, found: &mut bool, n: usize, mut find: impl FnMut
 
 fn claims() -> Vec<Claim> {
     const ENDS: [f64; 2] = [1.0, 150.0];
-    vec![
-        paper(
-            Below(1.25),
-            "the mean at depth 150 is {1:.2} times that at depth 1 in scopes, {2:.2} on the heap (each {limit})",
+    claims! {
+        paper Below(1.25), "the mean at depth 150 is {1:.2} times that at depth 1 in scopes, {2:.2} on \
+             the heap (each {limit})",
             |r| {
                 let [scope, heap] =
                     ["scope", "heap"].map(|subject| r.growth("demux", subject, "mean_ns", ENDS));
                 [most([scope, heap]), scope, heap]
-            },
-        ),
-        paper(
-            Above(1.0),
-            "on the heap it scatters {0:.1} times as much as in scopes ({limit}; the paper: 4)",
+            };
+        paper Above(1.0), "on the heap it scatters {0:.1} times as much as in scopes ({limit}; the \
+             paper: 4)",
             |r| {
                 let [heap, scope] = ["heap", "scope"].map(|subject| r.values("demux", subject, "stddev_ns"));
                 [median_of(heap.iter().zip(scope).map(|(heap, scope)| heap / scope.max(0.1)).collect())]
-            },
-        ),
-        control(
-            Above(1.25),
-            "found by its path, depth 150 takes {0:.2} times as long as depth 1 ({limit})",
-            |r| [r.growth("demux", "path-control", "p50_ns", ENDS)],
-        ),
-        aim(AtMost(1.05), "the median at depth 150 is {0:.3} of that at depth 1 ({limit})", |r| {
-            [r.growth("demux", "look-up", "p50_ns", ENDS)]
-        }),
-        aim(
-            Below(100.0),
-            "at depth 150 the look-up takes {0:.0} ns ({limit}), {1:.0} ns with the request's memory",
-            |r| ["look-up", "scope"].map(|subject| r.at("demux", subject, "p50_ns", 150.0)),
-        ),
-    ]
+            };
+        control Above(1.25), "found by its path, depth 150 takes {0:.2} times as long as depth 1 ({limit})",
+            |r| [r.growth("demux", "path-control", "p50_ns", ENDS)];
+        aim AtMost(1.05), "the median at depth 150 is {0:.3} of that at depth 1 ({limit})",
+            |r| [r.growth("demux", "look-up", "p50_ns", ENDS)];
+        aim Below(100.0), "at depth 150 the look-up takes {0:.0} ns ({limit}), {1:.0} ns with the \
+             request's memory",
+            |r| ["look-up", "scope"].map(|subject| r.at("demux", subject, "p50_ns", 150.0));
+    }
 }
 
 #[cfg(test)]

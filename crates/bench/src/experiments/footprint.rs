@@ -1,8 +1,8 @@
 //! `isorb-bench footprint`: how large the smallest client and server are, on disk and in memory.
 //!
-//! The programs are those of `examples/minimum`, built with the profile `minimum` and without isorb's default features, and the
-//! same in C++ on omniORB. An omniORB program needs its ORB's shared libraries beside it; those are counted apart, since several
-//! programs may share them.
+//! The programs are those of `examples/minimum`, built with the profile `minimum` and without
+//! isorb's default features, and the same in C++ on omniORB. An omniORB program needs its ORB's
+//! shared libraries beside it; those are counted apart, since several programs may share them.
 
 use std::fs;
 use std::io::{self, BufRead, BufReader};
@@ -11,7 +11,7 @@ use std::process::{Child, Command, Stdio};
 
 use super::catalogue::Experiment;
 use super::{BenchError, Context};
-use crate::claim::{Above, Below, Cells, Claim, control, most, paper};
+use crate::claim::{Above, Below, Cells, Claim, claims, control, most, paper};
 use crate::figure::{Figure, Measured};
 use crate::subjects::Missing;
 use crate::subjects::omniorb;
@@ -31,7 +31,8 @@ const PAPER: &str = "an ORB cut down to minimumCORBA fits an embedded system; on
 /// The subjects of an ORB: client, server.
 const ISORB: [&str; 2] = ["isorb-client", "isorb-server"];
 const OMNIORB: [&str; 2] = ["omniorb-client", "omniorb-server"];
-/// What an embedded system spares for each program on disk, and for the server in memory. The paper has no number; these are ours.
+/// What an embedded system spares for each program on disk, and for the server in memory. The paper
+/// has no number; these are ours.
 const DISK_KIB: f64 = 700.0;
 const MEMORY_KIB: f64 = 3072.0;
 
@@ -47,13 +48,13 @@ struct Size {
 }
 
 fn run(cx: &mut Context<'_>, out: &mut Measured) -> Result<(), BenchError> {
-    cx.step(format!("{NAME}: building the smallest client and server"));
+    cx.progress(format!("{NAME}: building the smallest client and server"));
     let mut programs = vec![(ISORB, build_isorb()?)];
     out.note(
         "Programs of examples/minimum, built with the profile 'minimum'; omniORB's need its shared \
          libraries beside them.",
     );
-    cx.step(format!("{NAME}: building the same for omniORB"));
+    cx.progress(format!("{NAME}: building the same for omniORB"));
     match omniorb::smallest() {
         Ok(folder) => programs.push((OMNIORB, [folder.join("client"), folder.join("server")])),
         Err(Missing::NotInstalled(packages)) => {
@@ -62,7 +63,7 @@ fn run(cx: &mut Context<'_>, out: &mut Measured) -> Result<(), BenchError> {
         Err(why) => out.note(format!("omniorb: left out, {why}")),
     }
     for (subjects, paths) in programs {
-        cx.step(format!("{NAME}: {}", subjects[0]));
+        cx.progress(format!("{NAME}: {}", subjects[0]));
         for (subject, size) in subjects.into_iter().zip(measure(&paths)?) {
             let values = vec![
                 ("stripped_bytes", size.stripped_bytes as f64),
@@ -88,21 +89,18 @@ fn disk(r: &dyn Cells, subject: &str) -> f64 {
 }
 
 fn claims() -> Vec<Claim> {
-    vec![
-        paper(Below(DISK_KIB), "client {1:.1} KiB, server {2:.1} KiB without symbols (each {limit})", |r| {
-            let [client, server] = ISORB.map(|subject| disk(r, subject));
-            [most([client, server]), client, server]
-        }),
-        paper(Below(MEMORY_KIB), "the server has {0:.0} KiB of resident memory ({limit})", |r| {
-            [kib(r, ISORB[1], "rss_bytes")]
-        }),
-        control(
-            Above(1.5),
-            "omniORB, an ORB for every purpose, takes {1:.0} KiB with its libraries, {0:.1} times ours ({limit})",
-            |r| [disk(r, OMNIORB[0]) / disk(r, ISORB[0]), disk(r, OMNIORB[0])],
-        )
-        .when(|r| !r.series("size", OMNIORB[0], "stripped_bytes").is_empty()),
-    ]
+    claims! {
+        paper Below(DISK_KIB), "client {1:.1} KiB, server {2:.1} KiB without symbols (each {limit})",
+            |r| {
+                let [client, server] = ISORB.map(|subject| disk(r, subject));
+                [most([client, server]), client, server]
+            };
+        paper Below(MEMORY_KIB), "the server has {0:.0} KiB of resident memory ({limit})",
+            |r| [kib(r, ISORB[1], "rss_bytes")];
+        control Above(1.5), "omniORB, an ORB for every purpose, takes {1:.0} KiB with its libraries, \
+             {0:.1} times ours ({limit})",
+            |r| [disk(r, OMNIORB[0]) / disk(r, ISORB[0]), disk(r, OMNIORB[0])], when |r| !r.series("size", OMNIORB[0], "stripped_bytes").is_empty();
+    }
 }
 
 /// Builds the two programs in the source tree that this binary was built from.

@@ -1,7 +1,7 @@
 //! Reading and writing a value through a mapped segment, on a line of the cache and across two.
 //!
-//! The segment is an area of reflective memory: written through the writer's mapping, read through a read-only mapping of its own. The
-//! control is memory that nobody shares.
+//! The segment is an area of reflective memory: written through the writer's mapping, read through
+//! a read-only mapping of its own. The control is private memory.
 
 use std::hint::black_box;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use isorb_rt::time::now_ns;
 
 use super::catalogue::Experiment;
 use super::{BenchError, Context};
-use crate::claim::{Above, AtMost, Cells, Claim, Within, aim, control, least, most, paper};
+use crate::claim::{Above, AtMost, Cells, Claim, Within, aim, claims, control, least, most, paper};
 use crate::figure::{Figure, Measured, Values, times};
 use crate::stats::{Samples, Summary};
 
@@ -43,7 +43,7 @@ const BLOCK: usize = 200;
 
 fn run(cx: &mut Context<'_>, out: &mut Measured) -> Result<(), BenchError> {
     let rounds = cx.ms(300, 2_000);
-    cx.step(NAME);
+    cx.progress(NAME);
     let measured = cx.on_thread(move || {
         let mut memory = Memory::new()?;
         let mut out = Measured::default();
@@ -190,36 +190,27 @@ fn to_aligned(r: &dyn Cells, figure: &str, subject: &str, octets: f64) -> f64 {
 fn claims() -> Vec<Claim> {
     let write =
         |r: &dyn Cells, subject: &str| [4.0, 8.0].map(|octets| to_aligned(r, "write", subject, octets));
-    vec![
-        paper(
-            Above(1.2),
-            "unaligned, writing an int takes {1:.2} and a double {2:.2} times as long (each {limit}; the paper: 13 and 11)",
+    claims! {
+        paper Above(1.2), "unaligned, writing an int takes {1:.2} and a double {2:.2} times as long \
+             (each {limit}; the paper: 13 and 11)",
             move |r| {
                 let [int, double] = write(r, ACROSS);
                 [least([int, double]), int, double]
-            },
-        ),
-        paper(Within(0.67, 1.5), "a char {0:.2} times ({limit}; the paper: 1)", |r| {
-            [to_aligned(r, "write", ACROSS, 1.0)]
-        }),
+            };
+        paper Within(0.67, 1.5), "a char {0:.2} times ({limit}; the paper: 1)",
+            |r| [to_aligned(r, "write", ACROSS, 1.0)];
         // A value on one line must not look as if it lay on two.
-        control(
-            AtMost(1.2),
-            "aligned once more, an int takes {1:.2} and a double {2:.2} times as long (each {limit})",
+        control AtMost(1.2), "aligned once more, an int takes {1:.2} and a double {2:.2} times as long \
+             (each {limit})",
             move |r| {
                 let [int, double] = write(r, AGAIN);
                 [most([int, double]), int, double]
-            },
-        ),
-        aim(
-            AtMost(3.0),
-            "reading a double takes {0:.2} times as long ({limit}); aligned against itself {1:.2}",
-            |r| [to_aligned(r, "read", ACROSS, 8.0), to_aligned(r, "write", AGAIN, 8.0)],
-        ),
-        aim(AtMost(20.0), "an aligned double costs {0:.1} ns more than in private memory ({limit})", |r| {
-            [r.at("write", ALIGNED, "p50_ns", 8.0) - r.at("write", PRIVATE, "p50_ns", 8.0)]
-        }),
-    ]
+            };
+        aim AtMost(3.0), "reading a double takes {0:.2} times as long ({limit}); aligned against itself \
+             {1:.2}", |r| [to_aligned(r, "read", ACROSS, 8.0), to_aligned(r, "write", AGAIN, 8.0)];
+        aim AtMost(20.0), "an aligned double costs {0:.1} ns more than in private memory ({limit})",
+            |r| [r.at("write", ALIGNED, "p50_ns", 8.0) - r.at("write", PRIVATE, "p50_ns", 8.0)];
+    }
 }
 
 #[cfg(test)]

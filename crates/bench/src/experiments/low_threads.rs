@@ -1,8 +1,9 @@
-//! One high periodic client beside more and more low ones that call without a pause, all on one processor.
+//! One high periodic client beside more and more low ones that call without a pause, all on one
+//! processor.
 
 use super::catalogue::Experiment;
 use super::{BenchError, Context, call_layers};
-use crate::claim::{AtLeast, AtMost, Below, Claim, aim, control, paper};
+use crate::claim::{AtLeast, AtMost, Below, Claim, aim, claims, control, paper};
 use crate::figure::{Figure, Measured, times};
 use crate::workload::{Plan, Role, Setup, Workload};
 
@@ -27,7 +28,8 @@ const HZ: u32 = 20;
 const WORK: i32 = 100;
 const SORTED: &str = "lanes";
 const CONTROL: &str = "one-pool-control";
-/// A raw socket at the high client's priority, beside the lanes: what the kernel alone does to whoever is urgent.
+/// A raw socket at the high client's priority, beside the lanes: what the kernel alone does to an
+/// urgent thread.
 const RAW: &str = "raw-socket";
 const PAYLOADS: [(&str, u32); 2] = [("empty", 0), ("loaded", 10 << 10)];
 /// Figures of layers: name, title, payload.
@@ -49,7 +51,7 @@ fn run(cx: &mut Context<'_>, out: &mut Measured) -> Result<(), BenchError> {
     for (figure, payload) in PAYLOADS {
         for &low in lows {
             for (subject, workload) in &mut workloads {
-                cx.step(format!("{NAME}: {subject}, {low} low, {payload} B"));
+                cx.progress(format!("{NAME}: {subject}, {low} low, {payload} B"));
                 let mut roles = roles(low, payload).to_vec();
                 if *subject == SORTED {
                     roles.push(roles[0].raw_between());
@@ -71,7 +73,7 @@ fn run(cx: &mut Context<'_>, out: &mut Measured) -> Result<(), BenchError> {
     let ms = cx.ms(2_500, 10_000);
     for (figure, _, payload) in LAYERS {
         for low in [lows[0], lows[lows.len() - 1]] {
-            cx.step(format!("{NAME}: layers, {low} low, {payload} B"));
+            cx.progress(format!("{NAME}: layers, {low} low, {payload} B"));
             let [high, others] = roles(low, payload);
             call_layers::rows(&mut workload, out, (figure, low), ms, high, &[others])?;
         }
@@ -96,27 +98,16 @@ fn roles(low: u32, payload: u32) -> [Role; 2] {
 
 fn claims() -> Vec<Claim> {
     const ENDS: [f64; 2] = [0.0, 50.0];
-    vec![
-        paper(
-            Below(1.5),
-            "without payload, the mean beside 50 low clients is {0:.2} times that alone ({limit})",
-            |r| [r.growth("empty", SORTED, "mean_ns", ENDS)],
-        ),
-        control(
-            AtLeast(5.0),
-            "without lanes and bands, p99 beside 50 is {0:.1} times that with them ({limit})",
-            |r| [r.at("empty", CONTROL, "p99_ns", 50.0) / r.at("empty", SORTED, "p99_ns", 50.0)],
-        ),
-        aim(
-            AtMost(1.5),
-            "without payload, p99 beside 50 is {0:.2} times that alone ({limit}), that of a raw socket at \
-             its priority {1:.2}",
-            |r| [SORTED, RAW].map(|subject| r.growth("empty", subject, "p99_ns", ENDS)),
-        ),
-        aim(
-            AtMost(2.0),
-            "with 10 KiB, p99 beside 50 is {0:.2} times that alone ({limit}: better than the paper's)",
-            |r| [r.growth("loaded", SORTED, "p99_ns", ENDS)],
-        ),
-    ]
+    claims! {
+        paper Below(1.5), "without payload, the mean beside 50 low clients is {0:.2} times that alone \
+             ({limit})", |r| [r.growth("empty", SORTED, "mean_ns", ENDS)];
+        control AtLeast(5.0), "without lanes and bands, p99 beside 50 is {0:.1} times that with them \
+             ({limit})",
+            |r| [r.at("empty", CONTROL, "p99_ns", 50.0) / r.at("empty", SORTED, "p99_ns", 50.0)];
+        aim AtMost(1.5), "without payload, p99 beside 50 is {0:.2} times that alone ({limit}), that of a \
+             raw socket at its priority {1:.2}",
+            |r| [SORTED, RAW].map(|subject| r.growth("empty", subject, "p99_ns", ENDS));
+        aim AtMost(2.0), "with 10 KiB, p99 beside 50 is {0:.2} times that alone ({limit}: better than \
+             the paper's)", |r| [r.growth("loaded", SORTED, "p99_ns", ENDS)];
+    }
 }

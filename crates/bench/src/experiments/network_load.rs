@@ -1,16 +1,17 @@
-//! A high periodic client on a link that another process floods: two hosts, 100 megabits a second between them.
+//! A high periodic client on a link that another process floods: two hosts, 100 megabits a second
+//! between them.
 //!
-//! A raw socket stands beside the ORB, at the same priority and with the same octets, so that the reader sees what the network alone
-//! takes.
+//! A raw socket stands beside the ORB, at the same priority and with the same octets, so that the
+//! reader sees what the network alone takes.
 //!
-//! With packets marked by the CORBA priority and a link that sorts by the mark; and, as control, one queue for all packets, which is
-//! what the paper had.
+//! With packets marked by the CORBA priority and a link that sorts by the mark; and, as control,
+//! one queue for all packets, which is what the paper had.
 
 use isorb_netlab::{Class, Lab, LinkSpec, Sorting};
 
 use super::catalogue::Experiment;
 use super::{BenchError, Context, call_layers};
-use crate::claim::{Above, AtLeast, AtMost, Cells, Claim, aim, control, paper};
+use crate::claim::{Above, AtLeast, AtMost, Cells, Claim, aim, claims, control, paper};
 use crate::figure::{Figure, Measured, times};
 use crate::process::Peer;
 use crate::workload::{Call, Plan, Role, Setup, Workload, link_flood};
@@ -80,7 +81,7 @@ fn run(cx: &mut Context<'_>, out: &mut Measured) -> Result<(), BenchError> {
         };
         let mut workload = Workload::start(cx, subject, &setup, Some(&lab))?;
         for &mbit in floods {
-            cx.step(format!("{NAME}: {subject}, flood of {mbit} Mbit/s"));
+            cx.progress(format!("{NAME}: {subject}, flood of {mbit} Mbit/s"));
             let flood = flood_of(cx, &lab, mbit)?;
             let results = workload.run(&Plan { ms, roles: vec![HIGH_ROLE, HIGH_ROLE.raw_between()] })?;
             drop(flood);
@@ -93,7 +94,7 @@ fn run(cx: &mut Context<'_>, out: &mut Measured) -> Result<(), BenchError> {
         workload.end();
         let mut workload = Workload::start(cx, subject, &call_layers::stamped(&setup), Some(&lab))?;
         for mbit in [floods.first(), floods.last()].into_iter().flatten().copied() {
-            cx.step(format!("{NAME}: layers {subject}, flood of {mbit} Mbit/s"));
+            cx.progress(format!("{NAME}: layers {subject}, flood of {mbit} Mbit/s"));
             let flood = flood_of(cx, &lab, mbit)?;
             call_layers::rows(&mut workload, out, (layers, mbit), cx.ms(3_000, 10_000), HIGH_ROLE, &[])?;
             drop(flood);
@@ -124,36 +125,20 @@ fn by_flood(r: &dyn Cells, subject: &str, value: &str) -> f64 {
 
 fn claims() -> Vec<Claim> {
     let slower = |r: &dyn Cells, subject: &str| by_flood(r, subject, "p50_ns");
-    vec![
-        paper(
-            Above(2.0),
-            "over one queue the flood makes calls take {0:.1} times as long ({limit})",
-            move |r| [slower(r, CONTROL)],
-        ),
-        paper(
-            Above(2.0),
-            "over one queue the flood makes calls scatter {0:.1} times as much ({limit})",
-            |r| [by_flood(r, CONTROL, "stddev_ns")],
-        ),
-        paper(
-            AtLeast(0.5),
-            "those of a raw socket take {1:.1} times as long, {0:.2} of the ORB's ({limit}): it is the network's doing",
-            move |r| [slower(r, CONTROL_RAW) / slower(r, CONTROL), slower(r, CONTROL_RAW)],
-        ),
-        control(
-            AtLeast(10.0),
-            "over one queue that is {0:.1} times what it is by priority ({limit})",
-            move |r| [slower(r, CONTROL) / slower(r, SORTED)],
-        ),
-        aim(
-            AtMost(1.5),
-            "by priority, the flood makes the median {0:.2} times as long ({limit})",
-            move |r| [slower(r, SORTED)],
-        ),
-        aim(
-            AtMost(1.1),
-            "by priority under the flood a call takes {0:.3} times as long as a raw socket's ({limit})",
-            |r| [r.at("latency", SORTED, "p50_ns", 200.0) / r.at("latency", SORTED_RAW, "p50_ns", 200.0)],
-        ),
-    ]
+    claims! {
+        paper Above(2.0), "over one queue the flood makes calls take {0:.1} times as long ({limit})",
+            move |r| [slower(r, CONTROL)];
+        paper Above(2.0), "over one queue the flood makes calls scatter {0:.1} times as much ({limit})",
+            |r| [by_flood(r, CONTROL, "stddev_ns")];
+        paper AtLeast(0.5), "those of a raw socket take {1:.1} times as long, {0:.2} of the ORB's \
+             ({limit}): it is the network's doing",
+            move |r| [slower(r, CONTROL_RAW) / slower(r, CONTROL), slower(r, CONTROL_RAW)];
+        control AtLeast(10.0), "over one queue that is {0:.1} times what it is by priority ({limit})",
+            move |r| [slower(r, CONTROL) / slower(r, SORTED)];
+        aim AtMost(1.5), "by priority, the flood makes the median {0:.2} times as long ({limit})",
+            move |r| [slower(r, SORTED)];
+        aim AtMost(1.1), "by priority under the flood a call takes {0:.3} times as long as a raw \
+             socket's ({limit})",
+            |r| [r.at("latency", SORTED, "p50_ns", 200.0) / r.at("latency", SORTED_RAW, "p50_ns", 200.0)];
+    }
 }

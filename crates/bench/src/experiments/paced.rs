@@ -1,7 +1,8 @@
-//! Three clients at rate-monotonic priorities on lanes, with continuous clients of the ordinary class below them, on one processor
-//! that other programs want as well.
+//! Three clients at rate-monotonic priorities on lanes, with continuous clients of the ordinary
+//! class below them, on one processor that other programs want as well.
 //!
-//! Beside it the same work in bare threads at the same native priorities: what those meet, the ORB must meet too.
+//! Beside it the same work in bare threads at the same native priorities: what those meet, the ORB
+//! must meet too.
 
 use std::sync::mpsc::sync_channel;
 use std::time::Duration;
@@ -11,7 +12,7 @@ use isorb_rt::time::{Deadline, NS_PER_S, now_ns, sleep_until};
 
 use super::catalogue::Experiment;
 use super::{BenchError, Context};
-use crate::claim::{Above, AtMost, Cells, Claim, control, paper};
+use crate::claim::{Above, AtMost, Cells, Claim, claims, control, paper};
 use crate::figure::{Figure, Measured};
 use crate::load::work;
 use crate::workload::{BackgroundLoad, Plan, Role, Setup, Workload, calibrate_work};
@@ -56,10 +57,10 @@ fn run(cx: &mut Context<'_>, out: &mut Measured) -> Result<(), BenchError> {
     let mut results = [BARE, SORTED, CONTROL].map(|subject| (subject, Met::default()));
     // In turns, so that a stall of the machine has the same chance to hit each of them.
     for round in 1..=rounds {
-        cx.step(format!("{NAME}: {BARE}, round {round}"));
+        cx.progress(format!("{NAME}: {BARE}, round {round}"));
         add(&mut results[0].1, bare(cx, work, Duration::from_millis(ms.into()))?);
         for (workload, (subject, met)) in workloads.iter_mut().zip(&mut results[1..]) {
-            cx.step(format!("{NAME}: {subject}, round {round}"));
+            cx.progress(format!("{NAME}: {subject}, round {round}"));
             let mut roles = CLIENTS.map(|(hz, priority, _)| Role::new(1, hz, work, priority)).to_vec();
             roles.push(Role::new(CONTINUOUS, 0, work, LOWEST));
             let results = workload.run(&Plan { ms, roles })?;
@@ -113,7 +114,8 @@ fn bare(cx: &Context<'_>, units: i32, length: Duration) -> Result<Vec<(u64, u64)
         });
         (thread, tell)
     });
-    // Only when all of them are there: among so many ordinary threads, making them takes as long as it takes.
+    // Only when all of them are there: among so many ordinary threads, making them takes as long as
+    // it takes.
     let start = now_ns() + 20_000_000;
     for (_, tell) in &paced {
         // One that could not be made shows below.
@@ -131,18 +133,16 @@ fn missed(r: &dyn Cells, subject: &str) -> f64 {
 }
 
 fn claims() -> Vec<Claim> {
-    vec![
-        paper(AtMost(0.0), "lanes and bands miss {1} deadlines, bare threads {2} ({0} more; {limit})", |r| {
-            let [lanes, bare] = [SORTED, BARE].map(|subject| missed(r, subject));
-            [lanes - bare, lanes, bare]
-        }),
-        control(
-            Above(10.0),
-            "without lanes and bands {1} are missed ({0} more than with them; {limit})",
+    claims! {
+        paper AtMost(0.0), "lanes and bands miss {1} deadlines, bare threads {2} ({0} more; {limit})",
+            |r| {
+                let [lanes, bare] = [SORTED, BARE].map(|subject| missed(r, subject));
+                [lanes - bare, lanes, bare]
+            };
+        control Above(10.0), "without lanes and bands {1} are missed ({0} more than with them; {limit})",
             |r| {
                 let [lanes, control] = [SORTED, CONTROL].map(|subject| missed(r, subject));
                 [control - lanes, control]
-            },
-        ),
-    ]
+            };
+    }
 }

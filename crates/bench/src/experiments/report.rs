@@ -26,8 +26,8 @@ pub struct Options {
     pub priority: u8,
 }
 
-/// Runs them one after the other and writes the page. An experiment that cannot run here, or fails, stands on the page with the
-/// reason.
+/// Runs them one after the other and writes the page. An experiment that cannot run here, or fails,
+/// stands on the page with the reason.
 pub fn run(launcher: &Launcher, options: &Options) -> Result<(), BenchError> {
     let all: Vec<&Experiment> = catalogue::ALL.iter().collect();
     let chosen = if options.experiments.is_empty() { &all } else { &options.experiments };
@@ -40,7 +40,7 @@ pub fn run(launcher: &Launcher, options: &Options) -> Result<(), BenchError> {
     let mut results: Vec<(&'static Experiment, Result<Outcome, String>)> = Vec::new();
     for &experiment in chosen {
         let result = experiment.outcome(&mut cx).map_err(|error| error.to_string());
-        cx.aside(|| println!("{}", line(experiment, &result)));
+        cx.suspend_progress(|| println!("{}", line(experiment, &result)));
         results.push((experiment, result));
     }
     cx.finish();

@@ -1,8 +1,9 @@
-//! What it costs to enter and to leave scoped memory, by the size of the request that was placed in it.
+//! What it costs to enter and to leave scoped memory, by the size of the request that was placed in
+//! it.
 //!
-//! The request is placed in pieces, as the views of structures are. Three ways to hold it: in a scope, whose leaving does
-//! not depend on what is in it; in a scope with values that need finalising, which is what the paper measured; and piece by
-//! piece on the heap, the control.
+//! The request is placed in pieces, as the views of structures are. Three ways to hold it: in a
+//! scope, whose leaving does not depend on what is in it; in a scope with values that need
+//! finalising, which is what the paper measured; and piece by piece on the heap, the control.
 
 use std::hint::black_box;
 use std::time::Duration;
@@ -12,7 +13,7 @@ use isorb_rt::time::now_ns;
 
 use super::catalogue::Experiment;
 use super::{BenchError, Context};
-use crate::claim::{Above, AtMost, Below, Cells, Claim, aim, control, least, most, paper};
+use crate::claim::{Above, AtMost, Below, Cells, Claim, aim, claims, control, least, most, paper};
 use crate::figure::{Figure, Measured, times};
 use crate::stats::Samples;
 
@@ -44,7 +45,7 @@ const SUBJECTS: [&str; 3] = ["scope", "scope-finalised", "heap"];
 fn run(cx: &mut Context<'_>, out: &mut Measured) -> Result<(), BenchError> {
     let rounds = cx.pick(2_000, 10_000);
     for size in SIZES {
-        cx.step(format!("{NAME}: {} KiB", size >> 10));
+        cx.progress(format!("{NAME}: {} KiB", size >> 10));
         let measured = cx.on_thread(move || measure(size / PIECE, rounds))?;
         for (subject, [enter, exit]) in SUBJECTS.into_iter().zip(measured) {
             for (figure, samples) in [("enter", enter), ("exit", exit)] {
@@ -67,7 +68,8 @@ fn measure(pieces: usize, rounds: usize) -> [[Samples; 2]; 3] {
     let mut regions: Vec<Region> = (0..TOGETHER).map(|_| Region::new(SCOPE_BYTES)).collect();
     regions.iter_mut().for_each(Region::prefault);
     for round in 0..rounds {
-        // In turns, so that all see the same machine; and with rests, so that the kernel does not stop a real-time thread.
+        // In turns, so that all see the same machine; and with rests, so that the kernel does not
+        // stop a real-time thread.
         let [scope, finalised, heap] = &mut results;
         add(scope, in_scopes(&mut regions, pieces, false));
         add(finalised, in_scopes(&mut regions, pieces, true));
@@ -93,7 +95,8 @@ fn in_scopes(regions: &mut [Region], pieces: usize, finalised: bool) -> [u64; 2]
     let entered = now_ns() - start;
     for scope in &scopes {
         for _ in 0..pieces {
-            // There is room for five times as much; what did not fit would show as a flat exit of nothing.
+            // There is room for five times as much; what did not fit would show as a flat exit of
+            // nothing.
             if finalised {
                 black_box(scope.keep::<Owned>(Box::new([1; PIECE])).is_ok());
             } else {
@@ -121,7 +124,8 @@ fn on_heap(pieces: usize) -> [u64; 2] {
     [entered, now_ns() - start]
 }
 
-/// How far the medians of scopes are from flat (1 is the most: 10 ns or a fifth), the least, the most.
+/// How far the medians of scopes are from flat (1 is the most: 10 ns or a fifth), the least, the
+/// most.
 fn flatness(r: &dyn Cells, figure: &str) -> [f64; 3] {
     let medians = || r.values(figure, "scope", "p50_ns");
     let (low, high) = (least(medians()), most(medians()));
@@ -130,32 +134,21 @@ fn flatness(r: &dyn Cells, figure: &str) -> [f64; 3] {
 
 fn claims() -> Vec<Claim> {
     let grows = |r: &dyn Cells, subject: &str| r.growth("exit", subject, "p50_ns", [1.0, 100.0]);
-    vec![
-        paper(
-            AtMost(1.0),
-            "entering takes {1:.0} to {2:.0} ns from 1 KiB to 100 KiB (flat: within 10 ns or a fifth)",
-            |r| flatness(r, "enter"),
-        ),
-        paper(
-            Above(3.0),
-            "leaving with finalisers takes {0:.1} times as long at 100 KiB as at 1 KiB ({limit})",
-            move |r| [grows(r, "scope-finalised")],
-        ),
-        control(
-            Above(3.0),
-            "from the heap, giving back takes {0:.1} times as long at 100 KiB ({limit})",
-            move |r| [grows(r, "heap")],
-        ),
-        aim(Below(50.0), "entering takes at most {1:.0} ns, leaving at most {2:.0} ns (each {limit})", |r| {
-            let [enter, exit] = ["enter", "exit"].map(|figure| flatness(r, figure)[2]);
-            [most([enter, exit]), enter, exit]
-        }),
-        aim(
-            AtMost(1.0),
-            "leaving takes {1:.0} to {2:.0} ns whatever the size: better than the paper's",
-            |r| flatness(r, "exit"),
-        ),
-    ]
+    claims! {
+        paper AtMost(1.0), "entering takes {1:.0} to {2:.0} ns from 1 KiB to 100 KiB (flat: within 10 ns \
+             or a fifth)", |r| flatness(r, "enter");
+        paper Above(3.0), "leaving with finalisers takes {0:.1} times as long at 100 KiB as at 1 KiB \
+             ({limit})", move |r| [grows(r, "scope-finalised")];
+        control Above(3.0), "from the heap, giving back takes {0:.1} times as long at 100 KiB ({limit})",
+            move |r| [grows(r, "heap")];
+        aim Below(50.0), "entering takes at most {1:.0} ns, leaving at most {2:.0} ns (each {limit})",
+            |r| {
+                let [enter, exit] = ["enter", "exit"].map(|figure| flatness(r, figure)[2]);
+                [most([enter, exit]), enter, exit]
+            };
+        aim AtMost(1.0), "leaving takes {1:.0} to {2:.0} ns whatever the size: better than the paper's",
+            |r| flatness(r, "exit");
+    }
 }
 
 #[cfg(test)]

@@ -1,8 +1,9 @@
-//! Three periodic clients on three lanes of one thread each, with more and more work a call, until one processor does not suffice.
+//! Three periodic clients on three lanes of one thread each, with more and more work a call, until
+//! one processor does not suffice.
 
 use super::catalogue::Experiment;
 use super::{BenchError, Context};
-use crate::claim::{Above, AtLeast, Below, Cells, Claim, aim, control, least, paper};
+use crate::claim::{Above, AtLeast, Below, Cells, Claim, aim, claims, control, least, paper};
 use crate::figure::{Figure, Measured};
 use crate::workload::{Plan, Role, Setup, Workload, calibrate_work};
 
@@ -20,16 +21,20 @@ const NAME: &str = "server-work";
 const PAPER: &str = "as the work grows, the client of the lowest priority misses its deadlines first and that of the highest last";
 /// Their rates add up to 45 calls a second: beyond 22 ms a call, one processor does not suffice.
 const CLIENTS: [(&str, u32, i16); 3] = [("low", 10, 5_000), ("medium", 15, 15_000), ("high", 20, 25_000)];
-/// The medium client's periods begin this much after those of the others. Every 200 ms the three come back to where they were, so how
-/// they lie decides whether there is any load at which medium meets all and low nothing. If all began together, medium's first call
-/// would have to end before the high one's second begins (at most 25 ms of work), and low would get 28 ms of its every other period at
-/// 24 ms of work: no such load. Begun so, medium fits in up to 26.6 ms, and from 24.2 ms on no period of low's has a call's work left.
+/// The medium client's periods begin this much after those of the others. Every 200 ms the three
+/// come back to where they were, so how they lie decides whether there is any load at which medium
+/// meets all and low nothing. If all began together, medium's first call would have to end before
+/// the high one's second begins (at most 25 ms of work), and low would get 28 ms of its every other
+/// period at 24 ms of work: no such load. Begun so, medium fits in up to 26.6 ms, and from 24.2 ms
+/// on no period of low's has a call's work left.
 const MEDIUM_DELAY_US: u32 = 13_300;
 const PAYLOAD: u32 = 256;
-/// At 25 ms high and medium leave the lowest nothing to meet; beyond 33 ms the high one leaves the medium one too little.
+/// At 25 ms high and medium leave the lowest nothing to meet; beyond 33 ms the high one leaves the
+/// medium one too little.
 const WORK_MS: [u32; 11] = [5, 10, 15, 20, 22, 25, 28, 32, 36, 40, 45];
 const QUICK_WORK_MS: [u32; 5] = [5, 15, 25, 32, 45];
-/// Who meets so many percent is in time: the kernel stops real-time threads for a twentieth of a second each second when they want all of it.
+/// A client that meets this percentage is in time: the kernel stops real-time threads for a
+/// twentieth of a second each second when they want all of it.
 const MET: f64 = 90.0;
 const SORTED: &str = "lanes";
 const CONTROL: &str = "control";
@@ -38,7 +43,8 @@ fn run(cx: &mut Context<'_>, out: &mut Measured) -> Result<(), BenchError> {
     let works: &[u32] = cx.pick(&QUICK_WORK_MS, &WORK_MS);
     let ms = cx.ms(4_000, 10_000);
     let unit = calibrate_work(cx)?;
-    // The lowest lane is of the ordinary class: what overload there is shall not be decided by the kernel's throttling.
+    // The lowest lane is of the ordinary class: what overload there is shall not be decided by the
+    // kernel's throttling.
     let sorted = Setup { ordinary_below: 10_000, ..Setup::lanes(&CLIENTS.map(|(_, _, priority)| priority)) };
     let control = Setup { sorted: false, ..sorted.clone() };
     let mut workloads = Vec::new();
@@ -47,7 +53,7 @@ fn run(cx: &mut Context<'_>, out: &mut Measured) -> Result<(), BenchError> {
     }
     for &work_ms in works {
         for (figure, workload) in &mut workloads {
-            cx.step(format!("{NAME}: {figure}, {work_ms} ms"));
+            cx.progress(format!("{NAME}: {figure}, {work_ms} ms"));
             let work = (f64::from(work_ms) * unit).round() as i32;
             let roles = CLIENTS.map(|(subject, hz, priority)| Role {
                 payload: PAYLOAD,
@@ -92,35 +98,32 @@ fn first_miss(r: &dyn Cells, subject: &str) -> f64 {
 }
 
 fn claims() -> Vec<Claim> {
-    vec![
-        paper(AtLeast(MET), "with the least work every client meets at least {0:.1} % ({limit})", |r| {
-            let met = |(subject, ..): (&str, u32, i16)| r.values(SORTED, subject, PERCENT).first().copied();
-            [least(CLIENTS.map(|client| met(client).unwrap_or(f64::NAN)))]
-        }),
-        paper(
-            Above(0.5),
-            "low misses first, at {1} ms, then medium, at {2} ms, and high last, at {3} ms",
+    claims! {
+        paper AtLeast(MET), "with the least work every client meets at least {0:.1} % ({limit})",
+            |r| {
+                let met = |(subject, ..): (&str, u32, i16)| r.values(SORTED, subject, PERCENT).first().copied();
+                [least(CLIENTS.map(|client| met(client).unwrap_or(f64::NAN)))]
+            };
+        paper Above(0.5), "low misses first, at {1} ms, then medium, at {2} ms, and high last, at {3} ms",
             |r| {
                 let [low, medium, high] = CLIENTS.map(|(subject, ..)| first_miss(r, subject));
                 let in_order = low.is_finite() && low < medium && medium <= high;
                 [f64::from(u8::from(in_order)), low, medium, high]
-            },
-        ),
-        control(
-            Below(90.0),
-            "without lanes and bands the high client meets as few as {0:.0} % where lanes let it meet all ({limit})",
+            };
+        control Below(90.0), "without lanes and bands the high client meets as few as {0:.0} % where \
+             lanes let it meet all ({limit})",
             |r| {
                 let met =
                     r.series(SORTED, "high", PERCENT).into_iter().filter(|&(_, percent)| percent >= MET);
                 [least(met.map(|(work, _)| r.at(CONTROL, "high", PERCENT, work)))]
-            },
-        ),
-        aim(AtLeast(0.0), "at {0} ms high and medium miss nothing while low misses all (at any work)", |r| {
-            // One call of two hundred may be lost to a stall of the machine.
-            let kept = |subject: &str, work: f64| r.at(SORTED, subject, PERCENT, work) >= 99.5;
-            let mut works = r.series(SORTED, "low", PERCENT).into_iter().filter(|&(_, low)| low <= 0.5);
-            let found = works.find(|&(work, _)| kept("high", work) && kept("medium", work));
-            [found.map_or(f64::NAN, |(work, _)| work)]
-        }),
-    ]
+            };
+        aim AtLeast(0.0), "at {0} ms high and medium miss nothing while low misses all (at any work)",
+            |r| {
+                // One call of two hundred may be lost to a stall of the machine.
+                let kept = |subject: &str, work: f64| r.at(SORTED, subject, PERCENT, work) >= 99.5;
+                let mut works = r.series(SORTED, "low", PERCENT).into_iter().filter(|&(_, low)| low <= 0.5);
+                let found = works.find(|&(work, _)| kept("high", work) && kept("medium", work));
+                [found.map_or(f64::NAN, |(work, _)| work)]
+            };
+    }
 }

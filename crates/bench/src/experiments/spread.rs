@@ -1,13 +1,14 @@
-//! What rounds of calls come to: jitter and spread of blocks of calls, and how many times as far calls spread as others do, with how sure
-//! that is.
+//! What rounds of calls come to: jitter and spread of blocks of calls, and how many times as far
+//! calls spread as others do, with how sure that is.
 
 use crate::claim::{Cells, most};
 use crate::figure::{Values, times};
 use crate::stats::{Samples, Summary, median};
 use crate::workload::RoleResult;
 
-/// Calls whose jitter and spread are taken together. A virtual machine stalls for hundreds of microseconds about once a second: of rounds of a
-/// second most would hold a stall, and the figures would be the host's.
+/// Calls whose jitter and spread are taken together. A virtual machine stalls for hundreds of
+/// microseconds about once a second: of rounds of a second most would hold a stall, and the figures
+/// would be the host's.
 const BLOCK: usize = 20;
 /// Sets of rounds that are drawn for an interval.
 const DRAWN: usize = 1000;
@@ -22,7 +23,7 @@ pub(super) struct Rounds {
 }
 
 impl Rounds {
-    /// A round of so many milliseconds. The high client is the first of those who results.
+    /// A round of so many milliseconds. The high client is the first.
     pub fn add(&mut self, ms: u32, results: &[RoleResult]) {
         let [high, lows @ ..] = results else { return };
         self.ms += ms;
@@ -73,8 +74,9 @@ pub(super) struct Times {
     pub high: f64,
 }
 
-/// How many times as far as `alone` the calls of `beside` spread, of rounds that took turns. The interval is that of a bootstrap: calls of a
-/// round are alike in what the machine did meanwhile, so rounds are drawn and not calls, and those that took turns are drawn together.
+/// How many times as far as `alone` the calls of `beside` spread, of rounds that took turns. The
+/// interval is that of a bootstrap: calls of a round are alike in what the machine did meanwhile,
+/// so rounds are drawn and not calls, and those that took turns are drawn together.
 pub(super) fn times_alone(beside: &Rounds, alone: &Rounds) -> Times {
     let rounds = beside.latencies.len().min(alone.latencies.len());
     let of = |drawn: &[usize]| spread(&beside.of(drawn)) / spread(&alone.of(drawn)).max(1.0);
@@ -92,7 +94,8 @@ pub(super) fn times_alone(beside: &Rounds, alone: &Rounds) -> Times {
     drawn.sort_unstable_by(f64::total_cmp);
     let [low, high] = [25, DRAWN - 26].map(|at| drawn[at]);
     let value = of(&all);
-    // Of few and skewed rounds the value itself may lie beyond either end; an interval without it would be too narrow.
+    // Of few and skewed rounds the value itself may lie beyond either end; an interval without it
+    // would be too narrow.
     Times { value, low: low.min(value), high: high.max(value) }
 }
 
@@ -101,8 +104,8 @@ impl Times {
         vec![("times", self.value), ("times_low", self.low), ("times_high", self.high)]
     }
 
-    /// The geometric mean of several that were taken independently of each other, the distances of its bounds by the sum of squares.
-    /// Not a number of none.
+    /// The geometric mean of several that were taken independently of each other, the distances of
+    /// its bounds by the sum of squares. Not a number of none.
     fn mean(of: &[Times]) -> Times {
         let n = of.len() as f64;
         let value = of.iter().map(|times| times.value.ln()).sum::<f64>() / n;
@@ -192,7 +195,8 @@ mod tests {
     fn an_interval_says_how_much_rounds_differ() {
         let steady = times_alone(&spreading(&[3000; 8]), &spreading(&[1000; 8]));
         assert_eq!(steady, Times { value: 3.0, low: 3.0, high: 3.0 });
-        // Three in eight rounds were disturbed: three times as far is possible, and so is as far as without them.
+        // Three in eight rounds were disturbed: three times as far is possible, and so is as far as
+        // without them.
         let beside = spreading(&[1000, 3000, 1000, 3000, 1000, 1000, 3000, 1000]);
         let unsure = times_alone(&beside, &spreading(&[1000; 8]));
         assert_eq!(unsure, Times { value: 1.0, low: 1.0, high: 3.0 });

@@ -1,8 +1,10 @@
 //! Ten thousand connects that ask for nothing, and what they do to a client that is there already.
 //!
-//! A client and its server share a processor, and the crowd takes what it can of that and of the others; nobody is more than ordinary.
-//! Anywhere, the kernel has the two on one processor at times and on two at others, where a call takes three times as long, storm or no storm. A
-//! bystander, another server with its client that nobody storms, shows what of the rest is the machine's and not the server's doing.
+//! A client and its server share a processor, and the crowd takes what it can of that and of the
+//! others; all processes are ordinary. Anywhere, the kernel has the two on one processor at times
+//! and on two at others, where a call takes three times as long, storm or no storm. A bystander,
+//! another server with its client outside of the storm, shows what of the rest is the machine's and
+//! not the server's doing.
 
 use std::net::ToSocketAddrs;
 use std::time::{Duration, Instant};
@@ -36,7 +38,7 @@ pub const EXPERIMENT: Experiment = Experiment {
 };
 
 const NAME: &str = "storm";
-const PAPER: &str = "a storm of connections leaves the median call of those who are served within 2, and ends with the storm closed by limits and time-outs";
+const PAPER: &str = "a storm of connections leaves the median call of a connected client within 2, and ends with the storm closed by limits and time-outs";
 const CONNECTS: usize = 10_000;
 const WAVES: usize = 10;
 /// Connections that the server holds, and after how many milliseconds those go that do not get on.
@@ -52,7 +54,8 @@ const WATCHED: Duration = Duration::from_secs(6);
 const NO_LIMITS_NAME: &str = "no-limits";
 const BLOCK: Block = Block { case: Case { kind: Kind::Void, size: 0 }, warm: 20, calls: 300 };
 
-/// Who is stormed, with its bystander: over TCP with a thread for each connection and with a lane, over a unix socket and over TLS.
+/// The subjects with their bystanders: over TCP with a thread for each connection and with a lane,
+/// over a unix socket and over TLS.
 const SUBJECTS: [(Subject, &str); 4] = [
     (Subject::Isorb, "bystander"),
     (Subject::IsorbLane, "bystander-lane"),
@@ -68,13 +71,14 @@ const AFTER: f64 = 3.0;
 fn run(cx: &mut Context<'_>, out: &mut Measured) -> Result<(), BenchError> {
     let connects = CONNECTS / if cx.is_smoke() { 50 } else { 1 };
     for (subject, bystander) in SUBJECTS {
-        // A door with handshakes behind it lets so many in a second and no more: the quick form has no time for all.
+        // A door with handshakes behind it lets so many in a second and no more: the quick form has
+        // no time for all.
         let connects = if subject == Subject::IsorbTls { cx.pick(connects / 4, connects) } else { connects };
         let mut scene = Scene::start(cx, subject, &LIMITS)?;
         scene.play(cx, [subject.name(), bystander], connects, out)?;
         scene.end();
     }
-    cx.step(format!("{NAME}: the control"));
+    cx.progress(format!("{NAME}: the control"));
     let mut scene = Scene::start(cx, Subject::IsorbLane, &NO_LIMITS)?;
     let crowd = connects.min(1000).min(connection_storm::most(1000));
     let opened = scene.crowd.open(crowd)?;
@@ -91,7 +95,7 @@ fn run(cx: &mut Context<'_>, out: &mut Measured) -> Result<(), BenchError> {
     out.note(format!(
         "{connects} connects (over TLS a quarter in the quick form) in {WAVES} waves, every second of them sends an octet a second; the server holds 256 connections, and \
          gives a first request and a message 3 s. All are ordinary processes, clients and servers on one processor, the crowd on any. A \
-         bystander is a server with its client that nobody storms, in turns with the other."
+         bystander is a server with its client outside of the storm, in turns with the other."
     ));
     Ok(())
 }
@@ -132,17 +136,17 @@ impl Scene {
                 out.row("calls", subject, x, times(&samples.summary()));
             }
         };
-        cx.step(format!("{NAME}: {subject}, before"));
+        cx.progress(format!("{NAME}: {subject}, before"));
         note(out, BEFORE, self.calls(blocks)?);
         let mut during = Both::default();
         let mut opened = 0;
         for wave in 0..WAVES {
-            cx.step(format!("{NAME}: {subject}, wave {}", wave + 1));
+            cx.progress(format!("{NAME}: {subject}, wave {}", wave + 1));
             opened += self.wave(connects / WAVES, &mut during)?;
         }
         note(out, DURING, during);
         note(out, STAYING, self.calls(blocks)?);
-        cx.step(format!("{NAME}: {subject}, until the last is closed"));
+        cx.progress(format!("{NAME}: {subject}, until the last is closed"));
         let until = Instant::now() + END;
         let mut alive = self.crowd.alive()?;
         while alive > 0 && Instant::now() < until {
@@ -179,7 +183,7 @@ impl Scene {
 
     fn end(self) {
         let Scene { stormed, bystander, crowd } = self;
-        // Whether they end by themselves matters to nobody any more.
+        // A process that has to be killed is no error any more.
         let _ = crowd.0.end(TIMEOUT);
         let _ = stormed.end(TIMEOUT);
         let _ = bystander.end(TIMEOUT);
@@ -197,7 +201,7 @@ fn programs(cx: &Context<'_>, subject: Subject, limits: &[&str]) -> Result<Progr
     }
 }
 
-/// The process of those who connect.
+/// The process of the clients that connect.
 struct Crowd(Peer);
 
 impl Crowd {

@@ -1,7 +1,8 @@
 //! What an ORB adds to raw TCP, by the size of what is sent: two-way calls and bursts of oneways.
 //!
-//! The negative control is isorb itself with messages cut into small fragments (`-ORBFragment`): what is paid for each kilobyte
-//! does not vanish in large messages, so its overhead must not fall as the paper's does.
+//! The negative control is isorb itself with messages cut into small fragments (`-ORBFragment`):
+//! what is paid for each kilobyte does not vanish in large messages, so its overhead must not fall
+//! as the paper's does.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +10,7 @@ use super::catalogue::Experiment;
 use super::{BenchError, Context};
 use crate::blocks::{Rounds, calibrate, interleave_all};
 use crate::cases::{Case, Kind};
-use crate::claim::{Above, Below, Cells, Claim, aim, control, paper};
+use crate::claim::{Above, Below, Cells, Claim, aim, claims, control, paper};
 use crate::figure::{Figure, Measured, times};
 use crate::report::Placement;
 use crate::subjects::{PairScheduling, StoppedPair, Subject};
@@ -48,7 +49,7 @@ fn run(cx: &mut Context<'_>, out: &mut Measured) -> Result<(), BenchError> {
         .collect();
     let each = Duration::from_millis(cx.ms(4_000, 12_000).into());
     for case in cases {
-        cx.step(format!("{NAME}: {case}"));
+        cx.progress(format!("{NAME}: {case}"));
         measure(out, &mut pairs, case, each)?;
     }
     pairs.into_iter().for_each(StoppedPair::end);
@@ -101,27 +102,22 @@ fn overhead(r: &dyn Cells, figure: &str, subject: Subject, size: u32) -> f64 {
 
 fn claims() -> Vec<Claim> {
     let ours = |r: &dyn Cells, size| overhead(r, "two-way", Subject::Isorb, size);
-    vec![
-        paper(
-            Below(20.0),
-            "two-way overhead is {1:.1} % at 1 KiB, {2:.1} % at 32 KiB, {0:.1} % at 64 KiB ({limit} there)",
-            move |r| [65536, 1024, 32768].map(|size| ours(r, size)),
-        ),
-        paper(Below(20.0), "oneways of 16 KiB take {0:.1} % longer than raw TCP's ({limit})", |r| {
-            [overhead(r, "oneway", Subject::Isorb, 16384)]
-        }),
-        control(
-            Above(10.0),
-            "in fragments, 64 KiB take {1:.1} % longer than raw, {0:.1} more than whole messages ({limit})",
+    claims! {
+        paper Below(20.0), "two-way overhead is {1:.1} % at 1 KiB, {2:.1} % at 32 KiB, {0:.1} % at 64 \
+             KiB ({limit} there)", move |r| [65536, 1024, 32768].map(|size| ours(r, size));
+        paper Below(20.0), "oneways of 16 KiB take {0:.1} % longer than raw TCP's ({limit})",
+            |r| [overhead(r, "oneway", Subject::Isorb, 16384)];
+        control Above(10.0), "in fragments, 64 KiB take {1:.1} % longer than raw, {0:.1} more than whole \
+             messages ({limit})",
             move |r| {
                 let cut = overhead(r, "two-way", Subject::IsorbFragments, 65536);
                 [cut - ours(r, 65536), cut]
-            },
-        ),
-        aim(Below(10.0), "{0:.1} % at 64 KiB ({limit}); raw against itself differs by {1:.1} %", |r| {
-            [Subject::Isorb, Subject::RawAgain].map(|subject| overhead(r, "two-way", subject, 65536))
-        }),
-    ]
+            };
+        aim Below(10.0), "{0:.1} % at 64 KiB ({limit}); raw against itself differs by {1:.1} %",
+            |r| {
+                [Subject::Isorb, Subject::RawAgain].map(|subject| overhead(r, "two-way", subject, 65536))
+            };
+    }
 }
 
 #[cfg(test)]

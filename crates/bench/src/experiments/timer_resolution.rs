@@ -1,7 +1,8 @@
-//! How exactly a periodic thread keeps its rate: sleeping until a point of the clock, and with the ticks of older kernels.
+//! How exactly a periodic thread keeps its rate: sleeping until a point of the clock, and with the
+//! ticks of older kernels.
 //!
-//! The paper's kernel rounds every sleep up to its tick, 10 ms or 1 ms. Both are emulated here by the one line in which
-//! the sleep is chosen; the third subject takes the point as it is.
+//! The paper's kernel rounds every sleep up to its tick, 10 ms or 1 ms. Both are emulated here by
+//! the one line in which the sleep is chosen; the third subject takes the point as it is.
 
 use std::time::Duration;
 
@@ -10,7 +11,7 @@ use isorb_rt::time::{Deadline, NS_PER_S, now_ns, sleep_until};
 
 use super::catalogue::Experiment;
 use super::{BenchError, Context};
-use crate::claim::{Above, Below, Cells, Claim, control, most, paper};
+use crate::claim::{Above, Below, Cells, Claim, claims, control, most, paper};
 use crate::figure::{Figure, Measured};
 
 pub const EXPERIMENT: Experiment = Experiment {
@@ -28,13 +29,13 @@ const PAPER: &str =
     "with a 10 ms tick the rate of a periodic thread is erratic above 20 Hz; with a 1 ms tick it is as asked";
 const RATES: [u32; 13] = [5, 10, 15, 20, 25, 30, 40, 50, 60, 70, 80, 90, 100];
 
-/// Who sleeps how. The tick in nanoseconds; 0 is none.
+/// The subjects and their ticks in nanoseconds; 0 is none.
 const SUBJECTS: [(&str, u64); 3] = [("absolute", 0), ("tick-1ms", 1_000_000), ("tick-10ms", 10_000_000)];
 
 fn run(cx: &mut Context<'_>, out: &mut Measured) -> Result<(), BenchError> {
     let length = Duration::from_millis(cx.ms(1_000, 5_000).into());
     for rate in RATES {
-        cx.step(format!("{NAME}: {rate} Hz"));
+        cx.progress(format!("{NAME}: {rate} Hz"));
         let class = cx.fifo.map_or(SchedClass::Other, SchedClass::Fifo);
         // All at once: they sleep, and one that is late shows to the others as little as to itself.
         let threads = SUBJECTS.map(|(subject, tick)| {
@@ -77,7 +78,8 @@ fn wake_at(next: &mut u64, period: u64, tick: u64, now: u64) -> u64 {
     }
     // A sleep of so long, rounded up to the tick, from the moment at which it is asked for.
     *next = now + period;
-    // The moment lies a little behind the tick that woke the thread; a whole number of ticks ends behind one as well.
+    // The moment lies a little behind the tick that woke the thread; a whole number of ticks ends
+    // behind one as well.
     let since_tick = now % tick;
     now - since_tick + period.div_ceil(tick) * tick
 }
@@ -93,22 +95,16 @@ fn error(r: &dyn Cells, subject: &str, above: f64, to: f64) -> f64 {
 }
 
 fn claims() -> Vec<Claim> {
-    vec![
-        paper(Below(12.0), "with a 1 ms tick every rate is off by at most {0:.1} % ({limit})", |r| {
-            [error(r, "tick-1ms", 0.0, 100.0)]
-        }),
-        paper(Below(1.0), "with absolute sleeps every rate is off by at most {0:.2} % ({limit})", |r| {
-            [error(r, "absolute", 0.0, 100.0)]
-        }),
-        control(
-            Above(15.0),
-            "with a 10 ms tick rates above 20 Hz are off by up to {0:.1} % ({limit})",
-            |r| [error(r, "tick-10ms", 20.0, 100.0)],
-        ),
-        control(Above(0.0), "which is {0:.1} points more than rates up to 20 Hz are off by ({limit})", |r| {
-            [error(r, "tick-10ms", 20.0, 100.0) - error(r, "tick-10ms", 0.0, 20.0)]
-        }),
-    ]
+    claims! {
+        paper Below(12.0), "with a 1 ms tick every rate is off by at most {0:.1} % ({limit})",
+            |r| [error(r, "tick-1ms", 0.0, 100.0)];
+        paper Below(1.0), "with absolute sleeps every rate is off by at most {0:.2} % ({limit})",
+            |r| [error(r, "absolute", 0.0, 100.0)];
+        control Above(15.0), "with a 10 ms tick rates above 20 Hz are off by up to {0:.1} % ({limit})",
+            |r| [error(r, "tick-10ms", 20.0, 100.0)];
+        control Above(0.0), "which is {0:.1} points more than rates up to 20 Hz are off by ({limit})",
+            |r| [error(r, "tick-10ms", 20.0, 100.0) - error(r, "tick-10ms", 0.0, 20.0)];
+    }
 }
 
 #[cfg(test)]

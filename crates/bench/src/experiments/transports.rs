@@ -1,7 +1,8 @@
-//! Each transport beside the least that anything of its kind takes, in one run: a bare socket, a bare hand-over, rustls; and iceoryx2.
+//! Each transport beside the least that anything of its kind takes, in one run: a bare socket, a
+//! bare hand-over, rustls; and iceoryx2.
 //!
-//! Each comparison has a negative control, who must not keep to the bound that the comparison is about, and its yardstick a second
-//! time, which shows what of a ratio is noise.
+//! Each comparison has a negative control, which must break the bound of the comparison, and its
+//! yardstick a second time, which shows what of a ratio is noise.
 
 use super::catalogue::Experiment;
 use super::{BenchError, Context};
@@ -34,7 +35,8 @@ const fn octets(size: usize) -> Case {
 const LARGE: Case = octets(64 << 10);
 const VERY_LARGE: Case = octets(1 << 20);
 
-/// Who is compared, the yardstick first and the negative control last, at which size and where.
+/// The subjects of a comparison, the yardstick first and the negative control last, at which size
+/// and where.
 struct Comparison {
     figure: &'static str,
     title: &'static str,
@@ -120,7 +122,7 @@ impl Comparison {
         let again = std::iter::once((self.subjects[0], AGAIN));
         let all = self.subjects.iter().map(|&subject| (subject, subject.name())).chain(again);
         for (subject, name) in all.filter(|&(subject, _)| !left_out(subject)) {
-            cx.step(format!("{NAME}: {subject} is set up"));
+            cx.progress(format!("{NAME}: {subject} is set up"));
             match subject.programs(cx.launcher) {
                 Ok(programs) => {
                     pairs.push(StoppedPair::start(cx.launcher, subject, &programs, scheduling)?);
@@ -131,7 +133,7 @@ impl Comparison {
             }
         }
         for &case in self.cases {
-            cx.step(format!("{NAME}: {}, {case}", self.title));
+            cx.progress(format!("{NAME}: {}, {case}", self.title));
             let Some(first) = pairs.first_mut() else { break };
             let block = calibrate(|block| first.block(block), case)?;
             let until = Instant::now() + Duration::from_millis(cx.ms(2_500, 12_000).into());
@@ -149,7 +151,7 @@ impl Comparison {
     }
 }
 
-/// A ratio to the yardstick of a figure: the figure, whose, octets, and at most what.
+/// A bound on the ratio to the yardstick of a figure: figure, subject, octets, bound.
 type Bound = (&'static str, Subject, usize, f64);
 
 /// What is there: these decide about the shape.
@@ -170,7 +172,8 @@ const AIMS: [Bound; 5] = [
 ];
 /// How far from an aim is near, as a factor.
 const NEAR: f64 = 1.3;
-/// Who must not keep to these: another transport in the place of the comparison's, looks turned off, a handshake for each call.
+/// Controls that must break these bounds: another transport in the place of the comparison's, looks
+/// turned off, a handshake for each call.
 const CONTROLS: [Bound; 5] = [
     ("unix", Subject::Isorb, 0, 1.08 * NEAR),
     ("asleep", Subject::IsorbUnix, 0, 1.15 * NEAR),

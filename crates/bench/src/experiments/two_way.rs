@@ -182,7 +182,8 @@ impl Clock {
         let begin = Instant::now();
         let length = end.saturating_duration_since(begin);
         let bar = ProgressBar::new(u64::try_from(length.as_millis()).unwrap_or(u64::MAX));
-        // On standard error, and only if that is a terminal. A template that does not parse leaves the usual one.
+        // On standard error, and only if that is a terminal. A template that does not parse leaves
+        // the usual one.
         if let Ok(style) = ProgressStyle::with_template("{bar:30} {msg}") {
             bar.set_style(style);
         }

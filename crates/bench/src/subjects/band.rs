@@ -1,7 +1,9 @@
-//! isorb as Real-Time CORBA has it: a thread pool with two lanes, a connection in bands, the client's priority in every request.
+//! isorb as Real-Time CORBA has it: a thread pool with two lanes, a connection in bands, the
+//! client's priority in every request.
 //!
-//! Both processes run at whatever native priority the harness has put them, all of their threads, so that the comparison with the
-//! other subjects is one of paths and not of priorities; CORBA priorities choose the band and the lane all the same.
+//! Both processes run at whatever native priority the harness has put them, all of their threads,
+//! so that the comparison with the other subjects is one of paths and not of priorities; CORBA
+//! priorities choose the band and the lane all the same.
 
 use std::io;
 use std::sync::Arc;
@@ -59,7 +61,7 @@ pub fn call(reference: &str) -> io::Result<()> {
 fn orb() -> io::Result<Orb> {
     let native = SchedClass::current().ok().and_then(SchedClass::native_priority);
     let mut config = Config { endpoints: vec!["127.0.0.1:0".to_owned()], ..Config::default() };
-    // What the harness could not have, nobody asks for again.
+    // Not requested again where the harness could not have it.
     config.real_time.mode = if native.is_some() { RealTime::Require } else { RealTime::Off };
     let orb = Orb::with_config(config).map_err(failed)?;
     if let Some(native) = native {

@@ -1,4 +1,5 @@
-//! Builds the peers that are programs in another language, once, into a cache outside of the source tree.
+//! Builds the peers that are programs in another language, once, into a cache outside of the source
+//! tree.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -6,8 +7,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// The folder of what was built from exactly these `sources`. Made by `build` in a folder beside it, which is renamed
-/// when it is complete, so that an interrupted build, or two at a time, leave nothing half made.
+/// The folder of what was built from exactly these `sources`. Made by `build` in a folder beside
+/// it, which is renamed when it is complete, so that an interrupted build, or two at a time, leave
+/// nothing half made.
 pub fn cached(
     name: &str,
     sources: &[(&str, &str)],
@@ -67,7 +69,7 @@ fn cache_folder() -> PathBuf {
         .join("isorb-bench")
 }
 
-/// FNV-1a: tells one set of sources from another; nobody attacks it.
+/// FNV-1a: tells one set of sources from another; it needs no resistance to attacks.
 struct Fnv(u64);
 
 impl Fnv {

@@ -18,8 +18,9 @@ pub fn programs() -> Result<Programs, Missing> {
     Ok(pair(&BUILT.get_or_init(|| build("futex", &PEER)).clone()?, &[], &[]))
 }
 
-/// Octets there and back, of one client at the native priority `fifo` (`None` is an ordinary thread) and `lows` ordinary ones, each with a
-/// thread of the server of its own. They obey the orders of a [workload](crate::workload). Built as those of [`programs`].
+/// Octets there and back, of one client at the native priority `fifo` (`None` is an ordinary
+/// thread) and `lows` ordinary ones, each with a thread of the server of its own. They obey the
+/// orders of a [workload](crate::workload). Built as those of [`programs`].
 pub fn bands(fifo: Option<u8>, lows: usize) -> Result<Programs, Missing> {
     static BUILT: Built = OnceLock::new();
     let built = BUILT.get_or_init(|| build("bands", &BANDS)).clone()?;

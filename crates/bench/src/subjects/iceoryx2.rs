@@ -1,4 +1,5 @@
-//! iceoryx2's request and response, both ends polling: the program of `peers/iceoryx2`, built by cargo when it is asked for.
+//! iceoryx2's request and response, both ends polling: the program of `peers/iceoryx2`, built by
+//! cargo when it is asked for.
 
 use std::io;
 use std::path::PathBuf;
@@ -13,7 +14,8 @@ const SOURCES: [(&str, &str); 3] = [
     ("main.rs", include_str!("../../peers/iceoryx2/main.rs")),
 ];
 
-/// The programs, built unless they are in the cache, which takes a minute and the packages of crates.io.
+/// The programs, built unless they are in the cache, which takes a minute and the packages of
+/// crates.io.
 pub fn programs() -> Result<Programs, Missing> {
     // A failed build shall not be tried twice.
     static BUILT: OnceLock<Result<PathBuf, Missing>> = OnceLock::new();

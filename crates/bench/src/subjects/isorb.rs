@@ -19,8 +19,8 @@ pub(crate) mod generated {
     ::isorb::include_idl!("bench");
 }
 
-/// Serves one object until standard input ends; `arguments` are those of the ORB. `propagated`: requests run at the priority that
-/// their client sends.
+/// Serves one object until standard input ends; `arguments` are those of the ORB. `propagated`:
+/// requests run at the priority that their client sends.
 pub fn serve(arguments: &[String], propagated: bool) -> io::Result<()> {
     serve_by(&Orb::init(arguments.iter().cloned()).map_err(failed)?, propagated)
 }
@@ -42,8 +42,8 @@ pub fn serve_by(orb: &Orb, propagated: bool) -> io::Result<()> {
     Ok(())
 }
 
-/// Calls the object that the last of `arguments` refers to, as the harness orders; the others are those of the ORB. `propagated`:
-/// with a priority.
+/// Calls the object that the last of `arguments` refers to, as the harness orders; the others are
+/// those of the ORB. `propagated`: with a priority.
 pub fn call(arguments: &[String], propagated: bool) -> io::Result<()> {
     let (address, arguments) = arguments.split_last().ok_or(io::ErrorKind::InvalidInput)?;
     let orb = Orb::init(arguments.iter().cloned()).map_err(failed)?;

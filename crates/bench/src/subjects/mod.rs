@@ -40,7 +40,8 @@ pub enum Subject {
     IsorbSegment,
     /// omniORB as its package ships it.
     OmniOrb,
-    /// omniORB with a server that scans its connections every five seconds, not twenty times a second.
+    /// omniORB with a server that scans its connections every five seconds, not twenty times a
+    /// second.
     OmniOrbTuned,
     /// isorb with messages in fragments of a kilobyte: a control.
     IsorbFragments,
@@ -137,7 +138,8 @@ impl Subject {
         }
     }
 
-    /// The period of what its server does without being called, where that would hit blocks of calls.
+    /// The period of what its server does without being called, where that would hit blocks of
+    /// calls.
     pub fn housekeeping(self) -> Option<Duration> {
         (self == OmniOrb).then_some(Duration::from_millis(50))
     }

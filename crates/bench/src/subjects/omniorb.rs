@@ -1,4 +1,5 @@
-//! omniORB, the C++ ORB that Debian has: programs of `peers/omniorb` on the stubs that omniidl makes of `idl/bench.idl`.
+//! omniORB, the C++ ORB that Debian has: programs of `peers/omniorb` on the stubs that omniidl
+//! makes of `idl/bench.idl`.
 
 use std::io;
 use std::path::{Path, PathBuf};

@@ -90,8 +90,8 @@ impl Pair {
         line.trim().strip_suffix(" kB")?.parse().ok()
     }
 
-    /// Ends both in an orderly way, the client first: a tool that counts instructions reports at their
-    /// end.
+    /// Ends both in an orderly way, the client first: a tool that counts instructions reports at
+    /// their end.
     pub fn end(self, within: Duration) -> Result<(), PeerError> {
         self.client.end(within)?;
         self.server.end(within)
@@ -127,8 +127,8 @@ impl StoppedPair {
         samples
     }
 
-    /// A stopped server does its housekeeping when it is resumed. Blocks begin at another point of its
-    /// period each time, so that calls meet it as often as in a server that was never stopped.
+    /// A stopped server does its housekeeping when it is resumed. Blocks begin at another point of
+    /// its period each time, so that calls meet it as often as in a server that was never stopped.
     fn settle(&self) -> Duration {
         let period = self.subject.housekeeping().unwrap_or_default();
         // The golden ratio's fraction spreads any number of blocks evenly.

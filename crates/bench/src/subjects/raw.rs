@@ -1,7 +1,8 @@
-//! The control: the bytes of the GIOP messages over a plain blocking connection, without an ORB: TCP, a unix socket, or rustls.
+//! The control: the bytes of the GIOP messages over a plain blocking connection, without an ORB:
+//! TCP, a unix socket, or rustls.
 //!
-//! One thread a side, `read_exact` and `write_all` on buffers that are there already: what the kernel takes for the
-//! traffic, and so the least that any ORB over TCP can take.
+//! One thread a side, `read_exact` and `write_all` on buffers that are there already: what the
+//! kernel takes for the traffic, and so the least that any ORB over TCP can take.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -15,7 +16,8 @@ use crate::protocol::{Client, exit_at_end_of_input, obey, ready};
 /// The largest message that either side has a buffer for.
 const LARGEST: usize = (1 << 20) + 4096;
 
-/// What the client says before a block, so that the server knows the lengths: five numbers of four octets.
+/// What the client says before a block, so that the server knows the lengths: five numbers of four
+/// octets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Plan {
     request: u32,

@@ -1,4 +1,5 @@
-//! TLS: certificates for both ends, rustls without an ORB, and isorb's transport. Both sides show who they are, by TLS 1.3.
+//! TLS: certificates for both ends, rustls without an ORB, and isorb's transport. Both sides
+//! authenticate, by TLS 1.3.
 
 use std::io;
 use std::net::TcpStream;

@@ -9,7 +9,8 @@ use super::tls;
 use crate::cases::Case;
 use crate::protocol::{Client, obey};
 
-/// Calls the object at `address` as the harness orders, by a new ORB each time, with the certificates of `folder`.
+/// Calls the object at `address` as the harness orders, by a new ORB each time, with the
+/// certificates of `folder`.
 pub fn call(folder: &Path, address: String) -> io::Result<()> {
     obey(&mut EachCall { folder: folder.into(), address, case: None })
 }

@@ -8,7 +8,8 @@ use isorb_rt::sched::{Cpus, SchedClass, Thread, ThreadSpec};
 use crate::experiments::{BenchError, Context};
 use crate::load::work;
 
-/// Threads of the ordinary class that keep the processor background which contenders share, until this is dropped.
+/// Threads of the ordinary class that keep the processor background which contenders share, until
+/// this is dropped.
 pub struct BackgroundLoad {
     end: Arc<AtomicBool>,
     threads: Vec<Thread<()>>,

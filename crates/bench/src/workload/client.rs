@@ -14,6 +14,7 @@ use isorb_rt::time::{Deadline, NS_PER_S, now_ns, sleep_until};
 
 use super::layers;
 use super::plan::{Call, Plan, Role};
+use super::processes::RoleResult;
 use super::raw_probe::RawProbe;
 use super::server::limit_spinning;
 use super::setup::Setup;
@@ -21,14 +22,14 @@ use crate::subjects::isorb::generated::bench::{LayeredRef, MessageView, TargetRe
 use crate::subjects::isorb::{failed, readings};
 
 /// Samples that a thread keeps at most; a thread that calls without a pause makes more.
-pub(super) const KEPT: usize = 20_000;
+pub(super) const MAX_SAMPLES: usize = 20_000;
 /// Between the barrier and the first call: all threads have slept by then.
 const HEAD_START_NS: u64 = 20_000_000;
 
 /// Arguments of the client.
 #[derive(Args, Debug)]
 pub struct ClientArgs {
-    #[command(flatten)]
+    /// How the workload is set up, in JSON
     setup: Setup,
     /// The server's reference
     reference: String,
@@ -38,7 +39,7 @@ pub struct ClientArgs {
     layered: Option<String>,
 }
 
-/// Whom the threads call.
+/// The target of the threads.
 struct Callee {
     orb: Orb,
     target: TargetRef,
@@ -50,7 +51,7 @@ struct Callee {
 }
 
 /// What a thread calls through.
-enum Line<'a> {
+enum Connection<'a> {
     Orb(&'a Callee),
     Raw(RawProbe, Stamped),
     Layers(layers::Caller<'a>),
@@ -58,17 +59,6 @@ enum Line<'a> {
 
 /// Where the time of raw calls went, if their server says so.
 type Stamped = Option<Vec<u64>>;
-
-/// What a thread did.
-#[derive(Default)]
-struct Done {
-    calls: u64,
-    due: u64,
-    in_time: u64,
-    latencies: Vec<u64>,
-    /// Where the time of calls went, those of one call after those of another.
-    parts: Vec<u64>,
-}
 
 /// Obeys orders until standard input ends.
 pub fn call(args: &ClientArgs) -> io::Result<()> {
@@ -88,10 +78,10 @@ pub fn call(args: &ClientArgs) -> io::Result<()> {
     writeln!(output, "ready")?;
     output.flush()?;
     for line in io::stdin().lock().lines() {
-        let order: Plan = line?.parse().map_err(|_| io::ErrorKind::InvalidData)?;
-        let results = play(&callee, &order).map_err(failed)?;
+        let plan: Plan = line?.parse().map_err(|_| io::ErrorKind::InvalidData)?;
+        let results = run_plan(&callee, &plan).map_err(failed)?;
         for done in results {
-            let Done { calls, due, in_time, latencies, parts } = &done;
+            let RoleResult { calls, due, in_time, latencies, parts } = &done;
             writeln!(output, "role {calls} {due} {in_time} {} {}", latencies.len(), parts.len())?;
             latencies.iter().chain(parts).try_for_each(|ns| output.write_all(&ns.to_ne_bytes()))?;
         }
@@ -101,43 +91,43 @@ pub fn call(args: &ClientArgs) -> io::Result<()> {
 }
 
 /// Of each role, what its threads did together.
-fn play(callee: &Callee, order: &Plan) -> Result<Vec<Done>> {
-    let threads: u32 = order.roles.iter().map(|role| role.threads).sum();
-    let everybody = Barrier::new(threads as usize + 1);
-    let (rehearsal, start) = (AtomicU64::new(0), AtomicU64::new(0));
-    let length = u64::from(order.ms) * 1_000_000;
+fn run_plan(callee: &Callee, plan: &Plan) -> Result<Vec<RoleResult>> {
+    let threads: u32 = plan.roles.iter().map(|role| role.threads).sum();
+    let barrier = Barrier::new(threads as usize + 1);
+    let (warm_up, start) = (AtomicU64::new(0), AtomicU64::new(0));
+    let length = u64::from(plan.ms) * 1_000_000;
     thread::scope(|scope| {
-        let mut members = Vec::new();
-        for (i, &role) in order.roles.iter().enumerate() {
+        let mut threads_of_roles = Vec::new();
+        for (i, &role) in plan.roles.iter().enumerate() {
             for _ in 0..role.threads {
-                let (everybody, rehearsal, start) = (&everybody, &rehearsal, &start);
-                members.push((
+                let (barrier, warm_up, start) = (&barrier, &warm_up, &start);
+                threads_of_roles.push((
                     i,
                     scope.spawn(move || {
                         let mut ready = prepare(callee, role);
-                        everybody.wait();
-                        everybody.wait();
-                        sleep_until(Deadline::at_ns(rehearsal.load(Ordering::Acquire)));
-                        let rehearsed = ready.as_mut().map_or(Ok(()), Line::rehearse);
-                        everybody.wait();
-                        everybody.wait();
+                        barrier.wait();
+                        barrier.wait();
+                        sleep_until(Deadline::at_ns(warm_up.load(Ordering::Acquire)));
+                        let warmed = ready.as_mut().map_or(Ok(()), Connection::warm_up);
+                        barrier.wait();
+                        barrier.wait();
                         let line = ready?;
-                        rehearsed?;
+                        warmed?;
                         let start = start.load(Ordering::Acquire);
-                        member(line, role, start, start + length)
+                        run_role(line, role, start, start + length)
                     }),
                 ));
             }
         }
-        // Everybody is ready, then everybody knows when: first for a call that all make at once, which opens as many connections as
-        // are ever wanted at a time, and then for the run.
-        for at in [&rehearsal, &start] {
-            everybody.wait();
+        // All are ready, then all know the time: first for a call that all make at once, which opens
+        // as many connections as are needed at a time, and then for the run.
+        for at in [&warm_up, &start] {
+            barrier.wait();
             at.store(now_ns() + HEAD_START_NS, Ordering::Release);
-            everybody.wait();
+            barrier.wait();
         }
-        let mut results: Vec<Done> = order.roles.iter().map(|_| Done::default()).collect();
-        for (i, member) in members {
+        let mut results: Vec<RoleResult> = plan.roles.iter().map(|_| RoleResult::default()).collect();
+        for (i, member) in threads_of_roles {
             let done = member.join().map_err(|_| Kind::Internal)??;
             let all = &mut results[i];
             all.calls += done.calls;
@@ -151,7 +141,7 @@ fn play(callee: &Callee, order: &Plan) -> Result<Vec<Done>> {
 }
 
 /// Takes the role's priority, and opens its connection.
-fn prepare(callee: &Callee, role: Role) -> Result<Line<'_>> {
+fn prepare(callee: &Callee, role: Role) -> Result<Connection<'_>> {
     if let Some(priority) = role.priority {
         callee.orb.rt_current().set_the_priority(priority)?;
     }
@@ -159,36 +149,36 @@ fn prepare(callee: &Callee, role: Role) -> Result<Line<'_>> {
         let (address, marked) = callee.probe.as_ref().ok_or(Kind::BadParam)?;
         let probe = RawProbe::connect(address, role.payload, role.priority.filter(|_| *marked));
         let stamped = callee.stamped.then(Vec::new);
-        return probe.map(|probe| Line::Raw(probe, stamped)).map_err(broken);
+        return probe.map(|probe| Connection::Raw(probe, stamped)).map_err(broken);
     }
     if role.call == Call::Layers {
         let missing =
             || SystemException::from(Kind::BadParam).detail("the server was started without --layers");
         let target = callee.layered.as_ref().ok_or_else(missing)?;
         target.object().validate_connection()?;
-        return Ok(Line::Layers(layers::Caller::new(&callee.orb, target)));
+        return Ok(Connection::Layers(layers::Caller::new(&callee.orb, target)));
     }
     callee.target.object().validate_connection()?;
     callee.target.ping()?;
-    Ok(Line::Orb(callee))
+    Ok(Connection::Orb(callee))
 }
 
-impl Line<'_> {
-    fn rehearse(&mut self) -> Result<()> {
+impl Connection<'_> {
+    fn warm_up(&mut self) -> Result<()> {
         match self {
-            Line::Orb(callee) => callee.target.ping(),
+            Connection::Orb(callee) => callee.target.ping(),
             // It has its connection.
-            Line::Raw(..) => Ok(()),
-            Line::Layers(caller) => caller.rehearse(),
+            Connection::Raw(..) => Ok(()),
+            Connection::Layers(caller) => caller.warm_up(),
         }
     }
 
     /// Where the time of its calls went, if it asks.
     fn parts(self) -> Result<Vec<u64>> {
         match self {
-            Line::Orb(_) => Ok(Vec::new()),
-            Line::Raw(_, stamped) => Ok(stamped.unwrap_or_default()),
-            Line::Layers(caller) => caller.finish(),
+            Connection::Orb(_) => Ok(Vec::new()),
+            Connection::Raw(_, stamped) => Ok(stamped.unwrap_or_default()),
+            Connection::Layers(caller) => caller.finish(),
         }
     }
 }
@@ -197,37 +187,37 @@ fn broken(error: io::Error) -> SystemException {
     SystemException::from(Kind::CommFailure).detail(format!("probe: {error}"))
 }
 
-fn member(mut line: Line<'_>, role: Role, start: u64, end: u64) -> Result<Done> {
+fn run_role(mut line: Connection<'_>, role: Role, start: u64, end: u64) -> Result<RoleResult> {
     let payload = vec![1; role.payload as usize];
     let readings = match role.call {
         Call::Structures(count) => readings(count),
         Call::Message | Call::Raw | Call::Layers => Vec::new(),
     };
     let mut call = || match &mut line {
-        Line::Raw(probe, None) => probe.call().map_err(broken),
-        Line::Raw(probe, Some(parts)) => {
+        Connection::Raw(probe, None) => probe.call().map_err(broken),
+        Connection::Raw(probe, Some(parts)) => {
             let begun = now_ns();
             probe.call().map_err(broken)?;
             let ([arrived, left], ended) = (probe.stamps(), now_ns());
-            if parts.len() < KEPT * layers::RAW.len() {
+            if parts.len() < MAX_SAMPLES * layers::RAW.len() {
                 parts.extend(layers::parts([begun, arrived, left, ended]));
             }
             Ok(())
         }
-        Line::Layers(caller) => caller.call(role.work, &payload),
-        Line::Orb(Callee { orb, target, .. }) => orb.scope(|scope| match role.call {
+        Connection::Layers(caller) => caller.call(role.work, &payload),
+        Connection::Orb(Callee { orb, target, .. }) => orb.scope(|scope| match role.call {
             Call::Structures(_) => target.structs_in(scope, &readings).map(drop),
             _ => target.method_in(scope, &mut MessageView { work: role.work, payload: &payload }),
         }),
     };
-    let mut done = Done { latencies: Vec::with_capacity(KEPT), ..Done::default() };
+    let mut done = RoleResult { latencies: Vec::with_capacity(MAX_SAMPLES), ..RoleResult::default() };
     let delay = u64::from(role.delay_us) * 1000;
     if role.hz == 0 {
         sleep_until(Deadline::at_ns(start + delay));
         while now_ns() < end {
             let begun = now_ns();
             call()?;
-            done.note(begun);
+            record(&mut done, begun);
         }
         done.due = done.calls;
         done.in_time = done.calls;
@@ -241,7 +231,7 @@ fn member(mut line: Line<'_>, role: Role, start: u64, end: u64) -> Result<Done> 
         sleep_until(Deadline::at_ns(release));
         let begun = now_ns();
         call()?;
-        let finished = done.note(begun);
+        let finished = record(&mut done, begun);
         // Its deadline is its period's end. Periods that it missed are not made up for.
         done.in_time += u64::from(finished <= release + period);
         release = next_release(start, period, release, finished);
@@ -255,16 +245,14 @@ fn next_release(start: u64, period: u64, release: u64, now: u64) -> u64 {
     (release + period).max(start + now.saturating_sub(start).div_ceil(period) * period)
 }
 
-impl Done {
-    /// A call has ended that was begun at `begun`; when.
-    fn note(&mut self, begun: u64) -> u64 {
-        let now = now_ns();
-        self.calls += 1;
-        if self.latencies.len() < KEPT {
-            self.latencies.push(now - begun);
-        }
-        now
+/// Records the call that began at `begun`; the time now.
+fn record(result: &mut RoleResult, begun: u64) -> u64 {
+    let now = now_ns();
+    result.calls += 1;
+    if result.latencies.len() < MAX_SAMPLES {
+        result.latencies.push(now - begun);
     }
+    now
 }
 
 #[cfg(test)]
@@ -277,7 +265,7 @@ mod tests {
         assert_eq!(next_release(100, 10, 100, 110), 110);
         assert_eq!(next_release(100, 10, 100, 111), 120);
         assert_eq!(next_release(100, 10, 120, 158), 160);
-        // Done before its period began, as clocks may have it.
+        // RoleResult before its period began, as clocks may have it.
         assert_eq!(next_release(100, 10, 120, 119), 130);
     }
 }

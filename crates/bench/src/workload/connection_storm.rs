@@ -1,4 +1,5 @@
-//! Clients that connect and ask for nothing: half of them say nothing at all, the others send a message octet by octet.
+//! Clients that connect and ask for nothing: half of them say nothing at all, the others send a
+//! message octet by octet.
 //!
 //! ```text
 //!   harness ── open 1000 ──► opened 1000      connects so often, and keeps what it got
@@ -21,7 +22,7 @@ use crate::protocol::ready;
 /// Descriptors that the process needs beside its connections.
 const SPARE: u64 = 100;
 /// How long a connect may take.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 /// Between two octets of a client that sends octet by octet.
 const PAUSE: Duration = Duration::from_secs(1);
 /// What it sends: the head of a message of a kilobyte, and then its octets.
@@ -68,7 +69,7 @@ impl Address {
     fn connect(&self) -> io::Result<Box<dyn Connection>> {
         Ok(match self {
             Address::Tcp(address) | Address::Tls(address) => {
-                let stream = TcpStream::connect_timeout(address, PATIENCE)?;
+                let stream = TcpStream::connect_timeout(address, TIMEOUT)?;
                 stream.set_nonblocking(true)?;
                 Box::new(stream)
             }
@@ -97,7 +98,8 @@ struct One {
     sent: Option<usize>,
 }
 
-/// How many connections a process that this one starts may have, at least `wanted` where the limit may be raised for that.
+/// How many connections a process that this one starts may have, at least `wanted` where the limit
+/// may be raised for that.
 pub fn most(wanted: usize) -> usize {
     let limits = getrlimit(Resource::Nofile);
     let needed = wanted as u64 + SPARE;
@@ -159,7 +161,7 @@ fn open(address: &Address, number: usize, crowd: &Mutex<Vec<One>>) -> usize {
 fn talk(crowd: &mut [One], head: &[u8]) {
     for One { stream, sent } in crowd {
         if let Some(sent) = sent {
-            // Whoever was closed is counted as that.
+            // A closed connection is counted as closed.
             let _ = stream.write(&[head.get(*sent).copied().unwrap_or(0)]);
             *sent += 1;
         }
@@ -206,7 +208,7 @@ mod tests {
         served[1].read_exact(&mut octet).unwrap();
         assert_eq!(octet, *b"G");
         crowd.retain_mut(is_alive);
-        assert_eq!(crowd.len(), 4, "nobody was closed");
+        assert_eq!(crowd.len(), 4, "none was closed");
         served.truncate(1);
         while crowd.len() > 1 {
             crowd.retain_mut(is_alive);

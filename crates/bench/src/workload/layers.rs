@@ -1,4 +1,5 @@
-//! Where a call's time goes: client and server stamp their ends of it, by the clock that they share.
+//! Where a call's time goes: client and server stamp their ends of it, by the clock that they
+//! share.
 //!
 //! ```text
 //!   client  begun ─ arguments written ─┐                                     ┌─ results in hand ─ ended
@@ -7,11 +8,13 @@
 //!                                     server-before  upcall   server-after
 //! ```
 //!
-//! The client's stamps are taken where a stub writes arguments and reads results, the server's by an interceptor and by the servant. The
-//! server cannot tell in a reply when it sent that same reply, so it says it in the next one. What lies between the last stamp of one side
-//! and the first of the other, `to-server` and `to-client`, is the system calls, the kernel, the network, and waiting for the
-//! thread that reads: a lane that is background with another request leaves this one in the socket. A raw socket, stamped at the same
-//! places, says how much of it is not the ORB's.
+//! The client's stamps are taken where a stub writes arguments and reads results, the server's by
+//! an interceptor and by the servant. The server cannot tell in a reply when it sent that same
+//! reply, so it says it in the next one. What lies between the last stamp of one side and the first
+//! of the other, `to-server` and `to-client`, is the system calls, the kernel, the network, and
+//! waiting for the thread that reads: a lane that is background with another request leaves this
+//! one in the socket. A raw socket, stamped at the same places, says how much of it is not the
+//! ORB's.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -22,7 +25,7 @@ use isorb::interceptor::{Raised, ServerRequestInfo, ServerRequestInterceptor};
 use isorb::{Orb, Reference, Result, Upcall};
 use isorb_rt::time::now_ns;
 
-use super::client::KEPT;
+use super::client::MAX_SAMPLES;
 use crate::load::work;
 use crate::stats::Samples;
 use crate::subjects::isorb::generated::bench::{Layered, LayeredRef, MessageView, Stamps};
@@ -36,13 +39,14 @@ pub const RAW: [&str; 3] = ["raw-to-server", "raw-server", "raw-to-client"];
 const OPERATION: &str = "timed";
 static TIMED: Operation = Operation { name: OPERATION, oneway: false };
 
-/// The times between stamps that follow each other. Clocks of two processors may differ by less than anybody can measure; never
-/// below zero.
+/// The times between stamps that follow each other. Clocks of two processors may differ by less
+/// than can be measured; never below zero.
 pub(super) fn parts<const STAMPS: usize>(stamps: [u64; STAMPS]) -> impl Iterator<Item = u64> {
     (1..STAMPS).map(move |i| stamps[i].saturating_sub(stamps[i - 1]))
 }
 
-/// Each of the parts `names` with its distribution; `parts` has those of one call after those of another.
+/// Each of the parts `names` with its distribution; `parts` has those of one call after those of
+/// another.
 pub fn distributions(names: &'static [&'static str], parts: &[u64]) -> Vec<(&'static str, Samples)> {
     let of = |(i, &name)| {
         let mut samples = Samples::new();
@@ -132,7 +136,7 @@ impl<'a> Caller<'a> {
     }
 
     /// A call that does not count.
-    pub fn rehearse(&mut self) -> Result<()> {
+    pub fn warm_up(&mut self) -> Result<()> {
         self.call(0, &[])?;
         self.before = None;
         Ok(())
@@ -161,7 +165,7 @@ impl<'a> Caller<'a> {
         let replied = served.replied_before;
         let call = Call { begun, written: written.get(), served, read, ended };
         if let Some(before) = self.before.replace(call)
-            && self.parts.len() < KEPT * ORB.len()
+            && self.parts.len() < MAX_SAMPLES * ORB.len()
         {
             self.parts.extend(before.parts(replied));
         }
@@ -199,7 +203,7 @@ mod tests {
         let client = Orb::with_config(Config::default()).unwrap();
         let target: LayeredRef = client.resolve(&there.object().to_string()).unwrap();
         let mut caller = Caller::new(&client, &target);
-        caller.rehearse().unwrap();
+        caller.warm_up().unwrap();
         let begun = now_ns();
         for payload in [0, 100, 10_000] {
             caller.call(50, &vec![1; payload]).unwrap();

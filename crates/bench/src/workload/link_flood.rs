@@ -14,16 +14,17 @@ use crate::process::{Peer, PeerError, Scheduling, Side};
 use crate::protocol::{exit_at_end_of_input, ready};
 
 /// How long it may take to start.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 /// As large as fits a packet.
 const PAYLOAD: usize = 1400;
-/// Sockets that it sends from: the kernel lets none have more than its buffer, some 90 packets, under way.
+/// Sockets that it sends from: the kernel lets none have more than its buffer, some 90 packets,
+/// under way.
 const SOCKETS: usize = 12;
 
 /// Arguments of the flood.
 #[derive(Args, Debug)]
 pub struct FloodArgs {
-    /// Where it sends to; nobody has to listen
+    /// Where it sends to; no socket has to listen
     address: String,
     /// Kilobits a second
     #[arg(long)]
@@ -43,7 +44,7 @@ pub fn flood(args: &FloodArgs) -> io::Result<()> {
     let mut turns = sockets.iter().cycle();
     loop {
         for socket in turns.by_ref().take(burst) {
-            // That nobody listens comes back as an error of a later send; that is none here.
+            // A later send reports that no socket listens, which is no error here.
             let _ = socket.send_to(&packet, &args.address);
         }
         at = (at + 1_000_000).max(now_ns());
@@ -51,14 +52,14 @@ pub fn flood(args: &FloodArgs) -> io::Result<()> {
     }
 }
 
-/// Starts a flood from `from` to `to`, away from the processor that contenders share if there is another. It ends when what is
-/// returned is dropped.
+/// Starts a flood from `from` to `to`, away from the processor that contenders share if there is
+/// another. It ends when what is returned is dropped.
 pub fn start(cx: &Context<'_>, from: &Host, to: &Host, kbit: u32) -> Result<Peer, PeerError> {
     let place = Scheduling { cpu: cx.machine.cpus.get(1).copied(), fifo: None };
     let (address, kbit) = (format!("{}:9", to.address()), format!("--kbit={kbit}"));
     let program = cx.launcher.peer(&["flood", &address, &kbit]);
     let program = in_host(Some(from.namespace()), program);
     let mut peer = Peer::start(cx.launcher, "flood", Side::Client, place, &program)?;
-    peer.expect("ready", PATIENCE)?;
+    peer.expect("ready", TIMEOUT)?;
     Ok(peer)
 }

@@ -1,8 +1,10 @@
 //! Clients that compete for one server: the machinery of the experiments on priorities.
 //!
-//! A [`Workload`] is a server process and a client process, on one processor. The client's threads play [`Role`]s: so many of them, at such
-//! a rate or without a pause, with so much work a call, at such a CORBA priority. All are connected before a barrier lets them go. The
-//! negative control is the same pair with [`Setup::sorted`] off: one pool for all priorities, connections that are shared.
+//! A [`Workload`] is a server process and a client process, on one processor. The client's threads
+//! play [`Role`]s: so many of them, at such a rate or without a pause, with so much work a call, at
+//! such a CORBA priority. All are connected before a barrier lets them go. The negative control is
+//! the same pair with [`Setup::sorted`] off: one pool for all priorities, connections that are
+//! shared.
 //!
 //! ```text
 //!   harness ── run 4000 1:20:100:0:30000:0:message ... ──► client ══ calls ══► server

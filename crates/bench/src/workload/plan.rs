@@ -47,7 +47,7 @@ pub enum Call {
     Layers,
 }
 
-/// One run: its length, and who takes part.
+/// One run: its length and its roles.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Plan {
     /// Milliseconds.

@@ -16,8 +16,9 @@ use crate::process::{Fault, Peer, PeerError, Scheduling, Side};
 use crate::stats::{Samples, Summary};
 use crate::subjects::Programs;
 
-/// How long a process may take to start and to end, and how much longer than ordered a run may take.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// How long a process may take to start and to end, and how much longer than ordered a run may
+/// take.
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A server and a client, connected, on one processor.
 #[derive(Debug)]
@@ -42,7 +43,7 @@ impl Drop for SocketFile {
 }
 
 /// What the threads of a role did together.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct RoleResult {
     /// Calls that were made.
     pub calls: u64,
@@ -52,7 +53,8 @@ pub struct RoleResult {
     pub in_time: u64,
     /// How long calls took, in nanoseconds; of very many, those that came first.
     pub latencies: Vec<u64>,
-    /// Where the time of calls went (see [`layers`](super::layers)), those of one call after those of another.
+    /// Where the time of calls went (see [`layers`](super::layers)), those of one call after those
+    /// of another.
     pub parts: Vec<u64>,
 }
 
@@ -81,9 +83,10 @@ impl Workload {
         // Their threads choose their own priorities; what sets them up has none.
         let place = Scheduling { cpu: Some(cx.cpu()), fifo: None };
         let setup = Setup { no_real_time: cx.fifo.is_none(), ..setup.clone() };
+        // Flags, numbers and names cannot fail to be written.
+        let json = serde_json::to_string(&setup).unwrap_or_default();
         let program = |what: &str, host: Option<&str>, more: &[String]| {
-            let words = setup.words();
-            let words = [what].into_iter().chain(words.iter().chain(more).map(String::as_str));
+            let words = [what, &json].into_iter().chain(more.iter().map(String::as_str));
             let program = cx.launcher.peer(&words.collect::<Vec<_>>());
             in_host(host, program)
         };
@@ -92,37 +95,40 @@ impl Workload {
             // By itself the C library gives each of a few threads a heap of its own.
             server.splice(0..0, ["env".into(), "MALLOC_ARENA_MAX=1".into()]);
         }
-        let mut server = Peer::start(cx.launcher, subject, Side::Server, place, &server)?;
+        let start =
+            |side, program: &[_]| Peer::start_ready(cx.launcher, subject, side, place, program, TIMEOUT);
+        let (server, addresses) = start(Side::Server, &server)?;
         let socket = SocketFile(setup.socket_file(server.id()));
-        let addresses = server.expect("ready", PATIENCE)?;
         let addresses: Vec<String> = addresses.split(' ').map(str::to_owned).collect();
         let client = program("load-client", lab.map(|lab| lab.right().namespace()), &addresses);
         let mut client = Peer::start(cx.launcher, subject, Side::Client, place, &client)?;
-        client.expect("ready", PATIENCE)?;
+        client.expect("ready", TIMEOUT)?;
         Ok(Workload { client, server, _socket: socket })
     }
 
-    /// Starts programs of another kind that obey the same orders. They take care of their priorities themselves.
+    /// Starts programs of another kind that obey the same orders. They take care of their
+    /// priorities themselves.
     pub fn of(cx: &Context<'_>, subject: &'static str, programs: Programs) -> Result<Workload, PeerError> {
         let place = Scheduling { cpu: Some(cx.cpu()), fifo: None };
         let mut server = Peer::start(cx.launcher, subject, Side::Server, place, &programs.server)?;
-        let address = server.expect("ready", PATIENCE)?;
+        let address = server.expect("ready", TIMEOUT)?;
         let socket = SocketFile(Some(address.clone().into()));
         let mut program = programs.client;
         program.push(address.into());
         let mut client = Peer::start(cx.launcher, subject, Side::Client, place, &program)?;
-        client.expect("ready", PATIENCE)?;
+        client.expect("ready", TIMEOUT)?;
         Ok(Workload { client, server, _socket: socket })
     }
 
     /// One run; what each role did, in the order's order.
     pub fn run(&mut self, order: &Plan) -> Result<Vec<RoleResult>, PeerError> {
         self.client.send(&order.line())?;
-        let within = Duration::from_millis(order.ms.into()) + PATIENCE;
+        let within = Duration::from_millis(order.ms.into()) + TIMEOUT;
         order.roles.iter().map(|_| results(&mut self.client, within)).collect()
     }
 
-    /// Stops the server where it is, so that what it does besides serving takes no processor from others.
+    /// Stops the server where it is, so that what it does besides serving takes no processor from
+    /// others.
     pub fn pause(&self) {
         self.server.pause();
     }
@@ -136,9 +142,9 @@ impl Workload {
     pub fn end(self) {
         let Workload { client, server, _socket } = self;
         server.resume();
-        // Whether they end by themselves matters to nobody any more.
-        let _ = client.end(PATIENCE);
-        let _ = server.end(PATIENCE);
+        // A process that has to be killed is no error any more.
+        let _ = client.end(TIMEOUT);
+        let _ = server.end(TIMEOUT);
     }
 }
 

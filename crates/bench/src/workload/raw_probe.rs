@@ -1,4 +1,5 @@
-//! A raw socket beside the ORB: the octets of the same messages, over a plain connection between threads of the same priorities.
+//! A raw socket beside the ORB: the octets of the same messages, over a plain connection between
+//! threads of the same priorities.
 
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -14,8 +15,9 @@ use crate::cases::{Case, Kind};
 /// The longest message that the server has room for.
 const LONGEST: usize = (1 << 20) + 4096;
 
-/// Starts the server's thread, at a CORBA priority of `orb`, listening at a port of `host`; its address. `stamped`: replies begin with
-/// the moments at which a request had arrived and its reply left.
+/// Starts the server's thread, at a CORBA priority of `orb`, listening at a port of `host`; its
+/// address. `stamped`: replies begin with the moments at which a request had arrived and its reply
+/// left.
 pub fn serve(orb: &Orb, host: &str, priority: i16, marked: bool, stamped: bool) -> io::Result<String> {
     let listener = TcpListener::bind((host, 0))?;
     let address = listener.local_addr()?.to_string();
@@ -128,6 +130,6 @@ mod tests {
             assert!(begun < arrived && arrived <= left && left < now_ns());
         }
         let mut liar = RawProbe::connect(&address, u32::MAX, None).unwrap();
-        assert!(liar.stream.read_exact(&mut [0]).is_err(), "it is longer than anybody has room for");
+        assert!(liar.stream.read_exact(&mut [0]).is_err(), "it is longer than the buffers");
     }
 }

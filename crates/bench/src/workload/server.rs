@@ -21,7 +21,7 @@ use crate::subjects::isorb::{Echo, failed};
 /// Arguments of the server.
 #[derive(Args, Debug)]
 pub struct ServerArgs {
-    #[command(flatten)]
+    /// How the workload is set up, in JSON
     setup: Setup,
 }
 
@@ -56,7 +56,8 @@ pub fn serve(args: &ServerArgs) -> io::Result<()> {
     Ok(())
 }
 
-/// Starts an ordinary thread that does what the rest of a program does to its heap: blocks of 1 to 5 KiB come and go.
+/// Starts an ordinary thread that does what the rest of a program does to its heap: blocks of 1 to
+/// 5 KiB come and go.
 fn allocate(seed: u32) -> io::Result<()> {
     let thread = ThreadSpec::new("allocate").class(SchedClass::Other).spawn(move || {
         let mut held: Vec<Vec<u8>> = vec![Vec::new(); 64];
@@ -73,8 +74,8 @@ fn allocate(seed: u32) -> io::Result<()> {
     thread.map(drop).map_err(io::Error::other)
 }
 
-/// A lane for each priority, connections in bands, and the client says how urgent a request is; or, without sorting, one pool, and
-/// all requests are equal.
+/// A lane for each priority, connections in bands, and the client says how urgent a request is; or,
+/// without sorting, one pool, and all requests are equal.
 fn policies(orb: &Orb, setup: &Setup) -> isorb::Result<PoaPolicies> {
     let memory = if setup.heap { UpcallMemory::Heap } else { UpcallMemory::Scope };
     let options = ThreadpoolOptions { memory: Some(memory), ..ThreadpoolOptions::default() };
@@ -83,11 +84,12 @@ fn policies(orb: &Orb, setup: &Setup) -> isorb::Result<PoaPolicies> {
         orb.set_network_priority_mapping(Arc::new(ClassSelectors));
     }
     if setup.transport != "tcp" && !setup.sorted {
-        // The one connection has one thread, which takes on the priority of each request that it has read.
+        // The one connection has one thread, which takes on the priority of each request that it
+        // has read.
         return Ok(PoaPolicies::new().priority_model(PriorityModel::ClientPropagated, lowest));
     }
     let policies = if setup.sorted {
-        // Whoever connects elsewhere for a band is moved to the band's lane.
+        // A connection for a band that comes in elsewhere is moved to the band's lane.
         let lane = |&priority| ThreadpoolLane::new(priority, 1).endpoint(setup.lane_endpoint());
         let lanes: Vec<ThreadpoolLane> = setup.lanes.iter().map(lane).collect();
         let pool = orb.rt().create_threadpool_with_lanes(&lanes, &options)?;
@@ -114,8 +116,8 @@ fn bands(lanes: &[i16]) -> Vec<PriorityBand> {
     lanes.iter().map(|&priority| PriorityBand { low: priority, high: priority }).collect()
 }
 
-/// The kernel ends a process whose real-time threads run for two seconds without once blocking: a mistake in here shall not take the
-/// machine away.
+/// The kernel ends a process whose real-time threads run for two seconds without once blocking: a
+/// bug here must not take the machine away.
 pub fn limit_spinning() -> io::Result<()> {
     const MICROSECONDS: u64 = 2_000_000;
     let hard = getrlimit(Resource::Rttime).maximum.unwrap_or(u64::MAX).min(MICROSECONDS);

@@ -3,8 +3,8 @@
 use crate::finding::{Finding, Level};
 use crate::root::Root;
 
-/// Real-time processor time of the group (`cpu.rt_runtime_us`, control groups of version 1 in kernels with
-/// `RT_GROUP_SCHED`): zero refuses every real-time thread whatever its rights.
+/// Real-time processor time of the group (`cpu.rt_runtime_us`, control groups of version 1 in
+/// kernels with `RT_GROUP_SCHED`): zero refuses every real-time thread whatever its rights.
 pub fn real_time_budget(root: &Root) -> Finding {
     const CHECK: &str = "group-real-time-budget";
     let files: Vec<(String, i64)> = group_folders(root)
@@ -61,7 +61,8 @@ pub fn processor_limit(root: &Root) -> Finding {
     }
 }
 
-/// The folders of the process's groups that may have files of the controller `cpu`, the innermost first, up to the root.
+/// The folders of the process's groups that may have files of the controller `cpu`, the innermost
+/// first, up to the root.
 fn group_folders(root: &Root) -> Vec<String> {
     let mut folders = Vec::new();
     // hierarchy:controllers:path, controllers empty for version 2.

@@ -1,4 +1,4 @@
-//! The processors, and who else uses them.
+//! The processors and their other users.
 
 use crate::facts;
 use crate::finding::{Finding, Level};
@@ -74,7 +74,7 @@ pub fn interrupts(root: &Root) -> Finding {
             .fix("systemctl disable --now irqbalance")
             .fix("or keep it off some: IRQBALANCE_BANNED_CPULIST=2-3 in /etc/default/irqbalance")
     } else {
-        Finding::good(CHECK, "nobody moves them")
+        Finding::good(CHECK, "no daemon moves interrupts")
     }
 }
 

@@ -62,7 +62,7 @@ pub fn page_migration(root: &Root) -> Finding {
             CHECK,
             Level::Warning,
             "the kernel moves pages between memory nodes",
-            "It unmaps pages to see who uses them, so threads fault on memory that is locked.",
+            "It unmaps pages to see which node uses them, so threads fault on locked memory.",
         )
         .fix("sysctl -w kernel.numa_balancing=0")
         .fix("for good: echo 'kernel.numa_balancing = 0' > /etc/sysctl.d/91-real-time.conf");

@@ -17,9 +17,9 @@ pub use contexts::{ServiceContext, ServiceContextIter, ServiceContexts};
 pub use control::{cancel_request, close_connection, message_error, read_cancel};
 pub use locate::{LocateReply, LocateRequest, LocateStatus, write_locate_reply, write_locate_request};
 pub use operation::OperationName;
-pub use reply::{OrdinaryReply, Reply, ReplyStatus, renew_reply, write_prioritised_reply, write_reply};
+pub use reply::{OrdinaryReply, Reply, ReplyStatus, write_prioritised_reply, write_reply};
 pub use request::{
-    Addressed, ContextsPlace, KnownHead, OrdinaryRequest, Request, RequestHead, RequestPlace, Response,
+    Addressed, CachedHeader, ContextsPlace, OrdinaryRequest, Request, RequestHead, RequestPlace, Response,
     write_request, write_request_to,
 };
 pub use target::{RawProfile, Target};

@@ -69,13 +69,6 @@ impl OrdinaryReply {
         contexts::write_each(e, &[context]);
     }
 
-    /// Whether the written part of a reply of GIOP 1.2 has no service contexts.
-    #[inline(always)]
-    #[must_use]
-    pub fn has_no_contexts(written: &[u8]) -> bool {
-        written.get(CONTEXTS_AT..BODY_AT) == Some(&[0; 4])
-    }
-
     /// Examines a whole message; `None` for a reply that is not ordinary, which [`Reply::open`]
     /// reads or rejects.
     ///
@@ -263,14 +256,6 @@ pub fn write_prioritised_reply(e: &mut Encoder<'_>, id: u32, status: ReplyStatus
 /// Length of a reply header with a priority and no other context; the body, if any, is aligned
 /// behind it.
 const PRIORITISED_REPLY: usize = BODY_AT + 8 + 4;
-
-/// Changes the header at the start of an encoder into that of another reply. [`write_reply`] wrote
-/// it without contexts in GIOP 1.2.
-#[inline(always)]
-pub fn renew_reply(e: &mut Encoder<'_>, id: u32, status: ReplyStatus) {
-    e.patch(ID_AT, id);
-    e.patch(STATUS_AT, status as u32);
-}
 
 fn write_reply_any(
     e: &mut Encoder<'_>,

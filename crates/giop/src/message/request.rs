@@ -207,7 +207,7 @@ impl OrdinaryRequest {
 /// The head of an ordinary request, kept so that another one for the same object and operation is
 /// known by comparing octets.
 #[derive(Debug)]
-pub struct KnownHead {
+pub struct CachedHeader {
     /// From the response flags to the number of service contexts.
     octets: Vec<u8>,
     /// Where they end in the message; 0 for none.
@@ -218,14 +218,14 @@ pub struct KnownHead {
     contexts: usize,
 }
 
-impl Default for KnownHead {
-    fn default() -> KnownHead {
-        let octets = Vec::with_capacity(KnownHead::MAX - RESPONSE_AT);
-        KnownHead { octets, ends: 0, order: Order::NATIVE, response: Response::None, contexts: 0 }
+impl Default for CachedHeader {
+    fn default() -> CachedHeader {
+        let octets = Vec::with_capacity(CachedHeader::MAX - RESPONSE_AT);
+        CachedHeader { octets, ends: 0, order: Order::NATIVE, response: Response::None, contexts: 0 }
     }
 }
 
-impl KnownHead {
+impl CachedHeader {
     /// Heads that end behind this offset are not kept.
     pub const MAX: usize = 256;
 
@@ -238,7 +238,7 @@ impl KnownHead {
         self.ends = 0;
         self.octets.clear();
         let ends = ((found.name_ends + 1 + 3) & !3) + 4;
-        let Some(octets) = message.get(RESPONSE_AT..ends).filter(|_| ends <= KnownHead::MAX) else {
+        let Some(octets) = message.get(RESPONSE_AT..ends).filter(|_| ends <= CachedHeader::MAX) else {
             return false;
         };
         self.octets.extend_from_slice(octets);
@@ -252,9 +252,9 @@ impl KnownHead {
     /// find the same key, operation, contexts and body.
     ///
     /// # Real-time
-    /// One comparison of octets, of [`KnownHead::MAX`] at most; linear in the number of contexts.
+    /// One comparison of octets, of [`CachedHeader::MAX`] at most; linear in the number of contexts.
     #[inline(always)]
-    pub fn recognise(
+    pub fn matches(
         &self,
         message: &[u8],
         header: &Header,

@@ -6,8 +6,8 @@
 //! profile, cut into the packets of a collection. No member replies.
 //!
 //! ```text
-//!   request ── PacketHead before each piece ──► datagrams ──► Packet::parse ── Collector ──► request
-//!                                                                               bounded       └ GroupRequest: which group?
+//!   request ─ PacketHead before each piece ─► datagrams ─► Packet::parse ─ Collector ─► request
+//!                                                                          bounded       └ GroupRequest
 //! ```
 //!
 //! As everywhere in this crate there is no socket and no clock: the caller passes datagrams and

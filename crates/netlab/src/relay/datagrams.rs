@@ -11,14 +11,16 @@ use isorb_rt::time::now_ns;
 
 use crate::{Impairment, Plan};
 
-/// How long the relay sleeps at most before it looks for datagrams: the resolution of the plan's times.
+/// How long the relay sleeps at most before it looks for datagrams: the resolution of the plan's
+/// times.
 const LOOK: Duration = Duration::from_micros(100);
 /// The longest datagram.
 const LONGEST: usize = 65_536;
 
 /// Relays datagrams between any number of clients and one server, with a plan for each direction.
 ///
-/// The server sees each client under an address of the relay's, as behind a translating router; answers go back to the client.
+/// The server sees each client under an address of the relay's, as behind a translating router;
+/// answers go back to the client.
 #[derive(Debug)]
 pub struct DatagramRelay {
     address: SocketAddr,
@@ -78,7 +80,7 @@ impl Drop for DatagramRelay {
 struct Way {
     front: UdpSocket,
     server: SocketAddr,
-    // Each with the socket under whose address the server knows it.
+    // Each with its socket; the server knows the client by the address of the socket.
     clients: Vec<(SocketAddr, UdpSocket)>,
     // With the index of the client.
     there: Impairment<(usize, Vec<u8>)>,

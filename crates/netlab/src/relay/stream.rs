@@ -1,4 +1,5 @@
-//! A bad way for streams: bytes stay in order and complete, but they take time, come in pieces, stall, and the connection may break.
+//! A bad way for streams: bytes stay in order and complete, but they take time, come in pieces,
+//! stall, and the connection may break.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -17,7 +18,8 @@ const LOOK: Duration = Duration::from_millis(10);
 /// What happens to each connection.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct StreamPlan {
-    /// Delay and jitter of each piece; loss, duplication and reordering do not happen to a stream's bytes.
+    /// Delay and jitter of each piece; loss, duplication and reordering do not happen to a stream's
+    /// bytes.
     pub pieces: Plan,
     /// Bytes of a piece at most; 0 is as they come.
     pub piece: usize,
@@ -82,7 +84,8 @@ fn accept(listener: &TcpListener, server: SocketAddr, plan: StreamPlan, control:
         while !control.end.load(Ordering::Relaxed) {
             match listener.accept() {
                 Ok((client, _)) => {
-                    // A server that cannot be reached shows to the client as a connection that ends at once.
+                    // A server that cannot be reached shows to the client as a connection that ends
+                    // at once.
                     let Ok(server) = TcpStream::connect(server) else { continue };
                     let (Ok(client_again), Ok(server_again)) = (client.try_clone(), server.try_clone())
                     else {
@@ -97,7 +100,8 @@ fn accept(listener: &TcpListener, server: SocketAddr, plan: StreamPlan, control:
     });
 }
 
-/// Carries bytes one way until one side ends, the plan cuts, or the relay ends; both connections are closed then.
+/// Carries bytes one way until one side ends, the plan cuts, or the relay ends; both connections
+/// are closed then.
 fn carry(mut from: TcpStream, mut to: TcpStream, plan: StreamPlan, control: &Control) {
     let keep_order = Plan { loss: 0.0, duplicate: 0.0, reorder: 0.0, ..plan.pieces };
     let mut way: Impairment<Vec<u8>> = Impairment::new(keep_order);
@@ -121,7 +125,8 @@ fn carry(mut from: TcpStream, mut to: TcpStream, plan: StreamPlan, control: &Con
                 ) => {}
             Err(_) => ended = true,
         }
-        // One piece at a time: what comes meanwhile waits in the sockets, as on a long line whose window is one piece.
+        // One piece at a time: later octets wait in the sockets, as on a long line with a window of
+        // one piece.
         while let Some(at) = way.next_at() {
             sleep_until(Deadline::at_ns(at));
             let Some(piece) = way.pop(at) else { break };
@@ -133,7 +138,7 @@ fn carry(mut from: TcpStream, mut to: TcpStream, plan: StreamPlan, control: &Con
             }
         }
     }
-    // Whoever was closed already is closed.
+    // An error means that the socket is closed already.
     let _ = to.shutdown(Shutdown::Both);
     let _ = from.shutdown(Shutdown::Both);
 }
@@ -197,7 +202,7 @@ mod tests {
         stream.write_all(b"a").unwrap();
         stream.read_exact(&mut [0]).unwrap();
         relay.stall(true);
-        // Whoever is in a read when the stall begins still carries that.
+        // A thread in a read when the stall begins still forwards those octets.
         std::thread::sleep(5 * LOOK);
         stream.write_all(b"b").unwrap();
         stream.set_read_timeout(Some(Duration::from_millis(50))).unwrap();

@@ -1,4 +1,4 @@
-//! What a client overrides, at three scopes: ORB, thread, object (RT-CORBA 1.2, clauses 5.11 to
+//! Overrides of a client, at three scopes: ORB, thread, object (RT-CORBA 1.2, clauses 5.11 to
 //! 5.15).
 //!
 //! A set of overrides is made once and then only passed on. Each set has a number; the plans that
@@ -39,8 +39,8 @@ impl Overrides {
     /// A set of overrides.
     ///
     /// # Errors
-    /// NO_PERMISSION for a policy that only a server may set (40, 41, 42); INV_POLICY for one that
-    /// makes no sense; BAD_PARAM (OMG|30) for two of one type.
+    /// NO_PERMISSION for a policy that only a server may set (40, 41, 42); INV_POLICY for an
+    /// invalid one; BAD_PARAM (OMG|30) for two of one type.
     pub fn new(policies: &[RtPolicy]) -> Result<Overrides> {
         for (i, policy) in policies.iter().enumerate() {
             if !policy.is_client_override() {
@@ -71,7 +71,7 @@ impl Overrides {
         self.0.as_ref().map_or(&[], |set| &set.policies)
     }
 
-    /// These, and of `wider` what these leave open.
+    /// These policies, and the open ones from `wider`.
     ///
     /// # Real-time
     /// Allocates unless one of the two is empty.
@@ -84,7 +84,7 @@ impl Overrides {
             !self.policies().iter().any(|mine| mine.policy_type() == policy.policy_type())
         };
         let all = self.policies().iter().chain(wider.policies().iter().filter(missing));
-        // Each was checked before, and no type is there twice.
+        // Each was checked before, and no type occurs twice.
         Overrides::new(&all.cloned().collect::<Vec<_>>()).unwrap_or_default()
     }
 
@@ -146,7 +146,7 @@ impl SharedOverrides {
 
 thread_local! {
     static THREAD: RefCell<Overrides> = const { RefCell::new(Overrides(None)) };
-    /// Its number, looked at in each call.
+    /// Its number; read in each call.
     static THREAD_STAMP: Cell<u64> = const { Cell::new(0) };
 }
 

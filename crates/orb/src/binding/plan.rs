@@ -1,5 +1,5 @@
-//! Where calls through a reference go, by priority: worked out once for each set of overrides, then
-//! only looked up.
+//! The connections of a reference by priority: computed once for each set of overrides, then only
+//! looked up.
 
 use super::overrides::Overrides;
 use super::reference::{Model, RtComponents};
@@ -14,8 +14,7 @@ use isorb_rt::priority::{NetworkPriorityMapping, Priority};
 use isorb_rt::sync::PiMutex;
 use std::sync::Arc;
 
-/// Which overrides a plan follows from: those of the object, the thread and the ORB, by their
-/// numbers.
+/// The overrides of a plan: those of the object, the thread and the ORB, by their numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Key {
     pub object: u64,
@@ -34,9 +33,9 @@ pub(crate) struct Plan {
 enum ConnectionSet {
     /// One for all priorities.
     One(Arc<Peer>),
-    /// One a band.
+    /// One for each band.
     Bands(Box<[(PriorityBand, Arc<Peer>)]>),
-    /// One a lane; calls without a priority take the last.
+    /// One for each lane; calls without a priority take the last.
     Lanes(Box<[(Priority, Arc<Peer>)]>, Arc<Peer>),
 }
 
@@ -47,7 +46,7 @@ pub(crate) struct PlanInput<'p> {
     pub ior: &'p Ior,
     /// The routes to the object without any policy.
     pub routes: &'p Routes,
-    /// Identifies the reference where its connections are private.
+    /// Identifies the reference if its connections are private.
     pub reference: u64,
     pub transports: &'p Transports,
     pub peers: &'p Peers,
@@ -70,7 +69,7 @@ impl From<Conflict> for SystemException {
 }
 
 impl Plan {
-    /// Works out what holds.
+    /// Computes the plan.
     ///
     /// # Errors
     /// [`Conflict`], INV_POLICY to a caller.
@@ -105,8 +104,8 @@ impl Plan {
         let lanes_within = |band: &PriorityBand| -> Option<Routes> {
             let inside = |tag: u32| {
                 let mut inside: Vec<_> = of_tag(tag).filter(|(priority, _)| holds(band, *priority)).collect();
-                // No request of the band is to run below its own lane, so the most urgent one takes
-                // them.
+                // The highest-priority lane of the band takes its requests, so that none runs below
+                // its own lane.
                 inside.sort_by_key(|(priority, _)| std::cmp::Reverse(*priority));
                 inside.into_iter().map(|(_, route)| route.clone())
             };
@@ -126,7 +125,7 @@ impl Plan {
             (Some(bands), _) => {
                 let way = |band: &PriorityBand| {
                     let at = lanes_within(band).map_or_else(|| own.clone(), with_moved);
-                    // The most urgent call of the band must not travel below its class.
+                    // The highest-priority call of the band must not travel below its class.
                     (*band, peer(at, Some(*band), Priority::new(band.high)))
                 };
                 ConnectionSet::Bands(bands.iter().map(way).collect())
@@ -200,7 +199,7 @@ impl Plan {
         )
     }
 
-    /// All places that calls may go to.
+    /// The peers of all connections.
     pub fn peers(&self) -> Vec<&Arc<Peer>> {
         match &self.connections {
             ConnectionSet::One(peer) => vec![peer],
@@ -221,7 +220,7 @@ fn holds(band: &PriorityBand, priority: Priority) -> bool {
     (band.low..=band.high).contains(&priority.get())
 }
 
-/// Bands may be set by either side; by both only if they are the same.
+/// Either side may set bands; both only if they are equal.
 fn reconcile_bands<'b>(
     server: Option<&'b [PriorityBand]>,
     client: Option<&'b [PriorityBand]>,
@@ -256,7 +255,7 @@ fn no_protocol(wanted: &[Protocol]) -> Conflict {
     }
 }
 
-/// Looks whether a priority lies in one of the bands.
+/// Checks that a priority lies in one of the bands.
 ///
 /// # Errors
 /// INV_POLICY.
@@ -282,12 +281,11 @@ fn no_lane(priority: Priority) -> SystemException {
 #[derive(Default)]
 pub(crate) struct Plans(PiMutex<Vec<(Key, Arc<Plan>)>>);
 
-/// Sets of overrides that a reference remembers at a time; with more, the oldest is worked out
-/// again.
+/// The number of cached sets of overrides; with more, the oldest plan is computed again.
 const REMEMBERED: usize = 8;
 
 impl Plans {
-    /// The plan under these overrides, made if it is not known.
+    /// The plan under these overrides, computed if it is not cached.
     ///
     /// # Errors
     /// The error of `make`.

@@ -14,7 +14,7 @@ pub(crate) enum Model {
     /// None: the object is not a real-time one.
     #[default]
     None,
-    /// The client; the server's priority is that of clients that are not real-time.
+    /// The client; clients without real-time priorities get the server's.
     Propagated(Priority),
     /// The server.
     Declared(Priority),

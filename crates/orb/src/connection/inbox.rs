@@ -1,4 +1,4 @@
-//! Bytes from the stream to whole messages.
+//! From octets of the stream to whole messages.
 
 use super::table::BufferAccount;
 use crate::buffers::BLOCK_STAYS;
@@ -18,16 +18,16 @@ use std::time::Duration;
 const HEADER: usize = 12;
 /// First block of a connection.
 const SMALL: usize = 4096;
-/// Block of a connection on which messages came faster than they were read: one system call gets many.
-const WIDE: usize = 32 << 10;
-/// Room that the header of a message is trusted with. More is made as its octets come, so that a peer which announces much
-/// and sends nothing takes no memory from others.
-const ON_TRUST: usize = 256 << 10;
+/// Block of a connection on which messages come faster than they are read: one system call gets many.
+const LARGE: usize = 32 << 10;
+/// Octets that are reserved when only the header of a message has arrived. More are reserved as octets
+/// arrive, so that a peer that announces much and sends nothing occupies no memory.
+const RESERVED_AT_ONCE: usize = 256 << 10;
 
 /// Messages of which fragments may be outstanding at a time.
 const PARTIAL: usize = 8;
 
-/// A whole message, at the start of the block that was handed to the reader.
+/// A whole message, at the start of the reader's block.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Arrived {
     pub header: Header,
@@ -58,52 +58,52 @@ impl Arrived {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReadError {
-    /// Nothing (more) is there, and waiting was not wanted.
+    /// The socket is empty, and the caller does not wait.
     WouldBlock,
     /// The deadline passed.
     TimedOut,
     /// The stream ended between messages.
     End,
-    /// The peer said CloseConnection.
+    /// The peer sent CloseConnection.
     ClosedInOrder,
     /// The stream broke, or ended inside a message.
     Lost,
-    /// The peer sent what is no GIOP, or more than the limit.
+    /// The peer sent a message that is not GIOP, or exceeds the limit.
     Protocol(ProtocolError),
     /// No block for a message of this size.
     NoMemory,
-    /// A message has begun and was not whole in time.
+    /// A message did not arrive whole in time.
     Stalled,
 }
 
-/// What became of the bytes at the start of an inbox.
-enum Step {
-    /// More must be received.
+/// The octets at the start of an inbox.
+enum Progress {
+    /// Part of a message; more must be received.
     Incomplete,
-    /// They were a part of a message that is not whole yet.
+    /// A fragment of a message that is not whole yet.
     Fragment,
     Message(Arrived),
 }
 
 pub(crate) struct Inbox {
     block: Buffer,
-    /// What is here lies in the block from `start` to `end`; both are 0 when nothing is.
+    /// The unread octets lie in the block from `start` to `end`; both are 0 when there are none.
     start: usize,
     end: usize,
-    /// How long a block to receive to is at least.
-    room: usize,
+    /// Least size of a block to receive to.
+    block_size: usize,
     /// Whether the last receive got less than there was room for.
     pub emptied: bool,
     /// Made when the first fragment comes.
     assembler: Option<Box<Assembler>>,
-    /// What the stream's receive time-out is set to.
+    /// The stream's present receive time-out.
     timeout: Timeout,
     limit: usize,
-    /// When the message that is not whole yet began, in nanoseconds; 0 when there is none.
+    /// When the partly received message began, in nanoseconds; 0 when there is none.
     begun: u64,
-    /// Whether fragments have come of a message of which others are to come.
-    parted: bool,
-    /// How long after its beginning a message must be whole.
+    /// Whether a message has arrived in part by fragments.
+    fragmented: bool,
+    /// Time from the beginning of a message to its end.
     message_timeout: Option<Duration>,
     account: Arc<BufferAccount>,
 }
@@ -119,20 +119,21 @@ impl Inbox {
             block: fresh_block(pool),
             start: 0,
             end: 0,
-            room: SMALL,
+            block_size: SMALL,
             emptied: false,
             assembler: None,
             timeout: Timeout::NONE,
             limit,
             begun: 0,
-            parted: false,
+            fragmented: false,
             message_timeout,
             account,
         }
     }
 
-    /// The next whole message, put at the start of `into`. Where nothing else is here it is received there at once; one of
-    /// several that came together is copied there. A message that is not complete stays here, whoever asks next.
+    /// The next whole message, put at the start of `into`. Into an empty inbox it is received there
+    /// directly; one of several that came together is copied there. A partly received message stays
+    /// here for the next reader.
     ///
     /// # Real-time
     /// One system call for a message that arrives whole, none for one that came with another; a block is taken from the pool
@@ -150,8 +151,8 @@ impl Inbox {
         let room = into.capacity();
         let mut got = None;
         if self.is_empty()
-            && !self.parted
-            && (self.room..=BLOCK_STAYS).contains(&room)
+            && !self.fragmented
+            && (self.block_size..=BLOCK_STAYS).contains(&room)
             && (wait == Wait::No || self.timeout == timeout)
         {
             let received = stream.recv(into.bytes_mut(), wait);
@@ -183,7 +184,7 @@ impl Inbox {
         Some(Arrived { header, len: n, request_id })
     }
 
-    /// As [`Inbox::next`], in all cases; `got` is what was received already, to the start of an empty block.
+    /// As [`Inbox::next`], in all cases; `got` is the result of a receive into an empty block.
     #[inline(never)]
     fn next_any(
         &mut self,
@@ -197,31 +198,32 @@ impl Inbox {
             stream.set_recv_timeout(timeout.duration()).map_err(|_| ReadError::Lost)?;
             self.timeout = timeout;
         }
-        // Of a message of which a part is here already, the rest must come in time.
-        let mut begun = got.is_some() || self.parted || !self.is_empty();
-        // Whether the rest was looked for before it was waited for: mostly it is there.
+        // The rest of a partly received message must arrive in time.
+        let mut begun = got.is_some() || self.fragmented || !self.is_empty();
+        // Whether the rest was looked for without waiting: mostly it is there.
         let mut looked = false;
         loop {
             if let Some(got) = got.take() {
-                self.note(got, wait)?;
+                self.record(got, wait)?;
             }
             // A fragment leaves room for the next, which may be here already.
             while self.end - self.start >= HEADER {
                 match self.complete(pool, wait, into)? {
-                    Step::Message(arrived) => return Ok(arrived),
-                    Step::Fragment => {}
-                    Step::Incomplete => break,
+                    Progress::Message(arrived) => return Ok(arrived),
+                    Progress::Fragment => {}
+                    Progress::Incomplete => break,
                 }
             }
-            let wait_now = if begun { self.hurry(stream, wait, deadline, &mut looked)? } else { wait };
+            let wait_now =
+                if begun { self.wait_for_rest(stream, wait, deadline, &mut looked)? } else { wait };
             begun = true;
             self.make_room(pool);
             got = Some(stream.recv(&mut self.block.bytes_mut()[self.end..], wait_now));
         }
     }
 
-    /// Takes note of what was received behind what was here.
-    fn note(&mut self, got: io::Result<usize>, wait: Wait) -> Result<(), ReadError> {
+    /// Records the result of a receive behind the unread octets.
+    fn record(&mut self, got: io::Result<usize>, wait: Wait) -> Result<(), ReadError> {
         match got {
             Ok(0) => Err(if self.is_empty() { ReadError::End } else { ReadError::Lost }),
             Ok(n) => {
@@ -232,7 +234,7 @@ impl Inbox {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock && wait == Wait::No => {
                 Err(ReadError::WouldBlock)
             }
-            // The deadline is looked at before the next receive, which has what is left: signals give a peer no more time.
+            // The next receive has the time that is left, so signals give a peer no more time.
             Err(error)
                 if matches!(
                     error.kind(),
@@ -245,12 +247,12 @@ impl Inbox {
         }
     }
 
-    /// Moves what is here to the start of the block, so that as much as possible is received behind it. Where several
-    /// messages filled a block, the next is larger.
+    /// Moves the unread octets to the start of the block, so that as many as possible are received
+    /// behind them. If several messages filled a block, the next block is larger.
     fn make_room(&mut self, pool: &Arc<BufferPool>) {
         let kept = self.start..self.end;
-        if self.block.capacity() < self.room
-            && let Some(mut larger) = pool.take(self.room)
+        if self.block.capacity() < self.block_size
+            && let Some(mut larger) = pool.take(self.block_size)
         {
             larger.bytes_mut()[..kept.len()].copy_from_slice(&self.block.bytes()[kept.clone()]);
             self.block = larger;
@@ -260,8 +262,8 @@ impl Inbox {
         (self.start, self.end) = (0, kept.len());
     }
 
-    /// The receive time-out for what is left until `deadline`: the present one where that is about right, since setting
-    /// another costs a system call.
+    /// The receive time-out for the time until `deadline`: the present one if it is about right, since
+    /// setting another costs a system call.
     pub fn timeout_for(&self, deadline: Deadline) -> Timeout {
         let left = deadline.remaining();
         match (self.timeout.duration(), left) {
@@ -270,10 +272,10 @@ impl Inbox {
         }
     }
 
-    /// Before another receive for the same message, and how to make it: a peer that sends piece by piece has no more time for
-    /// that than one that sends nothing, and no message may take for ever.
+    /// How to receive more of a partly received message. A peer that sends piece by piece has no more
+    /// time than one that sends nothing, and each message must end in time.
     #[cold]
-    fn hurry(
+    fn wait_for_rest(
         &mut self,
         stream: &dyn Stream,
         wait: Wait,
@@ -281,7 +283,7 @@ impl Inbox {
         looked: &mut bool,
     ) -> Result<Wait, ReadError> {
         let now = now_ns();
-        let since = self.tell(now);
+        let since = self.update_account(now);
         if wait == Wait::No {
             return Ok(Wait::No);
         }
@@ -309,8 +311,8 @@ impl Inbox {
         Ok(Wait::Block)
     }
 
-    /// Tells what is held for messages that are not whole, and since when that is so.
-    fn tell(&mut self, now: u64) -> Option<u64> {
+    /// Updates the account of the blocks that partly received messages hold; returns since when.
+    fn update_account(&mut self, now: u64) -> Option<u64> {
         let mut since = None;
         let (mut moved, mut held) = (0, 0);
         if !self.is_empty() {
@@ -320,9 +322,9 @@ impl Inbox {
             since = Some(self.begun);
             (moved, held) = (self.end - self.start, self.block.capacity());
         }
-        let parted = self.assembler.as_ref().and_then(|assembler| Some((assembler, assembler.oldest()?)));
-        self.parted = parted.is_some();
-        if let Some((assembler, oldest)) = parted {
+        let partial = self.assembler.as_ref().and_then(|assembler| Some((assembler, assembler.oldest()?)));
+        self.fragmented = partial.is_some();
+        if let Some((assembler, oldest)) = partial {
             since = Some(since.map_or(oldest, |since| since.min(oldest)));
             moved += assembler.arrived();
             held += assembler.held();
@@ -334,25 +336,30 @@ impl Inbox {
         since
     }
 
-    /// Forgets what has arrived, and returns its blocks.
+    /// Drops the unread octets, and returns their blocks.
     pub fn discard(&mut self, pool: &Arc<BufferPool>) {
         (self.block, self.assembler) = (fresh_block(pool), None);
-        (self.start, self.end, self.begun, self.parted) = (0, 0, 0, false);
+        (self.start, self.end, self.begun, self.fragmented) = (0, 0, 0, false);
         self.account.arriving.clear();
     }
 
-    /// Whether no part of a further message is here.
+    /// Whether there are no unread octets.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.start == self.end
     }
 
-    /// Takes the first message out if it is whole; makes room for it if it is not.
+    /// Takes the first message out if it is whole; otherwise makes room for it.
     #[inline]
-    fn complete(&mut self, pool: &Arc<BufferPool>, wait: Wait, into: &mut Buffer) -> Result<Step, ReadError> {
+    fn complete(
+        &mut self,
+        pool: &Arc<BufferPool>,
+        wait: Wait,
+        into: &mut Buffer,
+    ) -> Result<Progress, ReadError> {
         let here = &self.block.bytes()[self.start..self.end];
         let header = {
-            let Some(head) = here.first_chunk::<HEADER>() else { return Ok(Step::Incomplete) };
+            let Some(head) = here.first_chunk::<HEADER>() else { return Ok(Progress::Incomplete) };
             Header::parse(head).map_err(ReadError::Protocol)?
         };
         header.check_limit(self.limit).map_err(ReadError::Protocol)?;
@@ -360,7 +367,7 @@ impl Inbox {
         if len > self.block.capacity() {
             self.grow(len, wait)?;
         }
-        let Some(beyond) = (self.end - self.start).checked_sub(len) else { return Ok(Step::Incomplete) };
+        let Some(beyond) = (self.end - self.start).checked_sub(len) else { return Ok(Progress::Incomplete) };
         let copied = if self.start > 0 || beyond > len { len } else { beyond };
         if into.capacity() < copied.max(SMALL) || into.capacity() > BLOCK_STAYS {
             *into = pool.take(copied.max(SMALL)).ok_or(ReadError::NoMemory)?;
@@ -370,7 +377,7 @@ impl Inbox {
             into.bytes_mut()[..len].copy_from_slice(&self.block.bytes()[message]);
             self.start += len;
             if !self.emptied {
-                self.room = WIDE;
+                self.block_size = LARGE;
             }
         } else {
             std::mem::swap(&mut self.block, into);
@@ -391,27 +398,27 @@ impl Inbox {
             && let Some(id) = number(&header, into.bytes(), HEADER)
         {
             assembler.cancel(id);
-            self.tell(now_ns());
+            self.update_account(now_ns());
         }
         let request_id = reply_id(&header, &into.bytes()[..len]);
-        Ok(Step::Message(Arrived { header, len, request_id }))
+        Ok(Progress::Message(Arrived { header, len, request_id }))
     }
 
-    /// The message that had begun is whole.
+    /// Records that the partly received message is whole.
     #[cold]
     fn arrived(&mut self) {
         self.begun = 0;
-        if !self.parted {
+        if !self.fragmented {
             self.account.arriving.clear();
         }
     }
 
-    /// Makes room for more of a message of `len` octets, which begins where the inbox begins.
+    /// Makes room for more of the first message, which has `len` octets.
     fn grow(&mut self, len: usize, wait: Wait) -> Result<(), ReadError> {
         let here = self.start..self.end;
-        let room = len.min(ON_TRUST.max(4 * here.len()));
+        let room = len.min(RESERVED_AT_ONCE.max(4 * here.len()));
         let full = here.len() == self.block.capacity();
-        if full || self.block.capacity() < len.min(ON_TRUST) {
+        if full || self.block.capacity() < len.min(RESERVED_AT_ONCE) {
             let mut larger = self.account.take(room, wait).ok_or(ReadError::NoMemory)?;
             larger.bytes_mut()[..here.len()].copy_from_slice(&self.block.bytes()[here.clone()]);
             self.block = larger;
@@ -427,10 +434,10 @@ impl Inbox {
         len: usize,
         pool: &Arc<BufferPool>,
         into: &mut Buffer,
-    ) -> Result<Step, ReadError> {
+    ) -> Result<Progress, ReadError> {
         let limits = fragment::Limits { message: self.limit, bytes: 2 * self.limit, messages: PARTIAL };
         let assembler = self.assembler.get_or_insert_with(|| Box::new(Assembler::new(pool.clone(), limits)));
-        // It takes blocks of its own.
+        // The assembler takes blocks of its own.
         self.account.evict();
         let now = now_ns();
         assembler.set_time(now);
@@ -438,14 +445,14 @@ impl Inbox {
         let (header, block, len) = match pushed {
             Assembled::Complete(header, buffer) => (header, buffer, header.total()),
             Assembled::Whole | Assembled::Pending | Assembled::Ignored => {
-                self.tell(now);
-                return Ok(Step::Fragment);
+                self.update_account(now);
+                return Ok(Progress::Fragment);
             }
         };
-        self.tell(now);
+        self.update_account(now);
         *into = block;
         let request_id = reply_id(&header, &into.bytes()[..len]);
-        Ok(Step::Message(Arrived { header, len, request_id }))
+        Ok(Progress::Message(Arrived { header, len, request_id }))
     }
 }
 
@@ -455,12 +462,12 @@ fn number(header: &Header, message: &[u8], at: usize) -> Option<u32> {
     Some(if header.order == Order::Little { u32::from_le_bytes(bytes) } else { u32::from_be_bytes(bytes) })
 }
 
-/// How much longer than wanted a receive may wait.
+/// How much longer than necessary a receive may wait.
 fn slack(left: Duration) -> Duration {
     left / 64 + Duration::from_millis(1)
 }
 
-/// The request id of a reply; 0 for anything else, and for what is malformed, which its reader will notice.
+/// The request id of a reply; 0 for other messages, and for malformed ones, which the reader detects.
 #[inline]
 fn reply_id(header: &Header, message: &[u8]) -> u32 {
     if !matches!(header.kind, MessageKind::Reply | MessageKind::LocateReply) {
@@ -483,7 +490,7 @@ fn reply_id(header: &Header, message: &[u8]) -> u32 {
     id.unwrap_or(0)
 }
 
-/// A small block; from the heap in the rare case that the pool's limit is reached.
+/// A small block; from the heap if the pool's limit is reached.
 pub(crate) fn fresh_block(pool: &Arc<BufferPool>) -> Buffer {
     pool.take(SMALL).unwrap_or_else(|| Buffer::unpooled(SMALL))
 }

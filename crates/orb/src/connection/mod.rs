@@ -109,7 +109,7 @@ pub(crate) struct Connection {
 const NO_BAND: u32 = u32::MAX;
 
 /// The inbox, still held, and the message that was read instead of the awaited reply.
-type Instead<'c> = (PiGuard<'c, Inbox>, Result<Arrived, ReadError>);
+type OtherMessage<'c> = (PiGuard<'c, Inbox>, Result<Arrived, ReadError>);
 
 const OPEN: u8 = 0;
 /// The peer sent CloseConnection: it has not processed unanswered requests.
@@ -358,8 +358,8 @@ impl Connection {
     /// # Real-time
     /// One PI lock, one system call when the socket takes it all.
     pub fn send(&self, message: &Message<'_>) -> Result<(), SendError> {
-        let patience = SendTimeout { deadline: Deadline::NONE, each: self.send_timeout };
-        let sent = self.send_in(message, patience);
+        let within = SendTimeout { deadline: Deadline::NONE, each: self.send_timeout };
+        let sent = self.send_in(message, within);
         if sent == Err(SendError::NotSent) {
             cold_path();
             // There is no caller to report it to.
@@ -397,40 +397,40 @@ impl Connection {
 
     /// The usual case: nothing waits to be sent, no other thread sends, and the socket takes it all.
     #[inline(always)]
-    fn send_in(&self, message: &Message<'_>, patience: SendTimeout) -> Result<(), SendError> {
+    fn send_in(&self, message: &Message<'_>, within: SendTimeout) -> Result<(), SendError> {
         let fragment = self.limits.fragment;
         if self.takes_replies()
             && let Some(octets) = message.contiguous()
             // A fragment is a multiple of eight octets long.
             && (fragment == 0 || octets.len() <= fragment & !7)
             && let Ok(mut outbox) = self.outbox.try_lock()
-            && outbox.is_ready(patience.each)
+            && outbox.is_ready(within.each)
         {
             let first = self.stream.send(&[IoSlice::new(octets)], Wait::Block);
             if matches!(first, Ok(sent) if sent == octets.len()) {
                 return Ok(());
             }
             cold_path();
-            let sent = outbox::go_on(&mut outbox, &*self.stream, octets, first, patience);
+            let sent = outbox::go_on(&mut outbox, &*self.stream, octets, first, within);
             drop(outbox);
             return self.note_sent(sent);
         }
         cold_path();
-        self.send_any(message, patience)
+        self.send_any(message, within)
     }
 
     #[inline(never)]
-    fn send_any(&self, message: &Message<'_>, patience: SendTimeout) -> Result<(), SendError> {
+    fn send_any(&self, message: &Message<'_>, within: SendTimeout) -> Result<(), SendError> {
         if !self.takes_replies() {
             return Err(SendError::Closed);
         }
-        let mut outbox = match self.outbox.lock_until(patience.deadline) {
+        let mut outbox = match self.outbox.lock_until(within.deadline) {
             Ok(outbox) => outbox,
             Err(LockError::TimedOut) => return Err(SendError::NotSent),
             // The kernel has no PI lock with a deadline.
             Err(_) => self.outbox.lock(),
         };
-        let sent = outbox::send(&mut outbox, &*self.stream, message, self.limits.fragment, patience);
+        let sent = outbox::send(&mut outbox, &*self.stream, message, self.limits.fragment, within);
         drop(outbox);
         self.note_sent(sent)
     }

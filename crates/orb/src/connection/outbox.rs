@@ -1,4 +1,4 @@
-//! Whole messages to bytes on the stream.
+//! From whole messages to octets on the stream.
 
 use super::table::BufferAccount;
 use crate::policy::Timeout;
@@ -16,7 +16,7 @@ use std::time::Duration;
 pub(crate) enum SendError {
     /// The connection is closed; nothing was sent.
     Closed,
-    /// The peer did not read in time, and has a part of the message, or may have it.
+    /// The peer did not read in time, and may have a part of the message.
     TimedOut,
     /// The peer did not read in time; nothing was sent, and the connection is as it was.
     NotSent,
@@ -31,29 +31,29 @@ pub(crate) enum SendError {
 /// Most pieces that go out in one system call: those of a message, and a fragment's header.
 const PIECES: usize = Message::MAX_PIECES + 1;
 
-/// With more octets than these waiting to be sent, messages of the protocol's own are left out.
+/// With more kept octets than these, control messages are not sent.
 const BACKLOG_OF_CONTROL: usize = 1024;
 
-/// Bytes that the socket did not take yet, of messages that were sent without waiting.
+/// Octets of messages that the socket has not taken yet.
 #[derive(Debug)]
 pub(crate) struct Outbox {
     kept: Option<Buffer>,
-    /// Octets of it that are to be sent, and of those the ones that were.
+    /// The octets in `kept`, and how many of them were sent.
     len: usize,
     sent: usize,
     /// When it began to be kept, in nanoseconds.
     since: u64,
     account: Arc<BufferAccount>,
-    /// What the stream's send time-out is set to, once it was.
+    /// The stream's present send time-out; `None` before it was set.
     timeout: Option<Timeout>,
 }
 
 /// How long a send may wait for the peer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SendTimeout {
-    /// In all.
+    /// For the whole message.
     pub deadline: Deadline,
-    /// Each time until the peer takes some; not beyond the deadline.
+    /// For each step until the peer takes some octets; not beyond the deadline.
     pub each: Timeout,
 }
 
@@ -81,7 +81,7 @@ impl Outbox {
         self.account.leaving.clear();
     }
 
-    /// Keeps `octets` behind what waits already.
+    /// Keeps `octets` behind those that wait already.
     #[cold]
     fn keep(&mut self, octets: &[u8]) -> Result<(), SendError> {
         if octets.is_empty() {
@@ -102,17 +102,17 @@ impl Outbox {
             kept.bytes_mut()[self.len..self.len + octets.len()].copy_from_slice(octets);
             self.len += octets.len();
         }
-        self.tell();
+        self.update_account();
         Ok(())
     }
 
-    /// Tells how the peer gets on with reading.
-    fn tell(&self) {
+    /// Updates the account of the blocks that the peer has yet to read.
+    fn update_account(&self) {
         let held = self.kept.as_ref().map_or(0, Buffer::capacity);
         self.account.leaving.note(self.since, now_ns(), self.sent, held);
     }
 
-    /// Whether a message can go out at once: nothing waits before it, and the stream has this send time-out.
+    /// Whether a message can be sent directly: no octets are kept, and the stream has this send time-out.
     #[inline]
     pub fn is_ready(&self, timeout: Timeout) -> bool {
         self.is_empty() && self.timeout == Some(timeout)
@@ -128,15 +128,15 @@ impl Outbox {
         Ok(())
     }
 
-    /// Sends what was kept, waiting.
+    /// Sends the kept octets, waiting.
     #[cold]
-    fn send_kept(&mut self, stream: &dyn Stream, patience: SendTimeout) -> Result<(), SendError> {
+    fn send_kept(&mut self, stream: &dyn Stream, within: SendTimeout) -> Result<(), SendError> {
         let kept = self.kept.take();
         let (len, sent) = (self.len, self.sent);
         self.clear();
         let rest = kept.as_ref().map_or(&[][..], |kept| &kept.bytes()[sent..len]);
-        // In any case a part of some message has been sent before.
-        send_all(self, stream, &[IoSlice::new(rest)], patience).map_err(in_the_middle)
+        // A part of a message was sent before.
+        send_all(self, stream, &[IoSlice::new(rest)], within).map_err(in_the_middle)
     }
 }
 
@@ -149,18 +149,18 @@ pub(crate) fn send(
     stream: &dyn Stream,
     message: &Message<'_>,
     fragment: usize,
-    patience: SendTimeout,
+    within: SendTimeout,
 ) -> Result<(), SendError> {
     if !outbox.is_empty() {
-        outbox.send_kept(stream, patience)?;
+        outbox.send_kept(stream, within)?;
     }
-    outbox.arm(stream, patience.each)?;
+    outbox.arm(stream, within.each)?;
     match message.contiguous() {
         // A fragment is a multiple of eight octets long.
         Some(bytes) if fragment == 0 || bytes.len() <= (fragment & !7) => {
-            send_all(outbox, stream, &[IoSlice::new(bytes)], patience)
+            send_all(outbox, stream, &[IoSlice::new(bytes)], within)
         }
-        _ => send_pieces(outbox, stream, message, fragment, patience),
+        _ => send_pieces(outbox, stream, message, fragment, within),
     }
 }
 
@@ -170,7 +170,7 @@ fn send_pieces(
     stream: &dyn Stream,
     message: &Message<'_>,
     fragment: usize,
-    patience: SendTimeout,
+    within: SendTimeout,
 ) -> Result<(), SendError> {
     if fragment != 0
         && let Some(fragments) = split(message, fragment)
@@ -178,18 +178,19 @@ fn send_pieces(
         for (i, fragment) in fragments.into_iter().enumerate() {
             let mut pieces = [IoSlice::new(&[]); PIECES];
             let n = gather(std::iter::once(fragment.head()).chain(fragment.pieces()), &mut pieces);
-            let sent = send_all(outbox, stream, &pieces[..n], patience);
+            let sent = send_all(outbox, stream, &pieces[..n], within);
             if i == 0 { sent? } else { sent.map_err(in_the_middle)? }
         }
         return Ok(());
     }
     let mut pieces = [IoSlice::new(&[]); PIECES];
     let n = gather(message.pieces(), &mut pieces);
-    send_all(outbox, stream, &pieces[..n], patience)
+    send_all(outbox, stream, &pieces[..n], within)
 }
 
-/// Sends octets that are a whole short message without waiting; what the socket does not take is kept, or the whole message is left
-/// out. An error is one of the connection: a part of the message is on its way, and there is no memory for the rest.
+/// Sends a short whole message without waiting. Octets that the socket does not take are kept, or the
+/// whole message is left out. On an error the connection is lost: a part of the message was sent, and
+/// there is no memory for the rest.
 pub(crate) fn put_bytes(outbox: &mut Outbox, stream: &dyn Stream, message: &[u8]) -> Result<(), SendError> {
     let mut taken = 0;
     let mut begun = false;
@@ -198,7 +199,7 @@ pub(crate) fn put_bytes(outbox: &mut Outbox, stream: &dyn Stream, message: &[u8]
         taken = *sent.as_ref().unwrap_or(&0);
         begun = sent.is_ok() || stream.capabilities().retains_refused;
     }
-    // Nobody waits for these messages: behind a long backlog they would tell nobody anything.
+    // No thread waits for these messages; behind a long backlog they would be of no use.
     if outbox.waiting() < BACKLOG_OF_CONTROL {
         let kept = outbox.keep(&message[taken..]);
         return if begun { kept } else { Ok(()) };
@@ -206,7 +207,7 @@ pub(crate) fn put_bytes(outbox: &mut Outbox, stream: &dyn Stream, message: &[u8]
     Ok(())
 }
 
-/// As [`send`], but what the socket does not take now is kept; `true` when nothing is.
+/// As [`send`], but octets that the socket does not take now are kept; `true` when there are none.
 pub(crate) fn send_or_keep(
     outbox: &mut Outbox,
     stream: &dyn Stream,
@@ -247,13 +248,13 @@ pub(crate) fn send_or_keep(
     Ok(outbox.is_empty())
 }
 
-/// Sends what was kept; `true` when nothing is left.
+/// Sends the kept octets without waiting; `true` when none are left.
 pub(crate) fn flush(outbox: &mut Outbox, stream: &dyn Stream) -> Result<bool, SendError> {
     while !outbox.is_empty() {
         match stream.send(&[IoSlice::new(outbox.rest())], Wait::No) {
             Ok(n) => outbox.sent += n,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                outbox.tell();
+                outbox.update_account();
                 return Ok(false);
             }
             Err(_) => return Err(SendError::Lost),
@@ -263,14 +264,14 @@ pub(crate) fn flush(outbox: &mut Outbox, stream: &dyn Stream) -> Result<bool, Se
     Ok(true)
 }
 
-/// Sends what was kept, as far as the peer reads it until `by`.
+/// Sends the kept octets that the peer reads until `by`.
 pub(crate) fn flush_by(outbox: &mut Outbox, stream: &dyn Stream, by: Deadline) {
-    // The connection closes, whatever becomes of it.
+    // The connection closes in either case.
     if flush(outbox, stream) == Ok(false)
         && let Some(left) = by.remaining().filter(|left| !left.is_zero())
     {
-        let patience = SendTimeout { deadline: by, each: left.into() };
-        let _ = outbox.arm(stream, patience.each).and_then(|()| outbox.send_kept(stream, patience));
+        let within = SendTimeout { deadline: by, each: left.into() };
+        let _ = outbox.arm(stream, within.each).and_then(|()| outbox.send_kept(stream, within));
     }
 }
 
@@ -283,32 +284,32 @@ fn gather<'a>(from: impl Iterator<Item = &'a [u8]>, pieces: &mut [IoSlice<'a>; P
     n
 }
 
-/// Sends all bytes, waiting as long as `patience` says.
+/// Sends all octets, within the time-out.
 #[inline]
 fn send_all(
     outbox: &mut Outbox,
     stream: &dyn Stream,
     pieces: &[IoSlice<'_>],
-    patience: SendTimeout,
+    within: SendTimeout,
 ) -> Result<(), SendError> {
     let total: usize = pieces.iter().map(|piece| piece.len()).sum();
     let sent = send_some(stream, pieces)?;
-    if sent < total { send_rest(outbox, stream, pieces, sent, total, patience) } else { Ok(()) }
+    if sent < total { send_rest(outbox, stream, pieces, sent, total, within) } else { Ok(()) }
 }
 
-/// Goes on after a first send of a message in one piece.
+/// Continues after the first send of a message in one piece.
 #[cold]
 pub(crate) fn go_on(
     outbox: &mut Outbox,
     stream: &dyn Stream,
     message: &[u8],
     first: io::Result<usize>,
-    patience: SendTimeout,
+    within: SendTimeout,
 ) -> Result<(), SendError> {
-    send_rest(outbox, stream, &[IoSlice::new(message)], taken(stream, first)?, message.len(), patience)
+    send_rest(outbox, stream, &[IoSlice::new(message)], taken(stream, first)?, message.len(), within)
 }
 
-/// Goes on when the socket did not take all in time, or a signal came first.
+/// Continues when the socket did not take all, or a signal interrupted the send.
 #[cold]
 fn send_rest(
     outbox: &mut Outbox,
@@ -316,13 +317,13 @@ fn send_rest(
     pieces: &[IoSlice<'_>],
     mut sent: usize,
     total: usize,
-    patience: SendTimeout,
+    within: SendTimeout,
 ) -> Result<(), SendError> {
-    // After a signal: until when the peer is to take some. Signals that come again and again do not give it more time.
+    // After a signal: until when the peer must take some octets. Repeated signals give it no more time.
     let mut interrupted = None;
     while sent < total {
-        let each = interrupted.map_or(patience.each, Timeout::until);
-        let left = each.min(patience.deadline.remaining().into());
+        let each = interrupted.map_or(within.each, Timeout::until);
+        let left = each.min(within.deadline.remaining().into());
         if left.duration() == Some(Duration::ZERO) {
             return Err(if sent == 0 { too_late(stream) } else { SendError::TimedOut });
         }
@@ -339,7 +340,7 @@ fn send_rest(
         }
         match send_some(stream, &rest[..n]) {
             Ok(0) => {
-                interrupted.get_or_insert_with(|| Deadline::after_opt(patience.each.duration()));
+                interrupted.get_or_insert_with(|| Deadline::after_opt(within.each.duration()));
             }
             Ok(n) => (sent, interrupted) = (sent + n, None),
             Err(error) => return Err(if sent == 0 { error } else { in_the_middle(error) }),
@@ -352,7 +353,7 @@ fn send_some(stream: &dyn Stream, pieces: &[IoSlice<'_>]) -> Result<usize, SendE
     taken(stream, stream.send(pieces, Wait::Block))
 }
 
-/// What a send that waits has come to, of which nothing was sent before: nothing yet, if a signal came first.
+/// The result of the first send of a message; 0 if a signal interrupted it.
 fn taken(stream: &dyn Stream, sent: io::Result<usize>) -> Result<usize, SendError> {
     match sent {
         Ok(n) => Ok(n),
@@ -364,13 +365,13 @@ fn taken(stream: &dyn Stream, sent: io::Result<usize>) -> Result<usize, SendErro
     }
 }
 
-/// The time is up, and the stream took nothing.
+/// The error when the time is up and the stream took nothing.
 fn too_late(stream: &dyn Stream) -> SendError {
-    // What the stream keeps would leave behind the back of a caller who was told that it was not sent.
+    // A stream that keeps refused octets may send them later, so the message may arrive.
     if stream.capabilities().retains_refused { SendError::TimedOut } else { SendError::NotSent }
 }
 
-/// What it means that the stream refuses to send.
+/// The error for a failed send.
 #[cold]
 fn broken(error: &io::Error) -> SendError {
     if error.raw_os_error() == Some(Errno::MSGSIZE.raw_os_error()) {

@@ -1,33 +1,33 @@
-//! Who reads a connection, and who waits for what others read.
+//! Reading a connection: by its own thread, by a lane's, or by the calls that wait for replies.
 
 use super::*;
 use std::hint::cold_path;
 
 impl Connection {
-    /// Reads the next message that is no reply into `into`, for a thread of its own. Replies go to those who wait for them while
-    /// the inbox is still held: a caller that gets the inbox must find its reply delivered, or wait for it in vain.
+    /// Reads the next message that is not a reply into `into`, for the connection's own thread. Replies
+    /// are delivered while the inbox is held: a caller that gets the inbox must find its reply delivered.
     #[inline(always)]
     pub fn read(&self, into: &mut Buffer) -> Result<Arrived, ReadError> {
         self.read_held(self.inbox.lock(), Wait::Block, into).0
     }
 
-    /// As [`Connection::read`], without waiting, and says whether it is known that nothing was behind the message, the end of the
-    /// stream aside. Where a caller holds the inbox, the poller reports the connection again when that caller lets go: no
-    /// thread of a lane waits for what a caller waits for.
+    /// As [`Connection::read`], without waiting. Also says whether the socket is known to be empty
+    /// behind the message, the end of the stream aside. If a caller holds the inbox, the poller reports
+    /// the connection again when the caller releases it, so that no lane thread waits for a caller.
     ///
-    /// Who is `alone` keeps the connection until nothing more is known to be there. Others leave it after each message, and what
-    /// came in between them was perhaps reported to somebody who left it alone: to them only a receive of their own says that nothing
-    /// was behind the message.
-    pub fn read_arrived(&self, into: &mut Buffer, alone: bool) -> (Result<Arrived, ReadError>, bool) {
+    /// With `exclusive`, this thread owns the connection until its socket is empty. A lane thread that
+    /// shares the connection releases it after each message. The edge-triggered event for later octets
+    /// may have gone to another thread, so it must receive once more to learn that the socket is empty.
+    pub fn read_arrived(&self, into: &mut Buffer, exclusive: bool) -> (Result<Arrived, ReadError>, bool) {
         if let Ok(mut inbox) = self.inbox.try_lock() {
-            inbox.emptied &= alone;
+            inbox.emptied &= exclusive;
             return self.read_held(inbox, Wait::No, into);
         }
         self.missed.store(true, Ordering::SeqCst);
         fence(Ordering::SeqCst);
         match self.inbox.try_lock() {
             Ok(mut inbox) => {
-                inbox.emptied &= alone;
+                inbox.emptied &= exclusive;
                 self.read_held(inbox, Wait::No, into)
             }
             Err(_) => (Err(ReadError::WouldBlock), false),
@@ -56,7 +56,7 @@ impl Connection {
             && self.stream.capabilities().short_read_empties;
         self.note(&read);
         drop(inbox);
-        // What was read may take long, or wait for one who waits here.
+        // The message may take long to serve, or wait for a call that waits here.
         if self.bidirectional.load(Ordering::Relaxed) {
             cold_path();
             self.hand_over();
@@ -64,26 +64,27 @@ impl Connection {
         (read, last)
     }
 
-    /// Tells by which poller the connection is watched.
+    /// Sets the poller that watches the connection, and its token there.
     pub fn watched_by(&self, poller: &Arc<Poller>, token: u64) {
         *self.watch.lock() = Some((poller.clone(), token));
     }
 
-    /// Waits for the reply to the request of `slot` where nobody else reads and the reply is what comes next. Anything else
-    /// is for [`await_reply`](Self::await_reply), which is to be given what this gave: what was read instead.
+    /// Waits for the reply to the request of `slot`, if no other thread reads and the reply is the next
+    /// message. Otherwise the caller passes the result, the message that was read instead, to
+    /// [`await_reply`](Self::await_reply).
     #[inline(always)]
-    pub fn await_reply_alone(
+    pub fn await_next_reply(
         &self,
         slot: &Slot<'_>,
         deadline: Deadline,
         timeout: Timeout,
         into: &mut Buffer,
-    ) -> Result<Arrived, Option<Instead<'_>>> {
+    ) -> Result<Arrived, Option<OtherMessage<'_>>> {
         let Ok(mut inbox) = self.inbox.try_lock() else {
             cold_path();
             return Err(None);
         };
-        // Somebody may have delivered here before we held the inbox.
+        // The reply may have been delivered before this thread held the inbox.
         if slot.is_full() {
             cold_path();
             return Err(None);
@@ -102,9 +103,10 @@ impl Connection {
         }
     }
 
-    /// Waits for the reply to the request of `slot`, reading for others meanwhile. The message lies in `into`. What is
-    /// no reply is handed to `other`, with the inbox free, and may be answered there. `begun` is a message that was read and not
-    /// looked at, and the inbox it came from.
+    /// Waits for the reply to the request of `slot`, and delivers replies to other calls meanwhile. The
+    /// reply is put into `into`. A message that is not a reply is handed to `other` with the inbox
+    /// released, and may be answered there. `begun` is the result of
+    /// [`await_next_reply`](Self::await_next_reply).
     #[inline(never)]
     pub fn await_reply<'c>(
         &'c self,
@@ -112,7 +114,7 @@ impl Connection {
         deadline: Deadline,
         timeout: Timeout,
         into: &mut Buffer,
-        mut begun: Option<Instead<'c>>,
+        mut begun: Option<OtherMessage<'c>>,
         other: &mut dyn FnMut(Arrived, &mut Buffer),
     ) -> Result<Arrived, ReadError> {
         let mut late = false;
@@ -141,7 +143,8 @@ impl Connection {
             }
             let mut held = self.inbox.try_lock().ok();
             if held.is_none() {
-                // Announce the wait first, then look again: a holder that leaves in between sees either us or an empty lock.
+                // The wait is announced before the second attempt: a holder that leaves in between sees either
+                // the announcement or a free lock.
                 let waiting = slot.announce();
                 held = self.inbox.try_lock().ok();
                 if held.is_none() {
@@ -156,42 +159,42 @@ impl Connection {
                         self.hand_over();
                         return Err(if woken { ReadError::ClosedInOrder } else { ReadError::TimedOut });
                     }
-                    // Woken to read. That may be because a send failed: what arrived before is read all the same, since it
-                    // may be the reply, or CloseConnection.
+                    // Woken to read, perhaps because a send failed. Earlier messages are read all the same: one may
+                    // be the reply, or CloseConnection.
                     continue;
                 }
             }
             let Some(mut inbox) = held else { continue };
-            // Somebody may have delivered here before we held the inbox.
+            // The reply may have been delivered before this thread held the inbox.
             if let Some(arrived) = slot.arrived_hint(into) {
                 drop(inbox);
                 self.hand_over();
                 return Ok(arrived);
             }
-            // Who waited before has less than the usual time left.
+            // A call that waited before has less than the usual time left.
             let timeout = if late { inbox.timeout_for(deadline) } else { timeout };
             let read = inbox.next(&*self.stream, &self.pool, Wait::Block, deadline, timeout, into);
             begun = Some((inbox, read));
         }
     }
 
-    /// Whether the peer has left the connection open, as far as can be known without waiting. For a connection on which
-    /// nobody waited for a while, before a request is trusted to it.
+    /// Whether the peer has left the connection open, as far as can be known without waiting. For a
+    /// connection that was idle for a while, before a request is sent on it.
     ///
     /// # Real-time
     /// One receive system call that does not wait.
     #[cold]
     pub fn still_open(&self) -> bool {
-        // One with bidirectional GIOP is read at all times; one whose inbox is held is being read.
+        // A bidirectional connection always has a reader, and so has one whose inbox is held.
         if !self.bidirectional.load(Ordering::Acquire)
             && let Ok(mut inbox) = self.inbox.try_lock()
         {
-            // Into a block of this thread: a fresh one might have to be allocated.
+            // Into a block of this thread, since a new one might have to be allocated.
             let look = |buffers: &mut CallBuffers| -> crate::Result<()> {
-                self.look(&mut inbox, &mut buffers.block);
+                self.drain(&mut inbox, &mut buffers.block);
                 Ok(())
             };
-            // Refused where calls are nested too deeply, which the call itself will be as well.
+            // Fails if calls are nested too deeply; the call itself then fails, too.
             let _ = with_buffers(&self.pool, look);
             drop(inbox);
             self.hand_over();
@@ -199,8 +202,8 @@ impl Connection {
         self.is_open()
     }
 
-    /// Takes in what has arrived on a connection on which nobody waits.
-    fn look(&self, inbox: &mut Inbox, block: &mut Buffer) {
+    /// Reads the messages that have arrived on an idle connection.
+    fn drain(&self, inbox: &mut Inbox, block: &mut Buffer) {
         loop {
             let read = inbox.next(&*self.stream, &self.pool, Wait::No, Deadline::NONE, Timeout::NONE, block);
             match read.map(|arrived| (arrived, arrived.header.kind)) {

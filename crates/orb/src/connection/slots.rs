@@ -1,4 +1,4 @@
-//! Places in which calls wait for their replies, found by request id without a search.
+//! The slots in which calls wait for their replies, found by request id without a search.
 
 use super::{Arrived, Side};
 use isorb_rt::pool::IndexPool;
@@ -14,28 +14,28 @@ const SLOTS: usize = 64;
 const SLOT_SHIFT: u32 = 1;
 const GENERATION_SHIFT: u32 = SLOT_SHIFT + SLOTS.trailing_zeros();
 /// No request has this id: its slot number is that of the last slot, its generation is skipped.
-const NOBODY: u32 = u32::MAX;
+const NO_REQUEST: u32 = u32::MAX;
 
 pub(crate) struct Slots {
-    /// Whether somebody has the first place, which is all that calls need that come one after the other.
+    /// Whether the first slot is claimed. Sequential calls need no other.
     first: AtomicBool,
-    /// The places behind it.
+    /// The other slots.
     others: IndexPool,
-    places: Box<[Place]>,
+    deliveries: Box<[Delivery]>,
     waiters: Waiters,
     low_bit: u32,
 }
 
 #[derive(Default)]
-struct Place {
+struct Delivery {
     id: AtomicU32,
     generation: AtomicU32,
     full: AtomicBool,
     delivered: PiMutex<Option<(Arrived, Buffer)>>,
 }
 
-impl Place {
-    /// Drops what was delivered and nobody took.
+impl Delivery {
+    /// Drops a reply that was delivered too late.
     #[cold]
     fn drop_late(&self) {
         let late = self.delivered.lock().take();
@@ -46,27 +46,27 @@ impl Place {
 
 impl Slots {
     pub fn new(side: Side) -> Slots {
-        let places: Box<[Place]> = (0..SLOTS).map(|_| Place::default()).collect();
-        places.iter().for_each(|place| place.id.store(NOBODY, Ordering::Relaxed));
+        let deliveries: Box<[Delivery]> = (0..SLOTS).map(|_| Delivery::default()).collect();
+        deliveries.iter().for_each(|delivery| delivery.id.store(NO_REQUEST, Ordering::Relaxed));
         let low_bit = if side == Side::Connector { 0 } else { 1 };
         Slots {
             first: AtomicBool::new(false),
             others: IndexPool::new(SLOTS - 1),
-            places,
+            deliveries,
             waiters: Waiters::new(SLOTS),
             low_bit,
         }
     }
 
-    /// A free place with a new request id.
+    /// A free slot with a new request id.
     pub fn claim(&self) -> Option<Slot<'_>> {
         let index = if self.first.swap(true, Ordering::Acquire) { self.claim_other()? } else { 0 };
-        let place = &self.places[index];
-        let generation =
-            place.generation.load(Ordering::Relaxed).wrapping_add(1) & (NOBODY >> (GENERATION_SHIFT + 1));
-        place.generation.store(generation, Ordering::Relaxed);
+        let delivery = &self.deliveries[index];
+        let generation = delivery.generation.load(Ordering::Relaxed).wrapping_add(1)
+            & (NO_REQUEST >> (GENERATION_SHIFT + 1));
+        delivery.generation.store(generation, Ordering::Relaxed);
         let id = generation << GENERATION_SHIFT | (index as u32) << SLOT_SHIFT | self.low_bit;
-        place.id.store(id, Ordering::Release);
+        delivery.id.store(id, Ordering::Release);
         Some(Slot { slots: self, index, id })
     }
 
@@ -75,38 +75,38 @@ impl Slots {
         Some(self.others.take()? + 1)
     }
 
-    /// Puts a reply into its place and wakes who waits there; `message` gets another block for it. A reply that nobody waits
-    /// for, as after a time-out, is dropped.
+    /// Puts a reply into its slot and wakes the call that waits there; `message` becomes an empty block.
+    /// A reply for which no call waits, as after a time-out, is dropped.
     pub fn deliver(&self, arrived: Arrived, message: &mut Buffer, pool: &Arc<BufferPool>) {
         let index = (arrived.request_id >> SLOT_SHIFT) as usize % SLOTS;
-        let place = &self.places[index];
-        let mut delivered = place.delivered.lock();
-        if arrived.request_id == NOBODY || place.id.load(Ordering::Acquire) != arrived.request_id {
+        let delivery = &self.deliveries[index];
+        let mut delivered = delivery.delivered.lock();
+        if arrived.request_id == NO_REQUEST || delivery.id.load(Ordering::Acquire) != arrived.request_id {
             return;
         }
         let fresh = super::inbox::fresh_block(pool);
         *delivered = Some((arrived, std::mem::replace(message, fresh)));
-        place.full.store(true, Ordering::Release);
+        delivery.full.store(true, Ordering::Release);
         drop(delivered);
         self.waiters.wake(index);
     }
 
-    /// Lets one that waits read; call it after letting go of the inbox.
+    /// Has one of the waiting calls read. To be called after releasing the inbox.
     #[inline]
     pub fn hand_over(&self) {
         self.waiters.hand_over();
     }
 
     pub fn wake_all(&self) {
-        for (index, place) in self.places.iter().enumerate() {
-            if place.id.load(Ordering::Acquire) != NOBODY {
+        for (index, delivery) in self.deliveries.iter().enumerate() {
+            if delivery.id.load(Ordering::Acquire) != NO_REQUEST {
                 self.waiters.wake(index);
             }
         }
     }
 }
 
-/// A place that a call has claimed; dropping it frees the place, and a reply that still comes is ignored.
+/// A slot that a call has claimed. Dropping it frees the slot; a later reply is ignored.
 pub(crate) struct Slot<'a> {
     slots: &'a Slots,
     index: usize,
@@ -118,16 +118,16 @@ impl Slot<'_> {
         self.id
     }
 
-    /// Says that this call waits and does not read; ends when dropped.
+    /// Announces that this call waits and does not read, as long as the result lives.
     pub fn announce(&self) -> Announced<'_> {
         self.slots.waiters.announce(self.index)
     }
 
-    /// The reply, if somebody delivered it. What came late, for an earlier user of the place, is dropped.
+    /// The reply, if it was delivered. A late reply for an earlier user of the slot is dropped.
     pub fn arrived(&self, into: &mut Buffer) -> Option<Arrived> {
-        let mut delivered = self.place().delivered.lock();
+        let mut delivered = self.delivery().delivered.lock();
         let (arrived, buffer) = delivered.take()?;
-        self.place().full.store(false, Ordering::Relaxed);
+        self.delivery().full.store(false, Ordering::Relaxed);
         drop(delivered);
         if arrived.request_id != self.id {
             return None;
@@ -136,31 +136,31 @@ impl Slot<'_> {
         Some(arrived)
     }
 
-    /// Whether a reply was delivered here; exact for who holds the inbox.
+    /// Whether a reply was delivered here. Exact for the thread that holds the inbox.
     #[inline]
     pub fn is_full(&self) -> bool {
-        self.place().full.load(Ordering::Acquire)
+        self.delivery().full.load(Ordering::Acquire)
     }
 
-    /// As [`Slot::arrived`], without a lock when nothing was delivered. Exact for who holds the inbox, since only the holder
-    /// delivers.
+    /// As [`Slot::arrived`], without a lock when nothing was delivered. Exact for the thread that holds
+    /// the inbox, since only this thread delivers.
     #[inline]
     pub fn arrived_hint(&self, into: &mut Buffer) -> Option<Arrived> {
         if self.is_full() { self.arrived(into) } else { None }
     }
 
-    fn place(&self) -> &Place {
-        &self.slots.places[self.index]
+    fn delivery(&self) -> &Delivery {
+        &self.slots.deliveries[self.index]
     }
 }
 
 impl Drop for Slot<'_> {
     fn drop(&mut self) {
-        let place = self.place();
-        place.id.store(NOBODY, Ordering::Release);
-        // Most calls read their own reply. One that is being delivered at this moment stays, for the next user to drop.
-        if place.full.load(Ordering::Acquire) {
-            place.drop_late();
+        let delivery = self.delivery();
+        delivery.id.store(NO_REQUEST, Ordering::Release);
+        // Most calls read their own reply. One that is delivered at this moment stays; the next user drops it.
+        if delivery.full.load(Ordering::Acquire) {
+            delivery.drop_late();
         }
         self.slots.waiters.reset(self.index);
         match self.index.checked_sub(1) {

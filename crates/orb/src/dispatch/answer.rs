@@ -1,4 +1,4 @@
-//! Replies that no servant gave, and how any reply leaves.
+//! Replies that no servant gives.
 
 use super::ServerCore;
 use super::find::find;
@@ -10,7 +10,8 @@ use crate::{Orb, SystemException};
 use isorb_cdr::{Encoder, Text};
 use isorb_giop::message::{self, OrdinaryReply, ReplyStatus, Request, ServiceContext};
 
-/// Answers whether the object was found before the servant runs, and says it; what the servant then does, nobody hears.
+/// Answers before the upcall whether the object was found, and returns it. The upcall's result is not
+/// sent.
 #[cold]
 pub(super) fn answer_early(
     server: &ServerCore,
@@ -31,13 +32,17 @@ pub(super) fn answer_early(
     found.is_ok()
 }
 
-/// The most characters of a detail that go over the wire.
+/// Most characters of a detail in a reply.
 const LONGEST_DETAIL: usize = 1000;
 
-/// As [`write_exception`], with the exception's detail as a service context (ExceptionDetailMessage), where the reply has no other and
-/// nobody looks at it on its way.
+/// As [`write_exception`], with the exception's detail as a service context (ExceptionDetailMessage), if
+/// the reply has no other context and no interceptor sees it.
 #[cold]
-pub(super) fn write_told_exception(e: &mut Encoder<'_>, offsets: ReplyOffsets, exception: &SystemException) {
+pub(super) fn write_detailed_exception(
+    e: &mut Encoder<'_>,
+    offsets: ReplyOffsets,
+    exception: &SystemException,
+) {
     let ReplyOffsets { status, head, tells } = offsets;
     let plain = tells && head == OrdinaryReply::BODY_AT && e.text().version >= isorb_cdr::Version::V1_2;
     let detail = exception.detail.as_deref().filter(|_| plain).map(|detail| {

@@ -1,7 +1,7 @@
 //! Serving `_bind_priority_band`: the connection of a band goes to the lane of that band (RT-CORBA 1.2, clause 5.13.2).
 //!
-//! A client that picks the lane's own address is there already. One that came in elsewhere is moved: the new lane watches the
-//! connection from now on, and whoever read it before lets go of it after the message at hand.
+//! A client that uses the lane's own address is there already. A connection that was accepted elsewhere
+//! is moved: the lane watches it from now on, and its former thread releases it after this message.
 
 use crate::connection::Connection;
 use crate::poa::UpcallTarget;
@@ -14,13 +14,13 @@ use isorb_giop::{Kind, minor};
 use isorb_rt::priority::Priority;
 use std::sync::Arc;
 
-/// Settles a connection in the lane of its band, if that is what a request is about.
+/// Moves a connection to the lane of its band, if the request announces one.
 ///
 /// # Errors
 /// NO_RESOURCES (OMG|2) where the object's pool has no lane for the band, or its lane takes no more connections; what reading the band
 /// gives.
 #[cold]
-pub(super) fn settle(
+pub(super) fn bind(
     orb: &Orb,
     connection: &Arc<Connection>,
     request: &Request<'_>,
@@ -29,7 +29,7 @@ pub(super) fn settle(
     if request.operation.as_bytes() != BIND_PRIORITY_BAND.as_bytes() {
         return Ok(());
     }
-    // Without a band it is refused where the operation runs.
+    // Without a band the operation itself refuses the request.
     let Some(data) = request.contexts.get(RT_CORBA_PRIORITY_RANGE) else { return Ok(()) };
     let band = PriorityRange::read(data)?;
     if let Some(rt) = entered.rt() {
@@ -54,7 +54,7 @@ fn move_to(orb: &Orb, connection: &Arc<Connection>, lane: &Arc<Lane>) -> Result<
             .minor(minor::NO_RESOURCES_PRIORITY)
             .detail("the lane of the band takes no more connections")
     };
-    // A connection moves once: who binds it to several bands one after the other gets what the first one said.
+    // A connection moves once: the first band counts.
     if connection.lane.get().is_some()
         || !lane.has_room(orb, orb.config().max_connections)
         || connection.lane.set(lane.number()).is_err()

@@ -1,4 +1,4 @@
-//! Which object a request or a LocateRequest is for.
+//! The object of a request or a LocateRequest.
 
 use super::ServerCore;
 use crate::buffers::CallBuffers;
@@ -12,7 +12,7 @@ use isorb_giop::message::{self, LocateStatus, OperationName};
 use isorb_giop::{Kind, ProtocolError};
 use isorb_scope::Scope;
 
-/// The target of a request: by a key that this ORB made, or a plain one that was registered.
+/// The target of a request, by a key that this ORB made or by a registered plain key.
 pub(super) fn enter<'u>(
     server: &ServerCore,
     orb: &Orb,
@@ -45,6 +45,7 @@ pub(super) fn enter_by_plain_key<'u>(
     }
 }
 
+/// Whether there is an object behind a key.
 pub(super) fn find(server: &ServerCore, orb: &Orb, key: &[u8]) -> Result<(), Refusal> {
     match (server.registry.locate(key), server.plain_key(key)) {
         (Err(_), Some(object)) => match object.local_key(orb) {

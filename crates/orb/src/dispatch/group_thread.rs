@@ -1,6 +1,7 @@
-//! The thread that hears a group, and how urgent it is.
+//! The scheduling class of the thread that receives a group's messages.
 //!
-//! It reads for all members. Were it less urgent than one of their lanes, whatever runs between the two would delay that lane's requests.
+//! It reads for all members. Its class is at least that of their highest lane; otherwise a thread of a
+//! class in between would delay that lane's requests.
 
 use crate::sched::thread::forget_class;
 use isorb_rt::sched::{NativeRange, SchedClass, ThreadId};
@@ -15,24 +16,24 @@ struct State {
     thread: Option<ThreadId>,
     /// As it was started.
     own: SchedClass,
-    /// The most urgent of those that it was raised to.
+    /// The highest class that it was raised to.
     raised: Option<SchedClass>,
 }
 
 impl GroupThread {
-    /// Said by the thread itself, once.
-    pub fn is_me(&self) {
+    /// Registers the calling thread.
+    pub fn register(&self) {
         let mut state = self.0.lock();
         state.thread = Some(ThreadId::current());
         state.own = SchedClass::current().unwrap_or_default();
         if let Some(class) = state.raised.filter(|class| rank(*class) > rank(state.own)) {
-            give(ThreadId::current(), class);
+            set_class(ThreadId::current(), class);
         }
     }
 
-    /// Makes the thread at least so urgent.
+    /// Raises the thread to at least this class.
     pub fn raise(&self, class: SchedClass) {
-        // A reservation is one thread's; what is nearest to it is the most urgent class without.
+        // A reservation belongs to one thread; the highest priority comes closest to it.
         let class = match class {
             SchedClass::Reserved(_) => SchedClass::Fifo(NativeRange::system().max),
             class => class,
@@ -43,33 +44,36 @@ impl GroupThread {
         }
         state.raised = Some(class);
         if let Some(thread) = state.thread.filter(|_| rank(class) > rank(state.own)) {
-            give(thread, class);
+            set_class(thread, class);
         }
     }
 
-    /// Runs `f` on the thread as it was started, and not as urgent as lanes that `f` has nothing to do with.
+    /// Runs `f` at the class that the thread was started with.
     ///
     /// # Real-time
     /// A PI lock; two system calls where the thread was raised.
     pub fn at_its_own_class(&self, f: impl FnOnce()) {
         let State { own, raised, .. } = *self.0.lock();
         let Some(class) = raised.filter(|class| rank(*class) > rank(own)) else { return f() };
-        give(ThreadId::current(), own);
+        set_class(ThreadId::current(), own);
         forget_class();
         f();
-        give(ThreadId::current(), class);
+        set_class(ThreadId::current(), class);
         forget_class();
     }
 }
 
-/// What comes later is served first.
+/// Orders classes, the highest last.
 fn rank(class: SchedClass) -> u8 {
     class.native_priority().unwrap_or(0)
 }
 
-/// What the system refuses is noted.
-fn give(thread: ThreadId, class: SchedClass) {
+/// Sets a thread's class; logs a refusal.
+fn set_class(thread: ThreadId, class: SchedClass) {
     if let Err(error) = thread.set_class(class) {
-        crate::log::note(format_args!("the thread that hears a group does not become {class}: {error}"));
+        crate::log::warn(
+            "isorb::dispatch",
+            format_args!("the thread that receives a group's messages does not get class {class}: {error}"),
+        );
     }
 }

@@ -35,7 +35,7 @@ impl Groups {
             }
         };
         if let Some(class) = lanes {
-            joined.hand_to(class);
+            joined.raise_reader(class);
         }
         let known = joined.memberships();
         if !known.iter().any(|other| other.is(&membership)) {

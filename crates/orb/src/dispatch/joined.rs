@@ -1,10 +1,11 @@
-//! Requests to groups: the members of this process at one multicast group, and the thread that hears what is sent there.
+//! Requests to groups: the members of this process in one multicast group, and the thread that receives
+//! the group's messages.
 //!
-//! Each request is written once for each member, with that one's object key in place of the group's profile, and then served as any other oneway:
-//! by a lane of the member's thread pool, or here where it has none.
+//! Each request is written once for each member, with the member's object key in place of the group's
+//! profile, and then served as any other oneway: by a lane of the member's thread pool, or by this thread.
 //!
 //! ```text
-//!   datagrams ──► reader, as urgent as the most urgent lane ──┬─► a lane of each member's pool, by the request's priority
+//!   datagrams ──► reader, at the class of the highest lane ──┬─► a lane of each member's pool, by the request's priority
 //!                                                            └─► members without a pool: on the reader, at its own class
 //! ```
 
@@ -26,7 +27,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// An object of this ORB that belongs to a group.
+/// An object of this ORB in a group.
 #[derive(Clone, Debug)]
 pub(crate) struct Membership {
     pub group: Group,
@@ -72,8 +73,8 @@ impl Joined {
         *self.memberships.lock() = memberships;
     }
 
-    /// Makes the reader as urgent as the lanes that it hands requests to.
-    pub fn hand_to(&self, class: SchedClass) {
+    /// Raises the reader to the class of a lane that it hands requests to.
+    pub fn raise_reader(&self, class: SchedClass) {
         self.reader.raise(class);
     }
 
@@ -85,14 +86,14 @@ impl Joined {
     fn serve(&self, orb: &Orb, mut memory: Memory) {
         let mut buffers = CallBuffers::new(orb.pool());
         super::prepare_thread();
-        self.reader.is_me();
+        self.reader.register();
         let mut each = |message: &[u8], _| {
             self.request(orb, message, &mut buffers);
             buffers.trim();
         };
-        // What fails, such as memory in the kernel, may do better in a moment.
+        // A failure, such as a lack of kernel memory, may be over in a moment.
         while let Err(error) = self.member.serve(&mut memory, &mut each) {
-            crate::log::note(format_args!("{}: {error}", self.member.group()));
+            crate::log::warn("isorb::dispatch", format_args!("{}: {error}", self.member.group()));
             std::thread::sleep(Duration::from_millis(20));
         }
     }
@@ -107,9 +108,9 @@ impl Joined {
         let Ok(request) = GroupRequest::find(message) else { return counts.refuse() };
         let Some(text) = text(&request) else { return counts.refuse() };
         let memberships = self.memberships();
-        let mut anybody = false;
+        let mut has_member = false;
         for Membership { key, .. } in memberships.iter().filter(|member| request.group.is(&member.group)) {
-            anybody = true;
+            has_member = true;
             let room = GroupRequest::room(message.len(), key.len());
             if buffers.block.capacity() < room {
                 let Some(block) = orb.pool().take(room) else { return counts.refuse() };
@@ -131,7 +132,7 @@ impl Joined {
                 None => self.reader.at_its_own_class(|| run(orb.server(), orb, text, arrived, buffers)),
             }
         }
-        if !anybody {
+        if !has_member {
             counts.refuse();
         }
     }
@@ -139,7 +140,7 @@ impl Joined {
 
 /// Runs a request of a group that lies in `buffers.block` and is written to a member's key.
 pub(super) fn run(server: &ServerCore, orb: &Orb, text: Text, arrived: Arrived, buffers: &mut CallBuffers) {
-    // As elsewhere, user code that panics where it is not called as such ends nobody's thread.
+    // User code that panics outside of an upcall must not end the thread.
     let served = catch_unwind(AssertUnwindSafe(|| unanswered(server, orb, text, arrived, buffers)));
     if matches!(served, Ok(Err(_))) {
         orb.transports().groups().counts.refuse();
@@ -147,7 +148,8 @@ pub(super) fn run(server: &ServerCore, orb: &Orb, text: Text, arrived: Arrived, 
     buffers.trim();
 }
 
-/// How the request's text is to be read: it says so itself, since there is no connection that could have agreed on anything.
+/// The encoding of the request's text, from the request itself, since there is no connection with agreed
+/// code sets.
 fn text(request: &GroupRequest<'_>) -> Option<Text> {
     match request.code_sets {
         Some(data) => CodeSets::read(data).ok()?.text(Version::V1_2).ok(),

@@ -1,4 +1,4 @@
-//! A request, from its octets to its reply.
+//! From the octets of a request to its reply.
 
 mod answer;
 mod bands;
@@ -17,25 +17,27 @@ pub(crate) use self::core::ServerCore;
 #[cfg(feature = "miop")]
 pub(crate) use groups::Groups;
 
-use crate::buffers::{CachedHeader, CallBuffers, with_buffers};
+use crate::buffers::{CallBuffers, with_buffers};
 use crate::connection::{self, Arrived, Connection};
 use crate::hot::hot;
 use crate::interceptor::{ReplyOffsets, Serving};
 use crate::orb_core::SendReply;
-use crate::poa::{with_wait_deadline, write_refusal};
-use crate::server::{Next, deliver, refuse, write_exception};
+use crate::poa::{Refusal, UpcallTarget, with_wait_deadline, write_refusal};
+use crate::server::{Next, deliver, refuse};
 use crate::upcall::Request as UpcallRequest;
 use crate::{Orb, Result};
 use answer::answer_early;
-use cache::Ordinary;
+use cache::CachedRequest;
 use find::{enter, find, locate};
-use isorb_cdr::{Decoder, Encoder, Message, Text};
-use isorb_giop::message::{self, OperationName, OrdinaryReply, ReplyStatus, Request, RequestPlace, Response};
+use isorb_cdr::{Decoder, Encoder, Message, Text, Version};
+use isorb_giop::message::{
+    self, OperationName, ReplyStatus, Request, RequestPlace, Response, ServiceContexts,
+};
 use isorb_giop::{MessageKind, ProtocolError, context};
 use isorb_rt::priority::Priority;
 use isorb_rt::time::Deadline;
-use isorb_scope::Buffer;
-use servant::{apply_priority, call_at_priority, call_servant, look_up, upcall_priority};
+use isorb_scope::{Buffer, Scope};
+use servant::{Known, apply_priority, call_servant, look_up, upcall_priority};
 use std::hint::cold_path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -132,15 +134,15 @@ fn prepare_thread() {
     cache::warm_up();
 }
 
-/// Serves the request that lies in `buffers.block` and hands its reply, if one is expected, to `send` while what it borrows
-/// from is alive.
+/// Serves the request in `buffers.block` and hands its reply, if one is expected, to `send`, while the
+/// servant's results are still borrowed.
 ///
 /// # Errors
 /// [`ProtocolError`] when it is no request, and the connection cannot go on.
 ///
 /// # Real-time
-/// Allocates nothing by itself: the message is read where it lies, views and upcall data go to the region, the reply to the
-/// buffer of this thread.
+/// Allocates nothing by itself: the message is read where it lies, views and upcall data go to the
+/// region, the reply to the buffer of this thread.
 pub(crate) fn request(
     server: &ServerCore,
     orb: &Orb,
@@ -149,23 +151,20 @@ pub(crate) fn request(
     buffers: &mut CallBuffers,
     send: &mut SendReply<'_>,
 ) -> Result<(), ProtocolError> {
-    let mut serving = None;
+    let mut running = None;
     if let Some(connection) = connection {
-        serving = connection.serving();
-        if serving.is_none() {
+        running = connection.serving();
+        if running.is_none() {
             cold_path();
             return Ok(());
         }
     }
     let origin = Origin { connection, text: Text::DEFAULT };
-    if at_once(server, orb, origin, arrived, buffers, &mut serving, send) {
-        return Ok(());
-    }
-    cold_path();
-    any_request(server, orb, origin, arrived, buffers, serving, send)
+    dispatch(server, orb, origin, arrived, buffers, running, send)
 }
 
-/// As [`request`], for one that came over no connection and is not answered, with text in these code sets.
+/// As [`request`], for a request that came over no connection and gets no reply, with text in these
+/// code sets.
 ///
 /// # Errors
 /// As [`request`].
@@ -178,213 +177,231 @@ fn unanswered(
     buffers: &mut CallBuffers,
 ) -> Result<(), ProtocolError> {
     let origin = Origin { connection: None, text };
-    let send = &mut |_: &Message<'_>| {};
-    if at_once(server, orb, origin, arrived, buffers, &mut None, send) {
-        return Ok(());
-    }
-    any_request(server, orb, origin, arrived, buffers, None, send)
+    dispatch(server, orb, origin, arrived, buffers, None, &mut |_| {})
 }
 
 /// Where a request came from.
 #[derive(Clone, Copy)]
 struct Origin<'c> {
     connection: Option<&'c Arc<Connection>>,
-    /// Its text, where that is not the connection's.
+    /// The encoding of its text, if there is no connection.
     text: Text,
 }
 
-/// Serves a request if it is as nearly all are, and its object is active. `false`: it was not served, and nothing happened.
+impl Origin<'_> {
+    #[inline(always)]
+    fn text(&self, version: Version) -> Text {
+        self.connection.map_or(self.text, |connection| connection.text(version))
+    }
+}
+
+/// A request with its target.
+struct Incoming<'u> {
+    id: u32,
+    response: Response,
+    contexts: ServiceContexts<'u>,
+    arguments: Decoder<'u>,
+    text: Text,
+    operation: Known,
+    target: Result<UpcallTarget<'u>, Refused>,
+}
+
+/// Why a request gets no upcall.
+enum Refused {
+    /// The client named the object by a profile that is not IIOP, and is asked for the key (clause 9.4.3.1).
+    NeedsKey,
+    Refusal(Refusal),
+}
+
+/// A request that was parsed in full, and its interceptors.
+struct Parsed<'u> {
+    request: Request<'u>,
+    interceptors: Option<Serving<'u>>,
+}
+
+/// From a request to its reply, in four steps:
 ///
-/// Nothing here meets what the rare cases give, so that what is known of the request stays in registers.
+/// 1. The target. The [cache](cache) knows it if the thread has served a request with the same
+///    header, and the object is still active. Otherwise [`resolve`] parses and looks up.
+/// 2. The header of the reply.
+/// 3. The upcall, at the priority of the request where the POA has one; or the refusal.
+/// 4. The reply leaves.
 #[inline(always)]
-fn at_once(
+fn dispatch(
     server: &ServerCore,
     orb: &Orb,
-    Origin { connection, text }: Origin<'_>,
+    origin: Origin<'_>,
     arrived: Arrived,
     buffers: &mut CallBuffers,
-    serving: &mut Option<connection::Serving<'_>>,
+    running: Option<connection::Serving<'_>>,
     send: &mut SendReply<'_>,
-) -> bool {
-    if server.interceptors.server().is_some() {
-        cold_path();
-        return false;
-    }
+) -> Result<(), ProtocolError> {
     let CallBuffers { region, encode, block } = buffers;
     let bytes = &mut block.bytes_mut()[..arrived.len];
-    let Some(request) = hot(cache::find(server, connection, bytes, &arrived.header)) else { return false };
-    let Ordinary { place, found, operation } = request;
-    let RequestPlace { id, response, contexts, body_at } = place;
-    let scope = region.enter();
-    let entered = found.enter(OperationName::from(operation.1));
-    let text = connection.map_or(text, |connection| connection.text(arrived.header.version));
-    // The place was found in this message.
-    let (head, body) = bytes.split_at_mut(body_at.min(bytes.len()));
-    let contexts = contexts.of(head, arrived.header.order);
-    let d = Decoder::behind(body_at, body, arrived.header.order, text, &scope).with_context(orb);
-    let (buffer, begun) = encode.take_with(CachedHeader::REPLY);
-    let mut e = Encoder::resume(buffer, begun, text);
-    e.set_limit(orb.config().message_limit);
-    if begun == 0 {
-        cold_path();
-        message::write_reply(&mut e, id, ReplyStatus::NoException, &[]);
-    } else {
-        message::renew_reply(&mut e, id, ReplyStatus::NoException);
-    }
-    let ordinary = OrdinaryReply::BODY_AT;
-    let mut offsets = ReplyOffsets { status: OrdinaryReply::STATUS_AT, head: ordinary, tells: true };
-    let upcall = UpcallRequest {
-        scope: &scope,
-        orb,
-        operation: operation.1,
-        object_id: entered.object_id(),
-        poa: Some(entered.poa()),
-        contexts,
+    // Interceptors see every request as it came.
+    let cached = match server.interceptors.server() {
+        None => cache::find(server, origin.connection, bytes, &arrived.header),
+        Some(_) => None,
     };
-    if entered.rt().is_none() {
-        call_servant(&entered, Some(operation), &upcall, d, &mut e, offsets, |_| Ok(()));
-    } else {
+    let scope = region.enter();
+    let target;
+    let upcall;
+    let mut parsed = None;
+    let (id, response, contexts, arguments, text, operation) = match hot(cached) {
+        Some(CachedRequest { place, object, operation }) => {
+            let RequestPlace { id, response, contexts, body_at } = place;
+            // The offset was found in this message.
+            let (head, body) = bytes.split_at_mut(body_at.min(bytes.len()));
+            let (order, text) = (arrived.header.order, origin.text(arrived.header.version));
+            let contexts = contexts.of(head, order);
+            let arguments = Decoder::behind(body_at, body, order, text, &scope).with_context(orb);
+            target = Ok(object.enter(OperationName::from(operation.1)));
+            (id, response, contexts, arguments, text, Some(operation))
+        }
+        None => {
+            cold_path();
+            let Some((incoming, rest)) = resolve(server, orb, origin, arrived, bytes, &scope, send)? else {
+                return Ok(());
+            };
+            parsed = Some(rest);
+            target = incoming.target;
+            let Incoming { id, response, contexts, arguments, text, operation, .. } = incoming;
+            (id, response, contexts, arguments, text, operation)
+        }
+    };
+    let mut e = Encoder::new(encode.take(), text);
+    e.set_limit(orb.config().message_limit);
+    let status = message::write_reply(&mut e, id, ReplyStatus::NoException, &[]);
+    let mut offsets =
+        ReplyOffsets { status, head: e.position(), tells: server.interceptors.server().is_none() };
+    match &target {
+        Ok(target) => {
+            let mut priority = None;
+            if target.rt().is_some() {
+                cold_path();
+                let interceptors = parsed.as_mut().and_then(|parsed| parsed.interceptors.as_mut());
+                priority = upcall_priority(orb, target, (id, &contexts), interceptors, &mut e, &mut offsets);
+            }
+            upcall = UpcallRequest {
+                scope: &scope,
+                orb,
+                operation: match (operation, &parsed) {
+                    (Some((_, name)), _) => name,
+                    // An operation that is no text is not declared by any interface.
+                    (None, Some(parsed)) => parsed.request.operation.text().unwrap_or_default(),
+                    (None, None) => "",
+                },
+                object_id: target.object_id(),
+                poa: Some(target.poa()),
+                contexts,
+            };
+            call_servant(target, operation, &upcall, arguments, &mut e, offsets, |servant| {
+                if let Some(Parsed { request, interceptors }) = &mut parsed {
+                    cold_path();
+                    if let (None, Some(connection)) = (operation, origin.connection) {
+                        bands::bind(orb, connection, request, target)?;
+                    }
+                    if let Some(interceptors) = interceptors {
+                        interceptors.reach(servant, target)?;
+                    }
+                }
+                if priority.is_some() { apply_priority(orb, target, priority) } else { Ok(None) }
+            });
+        }
+        Err(refused) => refused.write(&mut e, offsets),
+    }
+    if let Some(Parsed { interceptors: Some(interceptors), .. }) = parsed {
         cold_path();
-        call_at_priority(&entered, Some(operation), &upcall, d, &mut e, &mut offsets, id);
+        interceptors.finish(e, offsets, encode, send);
+        return Ok(());
     }
     if response == Response::Target {
         deliver(&mut e, send);
     }
-    // Before the POA hears that the upcall has ended: who waits for that may close the connection next.
-    drop(serving.take());
-    let written = e.into_buffer();
-    let plain = offsets.head == ordinary && OrdinaryReply::has_no_contexts(&written);
-    encode.put_back(written);
-    if plain {
-        encode.set_header(CachedHeader::REPLY, ordinary);
-    }
-    true
-}
-
-/// As [`request`], in all cases: any version, way of naming the object and policies of its POA, service contexts that are about the
-/// connection, interceptors, refusals.
-#[inline(never)]
-fn any_request(
-    server: &ServerCore,
-    orb: &Orb,
-    Origin { connection, text }: Origin<'_>,
-    arrived: Arrived,
-    buffers: &mut CallBuffers,
-    serving: Option<connection::Serving<'_>>,
-    send: &mut SendReply<'_>,
-) -> Result<(), ProtocolError> {
-    let CallBuffers { region, encode, block } = buffers;
-    let scope = region.enter();
-    let bytes = &mut block.bytes_mut()[..arrived.len];
-    let (request, mut d) = Request::open(bytes, &arrived.header, &scope)?;
-    d.set_context(orb);
-    let version = arrived.header.version;
-    let mut acceptable = Ok(());
-    let text = match connection {
-        Some(connection) => {
-            if !request.contexts.is_empty() {
-                acceptable = note_contexts(orb, connection, &request, version)?;
-            }
-            connection.text(version)
-        }
-        None => text,
-    };
-    d.set_text(text);
-
-    let mut e = Encoder::new(encode.take(), text);
-    e.set_limit(orb.config().message_limit);
-    let status_at = message::write_reply(&mut e, request.id, ReplyStatus::NoException, &[]);
-    let head = e.position();
-    let mut offsets = ReplyOffsets { status: status_at, head, tells: server.interceptors.server().is_none() };
-    let entered;
-    let upcall;
-    let mut intercepted = match server.interceptors.server() {
-        Some(chain) => Some(chain.serve(orb, &request)?),
-        None => None,
-    };
-    let mut started = match &mut intercepted {
-        Some(serving) if acceptable.is_ok() && request.target.key().is_some() => serving.start(),
-        _ => Ok(()),
-    };
-    if intercepted.is_some() && request.response == Response::Server && started.is_ok() {
-        // A refusal is for the ending points to see, and answered after them.
-        started = request.target.key().map_or(Ok(()), |key| find(server, orb, key));
-    }
-    if request.response == Response::Server && started.is_ok() {
-        let contexts = intercepted.as_mut().map_or_else(Vec::new, Serving::answer_early);
-        let found = answer_early(server, orb, &request, text, &contexts, send);
-        if !found && intercepted.is_none() {
-            encode.put_back(e.into_buffer());
-            return Ok(());
-        }
-    }
-
-    match request.target.key() {
-        _ if acceptable.is_err() => {
-            if let Err(exception) = &acceptable {
-                write_exception(&mut e, status_at, head, exception);
-            }
-        }
-        None => {
-            // A profile that is not IIOP: ask for the key (clause 9.4.3.1).
-            e.patch(status_at, ReplyStatus::NeedsAddressingMode as u32);
-            let body = message::begin_body(&mut e);
-            e.put(0u16);
-            message::end_body(&mut e, body);
-        }
-        Some(key) => match started.and_then(|()| enter(server, orb, key, request.operation, &scope)) {
-            Err(refusal) => write_refusal(&mut e, status_at, head, &refusal),
-            Ok(target) => {
-                entered = target;
-                let known = look_up(&entered, &request);
-                let priority = upcall_priority(
-                    orb,
-                    &entered,
-                    (request.id, &request.contexts),
-                    intercepted.as_mut(),
-                    &mut e,
-                    &mut offsets,
-                );
-                upcall = UpcallRequest {
-                    scope: &scope,
-                    orb,
-                    // What is no text is no operation of any object.
-                    operation: match known {
-                        Some((_, name)) => name,
-                        None => request.operation.text().unwrap_or_default(),
-                    },
-                    object_id: entered.object_id(),
-                    poa: Some(entered.poa()),
-                    contexts: request.contexts,
-                };
-                call_servant(&entered, known, &upcall, d, &mut e, offsets, |servant| {
-                    if let (None, Some(connection)) = (known, connection) {
-                        bands::settle(orb, connection, &request, &entered)?;
-                    }
-                    if let Some(serving) = &mut intercepted {
-                        serving.reach(servant, &entered)?;
-                    }
-                    apply_priority(orb, &entered, priority)
-                });
-            }
-        },
-    }
-    if let Some(serving) = intercepted {
-        serving.finish(e, offsets, encode, send);
-        return Ok(());
-    }
-    if request.response == Response::Target {
-        deliver(&mut e, send);
-    }
-    // As in `request`.
-    drop(serving);
+    // Before the target is released: a thread that waits for the end of the upcall may close the
+    // connection next.
+    drop(running);
     encode.put_back(e.into_buffer());
     Ok(())
 }
 
-/// Contexts that change what is known of the connection: code sets, bidirectional listen points; whether a band of priorities can be read.
+impl Refused {
+    #[cold]
+    fn write(&self, e: &mut Encoder<'_>, offsets: ReplyOffsets) {
+        match self {
+            Refused::Refusal(refusal) => write_refusal(e, offsets.status, offsets.head, refusal),
+            Refused::NeedsKey => {
+                e.patch(offsets.status, ReplyStatus::NeedsAddressingMode as u32);
+                let body = message::begin_body(e);
+                e.put(0u16);
+                message::end_body(e, body);
+            }
+        }
+    }
+}
+
+/// The target of a request that the cache does not know: of any version, with any address of the
+/// object, any policies of its POA, service contexts about the connection, and interceptors. `None`
+/// when the request was answered already.
+#[inline(never)]
+fn resolve<'u>(
+    server: &'u ServerCore,
+    orb: &'u Orb,
+    origin: Origin<'_>,
+    arrived: Arrived,
+    bytes: &'u mut [u8],
+    scope: &'u Scope<'u>,
+    send: &mut SendReply<'_>,
+) -> Result<Option<(Incoming<'u>, Parsed<'u>)>, ProtocolError> {
+    let (request, mut arguments) = Request::open(bytes, &arrived.header, scope)?;
+    arguments.set_context(orb);
+    let mut acceptable = Ok(());
+    if let Some(connection) = origin.connection
+        && !request.contexts.is_empty()
+    {
+        acceptable = apply_contexts(orb, connection, &request, arrived.header.version)?;
+    }
+    let text = origin.text(arrived.header.version);
+    arguments.set_text(text);
+    let mut interceptors = match server.interceptors.server() {
+        Some(chain) => Some(chain.serve(orb, &request)?),
+        None => None,
+    };
+    let mut started = match &mut interceptors {
+        Some(serving) if acceptable.is_ok() && request.target.key().is_some() => serving.start(),
+        _ => Ok(()),
+    };
+    if request.response == Response::Server && started.is_ok() {
+        if interceptors.is_some() {
+            // The ending points see a refusal, which is answered after them.
+            started = request.target.key().map_or(Ok(()), |key| find(server, orb, key));
+        }
+        if started.is_ok() {
+            let contexts = interceptors.as_mut().map_or_else(Vec::new, Serving::answer_early);
+            let found = answer_early(server, orb, &request, text, &contexts, send);
+            if !found && interceptors.is_none() {
+                return Ok(None);
+            }
+        }
+    }
+    let target = match (acceptable, request.target.key()) {
+        (Err(exception), _) => Err(Refused::Refusal(exception.into())),
+        (Ok(()), None) => Err(Refused::NeedsKey),
+        (Ok(()), Some(key)) => {
+            let entered = started.and_then(|()| enter(server, orb, key, request.operation, scope));
+            entered.map_err(Refused::Refusal)
+        }
+    };
+    let operation = target.as_ref().ok().and_then(|target| look_up(target, &request));
+    let Request { id, response, contexts, .. } = request;
+    let incoming = Incoming { id, response, contexts, arguments, text, operation, target };
+    Ok(Some((incoming, Parsed { request, interceptors })))
+}
+
+/// Applies the service contexts about the connection: code sets and bidirectional listen points. The
+/// inner error is for the client, also for a priority band that cannot be read.
 #[cold]
-fn note_contexts(
+fn apply_contexts(
     orb: &Orb,
     connection: &Arc<Connection>,
     request: &Request<'_>,
@@ -409,7 +426,7 @@ fn note_contexts(
     Ok(Ok(()))
 }
 
-/// The priority at which a request will run that lies in `buffers.block`, as far as that can be known before anybody serves it.
+/// The priority at which the request in `buffers.block` will run, as far as it is known before its upcall.
 fn request_priority(
     server: &ServerCore,
     orb: &Orb,

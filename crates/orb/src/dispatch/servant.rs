@@ -1,6 +1,6 @@
-//! The servant is called, and what comes of it becomes a reply.
+//! The call of the servant, whose results, exception or panic become the reply.
 
-use super::answer::write_told_exception;
+use super::answer::write_detailed_exception;
 use crate::interceptor::{ReplyOffsets, Serving};
 use crate::poa::{RequestPriority, UpcallTarget};
 use crate::sched::PriorityGuard;
@@ -17,14 +17,15 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 pub(super) type Known = Option<(u16, &'static str)>;
 
 #[inline(always)]
-pub(super) fn look_up(entered: &UpcallTarget<'_>, request: &Request<'_>) -> Known {
-    entered.servant().interface().operations.look_up(request.operation.as_bytes())
+pub(super) fn look_up(target: &UpcallTarget<'_>, request: &Request<'_>) -> Known {
+    target.servant().interface().operations.look_up(request.operation.as_bytes())
 }
 
-/// Calls the servant, between `before` and `postinvoke`, and completes the reply. What `before` gives lives as long as the upcall.
+/// Calls the servant, between `before` and `postinvoke`, and completes the reply. The result of
+/// `before` lives as long as the upcall.
 #[inline(always)]
 pub(super) fn call_servant<'u, G>(
-    entered: &'u UpcallTarget<'u>,
+    target: &'u UpcallTarget<'u>,
     known: Known,
     upcall: &'u UpcallRequest<'u>,
     mut arguments: Decoder<'u>,
@@ -33,44 +34,27 @@ pub(super) fn call_servant<'u, G>(
     before: impl FnOnce(&'u crate::Servant) -> Result<G>,
 ) {
     let body = message::begin_body(e);
-    let outcome = entered.upcall(|servant| {
-        let _held = before(servant)?;
+    let outcome = target.upcall(|servant| {
+        let _guard = before(servant)?;
         let budgets = &upcall.orb.sched().budgets;
         let _spending = known.and_then(|operation| budgets.begin(servant.interface(), operation));
         run(servant, known.map(|(index, _)| index), upcall, &mut arguments, e)
     });
     if let Ok(Ok(Outcome::Results)) = outcome
-        && !entered.is_located()
+        && !target.is_located()
         && e.error().is_none()
     {
         return message::end_body(e, body);
     }
     cold_path();
-    // What postinvoke raises takes the place of what the servant gave.
-    match entered.postinvoke().and(outcome.flatten()) {
+    // An exception of postinvoke replaces the servant's result.
+    match target.postinvoke().and(outcome.flatten()) {
         Ok(Outcome::Results) if e.error().is_none() => message::end_body(e, body),
         outcome => other_outcome(outcome, e, offsets),
     }
 }
 
-/// As [`call_servant`], for an object of a real-time POA: at the priority of the request.
-#[inline(never)]
-pub(super) fn call_at_priority<'u>(
-    entered: &'u UpcallTarget<'u>,
-    known: Known,
-    upcall: &'u UpcallRequest<'u>,
-    arguments: Decoder<'u>,
-    e: &mut Encoder<'u>,
-    offsets: &mut ReplyOffsets,
-    id: u32,
-) {
-    let priority = upcall_priority(upcall.orb, entered, (id, &upcall.contexts), None, e, offsets);
-    call_servant(entered, known, upcall, arguments, e, *offsets, |_| {
-        apply_priority(upcall.orb, entered, priority)
-    });
-}
-
-/// Calls the servant; a panic there is UNKNOWN to the caller and nothing to anybody else.
+/// Calls the servant. A panic there is UNKNOWN for the caller, and has no other effect.
 #[inline(always)]
 pub(super) fn run<'u>(
     servant: &'u crate::Servant,
@@ -126,7 +110,7 @@ pub(super) fn pseudo(
     Ok(Outcome::Results)
 }
 
-/// A reply that is no result.
+/// Writes a reply other than results.
 #[cold]
 pub(super) fn other_outcome(outcome: Result<Outcome>, e: &mut Encoder<'_>, offsets: ReplyOffsets) {
     match outcome {
@@ -135,36 +119,36 @@ pub(super) fn other_outcome(outcome: Result<Outcome>, e: &mut Encoder<'_>, offse
         }
         Ok(_) => {
             let error = e.error().map_or(Kind::Internal.into(), SystemException::from);
-            write_told_exception(e, offsets, &error.completed(Completion::Yes));
+            write_detailed_exception(e, offsets, &error.completed(Completion::Yes));
         }
-        Err(exception) => write_told_exception(e, offsets, &exception),
+        Err(exception) => write_detailed_exception(e, offsets, &exception),
     }
 }
 
-/// Runs at the priority of a request, as long as the result lives.
+/// Gives the thread the priority of a request, as long as the result lives.
 pub(super) fn apply_priority(
     orb: &Orb,
-    entered: &UpcallTarget<'_>,
+    target: &UpcallTarget<'_>,
     priority: Option<Result<RequestPriority>>,
 ) -> Result<Option<PriorityGuard>> {
-    match (priority, entered.rt()) {
+    match (priority, target.rt()) {
         (Some(priority), Some(rt)) => rt.apply_priority(orb, priority?),
         _ => Ok(None),
     }
 }
 
-/// The priority of a request for an object of a real-time POA. Where the client sent one, it is told so with the reply, which begins
-/// anew then (RT-CORBA 1.2, clause 5.4.2).
+/// The priority of a request for an object of a real-time POA. If the client sent a priority, the reply
+/// is begun again with it (RT-CORBA 1.2, clause 5.4.2).
 pub(super) fn upcall_priority(
     orb: &Orb,
-    entered: &UpcallTarget<'_>,
+    target: &UpcallTarget<'_>,
     (id, contexts): (u32, &ServiceContexts<'_>),
     intercepted: Option<&mut Serving<'_>>,
     e: &mut Encoder<'_>,
     offsets: &mut ReplyOffsets,
 ) -> Option<Result<RequestPriority>> {
-    let rt = entered.rt()?;
-    let priority = rt.request_priority(orb, contexts, entered.own_priority(), entered.object_id());
+    let rt = target.rt()?;
+    let priority = rt.request_priority(orb, contexts, target.own_priority(), target.object_id());
     if let Ok(RequestPriority { echo: Some(priority), .. }) = priority {
         echo(priority, id, intercepted, e, offsets);
     }

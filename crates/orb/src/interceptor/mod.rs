@@ -8,11 +8,11 @@
 //!
 //! ```text
 //!   client                                              server
-//!   send_request ─────────────► request ─────────────►  receive_request_service_contexts    (starting points)
+//!   send_request ─────────────► request ─────────────►  receive_request_service_contexts  (starting)
 //!                                                       servant manager, then receive_request
 //!                                                       servant
 //!   receive_reply          ◄─┐                       ┌─ send_reply
-//!   receive_exception      ◄─┼── reply ◄─────────────┼─ send_exception                      (ending points)
+//!   receive_exception      ◄─┼── reply ◄─────────────┼─ send_exception                    (ending)
 //!   receive_other          ◄─┘                       └─ send_other
 //! ```
 //!

@@ -1,9 +1,9 @@
-//! One attempt of a call: one request, and the message that answers it.
+//! One attempt of a call: one request and its reply.
 
 use super::binding::{PriorityBinding, local_priority};
 use super::reply::{Failure, Outcome, copy_body, copy_to_scope, take_message};
 use super::unsent::{Unsent, endless, no_slot, wide_text};
-use crate::buffers::{CachedHeader, with_buffers};
+use crate::buffers::{HeaderId, with_buffers};
 use crate::connection::{Arrived, Connection};
 use crate::interceptor::{Exchange, join};
 use crate::object::{Locality, Target};
@@ -26,7 +26,7 @@ use std::hint::cold_path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// A call that was started.
+/// A call that has begun.
 pub(super) struct Call<'c, 'a> {
     pub orb: &'c Orb,
     pub object: &'c Object,
@@ -37,48 +37,60 @@ pub(super) struct Call<'c, 'a> {
     pub began: u64,
     pub deadline: Deadline,
     pub timeout: Timeout,
-    /// A connection was closed under this call.
+    /// A connection was closed during this call, so the next one is checked first.
     pub wary: Cell<bool>,
-    /// It is not the first attempt.
-    pub late: Cell<bool>,
-    /// Contexts of interceptors, where there are any.
+    /// This is not the first attempt.
+    pub retries: Cell<bool>,
+    /// Service contexts of the interceptors, if there are any.
     pub exchange: Option<&'c Exchange>,
 }
 
 /// A reply, in the caller's scope.
 pub(super) enum Answer<'s> {
-    /// Results of a call that ended well, and nothing else: the octets of the body, their order and text.
+    /// Results without service contexts: the octets of the body, their byte order and text.
     Results(&'s mut [u8], Order, Text),
-    /// Any reply, as it came.
+    /// Any other reply, unread.
     Any(Arrived, &'s mut [u8], Text),
 }
 
-/// Contexts of a request that the ORB adds for its priority, as they travel.
+/// The service contexts that the ORB adds for a request's priority, encoded.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Own {
+pub(super) struct RtContexts {
     pub priority: Option<[u8; 4]>,
     pub band: Option<[u8; 6]>,
 }
 
-impl Own {
-    /// The context of a call's priority.
-    fn priority(priority: Option<Priority>) -> Own {
-        Own { priority: priority.map(|priority| rt_corba_priority(priority.get())), band: None }
+impl RtContexts {
+    /// The service context of a call's priority.
+    fn priority(priority: Option<Priority>) -> RtContexts {
+        RtContexts { priority: priority.map(|priority| rt_corba_priority(priority.get())), band: None }
     }
 }
 
 impl<'a> Call<'_, 'a> {
-    /// The same call with contexts of interceptors.
+    /// The same call with service contexts of interceptors.
     pub fn with<'e>(&'e self, exchange: &'e Exchange) -> Call<'e, 'a> {
         let Call { orb, object, operation, response, arguments, began, deadline, timeout, .. } = *self;
-        let (wary, late) = (self.wary.clone(), self.late.clone());
+        let (wary, retries) = (self.wary.clone(), self.retries.clone());
         let exchange = Some(exchange);
-        Call { orb, object, operation, response, arguments, began, deadline, timeout, wary, late, exchange }
+        Call {
+            orb,
+            object,
+            operation,
+            response,
+            arguments,
+            began,
+            deadline,
+            timeout,
+            wary,
+            retries,
+            exchange,
+        }
     }
 
-    /// One request and what its reply says.
+    /// One request and the outcome in its reply.
     #[cold]
-    pub fn whole<'s>(
+    pub fn attempt_outcome<'s>(
         &self,
         target: &Target,
         scope: &'s Scope<'s>,
@@ -100,11 +112,11 @@ impl<'a> Call<'_, 'a> {
     ) -> Result<Option<Answer<'s>>, Failure> {
         match &target.locality {
             Locality::Remote(peer) if !self.object.needs_plan(target) => {
-                self.there(target, peer, scope, policies, Own::default())
+                self.remote(target, peer, scope, policies, RtContexts::default())
             }
             Locality::Remote(peer) => {
                 cold_path();
-                self.planned(target, peer, scope, policies)
+                self.remote_by_priority(target, peer, scope, policies)
             }
             Locality::Local => {
                 cold_path();
@@ -118,7 +130,7 @@ impl<'a> Call<'_, 'a> {
         }
     }
 
-    /// A call to all members of a group, or to the object that answers for them.
+    /// A call to all members of a group, or to the object that replies for them.
     #[cfg(feature = "miop")]
     #[inline(never)]
     fn to_group<'s>(
@@ -130,15 +142,15 @@ impl<'a> Call<'_, 'a> {
     ) -> Result<Option<Answer<'s>>, Failure> {
         if self.response == Response::None {
             let priority = super::binding::group_priority(self.object, target.facts.as_deref())?;
-            return self.there(target, &group.peer, scope, policies, Own::priority(priority));
+            return self.remote(target, &group.peer, scope, policies, RtContexts::priority(priority));
         }
         let target = group.answering().map_err(Failure::Final)?;
         self.attempt(&target, scope, policies)
     }
 
-    /// A remote call whose connection and context depend on its priority.
+    /// A remote call with a connection and context that depend on its priority.
     #[inline(never)]
-    fn planned<'s>(
+    fn remote_by_priority<'s>(
         &self,
         target: &Target,
         peer: &Arc<Peer>,
@@ -147,25 +159,25 @@ impl<'a> Call<'_, 'a> {
     ) -> Result<Option<Answer<'s>>, Failure> {
         let way = PriorityBinding::find(self.object, target, peer)?;
         let (peer, priority) = way.choose()?;
-        self.there(target, peer, scope, policies, Own::priority(priority))
+        self.remote(target, peer, scope, policies, RtContexts::priority(priority))
     }
 
     #[inline(never)]
     fn collocated<'s>(&self, target: &Target, scope: &'s Scope<'s>) -> Result<Option<Answer<'s>>, Failure> {
         let facts = target.facts.as_deref();
         let priority = facts.map_or(Ok(None), |facts| local_priority(self.object, facts))?;
-        self.here(target, scope, priority)
+        self.local(target, scope, priority)
     }
 
     /// A remote call.
     #[inline(always)]
-    fn there<'s>(
+    fn remote<'s>(
         &self,
         target: &Target,
         peer: &Peer,
         scope: &'s Scope<'s>,
         policies: Effective,
-        contexts: Own,
+        contexts: RtContexts,
     ) -> Result<Option<Answer<'s>>, Failure> {
         let reconnect = policies.rebind != Rebind::NoReconnect;
         let Call { began, deadline, timeout, .. } = *self;
@@ -177,26 +189,27 @@ impl<'a> Call<'_, 'a> {
                 return Err(Failure::Unreachable(exception));
             }
         };
-        // Less than all the time is left where some was spent on the way here.
-        let timeout = if connection.waited || self.late.get() { Timeout::until(deadline) } else { timeout };
+        // A call that waited before has less than the whole time-out left.
+        let timeout =
+            if connection.waited || self.retries.get() { Timeout::until(deadline) } else { timeout };
         if let Some(band) = peer.setup().band
             && !connection.band_agreed.load(Ordering::Acquire)
         {
             cold_path();
             self.bind_band(target, &connection, band)?;
         }
-        self.over(target, &connection, scope, timeout, contexts)
+        self.on_connection(target, &connection, scope, timeout, contexts)
     }
 
     /// One request over a connection, and its reply.
     #[inline(never)]
-    pub fn over<'s>(
+    pub fn on_connection<'s>(
         &self,
         target: &Target,
         connection: &Arc<Connection>,
         scope: &'s Scope<'s>,
         timeout: Timeout,
-        contexts: Own,
+        contexts: RtContexts,
     ) -> Result<Option<Answer<'s>>, Failure> {
         let deadline = self.deadline;
         let lossy = connection.is_lossy();
@@ -220,10 +233,10 @@ impl<'a> Call<'_, 'a> {
                 }
                 _ => None,
             };
-            // With no other context than its priority a request begins as the one before it.
+            // A request without contexts other than its priority has the header of the one before it.
             let plain = announce.is_none() && listen_points.is_none() && contexts.band.is_none();
             let plain = plain && self.exchange.is_none();
-            let beginning = CachedHeader::request(target.number, self.operation, contexts.priority.is_some());
+            let beginning = HeaderId::request(target.number, self.operation, contexts.priority.is_some());
             let (buffer, begun) = if plain {
                 buffers.encode.take_with(beginning)
             } else {
@@ -237,13 +250,19 @@ impl<'a> Call<'_, 'a> {
                     None => self.encode(&mut e, target, slot.id(), &[], &mut head),
                     Some(data) => {
                         cold_path();
-                        self.prioritise(&mut e, target, slot.id(), data, &mut head)
+                        self.encode_with_priority(&mut e, target, slot.id(), data, &mut head)
                     }
                 }
             } else {
                 cold_path();
                 let code_sets = announce.map(|_| CodeSets::of(text));
-                self.introduce(&mut e, target, slot.id(), (code_sets, listen_points, contexts), scope)
+                self.encode_with_contexts(
+                    &mut e,
+                    target,
+                    slot.id(),
+                    (code_sets, listen_points, contexts),
+                    scope,
+                )
             };
             let sent = match encoded {
                 Ok(message) => connection.send_by(message, deadline, timeout).map_err(Unsent::Send),
@@ -270,7 +289,7 @@ impl<'a> Call<'_, 'a> {
                 dispatch::handle_while_waiting(self.orb, connection, arrived, block);
             };
             let block = &mut buffers.block;
-            let arrived = match connection.await_reply_alone(&slot, deadline, timeout, block) {
+            let arrived = match connection.await_next_reply(&slot, deadline, timeout, block) {
                 Ok(arrived) => arrived,
                 Err(begun) => {
                     cold_path();
@@ -290,7 +309,7 @@ impl<'a> Call<'_, 'a> {
                 return Ok(Some(Answer::Results(body, arrived.header.order, text)));
             }
             cold_path();
-            // Contexts of a reply are for interceptors.
+            // Only interceptors use the contexts of a reply.
             if contexts.priority.is_some()
                 && self.exchange.is_none()
                 && let Some(body_at) = OrdinaryReply::results_behind_contexts(message, &arrived.header)
@@ -304,9 +323,9 @@ impl<'a> Call<'_, 'a> {
         })
     }
 
-    /// A call to an object of this ORB: the same messages, the same dispatcher and time-out, no wire.
+    /// A call to an object of this ORB, with the same messages, dispatcher and time-out, but no connection.
     #[inline(never)]
-    fn here<'s>(
+    fn local<'s>(
         &self,
         target: &Target,
         scope: &'s Scope<'s>,
@@ -315,7 +334,13 @@ impl<'a> Call<'_, 'a> {
         let pool = self.orb.pool();
         with_buffers(pool, |buffers| {
             let mut e = Encoder::new(buffers.encode.take(), Text::DEFAULT);
-            let message = self.introduce(&mut e, target, 0, (None, None, Own::priority(priority)), scope)?;
+            let message = self.encode_with_contexts(
+                &mut e,
+                target,
+                0,
+                (None, None, RtContexts::priority(priority)),
+                scope,
+            )?;
             let len = message.len();
             if buffers.block.capacity() < len {
                 buffers.block = pool
@@ -340,7 +365,7 @@ impl<'a> Call<'_, 'a> {
             match reply {
                 Some(bytes) => {
                     let bytes = bytes?;
-                    // As over a wire, what comes too late is nothing; why it was not done at all says more than that.
+                    // As over a connection, a late reply is dropped. An exception says more than TIMEOUT.
                     let status = bytes.get(OrdinaryReply::STATUS_AT..OrdinaryReply::STATUS_AT + 4);
                     let refused = status == Some(&(ReplyStatus::SystemException as u32).to_ne_bytes());
                     if self.deadline.is_past() && !refused {
@@ -354,15 +379,15 @@ impl<'a> Call<'_, 'a> {
         })
     }
 
-    /// A request with service contexts: a connection's first, which says what later ones take for granted, and those to which
-    /// interceptors added some.
+    /// Encodes a request with service contexts: the first of a connection, which announces code sets and
+    /// listen points, and requests with contexts of interceptors.
     #[cold]
-    fn introduce<'e>(
+    fn encode_with_contexts<'e>(
         &self,
         e: &'e mut Encoder<'a>,
         target: &Target,
         id: u32,
-        (code_sets, listen_points, own): (Option<CodeSets>, Option<Vec<u8>>, Own),
+        (code_sets, listen_points, own): (Option<CodeSets>, Option<Vec<u8>>, RtContexts),
         scope: &Scope<'_>,
     ) -> Result<&'e Message<'a>> {
         let code_sets = code_sets.map(CodeSets::write);
@@ -383,9 +408,9 @@ impl<'a> Call<'_, 'a> {
         self.encode(e, target, id, contexts, &mut 0)
     }
 
-    /// A request with its priority and no other service context.
+    /// Encodes a request with its priority and no other service context.
     #[inline(never)]
-    fn prioritise<'e>(
+    fn encode_with_priority<'e>(
         &self,
         e: &'e mut Encoder<'a>,
         target: &Target,
@@ -394,7 +419,7 @@ impl<'a> Call<'_, 'a> {
         beginning: &mut usize,
     ) -> Result<&'e Message<'a>> {
         if let Some(at) = e.position().checked_sub(data.len()) {
-            // What it begins with is there, the priority last, which is as long as an `unsigned long`.
+            // The header is there; it ends with the priority, which has four octets.
             e.patch(at, u32::from_ne_bytes(*data));
         }
         let context = ServiceContext { id: context::RT_CORBA_PRIORITY, data };
@@ -427,7 +452,7 @@ impl<'a> Call<'_, 'a> {
                 cold_path();
                 message::write_request(e, id, self.response, &target.key, self.operation, contexts);
             }
-            (way, _) => self.address_otherwise(e, target, id, way, contexts),
+            (way, _) => self.encode_readdressed(e, target, id, way, contexts),
         }
         let body = message::begin_body(e);
         (self.arguments)(e);
@@ -444,9 +469,9 @@ impl<'a> Call<'_, 'a> {
         Ok(message)
     }
 
-    /// A request that names its object as the server asked for.
+    /// Encodes a request with the kind of address that the server asked for.
     #[cold]
-    fn address_otherwise(
+    fn encode_readdressed(
         &self,
         e: &mut Encoder<'a>,
         target: &Target,
@@ -454,7 +479,7 @@ impl<'a> Call<'_, 'a> {
         way: u8,
         contexts: &[ServiceContext<'_>],
     ) {
-        // What another request began with.
+        // The header of another request.
         e.truncate(0);
         let iiop = target.ior.profiles.iter().position(|profile| profile.tag == TAG_INTERNET_IOP);
         let selected = iiop.unwrap_or(0);

@@ -1,6 +1,6 @@
-//! Agreeing with a server on the band of a connection, and opening connections before they are needed.
+//! Announcing the priority band of a connection, and opening connections in advance.
 
-use super::attempt::{Call, Own};
+use super::attempt::{Call, RtContexts};
 use super::reply::{Failure, Outcome};
 use crate::buffers::with_scope;
 use crate::connection::Connection;
@@ -19,9 +19,10 @@ use std::sync::atomic::Ordering;
 static BIND: Operation = Operation { name: BIND_PRIORITY_BAND, oneway: false };
 
 impl Call<'_, '_> {
-    /// Tells the server which band a connection is for, before its first request (RT-CORBA 1.2, clause 5.13.2): the implicit operation
-    /// `_bind_priority_band`, with the band in a context. A server that does not know the operation serves the connection as any other;
-    /// one that has no lane for the band refuses, and the connection is of no use.
+    /// Announces the band of a connection before its first request (RT-CORBA 1.2, clause 5.13.2), by the
+    /// implicit operation `_bind_priority_band` with the band in a context. A server without this operation
+    /// serves the connection as any other. A server without a lane for the band refuses it, and the
+    /// connection is of no use.
     #[cold]
     pub fn bind_band(
         &self,
@@ -40,12 +41,12 @@ impl Call<'_, '_> {
             deadline,
             timeout,
             wary: Cell::new(false),
-            late: Cell::new(true),
+            retries: Cell::new(true),
             exchange: None,
         };
-        let own = Own { priority: None, band: Some(band.write()) };
+        let own = RtContexts { priority: None, band: Some(band.write()) };
         let answered = with_scope(|scope| {
-            let answer = call.over(target, connection, scope, Timeout::until(deadline), own);
+            let answer = call.on_connection(target, connection, scope, Timeout::until(deadline), own);
             let outcome = answer.and_then(|answer| match answer {
                 Some(answer) => Ok(matches!(call.outcome(answer, scope)?, Outcome::Reply(_))),
                 None => Ok(false),
@@ -53,7 +54,7 @@ impl Call<'_, '_> {
             Ok::<_, SystemException>(outcome)
         })?;
         let agreed = match answered {
-            // If not agreed: elsewhere, or addressed otherwise, of which the request itself will hear, too.
+            // Not agreed means a forward or another address, which the request itself will get, too.
             Ok(agreed) => agreed,
             Err(Failure::Final(exception))
                 if matches!(exception.kind, Kind::BadOperation | Kind::NoImplement) =>
@@ -75,10 +76,10 @@ impl Call<'_, '_> {
 }
 
 impl Object {
-    /// Opens a connection of a peer, or takes one that no call uses, and agrees on its band.
+    /// Opens a connection of a peer, or takes an idle one, and announces its band.
     ///
     /// # Errors
-    /// What the connection could not be opened for, or what the server said to its band.
+    /// The failure to open it, or the server's answer to its band.
     pub(crate) fn open_on(&self, target: &Target, peer: &Peer) -> Result<Lease> {
         let policies = self.effective_policies();
         let call = self.call(&BIND, Response::Target, &|_| (), policies)?;

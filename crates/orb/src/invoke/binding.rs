@@ -1,4 +1,4 @@
-//! Real-Time CORBA at a reference and an ORB: overrides, the plan of a call, explicit binding.
+//! Real-Time CORBA at a reference: overrides, the plan of a call, explicit binding.
 
 use crate::binding::{
     Conflict, Key, Model, Overrides, Plan, PlanInput, RtComponents, in_bands, thread_overrides, thread_stamp,
@@ -14,7 +14,8 @@ use isorb_rt::sched::SchedClass;
 use std::sync::Arc;
 
 impl Object {
-    /// The same object with overrides of Real-Time CORBA policies; what they leave open comes from this reference's.
+    /// The same object with overrides of Real-Time CORBA policies. Policies that are not set come from this
+    /// reference's overrides.
     #[must_use]
     pub fn with_rt_overrides(&self, overrides: &Overrides) -> Object {
         self.overriding(overrides.or(self.rt_overrides()))
@@ -43,7 +44,7 @@ impl Object {
         Ok(RtComponents::of(self.ior())?.and_then(|facts| facts.bands))
     }
 
-    /// Whether a call has to ask for its plan: the reference, the thread or the ORB says something about real time.
+    /// Whether a call needs a plan: the reference, the thread or the ORB has real-time policies.
     #[inline]
     pub(crate) fn needs_plan(&self, target: &Target) -> bool {
         let Key { object, thread, orb } = self.overrides_key();
@@ -59,13 +60,13 @@ impl Object {
         }
     }
 
-    /// What holds for calls through this reference now.
+    /// The present plan for calls through this reference.
     ///
     /// # Errors
     /// INV_POLICY.
     ///
     /// # Real-time
-    /// One PI lock and a short search, once it was worked out for these overrides.
+    /// One PI lock and a short search, once the plan for these overrides exists.
     pub(crate) fn plan(&self, target: &Target, peer: &Arc<Peer>) -> Result<Arc<Plan>, Conflict> {
         let key = self.overrides_key();
         target.plans.get(key, || {
@@ -78,7 +79,7 @@ impl Object {
                 overrides: &overrides,
                 ior: &target.ior,
                 routes: peer.routes(),
-                // A reference's own: its place, and the overrides that it was made with.
+                // Identifies the reference: its address, and the overrides that it was made with.
                 reference: self.identity() ^ key.object.rotate_left(48),
                 transports: orb.transports(),
                 peers: orb.peers(),
@@ -88,21 +89,21 @@ impl Object {
         })
     }
 
-    /// Opens the connections that calls will use, so that the first call finds them (`_validate_connection`): one for each priority
-    /// band or lane, told which band it is for. The policies that contradict each other come back, none where all is well; nothing
-    /// was opened for those.
+    /// Opens the connections that calls will use, so that the first call finds them
+    /// (`_validate_connection`): one for each priority band or lane, with its band announced. Returns the
+    /// policies that contradict each other, and opens nothing for them; none on success.
     ///
     /// # Errors
-    /// TRANSIENT and the like when the object cannot be reached; NO_RESOURCES where the server has no lane for a band.
+    /// TRANSIENT and the like when the object cannot be reached; NO_RESOURCES when the server has no lane for a band.
     ///
     /// # Real-time
-    /// Connects, calls the object and allocates: that is what it is for.
+    /// Connects, calls the object and allocates, so that later calls need not.
     pub fn validate_connection(&self) -> Result<Vec<RtPolicy>> {
         self.validate_connections(1)
     }
 
-    /// As [`validate_connection`](Self::validate_connection), for so many threads that will call at the same time: as many
-    /// connections for each band or lane, up to the configured number a server.
+    /// As [`validate_connection`](Self::validate_connection), for threads that will call at the same time:
+    /// opens that many connections for each band or lane, up to `connections_per_server`.
     ///
     /// # Errors
     /// As [`validate_connection`](Self::validate_connection).
@@ -110,7 +111,7 @@ impl Object {
     /// # Real-time
     /// As [`validate_connection`](Self::validate_connection).
     pub fn validate_connections(&self, threads: usize) -> Result<Vec<RtPolicy>> {
-        // Forwards are followed by a call like any other. One that its priority keeps from going out leads nowhere else.
+        // An ordinary call follows forwards. A call that the caller's policies refuse was not forwarded.
         match self.non_existent() {
             Ok(_) => {}
             Err(exception) if is_local(&exception) => {}
@@ -132,14 +133,14 @@ impl Object {
     }
 }
 
-/// Whether an exception came from the policies of the caller and not from the server.
+/// Whether the caller's policies caused an exception, not the server.
 fn is_local(exception: &SystemException) -> bool {
     use isorb_giop::{Kind, minor};
     (exception.kind, exception.minor) == (Kind::InvPolicy, minor::INV_POLICY_RECONCILE)
         || (exception.kind, exception.minor) == (Kind::NoResources, minor::NO_RESOURCES_PRIORITY)
 }
 
-/// Where a call goes, and the priority that travels with it.
+/// The plan of a call, and the priority that is sent with it.
 pub(crate) struct PriorityBinding {
     plan: Arc<Plan>,
     calling: Option<Priority>,
@@ -147,7 +148,8 @@ pub(crate) struct PriorityBinding {
 
 impl PriorityBinding {
     /// # Errors
-    /// INV_POLICY where policies or priorities do not fit; DATA_CONVERSION for a native priority that has no counterpart.
+    /// INV_POLICY when policies or priorities contradict each other; DATA_CONVERSION for a native priority
+    /// without a CORBA priority.
     pub fn find(object: &Object, target: &Target, peer: &Arc<Peer>) -> Result<PriorityBinding> {
         let plan = object.plan(target, peer)?;
         let calling = if plan.asks_for_priority() { calling_priority(object.orb())? } else { None };
@@ -161,8 +163,8 @@ impl PriorityBinding {
     }
 }
 
-/// The priority that travels with a call to a group: none where its reference says that the members' servers declare theirs. Where it says
-/// nothing the caller's travels, since each member's POA knows whether it heeds it.
+/// The priority that is sent with a call to a group: none if the reference has the server-declared
+/// model. Without a model the caller's is sent, since each member's POA decides whether to use it.
 ///
 /// # Errors
 /// As [`local_priority`].
@@ -174,7 +176,7 @@ pub(crate) fn group_priority(object: &Object, facts: Option<&RtComponents>) -> R
     }
 }
 
-/// The priority that travels with a call to an object of this ORB: no connection, but the same rules.
+/// The priority that is sent with a call to an object of this ORB. The rules are those of remote calls.
 ///
 /// # Errors
 /// As [`PriorityBinding::find`] and [`Plan::choose`].
@@ -187,15 +189,16 @@ pub(crate) fn local_priority(object: &Object, facts: &RtComponents) -> Result<Op
     Ok(calling)
 }
 
-/// The priority that a call of this thread has: the one that it set or serves a request at, else what its native real-time priority
-/// maps to; `None` for an ordinary thread, whose calls are those of a client that is not real-time. In an upcall the priority
-/// transform has its say.
+/// The priority of this thread's calls: the CORBA priority that it has, else that of its native
+/// real-time priority. `None` for an ordinary thread, which is not a real-time client. In an upcall
+/// the priority transform is applied.
 ///
 /// # Errors
-/// DATA_CONVERSION (OMG|2) where the mapping has no CORBA priority for the native one, or the transform none to give.
+/// DATA_CONVERSION (OMG|2) when the mapping has no CORBA priority for the native one, or the transform
+/// has none.
 ///
 /// # Real-time
-/// One system call where the thread never set its priority.
+/// One system call if the thread never set its priority.
 pub(crate) fn calling_priority(orb: &Orb) -> Result<Option<Priority>> {
     let priority = match thread::priority() {
         Some(priority) => Some(priority),

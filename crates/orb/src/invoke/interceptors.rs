@@ -1,4 +1,4 @@
-//! The way of a client's request through its interceptors (clauses 16.3.2 to 16.3.7).
+//! Client requests and their interceptors (clauses 16.3.2 to 16.3.7).
 
 use super::{Failure, Outcome, Reply};
 use crate::interceptor::{
@@ -11,7 +11,7 @@ use isorb_giop::message::Response;
 use std::cell::OnceCell;
 use std::sync::atomic::Ordering;
 
-/// One try of a call, and what the ORB will make of its failure.
+/// One attempt of a call, and how the ORB treats its failure.
 pub(crate) struct Attempt<'r> {
     pub object: &'r Object,
     pub target: &'r Target,
@@ -20,15 +20,15 @@ pub(crate) struct Attempt<'r> {
     pub sync_scope: SyncScope,
     /// A request that was not processed is sent again.
     pub retries: bool,
-    /// What comes instead of following a forward.
+    /// The exception instead of following a forward, if any.
     pub refuses_forward: &'r dyn Fn() -> Option<SystemException>,
 }
 
 impl ClientChain {
-    /// Runs one try of a call between the starting and the ending points.
+    /// Runs one attempt of a call between the starting and the ending points.
     ///
     /// # Errors
-    /// What an interceptor raised, which the caller gets without another try.
+    /// An exception that an interceptor raised. The caller gets it without another attempt.
     ///
     /// # Real-time
     /// As the [module](super) says.
@@ -104,7 +104,7 @@ impl ClientChain {
 }
 
 impl<'r> ClientRequestInfo<'r> {
-    /// Sets the ending point for what a try gave.
+    /// Sets the ending point for the outcome of an attempt.
     fn end<'s: 'r>(&mut self, given: &Result<Outcome<'s>, Failure>, retries: bool) {
         (self.point, self.status) = match given {
             Ok(Outcome::Reply(Reply::Results(_))) => (Point::ReceiveReply, ReplyStatus::Successful),
@@ -119,13 +119,13 @@ impl<'r> ClientRequestInfo<'r> {
             Ok(Outcome::Readdress(_)) => (Point::ReceiveOther, ReplyStatus::TransportRetry),
             Ok(Outcome::Done) => (Point::ReceiveOther, ReplyStatus::Successful),
             Err(Failure::NotProcessed(_)) if retries => (Point::ReceiveOther, ReplyStatus::TransportRetry),
-            // The forwarded object is gone: the ORB goes back to where the reference says.
+            // The forwarded object is gone: the ORB returns to the reference's address.
             Err(Failure::Final(exception))
                 if exception.kind == Kind::ObjectNotExist && self.at.forwarded() =>
             {
                 (Point::ReceiveOther, ReplyStatus::TransportRetry)
             }
-            // Nobody is where the forward led.
+            // No server is at the forward's address.
             Err(Failure::Unreachable(_)) if self.at.forwarded() => {
                 (Point::ReceiveOther, ReplyStatus::TransportRetry)
             }
@@ -140,7 +140,7 @@ impl<'r> ClientRequestInfo<'r> {
         };
     }
 
-    /// Sets the ending point for what an interceptor raised.
+    /// Sets the ending point for an interceptor's exception or forward.
     fn raise(&mut self, raised: Raised) {
         match raised {
             Raised::Exception(exception) => {
@@ -161,7 +161,7 @@ impl<'r> ClientRequestInfo<'r> {
         }
     }
 
-    /// What the last interceptor that raised made of the call.
+    /// The outcome by the last interceptor that raised.
     fn verdict<'s>(&mut self) -> Result<Result<Outcome<'s>, Failure>> {
         match (self.forward.take(), std::mem::replace(&mut self.received, Received::Nothing)) {
             (Some(to), _) => Ok(Ok(Outcome::Forward(to.ior().clone(), false))),

@@ -25,10 +25,10 @@ use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// How often one call follows forwards.
+/// Most forwards that one call follows.
 const MAX_FORWARDS: u32 = 16;
 
-/// Runs `f` with a scope of the calling thread: what stubs use that give owned results.
+/// Runs `f` with a scope of the calling thread. For stubs with owned results.
 ///
 /// # Errors
 /// What `f` gives; IMP_LIMIT when calls are nested too deeply.
@@ -72,7 +72,7 @@ impl Object {
             Ok(None) => Ok(Outcome::Done),
             Err(failure) => Err(failure),
         };
-        let mut again = |target: &Arc<Target>, _: Progress| Ok(call.whole(target, scope, policies));
+        let mut again = |target: &Arc<Target>, _: Progress| Ok(call.attempt_outcome(target, scope, policies));
         self.go_on(&call, target.into_owned(), outcome, policies, &mut again)?.ok_or(Kind::Internal.into())
     }
 
@@ -96,12 +96,12 @@ impl Object {
                 Some(chain) => self.intercepted(chain, &call, scope, policies)?,
                 None => {
                     let target = self.bound()?;
-                    let outcome = call.whole(&target, scope, policies);
+                    let outcome = call.attempt_outcome(&target, scope, policies);
                     if let Ok(Outcome::Done) = outcome {
                         return Ok(());
                     }
                     let mut again =
-                        |target: &Arc<Target>, _: Progress| Ok(call.whole(target, scope, policies));
+                        |target: &Arc<Target>, _: Progress| Ok(call.attempt_outcome(target, scope, policies));
                     self.go_on(&call, target.into_owned(), outcome, policies, &mut again)?
                 }
             };
@@ -129,7 +129,7 @@ impl Object {
         orb.check_running()?;
         let timeout = policies.timeout;
         let (began, deadline) = timeout.begin();
-        let (wary, late) = (Cell::new(false), Cell::new(false));
+        let (wary, retries) = (Cell::new(false), Cell::new(false));
         let operation = operation.name;
         let exchange = None;
         Ok(Call {
@@ -142,12 +142,12 @@ impl Object {
             deadline,
             timeout,
             wary,
-            late,
+            retries,
             exchange,
         })
     }
 
-    /// A call whose every attempt runs between the points of interceptors.
+    /// A call with interceptors around each attempt.
     #[cold]
     fn intercepted<'s>(
         &self,
@@ -166,7 +166,7 @@ impl Object {
                 retries: !progress.retried || target.forwarded(),
                 refuses_forward: &|| refuse_forward(policies, progress.forwards + 1, call.operation),
             };
-            chain.around(attempt, |exchange| call.with(exchange).whole(target, scope, policies))
+            chain.around(attempt, |exchange| call.with(exchange).attempt_outcome(target, scope, policies))
         };
         let target = self.target()?;
         let outcome = again(&target, Progress::default())?;
@@ -185,7 +185,7 @@ impl Object {
     ) -> Result<Option<Reply<'s>>> {
         let Progress { mut forwards, mut retried } = Progress::default();
         let mut readdressed = 0;
-        call.late.set(true);
+        call.retries.set(true);
         loop {
             match attempt {
                 Ok(Outcome::Reply(reply)) => return Ok(Some(reply)),
@@ -220,7 +220,7 @@ impl Object {
                     if !self.forget_forward(&target) {
                         return Err(exception);
                     }
-                    // It was forwarded there: back to who said so, who may know better by now.
+                    // A forward led there: the call returns to its source, which may know a better address.
                     forwards += 1;
                     if forwards > MAX_FORWARDS {
                         return Err(exception);

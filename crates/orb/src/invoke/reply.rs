@@ -1,4 +1,4 @@
-//! What came back from a call.
+//! The reply to a call.
 
 use super::attempt::{Answer, Call};
 use crate::connection::{Arrived, Connection, ReadError};
@@ -16,12 +16,12 @@ use std::sync::Arc;
 /// Replies up to this length are copied into the caller's scope; longer ones are kept there as blocks.
 const COPY_UP_TO: usize = 2048;
 
-/// What came back from a call, before the results are read.
+/// The reply to a call, before the results are read.
 #[derive(Debug)]
 pub enum Reply<'s> {
-    /// At the results.
+    /// A decoder at the results.
     Results(Decoder<'s>),
-    /// The repository id of a user exception, and at its members.
+    /// The repository id of a user exception, and a decoder at its members.
     Exception(&'s str, Decoder<'s>),
 }
 
@@ -70,10 +70,10 @@ fn unlisted(id: &str) -> SystemException {
         .detail(format!("the peer raised {id}, which the operation does not list"))
 }
 
-/// What one attempt gave.
+/// The outcome of one attempt.
 pub(crate) enum Outcome<'s> {
     Reply(Reply<'s>),
-    /// The object is elsewhere; for good if so said.
+    /// The object is elsewhere; permanently if true.
     Forward(Ior, bool),
     /// The server wants the object named in another way (clause 9.4.3.1).
     Readdress(u16),
@@ -82,15 +82,15 @@ pub(crate) enum Outcome<'s> {
 
 /// Why one attempt failed.
 pub(crate) enum Failure {
-    /// It certainly was not processed and another connection may do.
+    /// The request was not processed, and another connection may succeed.
     NotProcessed(SystemException),
-    /// No connection could be had.
+    /// There is no connection.
     Unreachable(SystemException),
     Final(SystemException),
 }
 
 impl Failure {
-    /// What a caller gets where there is no other attempt.
+    /// The caller's exception, if there is no other attempt.
     pub fn into_exception(self) -> SystemException {
         match self {
             Failure::NotProcessed(exception)
@@ -107,7 +107,7 @@ impl From<SystemException> for Failure {
 }
 
 impl From<isorb_cdr::Error> for Failure {
-    /// For what is wrong in a reply: the request was processed, or may have been.
+    /// The exception for a malformed reply: the request was processed, or may have been.
     fn from(error: isorb_cdr::Error) -> Failure {
         Failure::Final(SystemException::from(error).completed(Completion::Maybe))
     }
@@ -126,7 +126,7 @@ impl Call<'_, '_> {
         Ok((reply, d))
     }
 
-    /// A decoder at the results of a call that ended well.
+    /// A decoder at the results of a successful call.
     #[inline(always)]
     pub fn results<'s>(
         &self,
@@ -166,7 +166,7 @@ impl Call<'_, '_> {
         self.other_reply(reply, d)
     }
 
-    /// What a reply says, results or anything else.
+    /// The outcome in a reply, results or another.
     #[cold]
     pub fn other_reply<'s>(
         &self,
@@ -246,7 +246,8 @@ pub(super) fn lost(peer: &str, completed: Completion) -> SystemException {
         .detail(format!("the connection to {peer} was lost"))
 }
 
-/// Gives a message that lies in a thread's block to the caller's scope: copied when it is short, else with its block.
+/// Moves a message from a thread's block to the caller's scope. A short one is copied, a long one keeps
+/// its block.
 pub(super) fn take_message<'s>(
     scope: &'s Scope<'s>,
     block: &mut Buffer,
@@ -261,7 +262,7 @@ pub(super) fn take_message<'s>(
     Ok(&mut kept.bytes_mut()[..len])
 }
 
-/// Copies the body of a reply, if it is short, to where it is as aligned as it was behind its header.
+/// Copies a short body of a reply, with the alignment that it had behind its header.
 #[inline(always)]
 pub(super) fn copy_body<'s>(scope: &'s Scope<'s>, body: &[u8]) -> Option<&'s mut [u8]> {
     if body.is_empty() {

@@ -1,4 +1,4 @@
-//! What a call says whose request could not be sent.
+//! The failures of calls whose request could not be sent.
 
 use super::attempt::Call;
 use super::reply::{Failure, lost};
@@ -8,15 +8,15 @@ use crate::object::Target;
 use isorb_cdr::Version;
 use isorb_giop::{Completion, Kind, minor};
 
-/// Why a request did not go out.
+/// Why a request was not sent.
 pub(super) enum Unsent {
-    /// It could not be made.
+    /// It could not be encoded.
     Made(SystemException),
     Send(SendError),
 }
 
 impl Call<'_, '_> {
-    /// How an attempt ends whose request did not go out.
+    /// The failure of an attempt whose request was not sent.
     #[cold]
     pub(super) fn not_sent(&self, why: Unsent, connection: &Connection) -> Failure {
         let peer = connection.peer();
@@ -32,7 +32,8 @@ impl Call<'_, '_> {
     }
 }
 
-/// Wide text that the server named no code set for is the reference's fault (clause 7.10.2.6); in GIOP 1.0 there is none.
+/// Wide text without a code set in the reference is INV_OBJREF (clause 7.10.2.6); GIOP 1.0 has no wide
+/// text.
 #[cold]
 pub(super) fn wide_text(error: isorb_cdr::Error, target: &Target) -> SystemException {
     if error.kind == isorb_cdr::ErrorKind::NoWideCodeSet && target.version > Version::V1_0 {
@@ -57,7 +58,7 @@ pub(super) fn too_long(connection: &Connection) -> SystemException {
     ))
 }
 
-/// A reply that got lost, or of a peer that died unnoticed, would be waited for in vain, for ever.
+/// Without a time-out, the call would wait for ever for a lost reply or an unnoticed death of the peer.
 #[cold]
 pub(super) fn endless(peer: &str) -> SystemException {
     SystemException::new(Kind::InvPolicy, 0, Completion::No).detail(format!(

@@ -1,10 +1,10 @@
 //! The priority of a request, once its object is known.
 //!
 //! ```text
-//!   model            comes from                                       then
-//!   client-propagated  context 10, else the model's server priority   ─► inbound transform ─► thread
-//!   server-declared    the object, its reference, else the model      ─►
-//!   none               the pool's default priority                    ─►
+//!   model            source                                         then
+//!   client-propagated  context 10, else the model's priority     ─► inbound transform ─► thread
+//!   server-declared    the object, its reference, else the model    ─►
+//!   none               the pool's default priority                  ─►
 //! ```
 //!
 //! A thread of a lane runs at the lane's priority. The request's priority is that of

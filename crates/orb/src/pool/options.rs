@@ -17,18 +17,17 @@ use std::time::Duration;
 pub struct ThreadpoolLane {
     /// CORBA priority of the lane, 0 to 32767; of a pool without lanes the default priority.
     pub lane_priority: i16,
-    /// Threads that are made with the pool; at least 1.
+    /// Threads that start with the pool; at least 1.
     pub static_threads: u32,
     /// Threads that are started when a request arrives while all others are busy, and that end
     /// after some idle time.
     pub dynamic_threads: u32,
-    /// Where the lane listens, as in [`Config::endpoints`](crate::Config::endpoints); none for a
-    /// free port at the host of the first of those. Objects that outlive the process need a port
-    /// that stays.
+    /// The lane's endpoint, as in [`Config::endpoints`](crate::Config::endpoints); none for a free
+    /// port at the host of the first of those. Objects that outlive the process need a fixed port.
     pub endpoint: Option<String>,
-    /// Where the lane listens besides, for clients of this host, as in
+    /// Further endpoints of the lane for clients of this host, as in
     /// [`Config::endpoints`](crate::Config::endpoints): `unix:PATH`, `segment:PATH`. None for a
-    /// free address of each such transport that the ORB listens at.
+    /// free address of each such transport of the ORB's endpoints.
     pub local_endpoints: Vec<String>,
     /// Guaranteed processor time of each thread of the lane (`SCHED_DEADLINE`), in place of the
     /// priority's scheduling class. The kernel runs the thread with the earliest deadline, before
@@ -37,7 +36,7 @@ pub struct ThreadpoolLane {
 }
 
 impl ThreadpoolLane {
-    /// A lane with threads that are made at once.
+    /// A lane with threads that start at once.
     pub fn new(lane_priority: i16, static_threads: u32) -> ThreadpoolLane {
         ThreadpoolLane {
             lane_priority,
@@ -49,30 +48,30 @@ impl ThreadpoolLane {
         }
     }
 
-    /// Sets how many threads may be added.
+    /// Sets the number of dynamic threads.
     #[must_use]
     pub fn dynamic_threads(mut self, threads: u32) -> ThreadpoolLane {
         self.dynamic_threads = threads;
         self
     }
 
-    /// Sets where the lane listens.
+    /// Sets the endpoint of the lane.
     #[must_use]
     pub fn endpoint(mut self, endpoint: impl Into<String>) -> ThreadpoolLane {
         self.endpoint = Some(endpoint.into());
         self
     }
 
-    /// Adds a place where the lane listens for clients of this host.
+    /// Adds an endpoint for clients of this host.
     #[must_use]
     pub fn local_endpoint(mut self, endpoint: impl Into<String>) -> ThreadpoolLane {
         self.local_endpoints.push(endpoint.into());
         self
     }
 
-    /// Reserves `runtime` of processor time in each `period` for each thread, to be had within
-    /// `deadline` of the period's beginning: `runtime` is 1024 ns at least, and `runtime <=
-    /// deadline <= period`. A thread that has used up its time waits for the next period.
+    /// Reserves `runtime` of processor time in each `period` for each thread, within `deadline` of
+    /// the period's beginning: `runtime` is at least 1024 ns, and `runtime <= deadline <= period`.
+    /// A thread that has used its time waits for the next period.
     ///
     /// The kernel admits reservations as far as the processors can serve all of them (95 % of their
     /// time unless `kernel.sched_rt_runtime_us` says otherwise), only from processes with
@@ -94,9 +93,9 @@ impl ThreadpoolLane {
 /// TRANSIENT for its caller.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RequestBuffering {
-    /// Most requests; 0 for the limit of the configuration.
+    /// Limit of requests; 0 for that of the configuration.
     pub max_buffered_requests: u32,
-    /// Most bytes of requests; 0 for the limit of the configuration.
+    /// Limit of bytes; 0 for that of the configuration.
     pub max_request_buffer_size: u32,
 }
 
@@ -106,7 +105,7 @@ pub struct RequestBuffering {
 pub struct ThreadpoolOptions {
     /// Stack of each thread in bytes; 0 for 2 MiB.
     pub stack_size: usize,
-    /// How much of the stack is touched before a thread's first request, in bytes.
+    /// The part of the stack that is touched before a thread's first request, in bytes.
     pub prefault: usize,
     /// Whether, and how many, requests are buffered while all threads are busy
     /// (`allow_request_buffering`). The request of the highest priority runs first, requests of
@@ -117,17 +116,17 @@ pub struct ThreadpoolOptions {
     /// at its own priority (`allow_borrowing`). A pool without lanes has no lower lanes. A lane
     /// that borrows also buffers requests, up to the limits of the configuration.
     pub allow_borrowing: bool,
-    /// How long a dynamic thread waits idle before it ends.
+    /// Idle time after which a dynamic thread ends.
     pub idle_timeout: Option<Duration>,
     /// Processors that the threads may use.
     pub cpus: Option<Cpus>,
     /// Memory of an upcall in bytes.
     pub region_bytes: Option<usize>,
-    /// Where the memory of an upcall lies.
+    /// The location of an upcall's memory.
     pub memory: Option<UpcallMemory>,
 }
 
-/// `RTCORBA::RTORB::InvalidThreadpool`: no pool has this number, or not any more.
+/// `RTCORBA::RTORB::InvalidThreadpool`: no pool with this number exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InvalidThreadpool;
 
@@ -167,14 +166,14 @@ pub struct LaneStatus {
     pub lane_priority: i16,
     /// Scheduling class that the lane's threads started in.
     pub class: SchedClass,
-    /// Host and port that references name.
+    /// Host and port in references.
     pub address: (String, u16),
     /// Connections that are open.
     pub connections: usize,
     /// Running requests, without those on borrowed threads. Counted only if the lane grows,
     /// buffers, borrows or lends.
     pub running: u32,
-    /// Most that ran at a time.
+    /// The highest number of requests that ran at a time.
     pub peak: u32,
     /// Dynamic threads that exist.
     pub dynamic_threads: u32,

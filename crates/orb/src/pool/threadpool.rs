@@ -35,7 +35,7 @@ pub(crate) struct Threadpool {
     users: AtomicUsize,
 }
 
-/// A lane of a pool, as POAs see it.
+/// A lane of a pool, for POAs.
 pub(crate) struct PoolLane {
     pub priority: Priority,
     /// The class of its threads.
@@ -58,7 +58,7 @@ impl Threadpool {
     /// Opens the lanes' endpoints and starts their static threads.
     ///
     /// # Errors
-    /// BAD_PARAM, NO_PERMISSION, COMM_FAILURE, NO_RESOURCES; nothing is left of the pool then.
+    /// BAD_PARAM, NO_PERMISSION, COMM_FAILURE, NO_RESOURCES; the pool is then removed completely.
     fn open(
         orb: &Orb,
         id: ThreadpoolId,
@@ -83,8 +83,8 @@ impl Threadpool {
             let rules = LaneConfig {
                 static_threads: wanted.static_threads,
                 dynamic_threads: wanted.dynamic_threads,
-                // A lane that lends must not have its threads wait with a request in hand: the
-                // place that they wait for may be lent to a request which waits for one of them.
+                // The threads of a lane that lends must not wait with a request of their own: the
+                // slot that they wait for may be lent to a request that waits for one of them.
                 buffer: options.buffering.or(borrowing.then(Default::default)).map(|asked| room(asked, orb)),
                 borrows: borrowing && i > 0,
                 lends: borrowing && i + 1 < sorted.len(),
@@ -170,8 +170,7 @@ impl Threadpool {
         for _ in 0..rules.initial_threads() {
             server.start_thread(&lane, orb).map_err(|error| not_started(wanted, error))?;
         }
-        // Whatever a thread makes before its first request is made by the time that the pool is
-        // there.
+        // Allocations before a thread's first request happen before the pool is returned.
         server.threads.wait_until_registered(rules.initial_threads());
         Ok(())
     }
@@ -181,25 +180,26 @@ impl Threadpool {
         self.lanes.iter().find(|lane| lane.priority == priority)
     }
 
-    /// The lane for work at a priority: that of this priority, else the next one below, else the
-    /// least urgent. Without a priority the least urgent.
+    /// The lane for a priority: that of this priority, else the next lower one, else the lowest.
+    /// Without a priority the lowest.
     pub fn lane_for(&self, priority: Option<Priority>) -> &PoolLane {
         let below = priority.and_then(|p| self.lanes.iter().rev().find(|lane| lane.priority <= p));
         // A pool has a lane.
         below.unwrap_or(&self.lanes[0])
     }
 
-    /// The most urgent lane within a band, so that no request of the band runs below its own lane.
+    /// The highest-priority lane within a band, so that no request of the band runs below its own
+    /// lane.
     pub fn lane_in(&self, band: PriorityBand) -> Option<&PoolLane> {
         self.lanes.iter().rev().find(|lane| (band.low..=band.high).contains(&lane.priority.get()))
     }
 
-    /// A POA uses it from now on.
+    /// A POA begins to use it.
     pub fn acquire(&self) {
         self.users.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// It does not any more.
+    /// A POA stops using it.
     pub fn release(&self) {
         self.users.fetch_sub(1, Ordering::AcqRel);
     }
@@ -233,7 +233,7 @@ impl fmt::Debug for Threadpool {
     }
 }
 
-/// A free port at the host of the ORB's first TCP endpoint, published as that is.
+/// A free port at the host of the ORB's first TCP endpoint, published in the same way.
 fn beside_the_first(endpoints: &[String]) -> String {
     let address = |endpoint: &String| endpoint.split(';').next().unwrap_or_default().to_owned();
     let is_tcp = |address: &String| {
@@ -299,7 +299,7 @@ struct Known {
 }
 
 impl Pools {
-    /// Makes a pool.
+    /// Creates a pool.
     ///
     /// # Errors
     /// BAD_PARAM for no lane, for one without static threads or with a negative priority, and for
@@ -329,8 +329,8 @@ impl Pools {
         Ok(id)
     }
 
-    /// Ends a pool: its endpoints close, its threads end when they have run what they run. Does not
-    /// wait for that.
+    /// Destroys a pool: its endpoints close, and its threads end after their present requests. Does
+    /// not wait for that.
     ///
     /// # Errors
     /// InvalidThreadpool; BAD_INV_ORDER while POAs use it.
@@ -387,7 +387,7 @@ impl Pools {
         all.find_map(|way| way.key(profile))
     }
 
-    /// Ends all pools, for good.
+    /// Ends all pools. No further one can be created.
     pub fn close(&self) {
         let pools = {
             let mut known = self.0.lock();

@@ -1,7 +1,7 @@
 //! Real-Time CORBA: priorities from the client's thread to the servant and back.
 //!
 //! ```text
-//!   client thread ─ RtCurrent ─► effective policies ─► band ─► connection ═► lane ─► upcall at the request's priority
+//!   client thread ─ RtCurrent ─► policies ─► band ─► connection ═► lane ─► upcall at the priority
 //! ```
 //!
 //! [`RtOrb`] creates thread pools and mutexes and maps priorities. [`policy`] has the six policies,

@@ -14,7 +14,7 @@ use isorb_giop::{Header, MessageKind, Version};
 use isorb_transport::{DatagramCounts, Tcp, Transport};
 use std::sync::Arc;
 
-/// Stands for the transport of which addresses lie in the component of this number.
+/// The number of the component that has TLS addresses stands for this transport.
 pub(crate) const TAG_TLS: u32 = isorb_giop::component::TAG_SSL_SEC_TRANS;
 
 /// Profile tag of UDP.
@@ -23,16 +23,16 @@ pub(crate) const TAG_UDP: u32 = isorb_giop::profile::TAG_TAO_DIOP;
 /// Profile tag of TCP.
 pub(crate) const TAG_TCP: u32 = isorb_giop::profile::TAG_INTERNET_IOP;
 
-/// Which addresses a reference names. The default: all of the ORB's.
+/// The addresses in a reference. The default: all of the ORB's.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct At {
-    /// A host and port of its own instead of all the ORB's.
+    /// A host and port instead of the ORB's.
     pub tcp: Option<(String, u16)>,
-    /// What only the profile with that says.
+    /// Components of the profile with this address.
     pub of_tcp: Vec<TaggedComponent>,
     /// The transports that it names, by profile tag; `None` for all.
     pub tags: Option<Vec<u32>>,
-    /// Addresses of its own by other transports instead of the ORB's, and what only their profiles say.
+    /// Addresses by other transports instead of the ORB's, with the components of their profiles.
     pub local: Option<Vec<(Published, Vec<TaggedComponent>)>>,
 }
 
@@ -52,7 +52,8 @@ pub(crate) struct Transports {
     groups: Arc<isorb_transport::Miop>,
 }
 
-/// Whether a datagram is one GIOP message and nothing else. Fragments would get lost one by one; nobody sends them here.
+/// Whether a datagram is one GIOP message and nothing else. There are no fragments in datagrams, since
+/// they would be lost one by one.
 #[cfg(feature = "udp")]
 fn is_message(datagram: &[u8]) -> bool {
     let header = datagram.first_chunk().and_then(|head| Header::parse(head).ok());
@@ -61,8 +62,8 @@ fn is_message(datagram: &[u8]) -> bool {
     })
 }
 
-/// Whether a whole message is one that is answered. Of a request of GIOP 1.0 and 1.1 it is not known, since the flag stands behind the
-/// service contexts.
+/// Whether a whole message expects a reply. For requests of GIOP 1.0 and 1.1 this is not known, since the
+/// flag follows the service contexts.
 #[cfg(feature = "udp")]
 fn asks_for_answer(message: &[u8]) -> bool {
     /// Of GIOP 1.2, behind the request's number (CORBA 3.3 part 2, 9.4.2.2).
@@ -93,7 +94,7 @@ impl Transports {
         #[cfg(feature = "udp")]
         all.push(Arc::new(isorb_transport::Udp {
             whole: is_message,
-            asks: asks_for_answer,
+            expects_reply: asks_for_answer,
             peers: config.udp_peers,
             counts: datagrams.clone(),
         }));
@@ -112,7 +113,7 @@ impl Transports {
         }
     }
 
-    /// What became of datagrams.
+    /// Counts of dropped datagrams.
     pub fn datagrams(&self) -> &Arc<DatagramCounts> {
         &self.datagrams
     }
@@ -131,20 +132,20 @@ impl Transports {
         self.all.iter().find(|transport| transport.profile_tag() == tag)
     }
 
-    /// Profile tags in the order of preference. A protocol policy gives another list of the same kind to [`find`]; what is
-    /// not in the list is not used.
+    /// Profile tags in order of preference. A protocol policy gives [`find`] another such list. Other tags
+    /// are not used.
     pub fn order(&self) -> &[u32] {
         &self.order
     }
 }
 
-/// The transports that an ORB may have of its own; some builds leave some out.
+/// The names of the built-in transports; features leave some out.
 const OWN: [&str; 5] = ["segment", "unix", "tcp", "udp", "miop"];
 
-/// Stands in the order of protocols for all transports that were added and that it does not name.
+/// Stands in the order of protocols for all added transports that the order does not name.
 pub(crate) const ADDED: &str = "added";
 
-/// The tags of the transports in the order of `names`; what is not named is not used.
+/// The tags of the transports in the order of `names`. Other transports are not used.
 fn order(all: &[Arc<dyn Transport>], names: &[String]) -> Vec<u32> {
     let named = |name: &str| names.iter().any(|other| other == name);
     let mut order = Vec::new();
@@ -158,10 +159,11 @@ fn order(all: &[Arc<dyn Transport>], names: &[String]) -> Vec<u32> {
     order
 }
 
-/// Looks whether an order of protocols means what it says. The built-in names are good in every build, so that one file of settings serves all.
+/// Checks an order of protocols. The built-in names are valid in every build, so that one configuration
+/// file serves all builds.
 ///
 /// # Errors
-/// A sentence with the name that is of no transport.
+/// A sentence with the unknown name.
 pub(crate) fn check_order(names: &[String], added: &[Arc<dyn Transport>]) -> Result<(), String> {
     let known = |name: &str| {
         name == ADDED || OWN.contains(&name) || added.iter().any(|transport| transport.name() == name)

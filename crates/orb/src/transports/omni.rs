@@ -1,4 +1,4 @@
-//! Unix sockets as omniORB says them: a component of the IIOP profile with the name of the host and the path.
+//! Unix sockets in omniORB's form: a component of the IIOP profile with the host's name and the path.
 //!
 //! A name is less than isorb's own references say of a path ([`Locality`](isorb_transport::Locality)): two hosts may have the same. So these
 //! addresses are tried after those that are sure.
@@ -9,13 +9,13 @@ use isorb_giop::component::{Component, TAG_OMNIORB_UNIX_TRANS, TaggedComponent};
 use isorb_giop::profile::{TAG_INTERNET_IOP, TAG_TAO_UIOP};
 use isorb_giop::{IiopProfile, TaggedProfile};
 
-/// This host's name for itself, as `gethostname` gives it.
+/// This host's name, from `gethostname`.
 fn own_name() -> Option<String> {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname").ok()?;
     Some(name.trim_end().to_owned()).filter(|name| !name.is_empty())
 }
 
-/// What the IIOP profiles of a server say for omniORB that listens at these addresses.
+/// The components for omniORB in the IIOP profiles of a server with these addresses.
 pub(crate) fn components(local: &[Published]) -> Vec<TaggedComponent> {
     let Some(host) = own_name().filter(|_| cfg!(feature = "unix")) else { return Vec::new() };
     let unix = local.iter().filter(|way| way.route.tag == TAG_TAO_UIOP);
@@ -72,7 +72,7 @@ mod tests {
         let (tcp, unix) = ((0, "lab:7".to_owned()), (TAG_TAO_UIOP, path.clone()));
         assert_eq!(routes(7, said.clone(), vec![]), [tcp.clone(), unix.clone()]);
         assert_eq!(routes(0, said.clone(), vec![]), std::slice::from_ref(&unix));
-        // Once, and first, where the reference also says what it means.
+        // Once, and first, if the reference also has its locality.
         let tao = ours.profile(Version::V1_2, b"k".into(), vec![]).unwrap();
         assert_eq!(routes(7, said, vec![tao]), [unix, tcp.clone()]);
         let elsewhere = Component::OmniUnix { host: "another host".into(), path };

@@ -1,8 +1,8 @@
 //! From a reference to the addresses to try.
 //!
-//! An address that lies on one host, such as a path, is good only where it means what the server meant: the profile says on
-//! which host as it runs now, and at which identity of it, and the client looks whether it finds the same. Without that a path
-//! could lead to whatever else listens there, on another host or in another container.
+//! A local address, such as a path, is valid only where it means the server's socket. Its profile names
+//! the host as it runs now and the file; the client checks that it finds the same. Otherwise a path could
+//! lead to another server, on another host or in another container.
 
 use super::{TAG_TCP, TAG_UDP, Transports, omni, secure};
 use isorb_giop::codeset::CodeSetComponentInfo;
@@ -11,7 +11,7 @@ use isorb_giop::profile::TAG_INTERNET_IOP;
 use isorb_giop::{AddressProfile, IiopProfile, Ior, TaggedProfile, Version};
 use isorb_transport::Locality;
 
-/// Where a connection may be opened: a transport, by its profile tag, and an address in its own form.
+/// Where a connection may be opened: the transport's profile tag, and an address in its form.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Route {
     pub tag: u32,
@@ -82,10 +82,10 @@ pub(crate) fn address_profile(profile: &TaggedProfile) -> isorb_cdr::Result<Addr
     Ok(AddressProfile { tag: profile.tag, version, address, key, components })
 }
 
-/// An object's way out: what its profiles say, in one.
+/// The addresses of an object, from all its profiles.
 #[derive(Clone, Debug)]
 pub(crate) struct Found {
-    /// To be tried in this order.
+    /// In the order in which they are tried.
     pub routes: Vec<Route>,
     pub key: Vec<u8>,
     pub version: Version,
@@ -107,7 +107,7 @@ impl Found {
     }
 }
 
-/// How good an address is, the least first: known to mean what the server meant, or not known to mean anything else.
+/// How certain an address is, the best first: known to be the server's, or not known to be another's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Trust {
     Sure,
@@ -136,7 +136,7 @@ pub(crate) fn find(ior: &Ior, transports: &Transports, order: &[u32]) -> Option<
     let mut candidates: Vec<Candidate> = candidates.collect();
     let key = candidates.first()?.found.key.clone();
     candidates.retain(|candidate| candidate.found.key == key);
-    // A path may be said twice: in a profile of its own, which says what it means, and for omniORB.
+    // A path may occur twice: in a profile with its locality, and for omniORB.
     let sure: Vec<Route> = candidates
         .iter()
         .filter(|candidate| candidate.trust == Trust::Sure)
@@ -170,7 +170,7 @@ fn read(profile: &TaggedProfile, transports: &Transports) -> Option<(Found, Trus
         (Some((host, identity)), Some(here)) if host == here.host && identity == here.identity => Trust::Sure,
         // On this host, but the file is another: the server may have come back.
         (Some((host, _)), Some(here)) if host == here.host => Trust::Perhaps,
-        // Another ORB's, which does not say.
+        // Another ORB's profile, without the file.
         (None, Some(_)) => Trust::Perhaps,
         _ => return None,
     };
@@ -223,7 +223,7 @@ mod tests {
         assert_eq!(tags(vec![profile(None), iiop()], &order), [0, unix]);
         assert_eq!(tags(vec![profile(Some(earlier))], &order), [unix]);
         assert_eq!(tags(vec![profile(Some(elsewhere))], &order), []);
-        // A policy's order is obeyed, and what it leaves out is not used.
+        // A policy's order is followed, and other transports are not used.
         assert_eq!(tags(vec![iiop(), profile(Some(locality.clone()))], &[0, unix]), [0, unix]);
         assert_eq!(tags(vec![iiop(), profile(Some(locality.clone()))], &[0]), [0]);
         let ours =

@@ -1,5 +1,5 @@
-//! Addresses over TLS, which lie in a component of the IIOP profile (OMG Security, TAG_SSL_SEC_TRANS): the profile's host, a port
-//! of its own, and what the server can do and wants.
+//! Addresses over TLS: a component of the IIOP profile (OMG Security, TAG_SSL_SEC_TRANS) with a port at
+//! the profile's host, and the protection that the server supports and requires.
 
 use super::{Route, TAG_TCP, TAG_TLS};
 use isorb_giop::IiopProfile;
@@ -14,10 +14,10 @@ const DETECT_MISORDERING: u16 = 16;
 const TRUST_IN_TARGET: u16 = 32;
 const TRUST_IN_CLIENT: u16 = 64;
 
-/// What TLS gives.
+/// The protection of TLS.
 const PROTECTED: u16 = INTEGRITY | CONFIDENTIALITY | DETECT_REPLAY | DETECT_MISORDERING;
 
-/// The component of a server that listens at `port` over TLS, and perhaps at another one without.
+/// The component of a server that listens at `port` over TLS, and perhaps at another port without.
 pub(crate) fn component(port: u16, plain_too: bool) -> Component {
     let certain = PROTECTED | TRUST_IN_TARGET | TRUST_IN_CLIENT;
     match plain_too {
@@ -31,7 +31,7 @@ pub(crate) fn port(profile: &IiopProfile) -> Option<u16> {
     ssl(profile).map(|(_, port)| port)
 }
 
-/// What the server requires, and the port.
+/// The protection that the server requires, and the port.
 fn ssl(profile: &IiopProfile) -> Option<(u16, u16)> {
     profile.components.iter().find_map(|tagged| match Component::parse(tagged) {
         Ok(Component::Ssl { requires, port, .. }) => Some((requires, port)),
@@ -39,7 +39,8 @@ fn ssl(profile: &IiopProfile) -> Option<(u16, u16)> {
     })
 }
 
-/// All addresses of an IIOP profile: that over TLS, if there is one, and those without, unless the server wants protection.
+/// All addresses of an IIOP profile: the one over TLS, if any, and the plain ones, unless the server
+/// requires protection.
 pub(crate) fn routes(profile: &IiopProfile) -> impl Iterator<Item = Route> {
     let ssl = ssl(profile);
     let secure = ssl.map(|(_, port)| Route { tag: TAG_TLS, ..Route::tcp(&profile.host, port) });

@@ -182,7 +182,7 @@ impl Echo for Parrot {
     fn call_back<'u>(&'u self, cx: Upcall<'u>, to: Option<&'u EchoRef>) -> Result<&'u str> {
         match to {
             Some(to) => to.text_in(cx.scope(), "from the servant"),
-            None => Ok("nobody"),
+            None => Ok("nil"),
         }
     }
 }

@@ -6,6 +6,7 @@ use isorb::poa::{Poa, PoaPolicies};
 use isorb::rt::{Linear, NativeRange, Priority, PriorityMapping, RealTime, ThreadpoolLane};
 use isorb::{Config, Orb, Reference};
 use isorb_rt::sched::SchedClass;
+use isorb_rt::time::thread_cpu_ns;
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
@@ -87,7 +88,7 @@ impl Echo for Witness {
         gate.inside += 1;
         self.changed.notify_all();
         let (mut gate, late) = self.changed.wait_timeout_while(gate, LONG, |gate| gate.open == 0).unwrap();
-        assert!(!late.timed_out(), "nobody opened");
+        assert!(!late.timed_out(), "the witness was not opened");
         (gate.open, gate.inside) = (gate.open - 1, gate.inside - 1);
         Ok(number)
     }
@@ -136,15 +137,6 @@ pub fn real_time(orb: &Orb) -> bool {
     test
 }
 
-/// Waits until a condition holds.
-pub fn eventually(what: &str, condition: impl Fn() -> bool) {
-    let end = std::time::Instant::now() + LONG;
-    while !condition() {
-        assert!(std::time::Instant::now() < end, "{what} did not come true");
-        std::thread::sleep(Duration::from_millis(2));
-    }
-}
-
 pub fn arc<T: Default>() -> Arc<T> {
     Arc::default()
 }
@@ -177,4 +169,45 @@ pub fn sleepers(objects: &[EchoRef]) -> Vec<std::thread::JoinHandle<Result<u32, 
         std::thread::spawn(move || object.sleep(i as u32))
     };
     objects.iter().enumerate().map(start).collect()
+}
+
+/// How long the low request computes; far less than the share that the kernel reserves for
+/// real-time threads.
+const BUSY_NS: u64 = 150_000_000;
+
+/// The events of a scenario, in order.
+#[derive(Default)]
+pub struct Log {
+    pub events: Mutex<Vec<&'static str>>,
+    changed: Condvar,
+}
+
+impl Log {
+    pub fn add(&self, event: &'static str) {
+        self.events.lock().unwrap().push(event);
+        self.changed.notify_all();
+    }
+    pub fn wait(&self, event: &'static str) {
+        let events = self.events.lock().unwrap();
+        drop(self.changed.wait_while(events, |events| !events.contains(&event)).unwrap());
+    }
+    /// Computes as a request of low priority does.
+    pub fn compute(&self) {
+        self.add("low begins");
+        let end = thread_cpu_ns() + BUSY_NS;
+        while thread_cpu_ns() < end {}
+        self.add("low ends");
+    }
+}
+
+/// All priorities map to one.
+pub struct Flat;
+
+impl PriorityMapping for Flat {
+    fn to_native(&self, _: Priority) -> Option<u8> {
+        Some(10)
+    }
+    fn to_corba(&self, _: u8) -> Option<Priority> {
+        Some(Priority::MIN)
+    }
 }

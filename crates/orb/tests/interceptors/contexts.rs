@@ -114,7 +114,7 @@ fn contexts_that_make_a_reply_too_large_are_refused() {
     let found = Arc::default();
     let big = Arc::new(Contexts { lengths: vec![300_000], found });
     let config = Config { message_limit: 400_000, ..Config::default() };
-    let bed = Bed::with(Way::Connection, config, &mut |_| Ok(()), &mut |info| {
+    let bed = Bed::with(CallPath::Connection, config, &mut |_| Ok(()), &mut |info| {
         Ok(info.add_server_request_interceptor(big.clone())?)
     });
     let numbers = vec![1.0; 20_000];

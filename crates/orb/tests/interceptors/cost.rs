@@ -50,7 +50,7 @@ impl ServerRequestInterceptor for Meter {
 #[test]
 fn a_server_with_interceptors_allocates_nothing_either() {
     let meter = Arc::new(Meter(Mutex::new(Vec::with_capacity(200))));
-    let bed = Bed::with(Way::Connection, Config::default(), &mut |_| Ok(()), &mut |info| {
+    let bed = Bed::with(CallPath::Connection, Config::default(), &mut |_| Ok(()), &mut |info| {
         info.allocate_slot_id();
         Ok(info.add_server_request_interceptor(meter.clone())?)
     });

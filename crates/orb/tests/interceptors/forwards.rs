@@ -64,7 +64,7 @@ fn a_forward_from_any_point_leads_elsewhere() {
 fn forwards_end_and_may_be_forbidden() {
     let to: Arc<Mutex<Option<Object>>> = Arc::default();
     let target = to.clone();
-    let bed = Bed::new(Way::Connection, move |_, at| {
+    let bed = Bed::new(CallPath::Connection, move |_, at| {
         (at == "send_request").then(|| Raised::Forward(target.lock().unwrap().clone().unwrap()))
     });
     *to.lock().unwrap() = Some(bed.other.object().clone());

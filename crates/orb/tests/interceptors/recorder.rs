@@ -8,16 +8,16 @@ use std::sync::{Arc, Mutex};
 
 /// The path of a call to its servant.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Way {
+pub enum CallPath {
     Connection,
     Lane,
     Collocated,
 }
 
-pub const WAYS: [Way; 3] = [Way::Connection, Way::Lane, Way::Collocated];
+pub const WAYS: [CallPath; 3] = [CallPath::Connection, CallPath::Lane, CallPath::Collocated];
 
 #[derive(Default)]
-pub struct Seen {
+pub struct Observed {
     calls: Vec<String>,
     exceptions: Vec<(String, SystemException)>,
     forwards: Vec<Object>,
@@ -26,14 +26,14 @@ pub struct Seen {
 }
 
 #[derive(Clone, Default)]
-pub struct Log(Arc<Mutex<Seen>>);
+pub struct Log(Arc<Mutex<Observed>>);
 
 impl Log {
     pub fn take(&self) -> Vec<String> {
         std::mem::take(&mut self.0.lock().unwrap().calls)
     }
     pub fn clear(&self) {
-        *self.0.lock().unwrap() = Seen::default();
+        *self.0.lock().unwrap() = Observed::default();
     }
     pub fn count(&self, call: &str) -> usize {
         self.0.lock().unwrap().calls.iter().filter(|other| *other == call).count()
@@ -61,7 +61,7 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    fn note(&self, point: &str, more: impl FnOnce(&mut Seen)) -> Result<(), Raised> {
+    fn note(&self, point: &str, more: impl FnOnce(&mut Observed)) -> Result<(), Raised> {
         {
             let mut seen = self.log.0.lock().unwrap();
             seen.calls.push(format!("{}.{point}", self.name));
@@ -193,7 +193,7 @@ type Register<'a> = &'a mut dyn FnMut(&mut OrbInitInfo) -> Result<()>;
 
 impl Bed {
     /// Recorders A and B on both sides, which raise exceptions by `raise`.
-    pub fn new(way: Way, raise: impl Fn(&str, &str) -> Option<Raised> + Send + Sync + 'static) -> Bed {
+    pub fn new(way: CallPath, raise: impl Fn(&str, &str) -> Option<Raised> + Send + Sync + 'static) -> Bed {
         let (log, raise): (Log, Raise) = (Log::default(), Arc::new(raise));
         let recorder = |name| Arc::new(Recorder { name, log: log.clone(), raise: raise.clone() });
         let mut bed = Bed::with(
@@ -213,10 +213,10 @@ impl Bed {
     }
 
     /// With the registrations of each side; for a collocated call both are one ORB.
-    pub fn with(way: Way, config: Config, client: Register<'_>, server: Register<'_>) -> Bed {
-        let concurrency = if way == Way::Lane { Concurrency::Lane } else { Concurrency::Connection };
+    pub fn with(way: CallPath, config: Config, client: Register<'_>, server: Register<'_>) -> Bed {
+        let concurrency = if way == CallPath::Lane { Concurrency::Lane } else { Concurrency::Connection };
         let config = Config { concurrency, ..config };
-        let together = way == Way::Collocated;
+        let together = way == CallPath::Collocated;
         let server = Orb::builder()
             .config(config.clone())
             .register(|info| {

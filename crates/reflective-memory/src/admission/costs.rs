@@ -16,7 +16,7 @@ pub struct Costs {
 }
 
 impl Default for Costs {
-    /// What a slow machine takes, for systems in which nobody has measured.
+    /// The costs of a slow machine, for systems that were not measured.
     fn default() -> Costs {
         Costs { push_ns: 10_000, datagram_ns: 10_000, kib_ns: 1_000 }
     }

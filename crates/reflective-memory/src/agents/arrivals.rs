@@ -1,7 +1,8 @@
-//! Guaranteed receive agents whose datagrams wait, and who of them is served first.
+//! The order in which the waiting datagrams of guaranteed receive agents are received.
 //!
-//! Each has a socket of its own, so the kernel tells their datagrams apart before anybody spends time on them: what is less urgent waits
-//! there, however much of it has come, and the next datagram that is taken in is always one of the most urgent agent.
+//! Each has a socket of its own, so the kernel tells their datagrams apart before anybody spends
+//! time on them: what is less urgent waits there, however much of it has come, and the next
+//! datagram that is taken in is always one of the most urgent agent.
 
 use super::config::Via;
 use super::{AgentScheduler, Band};
@@ -72,7 +73,8 @@ fn is_current(waiting: &[[u64; 2]], entry: &Entry) -> bool {
 }
 
 impl AgentScheduler {
-    /// Something came in at an agent's own socket. Nothing happens where the agent has no guarantee.
+    /// Something came in at an agent's own socket. Nothing happens where the agent has no
+    /// guarantee.
     pub fn arrived(&mut self, receive: u32, via: Via) {
         let agent = self.receives.get(receive as usize).and_then(|slot| slot.agent.as_ref());
         if let Some(level) = agent.and_then(|agent| agent.deadline_ns) {
@@ -85,8 +87,8 @@ impl AgentScheduler {
         self.arrivals.remove(receive, via);
     }
 
-    /// The agent from whose socket a datagram is to be taken in before anything else is done: none of its kind is more urgent, and no push that was
-    /// promoted and may go.
+    /// The agent of which a datagram is to be received before anything else: no waiting agent has
+    /// an earlier deadline, and no promoted push may go.
     ///
     /// # Real-time
     /// Does what is due, as [`step`](AgentScheduler::step). Neither allocates nor blocks.
@@ -101,7 +103,8 @@ impl AgentScheduler {
         }
     }
 
-    /// What the driver waits for. Where another thread takes datagrams in, it wakes the driver if that is sooner afterwards.
+    /// What the driver waits for. Where another thread takes datagrams in, it wakes the driver if
+    /// that is sooner afterwards.
     pub fn due(&self) -> Due {
         let timer_ns = self.timers.next_at().unwrap_or(u64::MAX);
         Due { timer_ns, ready: self.queue.order(), choices: self.choices.len() }
@@ -118,14 +121,14 @@ impl AgentScheduler {
 pub struct Due {
     /// The next timer; the largest number for none.
     timer_ns: u64,
-    /// Counts who became ready.
+    /// Counts agents that became ready.
     ready: u64,
     /// Agents that say which path they want.
     choices: usize,
 }
 
 impl Due {
-    /// Does whoever waits for `before` wait too long?
+    /// Does a thread that waits until `before` wait too long?
     pub fn is_sooner_than(self, before: Due) -> bool {
         self.timer_ns < before.timer_ns || self.ready != before.ready || self.choices > before.choices
     }
@@ -162,6 +165,6 @@ mod tests {
         assert_eq!(order(&mut arrivals), [(2, Via::First), (0, Via::First)]);
         assert!(arrivals.heap.capacity() < 100, "it does not grow");
         arrivals.push(7, Via::First, 1);
-        assert_eq!(order(&mut arrivals), [], "nobody has that number");
+        assert_eq!(order(&mut arrivals), [], "no agent has that number");
     }
 }

@@ -13,10 +13,12 @@ pub struct SchedulerConfig {
     pub receives: usize,
     /// A push agent is silent for at most so long.
     pub heartbeat_ns: u64,
-    /// A value that does not change is pushed again after so long, for readers who lost it; 0 for never.
+    /// A value that does not change is pushed again at this interval, for readers that lost it; 0
+    /// for never.
     pub refresh_ns: u64,
-    /// Bytes a second of the link, for all agents together; 0 for no limit. Datagrams wait here, where the most urgent goes first, instead of
-    /// in the queue of the network interface, where all are equal and the last are dropped.
+    /// Bytes a second of the link, for all agents together; 0 for no limit. Datagrams wait here,
+    /// where the most urgent goes first, instead of in the queue of the network interface, where
+    /// all are equal and the last are dropped.
     pub link_bytes_per_s: u64,
 }
 
@@ -94,8 +96,8 @@ pub struct ReceiveSpec {
     pub silence_ns: u64,
     /// The sender's second path.
     pub second: Option<SecondPath>,
-    /// What a guaranteed channel's datagrams are served by, before all others: less is more urgent, on the scale of
-    /// [`Guarantee::deadline_ns`]. None for best effort, in order of arrival.
+    /// What a guaranteed channel's datagrams are served by, before all others: less is more urgent,
+    /// on the scale of [`Guarantee::deadline_ns`]. None for best effort, in order of arrival.
     pub deadline_ns: Option<u64>,
 }
 

@@ -10,10 +10,12 @@ use std::net::SocketAddr;
 pub const GROUP: u32 = 1 << 31;
 
 impl AgentScheduler {
-    /// Adds a receive agent that joins a group; gives the number by which it is removed. What went before the next datagram was for others.
+    /// Adds a receive agent that joins a group; gives the number by which it is removed. What went
+    /// before the next datagram was for others.
     ///
     /// # Errors
-    /// [`SchedulerError`]; also where the channel's number is none of a group, or the scheduler has joined it already.
+    /// [`SchedulerError`]; also where the channel's number is none of a group, or the scheduler has
+    /// joined it already.
     pub fn join(&mut self, agent: ReceiveAgent, now_ns: u64) -> Result<u32, SchedulerError> {
         let mut receive = agent.0;
         let (peer, id) = (receive.peer(), receive.channel().id);
@@ -48,7 +50,8 @@ impl AgentScheduler {
         }
     }
 
-    /// A receiver says on which path it wants to be sent to. Counted as a stray if it is none of ours, or was said before another one.
+    /// A receiver says on which path it wants to be sent to. Counted as a stray if it is none of
+    /// ours, or was said before another one.
     pub(super) fn chosen(&mut self, from: SocketAddr, datagram: &Datagram<'_>) -> bool {
         let Some(&index) = self.doubled.get(&(datagram.channel, datagram.epoch)) else { return false };
         let Some(push) = self.agent(index) else { return false };

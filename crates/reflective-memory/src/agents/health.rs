@@ -2,7 +2,8 @@
 
 use crate::memory::State;
 
-/// When the writer's node was heard last, what it said, and how old the latest value is: together the state of the replica.
+/// When the writer's node was heard last, what it said, and how old the latest value is: together
+/// the state of the replica.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Health {
     fresh_ns: Option<u64>,
@@ -18,7 +19,8 @@ pub(crate) struct Health {
 }
 
 impl Health {
-    /// A value that is older than `fresh_ns` is stale; a node that is silent for `silence_ns` counts as dead.
+    /// A value that is older than `fresh_ns` is stale; a node that is silent for `silence_ns`
+    /// counts as dead.
     pub fn new(fresh_ns: Option<u64>, silence_ns: u64, now_ns: u64) -> Health {
         Health {
             fresh_ns,

@@ -1,22 +1,26 @@
-//! The agents of a node and who of them runs next, without sockets, threads or a clock.
+//! The agents of a node and the order in which they run, without sockets, threads or a clock.
 //!
-//! One **push agent** stands for each reader elsewhere: it takes the value from the writer's area and sends it, as that reader asked. One
-//! **receive agent** stands for each writer elsewhere whose area is read here: it puts what comes into the replica. Agents are
-//! records, not threads; a [`AgentScheduler`] is driven by one thread ([`crate::node`]; another may take in best effort), and a node may have several.
+//! One **push agent** stands for each reader on another node: it reads the writer's area and sends
+//! the value as that reader requires. One **receive agent** stands for each area of another node
+//! that is read here: it writes the values into the replica. Agents are records, not threads. One
+//! thread drives an [`AgentScheduler`] ([`crate::node`]; another one may receive best effort), and
+//! a node may have several.
 //!
-//! Dual-priority scheduling (Davis and Wellings, RTSS 1995) decides who sends the next datagram:
+//! Dual-priority scheduling (Davis and Wellings, RTSS 1995) selects the agent that sends the next
+//! datagram:
 //!
 //! ```text
-//!  upper band    guaranteed pushes that were promoted, at release + (D - R): from here on nothing else may delay them
+//!  upper band    guaranteed pushes after promotion, at release + (D - R)
 //!  middle band   best effort, fair by bytes
 //!  lower band    guaranteed pushes that can still wait
 //! ```
 //!
-//! So best effort gets all the time that guaranteed pushes can spare, at once instead of at the end, and guaranteed pushes
-//! end in time. A push is pre-empted between two datagrams.
+//! Best effort gets all the time that guaranteed pushes can spare, and gets it early. Guaranteed
+//! pushes end in time. A push is pre-empted between two datagrams.
 //!
-//! An agent is held to what was declared for it: one whose writer writes more often than it said has its guarantee at the declared period, and
-//! goes once between as best effort (the newest value goes), one whose work costs more than admitted goes on in the middle band until it is done.
+//! An agent is held to its declaration. If its writer writes more often than declared, the
+//! guarantee holds at the declared period, and the newest value is sent once between as best
+//! effort. If an agent costs more than admitted, it continues in the middle band.
 
 mod arrivals;
 mod config;
@@ -53,7 +57,8 @@ use receive::Receive;
 use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
 
-/// Datagrams that a driver sends before it looks whether something was written or came in. Admission counts on it.
+/// Datagrams that a driver sends before it looks whether something was written or came in.
+/// Admission counts on it.
 pub const AT_ONCE: usize = 4;
 
 /// Datagrams that a driver takes in when it looks, where nothing is urgent. Admission counts on it.
@@ -68,7 +73,8 @@ pub struct PushKey {
     number: u32,
 }
 
-/// A push agent that has its memory and does not work yet. Made apart, so that nothing is allocated while a scheduler is locked.
+/// A push agent that has its memory and does not work yet. Made apart, so that nothing is allocated
+/// while a scheduler is locked.
 #[derive(Debug)]
 pub struct PushAgent(Push);
 
@@ -107,7 +113,8 @@ impl ReceiveAgent {
         Receive::new(spec, 0).map(ReceiveAgent)
     }
 
-    /// The replica shows this already, from an agent that was there before: coming again, it is not shown again.
+    /// The replica shows this already, from an agent that was there before: coming again, it is not
+    /// shown again.
     pub fn goes_on_from(mut self, shown: Shown) -> ReceiveAgent {
         self.0.goes_on_from(shown);
         self
@@ -129,7 +136,7 @@ pub struct AgentScheduler {
     /// Push agents that there have been.
     numbers: u32,
     trace: RecordBuffer,
-    /// Guaranteed receive agents whose datagrams wait.
+    /// Guaranteed receive agents with waiting datagrams.
     arrivals: Arrivals,
     /// Receive agents of groups, by the sender and the number that it gave the channel.
     groups: HashMap<(SocketAddr, u32), u32>,
@@ -175,7 +182,7 @@ pub enum Action {
         via: Via,
         /// How many.
         len: usize,
-        /// Who pays.
+        /// The agent that is charged for it.
         push: PushKey,
         /// In which band it was chosen.
         band: Band,
@@ -199,7 +206,8 @@ pub enum Action {
 }
 
 impl AgentScheduler {
-    /// A scheduler without agents. Its tables are allocated here; an agent's buffers when it is added.
+    /// A scheduler without agents. Its tables are allocated here; an agent's buffers when it is
+    /// added.
     pub fn new(config: SchedulerConfig) -> AgentScheduler {
         AgentScheduler {
             config,
@@ -252,7 +260,7 @@ impl AgentScheduler {
         Some(push.stats)
     }
 
-    /// A number for the channel of a receive agent that will come, and nobody else's until [`add_receive`](Self::add_receive) or
+    /// Reserves the number of a receive agent's channel until [`add_receive`](Self::add_receive) or
     /// [`unreserve`](Self::unreserve).
     ///
     /// # Errors
@@ -268,7 +276,7 @@ impl AgentScheduler {
         self.reserved.retain(|other| *other != channel);
     }
 
-    /// Adds a receive agent for a channel whose number was [reserved](Self::reserve).
+    /// Adds a receive agent for a channel with a [reserved](Self::reserve) number.
     ///
     /// # Errors
     /// [`SchedulerError`]; also where the channel's number was not.
@@ -320,7 +328,7 @@ impl AgentScheduler {
         Some(receive.stats())
     }
 
-    /// Lets the agents look whether something was written: `which` says whose areas may have changed.
+    /// Checks the agents that `which` names for new values.
     ///
     /// # Real-time
     /// One load an agent that is asked for.
@@ -351,7 +359,8 @@ impl AgentScheduler {
         self.received_for(None, from, octets, now_ns)
     }
 
-    /// A datagram came in at the socket of receive agent `own`, and is a stray if it is for another.
+    /// A datagram came in at the socket of receive agent `own`, and is a stray if it is for
+    /// another.
     ///
     /// # Real-time
     /// As [`received`](Self::received).
@@ -387,15 +396,16 @@ impl AgentScheduler {
         Some(outcome)
     }
 
-    /// From the next release on, a push stays in the lower band for so long: another was admitted, and all take longer.
+    /// From the next release on, a push stays in the lower band for so long: another was admitted,
+    /// and all take longer.
     pub fn set_promotion(&mut self, key: PushKey, promotion_ns: u64) {
         if let Some(guarantee) = self.push_mut(key).and_then(|push| push.spec.guarantee.as_mut()) {
             guarantee.promotion_ns = promotion_ns;
         }
     }
 
-    /// Is there something that what comes in for others must not hold up? Then the driver takes in nothing but [arrivals](Self::next_arrival),
-    /// else at most [`INTAKE`] datagrams when it looks.
+    /// Is there something that what comes in for others must not hold up? Then the driver takes in
+    /// nothing but [arrivals](Self::next_arrival), else at most [`INTAKE`] datagrams when it looks.
     pub fn is_urgent(&self, now_ns: u64) -> bool {
         self.queue.holds(Band::Upper) || self.timers.next_at().is_some_and(|at| at <= now_ns)
     }
@@ -470,8 +480,9 @@ impl AgentScheduler {
     }
 }
 
-/// How many bytes a link may be ahead of its rate when the next datagram goes: what a thread of the ordinary class may oversleep (50 us).
-/// Whatever is urgent waits behind them, so admission counts them.
+/// How many bytes a link may be ahead of its rate when the next datagram goes: what a thread of the
+/// ordinary class may oversleep (50 us). Whatever is urgent waits behind them, so admission counts
+/// them.
 pub(crate) fn link_burst(bytes_per_s: u64) -> usize {
     usize::try_from(bytes_per_s / 20_000).unwrap_or(usize::MAX)
 }

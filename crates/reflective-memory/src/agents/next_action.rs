@@ -63,7 +63,8 @@ impl AgentScheduler {
                 Timer::Release(index) => {
                     let Some(push) = self.agent(index) else { continue };
                     push.release = None;
-                    // A periodic release counts from when it was due: a late look does not shift the next.
+                    // A periodic release counts from when it was due: a late look does not shift
+                    // the next.
                     self.release(index, at);
                 }
                 Timer::Promote(index) => {
@@ -102,15 +103,17 @@ impl AgentScheduler {
         }
     }
 
-    /// Heartbeats go before everything that can wait: they are as long as a head, and a node that does not get them takes this one for dead.
-    /// What was promoted goes before them, because there may be one an agent; it has a bounded share of the link.
+    /// Heartbeats go before everything that can wait: they are as long as a head, and a node that
+    /// does not get them takes this one for dead. What was promoted goes before them, because there
+    /// may be one an agent; it has a bounded share of the link.
     pub(super) fn heartbeat(&mut self, now_ns: u64, out: &mut [u8]) -> Option<Action> {
         while let Some(index) = self.queue.reminded() {
             let slot = &mut self.pushes[index];
             let Some(push) = &mut slot.agent else { continue };
             let key = PushKey { index: index as u32, generation: slot.generation, number: push.number };
             if !core::mem::take(&mut push.heartbeat_due) {
-                // The path that is not used: whatever went on the other says nothing about this one.
+                // The path that is not used: whatever went on the other says nothing about this
+                // one.
                 if let Some((to, via)) = push.other_path()
                     && let Some(len) = push.plain_heartbeat(now_ns, out)
                 {

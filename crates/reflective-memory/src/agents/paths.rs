@@ -1,9 +1,10 @@
 //! Two ways between the same nodes: which of them a channel's datagrams take.
 //!
-//! The sender says on both that it lives; the receiver sees which of them fails, and says on both which it wants. Neither waits for an
-//! answer: the choice is said again at intervals while it is not the first path, and pushes that came on both are in the receiver's order
-//! anyway. Choices are numbered, so that one which is late, or sent again by somebody who kept it, is none. After the return to the first path
-//! the choice is said again where pushes come by the other one, or are lost.
+//! The sender sends heartbeats on both paths. The receiver sees which of them fails, and sends on
+//! both the one that it wants. Neither waits for an answer. The choice is repeated at intervals
+//! while it is not the first path, and pushes that arrived on both are put in order by the
+//! receiver. Choices are numbered, so one that is late or replayed has no effect. After the return
+//! to the first path the choice is repeated while pushes arrive by the other one, or are lost.
 
 use super::config::{SecondPath, Via};
 use std::net::SocketAddr;
@@ -87,7 +88,8 @@ impl Paths {
         self.said
     }
 
-    /// The sender may not know what is wanted: it is said once more, though not more often than ever.
+    /// The sender may not know what is wanted: it is said once more, though not more often than
+    /// ever.
     pub fn say_again(&mut self, now_ns: u64) {
         if self.say_at_ns == u64::MAX {
             self.left = 1;

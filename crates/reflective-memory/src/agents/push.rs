@@ -12,7 +12,8 @@ use std::net::SocketAddr;
 pub struct PushStats {
     /// Pushes that were sent as a whole.
     pub pushes: u64,
-    /// Pushes that were begun: also those that another ended, and values that went again. What a receiver counts.
+    /// Pushes that were begun: also those that another ended, and values that went again. What a
+    /// receiver counts.
     pub begun: u64,
     /// Values that were sent again because they had not changed for long.
     pub refreshed: u64,
@@ -22,7 +23,8 @@ pub struct PushStats {
     pub octets: u64,
     /// Values that a later one overtook before they could be sent.
     pub skipped: u64,
-    /// Releases that came sooner than the writer's period: once in a period such a value goes as best effort, others wait.
+    /// Releases that came sooner than the writer's period: once in a period such a value goes as
+    /// best effort, others wait.
     pub early: u64,
     /// Guaranteed pushes that ended after their deadline.
     pub missed: u64,
@@ -172,7 +174,8 @@ impl Push {
         self.stats.promoted += 1;
     }
 
-    /// The value is pushed again though it did not change: as best effort, given up for the next that is due.
+    /// The value is pushed again though it did not change: as best effort, given up for the next
+    /// that is due.
     pub fn refreshed(&mut self) -> bool {
         if !self.running || self.job != Job::Idle {
             return false;
@@ -184,8 +187,9 @@ impl Push {
 
     /// A push is due.
     ///
-    /// A guaranteed one at most once a period. If a value that comes sooner waited for that, one late look would make all later pushes late:
-    /// each would come early by as much. So it goes at once, where there is time to spare, and once in a period.
+    /// A guaranteed one at most once a period. If a value that comes sooner waited for that, one
+    /// late look would make all later pushes late: each would come early by as much. So it goes at
+    /// once, where there is time to spare, and once in a period.
     pub fn released(&mut self, at_ns: u64) -> Released {
         let mut next = Released::default();
         if !self.running {
@@ -338,8 +342,8 @@ impl Push {
         Some(len)
     }
 
-    /// A heartbeat, unless something else went less than `interval_ns` ago, or waits to go and will within a quarter of that more: whatever goes says
-    /// that the node lives.
+    /// A heartbeat, unless something else went less than `interval_ns` ago, or waits to go and will
+    /// within a quarter of that more: whatever goes says that the node lives.
     pub fn heartbeat_datagram(&mut self, now_ns: u64, interval_ns: u64, out: &mut [u8]) -> Option<usize> {
         if now_ns < self.silent_until(interval_ns) {
             return None;
@@ -349,7 +353,8 @@ impl Push {
         Some(len)
     }
 
-    /// When to look again whether a heartbeat must go: as late as it may, so that a writer with a shorter period costs none.
+    /// When to look again whether a heartbeat must go: as late as it may, so that a writer with a
+    /// shorter period costs none.
     pub fn heartbeat_at(&self, now_ns: u64, interval_ns: u64) -> u64 {
         match self.silent_until(interval_ns) {
             until if until > now_ns => until,
@@ -388,7 +393,7 @@ impl Push {
             })
         })?;
         self.stats.begun = self.sender.pushes();
-        // Numbers of an area can be any that whoever may write it wrote.
+        // Any process that may write an area can write any numbers.
         self.stats.skipped = self.stats.skipped.saturating_add(skipped);
         Ok(())
     }

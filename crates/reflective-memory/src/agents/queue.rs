@@ -1,4 +1,4 @@
-//! Who runs next: three bands.
+//! The queue of push agents: three bands.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -17,8 +17,9 @@ pub enum Band {
 /// Agents that are ready, by number. An agent is in it at most once.
 ///
 /// # Real-time
-/// Allocates nothing while there are no more agents than it was made for: entries that were taken back are dropped when they come to the
-/// top, and all of them when there are twice as many as agents.
+/// Allocates nothing while there are no more agents than it was made for: entries that were taken
+/// back are dropped when they come to the top, and all of them when there are twice as many as
+/// agents.
 #[derive(Debug)]
 pub(super) struct DualQueue {
     bands: [BinaryHeap<Reverse<Entry>>; 3],
@@ -71,7 +72,7 @@ impl DualQueue {
         state.band = band as usize;
         let key = match band {
             Band::Middle => {
-                // Who was away gets no credit for it.
+                // An agent gets no credit for the time that it was away.
                 state.sent = state.sent.max(self.served);
                 state.sent
             }
@@ -183,7 +184,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whoever is always ready in the middle band gets as much as anybody else, to within one datagram.
+        /// An agent that is always ready in the middle band gets as much as any other, to within
+        /// one datagram.
         #[test]
         fn best_effort_is_fair_by_bytes(sizes in prop::collection::vec(1usize..1500, 2..8)) {
             let mut queue = DualQueue::new(sizes.len());

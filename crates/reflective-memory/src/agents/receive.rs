@@ -28,7 +28,8 @@ pub struct ReceiveStats {
     pub is_silent: bool,
     /// How often the channel went over to its other path.
     pub switches: u64,
-    /// Up to which push of the channel all are counted; none on the ORB's paths, and before anything of a group has come.
+    /// Up to which push of the channel all are counted; none on the ORB's paths, and before
+    /// anything of a group has come.
     pub newest: Option<u64>,
 }
 
@@ -72,7 +73,8 @@ pub(super) struct Receive {
     paths: Option<Paths>,
     /// Its reader wants nothing, others of its group do.
     paused: bool,
-    /// The last heartbeat of each path (while paused, the last datagram): its push, and how old the value was then. Both only grow, so one that is not larger was sent before.
+    /// The last heartbeat of each path (while paused, the last datagram): its push, and how old the
+    /// value was then. Both only grow, so one that is not larger was sent before.
     beats: [Option<(u64, u64)>; 2],
 }
 
@@ -193,7 +195,7 @@ impl Receive {
         outcome
     }
 
-    /// What somebody kept and sends again must not keep a dead node alive.
+    /// A replayed datagram must not keep a dead node alive.
     fn is_news(&mut self, datagram: &Datagram<'_>, via: Option<Via>) -> bool {
         let beat = Some((datagram.push, datagram.age_ns));
         let last = &mut self.beats[via.map_or(0, |via| via as usize)];

@@ -158,7 +158,8 @@ fn a_periodic_push_takes_the_latest_value_at_its_own_rate() {
     assert_eq!(seen.shown, stats.pushes);
 }
 
-/// A guaranteed push of 10 datagrams every 40 ms with 30 ms to spare, against best effort that never ends.
+/// A guaranteed push of 10 datagrams every 40 ms with 30 ms to spare, against best effort that
+/// never ends.
 fn under_load(promotion: bool) -> (PushStats, Vec<(u64, PushKey, Band)>, Vec<PushKey>) {
     let mut world = World::new(1_000);
     let mut greedy: Vec<Line> = (0..3).map(|_| world.line(50_000, Mode::OnWrite, None, None)).collect();
@@ -187,7 +188,7 @@ fn a_guaranteed_push_waits_as_long_as_it_can_and_no_longer() {
     assert_eq!(stats.missed, 0, "{stats:?}");
     assert!(stats.pushes >= 49 && stats.promoted >= 49, "{stats:?}");
     assert!(stats.worst_response_ns > 20 * MS, "best effort went first: {stats:?}");
-    // From promotion on, nobody came between.
+    // After promotion, no other agent came between.
     let of = |key| log.iter().filter(move |(_, push, _)| *push == key);
     // Here and there a round begins a little early, and its first datagrams share with best effort.
     let upper = of(keys[3]).filter(|(_, _, band)| *band == Band::Upper).count();
@@ -236,7 +237,8 @@ fn who_writes_more_often_than_it_said_is_held_to_it() {
     assert_eq!(latest(&mut line), Some((100, vec![99])));
 }
 
-/// The dispatcher looks late once. If what comes early had to wait for its period, each push from then on would be as late.
+/// The dispatcher looks late once. If what comes early had to wait for its period, each push from
+/// then on would be as late.
 #[test]
 fn one_late_look_does_not_make_all_later_pushes_late() {
     let mut world = World::new(1);

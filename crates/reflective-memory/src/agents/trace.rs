@@ -1,7 +1,9 @@
-//! What the agents of a scheduler did, in time, recorded as event channels record it, so that `isorb timeline` draws it.
+//! What the agents of a scheduler did, in time, recorded as event channels record it, so that
+//! `isorb timeline` draws it.
 //!
-//! An agent has a row for its releases and one for each band: a run there is a datagram that was sent in it. So a promotion is seen as the
-//! place where an agent's runs go on in the row of the upper band; a mark says when it was.
+//! An agent has a row for its releases and one for each band: a run there is a datagram that was
+//! sent in it. So a promotion is seen as the place where an agent's runs go on in the row of the
+//! upper band; a mark says when it was.
 
 use super::push::Push;
 use super::{AgentScheduler, Band, PushKey};
@@ -17,7 +19,8 @@ pub struct Recorded {
 }
 
 impl Recorded {
-    /// The number in the records of an agent's row for a band. Its releases have the agent's own number, as those of a supplier.
+    /// The number in the records of an agent's row for a band. Its releases have the agent's own
+    /// number, as those of a supplier.
     pub fn row(agent: u32, band: Band) -> u32 {
         agent.wrapping_mul(3).wrapping_add(band as u32)
     }

@@ -1,7 +1,8 @@
 //! The coordinator: which areas there are, on which node, and how its server is reached.
 //!
-//! Nobody needs it while values flow: it is asked when an area is made or attached. What it knows is on disk before it answers, and
-//! servers tell a coordinator that does not know them who they are and what they hold, so an empty store fills itself again.
+//! Values flow without it. It is called when an area is created or attached. Its knowledge is on
+//! disk before it answers. A server that finds itself unknown registers with all of its areas, so
+//! an empty store fills itself again.
 
 mod store;
 
@@ -91,7 +92,8 @@ impl Service {
         Ok(cx.orb().string_to_object(&entry.server)?.unchecked_narrow())
     }
 
-    /// Two servers of one name would take it, and each other's areas, from each other for ever: the second is refused while the first answers.
+    /// Two servers of one name would take it, and each other's areas, from each other for ever: the
+    /// second is refused while the first answers.
     fn has_no_other(
         &self,
         cx: Upcall<'_>,

@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 
-/// A store of nodes and areas. What a call has changed is there after a crash, as a whole or not at all.
+/// A store of nodes and areas. What a call has changed is there after a crash, as a whole or not at
+/// all.
 pub trait CoordinatorStore: Send + Sync {
     /// All nodes.
     ///

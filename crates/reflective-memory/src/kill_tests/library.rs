@@ -1,4 +1,5 @@
-//! An application killed while it hands its areas back to the next server, and while it pushes events.
+//! An application killed while it hands its areas back to the next server, and while it pushes
+//! events.
 
 use super::*;
 use crate::fail_points::{FailPoint, FailPoint::*};

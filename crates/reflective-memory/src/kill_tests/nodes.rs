@@ -1,4 +1,4 @@
-//! At which steps whom is killed, and what must be so afterwards.
+//! The fail points at which processes are killed, and the state that must hold afterwards.
 
 use super::*;
 use crate::fail_points::{ALL, FailPoint, FailPoint::*};
@@ -57,49 +57,49 @@ const READ: [FailPoint; 13] = [
 const GROUPED: [FailPoint; 5] = [GroupAsked, GroupMade, GroupEntered, GroupLeft, GroupEnded];
 /// Of the readers' node, with a group.
 const JOINED: [FailPoint; 2] = [GroupJoined, GroupForgotten];
-/// Of the readers' node, whose first path fails.
+/// Of the readers' node when its first path fails.
 const CHOSE: [FailPoint; 2] = [ChoiceMade, ChoiceSent];
 /// Of the writer's node then.
 const CHOSEN: [FailPoint; 1] = [ChoiceCame];
 const COORDINATOR: [FailPoint; 7] =
     [NodeCame, NodeStored, AreaCame, AreaStored, AreaLeaves, AreaForgotten, Located];
 
-/// Whoever adds a step adds it to a list.
+/// A new fail point must be added to a list.
 #[test]
-fn every_step_is_one_at_which_somebody_is_killed() {
+fn a_process_is_killed_at_every_fail_point() {
     let lists: [&[FailPoint]; 9] =
         [&MADE, &PUSHED, &READ, &GROUPED, &JOINED, &CHOSE, &CHOSEN, &COORDINATOR, &library::STEPS];
     let listed: HashSet<FailPoint> = lists.concat().into_iter().collect();
     let missing: Vec<&FailPoint> = ALL.iter().filter(|step| !listed.contains(*step)).collect();
-    assert!(missing.is_empty(), "nobody is killed at {missing:?}");
+    assert!(missing.is_empty(), "no process is killed at {missing:?}");
 }
 
 /// How the nodes read, and what their servers are told; the writer's first.
-struct With {
+struct Setting {
     paths: Vec<Path>,
     words: [String; 2],
 }
 
-impl With {
-    fn nothing() -> With {
-        With { paths: PATHS.into(), words: Default::default() }
+impl Setting {
+    fn nothing() -> Setting {
+        Setting { paths: PATHS.into(), words: Default::default() }
     }
 
-    fn a_group() -> With {
+    fn a_group() -> Setting {
         let port = UdpSocket::bind("0.0.0.0:0").unwrap().local_addr().unwrap().port();
         let words = format!("group=239.255.78.1:{port}");
-        With { paths: vec![Path::PathMulticast], words: [words.clone(), words] }
+        Setting { paths: vec![Path::PathMulticast], words: [words.clone(), words] }
     }
 
-    /// The first path leads to a socket that nobody looks at.
-    fn two_paths(nobody: &UdpSocket) -> With {
-        let port = nobody.local_addr().unwrap().port();
-        With { paths: vec![Path::PathUdp], words: ["second".into(), format!("second publish={port}")] }
+    /// The first path leads to a socket that is never read.
+    fn two_paths(unread: &UdpSocket) -> Setting {
+        let port = unread.local_addr().unwrap().port();
+        Setting { paths: vec![Path::PathUdp], words: ["second".into(), format!("second publish={port}")] }
     }
 }
 
 /// Kills node `which` (0 the writer's, 1 the reader's) at each of the steps.
-fn kill_a_node(which: usize, steps: &[FailPoint], with: &With) {
+fn kill_a_node(which: usize, steps: &[FailPoint], with: &Setting) {
     let folder = Folder::new(&format!("{which}-{:?}", steps[0]));
     let coordinator = Running::at(0);
     let glob = Coordinator::start(&coordinator.0, Arc::new(MemoryStore::default())).unwrap();
@@ -119,11 +119,11 @@ fn kill_a_node(which: usize, steps: &[FailPoint], with: &With) {
         let adopts = [AdoptBegun, AdoptRegistered, Adopted].contains(&step);
         let mut victim = start(if adopts { -1 } else { step as i64 });
         let library = |socket: &FilePath| sooner_or_later(&at, || Library::connect(&app.0, socket));
-        let mut work = Work { paths: with.paths.clone(), ..Work::default() };
+        let mut work = AreaUse { paths: with.paths.clone(), ..AreaUse::default() };
         let near = Library::connect(&app.0, &sockets[0]);
         let far = Library::connect(&app.0, &sockets[1]);
         if let (Ok(near), Ok(far)) = (&near, &far) {
-            work.do_it(&at, near, far, &mut || victim.lives());
+            work.use_area(&at, near, far, &mut || victim.lives());
         }
         if adopts {
             victim.kill();
@@ -150,34 +150,34 @@ fn kill_a_node(which: usize, steps: &[FailPoint], with: &With) {
 
 #[test]
 fn a_writers_server_killed_while_areas_are_made_and_handed_back() {
-    kill_a_node(0, &MADE, &With::nothing());
+    kill_a_node(0, &MADE, &Setting::nothing());
 }
 
 #[test]
 fn a_writers_server_killed_while_it_pushes() {
-    kill_a_node(0, &PUSHED, &With::nothing());
+    kill_a_node(0, &PUSHED, &Setting::nothing());
 }
 
 #[test]
 fn a_readers_server_killed_at_any_step() {
-    kill_a_node(1, &READ, &With::nothing());
+    kill_a_node(1, &READ, &Setting::nothing());
 }
 
 #[test]
 fn a_writers_server_killed_while_a_group_comes_and_goes() {
-    kill_a_node(0, &GROUPED, &With::a_group());
+    kill_a_node(0, &GROUPED, &Setting::a_group());
 }
 
 #[test]
 fn a_readers_server_killed_while_it_joins_and_leaves_a_group() {
-    kill_a_node(1, &JOINED, &With::a_group());
+    kill_a_node(1, &JOINED, &Setting::a_group());
 }
 
 #[test]
 fn servers_killed_while_they_go_over_to_the_second_path() {
-    let nobody = UdpSocket::bind("127.0.0.1:0").unwrap();
-    kill_a_node(1, &CHOSE, &With::two_paths(&nobody));
-    kill_a_node(0, &CHOSEN, &With::two_paths(&nobody));
+    let unread = UdpSocket::bind("127.0.0.1:0").unwrap();
+    kill_a_node(1, &CHOSE, &Setting::two_paths(&unread));
+    kill_a_node(0, &CHOSEN, &Setting::two_paths(&unread));
 }
 
 #[test]
@@ -203,22 +203,23 @@ fn a_coordinator_killed_at_any_step_stops_no_value_and_remembers() {
     for step in COORDINATOR {
         let at = format!("coordinator at {step:?}");
         let mut victim = start(&port, step as i64);
-        let mut work = Work { paths: PATHS.into(), ..Work::default() };
-        work.do_it(&at, &near, &far, &mut || victim.lives());
+        let mut work = AreaUse { paths: PATHS.into(), ..AreaUse::default() };
+        work.use_area(&at, &near, &far, &mut || victim.lives());
         if victim.lives() {
             let third = Running::at(0);
             // Which may be what the victim dies of, at the latest now.
             let _ = server(&third, 2);
         }
-        // The servers may not have found this coordinator when they were asked: what did not come to it is done again.
+        // The servers may not have found this coordinator when they were asked: what did not come
+        // to it is done again.
         let deadline = Deadline::after(PATIENCE);
         for again in 1.. {
             if !victim.lives() {
                 break;
             }
             assert!(!deadline.is_past(), "{at}: it lives on");
-            let mut work = Work { paths: PATHS.into(), ..Work::default() };
-            work.do_it(&format!("{at}, again {again}"), &near, &far, &mut || victim.lives());
+            let mut work = AreaUse { paths: PATHS.into(), ..AreaUse::default() };
+            work.use_area(&format!("{at}, again {again}"), &near, &far, &mut || victim.lives());
             std::thread::sleep(Duration::from_millis(5));
         }
         // Values need no coordinator.

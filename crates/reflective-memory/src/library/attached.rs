@@ -1,8 +1,8 @@
-//! A writer and a reader, as an application holds them.
+//! The writer and the reader of an application.
 
 use super::Library;
+use super::follow::FollowingReader;
 use super::notify::{EventSink, Notifier};
-use super::place::Place;
 use super::session::Session;
 use crate::Error;
 use crate::idl::{EventQoS, ReaderQoS, Statistics, WriterQoS};
@@ -15,28 +15,28 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// What a process has at its server.
+/// A writer or reader of this process at its server.
 pub(super) struct Attachment {
     pub session: Arc<Session>,
     pub name: String,
     pub role: Role,
     pub ticket: AtomicU64,
     pub segment: PiMutex<Segment>,
-    /// How often the segment was exchanged for another one.
+    /// Counts replacements of the segment.
     pub moves: AtomicU64,
-    /// The segment is the writer's own, not a replica.
+    /// The segment is the writer's own; else it is a replica.
     pub local: bool,
-    /// What a writer rings when other nodes read what it wrote.
+    /// The doorbell that a writer rings while other nodes read its area.
     doorbell: PiMutex<Option<OwnedFd>>,
-    /// How often a reader of the writer's own segment found the value too old.
+    /// Counts stale values that a reader of the writer's own segment found.
     pub stale: AtomicU64,
 }
 
-/// What the server handed over, mapped.
+/// The memory that the server handed over, mapped.
 pub(super) struct Mapped {
     pub segment: Segment,
     pub doorbell: Option<OwnedFd>,
-    /// The writer's own, not a replica.
+    /// The segment is the writer's own; else it is a replica.
     pub local: bool,
 }
 
@@ -62,8 +62,8 @@ impl Attachment {
         }
     }
 
-    /// What the server answered to the writer that handed its area back: a ticket, 0 for a refusal, and another doorbell. That rings at once: for
-    /// what was written since the server took the area, there was none.
+    /// The server answered the writer that handed its area back: with a ticket, or 0 for a refusal,
+    /// and with a doorbell. It rings at once, because values since the adoption had no doorbell.
     pub fn is_writer_of(&self, ticket: u64, doorbell: Option<OwnedFd>) {
         self.ticket.store(ticket, Ordering::Release);
         *self.doorbell.lock() = doorbell;
@@ -75,10 +75,10 @@ impl Attachment {
         matches!(self.role, Role::Writer { .. }) && self.ticket() == 0
     }
 
-    /// Tells the server that something was written.
+    /// Notifies the server of a new value.
     ///
     /// # Real-time
-    /// Takes a lock that others hold while there is another server only; one system call.
+    /// Takes a lock that is contended only while the server changes; one system call.
     fn ring(&self) {
         if let Some(doorbell) = &*self.doorbell.lock() {
             // The counter cannot be full: it takes 2^64 - 2 values.
@@ -97,7 +97,7 @@ impl Attachment {
 
 impl Drop for Attachment {
     fn drop(&mut self) {
-        // A server that is not there has forgotten us anyway.
+        // A server that ended has no attachments any more.
         if let Some((server, session)) = self.session.server_now() {
             let _ = server.detach(session, self.ticket());
         }
@@ -107,7 +107,7 @@ impl Drop for Attachment {
 /// The writer of an area.
 pub struct AreaWriter {
     writer: Writer,
-    /// Bytes of the largest value that it promised.
+    /// Bytes of the largest value that the writer promised.
     largest: usize,
     attachment: Arc<Attachment>,
 }
@@ -122,13 +122,15 @@ impl AreaWriter {
         AreaWriter { writer, largest, attachment }
     }
 
-    /// Writes a value. Readers of this node can read it when this returns; agents push it to other nodes. Gives its number.
+    /// Writes a value. Readers of this node can read it when this returns; agents push it to other
+    /// nodes. Gives its number.
     ///
     /// # Errors
     /// When it is larger than was promised, or than the area takes.
     ///
     /// # Real-time
-    /// Does not allocate, waits for nobody. A copy and a system call; another one where other nodes read the area.
+    /// Neither allocates nor blocks. A copy and a system call; another one where other nodes read
+    /// the area.
     #[inline]
     pub fn write(&mut self, value: &[u8]) -> Result<u64, TooLarge> {
         self.check(value.len())?;
@@ -151,7 +153,7 @@ impl AreaWriter {
         Ok(number)
     }
 
-    /// Bytes of the largest value that it may write: what it promised, or the area's size.
+    /// Bytes of the largest value that it may write: the promised size, or the area's.
     pub fn size(&self) -> usize {
         self.largest
     }
@@ -161,7 +163,7 @@ impl AreaWriter {
         if len > self.largest { Err(TooLarge { len, limit: self.largest }) } else { Ok(()) }
     }
 
-    /// Which writer of this area this is, from 1.
+    /// The number of this writer among the area's writers, from 1.
     pub fn epoch(&self) -> u64 {
         self.writer.epoch()
     }
@@ -171,7 +173,7 @@ impl AreaWriter {
         self.writer.sequence()
     }
 
-    /// What the server counts.
+    /// The server's counts.
     ///
     /// # Errors
     /// `Unavailable`.
@@ -179,14 +181,15 @@ impl AreaWriter {
         self.attachment.library().statistics(self.attachment.ticket())
     }
 
-    /// Does a server know this writer? No while there is none, and where one that was started meanwhile refused to take the area back:
-    /// another has made one of that name, or the node has no room. What is written then reaches who has the area mapped, and no other node.
-    /// The area is offered again every second.
+    /// Does a server know this writer? False while there is no server, and where a restarted one
+    /// refused to take the area back: another node has the name, or there is no room. Values then
+    /// reach the processes that have the area mapped, and no other node. The area is offered again
+    /// every second.
     pub fn is_served(&self) -> bool {
         !self.attachment.is_refused() && self.attachment.session.server_now().is_some()
     }
 
-    /// Do other nodes get by datagrams what is written? Only then a write makes a system call for it.
+    /// Are values pushed to other nodes by datagrams? Only then a write makes a system call for it.
     pub fn rings(&self) -> bool {
         self.writer.wants_doorbell()
     }
@@ -201,20 +204,20 @@ impl AreaWriter {
 
 /// A reader of an area.
 pub struct AreaReader {
-    place: Place,
+    place: FollowingReader,
     attachment: Arc<Attachment>,
-    /// When the value was written that this reader was told is stale. In the writer's own memory nobody else looks whether a value is too old
-    /// for this reader; in a replica the server does.
-    told_stale: Option<u64>,
+    /// The time of the value that this reader reported as stale. In the writer's own memory the
+    /// reader itself checks the age; in a replica the server does.
+    reported_stale: Option<u64>,
 }
 
 impl AreaReader {
     pub(super) fn new(attachment: Arc<Attachment>) -> Result<AreaReader, Error> {
         let segment = attachment.segment.lock();
         let moves = attachment.moves.load(Ordering::Acquire);
-        let place = Place::new(segment.reader()?, moves);
+        let place = FollowingReader::new(segment.reader()?, moves);
         drop(segment);
-        Ok(AreaReader { place, attachment, told_stale: None })
+        Ok(AreaReader { place, attachment, reported_stale: None })
     }
 
     /// Another reader of the same attachment, which has read nothing yet.
@@ -222,7 +225,7 @@ impl AreaReader {
         self.handle().reader()
     }
 
-    /// What can be done with it while somebody else reads.
+    /// The operations that are possible while another thread reads.
     pub(super) fn handle(&self) -> ReaderHandle {
         ReaderHandle(self.attachment.clone())
     }
@@ -248,25 +251,25 @@ impl AreaReader {
     ///
     /// # Real-time
     /// Does not allocate; sleeps on the memory itself.
-    pub fn wait(&mut self, patience: Duration) -> Result<(), WaitError> {
-        let end = Deadline::after(patience);
+    pub fn wait(&mut self, limit: Duration) -> Result<(), WaitError> {
+        let end = Deadline::after(limit);
         if !self.watches_age() {
             return self.place.wait(&self.attachment, end);
         }
-        if self.told_stale.is_some() && !self.is_stale() {
-            self.told_stale = None;
+        if self.reported_stale.is_some() && !self.is_stale() {
+            self.reported_stale = None;
             if !self.reader().has_new() {
                 return Err(WaitError::Changed(State::Open));
             }
         }
-        // Each value's staleness is told once, also that of one that came and aged since the last look.
+        // Each value is reported as stale once, also one that arrived and aged since the last wait.
         let written_ns = self.reader().written_ns();
-        let is_told = self.told_stale.is_some() && self.told_stale == written_ns;
-        let stale_at = if is_told { None } else { self.stale_at() };
+        let is_reported = self.reported_stale.is_some() && self.reported_stale == written_ns;
+        let stale_at = if is_reported { None } else { self.stale_at() };
         let until = stale_at.map_or(end, |at| Deadline::at_ns(at).min(end));
         match self.place.wait(&self.attachment, until) {
-            Err(WaitError::TimedOut) if !is_told && self.is_stale() => {
-                self.told_stale = self.reader().written_ns();
+            Err(WaitError::TimedOut) if !is_reported && self.is_stale() => {
+                self.reported_stale = self.reader().written_ns();
                 self.attachment.stale.fetch_add(1, Ordering::Relaxed);
                 Err(WaitError::Changed(State::Stale))
             }
@@ -274,12 +277,12 @@ impl AreaReader {
         }
     }
 
-    /// Is it for this reader to see that a value is too old?
+    /// Must this reader check the age of values itself?
     fn watches_age(&self) -> bool {
         self.attachment.local && matches!(self.attachment.role, Role::Reader { qos } if qos.deadline > 0)
     }
 
-    /// When the latest value will be too old.
+    /// The time from which the latest value is stale.
     fn stale_at(&mut self) -> Option<u64> {
         let Role::Reader { qos } = self.attachment.role else { return None };
         let interval = crate::node::interval(&qos, self.reader().period_ns());
@@ -302,7 +305,7 @@ impl AreaReader {
         self.place.latest(&self.attachment, out)
     }
 
-    /// Looks at the latest value in place; see [`Reader::read_with`].
+    /// Reads the latest value in place; see [`Reader::read_with`].
     ///
     /// # Errors
     /// [`ReadError`].
@@ -310,7 +313,7 @@ impl AreaReader {
         self.place.read_with(&self.attachment, look)
     }
 
-    /// Copies the oldest value that was not read and is still kept.
+    /// Copies the oldest unread value that the area still keeps.
     ///
     /// # Errors
     /// [`ReadError`].
@@ -326,8 +329,8 @@ impl AreaReader {
         self.reader().history(back, out)
     }
 
-    /// What is known about the area; `None` when its memory cannot be trusted. It is [`State::Stale`] when the latest value is older than
-    /// this reader's deadline and the values' period together.
+    /// The area's state; `None` when its memory is corrupted. [`State::Stale`] when the latest
+    /// value is older than this reader's deadline and the values' period together.
     pub fn state(&mut self) -> Option<State> {
         match self.place.state(&self.attachment) {
             Some(State::Open) if self.watches_age() && self.is_stale() => Some(State::Stale),
@@ -335,11 +338,11 @@ impl AreaReader {
         }
     }
 
-    /// From now on changes of the area are events, pushed by a thread of ordinary priority until the notifier is dropped. This reader may
-    /// be dropped before.
+    /// Pushes changes of the area as events, by a thread of ordinary priority, until the notifier
+    /// is dropped. This reader may be dropped before.
     ///
     /// # Errors
-    /// `WrongSize` where this library has as many notifiers as it may; `Unavailable`.
+    /// `WrongSize` where this library has reached its limit of notifiers; `Unavailable`.
     pub fn notify(&self, sink: impl EventSink, what: EventQoS) -> Result<Notifier, Error> {
         self.handle().notify(sink, what)
     }
@@ -357,7 +360,7 @@ impl AreaReader {
         self.handle().set_running(running)
     }
 
-    /// What the server counts.
+    /// The server's counts.
     ///
     /// # Errors
     /// `Unavailable`.
@@ -371,7 +374,7 @@ impl AreaReader {
     }
 }
 
-/// A reader's attachment, without its place in the memory.
+/// A reader's attachment, without its position in the memory.
 pub(super) struct ReaderHandle(Arc<Attachment>);
 
 impl ReaderHandle {

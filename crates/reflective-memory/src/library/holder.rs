@@ -1,12 +1,12 @@
-//! Holding the areas of a node, so that they outlive its server even when nobody else uses them.
+//! Holding the areas of a node, so that they outlive its server even without writers and readers.
 
 use super::{AreaReader, Library};
 use crate::Error;
-use crate::idl::{Mode, Path, ReaderQoS};
+use crate::idl::ReaderQoS;
 use std::collections::BTreeMap;
 
-/// A reader of every area of its node, for nothing but to hand it back to the next server. Its process should be another than the
-/// server's (`isorb crm-holder`).
+/// A reader of every area of its node, which hands them back to the next server. It belongs in
+/// another process than the server (`isorb memory-holder`).
 #[derive(Debug)]
 pub struct Holder {
     library: Library,
@@ -14,21 +14,21 @@ pub struct Holder {
 }
 
 impl Holder {
-    /// A holder that has nothing yet.
+    /// A holder without areas.
     pub fn new(library: &Library) -> Holder {
         Holder { library: library.clone(), held: BTreeMap::new() }
     }
 
-    /// Takes hold of what has been made and lets go of what was destroyed; gives the number of areas held. To be called again and again: an
-    /// area that comes and loses its server between two calls is lost if nobody uses it.
+    /// Attaches new areas and releases destroyed ones. Gives the number of areas held. Call it
+    /// repeatedly: an unused area that is created and loses its server between two calls is lost.
     ///
     /// # Errors
-    /// `Unavailable` while there is no server; what is held stays held.
+    /// `Unavailable` while there is no server; the areas stay held.
     pub fn look(&mut self) -> Result<usize, Error> {
         self.held.retain(|_, reader| !reader.state().is_some_and(|state| state.is_final()));
         for area in self.library.list_areas()? {
             if !self.held.contains_key(&area.name) {
-                match self.library.attach_reader(&area.name, HOLD) {
+                match self.library.attach_reader(&area.name, ReaderQoS::on_write().histories(0)) {
                     Ok(reader) => drop(self.held.insert(area.name, reader)),
                     // Destroyed since it was listed.
                     Err(Error::UnknownArea(_)) => {}
@@ -39,13 +39,3 @@ impl Holder {
         Ok(self.held.len())
     }
 }
-
-const HOLD: ReaderQoS = ReaderQoS {
-    how: Mode::PushOnWrite,
-    period: 0,
-    deadline: 0,
-    histories: 0,
-    guaranteed: false,
-    through: Path::PathUdp,
-    parity: 0,
-};

@@ -1,21 +1,22 @@
-//! What an application links: the way to its node's server, and the memory itself.
+//! The library of an application: the session with its node's server, and the mapped memory.
 //!
-//! Set-up is a few calls to the server. Then values are written and read in memory that the process has mapped, without any call:
-//! [`AreaWriter`] and [`AreaReader`] work while the server is being restarted, and hand their segments back to the next one.
+//! Set-up is a few calls to the server. Values are then written and read in mapped memory without
+//! any call. [`AreaWriter`] and [`AreaReader`] work while the server is being restarted, and hand
+//! their segments back to the next one.
 //!
 //! ```no_run
-//! use isorb_reflective_memory::{Library, idl::{Area, ReaderQoS, WriterQoS, Mode, Path}};
+//! use isorb_reflective_memory::idl::{Area, ReaderQoS, WriterQoS};
+//! use isorb_reflective_memory::{Library, node::default_socket};
 //! use std::time::Duration;
 //!
 //! let orb = isorb::Orb::init(std::env::args())?;
-//! let library = Library::connect(&orb, isorb_reflective_memory::node::default_socket())?;
-//! library.create_area(&Area { name: "plant/1".into(), size: 1024, histories: 3 })?;
-//! let mut writer = library.map_writer("plant/1", WriterQoS { period: 10_000_000, size: 0 })?;
+//! let library = Library::connect(&orb, default_socket())?;
+//! library.create_area(&Area::new("plant/1", 1024, 3))?;
+//! let mut writer = library.map_writer("plant/1", WriterQoS::every(Duration::from_millis(10)))?;
 //! writer.write(b"pressure 3.2 bar")?;
 //!
 //! // Here, in another process, or on another node:
-//! let qos = ReaderQoS { how: Mode::PushOnWrite, period: 0, deadline: 5_000_000, histories: 1, guaranteed: true,
-//!     through: Path::PathUdp, parity: 0 };
+//! let qos = ReaderQoS::on_write().guaranteed(Duration::from_millis(5));
 //! let mut reader = library.attach_reader("plant/1", qos)?;
 //! let mut value = vec![0; reader.size()];
 //! reader.wait(Duration::from_millis(100))?;
@@ -25,9 +26,9 @@
 //! ```
 
 mod attached;
+mod follow;
 mod holder;
 mod notify;
-mod place;
 mod rio;
 mod session;
 
@@ -46,7 +47,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long set-up waits for a server that is being restarted, and for a descriptor that is on its way.
+/// How long set-up waits for a server that is being restarted, and for a descriptor that is on its
+/// way.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A process's way to its node's server. Clones share it.
@@ -87,7 +89,8 @@ impl Library {
     /// Becomes the writer of an area of this node.
     ///
     /// # Errors
-    /// `UnknownArea`, `WriterExists`, `WrongSize` (more than the area takes, or than its guaranteed readers were admitted with), `Unavailable`.
+    /// `UnknownArea`, `WriterExists`, `WrongSize` (more than the area takes, or than its guaranteed
+    /// readers were admitted with), `Unavailable`.
     pub fn map_writer(&self, name: &str, qos: WriterQoS) -> Result<AreaWriter, Error> {
         let (server, session) = self.session.server()?;
         let ticket = server.map_writer(session, name, qos)?;
@@ -129,8 +132,8 @@ impl Library {
         Ok(self.session.server()?.0.list_areas()?)
     }
 
-    /// What this node knows and counts: who writes and reads its areas, which areas of other nodes are read on it, ages, losses. Of at most
-    /// `limit` areas, and as many that are read.
+    /// The status of this node: writers and readers of its areas, areas of other nodes that are
+    /// read here, ages, losses. It covers at most `limit` areas, and as many replicas.
     ///
     /// # Errors
     /// `Unavailable`.

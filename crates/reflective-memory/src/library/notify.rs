@@ -1,8 +1,9 @@
 //! Changes of an area as events of a real-time event channel.
 //!
-//! The reflective memory tells readers of the latest value, the event channel tells consumers that something happened; whoever reacts to
-//! state wants both. A notifier is a reader of its own with a thread of its own, because a push may wait for its channel: one that hangs
-//! holds up neither values nor other notifiers. What it missed meanwhile is in the next event (`Sample::missed`).
+//! The reflective memory gives readers the latest value. The event channel notifies consumers of a
+//! change. A program that reacts to state wants both. A notifier is a reader with a thread of its
+//! own, because a push may wait for its channel: one that hangs delays neither values nor other
+//! notifiers. Values that it missed meanwhile are counted in the next event (`Sample::missed`).
 
 use super::attached::AreaReader;
 use crate::Error;
@@ -24,37 +25,38 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// So long after its notifier was dropped a thread may live.
-const LOOK: Duration = Duration::from_millis(200);
-/// A channel that does not take events is asked again after so long.
-const AGAIN_NS: u64 = 1_000_000_000;
-/// A remote channel is asked whether it is still there: a push is oneway and would not say so.
+/// The longest time that a thread outlives its notifier.
+const CHECK_STOP: Duration = Duration::from_millis(200);
+/// The pause after a channel did not accept events.
+const RETRY_NS: u64 = 1_000_000_000;
+/// The interval at which a remote channel is pinged: a push is oneway and would not report its end.
 const CHECK_NS: u64 = 5_000_000_000;
-/// No call to a remote channel takes longer.
+/// The time-out of calls to a remote channel.
 const CALL: Duration = Duration::from_secs(2);
-/// At most so many notifiers of one library: each has a thread.
+/// The most notifiers of one library: each has a thread.
 pub(super) const NOTIFIERS: usize = 256;
 
 /// A change of an area, on its way to a channel.
 #[derive(Debug)]
 pub struct Notice<'a> {
-    /// The event's type and source; its time is that at which the change was seen, on the clock of values.
+    /// The event's type and source, and the time of the change on the clock of values.
     pub header: Header,
-    /// What happened.
+    /// The kind of change, and its area.
     pub about: &'a AreaEvent,
-    /// The value, if it was asked for.
+    /// The value, if the notifier includes values.
     pub value: &'a [u8],
 }
 
-/// Where events go: a channel in this process ([`ProxyPushConsumer`]) or elsewhere ([`RemoteChannel`]).
+/// The destination of events: a channel in this process ([`ProxyPushConsumer`]) or in another
+/// ([`RemoteChannel`]).
 pub trait EventSink: Send + 'static {
     /// Pushes an event.
     ///
     /// # Errors
-    /// When it did not go; the notifier counts it and goes on with the next change.
+    /// When it was not accepted. The notifier counts it and continues with the next change.
     ///
     /// # Real-time
-    /// Called on the notifier's own thread; may wait.
+    /// Runs on the notifier's thread; may block.
     fn push(&mut self, notice: &Notice<'_>) -> Result<(), Error>;
 }
 
@@ -70,7 +72,8 @@ impl EventSink for ProxyPushConsumer {
     }
 }
 
-/// A channel by its reference, with TAO's default layout of events. It may end and be started again.
+/// A channel by its reference, with TAO's default layout of events. It may end and be started
+/// again.
 #[derive(Debug)]
 pub struct RemoteChannel {
     channel: EventChannelRef,
@@ -118,7 +121,7 @@ impl RemoteChannel {
             }
         }
         if self.proxy.is_none() {
-            if now.saturating_sub(self.failed_ns) < AGAIN_NS {
+            if now.saturating_sub(self.failed_ns) < RETRY_NS {
                 return Err(PeerError::Ended("the event channel".into()).into());
             }
             self.failed_ns = now;
@@ -192,10 +195,10 @@ impl Notifier {
         what: EventQoS,
         running: Arc<AtomicUsize>,
     ) -> Result<Notifier, Error> {
-        let place = Place::take(running)?;
+        let place = NotifierPermit::take(running)?;
         let shared = Arc::new(Shared::default());
         let size = if what.with_value { reader.size() } else { 0 };
-        let work = Work {
+        let work = NotifierThread {
             reader: reader.again()?,
             sink,
             what,
@@ -239,12 +242,12 @@ impl fmt::Debug for Notifier {
 }
 
 /// One of the threads that a library may have.
-struct Place(Arc<AtomicUsize>);
+struct NotifierPermit(Arc<AtomicUsize>);
 
-impl Place {
-    fn take(running: Arc<AtomicUsize>) -> Result<Place, Error> {
+impl NotifierPermit {
+    fn take(running: Arc<AtomicUsize>) -> Result<NotifierPermit, Error> {
         let before = running.fetch_add(1, Ordering::Relaxed);
-        let place = Place(running);
+        let place = NotifierPermit(running);
         match before {
             0..NOTIFIERS => Ok(place),
             _ => Err(Error::wrong_size("the number of notifiers", before + 1, NOTIFIERS)),
@@ -252,14 +255,14 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for NotifierPermit {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
 /// What the thread has.
-struct Work {
+struct NotifierThread {
     reader: AreaReader,
     sink: Box<dyn EventSink>,
     what: EventQoS,
@@ -268,13 +271,13 @@ struct Work {
     last: Option<Sample>,
     /// When the next event for a value may go.
     due_ns: u64,
-    _place: Place,
+    _place: NotifierPermit,
 }
 
-impl Work {
+impl NotifierThread {
     fn run(mut self) {
         while !self.shared.stop.load(Ordering::Acquire) {
-            match self.reader.wait(LOOK) {
+            match self.reader.wait(CHECK_STOP) {
                 Ok(()) => self.value_came(),
                 Err(WaitError::Changed(state)) => {
                     self.tell(self.what.on_state, Some(state), 0);
@@ -282,12 +285,12 @@ impl Work {
                         return;
                     }
                     if state.is_final() {
-                        std::thread::sleep(LOOK);
+                        std::thread::sleep(CHECK_STOP);
                     }
                 }
                 Err(WaitError::TimedOut) => {}
                 // Nothing that is read there can be told apart from noise.
-                Err(WaitError::Damaged) => std::thread::sleep(LOOK),
+                Err(WaitError::Damaged) => std::thread::sleep(CHECK_STOP),
             }
         }
     }
@@ -296,7 +299,7 @@ impl Work {
         let early = self.due_ns.saturating_sub(now_ns());
         if early > 0 {
             // What comes meanwhile goes with it.
-            std::thread::sleep(Duration::from_nanos(early).min(LOOK));
+            std::thread::sleep(Duration::from_nanos(early).min(CHECK_STOP));
             return;
         }
         let read = match self.what.with_value {
@@ -311,7 +314,7 @@ impl Work {
                 self.tell(self.what.on_value, None, sample.len);
             }
             Err(ReadError::Lapped) => {}
-            Err(_) => std::thread::sleep(LOOK),
+            Err(_) => std::thread::sleep(CHECK_STOP),
         }
     }
 

@@ -44,9 +44,9 @@ struct State {
     attachments: Vec<Weak<Attachment>>,
     /// The last one that reads each area.
     readers: HashMap<String, Weak<Attachment>>,
-    /// A writer whose area was offered to the server once more: who refused it before may have room now.
+    /// The writer that was offered to the server again: a server that refused it may have room now.
     offered: Option<Weak<Attachment>>,
-    /// Writers whose areas the server does not serve.
+    /// Writers of areas that the server does not serve.
     refused: Vec<Weak<Attachment>>,
     /// The session in which a thread offers them again; 0 for none.
     offering: u64,
@@ -131,8 +131,8 @@ impl Session {
         }
     }
 
-    /// Memory that another reader of this process has mapped already is that one's: thousands of readers take no more descriptors and mappings than
-    /// there are areas.
+    /// Memory that another reader of this process has mapped already is that one's: thousands of
+    /// readers take no more descriptors and mappings than there are areas.
     pub fn share(&self, name: &str, segment: Segment) -> Segment {
         // Let go of after the lock.
         let other = self.state.lock().readers.get(name).and_then(Weak::upgrade);
@@ -184,7 +184,8 @@ impl Session {
         }
     }
 
-    /// Another node has an area of this name, which became known only now. Its writer can see that, and it is offered again.
+    /// Another node has an area of this name, which became known only now. Its writer can see that,
+    /// and it is offered again.
     fn withdrawn(self: &Arc<Self>, name: &str) {
         let writers = self.writers_of(name);
         writers.iter().for_each(|writer| writer.is_writer_of(0, None));
@@ -194,7 +195,8 @@ impl Session {
         };
         state.refused.retain(is_other);
         state.refused.extend(writers.iter().map(Arc::downgrade));
-        // While the areas are being handed back there is no link yet, and then all of them are looked at.
+        // While the areas are being handed back there is no link yet, and then all of them are
+        // looked at.
         let Some(link) = state.link.clone().filter(|link| link.number != state.offering) else { return };
         state.offering = link.number;
         drop(state);
@@ -217,7 +219,8 @@ impl Session {
         state.offered = None;
     }
 
-    /// There is a server again: hands back the segments of its areas, then lets set-up go on and asks for readers' anew.
+    /// There is a server again: hands back the segments of its areas, then lets set-up go on and
+    /// asks for readers' anew.
     fn resume(self: &Arc<Self>, link: &Link) -> Result<(), Error> {
         let attachments: Vec<Arc<Attachment>> =
             self.state.lock().attachments.iter().filter_map(Weak::upgrade).collect();
@@ -226,12 +229,13 @@ impl Session {
         for attachment in writers {
             let Role::Writer { qos } = attachment.role else { continue };
             let segment = attachment.segment.lock().clone();
-            // A fresh description of the file: the lock that makes us the writer stays with the old one.
+            // A fresh description of the file: the lock that makes us the writer stays with the old
+            // one.
             let (ticket, doorbell) =
                 self.hand_back(link, &attachment.name, (qos.period, qos.size), segment.writable_fd()?)?;
             attachment.is_writer_of(ticket, doorbell);
         }
-        // An area whose writer is gone lives on in those who read it.
+        // An area without a writer lives on in its readers.
         let mut handed: Vec<&str> = Vec::new();
         for attachment in readers.iter().filter(|attachment| attachment.local) {
             if !handed.contains(&&*attachment.name) {
@@ -267,14 +271,15 @@ impl Session {
         Ok(())
     }
 
-    /// Writers whose areas the server does not serve, and how many it was looked for among.
+    /// Writers of areas that the server does not serve, and the number of candidates.
     fn refused(&self) -> (Vec<Arc<Attachment>>, usize) {
         let all = self.state.lock().refused.clone();
         let refused = all.iter().filter_map(Weak::upgrade).filter(|writer| writer.is_refused());
         (refused.collect(), all.len())
     }
 
-    /// Nothing is to be offered any more, unless more came than were looked at: whoever comes later finds a thread of its own.
+    /// Ends the offers, unless more writers came than were considered. A later one gets a new
+    /// thread.
     fn ends_offering(&self, link: &Link, looked_at: usize) -> bool {
         let mut state = self.state.lock();
         if state.offering != link.number {
@@ -303,7 +308,8 @@ impl Session {
         Ok((answer.number, answer.descriptor))
     }
 
-    /// Offers an area again that the server refused, one after another; what it says comes to [`arrived`](Self::arrived).
+    /// Offers an area again that the server refused, one after another; what it says comes to
+    /// [`arrived`](Self::arrived).
     fn offer_again(&self, link: &Link, attachment: &Arc<Attachment>) -> Result<(), Error> {
         let Role::Writer { qos } = attachment.role else { return Ok(()) };
         let file = attachment.segment.lock().writable_fd()?;
@@ -326,7 +332,7 @@ impl Session {
             attachment.moves.fetch_add(1, Ordering::Release);
             drop(current);
             if !attachment.local {
-                // Who sleeps on a replica that no server fills any more looks for the other one.
+                // A thread that waits on a replica without a server goes over to the new one.
                 let _ = before.for_writing().map(|before| before.set_state(AreaState::Moved));
             }
         }
@@ -344,7 +350,7 @@ impl Session {
                 .is_some_and(|now| now.number == link.number && Arc::ptr_eq(&now.socket, &link.socket))
     }
 
-    /// Receives until a message is the one; others are kept for who waits for them.
+    /// Receives until a message matches. Other messages are kept for their waiting threads.
     fn await_message(
         self: &Arc<Self>,
         link: &Link,
@@ -370,8 +376,8 @@ fn offer(link: &Link, name: &str, (number, size): (u64, u32), file: &OwnedFd) ->
     )?)
 }
 
-/// Asks for readers' memory anew until all have it, or the server is another one: an area's writer, or its node, may come back later. And
-/// offers once a second what the server refused to take back.
+/// Asks for readers' memory anew until all have it, or the server is another one: an area's writer,
+/// or its node, may come back later. And offers once a second what the server refused to take back.
 fn reattach_all(session: &Weak<Session>, link: &Link, mut readers: Vec<Weak<Attachment>>) {
     for round in 0_usize.. {
         let Some(session) = session.upgrade().filter(|session| session.is_current(link)) else { return };

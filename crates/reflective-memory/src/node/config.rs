@@ -18,11 +18,13 @@ pub struct ServerConfig {
     pub name: String,
     /// The local socket that libraries connect to.
     pub socket: PathBuf,
-    /// The address that other nodes send datagrams to. None: the address that the sockets are bound to.
+    /// The address that other nodes send datagrams to. None: the address that the sockets are bound
+    /// to.
     pub publish: Option<IpAddr>,
-    /// The port of the first dispatching thread as other nodes see it, behind a router that translates
-    /// addresses; the other threads' ports follow. None: the ports that the sockets are bound to. With
-    /// it no channel is guaranteed at its reader's end, because those have ports of their own.
+    /// The port of the first dispatching thread as other nodes see it, behind a router that
+    /// translates addresses; the other threads' ports follow. None: the ports that the sockets are
+    /// bound to. With it no channel is guaranteed at its reader's end, because those have ports of
+    /// their own.
     pub publish_port: Option<u16>,
     /// Dispatching threads.
     pub dispatchers: usize,
@@ -31,11 +33,11 @@ pub struct ServerConfig {
     /// The resources that guaranteed channels may use.
     pub admission: NodeConfig,
     /// A writer's node that is silent for this long counts as dead. At least two
-    /// [heartbeats](crate::agents::SchedulerConfig::heartbeat_ns), so that one may be late or lost; at
-    /// most a day. On the ORB's paths, whose calls may have to wait, at least two seconds.
+    /// [heartbeats](crate::agents::SchedulerConfig::heartbeat_ns), so that one may be late or lost;
+    /// at most a day. On the ORB's paths at least two seconds, because calls may have to wait.
     pub silence: Duration,
-    /// The time that the coordinator and other nodes' servers have to answer a call. A server that hangs
-    /// delays only the set-up that needs it.
+    /// The time that the coordinator and other nodes' servers have to answer a call. A server that
+    /// hangs delays only the set-up that needs it.
     pub answer: Duration,
     /// Bytes of a fragment.
     pub fragment: usize,
@@ -48,8 +50,8 @@ pub struct ServerConfig {
 pub struct Limits {
     /// Areas on this node.
     pub areas: usize,
-    /// Areas that one process hands back to a restarted server, so that no process fills the table with
-    /// areas that no server made.
+    /// Areas that one process hands back to a restarted server, so that no process fills the table
+    /// with areas that no server made.
     pub handed_back: usize,
     /// Bytes of all segments of this server.
     pub bytes: usize,
@@ -148,8 +150,8 @@ impl ServerConfig {
         self
     }
 
-    /// A live node sends heartbeats. With a second path, the first has failed after two thirds of the
-    /// silence, so two heartbeats must fit.
+    /// A live node sends heartbeats. With a second path, the first has failed after two thirds of
+    /// the silence, so two heartbeats must fit.
     pub(super) fn check(&self) -> Result<(), Error> {
         let least = Duration::from_nanos(self.dispatcher.scheduler.heartbeat_ns).saturating_mul(2);
         let (given, most) = (self.silence, LONGEST_SILENCE);

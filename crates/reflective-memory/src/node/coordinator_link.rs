@@ -1,8 +1,8 @@
 //! The owner of the link to the coordinator.
 //!
-//! A call to the coordinator may fail, or be served after its caller has stopped waiting. Both sides may
-//! then disagree about this node's areas. The link therefore registers the node again, with all of its
-//! areas, until the coordinator has confirmed them.
+//! A call to the coordinator may fail, or be served after its caller has stopped waiting. Both
+//! sides may then disagree about this node's areas. The link therefore registers the node again,
+//! with all of its areas, until the coordinator has confirmed them.
 
 use super::failover::FailoverRef;
 use crate::Error;
@@ -13,7 +13,8 @@ use isorb_rt::sync::PiMutex;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-/// Registrations after a call that failed. The second one covers a call that is served during the first.
+/// Registrations after a call that failed. The second one covers a call that is served during the
+/// first.
 const REPEATED: u32 = 2;
 
 /// The state machine of the link: is the coordinator's knowledge of this node up to date?
@@ -48,7 +49,8 @@ impl RegistrationState {
         self.unanswered = true;
     }
 
-    /// A registration that began after `failures` failed calls was answered. True if it is up to date.
+    /// A registration that began after `failures` failed calls was answered. True if it is up to
+    /// date.
     pub fn answered(&mut self, failures: u64) -> bool {
         self.unanswered = false;
         self.failures == failures
@@ -111,8 +113,8 @@ impl CoordinatorLink {
         self.state.lock().next_action()
     }
 
-    /// Registers the node with these areas. None where there is no coordinator, or its answer is out of
-    /// date because another call failed meanwhile.
+    /// Registers the node with these areas. None where there is no coordinator, or its answer is
+    /// out of date because another call failed meanwhile.
     pub fn register(&self, areas: &[Area]) -> Result<Option<Registered>, Error> {
         let (Some(coordinator), Some(server)) = (&self.coordinator, self.server.get()) else {
             return Ok(None);
@@ -160,8 +162,8 @@ impl CoordinatorLink {
         }
     }
 
-    /// May an area that was handed back be this node's? None: another node has it. True: the coordinator
-    /// did not confirm it, and the next registration asks again.
+    /// May an area that was handed back be this node's? None: another node has it. True: the
+    /// coordinator did not confirm it, and the next registration asks again.
     pub fn offer_area(&self, what: &Area) -> Option<bool> {
         let Some(coordinator) = &self.coordinator else { return Some(false) };
         // Asking a silent coordinator would cost a time-out for each area.

@@ -1,8 +1,8 @@
-//! Doorbells: they wake the agents whose area was written.
+//! Doorbells: they wake the agents of an area after a write.
 //!
-//! Each writer has a doorbell, so a ring runs only the agents of one area, however many areas a process
-//! writes. The kernel keeps which doorbells rang. Guaranteed agents are checked first. If one of them has a
-//! push, best-effort agents are checked after its first datagrams.
+//! Each writer has a doorbell, so a ring runs only the agents of one area, however many areas a
+//! process writes. The kernel keeps which doorbells rang. Guaranteed agents are checked first. If
+//! one of them has a push, best-effort agents are checked after its first datagrams.
 
 use crate::agents::{AgentScheduler, PushKey};
 use isorb_rt::Errno;
@@ -11,8 +11,9 @@ use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// An eventfd that a writer adds to after each value. The dispatching threads that push its area poll it
-/// and never read it. The next writer of the area gets another one, so a former writer cannot disturb it.
+/// An eventfd that a writer adds to after each value. The dispatching threads that push its area
+/// poll it and never read it. The next writer of the area gets another one, so a former writer
+/// cannot disturb it.
 #[derive(Clone, Debug)]
 pub(super) struct Doorbell {
     number: u64,
@@ -46,7 +47,7 @@ pub(super) struct Doorbells {
     subscribers: HashMap<u64, Subscribers>,
     /// The doorbell of each agent.
     subscriptions: HashMap<PushKey, u64>,
-    /// Doorbells that rang and whose best-effort agents have not been checked.
+    /// Doorbells that rang and have best-effort agents to be checked.
     pending: Vec<u64>,
     checks: u64,
 }
@@ -60,8 +61,8 @@ struct Subscribers {
 }
 
 impl Doorbells {
-    /// Subscribes an agent that has no doorbell. Returns true for the first subscriber; the caller then
-    /// adds the doorbell to its poller.
+    /// Subscribes an agent that has no doorbell. Returns true for the first subscriber; the caller
+    /// then adds the doorbell to its poller.
     pub fn subscribe(&mut self, doorbell: &Doorbell, key: PushKey, is_guaranteed: bool) -> bool {
         let number = doorbell.number;
         let subscribers = self.subscribers.entry(number).or_insert_with(|| Subscribers::of(doorbell.clone()));
@@ -82,7 +83,7 @@ impl Doorbells {
         if subscribers.is_empty() { self.remove(number) } else { None }
     }
 
-    /// Removes a doorbell whose writer is gone. Gives it if it had subscribers.
+    /// Removes a doorbell after its writer ended. Gives it if it had subscribers.
     pub fn remove(&mut self, number: u64) -> Option<Doorbell> {
         let subscribers = self.subscribers.remove(&number)?;
         for key in subscribers.guaranteed.iter().chain(&subscribers.best_effort) {
@@ -105,10 +106,10 @@ impl Doorbells {
         check(&subscribers.guaranteed, scheduler, now_ns, &mut self.checks)
     }
 
-    /// Checks the best-effort agents whose doorbell rang. Returns false if there were none.
+    /// Checks the best-effort agents of doorbells that rang. Returns false if there were none.
     ///
     /// # Real-time
-    /// Does not allocate. One load a best-effort agent of the areas whose doorbell rang.
+    /// Does not allocate. One load a best-effort agent of the areas with a ring.
     pub fn check_pending(&mut self, scheduler: &mut AgentScheduler, now_ns: u64) -> bool {
         let any = !self.pending.is_empty();
         while let Some(number) = self.pending.pop() {

@@ -12,8 +12,8 @@ use std::time::Duration;
 /// The most addresses of one server that are tried.
 const MOST: usize = 4;
 
-/// A reference by each of its addresses. A call that gets no answer at one address is repeated at the
-/// next, so only idempotent operations are called by it: an answer may have been lost.
+/// A reference by each of its addresses. A call that gets no answer at one address is repeated at
+/// the next, so only idempotent operations are called by it: an answer may have been lost.
 #[derive(Clone, Debug)]
 pub(crate) struct FailoverRef<T> {
     references: Vec<T>,

@@ -1,4 +1,5 @@
-//! What agents cost on this machine: values of three shapes go through two schedulers and a pair of sockets, as the dispatching thread does it.
+//! What agents cost on this machine: values of three shapes go through two schedulers and a pair of
+//! sockets, as the dispatching thread does it.
 
 use crate::admission::Costs;
 use crate::agents::{
@@ -21,11 +22,11 @@ const OF_THOUSAND: usize = 990;
 const MARGIN: u64 = 2;
 const FRAGMENT: usize = 8192;
 
-/// Measures what agents cost on the calling thread's processor: twice the 99th percentile of the processor time that the dearer end of a push takes,
-/// over the loopback interface.
+/// Measures what agents cost on the calling thread's processor: twice the 99th percentile of the
+/// processor time that the dearer end of a push takes, over the loopback interface.
 ///
-/// What other interfaces, busy caches and lower clock rates add is not in it; compare it with `worst_cost_ns` of
-/// [`NodeServer::pushes`](super::NodeServer::pushes) under load.
+/// What other interfaces, busy caches and lower clock rates add is not in it; compare it with
+/// `worst_cost_ns` of [`NodeServer::pushes`](super::NodeServer::pushes) under load.
 ///
 /// # Errors
 /// When there are no sockets, or no memory, or datagrams do not arrive.
@@ -161,7 +162,8 @@ mod tests {
     fn measured_costs_are_those_of_a_machine_and_admission_goes_by_them() {
         let costs = measure_costs().unwrap();
         let Costs { push_ns, datagram_ns, kib_ns } = costs;
-        // A system call and a copy take some time, and no machine takes a millisecond of processor time for one.
+        // A system call and a copy take some time, and no machine takes a millisecond of processor
+        // time for one.
         assert!((100..2_000_000).contains(&datagram_ns), "{costs}");
         assert!(kib_ns < 1_000_000 && (50..4_000_000).contains(&push_ns), "{costs}");
         let channel = Channel { id: 1, epoch: 1, token: 1, size: 8192, fragment: 1024, parity: 0 };

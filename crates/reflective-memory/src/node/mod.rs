@@ -1,18 +1,18 @@
-//! A node's server: it owns the segments, runs the agents, and talks to libraries, other nodes and the
-//! coordinator.
+//! A node's server: it owns the segments, runs the agents, and talks to libraries, other nodes and
+//! the coordinator.
 //!
 //! ```text
 //!   libraries ──Lib_Comm──► areas     sessions, attachments, memory
 //!       ▲   local socket      ▲
 //!       └── descriptors       │
-//!   other nodes ─CRM_Comm─► channels  both ends, admission ──► dispatching threads: agents, UDP sockets
+//!   other nodes ─CRM_Comm─► channels  both ends, admission ──► dispatching threads: agents, UDP
 //!                             │
 //!   coordinator ◄─Glob_Comm─ link     registration
 //! ```
 //!
 //! The server has three owners: [`areas`], [`channels`] and the [link](coordinator_link) to the
-//! coordinator. Each has a state machine without I/O under a lock of its own. [`Node`] has the operations
-//! in which two owners take part.
+//! coordinator. Each has a state machine without I/O under a lock of its own. [`Node`] has the
+//! operations in which two owners take part.
 //!
 //! | thread | purpose | calls other processes |
 //! |---|---|---|
@@ -73,14 +73,14 @@ use std::time::Duration;
 use timers::Timers;
 
 /// The socket at which libraries look for their node's server: `ISORB_MEMORY_SOCKET`, or
-/// `isorb-memory.socket` in a folder of the user: `XDG_RUNTIME_DIR`, else `isorb-UID` in the temporary
-/// folder. Both ends refuse such a folder if other users can write to it.
+/// `isorb-memory.socket` in a folder of the user: `XDG_RUNTIME_DIR`, else `isorb-UID` in the
+/// temporary folder. Both ends refuse such a folder if other users can write to it.
 pub fn default_socket() -> PathBuf {
     crate::session_socket::default_path()
 }
 
-/// A node's server in this process. It ends when it is dropped. Areas live on in the processes that use
-/// them.
+/// A node's server in this process. It ends when it is dropped. Areas live on in the processes that
+/// use them.
 pub struct NodeServer {
     node: Arc<Node>,
     listener: Arc<Listener>,
@@ -108,10 +108,10 @@ impl NodeServer {
     /// Starts the server: its threads, its objects below the ORB's root POA, its local socket.
     ///
     /// # Errors
-    /// What the system or the ORB refused; [`Error::Os`] with ADDRINUSE where a server listens at the
-    /// socket already; [`Error::Caller`] where another file is at its path, or the configured silence is
-    /// shorter than two heartbeats or longer than a day; [`Error::Unavailable`] where the coordinator
-    /// knows another live server of this name.
+    /// What the system or the ORB refused; [`Error::Os`] with ADDRINUSE where a server listens at
+    /// the socket already; [`Error::Caller`] where another file is at its path, or the configured
+    /// silence is shorter than two heartbeats or longer than a day; [`Error::Unavailable`] where
+    /// the coordinator knows another live server of this name.
     pub fn start(
         orb: &Orb,
         config: ServerConfig,
@@ -220,8 +220,8 @@ impl Node {
         }
     }
 
-    /// Registers the node and its areas. Areas that were adopted unconfirmed, and that another node has,
-    /// are withdrawn.
+    /// Registers the node and its areas. Areas that were adopted unconfirmed, and that another node
+    /// has, are withdrawn.
     fn register(&self) -> Result<(), Error> {
         let (areas, revision) = self.areas.lock().to_register();
         let Some(mut registered) = self.link.register(&areas)? else { return Ok(()) };

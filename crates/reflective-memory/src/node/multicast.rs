@@ -1,8 +1,10 @@
 //! The groups that a dispatching thread takes part in: one socket for all of them.
 //!
-//! A datagram that goes to a group is received by all nodes that have joined it. An area has one of [`COUNT`] groups by its name, so that a
-//! node's network interface leaves out most of what it does not read; channels are told apart by their numbers. A guaranteed channel has one of
-//! [`OWN_PORTS`] ports beside, and each node that reads it a socket for that: what is less urgent waits there.
+//! A datagram that goes to a group is received by all nodes that have joined it. An area has one of
+//! [`COUNT`] groups by its name, so that a node's network interface leaves out most of what it does
+//! not read; channels are told apart by their numbers. A guaranteed channel has one of
+//! [`OWN_PORTS`] ports beside, and each node that reads it a socket for that: what is less urgent
+//! waits there.
 
 use isorb_rt::sync::PiMutex;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
@@ -14,8 +16,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6, UdpSocket};
 /// So many groups, one after the other: a socket may join twenty (`net.ipv4.igmp_max_memberships`).
 pub(crate) const COUNT: u32 = 16;
 
-/// So many ports after that of all groups (before it, where there are none) are for guaranteed channels. Two of one group and port would wait for each
-/// other as if they were of one urgency, and count each other's datagrams as strays.
+/// So many ports after that of all groups (before it, where there are none) are for guaranteed
+/// channels. Two of one group and port would wait for each other as if they were of one urgency,
+/// and count each other's datagrams as strays.
 const OWN_PORTS: u16 = 256;
 
 /// Where groups' datagrams come in.
@@ -37,8 +40,8 @@ enum Interface {
 }
 
 impl Groups {
-    /// `first` is the first group and the port of all; `sender` is the socket that sends to them, bound to `address`. In IPv6 the scope of
-    /// `first` is the number of the interface.
+    /// `first` is the first group and the port of all; `sender` is the socket that sends to them,
+    /// bound to `address`. In IPv6 the scope of `first` is the number of the interface.
     pub fn open(first: SocketAddr, sender: &UdpSocket, address: SocketAddr) -> io::Result<Groups> {
         let is_good =
             first.ip().is_multicast() && nth(first, COUNT - 1).is_some_and(|last| last.ip().is_multicast());

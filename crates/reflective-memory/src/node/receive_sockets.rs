@@ -1,4 +1,5 @@
-//! Sockets of guaranteed receive agents: one each, so that what is less urgent waits in the kernel and not before them.
+//! Sockets of guaranteed receive agents: one each, so that what is less urgent waits in the kernel
+//! and not before them.
 
 use super::dispatcher::bind;
 use crate::agents::Via;
@@ -69,7 +70,7 @@ fn token(receive: u32, via: Via) -> u64 {
     FIRST + (u64::from(receive) << 1) + via as u64
 }
 
-/// Whose receive_socket a token means.
+/// The receive agent and the path of a token.
 pub(super) fn of_token(token: u64) -> Option<(u32, Via)> {
     let at = (FIRST..=LAST).contains(&token).then(|| token - FIRST)?;
     Some(((at >> 1) as u32, if at & 1 == 0 { Via::First } else { Via::Second }))

@@ -20,13 +20,15 @@ pub struct NodeStatus {
     pub bytes: (usize, usize),
     /// Guaranteed channels that were admitted here, at either end.
     pub guaranteed: usize,
-    /// What is given away to them of the dispatching processor and of the link, and what may be: parts of 1.
+    /// What is given away to them of the dispatching processor and of the link, and what may be:
+    /// parts of 1.
     pub cpu: (f64, f64),
     /// See `cpu`.
     pub link: (f64, f64),
     /// How often a push agent looked for a value because its area's writer rang.
     pub looks: u64,
-    /// Writers' areas that were handed back and not taken: too many of one process, no room, or another's by now.
+    /// Writers' areas that were handed back and not taken: too many of one process, no room, or
+    /// another's by now.
     pub refused_back: u64,
     /// Failed attempts to accept a session because no descriptors were left.
     pub accept_failures: u64,
@@ -53,7 +55,8 @@ pub struct AreaStatus {
     pub period_ns: u64,
     /// Readers on this node.
     pub readers: usize,
-    /// Where it is pushed to: the nodes' names, in order, with each whether the channel is guaranteed.
+    /// Where it is pushed to: the nodes' names, in order, with each whether the channel is
+    /// guaranteed.
     pub pushed_to: Vec<(String, bool)>,
 }
 
@@ -85,7 +88,8 @@ pub struct ReplicaStatus {
 pub struct ValueStatus {
     /// The number of the latest value; 0 for none.
     pub sequence: u64,
-    /// How old it is, in nanoseconds; none where there is none, or it could not be read while the writer wrote on.
+    /// How old it is, in nanoseconds; none where there is none, or it could not be read while the
+    /// writer wrote on.
     pub age_ns: Option<u64>,
     /// The state, unless the memory cannot be trusted.
     pub state: Option<State>,
@@ -117,7 +121,8 @@ pub struct PushStatus {
 }
 
 impl NodeServer {
-    /// The channels by which this node pushes datagrams, with what they were admitted for and what they did; at most `limit`, in no order.
+    /// The channels by which this node pushes datagrams, with what they were admitted for and what
+    /// they did; at most `limit`, in no order.
     ///
     /// # Real-time
     /// As [`status`](Self::status).
@@ -136,15 +141,18 @@ impl NodeServer {
         table.pushes().filter_map(of).take(limit).collect()
     }
 
-    /// From now on keeps the last `records` records of what push agents do, for each dispatching thread; 0 for none. Takes the memory.
+    /// From now on keeps the last `records` records of what push agents do, for each dispatching
+    /// thread; 0 for none. Takes the memory.
     pub fn record(&self, records: usize) {
         self.node.channels.dispatchers().iter().for_each(|dispatcher| dispatcher.record(records));
     }
 
-    /// What was recorded, a dispatching thread each. Agents are called by their areas and the nodes that they push to.
+    /// What was recorded, a dispatching thread each. Agents are called by their areas and the nodes
+    /// that they push to.
     ///
     /// # Real-time
-    /// A control path: a dispatching thread may wait (with priority inheritance) while its records are copied.
+    /// A control path: a dispatching thread may wait (with priority inheritance) while its records
+    /// are copied.
     pub fn recorded(&self) -> Vec<Recorded> {
         let channels = &self.node.channels;
         let mut all: Vec<Recorded> = (channels.dispatchers().iter().enumerate())
@@ -167,12 +175,13 @@ impl NodeServer {
         all
     }
 
-    /// What the server knows and counts at this moment, of at most so many areas and as many replicas (those that come first by
-    /// name), and how many of both were left out.
+    /// What the server knows and counts at this moment, of at most so many areas and as many
+    /// replicas (those that come first by name), and how many of both were left out.
     ///
     /// # Real-time
-    /// A control path: allocates, and takes the locks that set-up takes. A dispatching thread is waited for as long as it looks after
-    /// its agents, and may wait (with priority inheritance) for one agent's counters to be copied.
+    /// A control path: allocates, and takes the locks that set-up takes. A dispatching thread is
+    /// waited for as long as it looks after its agents, and may wait (with priority inheritance)
+    /// for one agent's counters to be copied.
     pub fn status(&self, limit: usize) -> (NodeStatus, usize) {
         self.node.status(limit)
     }

@@ -1,5 +1,5 @@
-//! The timers of a node's server. One thread waits for all of them, together with its sockets, and never
-//! for another process.
+//! The timers of a node's server. One thread waits for all of them, together with its sockets, and
+//! never for another process.
 
 use isorb_rt::Errno;
 use isorb_rt::net::Poller;

@@ -35,7 +35,8 @@ pub enum Kind {
     Parity,
     /// Nothing: the value of `sequence` is still the latest, and the writer's node lives.
     Heartbeat,
-    /// From the receiver to the sender, and nothing of a value: the path on which datagrams are to come.
+    /// From the receiver to the sender, and nothing of a value: the path on which datagrams are to
+    /// come.
     Choice,
 }
 

@@ -1,20 +1,21 @@
-//! From memory to memory in datagrams, without any socket: bytes and the time go in, bytes and values come out.
+//! The protocol between nodes, without any socket: bytes and the time go in, bytes and values come
+//! out.
 //!
-//! A *push* carries one value of an area, cut into fragments of equal size. A newer push ends an older one: what matters is
-//! the latest value, so nothing is sent again. Where losses are to be healed, a parity datagram follows each group of
-//! fragments, from which any one of them can be made again.
+//! A *push* carries one value of an area, cut into fragments of equal size. A newer push ends an
+//! older one: the latest value matters, so nothing is sent again. A channel may send a parity
+//! datagram after each group of fragments, from which one lost fragment is recovered.
 //!
 //! ```text
-//!  area ─► Sender: value ─► fragment 0 │ fragment 1 │ parity 0 │ fragment 2 │ …      (a Pacer says when each may go)
+//!  area ─► Sender: value ─► fragment 0 │ fragment 1 │ parity 0 │ fragment 2 │ …      (Pacer: when)
 //!                                   │ network: loses, repeats, reorders, forges
 //!  area ◄─ Receiver: whole value, or nothing and a counter
 //! ```
 //!
-//! A value is published when each of its bytes has arrived, and never otherwise. Every push ends in exactly one counter: it was
-//! completed, it stayed incomplete, or nothing of it ever came. A datagram that comes from another address than the
-//! peer's, or carries another token, channel or epoch than was agreed upon through the ORB, is counted and changes nothing.
-//! The token is a secret between two nodes and goes in the clear: it keeps strangers out who cannot read the network. Against
-//! those who can, run it through IPsec or WireGuard.
+//! A value is published when each of its bytes has arrived, and never otherwise. Every push ends in
+//! exactly one counter: complete, incomplete, or nothing of it arrived. A datagram from another
+//! address than the peer's, or with another token, channel or epoch than agreed through the ORB, is
+//! counted and changes nothing. The token is a secret between two nodes and is sent in the clear.
+//! It keeps strangers out, unless they can read the network; against those use IPsec or WireGuard.
 
 mod datagram;
 mod pacer;
@@ -33,7 +34,8 @@ use core::fmt;
 /// The largest fragment that fits into a UDP datagram over IPv4.
 pub const MAX_FRAGMENT: usize = 65_507 - HEADER;
 
-/// The fragment size that fits into an Ethernet frame (MTU 1500) over IPv4 and IPv6, a multiple of 8.
+/// The fragment size that fits into an Ethernet frame (MTU 1500) over IPv4 and IPv6, a multiple of
+/// 8.
 pub const ETHERNET_FRAGMENT: usize = 1384;
 
 /// What both ends of a channel have agreed upon.
@@ -41,7 +43,8 @@ pub const ETHERNET_FRAGMENT: usize = 1384;
 pub struct Channel {
     /// The receiver's number for it.
     pub id: u32,
-    /// Which agreement this is: a channel that is set up again has a later one, and datagrams of earlier ones are void.
+    /// Which agreement this is: a channel that is set up again has a later one, and datagrams of
+    /// earlier ones are void.
     pub epoch: u32,
     /// What a datagram must carry to be believed.
     pub token: u64,
@@ -97,10 +100,11 @@ impl Channel {
         self.fragments(len) + self.groups(len)
     }
 
-    /// Bytes on the wire of a value of `len` bytes, with UDP, IPv4 and Ethernet around each datagram. What a link is asked for at
-    /// admission.
+    /// Bytes on the wire of a value of `len` bytes, with UDP, IPv4 and Ethernet around each
+    /// datagram. What a link is asked for at admission.
     pub fn wire_bytes(&self, len: usize) -> usize {
-        // 8 UDP, 20 IP; Ethernet 14 + 4 + preamble 8 + gap 12 a frame. Datagrams beyond a frame are cut by IP.
+        // 8 UDP, 20 IP; Ethernet 14 + 4 + preamble 8 + gap 12 a frame. Datagrams beyond a frame are
+        // cut by IP.
         let around = |payload: usize| {
             let packet = payload + HEADER + 8;
             let frames = packet.div_ceil(1480).max(1);

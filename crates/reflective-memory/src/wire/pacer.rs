@@ -1,4 +1,5 @@
-//! When the next datagram may go, so that a channel takes no more of the link than it was admitted for.
+//! When the next datagram may go, so that a channel takes no more of the link than it was admitted
+//! for.
 
 /// A leaky bucket in its virtual-scheduling form (ITU-T I.371, GCRA): one number of state, no tick.
 #[derive(Clone, Copy, Debug)]

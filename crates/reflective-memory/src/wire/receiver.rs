@@ -4,7 +4,8 @@ use super::datagram::{Datagram, Kind};
 use super::{Channel, ChannelError};
 use std::net::SocketAddr;
 
-/// Where fragments go as they come, and what is told when all of them are there. A memory area's writer is one.
+/// Where fragments go as they come, and what is told when all of them are there. A memory area's
+/// writer is one.
 pub trait Sink {
     /// A piece of the value under way. The range lies within the channel's size.
     fn put(&mut self, offset: usize, piece: &[u8]);
@@ -45,8 +46,9 @@ struct Group {
     parity: bool,
 }
 
-/// What became of all pushes and datagrams. Every push up to the newest, from where the receiver joined, is in exactly one of `complete`, `incomplete` and
-/// `lost`, but for one that may still be completed.
+/// What became of all pushes and datagrams. Every push up to the newest, from where the receiver
+/// joined, is in exactly one of `complete`, `incomplete` and `lost`, but for one that may still be
+/// completed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Counters {
     /// Pushes that were published.
@@ -148,8 +150,8 @@ impl Receiver {
         })
     }
 
-    /// From here on counts anew: pushes that go before the next datagram were for others (of a group that this receiver joins), and
-    /// count as nothing.
+    /// From here on counts anew: pushes that go before the next datagram were for others (of a
+    /// group that this receiver joins), and count as nothing.
     pub fn rejoin(&mut self) {
         self.leave();
         self.missing = 0;
@@ -159,8 +161,8 @@ impl Receiver {
     /// Takes a datagram that came from `from`.
     ///
     /// # Real-time
-    /// Neither allocates nor blocks. One copy of its payload into the sink, one more where parity is used; at the first datagram of a
-    /// push, clearing one bit a fragment.
+    /// Neither allocates nor blocks. One copy of its payload into the sink, one more where parity
+    /// is used; at the first datagram of a push, clearing one bit a fragment.
     pub fn receive(&mut self, from: SocketAddr, octets: &[u8], now_ns: u64, sink: &mut impl Sink) -> Outcome {
         match Datagram::read(octets) {
             Ok(datagram) => self.accept(from, &datagram, now_ns, sink),
@@ -222,7 +224,8 @@ impl Receiver {
         (self.push, self.missing == 0)
     }
 
-    /// Up to where pushes are counted; none before the first datagram after [`rejoin`](Self::rejoin).
+    /// Up to where pushes are counted; none before the first datagram after
+    /// [`rejoin`](Self::rejoin).
     pub fn counted(&self) -> Option<u64> {
         (!self.joining).then_some(self.push)
     }
@@ -242,7 +245,8 @@ impl Receiver {
         self.peer
     }
 
-    /// The first datagram after [`rejoin`](Self::rejoin): a push that it begins is for us, one that is under way is not.
+    /// The first datagram after [`rejoin`](Self::rejoin): a push that it begins is for us, one that
+    /// is under way is not.
     fn join(&mut self, datagram: &Datagram<'_>) {
         let begins = datagram.kind == Kind::Fragment && datagram.index == 0;
         self.push = datagram.push.saturating_sub(u64::from(begins));
@@ -268,8 +272,8 @@ impl Receiver {
         } else if self.missing == 0 {
             // Complete already; a parity after its fragments is no repetition, but no news either.
             return match place {
-                Place::Fragment { .. } => self.ignore(Ignored::Repeated),
-                Place::Parity { .. } => Outcome::Part,
+                FragmentSlot::Fragment { .. } => self.ignore(Ignored::Repeated),
+                FragmentSlot::Parity { .. } => Outcome::Part,
             };
         } else if (datagram.size, datagram.sequence, datagram.writer)
             != (self.size, self.sequence, self.writer)
@@ -278,7 +282,7 @@ impl Receiver {
         }
         self.heard_ns = Some(now_ns);
         match place {
-            Place::Fragment { index } => {
+            FragmentSlot::Fragment { index } => {
                 if self.has(index) {
                     return self.ignore(Ignored::Repeated);
                 }
@@ -290,7 +294,7 @@ impl Receiver {
                     self.heal(group, sink);
                 }
             }
-            Place::Parity { group } => {
+            FragmentSlot::Parity { group } => {
                 if self.groups[group].parity {
                     return self.ignore(Ignored::Repeated);
                 }
@@ -304,7 +308,7 @@ impl Receiver {
         }
         self.counters.complete += 1;
         if self.shown.replace((self.sequence, self.writer)) == Some((self.sequence, self.writer)) {
-            // Pushed again, for those who had not got it.
+            // Pushed again, for readers that missed it.
             return Outcome::Alive;
         }
         let written_ns = now_ns.saturating_sub(datagram.age_ns);
@@ -313,7 +317,7 @@ impl Receiver {
     }
 
     /// Where a piece belongs, if it is one that the channel can have.
-    fn place(&self, datagram: &Datagram<'_>) -> Option<Place> {
+    fn place(&self, datagram: &Datagram<'_>) -> Option<FragmentSlot> {
         let channel = &self.channel;
         let (size, index) = (datagram.size as usize, datagram.index as usize);
         if size > channel.size || datagram.push == 0 {
@@ -321,10 +325,10 @@ impl Receiver {
         }
         let (place, len) = match datagram.kind {
             Kind::Fragment if index < channel.fragments(size) => {
-                (Place::Fragment { index }, channel.fragment_len(index, size))
+                (FragmentSlot::Fragment { index }, channel.fragment_len(index, size))
             }
             Kind::Parity if index < channel.groups(size) => {
-                (Place::Parity { group: index }, channel.fragment_len(index * channel.parity, size))
+                (FragmentSlot::Parity { group: index }, channel.fragment_len(index * channel.parity, size))
             }
             _ => return None,
         };
@@ -358,8 +362,8 @@ impl Receiver {
         self.missing -= 1;
     }
 
-    /// Adds a piece to its group's sum, which begins with the first piece: what is left there from earlier pushes counts for
-    /// nothing.
+    /// Adds a piece to its group's sum, which begins with the first piece: what is left there from
+    /// earlier pushes counts for nothing.
     fn add(&mut self, group: usize, piece: &[u8]) {
         let fragment = self.channel.fragment;
         let first = self.groups[group].fragments == 0 && !self.groups[group].parity;
@@ -406,7 +410,7 @@ impl Receiver {
 }
 
 #[derive(Clone, Copy)]
-enum Place {
+enum FragmentSlot {
     Fragment { index: usize },
     Parity { group: usize },
 }

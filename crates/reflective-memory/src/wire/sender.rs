@@ -7,7 +7,8 @@ use super::{Channel, ChannelError};
 #[derive(Debug)]
 pub struct Sender {
     channel: Channel,
-    /// The value of the push under way, copied out of its area: there it may change while it is sent.
+    /// The value of the push under way, copied out of its area: there it may change while it is
+    /// sent.
     value: Box<[u8]>,
     parity: Box<[u8]>,
     push: u64,
@@ -56,8 +57,8 @@ impl Sender {
         })
     }
 
-    /// Begins a push: `load` copies the value into the memory it is given and says what it is, or fails, and then nothing changes but
-    /// that a push under way ends.
+    /// Begins a push: `load` copies the value into the memory it is given and says what it is, or
+    /// fails, and then nothing changes but that a push under way ends.
     ///
     /// # Errors
     /// Those of `load`.
@@ -74,7 +75,8 @@ impl Sender {
         Ok(())
     }
 
-    /// Makes the next datagram of the push under way and gives its length; `None` when there is none.
+    /// Makes the next datagram of the push under way and gives its length; `None` when there is
+    /// none.
     ///
     /// `out` must hold [`max_datagram`](Self::max_datagram) octets; less ends the push.
     ///
@@ -94,7 +96,8 @@ impl Sender {
         made
     }
 
-    /// Makes a datagram that says that the last value is still the latest, and a number about the area.
+    /// Makes a datagram that says that the last value is still the latest, and a number about the
+    /// area.
     pub fn heartbeat(&self, about: u32, now_ns: u64, out: &mut [u8]) -> Option<usize> {
         self.head(Kind::Heartbeat, about as usize, now_ns, out).map(|_| HEADER)
     }

@@ -1,4 +1,5 @@
-//! The two halves over a network that loses, repeats, reorders and forges, in virtual time and from a seed.
+//! The two halves over a network that loses, repeats, reorders and forges, in virtual time and from
+//! a seed.
 
 use super::*;
 use proptest::prelude::*;
@@ -169,8 +170,8 @@ proptest! {
         fragment in 1usize..90, parity in 0usize..4, lengths in lengths(),
         damage in prop::collection::vec((any::<prop::sample::Index>(), any::<prop::sample::Index>(), 1u8..), 1..200),
     ) {
-        // One octet anywhere is changed, or the end is cut off. UDP's checksum keeps such datagrams from us; should one come through,
-        // the receiver stays within its memory and goes on.
+        // One octet anywhere is changed, or the end is cut off. UDP's checksum keeps such datagrams
+        // from us; should one come through, the receiver stays within its memory and goes on.
         let channel = channel(fragment, parity);
         let sent = send(channel, &lengths);
         let mut receiver = Receiver::new(channel, PEER).unwrap();
@@ -186,7 +187,8 @@ proptest! {
         for (_, _, bytes) in &shown.values {
             prop_assert!(bytes.len() <= channel.size);
         }
-        // A good value with a later number than any before is shown still, unless damage made the last number there is.
+        // A good value with a later number than any before is shown still, unless damage made the
+        // last number there is.
         if receiver.newest().0 < u64::MAX - 1 {
             let mut sender = Sender::new(channel).unwrap();
             let mut out = vec![0; sender.max_datagram()];

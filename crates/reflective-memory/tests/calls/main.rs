@@ -1,5 +1,6 @@
-//! The ORB's paths over connections that break in the middle of a push, at each byte of it, or hold it up: every value that the writer's
-//! area keeps is read, once and in order, whole; what it did not keep is counted.
+//! The ORB's paths over connections that break in the middle of a push, at each byte of it, or hold
+//! it up: every value that the writer's area keeps is read, once and in order, whole; what it did
+//! not keep is counted.
 
 #[path = "../world/mod.rs"]
 mod world;
@@ -53,7 +54,7 @@ impl Each {
     }
 }
 
-/// A node whose server is called by relays, one an endpoint, and a reader there of an area here.
+/// A node reached through relays, one for each endpoint, and a reader there of an area here.
 struct Line {
     // In this order they end.
     reader: Each,
@@ -143,7 +144,8 @@ fn breaks_everywhere(through: Path) {
     println!("{through:?}: {cuts} cuts in messages of {lengths:?} bytes, {last} values, {counted:?}");
     assert!(lengths[0] > 100 && lengths[1] > 12, "{lengths:?}");
     assert_eq!((line.reader.missing, counted.lost, counted.complete), (0, 0, last), "{counted:?}");
-    // Where only the answer was lost, it came twice; what went behind a lost one came before its turn. Either was shown once.
+    // Where only the answer was lost, it came twice; what went behind a lost one came before its
+    // turn. Either was shown once.
     assert!(counted.repeated + counted.late > 0, "{counted:?}");
     assert_eq!((counted.forged, counted.malformed), (0, 0), "{counted:?}");
 }
@@ -158,7 +160,8 @@ fn oneway_pushes_survive_a_connection_that_breaks_at_any_byte() {
     breaks_everywhere(Path::PathOneway);
 }
 
-/// One way takes pushes and does not carry them on; they come by the other, with others after them, and then by the first as well.
+/// One way takes pushes and does not carry them on; they come by the other, with others after them,
+/// and then by the first as well.
 fn comes_late(through: Path) {
     let mut line = Line::new(through, 2, 200, NEVER);
     for _ in 0..6 {
@@ -176,7 +179,8 @@ fn comes_late(through: Path) {
     assert_eq!((line.reader.missing, counted.lost, counted.complete), (0, 0, last), "{counted:?}");
 }
 
-/// Holds the way by which pushes go now, with some of them in it. Calls of other kinds, which are made now and then, may change which one that is.
+/// Holds the way by which pushes go now, with some of them in it. Calls of other kinds, which are
+/// made now and then, may change which one that is.
 fn hold_what_is_used(line: &mut Line) -> usize {
     let deadline = Deadline::after(PATIENCE);
     for way in [0, 1].into_iter().cycle() {

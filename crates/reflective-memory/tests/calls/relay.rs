@@ -1,4 +1,5 @@
-//! The way of calls to a node's server, in somebody else's hands: it breaks at a chosen byte of a chosen push, or holds what it has.
+//! A relay between callers and a node's server, which breaks the connection at a chosen byte of a
+//! chosen push, or withholds messages.
 
 use std::collections::VecDeque;
 use std::io::{ErrorKind, Read, Write};
@@ -16,7 +17,8 @@ const NOTHING_YET: [ErrorKind; 3] = [ErrorKind::WouldBlock, ErrorKind::TimedOut,
 pub enum Cut {
     /// After so many bytes of the next push.
     Push(usize),
-    /// After so many bytes of the next message that comes back, be it an answer to a push or to a beat.
+    /// After so many bytes of the next message that comes back, be it an answer to a push or to a
+    /// beat.
     Answer(usize),
 }
 
@@ -37,7 +39,8 @@ struct Control {
 /// Threads end with the relay.
 pub struct Relay {
     pub address: SocketAddr,
-    /// Where the server listens that it leads to: at a host of this process's own, where no other test takes the port.
+    /// Where the server listens that it leads to: at a host of this process's own, where no other
+    /// test takes the port.
     pub server: SocketAddr,
     control: Arc<Control>,
 }
@@ -77,7 +80,7 @@ impl Relay {
         self.control.too_short.load(Ordering::Relaxed)
     }
 
-    /// Messages to the server stay here, also if who sent them gives up, until this is undone.
+    /// Withholds messages to the server until this is undone, even if their callers time out.
     pub fn hold(&self, held: bool) {
         if held {
             self.control.held_pushes.store(0, Ordering::Relaxed);
@@ -128,7 +131,7 @@ impl Control {
                 whole.push_back(message);
             }
             if held {
-                // Whoever gave up closed it: the end is read again and again.
+                // The caller closed it after a time-out: the end is read again and again.
                 std::thread::sleep(LOOK);
                 continue;
             }

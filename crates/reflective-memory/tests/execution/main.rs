@@ -1,5 +1,6 @@
-//! Admission against execution, in virtual time: two schedulers, the processors that drive them and the link between, each as slow as the costs say.
-//! An admitted set is answered within its deadlines whatever best effort and strangers send; a refused set, forced in, is not.
+//! Admission against execution, in virtual time: two schedulers, the processors that drive them and
+//! the link between, each as slow as the costs say. An admitted set is answered within its
+//! deadlines whatever best effort and strangers send; a refused set, forced in, is not.
 
 mod world;
 
@@ -90,7 +91,8 @@ proptest! {
     }
 }
 
-/// Eight values of 4 KiB take 30 ms of a link of 10 Mbit/s, and each must be there after 20; only a third of the link is asked for.
+/// Eight values of 4 KiB take 30 ms of a link of 10 Mbit/s, and each must be there after 20; only a
+/// third of the link is asked for.
 #[test]
 fn a_refused_set_misses_when_forced_in() {
     let config = NodeConfig { link_bits_per_s: 10_000_000, ..NodeConfig::default() };
@@ -117,7 +119,8 @@ fn a_refused_set_misses_when_forced_in() {
     assert!(missed >= 6, "each of six rounds has a last one, and it is late: {missed}");
 }
 
-/// Large values come faster than the reader's node takes them in; a small one that is urgent comes after them.
+/// Large values come faster than the reader's node takes them in; a small one that is urgent comes
+/// after them.
 fn behind_large_values(in_order: bool) -> Line {
     let costs = Costs { push_ns: 50_000, datagram_ns: 50_000, kib_ns: 1_000 };
     let config = NodeConfig { costs, link_bits_per_s: 1_000_000_000, ..NodeConfig::default() };
@@ -202,7 +205,7 @@ fn promotion_shows_on_the_timeline() {
         assert!(release < *at && *at < last, "{release} {at} {last}");
         assert!(film.iter().any(|run| release < run.start && run.start < *at), "best effort goes first");
         let between = film.iter().filter(|run| *at < run.start && run.start < last).count();
-        assert_eq!(between, 0, "from promotion on nobody comes between");
+        assert_eq!(between, 0, "after promotion no agent comes between");
     }
     assert!(timeline.page().contains("plant: upper"));
 }
@@ -229,6 +232,6 @@ fn who_costs_more_than_declared_harms_only_itself() {
     assert!(stats.contained >= 3, "{stats:?}");
     assert_eq!((other.missed, other.shown), (0, 6), "worst {}", other.worst_ns);
     let (other, stats) = with_a_hog(false);
-    assert_eq!(stats.contained, 0, "nobody told");
+    assert_eq!(stats.contained, 0, "no agent was contained");
     assert!(other.missed > 0, "the control must fail: worst {}", other.worst_ns);
 }

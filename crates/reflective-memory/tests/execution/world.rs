@@ -1,4 +1,5 @@
-//! Two schedulers in virtual time, the processors that drive them as the dispatching thread does, and the link between.
+//! Two schedulers in virtual time, the processors that drive them as the dispatching thread does,
+//! and the link between.
 
 use isorb_reflective_memory::admission::{Costs, NodeConfig, Wish};
 use isorb_reflective_memory::agents::{
@@ -58,7 +59,7 @@ pub struct World {
     pub on_wire: VecDeque<(u64, Vec<u8>)>,
     pub reader: ReaderEnd,
     pub lines: Vec<Line>,
-    /// Datagrams that nobody wants come in all the time.
+    /// Unwanted datagrams arrive all the time.
     pub flooded: bool,
     /// The driver tells what datagrams cost.
     pub charged: bool,
@@ -137,7 +138,8 @@ impl World {
         self.lines.len() - 1
     }
 
-    /// All write together, and from then on each at its period, for `span`; then what is under way ends.
+    /// All write together, and from then on each at its period, for `span`; then what is under way
+    /// ends.
     pub fn run(&mut self, span: u64) {
         let (start, mut out) = (self.now, vec![0; 2000]);
         let end = start + span;
@@ -165,7 +167,8 @@ impl World {
         self.arrive(u64::MAX);
     }
 
-    /// Values that are due by now, written when they were due; the dispatching thread hears of them now.
+    /// Values that are due by now, written when they were due; the dispatching thread hears of them
+    /// now.
     pub fn write(&mut self, start: u64, end: u64) {
         for line in &mut self.lines {
             loop {
@@ -243,7 +246,8 @@ impl World {
         }
     }
 
-    /// What has come since the last look goes to where it waits; none where there is nothing to do before `until`.
+    /// What has come since the last look goes to where it waits; none where there is nothing to do
+    /// before `until`.
     pub fn look(&mut self, until: u64) -> Option<()> {
         let reader = &mut self.reader;
         let waits = !reader.common.is_empty() || reader.own.iter().any(|own| !own.is_empty());

@@ -1,5 +1,5 @@
-//! One direction of the way of datagrams between nodes: loses, repeats and reorders as it is told, for each reader's node apart, and knows
-//! what became of each push.
+//! One direction of the way of datagrams between nodes: loses, repeats and reorders as it is told,
+//! for each reader's node apart, and knows what became of each push.
 #![allow(dead_code, reason = "each test program uses its part")]
 
 use isorb_netlab::{Impairment, Plan};
@@ -14,7 +14,7 @@ use std::time::Duration;
 /// What becomes of datagrams.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
-pub enum Way {
+pub enum Direction {
     /// All go through, as they come.
     Good,
     /// As planned.
@@ -41,19 +41,19 @@ type Push = (u32, u64);
 
 /// What became of it on the way.
 #[derive(Clone, Default, Debug)]
-pub struct Fate {
+pub struct PushOutcome {
     pub fragments: usize,
     /// What came out at the other end, parity not counted.
     pub delivered: BTreeSet<u32>,
 }
 
-impl Fate {
+impl PushOutcome {
     pub fn is_whole(&self) -> bool {
         self.fragments > 0 && self.delivered.len() == self.fragments
     }
 }
 
-type Log = Arc<Mutex<BTreeMap<Push, Fate>>>;
+type Log = Arc<Mutex<BTreeMap<Push, PushOutcome>>>;
 
 pub struct Relay {
     logs: Vec<Log>,
@@ -67,7 +67,7 @@ impl Relay {
     pub fn start(front: UdpSocket, outs: Vec<Out>) -> Relay {
         front.set_read_timeout(Some(Duration::from_micros(500))).unwrap();
         let logs: Vec<Log> = outs.iter().map(|_| Log::default()).collect();
-        let (way, stop) = (Arc::new(AtomicU8::new(Way::Good as u8)), Arc::new(AtomicBool::new(false)));
+        let (way, stop) = (Arc::new(AtomicU8::new(Direction::Good as u8)), Arc::new(AtomicBool::new(false)));
         let (log, told, end) = (logs.clone(), way.clone(), stop.clone());
         let thread = std::thread::spawn(move || {
             let mut outs: Vec<_> = outs.into_iter().map(|out| (Impairment::new(out.plan), out)).collect();
@@ -80,8 +80,8 @@ impl Relay {
                         let datagram = Datagram::read(octets).unwrap();
                         begin(&datagram, log);
                         match way {
-                            way if way == Way::Good as u8 => out.send(octets, log),
-                            way if way == Way::Bad as u8 && !(out.drops)(&datagram) => {
+                            way if way == Direction::Good as u8 => out.send(octets, log),
+                            way if way == Direction::Bad as u8 && !(out.drops)(&datagram) => {
                                 impairment.push(now_ns(), octets.to_vec());
                             }
                             _ => {}
@@ -96,11 +96,12 @@ impl Relay {
         Relay { logs, way, stop, thread: Some(thread) }
     }
 
-    pub fn set(&self, way: Way) {
+    pub fn set(&self, way: Direction) {
         self.way.store(way as u8, Ordering::Relaxed);
     }
 
-    /// Pushes on the way to a node after push `after` of each channel: all, and those that came out whole.
+    /// Pushes on the way to a node after push `after` of each channel: all, and those that came out
+    /// whole.
     pub fn pushes(&self, out: usize, after: u64) -> (u64, u64) {
         let log = self.logs[out].lock().unwrap();
         let (mut newest, mut whole) = (BTreeMap::new(), 0);

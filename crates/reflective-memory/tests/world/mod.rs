@@ -1,4 +1,5 @@
-//! Two nodes, a coordinator and libraries over real sockets; the parts are in one process, each with an ORB of its own.
+//! Two nodes, a coordinator and libraries over real sockets; the parts are in one process, each
+//! with an ORB of its own.
 #![allow(dead_code, reason = "each test program uses its part")]
 
 use isorb::{Config, Orb, Reference};
@@ -18,7 +19,8 @@ use std::time::Duration;
 /// Generous: the machine may be busy.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Nobody is taken for dead because the machine is busy: a node's silence in every test that waits for no death.
+/// No node counts as dead because the machine is busy: the silence in every test that waits for no
+/// death.
 pub const SILENCE: Duration = Duration::from_secs(30);
 /// For those that wait for one. Longer than a machine that is busy keeps heartbeats.
 pub const SHORT: Duration = Duration::from_secs(2);
@@ -128,7 +130,8 @@ impl World {
     }
 }
 
-/// An ORB on a host of the lab, with a thread that runs it: with an endpoint at the host's address, and one at another.
+/// An ORB on a host of the lab, with a thread that runs it: with an endpoint at the host's address,
+/// and one at another.
 pub fn orb_on(host: &Host, second: Option<&str>) -> Orb {
     let mut endpoints = vec![format!("{}:0", host.address())];
     endpoints.extend(second.map(|second| format!("{second}:0")));
@@ -142,7 +145,8 @@ pub fn orb_on(host: &Host, second: Option<&str>) -> Orb {
     .unwrap()
 }
 
-/// A node's server on a host of the lab, and a library there. Its threads and sockets are the host's.
+/// A node's server on a host of the lab, and a library there. Its threads and sockets are the
+/// host's.
 pub fn node_on(
     host: &Host,
     orb: &Orb,

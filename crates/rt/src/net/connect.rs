@@ -15,7 +15,8 @@ use crate::time::{Deadline, sleep_until};
 /// Connects to `addr` by TCP, until `deadline`. The socket blocks, with `TCP_NODELAY` set.
 ///
 /// # Errors
-/// `TIMEDOUT` at the deadline (or the kernel's own, some two minutes); `CONNREFUSED`, `HOSTUNREACH` and the like.
+/// `TIMEDOUT` at the deadline (or the kernel's own, some two minutes); `CONNREFUSED`, `HOSTUNREACH`
+/// and the like.
 ///
 /// # Real-time
 /// Does not allocate. Blocks until connected or `deadline`.
@@ -42,12 +43,12 @@ pub fn connect_tcp(addr: SocketAddr, deadline: Deadline) -> Result<TcpStream, Er
 /// Connects to the unix socket at `path`, until `deadline`. The socket blocks.
 ///
 /// # Errors
-/// `TIMEDOUT` if the listener's queue is full until the deadline; `NOENT`, `CONNREFUSED`, `ACCESS`; `INVAL` for a path
-/// that is too long.
+/// `TIMEDOUT` if the listener's queue is full until the deadline; `NOENT`, `CONNREFUSED`, `ACCESS`;
+/// `INVAL` for a path that is too long.
 ///
 /// # Real-time
-/// Does not allocate for any path that fits. Blocks until connected or `deadline`; a full queue is looked at again
-/// each millisecond, since the kernel offers nothing to wait on.
+/// Does not allocate for any path that fits. Blocks until connected or `deadline`; a full queue is
+/// looked at again each millisecond, since the kernel offers nothing to wait on.
 pub fn connect_unix(path: &Path, deadline: Deadline) -> Result<UnixStream, Errno> {
     Ok(connect_local(path, Type::STREAM, deadline)?.into())
 }

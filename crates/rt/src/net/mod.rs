@@ -1,7 +1,8 @@
 //! Sockets, one system call a function.
 //!
-//! Nothing here allocates or keeps state, and nothing hides a second call: a transport's cost can be read off its
-//! source. Functions take anything that lends a file descriptor, so std's and socket2's sockets both do.
+//! Nothing here allocates or keeps state, and nothing hides a second call: a transport's cost can
+//! be read off its source. Functions take anything that lends a file descriptor, so std's and
+//! socket2's sockets both do.
 
 mod connect;
 mod options;

@@ -7,9 +7,10 @@ use std::os::fd::{AsFd, AsRawFd};
 use rustix::io::Errno;
 use socket2::{Domain, SockRef};
 
-/// Sets how long a receive waits (`SO_RCVTIMEO`); `None` is for ever. Costs the calls nothing, where a poll before
-/// each of them costs a system call; but the kernel counts it in ticks (1 to 10 ms) and rounds up. For a finer limit
-/// wait with [`wait_ready`](super::wait_ready). A zero time is taken as the shortest.
+/// Sets how long a receive waits (`SO_RCVTIMEO`); `None` is for ever. Costs the calls nothing,
+/// where a poll before each of them costs a system call; but the kernel counts it in ticks (1 to 10
+/// ms) and rounds up. For a finer limit wait with [`wait_ready`](super::wait_ready). A zero time is
+/// taken as the shortest.
 ///
 /// # Errors
 /// `BADF`, `NOTSOCK`.
@@ -17,8 +18,8 @@ pub fn set_recv_timeout(fd: impl AsFd, timeout: Option<Duration>) -> Result<(), 
     SockRef::from(&fd.as_fd()).set_read_timeout(timeout.map(at_least_a_microsecond)).map_err(errno)
 }
 
-/// Sets how long a send waits for a peer that takes nothing (`SO_SNDTIMEO`); as [`set_recv_timeout`]. Also bounds a
-/// blocking connect.
+/// Sets how long a send waits for a peer that takes nothing (`SO_SNDTIMEO`); as
+/// [`set_recv_timeout`]. Also bounds a blocking connect.
 ///
 /// # Errors
 /// `BADF`, `NOTSOCK`.
@@ -26,7 +27,8 @@ pub fn set_send_timeout(fd: impl AsFd, timeout: Option<Duration>) -> Result<(), 
     SockRef::from(&fd.as_fd()).set_write_timeout(timeout.map(at_least_a_microsecond)).map_err(errno)
 }
 
-/// Sends small segments at once instead of waiting for more to send (`TCP_NODELAY`). Every GIOP connection wants it.
+/// Sends small segments at once instead of waiting for more to send (`TCP_NODELAY`). Every GIOP
+/// connection wants it.
 ///
 /// # Errors
 /// `OPNOTSUPP` for what is not TCP.
@@ -34,8 +36,8 @@ pub fn set_nodelay(fd: impl AsFd, on: bool) -> Result<(), Errno> {
     SockRef::from(&fd.as_fd()).set_tcp_nodelay(on).map_err(errno)
 }
 
-/// Sets the packets' priority inside this machine (`SO_PRIORITY`): the queueing discipline of the interface sorts by
-/// it. Set it after [`set_dscp`], which changes it on IPv4.
+/// Sets the packets' priority inside this machine (`SO_PRIORITY`): the queueing discipline of the
+/// interface sorts by it. Set it after [`set_dscp`], which changes it on IPv4.
 ///
 /// # Errors
 /// `PERM` for a priority above 6 without `CAP_NET_ADMIN`.
@@ -43,8 +45,8 @@ pub fn set_priority(fd: impl AsFd, priority: u32) -> Result<(), Errno> {
     SockRef::from(&fd.as_fd()).set_priority(priority).map_err(errno)
 }
 
-/// Sets the packets' differentiated-services code point, 0 to 63 (RFC 2474), for the network. `IP_TOS` or
-/// `IPV6_TCLASS`, both where an IPv6 socket may carry IPv4.
+/// Sets the packets' differentiated-services code point, 0 to 63 (RFC 2474), for the network.
+/// `IP_TOS` or `IPV6_TCLASS`, both where an IPv6 socket may carry IPv4.
 ///
 /// # Errors
 /// `INVAL` for a code point above 63, `OPNOTSUPP` for a socket that is neither IPv4 nor IPv6.
@@ -59,7 +61,8 @@ pub fn set_dscp(fd: impl AsFd, dscp: u8) -> Result<(), Errno> {
         Domain::IPV4 => socket.set_tos_v4(class).map_err(errno),
         Domain::IPV6 => {
             socket.set_tclass_v6(class).map_err(errno)?;
-            // Only matters to connections of mapped addresses; refused on a socket that is for IPv6 alone.
+            // Only matters to connections of mapped addresses; refused on a socket that is for IPv6
+            // alone.
             let _ = socket.set_tos_v4(class);
             Ok(())
         }
@@ -91,13 +94,15 @@ pub fn set_keepalive(fd: impl AsFd, on: bool) -> Result<(), Errno> {
     SockRef::from(&fd.as_fd()).set_keepalive(on).map_err(errno)
 }
 
-/// Sends only to hosts of the networks that this one is attached to, past the routing table (`SO_DONTROUTE`).
+/// Sends only to hosts of the networks that this one is attached to, past the routing table
+/// (`SO_DONTROUTE`).
 ///
 /// # Errors
 /// `BADF`, `NOTSOCK`.
 pub fn set_dontroute(fd: impl AsFd, on: bool) -> Result<(), Errno> {
     let value = libc::c_int::from(on);
-    // SAFETY: the descriptor is open while it is borrowed, and the kernel reads the one integer that it is told of.
+    // SAFETY: the descriptor is open while it is borrowed, and the kernel reads the one integer
+    // that it is told of.
     let r = unsafe {
         libc::setsockopt(
             fd.as_fd().as_raw_fd(),

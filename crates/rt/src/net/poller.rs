@@ -31,7 +31,8 @@ impl Interest {
 /// When readiness is reported.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Trigger {
-    /// When it begins, or more arrives: one report each, to one thread. Whoever gets it receives until `AGAIN`.
+    /// When readiness begins or more arrives: one report each, to one thread, which receives until
+    /// `AGAIN`.
     Edge,
     /// As long as it lasts, to every thread that waits.
     Level,
@@ -39,10 +40,11 @@ pub enum Trigger {
     Once,
 }
 
-/// A set of watched sockets that several threads may wait on; the kernel chooses which of them gets an event.
+/// A set of watched sockets that several threads may wait on; the kernel chooses which of them gets
+/// an event.
 ///
-/// A socket that is closed is no longer watched, but an event of it that was reported already may still be on its
-/// way, so tokens carry a generation where slots are reused.
+/// A socket that is closed is no longer watched, but an event of it that was reported already may
+/// still be on its way, so tokens carry a generation where slots are reused.
 ///
 /// ```
 /// use isorb_rt::{net::{Events, Interest, Poller, Trigger}, time::Deadline};
@@ -76,7 +78,8 @@ pub struct Event {
     pub readable: bool,
     /// There is room to send, or a send would say why not.
     pub writable: bool,
-    /// The peer will send no more, or the connection is broken. What it sent before may still be there.
+    /// The peer will send no more, or the connection is broken. What it sent before may still be
+    /// there.
     pub closed: bool,
 }
 
@@ -118,8 +121,8 @@ impl Poller {
     /// Watches a socket. If it is ready already, that is reported too.
     ///
     /// # Errors
-    /// `EXIST` if it is watched, `PERM` if the file cannot be, `NOSPC` beyond the user's limit of watches, `INVAL` for
-    /// the token [`WAKE`](Self::WAKE).
+    /// `EXIST` if it is watched, `PERM` if the file cannot be, `NOSPC` beyond the user's limit of
+    /// watches, `INVAL` for the token [`WAKE`](Self::WAKE).
     ///
     /// # Real-time
     /// One system call, which allocates in the kernel. For the set-up of a connection.
@@ -130,7 +133,8 @@ impl Poller {
         epoll::add(&self.epoll, fd, EventData::new_u64(token), flags(interest, trigger))
     }
 
-    /// Watches a socket for something else. If that is so already, it is reported: also the way to re-arm.
+    /// Watches a socket for something else. If that is so already, it is reported: also the way to
+    /// re-arm.
     ///
     /// # Errors
     /// `NOENT` if it is not watched, `INVAL` for the token [`WAKE`](Self::WAKE).
@@ -161,14 +165,15 @@ impl Poller {
         epoll::delete(&self.epoll, fd)
     }
 
-    /// Waits until something is ready or `deadline` has passed; then there are no events. A signal does not end the
-    /// wait.
+    /// Waits until something is ready or `deadline` has passed; then there are no events. A signal
+    /// does not end the wait.
     ///
     /// # Errors
     /// None is known for a poller that was created.
     ///
     /// # Real-time
-    /// Does not allocate. Blocks until an event or `deadline`, to the nanosecond (`epoll_pwait2`, Linux 5.11).
+    /// Does not allocate. Blocks until an event or `deadline`, to the nanosecond (`epoll_pwait2`,
+    /// Linux 5.11).
     pub fn wait<'e, const N: usize>(
         &self,
         events: &'e mut Events<N>,
@@ -185,26 +190,28 @@ impl Poller {
         Ok(events.0[..ready].iter().map(event))
     }
 
-    /// Ends a [`wait`](Self::wait), or the next one, with an event of token [`WAKE`](Self::WAKE), in one thread. Wakes
-    /// that nobody has seen yet become one.
+    /// Ends a [`wait`](Self::wait) of one thread, or the next one, with an event of token
+    /// [`WAKE`](Self::WAKE). Several wakes before a wait sees them become one.
     ///
     /// # Real-time
     /// Neither allocates nor blocks; one system call.
     pub fn wake(&self) {
-        // It fails when the counter is full, after 2^64 - 2 wakes; nobody reads it.
+        // Fails when the counter is full, after 2^64 - 2 wakes.
         let _ = rustix::io::write(&self.waker, &1u64.to_ne_bytes());
     }
 
     /// From now on every [`wait`](Self::wait), in all threads, ends at once with an event of token
     /// [`WAKE`](Self::WAKE). For shutting down.
     pub fn wake_for_good(&self) {
-        // The eventfd keeps its count, so all it takes is to report it by level. It is watched as long as this lives.
+        // The eventfd keeps its count, so all it takes is to report it by level. It is watched as
+        // long as this lives.
         let _ = epoll::modify(&self.epoll, &self.waker, EventData::new_u64(Self::WAKE), EventFlags::IN);
         self.wake();
     }
 }
 
-/// As [`Poller::wait`] where `epoll_pwait2` is missing, as under valgrind: with milliseconds, up to one late.
+/// As [`Poller::wait`] where `epoll_pwait2` is missing, as under valgrind: with milliseconds, up to
+/// one late.
 #[cold]
 #[allow(unsafe_code)]
 fn wait_for_ms(epoll: &OwnedFd, events: &mut [epoll::Event], deadline: Deadline) -> Result<usize, Errno> {
@@ -212,7 +219,8 @@ fn wait_for_ms(epoll: &OwnedFd, events: &mut [epoll::Event], deadline: Deadline)
     loop {
         let ms = |left: Duration| i32::try_from(left.as_nanos().div_ceil(1_000_000)).unwrap_or(i32::MAX);
         let timeout = deadline.remaining().map_or(-1, ms);
-        // SAFETY: the kernel writes at most `room` events; rustix's have its layout, since rustix hands them to the kernel as well.
+        // SAFETY: the kernel writes at most `room` events; rustix's have its layout, since rustix
+        // hands them to the kernel as well.
         let ready = unsafe { libc::epoll_wait(epoll.as_raw_fd(), events.as_mut_ptr().cast(), room, timeout) };
         match usize::try_from(ready) {
             Ok(ready) => return Ok(ready),
@@ -224,15 +232,15 @@ fn wait_for_ms(epoll: &OwnedFd, events: &mut [epoll::Event], deadline: Deadline)
     }
 }
 
-/// Waits until one socket is ready, or broken, or `deadline` has passed; says whether it was in time. A signal does not
-/// end the wait.
+/// Waits until one socket is ready, or broken, or `deadline` has passed; says whether it was in
+/// time. A signal does not end the wait.
 ///
 /// # Errors
 /// `NOMEM`: the kernel has none.
 ///
 /// # Real-time
-/// Does not allocate. Blocks until ready or `deadline`, to the nanosecond; one system call, which a time-out on the
-/// socket would save.
+/// Does not allocate. Blocks until ready or `deadline`, to the nanosecond; one system call, which a
+/// time-out on the socket would save.
 pub fn wait_ready(fd: impl AsFd, interest: Interest, deadline: Deadline) -> Result<bool, Errno> {
     let mut events = PollFlags::empty();
     events.set(PollFlags::IN, interest.read);
@@ -302,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn who_watches_for_the_end_hears_of_nothing_else() {
+    fn interest_in_the_end_reports_nothing_else() {
         let (mut a, b) = UnixStream::pair().unwrap();
         let poller = Poller::new().unwrap();
         poller.add(&b, 7, Interest::END, Trigger::Edge).unwrap();

@@ -10,8 +10,8 @@ use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags};
 /// May a call wait for the peer?
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Wait {
-    /// It may, up to the socket's time-out (see [`set_recv_timeout`](super::set_recv_timeout)), unless the socket
-    /// itself is set not to.
+    /// It may, up to the socket's time-out (see [`set_recv_timeout`](super::set_recv_timeout)),
+    /// unless the socket itself is set not to.
     Allowed,
     /// It may not, whatever the socket is set to (`MSG_DONTWAIT`).
     Never,
@@ -34,11 +34,12 @@ impl Wait {
     }
 }
 
-/// Receives into the front of `buf` what is there, at least a byte. 0 is the end of the stream (or an empty `buf`).
+/// Receives into the front of `buf` what is there, at least a byte. 0 is the end of the stream (or
+/// an empty `buf`).
 ///
 /// # Errors
-/// `AGAIN`: nothing came in the time allowed. `INTR`: a signal came first; call again, with the time that is left.
-/// Otherwise what became of the connection (`CONNRESET`, `TIMEDOUT`, ...).
+/// `AGAIN`: nothing came in the time allowed. `INTR`: a signal came first; call again, with the
+/// time that is left. Otherwise what became of the connection (`CONNRESET`, `TIMEDOUT`, ...).
 ///
 /// # Real-time
 /// Does not allocate. One system call, which blocks as `wait` and the socket's time-out say.
@@ -47,7 +48,7 @@ pub fn recv_into(fd: impl AsFd, buf: &mut [u8], wait: Wait) -> Result<usize, Err
     rustix::net::recv(fd, buf, wait.recv_flags()).map(|(received, _)| received)
 }
 
-/// [`recv_into`] for memory that nobody has written yet; the result is the part that was received.
+/// [`recv_into`] for uninitialised memory. Returns the part that was received.
 ///
 /// # Errors
 /// As [`recv_into`].
@@ -65,14 +66,15 @@ pub fn recv_uninit(fd: impl AsFd, buf: &mut [MaybeUninit<u8>], wait: Wait) -> Re
 /// As [`recv_into`], and `PIPE` when this side has been shut or the peer is gone.
 ///
 /// # Real-time
-/// Does not allocate. One system call, which blocks while the peer takes nothing, as `wait` and the socket's
-/// time-out say.
+/// Does not allocate. One system call, which blocks while the peer takes nothing, as `wait` and the
+/// socket's time-out say.
 #[inline]
 pub fn send(fd: impl AsFd, buf: &[u8], wait: Wait) -> Result<usize, Errno> {
     rustix::net::send(fd, buf, wait.send_flags())
 }
 
-/// Sends several pieces as if they were one, and says how many bytes. At most 1024 pieces (`INVAL`).
+/// Sends several pieces as if they were one, and says how many bytes. At most 1024 pieces
+/// (`INVAL`).
 ///
 /// # Errors
 /// As [`send`].

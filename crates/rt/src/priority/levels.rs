@@ -5,8 +5,9 @@ use crate::sched::NativeRange;
 
 /// As [`Linear`], but each of some levels has a native priority of its own.
 ///
-/// Under [`Linear`], 330 CORBA priorities that are next to each other share a native one, and a schedule's levels mostly are next to each
-/// other. Here they differ, and whoever is between two levels is between them natively, or at the lower one.
+/// Under [`Linear`], 330 adjacent CORBA priorities share a native one, and the levels of a schedule
+/// mostly are adjacent. Here they differ. A priority between two levels is between them natively,
+/// or at the lower one.
 ///
 /// ```
 /// use isorb_rt::{priority::{Levels, Linear, Priority, PriorityMapping}, sched::NativeRange};

@@ -1,9 +1,11 @@
 //! CORBA priorities, and how they become native ones.
 //!
 //! A [`Priority`] means the same on every machine (Real-Time CORBA, "CORBA Priority"); a
-//! [`PriorityMapping`] turns it into what this machine's scheduler knows, and the user can replace it. Four come
-//! with the crate: [`Linear`] spreads all CORBA priorities over the native range, [`Levels`] does so but for some that must differ,
-//! [`Continuous`] counts up from its lower end, [`Direct`] takes the number as it is. What it means to the network, a [`NetworkPriorityMapping`] says.
+//! [`PriorityMapping`] turns it into what this machine's scheduler knows, and the user can replace
+//! it. Four come with the crate: [`Linear`] spreads all CORBA priorities over the native range,
+//! [`Levels`] does so but for some that must differ, [`Continuous`] counts up from its lower end,
+//! [`Direct`] takes the number as it is. What it means to the network, a [`NetworkPriorityMapping`]
+//! says.
 
 mod levels;
 mod network;
@@ -73,11 +75,12 @@ impl std::error::Error for OutOfRange {}
 
 /// Turns CORBA priorities into native ones and back (`RTCORBA::PriorityMapping`).
 ///
-/// Higher must stay higher: `to_native` and `to_corba` are monotonic where they are defined, and a native priority
-/// that `to_native` yields comes back from `to_corba`.
+/// Higher must stay higher: `to_native` and `to_corba` are monotonic where they are defined, and a
+/// native priority that `to_native` yields comes back from `to_corba`.
 ///
 /// # Real-time
-/// Called on the path of every request whose priority changes: implementations neither allocate nor block.
+/// Called on the path of every request that changes a priority: implementations neither allocate nor
+/// block.
 pub trait PriorityMapping: Send + Sync {
     /// The native priority, or `None` where this mapping has none (`DATA_CONVERSION`).
     fn to_native(&self, corba: Priority) -> Option<u8>;
@@ -121,8 +124,8 @@ impl PriorityMapping for Linear {
     }
 }
 
-/// CORBA priority 0 is the lower end of the native range, and one more is one more; numbers past the upper end have
-/// no native priority.
+/// CORBA priority 0 is the lower end of the native range, and one more is one more; numbers past
+/// the upper end have no native priority.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Continuous(pub NativeRange);
 

@@ -29,9 +29,9 @@ impl NetworkPriorityMapping for Unmarked {
     }
 }
 
-/// Spreads the CORBA priorities evenly over the class selectors CS0 to CS5 and expedited forwarding (RFC 2474,
-/// RFC 3246), and over the queue priorities 0 to 6. CS6 and CS7 are for the network's own control traffic and are left
-/// to it.
+/// Spreads the CORBA priorities evenly over the class selectors CS0 to CS5 and expedited forwarding
+/// (RFC 2474, RFC 3246), and over the queue priorities 0 to 6. CS6 and CS7 are for the network's
+/// own control traffic and are left to it.
 ///
 /// ```
 /// use isorb_rt::priority::{ClassSelectors, NetworkPriority, NetworkPriorityMapping, Priority};

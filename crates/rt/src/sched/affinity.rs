@@ -24,8 +24,8 @@ impl Cpus {
         Cpus::none().with(cpu)
     }
 
-    /// This set and one more. Numbers beyond what the kernel can have (1024) are left out, so the set may be empty,
-    /// which [`set_current_cpus`] refuses.
+    /// This set and one more. Numbers beyond what the kernel can have (1024) are left out, so the
+    /// set may be empty, which [`set_current_cpus`] refuses.
     #[must_use]
     pub fn with(mut self, cpu: usize) -> Cpus {
         if cpu < CpuSet::MAX_CPU {
@@ -86,11 +86,12 @@ pub fn current_cpus() -> Result<Cpus, SchedError> {
     sched_getaffinity(None).map(Cpus).map_err(SchedError::from_errno)
 }
 
-/// The processor that the calling thread runs on at this moment; on another one, perhaps, when the caller looks at it, unless the thread is
-/// confined to one.
+/// The processor that the calling thread runs on at this moment; on another one, perhaps, when the
+/// caller looks at it, unless the thread is confined to one.
 ///
 /// # Real-time
-/// No system call where the kernel lends its code for it (x86-64, POWER, s390x), else one; some nanoseconds.
+/// No system call where the kernel lends its code for it (x86-64, POWER, s390x), else one; some
+/// nanoseconds.
 #[inline]
 pub fn current_cpu() -> usize {
     sched_getcpu()

@@ -1,7 +1,7 @@
 //! Scheduling classes and native priorities.
 //!
-//! Through `sched_setattr(2)`, the one call that knows every class; neither libc nor rustix wraps it. (libc's own
-//! `sched_setscheduler` would do for all but the reservation.)
+//! Through `sched_setattr(2)`, the one call that knows every class; neither libc nor rustix wraps
+//! it. (libc's own `sched_setscheduler` would do for all but the reservation.)
 
 use core::fmt;
 
@@ -11,20 +11,22 @@ use rustix::process::Pid;
 /// What a thread competes for the processor with.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum SchedClass {
-    /// Time sharing, the class of ordinary threads (`SCHED_OTHER`), at the nice value that the thread has.
+    /// Time sharing, the class of ordinary threads (`SCHED_OTHER`), at the nice value that the
+    /// thread has.
     #[default]
     Other,
-    /// Runs until it blocks or a more urgent thread arrives (`SCHED_FIFO`). The native priority is in the
-    /// [`NativeRange`]; higher is more urgent.
+    /// Runs until it blocks or a more urgent thread arrives (`SCHED_FIFO`). The native priority is
+    /// in the [`NativeRange`]; higher is more urgent.
     Fifo(u8),
     /// As `Fifo`, but threads of one priority take turns (`SCHED_RR`).
     Rr(u8),
-    /// Guaranteed processor time by earliest deadline first (`SCHED_DEADLINE`), above every `Fifo` and `Rr`.
+    /// Guaranteed processor time by earliest deadline first (`SCHED_DEADLINE`), above every `Fifo`
+    /// and `Rr`.
     Reserved(Reservation),
 }
 
-/// `runtime_ns` of processor time in each `period_ns`, within `deadline_ns` of the period's start. The kernel admits
-/// reservations only as far as the processors can serve them all.
+/// `runtime_ns` of processor time in each `period_ns`, within `deadline_ns` of the period's start.
+/// The kernel admits reservations only as far as the processors can serve them all.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Reservation {
     /// Processor time a period; at least 1024 ns.
@@ -39,11 +41,11 @@ pub struct Reservation {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum SchedError {
-    /// The process lacks the right; [`RealTime`](super::RealTime) explains which. A reservation is also refused to a
-    /// thread that may not run on all processors of its root domain.
+    /// The process lacks the right; [`RealTime`](super::RealTime) explains which. A reservation is
+    /// also refused to a thread that may not run on all processors of its root domain.
     NotPermitted,
-    /// The priority is outside the native range, the reservation's numbers contradict each other, or the set of
-    /// processors has none that the thread may use.
+    /// The priority is outside the native range, the reservation's numbers contradict each other,
+    /// or the set of processors has none that the thread may use.
     OutOfRange,
     /// The processors cannot serve this reservation beside those that were admitted.
     NotAdmitted,
@@ -80,13 +82,15 @@ impl fmt::Display for SchedError {
 impl std::error::Error for SchedError {}
 
 impl SchedClass {
-    /// Gives this class to the calling thread. Threads that it creates later with the standard library inherit it.
+    /// Gives this class to the calling thread. Threads that it creates later with the standard
+    /// library inherit it.
     ///
     /// # Errors
     /// [`SchedError`].
     ///
     /// # Real-time
-    /// Neither allocates nor blocks; one system call, two for `Other`. A thread that lowers itself may lose the processor.
+    /// Neither allocates nor blocks; one system call, two for `Other`. A thread that lowers itself
+    /// may lose the processor.
     pub fn set_current(self) -> Result<(), SchedError> {
         self.set(0)
     }
@@ -113,10 +117,12 @@ impl SchedClass {
     pub(super) fn set(self, thread: i32) -> Result<(), SchedError> {
         let mut attr = self.attr();
         if self == SchedClass::Other {
-            // Who was started to be nice stays so. Without rights, being less so would be refused.
+            // A thread that was started with a nice value keeps it. Without rights, lowering it is
+            // refused.
             attr.sched_nice = nice(thread);
         }
-        // SAFETY: the kernel reads as many bytes as the structure's size field says, which is the structure's.
+        // SAFETY: the kernel reads as many bytes as the structure's size field says, which is the
+        // structure's.
         let r = unsafe { libc::syscall(libc::SYS_sched_setattr, thread, &raw const attr, 0) };
         if r == 0 { Ok(()) } else { Err(last_error()) }
     }
@@ -155,7 +161,8 @@ impl SchedClass {
             }
             SchedClass::Reserved(r) => {
                 attr.sched_policy = SCHED_DEADLINE as u32;
-                // Else the kernel lets it start no threads: what they were to have was not reserved.
+                // Else the kernel lets it start no threads: what they were to have was not
+                // reserved.
                 attr.sched_flags = libc::SCHED_FLAG_RESET_ON_FORK as u64;
                 attr.sched_runtime = r.runtime_ns;
                 attr.sched_deadline = r.deadline_ns;
@@ -202,8 +209,9 @@ impl NativeRange {
         NativeRange { min: min.clamp(1, 255) as u8, max: max.clamp(1, 255) as u8 }
     }
 
-    /// A part of the system's range, so that something else can have the rest (interrupt threads of a PREEMPT_RT
-    /// kernel run at 50). `None` if `min > max` or an end lies outside the system's range.
+    /// A part of the system's range, so that something else can have the rest (interrupt threads of
+    /// a PREEMPT_RT kernel run at 50). `None` if `min > max` or an end lies outside the system's
+    /// range.
     pub fn new(min: u8, max: u8) -> Option<NativeRange> {
         let system = NativeRange::system();
         (system.min <= min && min <= max && max <= system.max).then_some(NativeRange { min, max })
@@ -237,8 +245,8 @@ fn blank() -> libc::sched_attr {
     }
 }
 
-/// The nice value of a thread, 0 for the calling one. It has one in every class. Of one that has ended it says 0, and the request that follows
-/// says why.
+/// The nice value of a thread, 0 for the calling one. It has one in every class. Of one that has
+/// ended it says 0, and the request that follows says why.
 fn nice(thread: i32) -> i32 {
     rustix::process::getpriority_process(Pid::from_raw(thread)).unwrap_or(0)
 }

@@ -1,4 +1,4 @@
-//! A thread by its number, for those who look after others.
+//! A thread by its number, to change the scheduling of other threads.
 
 use rustix::io::Errno;
 
@@ -46,8 +46,8 @@ impl ThreadId {
         SchedClass::get(self.0)
     }
 
-    /// Nanoseconds of processor time that the thread has used, as [`thread_cpu_ns`](crate::time::thread_cpu_ns) gives them to the
-    /// thread itself.
+    /// Nanoseconds of processor time that the thread has used, as
+    /// [`thread_cpu_ns`](crate::time::thread_cpu_ns) gives them to the thread itself.
     ///
     /// # Errors
     /// `INVAL` once it has ended.
@@ -55,8 +55,9 @@ impl ThreadId {
     /// # Real-time
     /// Neither allocates nor blocks; one system call.
     pub fn cpu_ns(self) -> Result<u64, Errno> {
-        // How the kernel numbers the processor clocks of threads (include/linux/posix-timers_types.h): the id inverted, 4 for a
-        // single thread, 2 for the time that the scheduler counts.
+        // How the kernel numbers the processor clocks of threads
+        // (include/linux/posix-timers_types.h): the id inverted, 4 for a single thread, 2 for the
+        // time that the scheduler counts.
         let clock = (!self.0 << 3) | 6;
         let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
         // SAFETY: the kernel writes the structure that it is given, or refuses the clock.

@@ -6,21 +6,24 @@ use core::ptr;
 use rustix::io::Errno;
 use rustix::mm::{MlockAllFlags, mlockall, munlockall};
 
-/// What [`lock_memory`] does with pages that nobody has touched yet.
+/// How [`lock_memory`] treats pages that were not touched yet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MemoryLock {
-    /// Makes every page resident now, and those of later mappings when they are made: no page fault from then on. The
-    /// process takes the memory that it has reserved, each thread's whole stack included.
+    /// Makes every page resident now, and those of later mappings when they are made: no page fault
+    /// from then on. The process takes the memory that it has reserved, each thread's whole stack
+    /// included.
     All,
-    /// Keeps resident what has been touched: the first touch faults, none after it. Fits a small process that
-    /// touches what it needs at start ([`prefault_stack`]).
+    /// Keeps resident what has been touched: the first touch faults, none after it. Fits a small
+    /// process that touches what it needs at start ([`prefault_stack`]).
     OnFault,
 }
 
-/// Locks the pages of the process, present and future, so that they are never written to disk or dropped.
+/// Locks the pages of the process, present and future, so that they are never written to disk or
+/// dropped.
 ///
-/// Without `CAP_IPC_LOCK`, the limit `RLIMIT_MEMLOCK` holds for later mappings too: one beyond it fails, as an
-/// allocation or as the start of a thread. [`RealTime`](super::RealTime) insists on no limit for this reason.
+/// Without `CAP_IPC_LOCK`, the limit `RLIMIT_MEMLOCK` holds for later mappings too: one beyond it
+/// fails, as an allocation or as the start of a thread. [`RealTime`](super::RealTime) insists on no
+/// limit for this reason.
 ///
 /// # Errors
 /// `PERM` (the limit is 0), `NOMEM` or `AGAIN` (the limit or the memory does not suffice).
@@ -43,8 +46,8 @@ pub fn unlock_memory() -> Result<(), Errno> {
     munlockall()
 }
 
-/// Touches the next `bytes` of the calling thread's stack, or what is left of it but for a reserve, so that using
-/// them later does not fault. Says how many bytes it touched.
+/// Touches the next `bytes` of the calling thread's stack, or what is left of it but for a reserve,
+/// so that using them later does not fault. Says how many bytes it touched.
 ///
 /// # Real-time
 /// Faults the pages in, so takes a microsecond a page or so. For a thread's start.
@@ -65,7 +68,8 @@ const PAGE: usize = 4096;
 #[inline(never)]
 fn touch(until: usize) {
     let mut frame = [0u8; PAGE];
-    // SAFETY: writes a local variable. Volatile, so that the frame is there and the page is written.
+    // SAFETY: writes a local variable. Volatile, so that the frame is there and the page is
+    // written.
     unsafe { ptr::write_volatile(&raw mut frame[0], 1) };
     if (&raw const frame) as usize > until {
         touch(until);
@@ -76,8 +80,8 @@ fn touch(until: usize) {
 
 /// The lowest address of the calling thread's stack.
 fn stack_bottom() -> Option<usize> {
-    // SAFETY: the structure is plain data that pthread_getattr_np fills; what it may have allocated is freed by
-    // pthread_attr_destroy; getstack writes the two variables it is given.
+    // SAFETY: the structure is plain data that pthread_getattr_np fills; what it may have allocated
+    // is freed by pthread_attr_destroy; getstack writes the two variables it is given.
     unsafe {
         let mut attr: libc::pthread_attr_t = core::mem::zeroed();
         if libc::pthread_getattr_np(libc::pthread_self(), &mut attr) != 0 {
@@ -105,8 +109,8 @@ mod tests {
                 let before = minor_faults();
                 touch((&raw const before) as usize - ASK / 2);
                 assert_eq!(minor_faults(), before, "no page of it faults a second time");
-                // More than there is: stops before the end instead of running into the guard. (The library may
-                // have given this thread a larger stack that another one left.)
+                // More than there is: stops before the end instead of running into the guard. (The
+                // library may have given this thread a larger stack that another one left.)
                 assert!(prefault_stack(usize::MAX) > ASK);
             })
             .unwrap()

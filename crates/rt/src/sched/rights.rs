@@ -26,8 +26,8 @@ pub enum RealTime {
 /// What a process wants to be allowed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Need {
-    /// The highest native priority that one of its threads will have. Beyond an end of the system's range, that end
-    /// is meant.
+    /// The highest native priority that one of its threads will have. Beyond an end of the system's
+    /// range, that end is meant.
     pub native_priority: u8,
     /// How its memory is to be locked, if at all.
     pub lock_memory: Option<MemoryLock>,
@@ -56,23 +56,25 @@ pub enum Right {
     LockedMemory,
 }
 
-/// A right that the process lacks. [`Display`](fmt::Display) says why, and how to grant it: the text is for whoever
-/// runs the program, and has several lines.
+/// A right that the process lacks. [`Display`](fmt::Display) says why, and how to grant it, in
+/// several lines for the operator of the program.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MissingRight {
     /// Which.
     pub right: Right,
-    /// The limit that stands in the way (`RLIMIT_RTPRIO` or `RLIMIT_MEMLOCK`, in bytes); `None` is unlimited.
+    /// The limit that stands in the way (`RLIMIT_RTPRIO` or `RLIMIT_MEMLOCK`, in bytes); `None` is
+    /// unlimited.
     pub hard_limit: Option<u64>,
-    /// Whether the process has the capability that would lift the limit (`CAP_SYS_NICE` or `CAP_IPC_LOCK`). If it
-    /// has, and is refused nevertheless, a container or control group is in the way.
+    /// Whether the process has the capability that would lift the limit (`CAP_SYS_NICE` or
+    /// `CAP_IPC_LOCK`). If it has, and is refused nevertheless, a container or control group is in
+    /// the way.
     pub has_capability: bool,
 }
 
 impl RealTime {
-    /// Finds out by trying: gives the native priority to a thread that exists for this only, and locks the memory.
-    /// Raises the soft limits as far as the hard ones let it. Call it once at start, before the threads start whose
-    /// memory is to be locked.
+    /// Finds out by trying: gives the native priority to a thread that exists for this only, and
+    /// locks the memory. Raises the soft limits as far as the hard ones let it. Call it once at
+    /// start, before threads with memory to be locked.
     ///
     /// # Errors
     /// The first [`MissingRight`], under [`Require`](RealTime::Require) only.
@@ -218,7 +220,8 @@ fn try_memory(lock: MemoryLock) -> Result<(), MissingRight> {
     locked.map_err(|_| MissingRight { right: Right::LockedMemory, hard_limit: limit.maximum, has_capability })
 }
 
-/// Raises the soft limit to `wanted` (`None`: to unlimited), as far as the hard one lets it, and never lowers it.
+/// Raises the soft limit to `wanted` (`None`: to unlimited), as far as the hard one lets it, and
+/// never lowers it.
 fn raise_soft_limit(resource: Resource, wanted: Option<u64>) {
     let as_number = |limit: Option<u64>| limit.unwrap_or(u64::MAX);
     let Rlimit { current, maximum } = getrlimit(resource);

@@ -43,8 +43,8 @@ pub enum SpawnError {
 }
 
 impl ThreadSpec {
-    /// A thread of class `Other` on whatever processors its creator has, with 2 MiB of stack. Tools show the first 15
-    /// bytes of the name.
+    /// A thread of class `Other` on whatever processors its creator has, with 2 MiB of stack. Tools
+    /// show the first 15 bytes of the name.
     pub fn new(name: impl Into<String>) -> Self {
         ThreadSpec {
             name: name.into(),
@@ -55,7 +55,8 @@ impl ThreadSpec {
         }
     }
 
-    /// Its scheduling class. It is set whatever the creator's is, so an `Other` thread of a real-time creator is one.
+    /// Its scheduling class. It is set whatever the creator's is, so an `Other` thread of a
+    /// real-time creator is one.
     #[must_use]
     pub fn class(mut self, class: SchedClass) -> Self {
         self.class = class;
@@ -120,7 +121,8 @@ impl ThreadSpec {
     }
 
     fn apply_to_current(&self) -> Result<(), SpawnError> {
-        // Processors first: a thread with a reservation may not be confined, and is told so by the class.
+        // Processors first: a thread with a reservation may not be confined, and is told so by the
+        // class.
         if let Some(cpus) = &self.cpus {
             set_current_cpus(cpus).map_err(SpawnError::Cpus)?;
         }

@@ -10,22 +10,27 @@ use super::pi_mutex::{PiGuard, PiMutex};
 use crate::sched::{NativeRange, SchedClass, SchedError};
 use crate::time::Deadline;
 
-/// A mutual-exclusion lock whose holder runs at the lock's ceiling: the native priority of its most urgent user.
+/// A mutual-exclusion lock that raises its holder to the lock's ceiling: the native priority of its most
+/// urgent user.
 ///
-/// This is the immediate priority ceiling protocol, POSIX's `PTHREAD_PRIO_PROTECT`. On one processor, and as long as holders do not
-/// sleep, a thread finds the lock free whenever it runs, is delayed by one critical section of less urgent threads at most, and
-/// cannot deadlock with others over locks that have ceilings. A [`PiMutex`] does its work beneath, so that on several
-/// processors, or where a holder could not be raised, a waiter still lends its priority.
+/// This is the immediate priority ceiling protocol, POSIX's `PTHREAD_PRIO_PROTECT`. On one
+/// processor, and as long as holders do not sleep, a thread finds the lock free whenever it runs.
+/// It is delayed by at most one critical section of less urgent threads, and cannot deadlock over
+/// locks with ceilings. A [`PiMutex`] does its work beneath, so that on several processors, or
+/// where a holder could not be raised, a waiter still lends its priority.
 ///
-/// Locks nest, and may be let go in any order: a thread runs at the highest ceiling of those that it holds, or at its own priority
-/// where that is higher, and at its own when it holds none. Its own priority is what is measured against the ceiling of a further
-/// lock, not the ceiling that it runs at.
+/// Locks nest, and may be let go in any order: a thread runs at the highest ceiling of those that
+/// it holds, or at its own priority where that is higher, and at its own when it holds none. Its
+/// own priority is what is measured against the ceiling of a further lock, not the ceiling that it
+/// runs at.
 ///
-/// - **Ordinary threads** (`SCHED_OTHER`, as all are where the process has no right to real-time scheduling) are not raised: for them the
-///   lock excludes, and inherits from its waiters, no more. Threads with reserved processor time are above every ceiling.
-/// - **A class that somebody else gives** a thread while it holds a lock counts as its own from then on and is not taken back at unlock, so that
-///   a thread which is demoted meanwhile stays so. It may be below the ceiling for the rest of the section; inheritance bounds what that costs.
-/// - It does not poison, and says of dead owners, `fork` and other processes what [`PiMutex`] says.
+/// - **Ordinary threads** (`SCHED_OTHER`; all threads without the right to real-time scheduling)
+///   are not raised: for them the lock only excludes, and inherits from its waiters. Threads with
+///   reserved processor time are above every ceiling.
+/// - **A class that another thread sets** for the holder is kept at unlock, so a thread that is
+///   demoted meanwhile stays demoted. It may be below the ceiling for the rest of the section;
+///   inheritance bounds the cost.
+/// - It does not poison. Dead owners, `fork` and other processes are as with [`PiMutex`].
 ///
 /// ```
 /// use isorb_rt::sync::CeilingMutex;
@@ -44,14 +49,16 @@ pub struct CeilingMutex<T: ?Sized> {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum CeilingError {
-    /// The calling thread is more urgent than the ceiling, so the ceiling is wrong: it is not that of the most urgent user.
+    /// The calling thread is more urgent than the ceiling, so the ceiling is wrong: it is not that
+    /// of the most urgent user.
     AboveCeiling {
         /// What the thread has.
         class: SchedClass,
         /// The lock's ceiling.
         ceiling: u8,
     },
-    /// The thread has a real-time class, and the system does not raise it to the ceiling: its limit is lower (`RLIMIT_RTPRIO`).
+    /// The thread has a real-time class, and the system does not raise it to the ceiling: its limit
+    /// is lower (`RLIMIT_RTPRIO`).
     NotRaised {
         /// The lock's ceiling.
         ceiling: u8,
@@ -120,9 +127,11 @@ impl<T: ?Sized> CeilingMutex<T> {
     /// [`CeilingError`]; the thread has the priority that it had, then.
     ///
     /// # Real-time
-    /// Does not allocate. Two system calls for a real-time thread (its class is read, and set where the ceiling is higher than what it runs at),
-    /// one for an ordinary thread; a real-time thread as many again at unlock, an ordinary one none. Blocks while another thread holds the lock: on one processor never, if
-    /// holders do not sleep and all users are real-time threads; else bounded as [`PiMutex::lock`].
+    /// Does not allocate. Two system calls for a real-time thread (its class is read, and set where
+    /// the ceiling is higher than what it runs at), one for an ordinary thread; a real-time thread
+    /// as many again at unlock, an ordinary one none. Blocks while another thread holds the lock:
+    /// on one processor never, if holders do not sleep and all users are real-time threads; else
+    /// bounded as [`PiMutex::lock`].
     pub fn lock(&self) -> Result<CeilingGuard<'_, T>, CeilingError> {
         self.lock_until(Deadline::NONE)
     }
@@ -151,7 +160,7 @@ impl<T: ?Sized> CeilingMutex<T> {
         Ok(CeilingGuard { value: self.mutex.try_lock()?, _raised: raised })
     }
 
-    /// The value, without locking: nobody else has the mutex.
+    /// The value, without locking: `&mut self` is the only reference.
     pub fn get_mut(&mut self) -> &mut T {
         self.mutex.get_mut()
     }
@@ -163,8 +172,8 @@ impl<T: ?Sized> fmt::Debug for CeilingMutex<T> {
     }
 }
 
-/// The right to use what a [`CeilingMutex`] protects; dropping it unlocks, and lowers the thread's priority again. It stays on the thread
-/// that locked.
+/// The right to use what a [`CeilingMutex`] protects; dropping it unlocks, and lowers the thread's
+/// priority again. It stays on the thread that locked.
 #[must_use = "dropping the guard unlocks at once"]
 pub struct CeilingGuard<'a, T: ?Sized> {
     // In this order: the thread comes down when the lock is free already.
@@ -218,7 +227,8 @@ thread_local! {
 }
 
 impl Held {
-    /// The thread's own class, which is the one that it has now unless that was given here; and the one that it has now.
+    /// The thread's own class, which is the one that it has now unless that was given here; and the
+    /// one that it has now.
     fn own(&self) -> Result<(SchedClass, SchedClass), SchedError> {
         let now = SchedClass::current()?;
         Ok((self.own.get().filter(|_| now == self.given.get()).unwrap_or(now), now))
@@ -264,7 +274,8 @@ impl Held {
         locks.set(locks.get() - 1);
         let last = self.locks.iter().all(|locks| locks.get() == 0);
         let own = if last { self.own.take() } else { self.own.get() };
-        // Nothing to lower where another lock has as high a ceiling, and no business of ours where somebody else changed it.
+        // Nothing to lower if another held lock has as high a ceiling, or another thread changed
+        // the class.
         if let Some(own) = own
             && self.class(own) != self.given.get()
             && SchedClass::current() == Ok(self.given.get())
@@ -277,7 +288,8 @@ impl Held {
     }
 }
 
-/// A lock that the calling thread holds, or is about to take, counts among those whose ceilings it runs under.
+/// Counts a lock that the calling thread holds, or is about to take, among the ceilings that it
+/// runs under.
 struct Raised {
     ceiling: u8,
     // It counts for the thread that made it.

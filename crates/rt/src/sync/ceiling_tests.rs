@@ -136,7 +136,8 @@ fn locks_nest_and_are_let_go_in_any_order() {
         drop(a);
         assert_eq!(class(), SchedClass::Fifo(3));
 
-        // The thread's own priority counts against a lower ceiling, not the ceiling that it runs at.
+        // The thread's own priority counts against a lower ceiling, not the ceiling that it runs
+        // at.
         let a = high.lock().unwrap();
         let b = low.lock().unwrap();
         let c = other.lock().unwrap();

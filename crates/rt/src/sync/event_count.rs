@@ -10,11 +10,14 @@ use crate::time::Deadline;
 
 /// Lets threads wait until what a [`PiMutex`] protects has changed.
 ///
-/// A [`PiCondvar`](super::PiCondvar) gives the waiter the mutex at the moment of the notification. Where both threads share a processor the
-/// notifier then runs into the mutex of a thread that has not run yet, and from there on the two hand it to each other, two switches for
-/// each time that either locks it. Here the waiter is woken, no more, and locks the mutex once it runs: right where the notifier goes on
-/// locking the mutex many times, as whoever empties a queue does. The price is that the waiter may find that others were faster; and the most
-/// urgent waiter is woken first, but waits for the mutex like anybody else.
+/// A [`PiCondvar`](super::PiCondvar) gives the waiter the mutex at the moment of the notification.
+/// If both threads share a processor, the notifier then blocks on the mutex of a thread that has
+/// not run yet. From there on they hand the mutex to each other, with two switches for each lock.
+///
+/// Here the waiter is only woken, and locks the mutex once it runs. That suits a notifier that goes
+/// on locking the mutex many times, such as a thread that empties a queue. The price: another
+/// thread may be faster than the waiter. The most urgent waiter is woken first, but competes for
+/// the mutex like all others.
 ///
 /// ```
 /// use isorb_rt::{sync::{EventCount, PiMutex}, time::Deadline};
@@ -37,13 +40,13 @@ pub struct EventCount {
 }
 
 impl EventCount {
-    /// One that nobody waits for.
+    /// An event count without waiters.
     #[cfg(not(loom))]
     pub const fn new() -> Self {
         EventCount { count: Word::new(0), waiters: AtomicU32::new(0) }
     }
 
-    /// One that nobody waits for.
+    /// An event count without waiters.
     #[cfg(loom)]
     pub fn new() -> Self {
         EventCount { count: Word::new(0), waiters: AtomicU32::new(0) }
@@ -55,7 +58,8 @@ impl EventCount {
     /// As [`PiMutex::lock`].
     ///
     /// # Real-time
-    /// Does not allocate. Blocks until notified or `deadline`, then as [`PiMutex::lock`], once a notification.
+    /// Does not allocate. Blocks until notified or `deadline`, then as [`PiMutex::lock`], once a
+    /// notification.
     pub fn lock_while<'m, T: ?Sized>(
         &self,
         mutex: &'m PiMutex<T>,
@@ -67,7 +71,8 @@ impl EventCount {
             if !condition(&mut guard) {
                 return guard;
             }
-            // Under the mutex: who changes the condition later sees the number, or makes the count another one.
+            // Under the mutex: a thread that changes the condition later sees the number of
+            // waiters, or changes the count.
             self.waiters.fetch_add(1, SeqCst);
             let seen = self.count.value.load(SeqCst);
             drop(guard);
@@ -82,7 +87,7 @@ impl EventCount {
     /// Wakes the most urgent waiter. Call it after the change, without the mutex.
     ///
     /// # Real-time
-    /// Neither allocates nor blocks. A fence and a load where nobody waits, else one system call.
+    /// Neither allocates nor blocks. A fence and a load without waiters, else one system call.
     #[inline]
     pub fn notify_one(&self) {
         fence(SeqCst);
@@ -156,7 +161,7 @@ mod tests {
                 thread::spawn(move || {
                     for _ in 0..EACH {
                         let mut count = s.1.lock_while(&s.0, long(), |n| *n >= 8);
-                        assert!(*count < 8, "nobody woke it");
+                        assert!(*count < 8, "no thread woke it");
                         *count += 1;
                         drop(count);
                         s.2.notify_one();
@@ -166,7 +171,7 @@ mod tests {
             .collect();
         for _ in 0..3 * EACH {
             let mut count = shared.2.lock_while(&shared.0, long(), |n| *n == 0);
-            *count = count.checked_sub(1).expect("nobody woke it");
+            *count = count.checked_sub(1).expect("no thread woke it");
             drop(count);
             shared.1.notify_one();
         }

@@ -20,7 +20,7 @@ pub mod thread {
     pub use std::thread::{JoinHandle, spawn, yield_now};
 }
 
-/// A cell whose accesses loom can see.
+/// A cell with accesses that loom can see.
 pub mod cell {
     #[cfg(loom)]
     pub use loom::cell::UnsafeCell;
@@ -46,13 +46,14 @@ pub mod cell {
 
     #[cfg(not(loom))]
     impl<T: ?Sized> UnsafeCell<T> {
-        /// Calls `f` with a pointer that it may read through, as far as nobody writes meanwhile.
+        /// Calls `f` with a pointer that it may read through, if no thread writes meanwhile.
         #[inline(always)]
         pub fn with<R>(&self, f: impl FnOnce(*const T) -> R) -> R {
             f(self.0.get())
         }
 
-        /// Calls `f` with a pointer that it may write through, as far as nobody else reads or writes meanwhile.
+        /// Calls `f` with a pointer that it may write through, if no other thread reads or
+        /// writes meanwhile.
         #[inline(always)]
         pub fn with_mut<R>(&self, f: impl FnOnce(*mut T) -> R) -> R {
             f(self.0.get())

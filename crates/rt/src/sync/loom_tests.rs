@@ -9,8 +9,8 @@ use super::cell::UnsafeCell;
 use super::{EventCount, LockError, Parker, PiCondvar, PiMutex, Turn, Waiters};
 use crate::time::Deadline;
 
-/// Three threads are too many interleavings; those with at most two pre-emptions are enough to find what three
-/// threads can do that two cannot (a second waiter in the queue).
+/// Three threads are too many interleavings; those with at most two pre-emptions are enough to find
+/// what three threads can do that two cannot (a second waiter in the queue).
 fn three_threads(f: impl Fn() + Sync + Send + 'static) {
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(2);
@@ -156,7 +156,8 @@ fn loom_parker_is_reused() {
     });
 }
 
-/// Each thread brings work and does what there is if it is its turn. No work is left, and no two work at once.
+/// Each thread brings work and does what there is if it is its turn. No work is left, and no two
+/// work at once.
 #[test]
 fn loom_turn_leaves_no_work_and_excludes() {
     let bring = |s: &(Turn, AtomicU32, UnsafeCell<u32>)| {
@@ -164,7 +165,7 @@ fn loom_turn_leaves_no_work_and_excludes() {
         if s.0.take() {
             loop {
                 let work = s.1.swap(0, Ordering::Relaxed);
-                // SAFETY: who has the turn is alone here; loom checks that.
+                // SAFETY: the owner of the turn is alone here; loom checks that.
                 s.2.with_mut(|done| unsafe { *done += work });
                 if s.0.pass() {
                     break;
@@ -182,12 +183,12 @@ fn loom_turn_leaves_no_work_and_excludes() {
             .collect();
         bring(&s);
         others.into_iter().for_each(|t| t.join().unwrap());
-        // SAFETY: nobody else is left.
+        // SAFETY: no other thread is left.
         assert_eq!(s.2.with(|done| unsafe { *done }), 3);
     });
 }
 
-/// A connection: the replies that arrive, in order, and who has got one from another reader.
+/// A connection: the replies in order of arrival, and the callers that another reader served.
 struct Shared {
     arriving: PiMutex<Vec<usize>>,
     waiters: Waiters,
@@ -215,17 +216,18 @@ fn await_reply(s: &Shared, me: usize) {
             drop(arriving);
             return s.waiters.hand_over();
         }
-        let whose = arriving.pop().expect("each reply is read once");
-        if whose == me {
+        let caller = arriving.pop().expect("each reply is read once");
+        if caller == me {
             drop(arriving);
             return s.waiters.hand_over();
         }
-        s.delivered[whose].store(1, Ordering::Release);
-        s.waiters.wake(whose);
+        s.delivered[caller].store(1, Ordering::Release);
+        s.waiters.wake(caller);
     }
 }
 
-/// Every caller gets its reply, in whichever order they arrive; loom sees a deadlock if one is left parked.
+/// Every caller gets its reply, in whichever order they arrive; loom sees a deadlock if one is left
+/// parked.
 fn all_are_answered(replies: &[usize]) {
     let s = Arc::new(Shared {
         arriving: PiMutex::new(replies.to_vec()),

@@ -1,12 +1,21 @@
 //! Locks and waits that a real-time thread may use.
 //!
-//! [`PiMutex`] and [`PiCondvar`] lend the waiting thread's priority to whoever holds the lock, which neither std's
-//! nor parking_lot's do: with those, a high thread waits for as long as middling threads keep the low holder from
-//! running. [`CeilingMutex`] raises the holder beforehand, to a ceiling that was computed off line. [`Parker`] is for the plain case of one thread that waits for one event, [`Turn`] for work that one thread does
-//! for all and nobody waits for, [`Snapshot`] for what is read all the time and replaced now and then.
+//! | type | for |
+//! |---|---|
+//! | [`PiMutex`], [`PiCondvar`] | exclusion and conditions; the holder runs at the priority of its most urgent waiter |
+//! | [`CeilingMutex`] | exclusion with a ceiling that was computed off line |
+//! | [`EventCount`] | conditions with a notifier that locks the mutex often |
+//! | [`Parker`] | one thread that waits for one event |
+//! | [`Waiters`] | threads that wait while one of them works for all |
+//! | [`Turn`] | work that one thread at a time does for all, without waiting |
+//! | [`Snapshot`] | values that are read all the time and seldom replaced |
 //!
-//! [`atomic`], [`cell`] and [`thread`] are the facade that everything built on atomics here goes through: the real
-//! things in a build, loom's in a build with `--cfg loom`, which runs the same code in every interleaving.
+//! With the locks of std and parking_lot, which do not inherit, an urgent thread waits as long as
+//! threads of middle priority keep the less urgent holder from running.
+//!
+//! [`atomic`], [`cell`] and [`thread`] are the facade of everything that is built on atomics here:
+//! the real types in a build, loom's types with `--cfg loom`, which runs the same code in every
+//! interleaving.
 
 mod ceiling;
 mod event_count;

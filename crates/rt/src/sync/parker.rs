@@ -14,15 +14,16 @@ const PARKED: u32 = 2;
 
 /// A token that one thread waits for and any thread supplies.
 ///
-/// [`unpark`](Self::unpark) stores the token (there is at most one), [`park_until`](Self::park_until) takes it and
-/// waits for it if need be, so a token supplied before the wait is not lost. What was written before `unpark` is
-/// visible after the `park_until` that took its token. A thread that waits for a reply which another thread reads
-/// waits here.
+/// [`unpark`](Self::unpark) stores the token (there is at most one),
+/// [`park_until`](Self::park_until) takes it and waits for it if need be, so a token supplied
+/// before the wait is not lost. What was written before `unpark` is visible after the `park_until`
+/// that took its token. A thread that waits for a reply which another thread reads waits here.
 ///
-/// There is no owner, so there is no priority to lend: use it where the waker is a thread that runs anyway (a reader
-/// of the connection, a timer), not to wait for work of a lower priority.
+/// There is no owner, so there is no priority to lend: use it where the waker is a thread that runs
+/// anyway (a reader of the connection, a timer), not to wait for work of a lower priority.
 ///
-/// One thread at a time may park. Several are harmless to memory, but a token then wakes any one of them.
+/// One thread at a time may park. Several are harmless to memory, but a token then wakes any one of
+/// them.
 ///
 /// ```
 /// use isorb_rt::{sync::Parker, time::Deadline};
@@ -55,7 +56,8 @@ impl Parker {
     /// Takes the token, waiting for it until `deadline`. Says whether it got it.
     ///
     /// # Real-time
-    /// Does not allocate. Blocks until the token or the deadline; one compare-exchange when the token is there.
+    /// Does not allocate. Blocks until the token or the deadline; one compare-exchange when the
+    /// token is there.
     pub fn park_until(&self, deadline: Deadline) -> bool {
         let word = &self.state.value;
         if word.compare_exchange(TOKEN, EMPTY, Acquire, Relaxed).is_ok() {
@@ -84,7 +86,7 @@ impl Parker {
         }
     }
 
-    /// Drops a token that nobody waits for any more, before the parker is used for another event.
+    /// Drops an unused token, before the parker is used for another event.
     #[inline]
     pub fn reset(&self) {
         if self.state.value.load(Relaxed) == TOKEN {

@@ -12,12 +12,13 @@ use crate::time::Deadline;
 
 /// Waits for a change of what a [`PiMutex`] protects.
 ///
-/// A woken waiter is moved from the condition's queue to the mutex's queue inside the kernel. It does not wake to
-/// find the mutex taken, and the thread that holds the mutex inherits its priority while it waits there; a condition
-/// on top of a plain futex would lose the inheritance in between. The most urgent waiter goes first.
+/// A woken waiter is moved from the condition's queue to the mutex's queue inside the kernel. It
+/// does not wake to find the mutex taken, and the thread that holds the mutex inherits its priority
+/// while it waits there; a condition on top of a plain futex would lose the inheritance in between.
+/// The most urgent waiter goes first.
 ///
-/// One condition belongs to one mutex as long as threads wait on it. A wait may end without a notification, so the
-/// predicate is always checked again: [`wait_while`](Self::wait_while) does.
+/// One condition belongs to one mutex as long as threads wait on it. A wait may end without a
+/// notification, so the predicate is always checked again: [`wait_while`](Self::wait_while) does.
 ///
 /// ```
 /// use isorb_rt::{sync::{PiCondvar, PiMutex}, time::Deadline};
@@ -34,36 +35,38 @@ use crate::time::Deadline;
 /// });
 /// ```
 pub struct PiCondvar {
-    /// Counts notifications; a waiter sleeps on the count that it saw under the mutex. One that is suspended between
-    /// looking and sleeping for exactly 2^32 notifications would miss the last of them.
+    /// Counts notifications; a waiter sleeps on the count that it saw under the mutex. One that is
+    /// suspended between looking and sleeping for exactly 2^32 notifications would miss the last of
+    /// them.
     count: Word,
-    /// Written with the mutex held only, so that a notification without waiters costs no system call.
+    /// Written with the mutex held only, so that a notification without waiters costs no system
+    /// call.
     waiters: AtomicU32,
 }
 
 impl PiCondvar {
-    /// A condition that nobody waits for.
+    /// A condition without waiters.
     #[cfg(not(loom))]
     pub const fn new() -> Self {
         PiCondvar { count: Word::new(0), waiters: AtomicU32::new(0) }
     }
 
-    /// A condition that nobody waits for.
+    /// A condition without waiters.
     #[cfg(loom)]
     pub fn new() -> Self {
         PiCondvar { count: Word::new(0), waiters: AtomicU32::new(0) }
     }
 
-    /// Unlocks, waits for a notification until `deadline`, locks again. Says `false` if the deadline passed first.
-    /// May also return `true` for no reason.
+    /// Unlocks, waits for a notification until `deadline`, locks again. Says `false` if the
+    /// deadline passed first. May also return `true` for no reason.
     ///
     /// # Panics
     /// Never; but if the mutex cannot be locked again (a deadlock of the program's making, see
     /// [`PiMutex::lock`]) the process is aborted with a sentence, since the guard would be a lie.
     ///
     /// # Real-time
-    /// Does not allocate. Blocks until notified or `deadline`, then as [`PiMutex::lock`]: the deadline bounds the
-    /// wait for the notification, not the wait for the mutex.
+    /// Does not allocate. Blocks until notified or `deadline`, then as [`PiMutex::lock`]: the
+    /// deadline bounds the wait for the notification, not the wait for the mutex.
     pub fn wait_until<T: ?Sized>(&self, guard: &mut PiGuard<'_, T>, deadline: Deadline) -> bool {
         let seen = self.count.value.load(Relaxed);
         self.waiters.store(self.waiters.load(Relaxed) + 1, Relaxed);
@@ -95,11 +98,12 @@ impl PiCondvar {
         true
     }
 
-    /// Wakes the most urgent waiter, with `mutex` held or not. Held, the waiter runs when it is unlocked.
+    /// Wakes the most urgent waiter, with `mutex` held or not. Held, the waiter runs when it is
+    /// unlocked.
     ///
     /// # Real-time
-    /// Neither allocates nor blocks. One system call if a thread waits (again, if another notification came between),
-    /// none if not.
+    /// Neither allocates nor blocks. One system call if a thread waits (again, if another
+    /// notification came between), none if not.
     pub fn notify_one<T: ?Sized>(&self, mutex: &PiMutex<T>) {
         self.notify(mutex, false);
     }
@@ -113,14 +117,14 @@ impl PiCondvar {
     }
 
     fn notify<T: ?Sized>(&self, mutex: &PiMutex<T>, all: bool) {
-        // Whoever waits for the change that this notification reports raised the number under the mutex before the
-        // notifier changed it under the mutex.
+        // A thread that waits for this change raised the number under the mutex, before the
+        // notifier made the change under the mutex.
         if self.waiters.load(Relaxed) == 0 {
             return;
         }
         let mut seen = self.count.value.fetch_add(1, Relaxed).wrapping_add(1);
-        // AGAIN: another notification came between, and there may be waiters who saw it. (Or the mutex' owner is
-        // just ending.) Those who saw neither are awake already.
+        // AGAIN: another notification came between, and there may be waiters that saw it. (Or the
+        // mutex's owner is just ending.) Waiters that saw neither are awake already.
         while self.count.requeue(seen, mutex.lock_word(), all) == Err(Errno::AGAIN) {
             seen = self.count.value.load(Relaxed);
         }

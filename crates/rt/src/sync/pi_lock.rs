@@ -17,14 +17,15 @@ pub enum LockError {
     WouldBlock,
     /// Another thread still held it at the deadline.
     TimedOut,
-    /// This thread holds it already, or holds one that the owner waits for, directly or through others. Of threads that close such a
-    /// circle at the same moment, more than one may be told.
+    /// This thread holds it already, or holds one that the owner waits for, directly or through
+    /// others. Of threads that close such a circle at the same moment, more than one may be told.
     Deadlock,
     /// The thread that holds it ended without unlocking: it forgot the guard.
     OwnerDied,
     /// The kernel had no memory to queue this thread.
     NoMemory,
-    /// The kernel is too old for a lock with a deadline (before Linux 5.14) or has no priority inheritance.
+    /// The kernel is too old for a lock with a deadline (before Linux 5.14) or has no priority
+    /// inheritance.
     Unsupported,
 }
 
@@ -59,9 +60,10 @@ impl fmt::Display for NotOwner {
 
 impl std::error::Error for NotOwner {}
 
-/// A priority-inheritance lock without a value and without a guard: whoever locks must unlock, on the same thread. It
-/// is what `RTCORBA::Mutex` is made of, whose users call lock and unlock by themselves. Everybody else wants
-/// [`PiMutex`](super::PiMutex), which is this lock around a value, and says what holds for both.
+/// A priority-inheritance lock without a value and without a guard: the thread that locks must
+/// unlock. It is the lock of `RTCORBA::Mutex`, with its separate calls for lock and unlock. Other
+/// code uses [`PiMutex`](super::PiMutex), this lock around a value, which documents the properties
+/// of both.
 ///
 /// ```
 /// use isorb_rt::sync::{LockError, NotOwner, PiLock};
@@ -154,7 +156,8 @@ impl PiLock {
                 Err(Errno::DEADLK) => LockError::Deadlock,
                 Err(Errno::NOMEM) => LockError::NoMemory,
                 Err(Errno::NOSYS | Errno::OPNOTSUPP) => LockError::Unsupported,
-                // SRCH: no thread has the id in the word. PERM: it is a thread of the kernel, so the id was reused.
+                // SRCH: no thread has the id in the word. PERM: it is a thread of the kernel, so
+                // the id was reused.
                 Err(_) => LockError::OwnerDied,
             });
         }

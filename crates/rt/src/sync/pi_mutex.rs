@@ -9,19 +9,23 @@ use super::futex::LockWord;
 use super::pi_lock::{LockError, PiLock};
 use crate::time::Deadline;
 
-/// A mutual-exclusion lock whose holder runs at the priority of its most urgent waiter.
+/// A mutual-exclusion lock that raises its holder to the priority of its most urgent waiter.
 ///
-/// Free, it costs one compare-exchange to lock and one to unlock. Held, the waiter sleeps in the kernel's queue for
-/// the lock, which is ordered by priority, and the kernel lends the holder the waiter's priority, through chains of
-/// locks too. The lock is handed over: a thread that comes later does not overtake a waiter of its own priority.
+/// Free, it costs one compare-exchange to lock and one to unlock. Held, the waiter sleeps in the
+/// kernel's queue for the lock, which is ordered by priority, and the kernel lends the holder the
+/// waiter's priority, through chains of locks too. The lock is handed over: a thread that comes
+/// later does not overtake a waiter of its own priority.
 ///
 /// What it does not do:
-/// - **Poison.** A guard dropped by a panic unlocks. Whoever can panic in the middle of a change repairs it.
-/// - **Recover from a dead owner.** A thread cannot end while it borrows a guard, but it can forget one; a later
-///   [`lock`](Self::lock) panics and the other calls say [`LockError::OwnerDied`], as far as the kernel notices.
-/// - **Survive `fork`.** The child's thread is not the one that locked: a lock that any thread held at the fork stays
-///   held in the child for ever, and a guard that the forking thread carries over must be forgotten there. A lock
-///   that was free works in the child. (A child that calls exec is not concerned.)
+/// - **Poison.** A guard that a panic drops unlocks. Code that may panic in the middle of a change
+///   must repair it.
+/// - **Recover from a dead owner.** A thread cannot end while it borrows a guard, but it can forget
+///   one; a later [`lock`](Self::lock) panics and the other calls say [`LockError::OwnerDied`], as
+///   far as the kernel notices.
+/// - **Survive `fork`.** The child's thread is not the one that locked: a lock that any thread held
+///   at the fork stays held in the child for ever, and a guard that the forking thread carries over
+///   must be forgotten there. A lock that was free works in the child. (A child that calls exec is
+///   not concerned.)
 /// - **Reach between processes.**
 ///
 /// ```
@@ -36,8 +40,8 @@ pub struct PiMutex<T: ?Sized> {
     value: UnsafeCell<T>,
 }
 
-// SAFETY: the value is reached through a guard only, which one thread at a time has; so sharing the mutex moves the
-// value between threads at most.
+// SAFETY: the value is reached through a guard only, which one thread at a time has; so sharing the
+// mutex moves the value between threads at most.
 unsafe impl<T: ?Sized + Send> Sync for PiMutex<T> {}
 // SAFETY: as for the value itself; nothing waits on a mutex that can be moved.
 unsafe impl<T: ?Sized + Send> Send for PiMutex<T> {}
@@ -65,12 +69,14 @@ impl<T: ?Sized> PiMutex<T> {
     /// Locks, waiting as long as it takes.
     ///
     /// # Panics
-    /// With a sentence, on every [`LockError`] but `WouldBlock` and `TimedOut`: locking again what the thread holds
-    /// and waiting for a thread that has ended are faults of the program, and would otherwise be a wait for ever.
+    /// With a sentence, on every [`LockError`] but `WouldBlock` and `TimedOut`: locking again what
+    /// the thread holds and waiting for a thread that has ended are faults of the program, and
+    /// would otherwise be a wait for ever.
     ///
     /// # Real-time
-    /// Does not allocate. Blocks while another thread holds the lock, bounded by the critical sections of that
-    /// thread and of the waiters that are as urgent as this one; no other thread prolongs the wait.
+    /// Does not allocate. Blocks while another thread holds the lock, bounded by the critical
+    /// sections of that thread and of the waiters that are as urgent as this one; no other thread
+    /// prolongs the wait.
     #[inline]
     #[track_caller]
     pub fn lock(&self) -> PiGuard<'_, T> {
@@ -106,9 +112,10 @@ impl<T: ?Sized> PiMutex<T> {
         Ok(PiGuard::new(self))
     }
 
-    /// The value, without locking: nobody else has the mutex.
+    /// The value, without locking: `&mut self` is the only reference.
     pub fn get_mut(&mut self) -> &mut T {
-        // SAFETY: `&mut self` says that no guard exists and none can come into being while the result lives.
+        // SAFETY: `&mut self` says that no guard exists and none can come into being while the
+        // result lives.
         unsafe { &mut *self.value.with_mut(|value| value) }
     }
 
@@ -118,7 +125,8 @@ impl<T: ?Sized> PiMutex<T> {
 
     #[inline(always)]
     fn unlock(&self) {
-        // Fails only in the child of a fork, which is told above to forget the guard; there is nobody to wake there.
+        // Fails only in the child of a fork, which should have forgotten the guard. No thread waits
+        // there.
         let _ = self.lock.unlock();
     }
 }
@@ -138,11 +146,12 @@ impl<T: ?Sized + fmt::Debug> fmt::Debug for PiMutex<T> {
     }
 }
 
-/// The right to use what a [`PiMutex`] protects; dropping it unlocks. It stays on the thread that locked.
+/// The right to use what a [`PiMutex`] protects; dropping it unlocks. It stays on the thread that
+/// locked.
 #[must_use = "dropping the guard unlocks at once"]
 pub struct PiGuard<'a, T: ?Sized> {
     mutex: &'a PiMutex<T>,
-    // The kernel lets nobody but the owner unlock.
+    // The kernel lets only the owner unlock.
     not_send: PhantomData<*const ()>,
 }
 
@@ -167,7 +176,8 @@ impl<'a, T: ?Sized> PiGuard<'a, T> {
         this.mutex.unlock();
         let (result, locked) = wait(this.mutex.lock_word());
         if !locked && let Err(error) = this.mutex.lock.lock_until(Deadline::NONE) {
-            // The caller's guard says that the lock is held. Unwinding would drop it and unlock what is not ours.
+            // The caller's guard says that the lock is held. Unwinding would drop it and unlock
+            // what is not ours.
             eprintln!("isorb-rt: a condition's mutex cannot be locked again: {error}");
             std::process::abort();
         }
@@ -180,7 +190,8 @@ impl<T: ?Sized> Deref for PiGuard<'_, T> {
 
     #[inline]
     fn deref(&self) -> &T {
-        // SAFETY: this thread holds the lock while the guard lives, so nobody else has a reference to the value.
+        // SAFETY: this thread holds the lock while the guard lives, so no other reference to the
+        // value exists.
         unsafe { &*self.mutex.value.with(|value| value) }
     }
 }
@@ -272,7 +283,7 @@ mod tests {
         while !first.get().is_some_and(|&thread| sleeps(thread)) {
             thread::yield_now();
         }
-        // Whoever comes second closes the circle and is told.
+        // The second thread closes the circle and gets the error.
         assert_eq!(
             locks.1.lock_until(Deadline::after(Duration::from_secs(60))).unwrap_err(),
             LockError::Deadlock

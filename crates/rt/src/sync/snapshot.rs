@@ -13,15 +13,17 @@ use crate::time::{Deadline, now_ns, sleep_until};
 const SHIFT: u32 = 56;
 const ENTERED: u64 = (1 << SHIFT) - 1;
 
-/// A value that many threads read without a lock while one replaces it as a whole: tables that every request looks at
-/// and an administrator changes now and then.
+/// A value that many threads read without a lock while one replaces it as a whole: tables that
+/// every request looks at and an administrator changes now and then.
 ///
-/// A reader sees one version from [`read`](Self::read) to the drop of the guard, whatever is put in its place meanwhile; nested
-/// reads are fine, and a reader may itself replace the value. Replaced versions are dropped by writers, never by readers.
-/// There is room for a fixed number of versions: a writer finds no place only while readers hold all the others.
+/// A reader sees one version from [`read`](Self::read) to the drop of the guard, whatever is put in
+/// its place meanwhile; nested reads are fine, and a reader may itself replace the value. Replaced
+/// versions are dropped by writers, never by readers. There is room for a fixed number of versions:
+/// a writer is refused only while readers hold all others.
 ///
-/// A read is one atomic addition, which tells the reader its version and tells the version of its reader in one step, so
-/// there is nothing to repeat; leaving is another. A reader that is pre-empted delays nobody but the dropping of its version.
+/// A read is one atomic addition, which returns the current version and counts its reader in one
+/// step, so it never repeats. Leaving is another one. A reader that is pre-empted delays only the
+/// drop of its version.
 ///
 /// ```
 /// let table = isorb_rt::sync::Snapshot::new(4, vec![1, 2]);
@@ -57,7 +59,8 @@ enum Place {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Busy<T>(pub T);
 
-// SAFETY: readers share `&T` between threads, and the value is dropped by whichever thread writes next.
+// SAFETY: readers share `&T` between threads, and the value is dropped by whichever thread writes
+// next.
 unsafe impl<T: Send + Sync> Sync for Snapshot<T> {}
 // SAFETY: as for the values themselves.
 unsafe impl<T: Send> Send for Snapshot<T> {}
@@ -83,13 +86,15 @@ impl<T> Snapshot<T> {
     /// The current version.
     ///
     /// # Real-time
-    /// Neither allocates nor blocks, whatever writers do: one atomic addition, and one more when the guard is dropped.
+    /// Neither allocates nor blocks, whatever writers do: one atomic addition, and one more when
+    /// the guard is dropped.
     #[inline]
     pub fn read(&self) -> SnapshotGuard<'_, T> {
         let seen = self.current.fetch_add(1, Acquire);
         let version = &self.versions[(seen >> SHIFT) as usize];
-        // SAFETY: a writer wrote the value before it made the version current, and takes it out again only after as many
-        // readers left the version as had entered it when it was replaced; this one has entered and not left.
+        // SAFETY: a writer wrote the value before it made the version current, and takes it out
+        // again only after as many readers left the version as had entered it when it was replaced;
+        // this one has entered and not left.
         let value = version.value.with(|value| unsafe { (*value).as_ref() });
         match value {
             Some(value) => SnapshotGuard { left: &version.left, value },
@@ -97,7 +102,8 @@ impl<T> Snapshot<T> {
         }
     }
 
-    /// Puts `value` in the current one's place, for reads from now on. Drops what no reader holds any more.
+    /// Puts `value` in the current one's place, for reads from now on. Drops what no reader holds
+    /// any more.
     ///
     /// # Errors
     /// [`Busy`], with the value, while readers hold every other version.
@@ -111,7 +117,8 @@ impl<T> Snapshot<T> {
             return Err(Busy(value));
         };
         let version = &self.versions[free];
-        // SAFETY: a free version is not current, and all readers that it ever had have left; the lock keeps writers out.
+        // SAFETY: a free version is not current, and all readers that it ever had have left; the
+        // lock keeps writers out.
         version.value.with_mut(|slot| unsafe { *slot = Some(value) });
         version.left.store(0, Relaxed);
         let before = self.current.swap((free as u64) << SHIFT, AcqRel);
@@ -126,8 +133,9 @@ impl<T> Snapshot<T> {
         self.reclaim(&mut self.writer.lock())
     }
 
-    /// Waits until no reader holds a replaced version, so that whoever still reads sees the current one. `false` when the
-    /// deadline passed. A thread that holds a guard of an older version waits for itself in vain.
+    /// Waits until no reader holds a replaced version: all readers see the current one then.
+    /// `false` when the deadline passed. A thread that holds a guard of an older version itself
+    /// waits in vain.
     ///
     /// # Real-time
     /// Blocks, looking every half millisecond. For the administrating side.
@@ -146,7 +154,8 @@ impl<T> Snapshot<T> {
         for (version, place) in self.versions.iter().zip(writer.places.iter_mut()) {
             if let Place::Retired(entered) = *place {
                 if version.left.load(Acquire) == entered {
-                    // SAFETY: nobody can enter a version that is not current, and all who had entered have left.
+                    // SAFETY: no reader can enter a version that is not current, and all that had
+                    // entered left.
                     version.value.with_mut(|value| unsafe { *value = None });
                     *place = Place::Free;
                 } else {
@@ -260,7 +269,8 @@ mod loom_tests {
 
     use super::*;
 
-    /// Loom sees a race where a writer takes a value from under a reader, and where a reader sees a half-made one.
+    /// Loom sees a race where a writer takes a value from under a reader, and where a reader sees a
+    /// half-made one.
     #[test]
     fn loom_snapshot_readers_and_a_writer() {
         let mut model = loom::model::Builder::new();

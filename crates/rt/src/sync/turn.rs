@@ -7,51 +7,56 @@ use super::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
 const FREE: u32 = 0;
 const TAKEN: u32 = 1;
-/// Taken, and somebody has come by since.
+/// Taken, and another thread has asked since.
 const AGAIN: u32 = 2;
 
-/// Whose turn it is, where anybody may find that there is work and one thread at a time may do it, without waiting.
+/// Exclusive work without waiting: any thread may find work, and one thread at a time does it.
 ///
-/// Who finds work calls [`take`](Self::take). Who has the turn works, then calls [`pass`](Self::pass). Who comes by meanwhile leaves
-/// at once, and what it came for is done all the same: `pass` sends the owner back to look once more. It is no lock: nobody
-/// waits, so there is no priority to lend.
+/// A thread that finds work calls [`take`](Self::take). The owner of the turn does the work, then
+/// calls [`pass`](Self::pass). Another thread meanwhile leaves at once, and its work is done all
+/// the same: `pass` makes the owner check once more. It is not a lock: no thread waits, so there is
+/// no priority to lend.
 ///
 /// ```
 /// let turn = isorb_rt::sync::Turn::new();
 /// assert!(turn.take());
-/// assert!(!turn.take(), "somebody is at it");
-/// assert!(!turn.pass(), "somebody came by: look again");
+/// assert!(!turn.take(), "another thread works");
+/// assert!(!turn.pass(), "another thread asked: check again");
 /// assert!(turn.pass());
 /// ```
 pub struct Turn(AtomicU32);
 
 impl Turn {
-    /// Nobody's turn.
+    /// A turn without an owner.
     #[cfg(not(loom))]
     pub const fn new() -> Self {
         Turn(AtomicU32::new(FREE))
     }
 
-    /// Nobody's turn.
+    /// A turn without an owner.
     #[cfg(loom)]
     pub fn new() -> Self {
         Turn(AtomicU32::new(FREE))
     }
 
-    /// Whether the turn is the caller's now. If not, its owner will look once more, and will then see what the caller wrote before.
+    /// Returns whether the caller owns the turn now. If not, its owner will check once more, and
+    /// will see the caller's earlier writes.
     ///
     /// # Real-time
-    /// Neither allocates nor blocks; one compare-exchange, and one exchange where somebody has the turn.
+    /// Neither allocates nor blocks; one compare-exchange, and one exchange if it is taken.
     #[inline]
     pub fn take(&self) -> bool {
-        // The owner may leave between the two: then the turn is the caller's, who will look once more than needed.
+        // If the owner leaves between the two, the caller owns the turn and checks once more than
+        // needed.
         self.0.compare_exchange(FREE, TAKEN, Acquire, Relaxed).is_ok() || self.0.swap(AGAIN, AcqRel) == FREE
     }
 
-    /// Gives the turn up, unless somebody came by: `false` means that the caller still has it and must look again.
+    /// Releases the turn, unless another thread asked: `false` means that the caller still owns it
+    /// and must check again.
     ///
     /// # Real-time
-    /// Neither allocates nor blocks; one compare-exchange, and one exchange where somebody came by.
+    /// Neither allocates nor blocks; one compare-exchange, and one exchange if another thread
+    /// asked.
     #[inline]
     pub fn pass(&self) -> bool {
         if self.0.compare_exchange(TAKEN, FREE, Release, Relaxed).is_ok() {

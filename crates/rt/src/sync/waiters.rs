@@ -1,4 +1,4 @@
-//! Many threads that wait for what one of them fetches.
+//! Threads that wait while one of them works for all.
 
 use core::fmt;
 
@@ -7,66 +7,68 @@ use super::atomic::Ordering::{Relaxed, SeqCst};
 use super::atomic::{AtomicBool, AtomicU32, fence};
 use crate::time::Deadline;
 
-/// Threads that wait while one of them, who holds a lock, works for all: the first caller on a shared connection reads the
-/// replies of the others.
+/// Threads that wait while one of them, which holds a lock, works for all: the first caller on a
+/// shared connection reads the replies of the others.
 ///
-/// The holder [`wake`](Self::wake)s those for whom it has something. When it lets go of the lock it calls
-/// [`hand_over`](Self::hand_over), so that another takes its place. Who finds the lock taken [`announce`](Self::announce)s itself, *tries the
-/// lock once more*, and only then [`park`](Announced::park)s: a holder that leaves in between sees the announcement, or the
-/// second try finds the lock free. Who was woken and takes no place at the lock must call `hand_over` too, since it cannot know
-/// what it was woken for.
+/// - The holder [`wake`](Self::wake)s the threads for which it has a reply. When it releases the
+///   lock it calls [`hand_over`](Self::hand_over), so that another thread takes over.
+/// - A thread that finds the lock taken [`announce`](Self::announce)s itself, *tries the lock once
+///   more*, and only then [`park`](Announced::park)s. A holder that leaves in between sees the
+///   announcement, or the second try finds the lock free.
+/// - A woken thread that does not take the lock must call `hand_over` too, since it does not know
+///   the reason of the wake-up.
 pub struct Waiters {
     waiting: AtomicU32,
-    places: Box<[Place]>,
+    slots: Box<[Slot]>,
 }
 
 #[derive(Default)]
-struct Place {
+struct Slot {
     parked: AtomicBool,
     parker: Parker,
 }
 
 impl Waiters {
-    /// Room for `places` threads.
-    pub fn new(places: usize) -> Self {
-        let places = (0..places).map(|_| Place::default()).collect();
-        Waiters { waiting: AtomicU32::new(0), places }
+    /// Room for `slots` threads.
+    pub fn new(slots: usize) -> Self {
+        let slots = (0..slots).map(|_| Slot::default()).collect();
+        Waiters { waiting: AtomicU32::new(0), slots }
     }
 
-    /// Says that the thread at `place` is about to park, until the result is dropped.
+    /// Announces that the thread with this slot is about to park, until the result is dropped.
     ///
     /// # Panics
-    /// If there is no such place.
+    /// If there is no such slot.
     ///
     /// # Real-time
     /// Neither allocates nor blocks; two atomic operations and a fence.
-    pub fn announce(&self, place: usize) -> Announced<'_> {
-        let place = &self.places[place];
+    pub fn announce(&self, slot: usize) -> Announced<'_> {
+        let slot = &self.slots[slot];
         self.waiting.fetch_add(1, SeqCst);
-        place.parked.store(true, SeqCst);
+        slot.parked.store(true, SeqCst);
         fence(SeqCst);
-        Announced { waiters: self, place }
+        Announced { waiters: self, slot }
     }
 
-    /// Wakes the thread at `place`, or lets its next [`park`](Announced::park) return at once.
+    /// Wakes the thread with this slot, or lets its next [`park`](Announced::park) return at once.
     ///
     /// # Real-time
     /// Neither allocates nor blocks; one system call if the thread is parked.
-    pub fn wake(&self, place: usize) {
-        self.places[place].parker.unpark();
+    pub fn wake(&self, slot: usize) {
+        self.slots[slot].parker.unpark();
     }
 
-    /// Forgets a wake that the last user of `place` did not take.
+    /// Drops a wake-up that the last user of the slot did not take.
     #[inline]
-    pub fn reset(&self, place: usize) {
-        self.places[place].parker.reset();
+    pub fn reset(&self, slot: usize) {
+        self.slots[slot].parker.reset();
     }
 
-    /// Wakes one that waits, if there is one. Call it after letting go of the lock.
+    /// Wakes a waiting thread, if there is one. Call it after releasing the lock.
     ///
     /// # Real-time
-    /// Neither allocates nor blocks. A fence and a load when nobody waits, else it looks at each place once, and makes one
-    /// system call.
+    /// Neither allocates nor blocks. A fence and a load without waiters; else it reads each slot
+    /// once, and makes one system call.
     #[inline]
     pub fn hand_over(&self) {
         fence(SeqCst);
@@ -77,8 +79,8 @@ impl Waiters {
 
     #[cold]
     fn wake_one(&self) {
-        if let Some(place) = self.places.iter().find(|place| place.parked.load(SeqCst)) {
-            place.parker.unpark();
+        if let Some(slot) = self.slots.iter().find(|slot| slot.parked.load(SeqCst)) {
+            slot.parker.unpark();
         }
     }
 }
@@ -93,7 +95,7 @@ impl fmt::Debug for Waiters {
 #[must_use = "the announcement ends when this is dropped"]
 pub struct Announced<'a> {
     waiters: &'a Waiters,
-    place: &'a Place,
+    slot: &'a Slot,
 }
 
 impl Announced<'_> {
@@ -102,13 +104,13 @@ impl Announced<'_> {
     /// # Real-time
     /// Does not allocate. Blocks until woken or the deadline.
     pub fn park(&self, deadline: Deadline) -> bool {
-        self.place.parker.park_until(deadline)
+        self.slot.parker.park_until(deadline)
     }
 }
 
 impl Drop for Announced<'_> {
     fn drop(&mut self) {
-        self.place.parked.store(false, SeqCst);
+        self.slot.parked.store(false, SeqCst);
         self.waiters.waiting.fetch_sub(1, SeqCst);
     }
 }

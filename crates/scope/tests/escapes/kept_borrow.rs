@@ -1,4 +1,4 @@
-// A kept value may not borrow from another scope, since nobody knows which is left first.
+// A kept value may not borrow from another scope, since the order in which they end is unknown.
 use isorb_scope::Region;
 fn main() {
     let mut outer = Region::new(64);

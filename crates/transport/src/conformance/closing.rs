@@ -5,7 +5,8 @@ use crate::{Unprotected, Wait};
 use std::io::{self, IoSlice};
 use std::time::Duration;
 
-/// A peer that shuts down after any number of bytes: exactly those arrive, then the end, again and again.
+/// A peer that shuts down after any number of bytes: exactly those arrive, then the end, again and
+/// again.
 pub fn what_was_sent_before_the_end_arrives(make: Make<'_>) {
     for n in (0..40).chain([4096, 100_000]) {
         let (_listener, a, b) = pair(make);
@@ -19,16 +20,16 @@ pub fn what_was_sent_before_the_end_arrives(make: Make<'_>) {
             assert_eq!(b.recv(&mut [0; 8], Wait::Block).unwrap(), 0, "after {n} octets");
         });
         assert_eq!(b.recv(&mut [0; 8], Wait::No).unwrap(), 0, "the end stays");
-        // Sending to who is gone fails sooner or later, and never blocks for ever.
+        // Sending to a peer that is gone fails sooner or later, and never blocks for ever.
         b.set_send_timeout(Some(PATIENCE)).unwrap();
         let fails = (0..100_000).any(|_| b.send(&[IoSlice::new(&[0; 4096])], Wait::Block).is_err());
         assert!(fails);
     }
 }
 
-/// A peer whose stream is dropped, as when its process ends.
+/// A peer that drops its stream, as at the end of its process.
 pub fn dropping_is_an_end(make: Make<'_>) {
-    // No more than fits on the way: nobody receives yet.
+    // No more than the buffers hold: the peer does not receive yet.
     for n in (0..20).chain([2000]) {
         let (listener, a, b) = pair(make);
         let all = pattern(n, 9);
@@ -56,7 +57,7 @@ pub fn an_end_is_of_both_directions(make: Make<'_>) {
     }
 }
 
-/// Who is blocked in receive is woken by the peer's end, and by the end of the own side.
+/// A blocked receive ends when the peer closes, and when the own side does.
 pub fn a_blocked_receive_ends(make: Make<'_>) {
     for own in [false, true] {
         for pause in [0, 1, 50] {
@@ -79,14 +80,15 @@ pub fn a_blocked_receive_ends(make: Make<'_>) {
     }
 }
 
-/// So is who is blocked in send.
+/// So does a blocked send.
 pub fn a_blocked_send_ends(make: Make<'_>) {
     for own in [false, true] {
         let (_listener, a, b) = pair(make);
         std::thread::scope(|scope| {
             let waiting = scope.spawn(|| send_all(&*a, &vec![1; 64 << 20]));
             std::thread::sleep(Duration::from_millis(30));
-            // A peer that only shuts down may go on taking, and dropping, what is sent; one that lets go does not.
+            // A peer that only shuts down may go on taking, and dropping, what is sent; one that
+            // lets go does not.
             if own {
                 a.shutdown();
             } else {
@@ -97,7 +99,7 @@ pub fn a_blocked_send_ends(make: Make<'_>) {
     }
 }
 
-/// Closing a listener ends a blocked accept, and nobody gets in any more.
+/// Closing a listener ends a blocked accept, and no later client is accepted.
 pub fn closing_ends_accept(make: Make<'_>) {
     let (transport, address) = make();
     let listener = transport.listen(&address).unwrap();
@@ -108,7 +110,7 @@ pub fn closing_ends_accept(make: Make<'_>) {
         assert!(waiting.join().unwrap());
     });
     let address = listener.address().to_string();
-    // What is left of it keeps nobody waiting, and lets nobody in.
+    // A closed listener neither blocks nor accepts.
     assert!(transport.connect(&address, Some(PATIENCE)).is_err(), "closed, and there still");
     drop(listener);
     assert!(transport.connect(&address, Some(PATIENCE)).is_err());
@@ -124,7 +126,8 @@ pub fn nobody_listens_there(make: Make<'_>) {
     transport.listen(&address).unwrap();
 }
 
-/// Who connects where nobody accepts is either in line or told so when its time is up, and the listener is as good as before.
+/// A client waits in the backlog while the server does not accept, or gets an error at its time-out;
+/// the listener goes on.
 pub fn nobody_accepts(make: Make<'_>) {
     let (transport, address) = make();
     let listener = transport.listen(&address).expect("a free address can be listened at");

@@ -1,6 +1,8 @@
-//! A peer that is another process, and is killed: its streams are not shut down by anybody, the kernel ends what it had.
+//! A peer that is another process, and is killed: its streams are not shut down by anybody, the
+//! kernel ends what it had.
 //!
-//! The test starts its own program again as that process, with the orders in its environment and `the_peer` as the only test.
+//! The test starts its own program again as that process, with the orders in its environment and
+//! `the_peer` as the only test.
 
 use super::{Make, PATIENCE, pattern, receive, send_all};
 use crate::{Listener, Stream, Wait};
@@ -12,12 +14,14 @@ use std::time::Instant;
 const ORDERS: &str = "ISORB_CONFORMANCE_PEER";
 const SEED: u64 = 3;
 
-/// Is this process the peer of a test's? Then it has to find what the test made, such as certificates, and not make its own.
+/// Is this process the peer of a test's? Then it has to find what the test made, such as
+/// certificates, and not make its own.
 pub fn is_peer() -> bool {
     std::env::var_os(ORDERS).is_some()
 }
 
-/// What the other process does: connects, sends, and stays until it is killed. Without orders there is nothing to do.
+/// What the other process does: connects, sends, and stays until it is killed. Without orders there
+/// is nothing to do.
 pub fn the_peer(make: Make<'_>, _module: &str) {
     let Ok(orders) = std::env::var(ORDERS) else { return };
     let (address, octets) = orders.rsplit_once('|').expect("address|octets");
@@ -25,7 +29,7 @@ pub fn the_peer(make: Make<'_>, _module: &str) {
     let stream = make().0.connect(address, Some(PATIENCE)).expect("a listener can be connected to");
     send_all(&*stream, &pattern(octets, SEED)).expect("there is room, or the other side receives");
     println!("ready");
-    // Longer than any test; whoever started it kills it.
+    // Longer than any test; the test kills this process.
     std::thread::sleep(2 * PATIENCE);
 }
 
@@ -80,8 +84,8 @@ fn sent_by_peer(make: Make<'_>, module: &str, octets: usize) -> (Box<dyn Listene
     (listener, stream, peer)
 }
 
-/// A peer whose process is killed after any octet of a header, or in the middle of a message: exactly what it sent arrives, then the
-/// end, or an error that says that it is gone.
+/// A peer that is killed after any octet of a header, or in the middle of a message: exactly
+/// its octets arrive, then the end, or an error.
 pub fn a_killed_peer_leaves_exactly_what_it_sent(make: Make<'_>, module: &str) {
     // No more than fits on the way: a GIOP header is 12 octets, a small request some 80.
     for octets in (0..=16).chain([31, 32, 33, 80, 1000, 3000]) {
@@ -93,7 +97,7 @@ pub fn a_killed_peer_leaves_exactly_what_it_sent(make: Make<'_>, module: &str) {
     }
 }
 
-/// Who waits for the rest of a message when the peer's process is killed is not left waiting.
+/// A receiver that waits for the rest of a message is woken when the peer's process is killed.
 pub fn a_killed_peer_ends_a_blocked_receive(make: Make<'_>, module: &str) {
     for octets in [0, 1, 100] {
         let (_listener, stream, mut peer) = sent_by_peer(make, module, octets);
@@ -107,7 +111,7 @@ pub fn a_killed_peer_ends_a_blocked_receive(make: Make<'_>, module: &str) {
     }
 }
 
-/// Nor is who is in the middle of sending one: it is an error that says that the peer is gone.
+/// So is a sender in the middle of a message: it gets an error.
 pub fn a_killed_peer_ends_a_blocked_send(make: Make<'_>, module: &str) {
     let (_listener, stream, mut peer) = sent_by_peer(make, module, 10);
     let block = vec![1; 1 << 16];
@@ -123,7 +127,7 @@ pub fn a_killed_peer_ends_a_blocked_send(make: Make<'_>, module: &str) {
     });
 }
 
-/// Nor does who sends without waiting, as a lane does, take such a peer for one that is slow.
+/// A sender without waiting, such as a lane, does not mistake such a peer for a slow one.
 pub fn a_killed_peer_is_no_slow_one(make: Make<'_>, module: &str) {
     for watched in [false, true] {
         if watched && !make().0.capabilities().pollable {
@@ -146,7 +150,8 @@ pub fn a_killed_peer_is_no_slow_one(make: Make<'_>, module: &str) {
     }
 }
 
-/// The end of the stream; or that the peer is gone, as the kernel has it where the peer had not received everything.
+/// The end of the stream; or that the peer is gone, as the kernel has it where the peer had not
+/// received everything.
 fn assert_gone(received: &io::Result<usize>) {
     let kind = received.as_ref().map_err(io::Error::kind);
     let gone = [Ok(&0), Err(io::ErrorKind::BrokenPipe), Err(io::ErrorKind::ConnectionReset)];

@@ -5,7 +5,7 @@ use crate::Wait;
 use std::io::IoSlice;
 use std::time::Duration;
 
-/// As with a connection a priority band: while one is full and nobody reads it, the others go on.
+/// Several connections, as with priority bands: while one is full and unread, the others go on.
 pub fn connections_are_independent(make: Make<'_>) {
     let (transport, address) = make();
     let listener = transport.listen(&address).unwrap();
@@ -24,7 +24,8 @@ pub fn connections_are_independent(make: Make<'_>) {
     }
 }
 
-/// Everything is shut down while all are busy: each thread comes to an end, with an error or the end of the stream.
+/// Everything is shut down while all are busy: each thread comes to an end, with an error or the
+/// end of the stream.
 pub fn shutdown_under_load(make: Make<'_>) {
     let (transport, address) = make();
     let listener = transport.listen(&address).unwrap();

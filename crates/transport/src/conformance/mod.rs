@@ -1,14 +1,14 @@
 //! What every transport must do, as tests: written once, run for each.
 //!
-//! A transport inside or outside this crate is tested by one line beside it, with this crate's feature `conformance` among
-//! its dev-dependencies:
+//! A transport inside or outside this crate is tested by one line beside it, with this crate's
+//! feature `conformance` among its dev-dependencies:
 //!
 //! ```ignore
 //! isorb_transport::transport_conformance!(tcp, || (Box::new(Tcp), "127.0.0.1:0".into()));
 //! ```
 //!
-//! The closure gives the transport and an address to listen at; it is called anew for each test. Every test is bounded by
-//! the harness's patience only: none asserts that something is quick.
+//! The closure gives the transport and an address to listen at; it is called anew for each test.
+//! Every test is bounded by the harness's patience only: none asserts that something is quick.
 
 mod bytes;
 mod closing;
@@ -37,8 +37,8 @@ pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Makes a module of tests, one for each rule.
 ///
-/// Where a machine may be without what the transport needs, `unless` and a function come third: what the function gives, if it gives
-/// something, is why all tests are skipped.
+/// Where a machine may be without what the transport needs, `unless` and a function come third:
+/// what the function gives, if it gives something, is why all tests are skipped.
 #[macro_export]
 macro_rules! transport_conformance {
     ($name:ident, $make:expr) => {
@@ -83,7 +83,8 @@ pub fn pair(make: Make<'_>) -> (Box<dyn Listener>, Box<dyn Stream>, Box<dyn Stre
     (listener, near, far)
 }
 
-/// A further connection. The accepting side receives meanwhile, which a transport may need for its greeting.
+/// A further connection. The accepting side receives meanwhile, which a transport may need for its
+/// greeting.
 pub fn connect(transport: &dyn Transport, listener: &dyn Listener) -> (Box<dyn Stream>, Box<dyn Stream>) {
     std::thread::scope(|scope| {
         let opening = scope.spawn(|| transport.connect(listener.address(), Some(PATIENCE)));

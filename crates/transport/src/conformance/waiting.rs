@@ -1,4 +1,4 @@
-//! Who waits, waits as long as was said, and hears of what comes.
+//! Waits last as long as configured, and end when octets arrive.
 
 use super::{Make, PATIENCE, pair, pattern, receive, send_all, would_block};
 use crate::{Stream, Wait};
@@ -41,7 +41,8 @@ pub fn a_receive_times_out(make: Make<'_>) {
     });
 }
 
-/// A peer that does not read is noticed within bounded memory; once it reads, everything goes on and nothing is lost.
+/// A peer that does not read is noticed within bounded memory; once it reads, everything goes on
+/// and nothing is lost.
 pub fn back_pressure_and_relief(make: Make<'_>) {
     let (_listener, a, b) = pair(make);
     let all = pattern(64 << 20, 5);
@@ -66,7 +67,8 @@ pub fn back_pressure_and_relief(make: Make<'_>) {
     assert_eq!(b.recv(&mut [0; 8], Wait::No).unwrap_err().kind(), io::ErrorKind::WouldBlock);
 }
 
-/// A send to a peer that does not read ends at its time-out, says how much went, and may be continued.
+/// A send to a peer that does not read ends at its time-out, says how much went, and may be
+/// continued.
 pub fn a_send_times_out(make: Make<'_>) {
     let (_listener, a, b) = pair(make);
     a.set_send_timeout(Some(Duration::from_millis(30))).unwrap();
@@ -116,7 +118,8 @@ fn drain(stream: &dyn Stream, into: &mut Vec<u8>) -> bool {
     }
 }
 
-/// An edge-triggered poller and receives until nothing is left miss nothing, however sends and receives fall together.
+/// An edge-triggered poller and receives until nothing is left miss nothing, however sends and
+/// receives fall together.
 pub fn a_poller_hears_of_everything(make: Make<'_>) {
     let (_listener, a, b) = pair(make);
     if !make().0.capabilities().pollable {

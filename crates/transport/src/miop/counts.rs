@@ -1,9 +1,9 @@
-//! What became of packets and messages.
+//! Counts of packets and messages.
 
 use isorb_giop::miop::LostCounts;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What became of what came from groups, since the transport was made.
+/// Counts of received and lost messages of groups since the transport was made.
 #[derive(Debug, Default)]
 pub struct GroupCounts {
     messages: AtomicU64,
@@ -18,24 +18,25 @@ pub struct GroupCounts {
     overrun: AtomicU64,
 }
 
-/// [`GroupCounts`] at a time.
+/// [`GroupCounts`] at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GroupStatistics {
-    /// Messages that became whole.
+    /// Messages that were reassembled.
     pub messages: u64,
-    /// Datagrams that were no packets.
+    /// Datagrams that were not packets.
     pub ignored: u64,
-    /// Whole messages that were of no use: no requests to a group, such that want an answer, or to groups without members here.
+    /// Whole messages that were of no use: no requests to a group, such that want an answer, or to
+    /// groups without members here.
     pub refused: u64,
-    /// Messages that were given up for packets that contradict each other.
+    /// Messages that were abandoned because their packets contradict each other.
     pub conflicts: u64,
     /// Messages that were given up because there is no room for so many octets or packets.
     pub too_long: u64,
     /// Messages that were not whole in time.
     pub late: u64,
-    /// Messages that made room for others.
+    /// Messages that were replaced by others.
     pub displaced: u64,
-    /// Packets that had come before.
+    /// Packets that had arrived before.
     pub duplicates: u64,
     /// Messages to groups of which a packet could not be sent.
     pub unsent: u64,
@@ -50,7 +51,7 @@ fn add(count: &AtomicU64, more: u64) {
 }
 
 impl GroupCounts {
-    /// How many there are now.
+    /// The current counts.
     pub fn now(&self) -> GroupStatistics {
         let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
         GroupStatistics {
@@ -67,7 +68,7 @@ impl GroupCounts {
         }
     }
 
-    /// Counts a whole message that was of no use to who got it.
+    /// Counts a whole message that its receiver refused.
     pub fn refuse(&self) {
         add(&self.refused, 1);
     }
@@ -89,7 +90,7 @@ impl GroupCounts {
         add(&self.unsent, 1);
     }
 
-    /// What a collector lost between two looks.
+    /// Adds the losses of a collector since the last call.
     pub(super) fn lost(&self, before: LostCounts, now: LostCounts) {
         add(&self.conflicts, now.conflicts - before.conflicts);
         add(&self.too_long, now.too_long - before.too_long);

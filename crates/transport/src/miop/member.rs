@@ -1,4 +1,4 @@
-//! Who hears what is sent to a group.
+//! A member of a group, which receives its messages.
 
 use super::{GroupCounts, Miop};
 use isorb_giop::miop::{Collector, LostCounts, Packet, Taken};
@@ -14,7 +14,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Room for the longest datagram of either family.
 const ROOM: usize = 65_536;
 
-/// A member of a group: one of the sockets that hear what is sent there. Dropping it leaves the group.
+/// A member of a group: one of the sockets that hear what is sent there. Dropping it leaves the
+/// group.
 #[derive(Debug)]
 pub struct Member {
     socket: UdpSocket,
@@ -56,7 +57,7 @@ impl Member {
         self.group
     }
 
-    /// Gives each message that becomes whole, and who sent it, to `each`, until [`Member::close`]. One thread only.
+    /// Calls `each` with each whole message and its sender, until [`Member::close`]. One thread only.
     ///
     /// # Errors
     /// What the operating system gives.
@@ -98,7 +99,7 @@ impl Member {
     /// Ends [`Member::serve`].
     pub fn close(&self) {
         self.closed.store(true, Ordering::Release);
-        // Wakes who waits, though the kernel says that there is no connection.
+        // Wakes the waiting thread, although the kernel reports that the socket is not connected.
         let _ = rustix::net::shutdown(&self.socket, Shutdown::Read);
     }
 }

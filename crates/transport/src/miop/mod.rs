@@ -1,14 +1,16 @@
-//! MIOP: a message to all members of a multicast group, in packets of UDP (CORBA 3.3 part 2, clause 11).
+//! MIOP: a message to all members of a multicast group, in packets of UDP (CORBA 3.3 part 2, clause
+//! 11).
 //!
-//! Who sends has a [`Stream`] that nothing ever comes back on. Who is a member has a [`Member`]: a socket, memory in which messages are put together
-//! again, and a thread of one's own choice.
+//! A sender has a [`Stream`] on which no reply arrives. A member has a [`Member`]: a socket, memory
+//! in which messages are reassembled, and a thread of the caller.
 //!
 //! ```text
 //!   Stream::send ── packets ──► group ──► Member::serve: a packet? ─► its message is whole? ─► each(message, sender)
 //!                                            │ no: counted            │ not yet: kept, bounded
 //! ```
 //!
-//! Nothing is sent again, and nobody tells the sender who has heard it. Who can send to the group can forge a sender.
+//! Nothing is retransmitted, and the sender does not learn which members received a message. Any
+//! host that can send to the group can forge a sender.
 
 mod counts;
 mod member;
@@ -35,7 +37,8 @@ pub struct Miop {
     pub multicast: Multicast,
     /// The longest datagram that is sent, in octets; more than the header's 32.
     pub packet: usize,
-    /// The longest message that is sent, and of those under way the longest that a member puts together, in octets.
+    /// The longest message that is sent, and of those under way the longest that a member puts
+    /// together, in octets.
     pub message: usize,
     /// Messages under way that a member keeps.
     pub messages: usize,
@@ -114,7 +117,7 @@ impl Transport for Miop {
         Err(io::Error::new(
             io::ErrorKind::Unsupported,
             format!(
-                "{address}: nobody connects to a group; associate an object with the group's reference instead \
+                "{address}: a group accepts no connections; associate an object with the group's reference instead \
                  (Poa::associate_reference_with_id)"
             ),
         ))

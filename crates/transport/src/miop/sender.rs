@@ -1,4 +1,4 @@
-//! Who sends to a group: a socket, and room for one packet.
+//! A sender to a group: a socket and a buffer for one packet.
 
 use super::{GroupCounts, Miop};
 use crate::udp::TimeOut;
@@ -23,19 +23,20 @@ pub(super) struct Sender {
     longest: usize,
     piece: usize,
     counts: Arc<GroupCounts>,
-    writing: PiMutex<Writing>,
+    packet: PiMutex<PacketBuffer>,
     recv_timeout: TimeOut,
     send_timeout: TimeOut,
     ended: AtomicBool,
 }
 
 #[derive(Debug)]
-struct Writing {
-    packet: Vec<u8>,
+struct PacketBuffer {
+    octets: Vec<u8>,
     ids: Ids,
 }
 
-/// Ids that no other sender uses, and this one not twice. All octets are printable, since some peers treat them as text.
+/// Ids that no other sender uses, and this one not twice. All octets are printable, since some
+/// peers treat them as text.
 #[derive(Debug)]
 struct Ids {
     own: u64,
@@ -67,8 +68,8 @@ impl Sender {
             longest: miop.message,
             piece,
             counts: miop.counts.clone(),
-            writing: PiMutex::new(Writing {
-                packet: Vec::with_capacity(PacketHead::LEN + piece),
+            packet: PiMutex::new(PacketBuffer {
+                octets: Vec::with_capacity(PacketHead::LEN + piece),
                 ids: Ids::new(),
             }),
             recv_timeout: TimeOut::none(),
@@ -82,7 +83,7 @@ impl Sender {
             match net::send(&self.socket, packet, net::Wait::Never) {
                 Ok(_) => return Ok(()),
                 Err(Errno::AGAIN) if wait_ready(&self.socket, Interest::WRITE, deadline)? => {}
-                // What became of an earlier packet on the own host is told with the next one.
+                // The error of an earlier packet on the own host.
                 Err(Errno::INTR | Errno::CONNREFUSED) => {}
                 Err(error) => return Err(error.into()),
             }
@@ -91,7 +92,7 @@ impl Sender {
 }
 
 impl Stream for Sender {
-    /// Nobody answers: waits in vain, as long as it may.
+    /// No reply ever arrives: waits until the time-out.
     fn recv(&self, _: &mut [u8], wait: Wait) -> io::Result<usize> {
         let deadline = match wait {
             Wait::No => Deadline::PAST,
@@ -103,8 +104,8 @@ impl Stream for Sender {
         if self.ended.load(Ordering::Acquire) { Ok(0) } else { Err(io::ErrorKind::WouldBlock.into()) }
     }
 
-    /// Sends one message, in as many packets as it takes; `EMSGSIZE` for one that is too long. Of a message whose first packet has gone the rest is lost where
-    /// it cannot be sent in time.
+    /// Sends one message in several packets; `EMSGSIZE` for one that is too long. If a later packet
+    /// cannot be sent in time, the rest of the message is lost.
     fn send(&self, pieces: &[IoSlice<'_>], wait: Wait) -> io::Result<usize> {
         let deadline = match wait {
             Wait::No => Deadline::PAST,
@@ -115,18 +116,18 @@ impl Stream for Sender {
             return Err(Errno::MSGSIZE.into());
         }
         let count = total.div_ceil(self.piece) as u32;
-        let mut rest = Rest { pieces, at: 0 };
-        let mut writing = self.writing.lock();
-        let Writing { packet, ids } = &mut *writing;
+        let mut remaining = Remaining { pieces, at: 0 };
+        let mut buffer = self.packet.lock();
+        let PacketBuffer { octets: packet, ids } = &mut *buffer;
         let id = ids.next();
         for number in 0..count {
             let length = (total - number as usize * self.piece).min(self.piece);
             packet.clear();
             packet.extend_from_slice(&PacketHead { number, count, id, length: length as u16 }.write());
-            rest.take(length, packet);
+            remaining.take(length, packet);
             match self.send_packet(packet, deadline) {
                 Ok(()) => {}
-                // The network is narrower than the packets.
+                // The packets are longer than the network allows.
                 Err(error) if error.raw_os_error() == Some(Errno::MSGSIZE.raw_os_error()) => {
                     return Err(error);
                 }
@@ -168,14 +169,14 @@ impl Stream for Sender {
     }
 }
 
-/// What is left of a message.
-struct Rest<'p, 'a> {
+/// The remaining octets of a message.
+struct Remaining<'p, 'a> {
     pieces: &'p [IoSlice<'a>],
-    /// Octets of the first piece that are gone.
+    /// Octets of the first piece that were taken.
     at: usize,
 }
 
-impl Rest<'_, '_> {
+impl Remaining<'_, '_> {
     fn take(&mut self, mut octets: usize, into: &mut Vec<u8>) {
         while let Some((first, others)) = self.pieces.split_first()
             && octets > 0

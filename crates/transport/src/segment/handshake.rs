@@ -1,8 +1,8 @@
 //! The handshake in which two sides exchange their segments.
 //!
-//! The connecting side sends a hello with the descriptor of its receive segment, and the accepting side
-//! answers with its own. Both check first which user the other process belongs to. The socket stays open:
-//! it carries doorbell signals and hangs up when the peer ends.
+//! The connecting side sends a hello with the descriptor of its receive segment, and the accepting
+//! side answers with its own. Both check first which user the other process belongs to. The socket
+//! stays open: it carries doorbell signals and hangs up when the peer ends.
 
 use super::memory::{self, Own, Peers};
 use super::ring::Ring;

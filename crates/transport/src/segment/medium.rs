@@ -1,8 +1,9 @@
 //! The medium of a pair of segments: the part that another interconnect replaces.
 //!
-//! Each side owns a receive segment. Its owner reads it, and the peer **only** writes it: nothing here lets
-//! a side read its peer's segment, or change a word of it depending on its value. So the medium may be
-//! memory that two processes map, or a network that only carries writes to another machine's memory.
+//! Each side owns a receive segment. Its owner reads it, and the peer **only** writes it: nothing
+//! here lets a side read its peer's segment, or change a word of it depending on its value. So the
+//! medium may be memory that two processes map, or a network that only carries writes to another
+//! machine's memory.
 //!
 //! ```text
 //!   A                                             B
@@ -22,7 +23,8 @@ pub enum Word {
     Closed,
     /// One more than the processor that the peer last waited on.
     Processor,
-    /// How many octets the peer has taken out of its own segment, modulo 2^32: room that it returns.
+    /// How many octets the peer has taken out of its own segment, modulo 2^32: room that it
+    /// returns.
     Credit,
     /// How the peer's reader sleeps: see [`Sleep`].
     Reader,
@@ -30,8 +32,8 @@ pub enum Word {
     Writer,
 }
 
-/// How a thread sleeps, in the low bits of [`Word::Reader`] and [`Word::Writer`]. The bits above count its
-/// sleeps: each sleep on the descriptor gets one signal.
+/// How a thread sleeps, in the low bits of [`Word::Reader`] and [`Word::Writer`]. The bits above
+/// count its sleeps: each sleep on the descriptor gets one signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sleep {
     /// It is awake.
@@ -51,7 +53,8 @@ pub trait Inward: Send + Sync + Debug {
     /// A word. The peer's writes before this word are visible afterwards (acquire).
     fn load(&self, word: Word) -> u32;
 
-    /// Copies payload out. The range lies within the capacity; no reference to the segment leaves this method.
+    /// Copies payload out. The range lies within the capacity; no reference to the segment leaves
+    /// this method.
     fn read(&self, at: u32, into: &mut [u8]);
 
     /// Sleeps while `word` is `seen`, until [`Outward::wake`] of the peer, [`Inward::wake_own`] or
@@ -73,9 +76,9 @@ pub trait Outward: Send + Sync + Debug {
     /// Writes a word after all earlier writes (release).
     fn store(&self, word: Word, value: u32);
 
-    /// A full fence: earlier writes are at the peer before this side's next load. `false` where the medium
-    /// cannot promise that, such as a network that only carries writes. Then both signals follow every head
-    /// and every credit, whether a thread sleeps or not.
+    /// A full fence: earlier writes are at the peer before this side's next load. `false` where the
+    /// medium cannot promise that, such as a network that only carries writes. Then both signals
+    /// follow every head and every credit, whether a thread sleeps or not.
     fn fence(&self) -> bool;
 
     /// Wakes the peer's threads that sleep on a word of its segment.

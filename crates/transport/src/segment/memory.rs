@@ -1,9 +1,10 @@
 //! Segments in shared memory: a sealed memfd that both processes map.
 //!
-//! This is the only module of the crate with unsafe code: mappings, and copies between them and private
-//! memory. A [`Mapping`] proves that its octets stay mapped and readable as long as it lives, since the file
-//! was sealed against shrinking before it was mapped. It proves nothing about their values: the other
-//! process may write them at any time. No reference to payload is ever made; words are atomics.
+//! This is the only module of the crate with unsafe code: mappings, and copies between them and
+//! private memory. A [`Mapping`] proves that its octets stay mapped and readable as long as it
+//! lives, since the file was sealed against shrinking before it was mapped. It proves nothing about
+//! their values: the other process may write them at any time. No reference to payload is ever
+//! made; words are atomics.
 
 use super::medium::{Inward, Outward, Word};
 use isorb_rt::time::Deadline;
@@ -39,8 +40,8 @@ struct Mapping {
     capacity: u32,
 }
 
-// SAFETY: the mapping belongs to no thread; all access to it is by atomics, or by copies that assume nothing
-// about concurrent writes of other threads or processes.
+// SAFETY: the mapping belongs to no thread; all access to it is by atomics, or by copies that
+// assume nothing about concurrent writes of other threads or processes.
 unsafe impl Send for Mapping {}
 // SAFETY: as above.
 unsafe impl Sync for Mapping {}
@@ -50,7 +51,8 @@ impl Mapping {
     fn new(fd: &OwnedFd, capacity: usize) -> io::Result<Mapping> {
         let prot = ProtFlags::READ | ProtFlags::WRITE;
         let flags = MapFlags::SHARED | MapFlags::POPULATE;
-        // SAFETY: a fresh mapping at an address that the kernel chooses touches no memory of this process.
+        // SAFETY: a fresh mapping at an address that the kernel chooses touches no memory of this
+        // process.
         let base = unsafe { rustix::mm::mmap(std::ptr::null_mut(), WORDS + capacity, prot, flags, fd, 0)? };
         let base = NonNull::new(base.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
         Ok(Mapping { base, capacity: capacity as u32 })
@@ -58,8 +60,8 @@ impl Mapping {
 
     #[inline]
     fn word(&self, word: Word) -> &AtomicU32 {
-        // Words that one thread writes together share a cache line. Words of the reader and of the writer do
-        // not.
+        // Words that one thread writes together share a cache line. Words of the reader and of the
+        // writer do not.
         let offset = match word {
             Word::Head => 0,
             Word::Closed => 4,
@@ -68,8 +70,8 @@ impl Mapping {
             Word::Reader => 256,
             Word::Writer => 384,
         };
-        // SAFETY: the offset is a multiple of 4 within the first page of the mapping, which is page-aligned
-        // and lives as long as `self`. An atomic allows the peer's concurrent writes.
+        // SAFETY: the offset is a multiple of 4 within the first page of the mapping, which is
+        // page-aligned and lives as long as `self`. An atomic allows the peer's concurrent writes.
         unsafe { AtomicU32::from_ptr(self.base.as_ptr().add(offset).cast()) }
     }
 
@@ -87,7 +89,8 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: this is the mapping that `new` made, nothing refers to it any more, and it is unmapped once.
+        // SAFETY: this is the mapping that `new` made, nothing refers to it any more, and it is
+        // unmapped once.
         let _ = unsafe { rustix::mm::munmap(self.base.as_ptr().cast(), WORDS + self.capacity as usize) };
     }
 }
@@ -103,7 +106,8 @@ pub(crate) struct Peers {
     doorbell: Arc<OwnedFd>,
 }
 
-/// Makes a segment of `capacity` octets, a power of two, and the descriptor with which the peer maps it.
+/// Makes a segment of `capacity` octets, a power of two, and the descriptor with which the peer
+/// maps it.
 pub(crate) fn create(capacity: usize) -> io::Result<(Own, OwnedFd)> {
     assert!(capacity.is_power_of_two() && (LEAST..=MOST).contains(&capacity));
     let fd = rustix::fs::memfd_create("isorb-segment", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
@@ -115,8 +119,8 @@ pub(crate) fn create(capacity: usize) -> io::Result<(Own, OwnedFd)> {
 /// Maps the segment of a peer, of at most `most` octets.
 ///
 /// # Errors
-/// `InvalidData` if it differs from what [`create`] makes: not sealed, another kind of memory, another
-/// size.
+/// `InvalidData` if it differs from what [`create`] makes: not sealed, another kind of memory,
+/// another size.
 pub(crate) fn attach(fd: OwnedFd, capacity: u32, most: usize, doorbell: Arc<OwnedFd>) -> io::Result<Peers> {
     let capacity = capacity as usize;
     let wrong = |what| Err(io::Error::new(io::ErrorKind::InvalidData, what));
@@ -149,8 +153,8 @@ impl Inward for Arc<Own> {
 
     #[inline]
     fn read(&self, at: u32, into: &mut [u8]) {
-        // SAFETY: the source lies within the mapping; the copy reads it in a way that no concurrent write of
-        // another process makes undefined, and `into` is private.
+        // SAFETY: the source lies within the mapping; the copy reads it in a way that no concurrent
+        // write of another process makes undefined, and `into` is private.
         unsafe { copy(self.0.payload(at, into.len()), into.as_mut_ptr(), into.len()) }
     }
 
@@ -160,7 +164,8 @@ impl Inward for Arc<Own> {
             cold_path();
             Timespec { tv_sec: (ns / 1_000_000_000) as i64, tv_nsec: (ns % 1_000_000_000) as i64 }
         });
-        // Not private: the peer wakes through its own mapping. After any outcome the caller checks again.
+        // Not private: the peer wakes through its own mapping. After any outcome the caller checks
+        // again.
         let _ = futex::wait_bitset(self.0.word(word), Flags::empty(), seen, at.as_ref(), NonZeroU32::MAX);
     }
 
@@ -177,8 +182,8 @@ impl Outward for Peers {
 
     #[inline]
     fn write(&self, at: u32, bytes: &[u8]) {
-        // SAFETY: the target lies within the mapping, to which this process holds no reference but atomics of
-        // other octets; `bytes` is private.
+        // SAFETY: the target lies within the mapping, to which this process holds no reference but
+        // atomics of other octets; `bytes` is private.
         unsafe { copy(bytes.as_ptr(), self.mapping.payload(at, bytes.len()), bytes.len()) }
     }
 
@@ -207,10 +212,11 @@ impl Outward for Peers {
 /// Orders earlier stores before later loads.
 #[inline]
 fn full_fence() {
-    // The compiler's fence, `mfence`, takes four times as long as a locked instruction, which orders
-    // ordinary memory as well.
+    // The compiler's fence, `mfence`, takes four times as long as a locked instruction, which
+    // orders ordinary memory as well.
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: adds 0 to the top of the own stack; without `nomem`, so the compiler keeps the order too.
+    // SAFETY: adds 0 to the top of the own stack; without `nomem`, so the compiler keeps the order
+    // too.
     unsafe {
         std::arch::asm!("lock or dword ptr [rsp], 0");
     }
@@ -223,9 +229,10 @@ fn full_fence() {
 #[repr(C, packed)]
 struct Unaligned<T: Copy>(T);
 
-/// Copies where one side is shared with another process, by accesses that the compiler neither omits nor
-/// repeats. Where the last access overlaps the one before, an octet is read and written twice, and the last
-/// value stays. So the private side holds one value afterwards, whatever the other process writes.
+/// Copies where one side is shared with another process, by accesses that the compiler neither
+/// omits nor repeats. Where the last access overlaps the one before, an octet is read and written
+/// twice, and the last value stays. So the private side holds one value afterwards, whatever the
+/// other process writes.
 ///
 /// # Safety
 /// `from` is readable and `to` writable for `n` octets, and they do not overlap.
@@ -288,8 +295,8 @@ unsafe fn copy_few(from: *const u8, to: *mut u8, n: usize) {
 /// Sixteen octets at `at` from both pointers are readable and writable, respectively.
 #[inline(always)]
 unsafe fn copy_sixteen(from: *const u8, to: *mut u8, at: usize) {
-    // SAFETY: the caller's promise; neither instruction needs alignment, and they change only `one` and the
-    // octets at `to`.
+    // SAFETY: the caller's promise; neither instruction needs alignment, and they change only `one`
+    // and the octets at `to`.
     #[cfg(target_arch = "x86_64")]
     unsafe {
         std::arch::asm!("movups {one}, [{from}]", "movups [{to}], {one}", one = out(xmm_reg) _,

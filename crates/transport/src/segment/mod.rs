@@ -1,9 +1,10 @@
 //! Memory segments: the transport that writes straight into its peer.
 //!
-//! As in ROFES (section 4), each side of a connection owns a segment in which it receives, and maps the
-//! other's to write in. The sender copies a message into the peer's segment and publishes it. The peer
-//! copies it into private memory before it parses it. Messages longer than a segment stream through. Two
-//! traits ([`medium`]) hide the memory; here it is a sealed memfd that is passed over a unix socket.
+//! As in ROFES (section 4), each side of a connection owns a segment in which it receives, and maps
+//! the other's to write in. The sender copies a message into the peer's segment and publishes it.
+//! The peer copies it into private memory before it parses it. Messages longer than a segment
+//! stream through. Two traits ([`medium`]) hide the memory; here it is a sealed memfd that is
+//! passed over a unix socket.
 //!
 //! ```text
 //!   stream           waits, and their time-outs              Stream of this crate
@@ -14,8 +15,8 @@
 //!   memory           sealed memfd, mapped                    the only unsafe code
 //! ```
 //!
-//! The death of a peer is noticed at once, and a stopped peer by the time-out. A peer that overwrites the
-//! segment causes an error of its connection, or bytes that are no message.
+//! The death of a peer is noticed at once, and a stopped peer by the time-out. A peer that
+//! overwrites the segment causes an error of its connection, or bytes that are no message.
 
 mod handshake;
 pub mod medium;
@@ -42,18 +43,18 @@ use stream::SegmentStream;
 /// Profile tag of GIOP over memory segments ("ISO\0").
 pub const TAG_SEGMENTS: u32 = 0x4953_4f00;
 
-/// Memory segments. Addresses are paths of unix sockets, as with [`Unix`](crate::Unix), but of another
-/// kind of socket.
+/// Memory segments. Addresses are paths of unix sockets, as with [`Unix`](crate::Unix), but of
+/// another kind of socket.
 #[derive(Clone, Debug)]
 pub struct Segments {
-    /// Octets of a connection's receive segment, rounded up to a power of two from 4 KiB to 1 GiB. A peer's
-    /// segment may be as long, or up to 1 MiB.
+    /// Octets of a connection's receive segment, rounded up to a power of two from 4 KiB to 1 GiB.
+    /// A peer's segment may be as long, or up to 1 MiB.
     pub bytes: usize,
     /// How long a waiting side spins before it sleeps, while the peer runs on another processor.
     pub spin: Duration,
     /// Permissions of the sockets that it listens at.
     pub mode: u32,
-    /// Users, by number, whose processes may share segments with this one, besides the own user.
+    /// Users, by number, with which this process may share segments, besides the own user.
     pub users: Vec<u32>,
 }
 

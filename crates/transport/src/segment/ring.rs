@@ -1,17 +1,17 @@
 //! The protocol between two segments: a stream of octets each way.
 //!
-//! The writer copies payload into the peer's segment, then publishes it by storing the head. The reader
-//! copies it out, then returns the room by storing its credit in the writer's segment.
+//! The writer copies payload into the peer's segment, then publishes it by storing the head. The
+//! reader copies it out, then returns the room by storing its credit in the writer's segment.
 //!
-//! A thread that finds no octets or no room announces its sleep in the peer's segment and checks once more.
-//! After a side stored a head or a credit, it checks whether the peer sleeps. Each side stores before it
-//! loads, with a full fence between, so one of the two sees the other.
+//! A thread that finds no octets or no room announces its sleep in the peer's segment and checks
+//! once more. After a side stored a head or a credit, it checks whether the peer sleeps. Each side
+//! stores before it loads, with a full fence between, so one of the two sees the other.
 //!
-//! Values from the peer are not trusted. An impossible head or credit ends the connection; any other value
-//! is harmless. Each side keeps its own state in its own memory.
+//! Values from the peer are not trusted. An impossible head or credit ends the connection; any
+//! other value is harmless. Each side keeps its own state in its own memory.
 //!
-//! On each side one thread may receive and one may send at a time. The caller ensures it. A violation
-//! garbles the stream and does no other harm.
+//! On each side one thread may receive and one may send at a time. The caller ensures it. A
+//! violation garbles the stream and does no other harm.
 
 use super::medium::{Inward, Outward, Sleep, Word};
 use isorb_rt::sync::atomic::AtomicU32;
@@ -20,7 +20,8 @@ use isorb_rt::time::Deadline;
 use std::hint::cold_path;
 use std::io::IoSlice;
 
-/// A long message is published in pieces of this many octets, so that the peer copies while this side does.
+/// A long message is published in pieces of this many octets, so that the peer copies while this
+/// side does.
 const PIECE: u32 = 8 << 10;
 
 const OFF: u32 = Sleep::Not as u32;
@@ -128,8 +129,8 @@ impl<I: Inward, O: Outward> Ring<I, O> {
         }
         let taken = taken.wrapping_add(n);
         self.rx.taken.store(taken, Relaxed);
-        // Room is returned when it is a quarter of the segment. A writer that finds no room has more than
-        // that outstanding, so it does not wait for the rest.
+        // Room is returned when it is a quarter of the segment. A writer that finds no room has
+        // more than that outstanding, so it does not wait for the rest.
         if taken.wrapping_sub(self.rx.credited.load(Relaxed)) >= capacity / 4 {
             cold_path();
             self.return_room(taken);
@@ -144,8 +145,9 @@ impl<I: Inward, O: Outward> Ring<I, O> {
         self.signal(Word::Writer, Word::Credit, &self.rx.rung);
     }
 
-    /// Signals the peer's sleeping thread after the store that it waits for. A doorbell keeps a signal, so it
-    /// gets one for each sleep. A word keeps none, so a thread that sleeps on one is woken each time.
+    /// Signals the peer's sleeping thread after the store that it waits for. A doorbell keeps a
+    /// signal, so it gets one for each sleep. A word keeps none, so a thread that sleeps on one is
+    /// woken each time.
     #[inline]
     fn signal(&self, announcement: Word, sleeps_on: Word, rung: &AtomicU32) {
         if !self.outward.fence() {
@@ -192,7 +194,8 @@ impl<I: Inward, O: Outward> Ring<I, O> {
         Ok(capacity - used)
     }
 
-    /// Writes and publishes the octets after the first `skip`, as far as there is room. Returns how many.
+    /// Writes and publishes the octets after the first `skip`, as far as there is room. Returns how
+    /// many.
     ///
     /// # Errors
     /// [`Broken::Credit`].
@@ -227,7 +230,8 @@ impl<I: Inward, O: Outward> Ring<I, O> {
         Ok(all)
     }
 
-    /// Writes and publishes a short message that fits without wrapping. `false`: nothing was written.
+    /// Writes and publishes a short message that fits without wrapping. `false`: nothing was
+    /// written.
     ///
     /// # Errors
     /// [`Broken::Credit`].
@@ -314,8 +318,8 @@ impl<I: Inward, O: Outward> Ring<I, O> {
         Ok(may)
     }
 
-    /// Sleeps, after [`Ring::about_to_read`] with [`Sleep::OnWord`], until octets arrive or `deadline`. May
-    /// return for no reason.
+    /// Sleeps, after [`Ring::about_to_read`] with [`Sleep::OnWord`], until octets arrive or
+    /// `deadline`. May return for no reason.
     pub fn sleep_to_read(&self, deadline: Deadline) {
         self.inward.sleep(Word::Head, self.rx.taken.load(Relaxed), deadline);
         self.announce_awake(Word::Reader, &self.rx.slept);
@@ -334,15 +338,15 @@ impl<I: Inward, O: Outward> Ring<I, O> {
         Ok(may)
     }
 
-    /// Sleeps, after [`Ring::about_to_write`] with [`Sleep::OnWord`], until there is room or `deadline`. May
-    /// return for no reason.
+    /// Sleeps, after [`Ring::about_to_write`] with [`Sleep::OnWord`], until there is room or
+    /// `deadline`. May return for no reason.
     pub fn sleep_to_write(&self, deadline: Deadline) {
         self.inward.sleep(Word::Credit, self.tx.credit.load(Relaxed), deadline);
         self.announce_awake(Word::Writer, &self.tx.slept);
     }
 
-    /// Takes back the announcement of a sleep on a word, so that the peer need not wake this side. A
-    /// doorbell gets one signal anyway.
+    /// Takes back the announcement of a sleep on a word, so that the peer need not wake this side.
+    /// A doorbell gets one signal anyway.
     fn announce_awake(&self, word: Word, slept: &AtomicU32) {
         let announced = slept.load(Relaxed);
         if announced & 3 == ON_WORD {

@@ -9,7 +9,7 @@ use loom::thread;
 
 const CAPACITY: usize = 4;
 
-/// A segment whose every access loom sees, with the kernel's queue of sleeping threads.
+/// A segment in which loom sees every access, with the kernel's queue of sleeping threads.
 #[derive(Debug)]
 struct Model {
     words: [Loomed; 6],
@@ -22,7 +22,8 @@ struct Model {
 #[derive(Clone, Debug)]
 struct Segment(Arc<Model>);
 
-// SAFETY: loom's cells report an access that the protocol does not order; this model exists to find those.
+// SAFETY: loom's cells report an access that the protocol does not order; this model exists to find
+// those.
 #[allow(unsafe_code)]
 unsafe impl Send for Model {}
 // SAFETY: as above.
@@ -44,8 +45,8 @@ impl Inward for Segment {
         }
     }
     fn sleep(&self, word: Word, seen: u32, _: Deadline) {
-        // As futex(2): for the waking thread, comparison and sleep are one step. No deadline: loom reports a
-        // sleep that no thread ends.
+        // As futex(2): for the waking thread, comparison and sleep are one step. No deadline: loom
+        // reports a sleep that no thread ends.
         let guard = self.0.queue.0.lock().unwrap();
         if self.load(word) == seen {
             drop(self.0.queue.1.wait(guard).unwrap());
@@ -124,7 +125,8 @@ fn receive(ring: &Ring<Segment, Segment>, n: usize) -> Vec<u8> {
     all
 }
 
-/// As the stream does where a poller watches: old rings off the doorbell, then the announcement, then the wait.
+/// As the stream does where a poller watches: old rings off the doorbell, then the announcement,
+/// then the wait.
 fn receive_by_doorbell(ring: &Ring<Segment, Segment>, n: usize) -> Vec<u8> {
     let mut all = Vec::new();
     while all.len() < n {

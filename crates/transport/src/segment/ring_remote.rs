@@ -1,5 +1,5 @@
-//! The ring over a medium that only carries writes, late and in order, as remote memory does. The writing
-//! half has no access to the peer's segment, so code that reads it would not compile.
+//! The ring over a medium that only carries writes, late and in order, as remote memory does. The
+//! writing half has no access to the peer's segment, so code that reads it would not compile.
 
 use super::*;
 use std::sync::atomic::AtomicU8;

@@ -77,7 +77,8 @@ fn ends(capacity: usize, start: u32) -> (End, End) {
 
 #[test]
 fn it_is_a_queue_of_octets_for_all_sizes() {
-    // A queue is the model, on pseudo-random steps that cross the end of the ring and of the counters.
+    // A queue is the model, on pseudo-random steps that cross the end of the ring and of the
+    // counters.
     let mut x = 88172645463325252u64;
     let mut random = move |below: u64| {
         x ^= x << 13;

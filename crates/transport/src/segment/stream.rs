@@ -1,9 +1,10 @@
 //! A connection over segments, as a stream.
 //!
-//! A waiting thread spins for a moment, if the peer runs on another processor. Then it sleeps on the word
-//! that will change, the sleep with the cheapest wake-up. The [timeout monitor](super::timeout_monitor)
-//! wakes it when the peer's process ends or its time is nearly up. Where a poller watches the socket, the
-//! receiver neither spins nor sleeps on the word, but waits on the socket.
+//! A waiting thread spins for a moment, if the peer runs on another processor. Then it sleeps on
+//! the word that will change, the sleep with the cheapest wake-up. The [timeout
+//! monitor](super::timeout_monitor) wakes it when the peer's process ends or its time is nearly up.
+//! Where a poller watches the socket, the receiver neither spins nor sleeps on the word, but waits
+//! on the socket.
 
 mod receiving;
 
@@ -25,7 +26,8 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-/// The longest sleep of a sender that waits for room. In tests the wake-up must come from elsewhere.
+/// The longest sleep of a sender that waits for room. In tests the wake-up must come from
+/// elsewhere.
 const MAX_ROOM_WAIT: Duration =
     if cfg!(test) { Duration::from_secs(3600) } else { Duration::from_millis(100) };
 /// Waits of two ends on one processor until they check again where they run.
@@ -104,8 +106,8 @@ impl SegmentStream {
         Ok(stream)
     }
 
-    /// The accepting side. It answers the hello when it first receives, so that an accept never waits for a
-    /// client.
+    /// The accepting side. It answers the hello when it first receives, so that an accept never
+    /// waits for a client.
     pub fn accepted(socket: OwnedFd, terms: Terms, spin: Duration) -> io::Result<SegmentStream> {
         let process = terms.check_peer(&socket)?;
         Ok(SegmentStream::new(socket, terms, spin, format!("segment: process {process}")))
@@ -189,7 +191,7 @@ impl SegmentStream {
             let full = self.watched.load(Acquire) && ring.about_to_write(Sleep::OnDescriptor)?;
             let more = if full { 0 } else { ring.put(pieces, sent)? };
             return match sent + more {
-                // A peer whose process ended makes no room and sends no signal.
+                // A peer that ended makes no room and sends no signal.
                 0 if !self.peer_is_alive()? => Err(io::ErrorKind::BrokenPipe.into()),
                 sent => sent_or_would_block(sent),
             };
@@ -228,8 +230,8 @@ impl SegmentStream {
         Ok(())
     }
 
-    /// Spins for a while, if the peer was last seen on another processor. Returns whether it saw `ready`;
-    /// without a spin it returns false, and the announcement of the sleep checks.
+    /// Spins for a while, if the peer was last seen on another processor. Returns whether it saw
+    /// `ready`; without a spin it returns false, and the announcement of the sleep checks.
     #[inline]
     fn spin(&self, ring: &Shared, state: &SpinState, ready: impl Fn() -> bool) -> bool {
         if self.spin.is_zero() {

@@ -61,8 +61,8 @@ fn a_credit_that_cannot_be_is_an_error_and_a_frozen_one_a_time_out() {
     }
 }
 
-/// Only the timeout monitor can wake the sender here: the peer sends no signal, and the sender's own checks
-/// are an hour apart.
+/// Only the timeout monitor can wake the sender here: the peer sends no signal, and the sender's
+/// own checks are an hour apart.
 #[test]
 fn a_sender_without_room_is_woken_when_the_peer_is_gone() {
     for asleep in [false, true] {

@@ -1,9 +1,9 @@
 //! Ends the sleeps that no peer ends: because the peer died, or because the time is up.
 //!
-//! A sleep with a time limit makes the kernel set a timer and take it back, which costs about a tenth
-//! of a whole hand-over. So a receiver sleeps without one, and one thread of the process keeps the time
-//! for all. It waits until the socket of a peer hangs up or the earliest time limit comes near, and
-//! wakes the receivers concerned.
+//! A sleep with a time limit makes the kernel set a timer and take it back, which costs about a
+//! tenth of a whole hand-over. So a receiver sleeps without one, and one thread of the process
+//! keeps the time for all. It waits until the socket of a peer hangs up or the earliest time limit
+//! comes near, and wakes the receivers concerned.
 //!
 //! ```text
 //!   receiver                                  timeout monitor
@@ -31,8 +31,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, fence};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-/// The monitor wakes a receiver so long before its time limit. The receiver waits for the rest with a
-/// timer of its own. A monitor that is late by less than this makes no time-out late.
+/// The monitor wakes a receiver so long before its time limit. The receiver waits for the rest with
+/// a timer of its own. A monitor that is late by less than this makes no time-out late.
 pub(crate) const LEAD: Duration = Duration::from_millis(20);
 /// A receiver sets a timer of its own for time-outs of up to so many nanoseconds.
 pub(crate) const OWN_TIMER_NS: u64 = 2 * LEAD.as_nanos() as u64;
@@ -74,7 +74,7 @@ impl WaitState {
     }
 }
 
-/// A connection whose waits the monitor watches, until this is dropped.
+/// A connection that the monitor watches, until this is dropped.
 #[derive(Debug)]
 pub(super) struct MonitoredWait {
     state: Arc<WaitState>,
@@ -83,8 +83,8 @@ pub(super) struct MonitoredWait {
 }
 
 impl MonitoredWait {
-    /// Registers a connection by its own segment and its socket. The monitor becomes as urgent as this
-    /// thread. The first connection of the process starts it.
+    /// Registers a connection by its own segment and its socket. The monitor becomes as urgent as
+    /// this thread. The first connection of the process starts it.
     ///
     /// # Errors
     /// No thread, no descriptor or no memory for it.
@@ -116,8 +116,8 @@ impl MonitoredWait {
         self.state.gone.load(Acquire)
     }
 
-    /// Announces that the receiver is about to sleep and wants to be woken ahead of `deadline`. A full
-    /// fence must follow, and then [`may_sleep`](Self::may_sleep).
+    /// Announces that the receiver is about to sleep and wants to be woken ahead of `deadline`. A
+    /// full fence must follow, and then [`may_sleep`](Self::may_sleep).
     #[inline]
     pub fn announce_sleep(&self, deadline: Deadline) {
         let lead = LEAD.as_nanos() as u64;
@@ -128,7 +128,8 @@ impl MonitoredWait {
     /// Whether the peer is there, so that it or the monitor will end the sleep.
     ///
     /// # Real-time
-    /// One system call if the monitor would scan too late, which happens about once in each time-out.
+    /// One system call if the monitor would scan too late, which happens about once in each
+    /// time-out.
     #[inline]
     pub fn may_sleep(&self) -> bool {
         let (next, wake_at) = (&self.monitor.next, self.state.wake_at.load(Relaxed));
@@ -144,8 +145,8 @@ impl MonitoredWait {
         self.state.wake_at.store(AWAKE, Relaxed);
     }
 
-    /// Announces whether a sender waits for room. Before it sleeps a full fence must follow, and then
-    /// [`is_gone`](Self::is_gone).
+    /// Announces whether a sender waits for room. Before it sleeps a full fence must follow, and
+    /// then [`is_gone`](Self::is_gone).
     pub fn set_wants_room(&self, wants: bool) {
         self.state.wants_room.store(wants, Relaxed);
     }
@@ -283,8 +284,8 @@ impl TimeoutMonitor {
         }
     }
 
-    /// Wakes the threads that sleep although their peer is gone or their time is near, and computes the
-    /// time of the next scan. Returns whether one of them may still sleep.
+    /// Wakes the threads that sleep although their peer is gone or their time is near, and computes
+    /// the time of the next scan. Returns whether one of them may still sleep.
     ///
     /// # Real-time
     /// Bounded by the connections of the process.
@@ -296,8 +297,8 @@ impl TimeoutMonitor {
         // Those that are due were woken above.
         let wake_times = || waits.iter().map(|state| state.wake_at.load(Relaxed));
         let earliest = || wake_times().filter(|wake_at| *wake_at > now).min().unwrap_or(NEVER);
-        // A requested scan is kept even if its receiver is awake again. A client that calls time and
-        // again would otherwise wake the monitor for each call.
+        // A requested scan is kept even if its receiver is awake again. A client that calls time
+        // and again would otherwise wake the monitor for each call.
         let requested = Some(self.next.load(Relaxed)).filter(|next| *next > now).unwrap_or(NEVER);
         loop {
             let next = earliest().min(requested);

@@ -1,4 +1,4 @@
-//! The side that calls: a socket that is connected to one address.
+//! The calling side: a socket that is connected to one address.
 
 use super::{DatagramCounts, ROOM, TimeOut, Udp, again, bound};
 use crate::{LONGEST_DATAGRAM, Stream, StreamCapabilities, Wait};
@@ -20,15 +20,15 @@ pub(super) struct Client {
     peer: String,
     whole: fn(&[u8]) -> bool,
     counts: Arc<DatagramCounts>,
-    came: PiMutex<Came>,
+    last: PiMutex<LastDatagram>,
     recv_timeout: TimeOut,
     send_timeout: TimeOut,
     ended: AtomicBool,
 }
 
-/// The datagram that came last, as far as nobody has received it.
+/// The unread part of the last datagram.
 #[derive(Debug)]
-struct Came {
+struct LastDatagram {
     block: Box<[u8]>,
     from: usize,
     to: usize,
@@ -47,7 +47,7 @@ impl Client {
             peer: format!("udp:{at}"),
             whole: udp.whole,
             counts: udp.counts.clone(),
-            came: PiMutex::new(Came { block: vec![0; ROOM].into(), from: 0, to: 0 }),
+            last: PiMutex::new(LastDatagram { block: vec![0; ROOM].into(), from: 0, to: 0 }),
             recv_timeout: TimeOut::none(),
             send_timeout: TimeOut::none(),
             ended: AtomicBool::new(false),
@@ -61,14 +61,14 @@ impl Stream for Client {
             Wait::No => Deadline::PAST,
             Wait::Block => Deadline::after_opt(self.recv_timeout.get()),
         };
-        let mut came = self.came.lock();
-        while came.from == came.to {
-            let got = net::recv_into(&self.socket, &mut came.block, net::Wait::Never);
+        let mut last = self.last.lock();
+        while last.from == last.to {
+            let got = net::recv_into(&self.socket, &mut last.block, net::Wait::Never);
             if self.ended.load(Ordering::Acquire) {
                 return Ok(0);
             }
             match got {
-                Ok(n) if (self.whole)(&came.block[..n]) => (came.from, came.to) = (0, n),
+                Ok(n) if (self.whole)(&last.block[..n]) => (last.from, last.to) = (0, n),
                 Ok(_) => self.counts.ignore(),
                 Err(Errno::AGAIN) => {
                     if !wait_ready(&self.socket, Interest::READ, deadline)? {
@@ -76,16 +76,16 @@ impl Stream for Client {
                     }
                 }
                 Err(error) if again(error) => {}
-                // The host says that nobody listens there: so does this stream, instead of waiting for nothing.
+                // The host reports that no process listens there, and so does this stream.
                 Err(error) => return Err(error.into()),
             }
-            if wait == Wait::Block && came.from == came.to && deadline.is_past() {
+            if wait == Wait::Block && last.from == last.to && deadline.is_past() {
                 return Err(io::ErrorKind::WouldBlock.into());
             }
         }
-        let n = into.len().min(came.to - came.from);
-        into[..n].copy_from_slice(&came.block[came.from..came.from + n]);
-        came.from += n;
+        let n = into.len().min(last.to - last.from);
+        into[..n].copy_from_slice(&last.block[last.from..last.from + n]);
+        last.from += n;
         Ok(n)
     }
 
@@ -105,7 +105,7 @@ impl Stream for Client {
                     }
                 }
                 Err(error) if again(error) => {}
-                // What became of an earlier datagram; this one was not sent yet.
+                // The error of an earlier datagram; this one was not sent yet.
                 Err(Errno::CONNREFUSED) if !refused => refused = true,
                 Err(error) => return Err(error.into()),
             }

@@ -1,16 +1,18 @@
-//! UDP: one message a datagram, whole or not at all.
+//! UDP: one message for each datagram, whole or not at all.
 //!
-//! There is no connection on the wire. The side that calls has a socket of its own, connected to the server's address, so that the
-//! kernel keeps out what others send there. The side that serves has one socket for all; whoever accepts also sorts what has come
-//! by sender, into a bounded box for each, from which that sender's stream receives.
+//! There is no connection on the network. A client has a socket that is connected to the server's
+//! address, so the kernel discards datagrams of other senders. A server has one socket for all
+//! clients. The thread that accepts sorts datagrams by sender into a bounded queue for each, from
+//! which that sender's stream receives.
 //!
 //! ```text
-//!   socket ── accept: whole? known sender? ──► box of the sender ──► Stream
+//!   socket ── accept: whole? known sender? ──► queue of the sender ──► Stream
 //!                 │ no: counted, dropped           │ full: counted, dropped
 //! ```
 //!
-//! What a whole message is the transport is told ([`Udp::whole`]); a datagram that is none is counted and forgotten, so that noise never
-//! reaches a connection. Nothing is ever sent again: who waits for an answer needs a time-out.
+//! A function recognises whole messages ([`Udp::whole`]). Other datagrams are counted and dropped, so
+//! noise never reaches a connection. Nothing is retransmitted: a caller that waits for a reply needs
+//! a time-out.
 
 mod client;
 mod server;
@@ -26,7 +28,7 @@ use std::time::Duration;
 /// Profile tag of GIOP over UDP, as TAO uses it ("TAO\4").
 pub const TAG_UDP: u32 = 0x5441_4f04;
 
-/// The longest message: what a UDP datagram holds over IPv4.
+/// The longest message: the payload of a UDP datagram over IPv4.
 pub const LONGEST_DATAGRAM: usize = 65_507;
 
 /// Room for the longest datagram of either family, and one octet to tell a longer one.
@@ -35,18 +37,19 @@ const ROOM: usize = 65_536;
 /// UDP. Addresses are `host:port` and `[v6]:port`.
 #[derive(Clone, Debug)]
 pub struct Udp {
-    /// Whether these octets are one whole message. Of others only the number is kept.
+    /// Whether these octets are one whole message. Others are counted and dropped.
     pub whole: fn(&[u8]) -> bool,
-    /// Whether the sender of this whole message waits for another in return.
-    pub asks: fn(&[u8]) -> bool,
-    /// Most senders that a listener knows at a time. With so many, the one that has been silent for longest gives way to a new one,
-    /// if that is more than a second, and more than a minute where it waits for an answer; otherwise what the new one sent is dropped.
+    /// Whether the sender of this message waits for a reply.
+    pub expects_reply: fn(&[u8]) -> bool,
+    /// Most senders that a listener knows at a time. With so many, a new sender replaces the one
+    /// that was silent for longest, if that is more than a second, or more than a minute where it
+    /// waits for a reply. Otherwise the datagram of the new sender is dropped.
     pub peers: usize,
-    /// What became of datagrams.
+    /// Counts of lost datagrams.
     pub counts: Arc<DatagramCounts>,
 }
 
-/// How many datagrams came to nothing, since the transport was made.
+/// Datagrams that were ignored or dropped since the transport was made.
 #[derive(Debug, Default)]
 pub struct DatagramCounts {
     ignored: AtomicU64,
@@ -54,12 +57,12 @@ pub struct DatagramCounts {
 }
 
 impl DatagramCounts {
-    /// Those that came and were no whole message.
+    /// Received datagrams that were not one whole message.
     pub fn ignored(&self) -> u64 {
         self.ignored.load(Ordering::Relaxed)
     }
 
-    /// Whole messages that came or should have gone, and for which there was no room.
+    /// Whole messages, received or to be sent, without room for them.
     pub fn dropped(&self) -> u64 {
         self.dropped.load(Ordering::Relaxed)
     }
@@ -92,7 +95,8 @@ impl Transport for Udp {
         }
     }
 
-    /// Does not wait: nothing is sent, so that a server which is not there is noticed by the first call only.
+    /// Does not wait: nothing is sent, so that a server which is not there is noticed by the first
+    /// call only.
     fn connect(&self, address: &str, _: Option<Duration>) -> io::Result<Box<dyn Stream>> {
         let mut last = no_address();
         for at in address.to_socket_addrs()? {
@@ -111,7 +115,7 @@ impl Transport for Udp {
                 Ok((socket, port)) => {
                     let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
                     let address = format!("{host}:{port}");
-                    return Ok(Box::new(server::Sorter::new(self, socket, address)));
+                    return Ok(Box::new(server::Demultiplexer::new(self, socket, address)));
                 }
                 Err(error) => last = error,
             }

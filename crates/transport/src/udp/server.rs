@@ -1,4 +1,4 @@
-//! The side that serves: one socket, and a box for each sender.
+//! The serving side: one socket, and a receive queue for each sender.
 
 use super::{DatagramCounts, ROOM, TimeOut, Udp, again, bound};
 use crate::{LONGEST_DATAGRAM, Listener, Stream, StreamCapabilities, Wait};
@@ -16,12 +16,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Octets that wait for a stream to receive them, at most: two of the longest datagrams.
-const BOX: usize = 2 * ROOM;
-/// A sender gives way to another after this long without a datagram.
-const SILENT_NS: u64 = 1_000_000_000;
-/// A sender that was silent for so long is forgotten when another comes, whether it waits for an answer or not.
-const FORGET_NS: u64 = 60_000_000_000;
+/// Most octets that wait for a stream to receive them: two of the longest datagrams.
+const MAX_WAITING: usize = 2 * ROOM;
+/// A sender without a datagram for so long may be replaced by another.
+const REPLACEABLE_AFTER_NS: u64 = 1_000_000_000;
+/// A sender without a datagram for so long is removed when another one sends, even if it waits for a
+/// reply.
+const FORGET_AFTER_NS: u64 = 60_000_000_000;
 
 pub(super) fn listen(_: &Udp, at: SocketAddr) -> io::Result<(UdpSocket, u16)> {
     let socket = bound(at, at)?;
@@ -31,155 +32,156 @@ pub(super) fn listen(_: &Udp, at: SocketAddr) -> io::Result<(UdpSocket, u16)> {
     Ok((socket, port))
 }
 
-/// Receives for all senders.
+/// Receives for all senders and sorts by sender.
 #[derive(Debug)]
-pub(super) struct Sorter {
+pub(super) struct Demultiplexer {
     socket: Arc<UdpSocket>,
     address: String,
     whole: fn(&[u8]) -> bool,
-    asks: fn(&[u8]) -> bool,
+    expects_reply: fn(&[u8]) -> bool,
     most: usize,
     counts: Arc<DatagramCounts>,
     block: PiMutex<Box<[u8]>>,
-    known: Arc<Known>,
+    peers: Arc<Peers>,
     closed: AtomicBool,
 }
 
-type Known = PiMutex<HashMap<SocketAddr, Arc<Letterbox>>>;
+type Peers = PiMutex<HashMap<SocketAddr, Arc<ReceiveQueue>>>;
 
-/// What came from one sender.
+/// Datagrams of one sender.
 #[derive(Debug)]
-struct Letterbox {
-    inside: PiMutex<Inside>,
-    /// Readable exactly while something is inside, or the box is closed.
-    bell: OwnedFd,
-    /// When a datagram came last.
+struct ReceiveQueue {
+    state: PiMutex<QueueState>,
+    /// Readable exactly while the queue has octets or is closed.
+    ready_fd: OwnedFd,
+    /// When the last datagram arrived.
     used_at: AtomicU64,
-    /// Answers that the sender waits for.
-    owed: AtomicU32,
+    /// Replies that the sender waits for.
+    pending_replies: AtomicU32,
 }
 
 #[derive(Debug, Default)]
-struct Inside {
-    /// Each datagram is a whole message, so that no mark is needed between them.
+struct QueueState {
+    /// Each datagram is a whole message, so no separator is needed.
     octets: VecDeque<u8>,
     closed: bool,
 }
 
-impl Letterbox {
-    fn new() -> io::Result<Letterbox> {
-        let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-        Ok(Letterbox {
-            inside: PiMutex::default(),
-            bell,
+impl ReceiveQueue {
+    fn new() -> io::Result<ReceiveQueue> {
+        let ready_fd = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        Ok(ReceiveQueue {
+            state: PiMutex::default(),
+            ready_fd,
             used_at: AtomicU64::new(now_ns()),
-            owed: AtomicU32::new(0),
+            pending_replies: AtomicU32::new(0),
         })
     }
 
-    /// Something was sent to the sender, which waits for one answer less.
-    fn answered(&self) {
-        let less = |owed: u32| owed.checked_sub(1);
-        let _ = self.owed.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
+    /// A reply was sent to the sender.
+    fn reply_sent(&self) {
+        let less = |pending_replies: u32| pending_replies.checked_sub(1);
+        let _ = self.pending_replies.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
     }
 
-    /// `false` when the box is closed; a datagram for which it has no room is dropped.
-    fn put(&self, datagram: &[u8], asks: bool, counts: &DatagramCounts) -> bool {
+    /// Returns `false` when the queue is closed. Drops a datagram without room.
+    fn put(&self, datagram: &[u8], expects_reply: bool, counts: &DatagramCounts) -> bool {
         self.used_at.store(now_ns(), Ordering::Relaxed);
-        let mut inside = self.inside.lock();
-        if inside.closed {
+        let mut state = self.state.lock();
+        if state.closed {
             return false;
         }
-        if inside.octets.len() + datagram.len() > BOX {
+        if state.octets.len() + datagram.len() > MAX_WAITING {
             counts.drop_one();
             return true;
         }
-        if inside.octets.is_empty() {
-            self.ring();
+        if state.octets.is_empty() {
+            self.signal();
         }
-        inside.octets.extend(datagram);
-        self.owed.fetch_add(asks.into(), Ordering::Relaxed);
+        state.octets.extend(datagram);
+        self.pending_replies.fetch_add(expects_reply.into(), Ordering::Relaxed);
         true
     }
 
-    fn ring(&self) {
-        // It holds a number that never gets near its end.
-        let _ = rustix::io::write(&self.bell, &1u64.to_ne_bytes());
+    fn signal(&self) {
+        // The counter never overflows.
+        let _ = rustix::io::write(&self.ready_fd, &1u64.to_ne_bytes());
     }
 
-    /// `None` when there is nothing; 0 when it is closed.
+    /// `None` when the queue is empty; 0 when it is closed.
     fn take(&self, into: &mut [u8]) -> Option<usize> {
-        let mut inside = self.inside.lock();
-        if inside.closed {
+        let mut state = self.state.lock();
+        if state.closed {
             return Some(0);
         }
-        if inside.octets.is_empty() {
+        if state.octets.is_empty() {
             return None;
         }
-        let n = into.len().min(inside.octets.len());
-        let (first, second) = inside.octets.as_slices();
+        let n = into.len().min(state.octets.len());
+        let (first, second) = state.octets.as_slices();
         let of_first = n.min(first.len());
         into[..of_first].copy_from_slice(&first[..of_first]);
         into[of_first..n].copy_from_slice(&second[..n - of_first]);
-        inside.octets.drain(..n);
-        if inside.octets.is_empty() {
-            let _ = rustix::io::read(&self.bell, &mut [0u8; 8]);
+        state.octets.drain(..n);
+        if state.octets.is_empty() {
+            let _ = rustix::io::read(&self.ready_fd, &mut [0u8; 8]);
         }
         Some(n)
     }
 
     fn close(&self) {
-        let mut inside = self.inside.lock();
-        inside.closed = true;
-        inside.octets = VecDeque::new();
-        self.ring();
+        let mut state = self.state.lock();
+        state.closed = true;
+        state.octets = VecDeque::new();
+        self.signal();
     }
 }
 
-impl Sorter {
-    pub fn new(udp: &Udp, socket: UdpSocket, address: String) -> Sorter {
-        Sorter {
+impl Demultiplexer {
+    pub fn new(udp: &Udp, socket: UdpSocket, address: String) -> Demultiplexer {
+        Demultiplexer {
             socket: Arc::new(socket),
             address,
             whole: udp.whole,
-            asks: udp.asks,
+            expects_reply: udp.expects_reply,
             most: udp.peers.max(1),
             counts: udp.counts.clone(),
             block: PiMutex::new(vec![0; ROOM].into()),
-            known: Arc::default(),
+            peers: Arc::default(),
             closed: AtomicBool::new(false),
         }
     }
 
-    /// Puts a datagram into its sender's box; the stream of a sender that is new.
-    fn sort(&self, datagram: &[u8], from: SocketAddr) -> io::Result<Option<FromOne>> {
+    /// Adds a datagram to its sender's queue. Returns the stream of a new sender.
+    fn dispatch(&self, datagram: &[u8], from: SocketAddr) -> io::Result<Option<PeerStream>> {
         if !(self.whole)(datagram) {
             self.counts.ignore();
             return Ok(None);
         }
-        let asks = (self.asks)(datagram);
-        let mut known = self.known.lock();
-        if let Some(letters) = known.get(&from)
-            && letters.put(datagram, asks, &self.counts)
+        let expects_reply = (self.expects_reply)(datagram);
+        let mut peers = self.peers.lock();
+        if let Some(queue) = peers.get(&from)
+            && queue.put(datagram, expects_reply, &self.counts)
         {
             return Ok(None);
         }
-        known.remove(&from);
-        let silent = |letters: &Letterbox| now_ns().saturating_sub(letters.used_at.load(Ordering::Relaxed));
-        known.retain(|_, letters| {
-            let stays = silent(letters) < FORGET_NS;
+        peers.remove(&from);
+        let silent = |queue: &ReceiveQueue| now_ns().saturating_sub(queue.used_at.load(Ordering::Relaxed));
+        peers.retain(|_, queue| {
+            let stays = silent(queue) < FORGET_AFTER_NS;
             if !stays {
-                letters.close();
+                queue.close();
             }
             stays
         });
-        if known.len() >= self.most {
-            let owed_nothing = known.iter().filter(|(_, letters)| letters.owed.load(Ordering::Relaxed) == 0);
-            let longest = owed_nothing.map(|(from, letters)| (silent(letters), *from)).max();
+        if peers.len() >= self.most {
+            let replaceable =
+                peers.iter().filter(|(_, queue)| queue.pending_replies.load(Ordering::Relaxed) == 0);
+            let longest = replaceable.map(|(from, queue)| (silent(queue), *from)).max();
             match longest {
-                Some((ns, other)) if ns >= SILENT_NS => {
-                    if let Some(letters) = known.remove(&other) {
-                        letters.close();
+                Some((ns, other)) if ns >= REPLACEABLE_AFTER_NS => {
+                    if let Some(queue) = peers.remove(&other) {
+                        queue.close();
                     }
                 }
                 _ => {
@@ -188,13 +190,13 @@ impl Sorter {
                 }
             }
         }
-        let letters = Arc::new(Letterbox::new()?);
-        letters.put(datagram, asks, &self.counts);
-        known.insert(from, letters.clone());
-        Ok(Some(FromOne {
+        let queue = Arc::new(ReceiveQueue::new()?);
+        queue.put(datagram, expects_reply, &self.counts);
+        peers.insert(from, queue.clone());
+        Ok(Some(PeerStream {
             socket: self.socket.clone(),
-            known: self.known.clone(),
-            letters,
+            peers: self.peers.clone(),
+            queue,
             from,
             peer: format!("udp:{from}"),
             counts: self.counts.clone(),
@@ -204,8 +206,8 @@ impl Sorter {
     }
 }
 
-impl Listener for Sorter {
-    /// Also takes in what comes from known senders: as long as nobody accepts, no stream receives anything.
+impl Listener for Demultiplexer {
+    /// Also receives datagrams of known senders: their streams receive only while a thread accepts.
     fn accept(&self, wait: Wait) -> io::Result<Box<dyn Stream>> {
         let deadline = if wait == Wait::No { Deadline::PAST } else { Deadline::NONE };
         let mut block = self.block.lock();
@@ -216,7 +218,7 @@ impl Listener for Sorter {
             match rustix::net::recvfrom(&*self.socket, &mut block[..], RecvFlags::DONTWAIT) {
                 Ok((_, n, Some(from))) => {
                     let Ok(from) = SocketAddr::try_from(from) else { continue };
-                    if let Some(stream) = self.sort(&block[..n.min(ROOM)], from)? {
+                    if let Some(stream) = self.dispatch(&block[..n.min(ROOM)], from)? {
                         return Ok(Box::new(stream));
                     }
                 }
@@ -226,7 +228,7 @@ impl Listener for Sorter {
                         return Err(io::ErrorKind::WouldBlock.into());
                     }
                 }
-                // What became of something that was sent: no affair of who receives.
+                // The error of an earlier send, which does not concern the receiver.
                 Err(error) if again(error) || error == Errno::CONNREFUSED => {}
                 Err(error) => return Err(error.into()),
             }
@@ -239,7 +241,8 @@ impl Listener for Sorter {
 
     fn close(&self) {
         self.closed.store(true, Ordering::Release);
-        // Wakes who waits, though the kernel says that there is no connection. What is being answered may still be sent.
+        // Wakes waiting threads, although the kernel reports that the socket is not connected. Replies
+        // may still be sent.
         let _ = rustix::net::shutdown(&*self.socket, Shutdown::Read);
     }
 
@@ -248,12 +251,12 @@ impl Listener for Sorter {
     }
 }
 
-/// What one sender says, and the way back.
+/// Datagrams from one sender, and replies to it.
 #[derive(Debug)]
-struct FromOne {
+struct PeerStream {
     socket: Arc<UdpSocket>,
-    known: Arc<Known>,
-    letters: Arc<Letterbox>,
+    peers: Arc<Peers>,
+    queue: Arc<ReceiveQueue>,
     from: SocketAddr,
     peer: String,
     counts: Arc<DatagramCounts>,
@@ -261,17 +264,17 @@ struct FromOne {
     send_timeout: TimeOut,
 }
 
-impl Stream for FromOne {
+impl Stream for PeerStream {
     fn recv(&self, into: &mut [u8], wait: Wait) -> io::Result<usize> {
         let deadline = match wait {
             Wait::No => Deadline::PAST,
             Wait::Block => Deadline::after_opt(self.recv_timeout.get()),
         };
         loop {
-            if let Some(n) = self.letters.take(into) {
+            if let Some(n) = self.queue.take(into) {
                 return Ok(n);
             }
-            if wait == Wait::No || !wait_ready(&self.letters.bell, Interest::READ, deadline)? {
+            if wait == Wait::No || !wait_ready(&self.queue.ready_fd, Interest::READ, deadline)? {
                 return Err(io::ErrorKind::WouldBlock.into());
             }
         }
@@ -294,15 +297,16 @@ impl Stream for FromOne {
             );
             match sent {
                 Ok(n) => {
-                    self.letters.answered();
+                    self.queue.reply_sent();
                     return Ok(n);
                 }
                 Err(Errno::AGAIN) if wait_ready(&*self.socket, Interest::WRITE, deadline)? => {}
                 Err(error) if again(error) => {}
                 Err(Errno::MSGSIZE) => return Err(Errno::MSGSIZE.into()),
-                // One sender's trouble, or another's of which the kernel tells here: a lost datagram.
+                // One sender's trouble, or another's of which the kernel tells here: a lost
+                // datagram.
                 Err(_) => {
-                    self.letters.answered();
+                    self.queue.reply_sent();
                     self.counts.drop_one();
                     return Ok(total);
                 }
@@ -325,7 +329,7 @@ impl Stream for FromOne {
     }
 
     fn shutdown(&self) {
-        self.letters.close();
+        self.queue.close();
     }
 
     fn peer(&self) -> &str {
@@ -333,15 +337,15 @@ impl Stream for FromOne {
     }
 
     fn fd(&self) -> BorrowedFd<'_> {
-        self.letters.bell.as_fd()
+        self.queue.ready_fd.as_fd()
     }
 }
 
-impl Drop for FromOne {
+impl Drop for PeerStream {
     fn drop(&mut self) {
-        let mut known = self.known.lock();
-        if known.get(&self.from).is_some_and(|letters| Arc::ptr_eq(letters, &self.letters)) {
-            known.remove(&self.from);
+        let mut peers = self.peers.lock();
+        if peers.get(&self.from).is_some_and(|queue| Arc::ptr_eq(queue, &self.queue)) {
+            peers.remove(&self.from);
         }
     }
 }

@@ -8,12 +8,12 @@ fn whole(octets: &[u8]) -> bool {
 }
 
 /// Those of two octets ask.
-fn asks(octets: &[u8]) -> bool {
+fn expects_reply(octets: &[u8]) -> bool {
     octets.len() == 2
 }
 
 fn udp(peers: usize) -> Udp {
-    Udp { whole, asks, peers, counts: Arc::default() }
+    Udp { whole, expects_reply, peers, counts: Arc::default() }
 }
 
 fn send(stream: &dyn Stream, octets: &[u8]) {
@@ -84,7 +84,7 @@ fn senders_and_what_waits_of_them_are_bounded() {
     let clients = [(); 3].map(|()| udp.connect(listener.address(), None).unwrap());
     let mut streams = Vec::new();
     for client in &clients[..2] {
-        // It asks, so that it keeps its place for longer than a machine stands still.
+        // It expects_reply, so that it keeps its place for longer than a machine stands still.
         send(&**client, &[2, 1]);
         streams.push(listener.accept(Wait::Block).unwrap());
     }
@@ -96,7 +96,7 @@ fn senders_and_what_waits_of_them_are_bounded() {
     send(&*clients[2], &[1]);
     let third = listener.accept(Wait::Block).unwrap();
     assert_eq!(recv(&*third, 1), [1]);
-    // Who does not read loses what has no room, and the others nothing.
+    // A client that does not read loses the datagrams without room; the others lose nothing.
     let long = [255u8; 60_000];
     for _ in 0..3 {
         send(&*clients[0], &long);
@@ -118,7 +118,8 @@ fn who_waits_for_an_answer_keeps_its_place_until_it_has_it() {
             assert_eq!(recv(&*served, message.len()), message);
             served
         });
-        // More senders than there are places, each after the others were silent for longer than a place is kept.
+        // More senders than there are places, each after the others were silent for longer than a
+        // place is kept.
         std::thread::sleep(Duration::from_millis(1_100));
         let flood: Vec<_> = (0..3).map(|_| udp.connect(listener.address(), None).unwrap()).collect();
         let taken = flood.iter().filter(|stranger| {
@@ -134,7 +135,7 @@ fn who_waits_for_an_answer_keeps_its_place_until_it_has_it() {
         assert_eq!(served[0].recv(&mut [0], Wait::No).unwrap_err().kind(), ErrorKind::WouldBlock);
         send(&*served[0], &[2, 8]);
         assert_eq!(recv(&*clients[0], 2), [2, 8]);
-        // Who has its answer gives way; who has it not, stays.
+        // A client with its reply is replaced; one without it stays.
         send(&*flood[0], &[1]);
         let third = listener.accept(Wait::Block).unwrap();
         assert_eq!(recv(&*third, 1), [1]);

@@ -164,7 +164,7 @@ public final class Events {
             proxy.pull();
             Check.expect(false, "pulled after the end");
         } catch (Disconnected | OBJECT_NOT_EXIST gone) {
-            // One or the other, depending on who is quicker.
+            // One or the other, depending on which is quicker.
         }
         supplier.disconnect_push_consumer();
     }
@@ -192,8 +192,8 @@ public final class Events {
         Check.expectThrow(AlreadyConnected.class, () -> proxy.connect_push_consumer(reference));
         ProxyPushConsumer unconnected = channel.for_suppliers().obtain_push_consumer();
         Check.expectThrow(Disconnected.class, () -> unconnected.push(number(1)));
-        ProxyPushSupplier nobody = channel.for_consumers().obtain_push_supplier();
-        Check.expectThrow(org.omg.CORBA.BAD_PARAM.class, () -> nobody.connect_push_consumer(null));
+        ProxyPushSupplier unconnected = channel.for_consumers().obtain_push_supplier();
+        Check.expectThrow(org.omg.CORBA.BAD_PARAM.class, () -> unconnected.connect_push_consumer(null));
         ProxyPullConsumer asking = channel.for_suppliers().obtain_pull_consumer();
         Check.expectThrow(org.omg.CORBA.BAD_PARAM.class, () -> asking.connect_pull_supplier(null));
         proxy.disconnect_push_supplier();

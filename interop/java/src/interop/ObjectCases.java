@@ -68,7 +68,7 @@ final class ObjectCases {
     private static void factories(Run run) throws Exception {
         Factories o = FactoriesHelper.narrow(run.group());
         Thing one = o.create("same"), two = o.create("same");
-        expect(o.nobody() == null, "nobody is nil");
+        expect(o.nobody() == null, "the reference is nil");
         expect(!one._is_equivalent(two), "two objects");
         expect(one.add(5) == 5 && one.add(-7) == -2 && two.add(1) == 1, "totals");
         long most = Integer.MAX_VALUE;

@@ -33,7 +33,7 @@ final class Servants {
     private Servants() {}
 
     /**
-     * Operations of an interface whose echo_ operations follow the echo rule of interop.idl (result = a, out = old inout,
+     * Operations of an interface with echo_ operations that follow the echo rule of interop.idl (result = a, out = old inout,
      * inout = a); all others are methods of {@code others}.
      */
     @SuppressWarnings("unchecked")

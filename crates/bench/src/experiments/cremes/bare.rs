@@ -1,4 +1,5 @@
-//! The control: the hand-overs of reflective memory, and nothing else. Producer, sending thread, receiving thread, consumer.
+//! The control: the hand-overs of reflective memory, and nothing else. Producer, sending thread,
+//! receiving thread, consumer.
 
 use std::net::UdpSocket;
 use std::sync::Arc;
@@ -80,7 +81,7 @@ fn send(from: &UdpSocket, values: &Receiver<Vec<u8>>, stop: &AtomicBool) {
             Err(RecvTimeoutError::Disconnected) => return,
         };
         for part in value.chunks(PIECE) {
-            // Each piece says whose it is.
+            // Each piece names its producer.
             piece[..STAMP].copy_from_slice(value.first_chunk::<STAMP>().unwrap_or(&[0; STAMP]));
             piece[STAMP..STAMP + part.len()].copy_from_slice(part);
             let _ = from.send(&piece[..STAMP + part.len()]);
@@ -126,7 +127,7 @@ mod tests {
             let mut piece = [0; STAMP + 10];
             stamp(&mut piece, 0, 0);
             let _ = from.send(&piece);
-            // Another value begins before the first was whole; and one of nobody.
+            // Another value begins before the first was whole; and one of an unknown producer.
             std::thread::sleep(Duration::from_millis(1));
             stamp(&mut piece, 0, 0);
             let whole = stamped(&piece);

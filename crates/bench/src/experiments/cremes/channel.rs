@@ -1,4 +1,5 @@
-//! Through the event channel: one in each host, federated by datagrams or by the ORB; a thread for high and one for low consumers.
+//! Through the event channel: one in each host, federated by datagrams or by the ORB; a thread for
+//! high and one for low consumers.
 
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::Arc;
@@ -63,12 +64,13 @@ pub fn wire(site: &Site<'_>, by: Link, low: u32, size: usize, echo: &Echo) -> Re
     if site.cx.fifo.is_some() {
         threads.mapping = Some(Arc::new(Linear(NativeRange::new(1, 45).unwrap_or_default())));
     }
-    // What waits for a consumer's thread is copied, and larger values are refused unless there is room for them.
+    // What waits for a consumer's thread is copied, and larger values are refused unless there is
+    // room for them.
     let limits = Limits { payload: size, events: 256, ..Limits::default() };
     let config =
         Config { id: 2, levels, threads, limits, ..Config::with(Strategy::Threads { per_level: 1 }) };
     let far = site.right(|| Channel::new(config).map_err(refused))?;
-    // Before the consumers, whose wishes they tell each other.
+    // Before the consumers, whose subscriptions the members announce to each other.
     let one = Federation::builder(&near).build().map_err(refused)?;
     let other = Federation::builder(&far).build().map_err(refused)?;
     let mut connected = Vec::new();
@@ -94,7 +96,7 @@ pub fn wire(site: &Site<'_>, by: Link, low: u32, size: usize, echo: &Echo) -> Re
         Link::Orb => calls(site, [&one, &other], &mut held)?,
     }
     let until = Instant::now() + Duration::from_secs(20);
-    // Who asks for events, and who grants them, says so with a tick where links are datagrams.
+    // Over datagrams, subscriptions and their grants travel with a tick.
     let mut rounds = 0;
     while rounds < 20 {
         if Instant::now() > until {
@@ -117,7 +119,7 @@ pub fn wire(site: &Site<'_>, by: Link, low: u32, size: usize, echo: &Echo) -> Re
 fn datagrams(site: &Site<'_>, [one, other]: [&Federation; 2], held: &mut Held) -> Result<(), BenchError> {
     let here = site.left(|| free(site.lab.left().address()))?;
     let there = site.right(|| free(site.lab.right().address()))?;
-    // A thread that receives is of the class of whoever starts it.
+    // A receiving thread inherits the class of the thread that starts it.
     let gateway = |federation: &Federation, options| {
         let _ = site.class(1).set_current();
         Ok(UdpGateway::start(federation, options)?)
@@ -129,7 +131,7 @@ fn datagrams(site: &Site<'_>, [one, other]: [&Federation; 2], held: &mut Held) -
 
 fn calls(site: &Site<'_>, [one, other]: [&Federation; 2], held: &mut Held) -> Result<(), BenchError> {
     let patience = Duration::from_secs(20);
-    // Threads that serve calls are of the class of whoever starts them.
+    // Threads that serve calls inherit the class of the thread that starts them.
     let member = |host: &Host, federation: &Federation| {
         let _ = site.class(1).set_current();
         let orb = memory::orb(host)?;
@@ -150,7 +152,7 @@ fn event_type(pair: u32) -> i32 {
     FIRST_TYPE + i32::try_from(pair).unwrap_or(0)
 }
 
-/// A port that nobody has. Called in the host.
+/// A free port. Called in the host.
 fn free(address: Ipv4Addr) -> Result<SocketAddr, BenchError> {
     Ok(UdpSocket::bind((address, 0))?.local_addr()?)
 }

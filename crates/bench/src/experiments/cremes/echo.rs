@@ -1,4 +1,5 @@
-//! The way back: a consumer returns the time stamp of what it got by a datagram of its own, beside the subject.
+//! The way back: a consumer returns the time stamp of what it got by a datagram of its own, beside
+//! the subject.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -32,7 +33,7 @@ pub fn stamp(value: &mut [u8], pair: u16, pass: u16) {
     }
 }
 
-/// When a value was made, and by whom.
+/// The time and the producer of a value.
 pub fn stamped(value: &[u8]) -> Option<Stamp> {
     let (at, rest) = value.split_first_chunk()?;
     let (pair, rest) = rest.split_first_chunk()?;
@@ -88,8 +89,8 @@ impl Trips {
         (0..passes).map(|_| Trips::default()).collect()
     }
 
-    /// The high one's stamp came back after so long. The first is not measured: while producers are started the processors do not rest, and what
-    /// connects at its first call does so then.
+    /// The high one's stamp came back after so long. The first is not measured: while producers are
+    /// started the processors do not rest, and what connects at its first call does so then.
     fn note_high(&mut self, took_ns: u64) {
         if !std::mem::replace(&mut self.begun, true) {
             return;
@@ -116,7 +117,8 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// Begins to listen at the producers' node to stamps of so many passes; gives the consumers' end, at theirs.
+    /// Begins to listen at the producers' node to stamps of so many passes; gives the consumers'
+    /// end, at theirs.
     pub fn start(site: &Site<'_>, passes: usize) -> Result<(Listener, Echo), BenchError> {
         let (here, there) = (site.lab.left().address(), site.lab.right().address());
         let socket = site.left(|| Ok(UdpSocket::bind((here, 0))?))?;

@@ -3,7 +3,7 @@
 use super::points::{Point, measure};
 use super::site::{self, Release};
 use super::{AGAIN, BARE, CHANNEL, CHANNEL_ORB, MEMORY, deviation_of_others, figure, notes, subjects};
-use crate::claim::{Above, AtLeast, AtMost, Cells, Claim, aim, control, most, paper};
+use crate::claim::{Above, AtLeast, AtMost, Cells, Claim, aim, claims, control, most, paper};
 use crate::experiments::catalogue::Experiment;
 use crate::experiments::{BenchError, Context};
 use crate::figure::Measured;
@@ -62,42 +62,24 @@ fn claims() -> Vec<Claim> {
         let other = deviation(r, figure, subject);
         [other / deviation(r, "high", MEMORY), other]
     };
-    vec![
-        paper(
-            AtMost(300.0),
-            "among 50, the high producer deviates by {0:.0} us through reflective memory ({limit}, the paper's most)",
-            |r| [deviation(r, "high", MEMORY)],
-        ),
-        paper(
-            AtLeast(2.0),
-            "low ones by {1:.0} us through the event channel, {0:.1} times as much ({limit}; the paper: 1,800 to 2,000)",
-            move |r| over_memory(r, "low", CHANNEL),
-        ),
-        control(
-            Above(1.0),
-            "over one queue without priorities ('bare') the high one deviates by {1:.0} us, {0:.1} times as much ({limit})",
-            move |r| over_memory(r, "high", BARE),
-        ),
-        paper(
-            Above(1.0),
-            "through the event channel the high one deviates by {1:.0} us, {0:.1} times as much ({limit})",
-            move |r| over_memory(r, "high", CHANNEL),
-        ),
-        paper(
-            AtMost(1.0),
-            "released together with 50 it deviates by {1:.0} us but for the worst value, {2:.0} us: {0:.2} of the \
-             largest of the event channel's and the bare hand-overs' ({limit})",
+    claims! {
+        paper AtMost(300.0), "among 50, the high producer deviates by {0:.0} us through reflective \
+             memory ({limit}, the paper's most)", |r| [deviation(r, "high", MEMORY)];
+        paper AtLeast(2.0), "low ones by {1:.0} us through the event channel, {0:.1} times as much \
+             ({limit}; the paper: 1,800 to 2,000)", move |r| over_memory(r, "low", CHANNEL);
+        control Above(1.0), "over one queue without priorities ('bare') the high one deviates by {1:.0} \
+             us, {0:.1} times as much ({limit})", move |r| over_memory(r, "high", BARE);
+        paper Above(1.0), "through the event channel the high one deviates by {1:.0} us, {0:.1} times as \
+             much ({limit})", move |r| over_memory(r, "high", CHANNEL);
+        paper AtMost(1.0), "released together with 50 it deviates by {1:.0} us but for the worst value, \
+             {2:.0} us: {0:.2} of the largest of the event channel's and the bare hand-overs' ({limit})",
             |r| {
                 let others = |subject: &str| deviation_of_others(r, "together", subject, MOST);
                 let memory = others(MEMORY);
                 let worst = r.at("together", MEMORY, "max_ns", MOST) / 1000.0;
                 [memory / most([CHANNEL, BARE, AGAIN].map(others)), memory, worst]
-            },
-        ),
-        aim(
-            Above(1.0),
-            "by {1:.0} us where the channels are federated by the ORB, {0:.1} times as much ({limit})",
-            move |r| over_memory(r, "high", CHANNEL_ORB),
-        ),
-    ]
+            };
+        aim Above(1.0), "by {1:.0} us where the channels are federated by the ORB, {0:.1} times as much \
+             ({limit})", move |r| over_memory(r, "high", CHANNEL_ORB);
+    }
 }

@@ -26,9 +26,10 @@ const PAPER: &str = "through reflective memory the high producer's latency stays
 /// How many low producers: the ends, which the claims are about, and between.
 const ENDS: [u32; 2] = [0, 50];
 const BETWEEN: [u32; 2] = [10, 30];
-/// Who is measured between the ends.
+/// The subjects that are measured between the ends.
 const FEW: [&str; 5] = [MEMORY, BARE, CHANNEL, ORB, OMNIORB];
-/// Octets of a value, and the figures: all released together, and the high one where it meets the low ones.
+/// Octets of a value, and the figures: all released together, and the high one where it meets the
+/// low ones.
 type Size = (usize, [(Release, [&'static str; 2]); 2]);
 const SIZES: [Size; 2] = [
     (1 << 10, [(Release::Together, ["high-1k", "low-1k"]), (Release::Behind, ["met-1k", ""])]),

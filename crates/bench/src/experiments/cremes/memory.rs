@@ -41,7 +41,8 @@ impl Drop for Held {
     }
 }
 
-/// One high producer, admitted, and `low` ones as best effort, all by `path`. Through the ORB nothing is admitted: there, all are best effort.
+/// One high producer, admitted, and `low` ones as best effort, all by `path`. Through the ORB
+/// nothing is admitted: there, all are best effort.
 pub fn wire(site: &Site<'_>, path: Path, low: u32, size: usize, echo: &Echo) -> Result<Wired, BenchError> {
     let (left, right) = (site.lab.left(), site.lab.right());
     let (orb, glob) = site.left(|| {
@@ -104,7 +105,8 @@ pub fn wire(site: &Site<'_>, path: Path, low: u32, size: usize, echo: &Echo) -> 
     Ok(Wired { senders, elsewhere: None, held: Box::new(held), counts: Some(Box::new(counts)) })
 }
 
-/// With the tightest deadline that both nodes admit: each refuses what it cannot keep, and names the nearest that it can.
+/// With the tightest deadline that both nodes admit: each refuses what it cannot keep, and names
+/// the nearest that it can.
 fn attach(library: &Library, name: &str, mut wish: ReaderQoS) -> Result<AreaReader, BenchError> {
     loop {
         match library.attach_reader(name, wish) {

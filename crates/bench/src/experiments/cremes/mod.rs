@@ -1,7 +1,8 @@
-//! The experiments of CReMeS: a high producer among low ones, from one node to another, over a link of 100 megabits a second.
+//! The experiments of CReMeS: a high producer among low ones, from one node to another, over a link
+//! of 100 megabits a second.
 //!
-//! The nodes are network namespaces, each with its processor where there are two. All producers and consumers are connected before the first
-//! value is written.
+//! The nodes are network namespaces, each with its processor where there are two. All producers and
+//! consumers are connected before the first value is written.
 
 mod bare;
 mod channel;
@@ -36,16 +37,16 @@ const BARE: &str = "bare";
 const AGAIN: &str = "bare-again";
 /// In the order in which they take turns.
 const SUBJECTS: [&str; 8] = [MEMORY, BARE, CHANNEL, ORB, ONEWAY, CHANNEL_ORB, AGAIN, OMNIORB];
-/// Who is left out where it is to be quick.
+/// Subjects that a quick run leaves out.
 const SLOW: [&str; 1] = [ONEWAY];
 
-/// Who can be measured here, and a note where somebody cannot.
+/// The subjects that can be measured here, and a note where one is missing.
 fn subjects(cx: &mut Context<'_>) -> (Vec<&'static str>, Vec<String>) {
     let mut subjects = SUBJECTS.to_vec();
     if cx.quick && !cx.is_smoke() {
         subjects.retain(|subject| !SLOW.contains(subject));
     }
-    cx.step("cremes: omniORB's programs");
+    cx.progress("cremes: omniORB's programs");
     let missing = omniorb::programs().err();
     if missing.is_some() {
         subjects.retain(|subject| *subject != OMNIORB);
@@ -74,8 +75,9 @@ fn notes(out: &mut Measured, missing: Vec<String>) {
     out.notes.extend(missing);
 }
 
-/// The standard deviation in microseconds of all values but the largest. Where nothing else is in the way, one value of some forty that the machine holds up
-/// for some milliseconds decides over that of all, whoever it hits.
+/// The standard deviation in microseconds of all values but the largest. Where nothing else is in
+/// the way, one value of some forty that the machine holds up for some milliseconds would decide
+/// over the deviation of all.
 fn deviation_of_others(r: &dyn Cells, figure: &str, subject: &str, x: f64) -> f64 {
     let [n, mean, deviation, largest] =
         ["n", "mean_ns", "stddev_ns", "max_ns"].map(|name| r.at(figure, subject, name, x));

@@ -14,15 +14,15 @@ use crate::subjects::{Missing, omniorb};
 
 const NAME: &str = "omniorb";
 /// To start, and to connect all producers.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The folder with the programs, built if need be.
 pub fn programs() -> Result<PathBuf, Missing> {
     omniorb::cremes()
 }
 
-/// One high producer and `low` ones in one process, their consumers in another. Both are of the class of what serves in other subjects, the low
-/// producers' threads of the ordinary one.
+/// One high producer and `low` ones in one process, their consumers in another. Both are of the
+/// class of what serves in other subjects, the low producers' threads of the ordinary one.
 pub fn wire(site: &Site<'_>, low: u32, size: usize, echo: &Echo) -> Result<Wired, BenchError> {
     let folder = programs().map_err(|_| BenchError::NoSubject)?;
     let (left, right, stamps) = (site.lab.left(), site.lab.right(), echo.to());
@@ -32,11 +32,11 @@ pub fn wire(site: &Site<'_>, low: u32, size: usize, echo: &Echo) -> Result<Wired
     let at = |cpu: Option<&usize>, above: u8| Scheduling { cpu: cpu.copied(), fifo: site.fifo(above) };
     let (cpus, launcher) = (&site.cx.machine.cpus, site.cx.launcher);
     let mut server = Peer::start(launcher, NAME, Side::Server, at(cpus.last(), 1), &server)?;
-    let reference = server.expect("ready", PATIENCE)?;
+    let reference = server.expect("ready", TIMEOUT)?;
     let mut client = words(left, &folder, "client");
     client.extend([reference, low.to_string(), size.to_string()].map(OsString::from));
     let mut client = Peer::start(launcher, NAME, Side::Client, at(cpus.first(), 0), &client)?;
-    client.expect("ready", PATIENCE)?;
+    client.expect("ready", TIMEOUT)?;
     let run = move |passes: &[Pass]| {
         let words: Vec<String> = passes
             .iter()
@@ -44,7 +44,7 @@ pub fn wire(site: &Site<'_>, low: u32, size: usize, echo: &Echo) -> Result<Wired
             .collect();
         client.send(&format!("go {}", words.join(" ")))?;
         let longest: u64 = passes.iter().map(|pass| u64::from(pass.ms)).sum();
-        client.expect("done", PATIENCE + Duration::from_millis(2 * longest))?;
+        client.expect("done", TIMEOUT + Duration::from_millis(2 * longest))?;
         std::thread::sleep(LAST);
         Ok(())
     };

@@ -1,4 +1,5 @@
-//! Points of a figure: subjects that take turns, and what became of the high producer's and the low ones' values.
+//! Points of a figure: subjects that take turns, and what became of the high producer's and the low
+//! ones' values.
 
 use isorb_netlab::Lab;
 
@@ -9,8 +10,9 @@ use crate::figure::{Measured, times};
 
 /// A point to measure.
 pub struct Point<'a> {
-    /// What is measured one after the other with the same connections, and the figures that show it: the high producer's, and the low ones';
-    /// empty for none. Where there are no low ones nobody is met, and the first pass is all.
+    /// What is measured one after the other with the same connections, and the figures that show
+    /// it: the high producer's, and the low ones'; empty for none. Without low producers there is
+    /// only the first pass.
     pub passes: &'a [(Release, [&'static str; 2])],
     pub x: f64,
     pub low: u32,
@@ -20,7 +22,8 @@ pub struct Point<'a> {
     /// How often each subject has its turn.
     pub turns: u32,
     pub subjects: &'a [&'static str],
-    /// The figure that shows the high producer's round trips of the first pass one by one, where there is one.
+    /// The figure that shows the high producer's round trips of the first pass one by one, where
+    /// there is one.
     pub trace: Option<&'static str>,
 }
 
@@ -38,7 +41,7 @@ pub fn measure(
         point.subjects.iter().map(|_| (Trips::of(passes.len()), Counted::new())).collect();
     for turn in 1..=point.turns {
         for (&subject, (trips, counted)) in point.subjects.iter().zip(&mut all) {
-            cx.step(format!("{subject}, {low} low producers, {size} octets, turn {turn}"));
+            cx.progress(format!("{subject}, {low} low producers, {size} octets, turn {turn}"));
             let (more, counts) = Site { cx, lab }.measure(subject, low, size, &planned)?;
             trips.iter_mut().zip(more).for_each(|(trips, more)| trips.join(&more));
             add_up(counted, counts);
@@ -72,7 +75,7 @@ fn show(
 ) {
     let returned = |n: u64, sent: u64| (n as f64 / sent as f64 * 1000.0).round() / 10.0;
     let back = trips.high.summary().n;
-    // Nobody gains by losing what took too long.
+    // A subject must not gain by losing slow values.
     (back..sent[0]).for_each(|_| trips.high.add(LAST.as_nanos() as u64));
     if !high.is_empty() {
         let mut values = times(&trips.high.summary());

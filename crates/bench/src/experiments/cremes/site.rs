@@ -15,10 +15,11 @@ use crate::experiments::{BenchError, Context};
 pub const LINK_KBIT: u32 = 100_000;
 pub const HIGH_PERIOD_NS: u64 = 50_000_000;
 pub const LOW_PERIOD_NS: u64 = 100_000_000;
-/// So long after the low producers is the high one released where it is to meet them: at 100 megabits a second, 25 KB of theirs are gone
-/// by then.
+/// So long after the low producers is the high one released where it is to meet them: at 100
+/// megabits a second, 25 KB of theirs are gone by then.
 const BEHIND_NS: u64 = 2_000_000;
-/// From the last value of a pass to the first of the next, at least: stamps that are under way are waited for.
+/// From the last value of a pass to the first of the next, at least: stamps that are under way are
+/// waited for.
 pub const LAST: Duration = Duration::from_millis(300);
 
 /// Writes a value.
@@ -35,7 +36,8 @@ pub struct Wired {
     pub elsewhere: Option<Elsewhere>,
     /// What must live while values flow.
     pub held: Box<dyn Any>,
-    /// What the subject counted of the high producer's values, beside the times; called while it lives.
+    /// What the subject counted of the high producer's values, beside the times; called while it
+    /// lives.
     pub counts: Option<Box<dyn Fn() -> Counted>>,
 }
 
@@ -45,7 +47,7 @@ pub type Elsewhere = Box<dyn FnOnce(&[Pass]) -> Result<(), BenchError>>;
 /// When the high producer is released.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Release {
-    /// With the low ones, as in the paper: who is more urgent goes first.
+    /// With the low ones, as in the paper: the more urgent one goes first.
     Together,
     /// When what the low ones wrote fills the queues.
     Behind,
@@ -73,7 +75,8 @@ impl Pass {
         (u64::from(self.ms) * 1_000_000 / period_ns).max(1)
     }
 
-    /// How long producers in another process are to write: the high one's first value is not measured.
+    /// How long producers in another process are to write: the high one's first value is not
+    /// measured.
     pub fn ms_with_first(&self) -> u64 {
         u64::from(self.ms) + HIGH_PERIOD_NS / 1_000_000
     }
@@ -124,7 +127,8 @@ impl Site<'_> {
         }
     }
 
-    /// Round trips of one high producer and `low` others, values of `size` octets each: of each pass.
+    /// Round trips of one high producer and `low` others, values of `size` octets each: of each
+    /// pass.
     pub fn measure(
         &self,
         subject: &'static str,
@@ -134,7 +138,7 @@ impl Site<'_> {
     ) -> Result<(Vec<Trips>, Counted), BenchError> {
         let (listener, echo) = Listener::start(self, passes.len())?;
         let mut wired = self.wire(subject, low, size, &echo)?;
-        // Everybody is connected.
+        // All are connected.
         let passes = plan(passes, now_ns() + 100_000_000);
         let senders = std::mem::take(&mut wired.senders);
         let producers: Result<Vec<_>, _> = (0..)

@@ -3,7 +3,7 @@
 use super::points::{Point, measure};
 use super::site::{self, Release};
 use super::{CHANNEL, MEMORY, figure, notes, returned, subjects};
-use crate::claim::{Above, AtLeast, AtMost, Below, Cells, Claim, aim, most, paper};
+use crate::claim::{Above, AtLeast, AtMost, Below, Cells, Claim, aim, claims, most, paper};
 use crate::experiments::catalogue::Experiment;
 use crate::experiments::{BenchError, Context};
 use crate::figure::Measured;
@@ -57,41 +57,31 @@ fn run(cx: &mut Context<'_>, out: &mut Measured) -> Result<(), BenchError> {
     Ok(())
 }
 
-/// What each KiB more takes, in microseconds. A ratio would favour a subject that is slow at 1 KiB already.
+/// What each KiB more takes, in microseconds. A ratio would favour a subject that is slow at 1 KiB
+/// already.
 fn slope(r: &dyn Cells, subject: &str) -> f64 {
     let mean = |x: f64| r.at("high", subject, "mean_ns", x) / 1000.0;
     (mean(MOST) - mean(LEAST)) / (MOST - LEAST)
 }
 
 fn claims() -> Vec<Claim> {
-    vec![
-        paper(
-            AtMost(MOST),
-            "sixteen times the size takes {0:.1} times as long through reflective memory ({limit})",
-            |r| [r.growth("high", MEMORY, "mean_ns", [LEAST, MOST])],
-        ),
-        paper(
-            Above(0.0),
-            "each KiB more takes {1:.0} us through the event channel, {0:.1} us more than reflective memory's {2:.0} ({limit})",
+    claims! {
+        paper AtMost(MOST), "sixteen times the size takes {0:.1} times as long through reflective memory \
+             ({limit})", |r| [r.growth("high", MEMORY, "mean_ns", [LEAST, MOST])];
+        paper Above(0.0), "each KiB more takes {1:.0} us through the event channel, {0:.1} us more than \
+             reflective memory's {2:.0} ({limit})",
             |r| {
                 let [channel, memory] = [CHANNEL, MEMORY].map(|subject| slope(r, subject));
                 [channel - memory, channel, memory]
-            },
-        ),
-        paper(
-            Below(1.0),
-            "of those shown at 8 KiB, the longest takes {1:.0} us through reflective memory, {0:.2} of the event \
-             channel's {2:.0} ({limit})",
+            };
+        paper Below(1.0), "of those shown at 8 KiB, the longest takes {1:.0} us through reflective \
+             memory, {0:.2} of the event channel's {2:.0} ({limit})",
             |r| {
                 let [memory, channel] = [MEMORY, CHANNEL]
                     .map(|subject| most(r.values("trace", subject, "round_trip_ns")) / 1000.0);
                 [memory / channel, memory, channel]
-            },
-        ),
-        aim(
-            AtLeast(99.0),
-            "{0:.1} % of the high producer's stamps came back through reflective memory ({limit})",
-            |r| [returned(r, "high", MEMORY)],
-        ),
-    ]
+            };
+        aim AtLeast(99.0), "{0:.1} % of the high producer's stamps came back through reflective memory \
+             ({limit})", |r| [returned(r, "high", MEMORY)];
+    }
 }

@@ -8,7 +8,7 @@ use isorb_rt::time::now_ns;
 
 use super::super::catalogue::Experiment;
 use super::super::{BenchError, Context};
-use crate::claim::{Above, Cells, Claim, Within, control, paper};
+use crate::claim::{Above, Cells, Claim, Within, claims, control, paper};
 use crate::figure::{Figure, Measured, times};
 use crate::stats::Samples;
 
@@ -65,7 +65,7 @@ impl Step for B {
 }
 
 fn run(cx: &mut Context<'_>, out: &mut Measured) -> Result<(), BenchError> {
-    cx.step(NAME);
+    cx.progress(NAME);
     let rounds = cx.pick(2_000, 20_000);
     let measured = cx.on_thread(move || measure(rounds))?;
     for (subject, samples) in SUBJECTS.into_iter().zip(measured) {
@@ -119,19 +119,13 @@ fn claims() -> Vec<Claim> {
             [[of, to].map(|subject| r.at("call", subject, "p50_ns", 1.0))].map(|[of, to]| of / to)
         }
     };
-    vec![
-        paper(
-            Within(0.8, 5.0),
-            "a call through a trait object takes {0:.2} times a function's ({limit})",
-            ratio("trait-object", "function"),
-        ),
-        paper(Within(0.8, 5.0), "and {0:.2} times a method's ({limit})", ratio("trait-object", "method")),
-        control(
-            Above(5.0),
-            "one that looks the function up by its name takes {0:.1} times a function's ({limit})",
-            ratio(CONTROL, "function"),
-        ),
-    ]
+    claims! {
+        paper Within(0.8, 5.0), "a call through a trait object takes {0:.2} times a function's ({limit})",
+            ratio("trait-object", "function");
+        paper Within(0.8, 5.0), "and {0:.2} times a method's ({limit})", ratio("trait-object", "method");
+        control Above(5.0), "one that looks the function up by its name takes {0:.1} times a function's \
+             ({limit})", ratio(CONTROL, "function");
+    }
 }
 
 #[cfg(test)]

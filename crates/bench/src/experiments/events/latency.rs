@@ -1,10 +1,12 @@
 //! How long an event takes from its supplier to the first and to the last of its consumers.
 //!
-//! Without dispatching, as the paper's figures have it: consumers run on the supplier's thread, or are pushed to from it where they are in
-//! another process. Raw is a loop that calls the same consumers. The negative control is a channel without filtering.
+//! Without dispatching, as the paper's figures have it: consumers run on the supplier's thread, or
+//! are pushed to from it where they are in another process. Raw is a loop that calls the same
+//! consumers. The negative control is a channel without filtering.
 //!
-//! A push takes less than what one miss of the cache costs, so how busy the caches were in between weighs more than what is compared.
-//! Therefore all take turns in short blocks, and are compared by the medians of the same round.
+//! A push takes less than what one miss of the cache costs, so how busy the caches were in between
+//! weighs more than what is compared. Therefore all take turns in short blocks, and are compared by
+//! the medians of the same round.
 
 use std::sync::{Arc, Mutex};
 
@@ -17,7 +19,7 @@ use super::super::catalogue::Experiment;
 use super::super::{BenchError, Context};
 use super::remote::{self, Remote};
 use super::{age, bystanders, refused, stamped, wanted};
-use crate::claim::{Above, AtLeast, Below, Cells, Claim, aim, control, paper};
+use crate::claim::{Above, AtLeast, Below, Cells, Claim, aim, claims, control, paper};
 use crate::figure::{Figure, Measured, times};
 use crate::stats::{Samples, median, ratio_of_medians};
 
@@ -49,7 +51,7 @@ fn run(cx: &mut Context<'_>, out: &mut Measured) -> Result<(), BenchError> {
     let mut series: Vec<Series> = CONSUMERS.into_iter().flat_map(Series::of).collect();
     for round in 1..=rounds {
         for one in &mut series {
-            cx.step(format!(
+            cx.progress(format!(
                 "{NAME}: round {round} of {rounds}, {}, {} consumers",
                 one.subject, one.consumers
             ));
@@ -132,13 +134,13 @@ impl Series {
     }
 }
 
-/// Keeps what it sees, where anybody is interested in it, in memory that is there (the paper: 'a preallocated array').
+/// Records the age of events in preallocated memory, as the paper does; `None` records nothing.
 struct Watch(Option<Mutex<Vec<u64>>>);
 
 impl PushConsumer for Watch {
     fn push(&self, events: &[Event<'_>]) -> Result<(), isorb_event::Failure> {
         let age = events.first().and_then(age);
-        // One thread at a time pushes on one processor; a lock nobody else wants costs nothing that would show.
+        // One thread at a time pushes on one processor; an uncontended lock does not show.
         if let (Some(age), Some(Ok(mut ages))) = (age, self.0.as_ref().map(Mutex::lock)) {
             ages.push(age);
         }
@@ -256,49 +258,29 @@ fn to_one(r: &dyn Cells, figure: &str, subject: &str) -> f64 {
 
 fn claims() -> Vec<Claim> {
     const ONE: &str = SUPPLIERS[0].1;
-    vec![
-        paper(
-            Above(1.5),
-            "the last of 20 consumers waits {0:.1} times as long as the only one ({limit}; the paper: 13)",
-            |r| [to_one(r, "last", ONE)],
-        ),
-        paper(
-            Below(2.0),
-            "with ten suppliers it waits {0:.2} times as long as with one ({limit}; the paper: 1.5)",
-            |r| [p50_us(r, "last", SUPPLIERS[2].1, 20.0) / p50_us(r, "last", ONE, 20.0)],
-        ),
-        paper(
-            Above(1.0),
-            "in another process the only consumer waits {1:.1} us, {0:.1} times as long as in this one ({limit}; the paper: 820 us)",
+    claims! {
+        paper Above(1.5), "the last of 20 consumers waits {0:.1} times as long as the only one ({limit}; \
+             the paper: 13)", |r| [to_one(r, "last", ONE)];
+        paper Below(2.0), "with ten suppliers it waits {0:.2} times as long as with one ({limit}; the \
+             paper: 1.5)", |r| [p50_us(r, "last", SUPPLIERS[2].1, 20.0) / p50_us(r, "last", ONE, 20.0)];
+        paper Above(1.0), "in another process the only consumer waits {1:.1} us, {0:.1} times as long as \
+             in this one ({limit}; the paper: 820 us)",
             |r| {
                 let remote = p50_us(r, "last", REMOTE, 1.0);
                 [remote / p50_us(r, "first", ONE, 1.0), remote]
-            },
-        ),
-        paper(Above(1.5), "the last of 20 there {0:.1} times as long as the only one ({limit})", |r| {
-            [to_one(r, "last", REMOTE)]
-        }),
-        control(
-            AtLeast(2.0),
-            format!(
-                "behind {BYSTANDERS} consumers of other events the last of 20 waits {{1:.2}} us, without \
-             filtering {{2:.1}}: {{0:.1}} times as long ({{limit}})"
-            ),
+            };
+        paper Above(1.5), "the last of 20 there {0:.1} times as long as the only one ({limit})",
+            |r| [to_one(r, "last", REMOTE)];
+        control AtLeast(2.0), format!("behind {BYSTANDERS} consumers of other events the last of 20 \
+             waits {{1:.2}} us, without filtering {{2:.1}}: {{0:.1}} times as long ({{limit}})"),
             |r| {
                 let [filtered, broadcast] =
                     [FILTERED, CONTROL].map(|subject| p50_us(r, "last", subject, 20.0));
                 [broadcast / filtered, filtered, broadcast]
-            },
-        ),
-        aim(
-            Below(1.5),
-            "the first of 20 waits {0:.2} times as long as the only one ({limit}; the paper: 5)",
-            |r| [to_one(r, "first", ONE)],
-        ),
-        aim(
-            Below(58.0),
-            "one supplier to one consumer: {0:.2} us ({limit}, the paper's on its machine)",
-            |r| [p50_us(r, "first", ONE, 1.0)],
-        ),
-    ]
+            };
+        aim Below(1.5), "the first of 20 waits {0:.2} times as long as the only one ({limit}; the paper: \
+             5)", |r| [to_one(r, "first", ONE)];
+        aim Below(58.0), "one supplier to one consumer: {0:.2} us ({limit}, the paper's on its machine)",
+            |r| [p50_us(r, "first", ONE, 1.0)];
+    }
 }

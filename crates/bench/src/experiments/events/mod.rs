@@ -1,4 +1,5 @@
-//! The experiments of the paper on TAO's Real-time Event Service, on channels in one process and in two.
+//! The experiments of the paper on TAO's Real-time Event Service, on channels in one process and in
+//! two.
 
 pub mod cost;
 pub mod dispatch_cost;
@@ -38,7 +39,8 @@ fn age(event: &Event<'_>) -> Option<u64> {
     Some(now_ns().saturating_sub(made))
 }
 
-/// Connects consumers that want nothing of what is pushed here. Without filtering they get it all the same.
+/// Connects consumers that want nothing of what is pushed here. Without filtering they get it all
+/// the same.
 fn bystanders(channel: &Channel, count: u32) -> Result<Vec<ProxyPushSupplier>, BenchError> {
     let one = |i| {
         let throws_away = |events: &[Event<'_>]| {

@@ -1,4 +1,5 @@
-//! Suppliers that push at fixed rates, each to a consumer that works: through a channel, and as bare threads.
+//! Suppliers that push at fixed rates, each to a consumer that works: through a channel, and as
+//! bare threads.
 
 use std::sync::{Arc, Mutex};
 
@@ -28,10 +29,11 @@ pub const ORDINARY_BELOW: i16 = 1_000;
 const FIRST_TYPE: i32 = 16;
 /// How far an event goes in a federation.
 const HOPS: i32 = 4;
-/// A consumer offers to give way after so many units of work.
+/// A consumer offers to yield after so many units of work.
 const PIECE: i32 = 1_000;
 
-/// Spreads priorities over native ones that leave the kernel's own threads above; the lowest are ordinary.
+/// Spreads priorities over native ones that leave the kernel's own threads above; the lowest are
+/// ordinary.
 struct Spread;
 
 impl PriorityMapping for Spread {
@@ -48,8 +50,8 @@ fn linear() -> Linear {
     Linear(NativeRange::new(1, 45).unwrap_or_default())
 }
 
-/// The ages of events when their consumers were done with them, in nanoseconds; one list a pair. An event's age counts from when it
-/// was due.
+/// The ages of events when their consumers were done with them, in nanoseconds; one list a pair. An
+/// event's age counts from when it was due.
 pub type Ages = Vec<Vec<u64>>;
 
 /// A channel and a consumer a pair, on one processor.
@@ -61,8 +63,8 @@ pub struct Consumers {
 }
 
 impl Consumers {
-    /// On `cpu`; `real_time` says whether consumers above [`ORDINARY_BELOW`] are of a real-time class. `id` is the channel's in a
-    /// federation.
+    /// On `cpu`; `real_time` says whether consumers above [`ORDINARY_BELOW`] are of a real-time
+    /// class. `id` is the channel's in a federation.
     pub fn connect(
         id: u64,
         cpu: usize,
@@ -120,7 +122,7 @@ fn works(units: i32, seen: Arc<Mutex<Vec<u64>>>) -> impl Fn(&[Event<'_>]) + Send
             left -= PIECE;
             dispatch::yield_now();
         }
-        // Nobody else wants the lock before the run has ended.
+        // The lock is uncontended until the run has ended.
         if let (Some(age), Ok(mut seen)) = (events.first().and_then(age), seen.lock()) {
             seen.push(age);
         }

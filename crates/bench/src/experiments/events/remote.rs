@@ -22,14 +22,15 @@ pub fn orb() -> Result<Orb, BenchError> {
 pub struct Remote(Peer);
 
 impl Remote {
-    /// Starts the program, its receiving threads `above` native priorities over the usual one; it is connected when this returns.
+    /// Starts the program, its receiving threads `above` native priorities over the usual one; it
+    /// is connected when this returns.
     pub fn start(
         cx: &Context<'_>,
         subject: &'static str,
         above: u8,
         arguments: &[&str],
     ) -> Result<Remote, BenchError> {
-        let program = cx.launcher.peer(&[&["event_peers"], arguments].concat());
+        let program = cx.launcher.peer(&[&["event"], arguments].concat());
         let scheduling = cx.scheduling(above);
         let start = Peer::start_ready(cx.launcher, subject, Side::Server, scheduling, &program, TIMEOUT)?;
         Ok(Remote(start.0))

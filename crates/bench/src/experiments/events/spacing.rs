@@ -9,7 +9,7 @@ use isorb_rt::time::{Deadline, NS_PER_S, now_ns, sleep_until};
 use super::super::catalogue::Experiment;
 use super::super::{BenchError, Context};
 use super::{bystanders, refused, stamped, wanted};
-use crate::claim::{AtLeast, Below, Cells, Claim, aim, control, least, paper};
+use crate::claim::{AtLeast, Below, Cells, Claim, aim, claims, control, least, paper};
 use crate::figure::{Figure, Measured};
 
 pub const EXPERIMENT: Experiment = Experiment {
@@ -34,7 +34,8 @@ const FILTERED: &str = "20-of-520-filtered";
 const CONTROL: &str = "20-of-520-broadcast";
 /// As the paper's; at high rates more, so that there is something to measure.
 const EVENTS: u64 = 500;
-/// At lower rates the thread sleeps between events, at higher ones it waits for the clock: a sleep takes longer.
+/// At lower rates the thread sleeps between events, at higher ones it waits for the clock: a sleep
+/// takes longer.
 const SLEEPS_BELOW: u32 = 5_000;
 
 fn run(cx: &mut Context<'_>, out: &mut Measured) -> Result<(), BenchError> {
@@ -44,8 +45,8 @@ fn run(cx: &mut Context<'_>, out: &mut Measured) -> Result<(), BenchError> {
         .map(|(subject, configuration)| (20, BYSTANDERS, configuration, subject));
     for (consumers, others, configuration, subject) in alone.into_iter().chain(among) {
         for rate in RATES {
-            cx.step(format!("{NAME}: {subject}, {rate} a second"));
-            // The best of several: the channel is asked, not who else wants the processor.
+            cx.progress(format!("{NAME}: {subject}, {rate} a second"));
+            // The best of several: other programs on the processor must not decide.
             let mut best = 0.0f64;
             for _ in 0..rounds {
                 best = best.max(effective(cx, consumers, others, configuration, rate)?);
@@ -120,34 +121,27 @@ fn knee(r: &dyn Cells, subject: &str) -> f64 {
 
 fn claims() -> Vec<Claim> {
     const TWENTY: &str = CONSUMERS[1].1;
-    vec![
-        paper(
-            AtLeast(50.0),
-            "rates are kept up to {1} a second with one consumer, {2} with twenty (each {limit}, the paper's)",
+    claims! {
+        paper AtLeast(50.0), "rates are kept up to {1} a second with one consumer, {2} with twenty (each \
+             {limit}, the paper's)",
             |r| {
                 let [one, twenty] = CONSUMERS.map(|(_, subject)| knee(r, subject));
                 [least([one, twenty]), one, twenty]
-            },
-        ),
-        paper(
-            Below(0.95),
-            "at the highest rate {0:.2} of the events' rate is left with twenty consumers ({limit}): there is a knee",
-            |r| [r.values("rate", TWENTY, "ratio").last().copied().unwrap_or(f64::NAN)],
-        ),
-        paper(
-            AtLeast(0.1),
-            format!(
-                "among {BYSTANDERS} consumers of other events twenty keep up {{1}} a second, {{0:.2}} of {{2}} ({{limit}})"
-            ),
+            };
+        paper Below(0.95), "at the highest rate {0:.2} of the events' rate is left with twenty consumers \
+             ({limit}): there is a knee",
+            |r| [r.values("rate", TWENTY, "ratio").last().copied().unwrap_or(f64::NAN)];
+        paper AtLeast(0.1), format!("among {BYSTANDERS} consumers of other events twenty keep up {{1}} a \
+             second, {{0:.2}} of {{2}} ({{limit}})"),
             |r| {
                 let [filtered, twenty] = [FILTERED, TWENTY].map(|subject| knee(r, subject));
                 [filtered / twenty, filtered, twenty]
-            },
-        ),
-        control(Below(1.0), "without filtering only {1} a second, {0:.2} of that ({limit})", |r| {
-            let [broadcast, filtered] = [CONTROL, FILTERED].map(|subject| knee(r, subject));
-            [broadcast / filtered, broadcast]
-        }),
-        aim(AtLeast(20_000.0), "with twenty consumers {0} a second ({limit})", |r| [knee(r, TWENTY)]),
-    ]
+            };
+        control Below(1.0), "without filtering only {1} a second, {0:.2} of that ({limit})",
+            |r| {
+                let [broadcast, filtered] = [CONTROL, FILTERED].map(|subject| knee(r, subject));
+                [broadcast / filtered, broadcast]
+            };
+        aim AtLeast(20_000.0), "with twenty consumers {0} a second ({limit})", |r| [knee(r, TWENTY)];
+    }
 }

@@ -1,4 +1,4 @@
-//! Whether a processor was taken away from whoever has the top priority on it, while something was measured.
+//! Detects that the processor was taken away from the thread with the top priority during a run.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -14,10 +14,10 @@ const PRIORITY: u8 = 80;
 /// How often it looks, and at how much of the past.
 const PERIOD: u64 = 2_000_000;
 const WINDOW: u64 = 100_000_000;
-/// A wake-up takes so long without anybody's fault.
+/// The normal latency of a wake-up.
 const FREE: u64 = 50_000;
 
-/// A thread that wakes up again and again, above everybody. It is late when the host runs something else, or the kernel does.
+/// A periodic thread above all others. It is late when the host or the kernel runs something else.
 pub struct StallDetector {
     stop: Arc<AtomicBool>,
     thread: Thread<u64>,

@@ -1,5 +1,5 @@
-//! Suppliers and consumers at 40, 20 and 10 Hz whose slowest consumer works longer than the fastest's period: who meets his deadlines
-//! under which dispatching.
+//! Suppliers and consumers at 40, 20 and 10 Hz where the slowest consumer works longer than the
+//! fastest's period: which deadlines are met under which dispatching.
 
 use isorb_event::Strategy;
 use isorb_rt::time::NS_PER_S;
@@ -7,7 +7,7 @@ use isorb_rt::time::NS_PER_S;
 use super::super::catalogue::Experiment;
 use super::super::{BenchError, Context};
 use super::pairs::{Pair, count, through_channel};
-use crate::claim::{AtLeast, Below, Cells, Claim, aim, control, least, paper};
+use crate::claim::{AtLeast, Below, Cells, Claim, aim, claims, control, least, paper};
 use crate::figure::{Figure, Measured};
 use crate::workload::calibrate_work;
 
@@ -37,7 +37,7 @@ fn run(cx: &mut Context<'_>, out: &mut Measured) -> Result<(), BenchError> {
         (UPCALLS, Strategy::Upcalls),
         (CONTROL, Strategy::SingleThreaded),
     ] {
-        cx.step(format!("{NAME}: {subject}"));
+        cx.progress(format!("{NAME}: {subject}"));
         let pairs = PAIRS.map(|(hz, work_ms, priority)| Pair {
             hz,
             work: (f64::from(work_ms) * unit).round() as i32,
@@ -75,19 +75,14 @@ fn met(r: &dyn Cells, subject: &str, hz: u32) -> f64 {
 fn claims() -> Vec<Claim> {
     const FASTEST: u32 = PAIRS[0].0;
     let all = |r: &dyn Cells, subject: &str| [least(PAIRS.map(|(hz, ..)| met(r, subject, hz)))];
-    vec![
-        paper(AtLeast(99.0), "with threads every consumer meets at least {0:.1} % ({limit})", move |r| {
-            all(r, THREADED)
-        }),
-        control(
-            Below(90.0),
-            format!("with a single thread the consumer at {FASTEST} Hz meets {{0:.1}} % ({{limit}})"),
-            |r| [met(r, CONTROL, FASTEST)],
-        ),
-        aim(
-            AtLeast(99.0),
-            "with one thread that yields every consumer meets at least {0:.1} % ({limit})",
-            move |r| all(r, UPCALLS),
-        ),
-    ]
+    claims! {
+        paper AtLeast(99.0), "with threads every consumer meets at least {0:.1} % ({limit})",
+            move |r| {
+                all(r, THREADED)
+            };
+        control Below(90.0), format!("with a single thread the consumer at {FASTEST} Hz meets {{0:.1}} % \
+             ({{limit}})"), |r| [met(r, CONTROL, FASTEST)];
+        aim AtLeast(99.0), "with one thread that yields every consumer meets at least {0:.1} % ({limit})",
+            move |r| all(r, UPCALLS);
+    }
 }

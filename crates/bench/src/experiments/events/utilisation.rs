@@ -1,4 +1,5 @@
-//! How much of the processor a channel can use before its low consumer misses deadlines: the high consumer's work grows until it does.
+//! How much of the processor a channel can use before its low consumer misses deadlines: the high
+//! consumer's work grows until it does.
 
 use std::time::{Duration, Instant};
 
@@ -12,7 +13,7 @@ use super::pairs::{Ages, Pair, bare, count, supply, through_channel};
 use super::refused;
 use super::remote::{self, Remote};
 use super::stall_detector::StallDetector;
-use crate::claim::{Above, AtLeast, Below, Cells, Claim, control, least, paper};
+use crate::claim::{Above, AtLeast, Below, Cells, Claim, claims, control, least, paper};
 use crate::figure::{Figure, Measured};
 use crate::workload::calibrate_work;
 
@@ -32,7 +33,8 @@ const PAPER: &str = "a channel uses over 99 % of the processor before its low co
 const HIGH_HZ: u32 = 40;
 const LOW_HZ: u32 = 10;
 const LOW_WORK_MS: f64 = 20.0;
-/// Percent of the processor that both want together. Where misses begin a step is one percent, half of what is asked for.
+/// Percent of the processor that both want together. Where misses begin a step is one percent, half
+/// of what is asked for.
 const PERCENT: [u32; 14] = [60, 80, 90, 91, 92, 93, 94, 95, 96, 97, 98, 99, 100, OVERLOAD];
 const QUICK_PERCENT: [u32; 8] = [92, 93, 94, 95, 96, 97, 98, OVERLOAD];
 const OVERLOAD: u32 = 104;
@@ -41,11 +43,12 @@ const MORE: usize = 40;
 const QUICK_MORE: usize = 14;
 /// From here on a point is measured several times, subjects taking turns.
 const FINE: u32 = 90;
-/// By how much of the processor the low consumer may miss its first deadline before a bare thread does.
+/// By how much of the processor the low consumer may miss its first deadline before a bare thread
+/// does.
 const WITHIN: f64 = 2.0;
 const FEDERATED_WITHIN: f64 = 3.0;
 /// For what two processes do before they measure.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 const CHANNEL: [&str; 2] = ["channel-high", "channel-low"];
 const FEDERATED: [&str; 2] = ["federated-high", "federated-low"];
 const BARE: [&str; 2] = ["bare-high", "bare-low"];
@@ -62,12 +65,13 @@ fn run(cx: &mut Context<'_>, out: &mut Measured) -> Result<(), BenchError> {
     for &percent in percents {
         let high_ms = (f64::from(percent) / 100.0 - LOW_WORK_MS * f64::from(LOW_HZ) / 1000.0) * 1000.0
             / f64::from(HIGH_HZ);
-        // The low consumer is an ordinary thread, so that the kernel's throttling of real-time threads does not decide.
+        // The low consumer is an ordinary thread, so that the kernel's throttling of real-time
+        // threads does not decide.
         let pairs = [
             Pair { hz: HIGH_HZ, work: units(high_ms), priority: 20_000 },
             Pair { hz: LOW_HZ, work: units(LOW_WORK_MS), priority: 100 },
         ];
-        cx.step(format!("{NAME}: {percent} %"));
+        cx.progress(format!("{NAME}: {percent} %"));
         let fine = (FINE..OVERLOAD).contains(&percent);
         let mut subjects = [(BARE, vec![]), (CHANNEL, vec![]), (FEDERATED, vec![]), (AGAIN, vec![])];
         for turn in 0..if fine { repeated } else { 1 } {
@@ -175,7 +179,7 @@ fn federated(cx: &Context<'_>, pairs: &[Pair], ms: u32) -> Result<Ages, BenchErr
     let orb = remote::orb()?;
     let channel = Channel::new(Config { id: 1, ..Config::default() }).map_err(refused)?;
     let federation = Federation::builder(&channel).build().map_err(refused)?;
-    let neighbourhood = FederationServant::start(&orb, &federation, LinkOptions::new(PATIENCE))?;
+    let neighbourhood = FederationServant::start(&orb, &federation, LinkOptions::new(TIMEOUT))?;
     let (neighbour, cpu) = (neighbourhood.object().to_string(), cx.cpu().to_string());
     let words: Vec<String> =
         pairs.iter().map(|pair| format!("--pair={}:{}:{}", pair.hz, pair.work, pair.priority)).collect();
@@ -186,7 +190,7 @@ fn federated(cx: &Context<'_>, pairs: &[Pair], ms: u32) -> Result<Ages, BenchErr
     }
     // Events come in above all consumers.
     let far = Remote::start(cx, FEDERATED[0], 15, &arguments)?;
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + TIMEOUT;
     while federation.known() == 0 {
         if Instant::now() > until {
             return Err(refused("the channels do not hear each other"));
@@ -200,7 +204,8 @@ fn federated(cx: &Context<'_>, pairs: &[Pair], ms: u32) -> Result<Ages, BenchErr
     Ok(ages)
 }
 
-/// Laxity is what is left of the period when the consumer is done. `runs` are the same once more each.
+/// Laxity is what is left of the period when the consumer is done. `runs` are the same once more
+/// each.
 fn push(
     out: &mut Measured,
     subjects: [&'static str; 2],
@@ -247,45 +252,32 @@ fn bound(r: &dyn Cells, subject: &str) -> f64 {
     runs.into_iter().take_while(|&(_, clean)| clean > 50.0).last().map_or(0.0, |(percent, _)| percent)
 }
 
-/// How much later a low consumer misses its first deadline than a bare thread; not a number if it always does.
+/// How much later a low consumer misses its first deadline than a bare thread; not a number if it
+/// always does.
 fn margin(r: &dyn Cells, subject: &str) -> [f64; 3] {
     let [bound, bare] = [subject, BARE[1]].map(|subject| bound(r, subject));
     [if bound > 0.0 { bound - bare } else { f64::NAN }, bound, bare]
 }
 
 fn claims() -> Vec<Claim> {
-    vec![
-        paper(
-            AtLeast(-WITHIN),
-            "the low consumer misses nothing up to {1} %, a bare thread up to {2} %, and {3} in a second series \
-             (a difference of {0}, {limit}; the paper: 99)",
+    claims! {
+        paper AtLeast(-WITHIN), "the low consumer misses nothing up to {1} %, a bare thread up to {2} %, \
+             and {3} in a second series (a difference of {0}, {limit}; the paper: 99)",
             |r| {
                 let [margin, channel, bare] = margin(r, CHANNEL[1]);
                 [margin, channel, bare, bound(r, AGAIN[1])]
-            },
-        ),
-        paper(
-            AtLeast(-FEDERATED_WITHIN),
-            "behind a second channel up to {1} % (a difference of {0}, {limit}; the paper: 96)",
-            |r| margin(r, FEDERATED[1]),
-        ),
-        paper(
-            Below(96.0),
-            format!("at {OVERLOAD} % only {{0:.0}} % of the low consumer's events are in time ({{limit}})"),
-            |r| [r.at("laxity", CHANNEL[1], "in_time_percent", OVERLOAD.into())],
-        ),
-        paper(AtLeast(98.0), "the high consumer misses nothing up to {0} % ({limit})", |r| {
-            [bound(r, CHANNEL[0])]
-        }),
-        paper(Above(0.0), "which is {0} beyond where the low one does ({limit})", |r| {
-            [bound(r, CHANNEL[0]) - bound(r, CHANNEL[1])]
-        }),
-        control(
-            Below(90.0),
-            "with a single thread the high consumer meets as few as {0:.0} % ({limit})",
-            |r| [least(r.values("laxity", CONTROL[0], "in_time_percent"))],
-        ),
-    ]
+            };
+        paper AtLeast(-FEDERATED_WITHIN), "behind a second channel up to {1} % (a difference of {0}, \
+             {limit}; the paper: 96)", |r| margin(r, FEDERATED[1]);
+        paper Below(96.0), format!("at {OVERLOAD} % only {{0:.0}} % of the low consumer's events are in \
+             time ({{limit}})"), |r| [r.at("laxity", CHANNEL[1], "in_time_percent", OVERLOAD.into())];
+        paper AtLeast(98.0), "the high consumer misses nothing up to {0} % ({limit})",
+            |r| [bound(r, CHANNEL[0])];
+        paper Above(0.0), "which is {0} beyond where the low one does ({limit})",
+            |r| [bound(r, CHANNEL[0]) - bound(r, CHANNEL[1])];
+        control Below(90.0), "with a single thread the high consumer meets as few as {0:.0} % ({limit})",
+            |r| [least(r.values("laxity", CONTROL[0], "in_time_percent"))];
+    }
 }
 
 #[cfg(test)]
@@ -295,7 +287,8 @@ mod tests {
     #[test]
     fn a_point_is_clean_where_nothing_is_late() {
         let pairs = [Pair { hz: 40, work: 1, priority: 1 }, Pair { hz: 10, work: 1, priority: 1 }];
-        // In 100 ms 4 events and one; of the first, one is late in the second run, and one is missing in the third.
+        // In 100 ms 4 events and one; of the first, one is late in the second run, and one is
+        // missing in the third.
         let run = |high: &[u64]| vec![high.iter().map(|ms| ms * 1_000_000).collect(), vec![5_000_000]];
         let runs = [run(&[1, 1, 1, 1]), run(&[1, 30, 1, 1]), run(&[1, 1, 1])];
         let mut out = Measured::default();

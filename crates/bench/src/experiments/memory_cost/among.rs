@@ -1,4 +1,5 @@
-//! To another node, beside other areas of the writer's process that are pushed, too: whoever writes one pays for one.
+//! To another node, beside other areas of the writer's process that are pushed, too: a write must
+//! cost as much as if its area were the only one.
 
 use std::time::Duration;
 
@@ -18,7 +19,7 @@ pub const BUSY: &str = "all-written";
 const AREAS: u32 = 1_000;
 const SIZE: usize = 64;
 const BLOCKS: usize = 10;
-/// Nobody says all the time that it lives: a thousand who do are another experiment.
+/// Heartbeats are rare: a thousand of them would be another experiment.
 const QUIET: Duration = Duration::from_secs(10);
 
 /// Areas of one process, each read on the other node.
@@ -73,7 +74,7 @@ impl Process {
 }
 
 pub fn measure(cx: &mut Context<'_>, out: &mut Measured) -> Result<(), BenchError> {
-    cx.step(format!("crm-cost: one of {AREAS} areas is written"));
+    cx.progress(format!("crm-cost: one of {AREAS} areas is written"));
     let (mut one, mut many) = (Process::start(cx, 1)?, Process::start(cx, AREAS)?);
     let values = cx.ms(200, 1_000) as usize;
     let (mut alone, mut among, mut busy) = (Samples::new(), Samples::new(), Samples::new());

@@ -42,7 +42,7 @@ pub fn measure(cx: &mut Context<'_>, out: &mut Measured) -> Result<(), BenchErro
     let nodes = Nodes::start(cx)?;
     let (near, far) = (&nodes.near.1, &nodes.far.1);
     let (areas, many) = (cx.ms(AREAS, AREAS) as usize, cx.ms(READERS, READERS) as usize);
-    cx.step(format!("crm-cost: {areas} areas, an admitted reader each"));
+    cx.progress(format!("crm-cost: {areas} areas, an admitted reader each"));
     let flow = Flow::start(cx, PERIOD_NS)?;
     let (mut admitted, mut readers) = (Vec::new(), Vec::new());
     let mut samples = Samples::new();
@@ -57,14 +57,14 @@ pub fn measure(cx: &mut Context<'_>, out: &mut Measured) -> Result<(), BenchErro
         }
     }
     refusals(cx, near, far, areas, out)?;
-    cx.step("crm-cost: best effort among them");
+    cx.progress("crm-cost: best effort among them");
     for number in 0..cx.pick(100, 200) {
         // Another parity each time, so that no replica is shared.
         let wish = ReaderQoS { parity: number, ..WISH };
         readers.push(timed(&mut samples, || far.attach_reader(&name(1), wish))?);
     }
     row(out, "attach", BETWEEN, areas as f64, &samples);
-    cx.step(format!("crm-cost: {many} readers of one node"));
+    cx.progress(format!("crm-cost: {many} readers of one node"));
     for part in 1..=10 {
         samples = Samples::new();
         for number in 0..many / 10 {
@@ -73,12 +73,12 @@ pub fn measure(cx: &mut Context<'_>, out: &mut Measured) -> Result<(), BenchErro
         }
         row(out, "attach", WITHIN, (part * many / 10) as f64, &samples);
     }
-    cx.step("crm-cost: values with all of them there");
+    cx.progress("crm-cost: values with all of them there");
     // Each has been written again since the last came.
     std::thread::sleep(Duration::from_nanos(2 * PERIOD_NS));
     flow::ages(out, &mut admitted, PERIOD_NS + DEADLINE_NS);
     let writers = flow.end()?;
-    cx.step("crm-cost: a write by the number of readers");
+    cx.progress("crm-cost: a write by the number of readers");
     let writes = |writer: &mut AreaWriter| {
         let mut samples = Samples::new();
         for _ in 0..2_000 {
@@ -100,7 +100,8 @@ pub fn measure(cx: &mut Context<'_>, out: &mut Measured) -> Result<(), BenchErro
     Ok(())
 }
 
-/// As many open files as the system grants: each reader has one. Where that is not enough, attaching says so.
+/// As many open files as the system grants: each reader has one. Where that is not enough,
+/// attaching says so.
 fn allow_files() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
@@ -134,7 +135,7 @@ fn refusals(
     areas: usize,
     out: &mut Measured,
 ) -> Result<(), BenchError> {
-    cx.step("crm-cost: refusals");
+    cx.progress("crm-cost: refusals");
     let mut samples = Samples::new();
     let mut writers = Vec::new();
     for number in 0..cx.pick(5, 20) {

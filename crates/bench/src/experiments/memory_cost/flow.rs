@@ -1,4 +1,5 @@
-//! Values that flow while something else is measured: a thread that writes each of its areas once a period.
+//! Values that flow while something else is measured: a thread that writes each of its areas once a
+//! period.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;

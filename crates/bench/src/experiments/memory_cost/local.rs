@@ -1,4 +1,5 @@
-//! Within a node: two threads hand a value to and fro, through areas and through bare memory, in blocks that take turns.
+//! Within a node: two threads hand a value to and fro, through areas and through bare memory, in
+//! blocks that take turns.
 
 use std::hint::{black_box, spin_loop};
 use std::sync::Arc;
@@ -51,7 +52,7 @@ fn measure(
     out: &mut Measured,
 ) -> Result<(), BenchError> {
     for &size in sizes {
-        cx.step(format!("crm-cost: {figure}, {size} octets"));
+        cx.progress(format!("crm-cost: {figure}, {size} octets"));
         // As many as take about the same time at every size.
         let rounds = (cx.ms(4_000, 20_000) as usize * 64 / (64 + size / 512)).max(20) / 10;
         let mut subjects = [MEMORY, BARE, AGAIN];
@@ -84,7 +85,7 @@ pub fn looking(cx: &mut Context<'_>, out: &mut Measured) -> Result<(), BenchErro
     Ok(())
 }
 
-/// The control: whoever copies the value to see whether it is another.
+/// The control: a reader that copies the value to see whether it has changed.
 fn copying(cx: &Context<'_>) -> Result<Samples, BenchError> {
     const TOGETHER: u32 = 100;
     let segment = segment(COPIED)?;
@@ -157,8 +158,9 @@ fn other(waits: Waits) -> usize {
     usize::from(waits == Waits::Spinning)
 }
 
-/// One direction of the control: the words of a value, and whose turn it is. Each in cache lines of its own, wherever the memory comes from: else
-/// blocks differ by the lines that a value happens to lie across.
+/// One direction of the control: the words of a value, and whose turn it is. Each in cache lines of
+/// its own, wherever the memory comes from: else blocks differ by the lines that a value happens to
+/// lie across.
 #[repr(align(128))]
 struct Bare {
     turn: AtomicU32,

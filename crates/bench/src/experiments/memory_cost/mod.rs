@@ -1,4 +1,5 @@
-//! What reflective memory costs, each beside a program that does the same hand-overs and nothing else.
+//! What reflective memory costs, each beside a program that does the same hand-overs and nothing
+//! else.
 
 mod among;
 mod attach;
@@ -35,7 +36,8 @@ const RIO_NS: f64 = 1_000.0;
 const MEMORY: &str = "memory";
 /// The same hand-overs without it.
 const BARE: &str = "bare";
-/// Reflective memory pushed each millisecond instead of on each write: the control of what comes at once.
+/// Reflective memory pushed each millisecond instead of on each write: the control of what comes at
+/// once.
 const PERIODIC: &str = "each-ms";
 /// A reader that copies to see whether there is something new: the control of one that looks.
 const COPYING: &str = "copying";

@@ -1,4 +1,5 @@
-//! To another node: writer, server, wire, server, reader, and a bare program with the same hand-overs, in blocks that take turns.
+//! To another node: writer, server, wire, server, reader, and a bare program with the same
+//! hand-overs, in blocks that take turns.
 
 use std::net::UdpSocket;
 use std::sync::Arc;
@@ -28,7 +29,7 @@ const BLOCKS: usize = 10;
 /// Octets of a value in a datagram.
 const PIECE: usize = 1384;
 /// A value that did not come after so long is given up: both programs lose what the kernel drops.
-const PATIENCE: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The control: values go at intervals, whenever they were written.
 const EACH_MS: ReaderQoS = ReaderQoS { how: Mode::PeriodicPush, period: 1_000_000, ..WISH };
@@ -108,7 +109,7 @@ pub fn measure(cx: &mut Context<'_>, out: &mut Measured) -> Result<(), BenchErro
     let nodes = Nodes::start(cx)?;
     let values = cx.ms(200, 2_000) as usize;
     for size in SIZES {
-        cx.step(format!("crm-cost: to another node, {size} octets"));
+        cx.progress(format!("crm-cost: to another node, {size} octets"));
         let name = format!("measured-{size}");
         let octets = u32::try_from(size).unwrap_or(u32::MAX);
         let library = &nodes.near.1;
@@ -146,14 +147,14 @@ impl Seen {
         Arc::new(Seen { number: AtomicU32::new(0), at_ns: isorb_rt::sync::atomic::AtomicU64::new(0) })
     }
 
-    fn tell(&self, number: u32) {
+    fn record(&self, number: u32) {
         self.at_ns.store(now_ns(), Ordering::Relaxed);
         self.number.store(number, Ordering::Release);
     }
 
-    /// Sleeps between looks: who waits by spinning would keep the servers of its node from running.
+    /// Sleeps between looks: a spinning thread would keep the servers of its node from running.
     fn took(&self, number: u32, since_ns: u64) -> Option<u64> {
-        let until = since_ns + PATIENCE.as_nanos() as u64;
+        let until = since_ns + TIMEOUT.as_nanos() as u64;
         loop {
             std::thread::sleep(Duration::from_micros(150));
             if self.number.load(Ordering::Acquire) >= number {
@@ -185,7 +186,7 @@ pub fn service(
             if let Ok(sample) = reader.latest(&mut value)
                 && sample.source > first
             {
-                tells.tell((sample.source - first) as u32);
+                tells.record((sample.source - first) as u32);
             }
         }
         reader
@@ -230,7 +231,7 @@ fn bare(cx: &Context<'_>, size: usize, values: usize) -> Result<Vec<u64>, BenchE
             if reader.has_new()
                 && let Ok(sample) = reader.latest(&mut value)
             {
-                tells.tell(sample.sequence as u32);
+                tells.record(sample.sequence as u32);
             }
         }
     })?;

@@ -1,4 +1,5 @@
-//! The object RIO in its own process: what an ordinary CORBA call that is collocated costs beside the Rust call that it ends in.
+//! The object RIO in its own process: what an ordinary CORBA call that is collocated costs beside
+//! the Rust call that it ends in.
 
 use std::hint::black_box;
 use std::time::Duration;
@@ -31,7 +32,7 @@ const TOGETHER: u32 = 20;
 type Call = Box<dyn FnMut() + Send>;
 
 pub fn measure(cx: &mut Context<'_>, out: &mut Measured) -> Result<(), BenchError> {
-    cx.step("crm-cost: RIO in its process".to_owned());
+    cx.progress("crm-cost: RIO in its process".to_owned());
     let nodes = Nodes::start(cx)?;
     let library = nodes.near.1.clone();
     let (near, other) = (nodes.orb(1), nodes.orb(0));

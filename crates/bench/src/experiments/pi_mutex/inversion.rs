@@ -1,4 +1,5 @@
-//! The inversion: a low thread holds the lock, a high one wants it, and one in between wants the processor.
+//! The inversion: a low thread holds the lock, a high one wants it, and one in between wants the
+//! processor.
 //!
 //! ```text
 //!   low   lock, wake high      wake hog ·········work, unlock
@@ -38,7 +39,7 @@ impl Lock for PiMutex<()> {
 
 impl Lock for Mutex<()> {
     fn with(&self, f: impl FnOnce()) {
-        // Nobody panics with it in his hands.
+        // No thread panics while it holds the lock.
         let _held = self.lock();
         f();
     }
@@ -59,7 +60,8 @@ impl Work {
     }
 }
 
-/// How long the high thread waits for the lock while the one in between has `hog_ms` of work, so many times.
+/// How long the high thread waits for the lock while the one in between has `hog_ms` of work, so
+/// many times.
 pub fn waits<L: Lock>(
     cx: &Context<'_>,
     amount: Work,
@@ -83,7 +85,7 @@ fn once<L: Lock>(cx: &Context<'_>, amount: Work, hog: i32) -> Result<u64, BenchE
         let spec = ThreadSpec::new("inversion").class(class).cpus(Cpus::one(cx.cpu()));
         spec.spawn(f).map_err(BenchError::Thread)
     };
-    // Who is woken is more urgent than the low thread, and runs before that goes on: no clock decides on the order.
+    // A woken thread is more urgent than the low one and runs first: no clock decides on the order.
     let (wake_high, high_wakes) = sync_channel::<()>(1);
     let (wake_hog, hog_wakes) = sync_channel::<()>(1);
     let for_high = lock.clone();

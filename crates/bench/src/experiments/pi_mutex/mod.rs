@@ -1,5 +1,6 @@
-//! What a mutex with priority inheritance costs where nobody else wants it, and what it is for: how long an urgent thread waits for one
-//! that a low thread holds while a third has work. std's mutex is the negative control: its waits grow with the third one's work.
+//! What a mutex with priority inheritance costs without contention, and what it is for: how long an
+//! urgent thread waits for one that a low thread holds while a third has work. std's mutex is the
+//! negative control: its waits grow with the third one's work.
 
 mod inversion;
 
@@ -13,7 +14,7 @@ use isorb_rt::time::now_ns;
 use self::inversion::{HELD_MS, Work, waits};
 use super::catalogue::Experiment;
 use super::{BenchError, Context};
-use crate::claim::{Above, AtMost, Below, Cells, Claim, control, paper};
+use crate::claim::{Above, AtMost, Below, Cells, Claim, claims, control, paper};
 use crate::figure::{Figure, Measured, times};
 use crate::stats::{Samples, median, ratio_of_medians};
 
@@ -28,8 +29,8 @@ pub const EXPERIMENT: Experiment = Experiment {
 };
 
 const NAME: &str = "pi-mutex";
-const PAPER: &str = "a mutex with priority inheritance costs little more than one without where nobody else wants it; where a low thread \
-                     holds it, a high one waits for that thread and for nobody else";
+const PAPER: &str = "a mutex with priority inheritance costs little more than one without while it is uncontended; where a low thread \
+                     holds it, a high one waits for that thread only";
 const SUBJECTS: [&str; 3] = ["std", "std-again", "pi"];
 /// Lockings to a sample: one alone takes less than reading the clock.
 const TOGETHER: u64 = 64;
@@ -39,7 +40,7 @@ const HOG_MS: [u32; 4] = [0, 5, 10, 20];
 
 fn run(cx: &mut Context<'_>, out: &mut Measured) -> Result<(), BenchError> {
     let rounds = cx.pick(300, 2_000);
-    cx.step(NAME);
+    cx.progress(NAME);
     let (samples, medians) = cx.on_thread(move || measure(rounds))?;
     for ((subject, samples), of) in SUBJECTS.into_iter().zip(samples).zip(&medians) {
         let mut values = times(&samples.summary());
@@ -73,7 +74,7 @@ fn invert(cx: &mut Context<'_>, out: &mut Measured) -> Result<(), BenchError> {
     let (rounds, times_each) = (cx.pick(4, 20), 5);
     let amount = Work::calibrate(cx)?;
     for hog_ms in HOG_MS {
-        cx.step(format!("{NAME}: inversion, {hog_ms} ms"));
+        cx.progress(format!("{NAME}: inversion, {hog_ms} ms"));
         let (mut std, mut pi) = (Samples::new(), Samples::new());
         for _ in 0..rounds {
             std.extend(waits::<Mutex<()>>(cx, amount, hog_ms, times_each)?);
@@ -93,7 +94,7 @@ fn measure(rounds: usize) -> ([Samples; 3], [Medians; 3]) {
     let mut samples: [Samples; 3] = Default::default();
     let mut medians: [Medians; 3] = Default::default();
     for _ in 0..rounds {
-        // Nobody panics with a lock in his hands.
+        // No thread panics while it holds the lock.
         let lock = |mutex: &Mutex<u64>| {
             mutex.lock().map_or(0, |mut n| {
                 *n += 1;
@@ -134,25 +135,15 @@ fn claims() -> Vec<Claim> {
     const LONGEST: u32 = HOG_MS[HOG_MS.len() - 1];
     let waits = |r: &dyn Cells, subject: &str| [r.at("inversion", subject, "p50_ns", LONGEST.into()) / 1e6];
     let is_shown = |r: &dyn Cells| !r.series("inversion", "pi", "p50_ns").is_empty();
-    vec![
-        paper(
-            AtMost(1.5),
-            "it takes {0:.2} times as long as std's ({limit}); std's against itself {1:.2}",
-            |r| ["pi", "std-again"].map(|subject| r.at("lock", subject, "ratio_to_std_p50", 1.0)),
-        ),
-        paper(
-            Below(2.0 * HELD_MS),
-            format!("while a third thread wants {LONGEST} ms of the processor, the high one waits {{0:.2}} ms ({{limit}}, twice what the lock is held)"),
-            move |r| waits(r, "pi"),
-        )
-        .when(is_shown),
-        control(
-            Above(LONGEST.into()),
-            "for std's it waits {0:.2} ms ({limit}: until the third is done)",
-            move |r| waits(r, "std"),
-        )
-        .when(is_shown),
-    ]
+    claims! {
+        paper AtMost(1.5), "it takes {0:.2} times as long as std's ({limit}); std's against itself {1:.2}",
+            |r| ["pi", "std-again"].map(|subject| r.at("lock", subject, "ratio_to_std_p50", 1.0));
+        paper Below(2.0 * HELD_MS), format!("while a third thread wants {LONGEST} ms of the processor, \
+             the high one waits {{0:.2}} ms ({{limit}}, twice what the lock is held)"),
+            move |r| waits(r, "pi"), when is_shown;
+        control Above(LONGEST.into()), "for std's it waits {0:.2} ms ({limit}: until the third is done)",
+            move |r| waits(r, "std"), when is_shown;
+    }
 }
 
 #[cfg(test)]

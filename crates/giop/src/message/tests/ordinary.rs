@@ -102,10 +102,10 @@ pub(super) fn recognises_what_it_finds(kept: &[u8], bytes: &[u8]) -> Option<Requ
     let header = |bytes: &[u8]| Header::parse(bytes.first_chunk()?).ok();
     let (first, second) = (header(kept)?, header(bytes)?);
     let before = OrdinaryRequest::find(kept, &first, any)?;
-    let mut head = KnownHead::default();
+    let mut head = CachedHeader::default();
     assert!(head.keep(kept, &first, &before));
-    assert_eq!(head.recognise(kept, &first, any), Some(before.place()));
-    let seen = head.recognise(bytes, &second, any)?;
+    assert_eq!(head.matches(kept, &first, any), Some(before.place()));
+    let seen = head.matches(bytes, &second, any)?;
     let now = OrdinaryRequest::find(bytes, &second, any).unwrap();
     assert_eq!((seen, now.names(bytes)), (now.place(), before.names(kept)));
     Some(seen)
@@ -114,7 +114,8 @@ pub(super) fn recognises_what_it_finds(kept: &[u8], bytes: &[u8]) -> Option<Requ
 #[test]
 fn a_known_head_is_recognised() {
     assert_eq!(
-        KnownHead::default().recognise(&[0; 64], &Header::new(Version::V1_2, MessageKind::Request), |_| true),
+        CachedHeader::default()
+            .matches(&[0; 64], &Header::new(Version::V1_2, MessageKind::Request), |_| true),
         None
     );
     for (order, other) in [(Order::Big, Order::Little), (Order::Little, Order::Big)] {
@@ -145,17 +146,17 @@ fn a_known_head_is_recognised() {
         }
     }
     // A longer head is not kept, and the previous one is dropped.
-    let key = [1; KnownHead::MAX];
+    let key = [1; CachedHeader::MAX];
     let hand = Hand::new(2, Order::Big, 0).u32(1).raw(&[3, 0, 0, 0]).raw(&[0; 4]);
     let long = hand.u32(key.len() as u32).raw(&key).u32(4).raw(b"sum\0").u32(0).done();
     let short = ordinary(0, Order::Big);
     let header = |bytes: &[u8]| Header::parse(bytes.first_chunk().unwrap()).unwrap();
     let find = |bytes: &[u8]| OrdinaryRequest::find(bytes, &header(bytes), |_| true).unwrap();
-    let mut head = KnownHead::default();
+    let mut head = CachedHeader::default();
     assert!(head.keep(&short, &header(&short), &find(&short)));
     assert!(!head.keep(&long, &header(&long), &find(&long)));
     for bytes in [&short, &long] {
-        assert_eq!(head.recognise(bytes, &header(bytes), |_| true), None);
+        assert_eq!(head.matches(bytes, &header(bytes), |_| true), None);
     }
 }
 
@@ -186,10 +187,10 @@ fn contexts_may_differ_in_a_known_head() {
         let header = Header::parse(other.first_chunk().unwrap()).unwrap();
         opens_as_it_reads(&other, &header);
         // A context that is not allowed, with and without a cached head.
-        let mut head = KnownHead::default();
+        let mut head = CachedHeader::default();
         assert!(head.keep(&other, &header, &OrdinaryRequest::find(&other, &header, |_| true).unwrap()));
-        assert!(head.recognise(&other, &header, |id| id != 99).is_some());
-        assert!(head.recognise(&other, &header, |id| id != 1).is_none());
+        assert!(head.matches(&other, &header, |id| id != 99).is_some());
+        assert!(head.matches(&other, &header, |id| id != 1).is_none());
         assert!(OrdinaryRequest::find(&other, &header, |id| id != 10).is_none());
         // A different number of contexts is another head.
         for unlike in [with_contexts(order, 9, &[]), with_contexts(order, 9, &[(10, &[0, 0, 0, 5])])] {

@@ -52,14 +52,14 @@ fn a_destroyed_poa_is_gone_and_its_name_free() {
     assert_eq!(bed.root().find_poa("a", false), Err(FindError::AdapterNonExistent));
     assert_eq!(bed.root().children(), vec![]);
     bed.poa("a", PoaPolicies::new());
-    // The root, too, can be had again.
+    // The root, too, can be created again.
     let old = bed.root();
     old.destroy(true, true).unwrap();
     assert_ne!(bed.root(), old);
     assert_eq!((bed.root().children(), bed.root().manager().state()), (vec![], State::Holding));
 }
 
-/// Makes children of any name but `no`, which it refuses, and `bad`, where it raises.
+/// Makes children of any name except `no`, which it rejects, and `bad`, which raises an exception.
 struct Maker {
     called: Arc<AtomicU32>,
     /// Waits for this before it returns.
@@ -88,9 +88,9 @@ impl AdapterActivator for Maker {
         let poa = parent.create_poa(name, Some(&parent.manager()), persistent())?;
         let maker = Maker { called: self.called.clone(), go: self.go.clone() };
         poa.set_adapter_activator(Some(Arc::new(maker)))?;
-        // Waiting for requests here would be waiting for itself.
+        // Waiting for requests here would wait for its own thread.
         assert_eq!(poa.destroy(true, true), Err(omg(Kind::BadInvOrder, 3)));
-        // The POA is not ready for others, but is for this thread.
+        // Other threads cannot use the POA yet; this thread can.
         poa.activate_object_with_id("it", probe()).map_err(SystemException::from)?;
         let registry = poa.orb().unwrap();
         assert!(registry.server().registry.enter(&poa.key(b"it"), "ping").is_ok());

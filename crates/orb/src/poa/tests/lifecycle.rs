@@ -32,7 +32,7 @@ fn destruction_etherealises_after_the_last_upcall_children_first() {
         omg(Kind::BadInvOrder, 17).into()
     );
     assert_eq!(bed.root().find_poa("parent", true), Err(FindError::AdapterNonExistent));
-    // In an upcall, waiting for the name would be for ever.
+    // In an upcall, waiting for the name would never end.
     assert_eq!(
         bed.root().create_poa("parent", None, PoaPolicies::new()).unwrap_err(),
         omg(Kind::BadInvOrder, 3).into()
@@ -158,7 +158,7 @@ fn an_upcall_may_deactivate_its_own_object() {
     let entered = bed.registry().enter(&key, "ping").unwrap();
     poa.deactivate_object("a").unwrap();
     assert_eq!(bed.try_enter(&key), Err(omg(Kind::ObjectNotExist, 0)));
-    // The servant is free for another object at once, the id when the upcall is over.
+    // The servant is free for another object at once, the id after the upcall.
     poa.activate_object_with_id("b", servant).unwrap();
     assert_eq!(poa.activate_object_with_id("a", probe()), Err(omg(Kind::BadInvOrder, 3).into()));
     thread::scope(|s| {

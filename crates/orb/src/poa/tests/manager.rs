@@ -23,7 +23,7 @@ fn states_and_their_changes() {
     }
     manager.deactivate(true, true).expect("again");
     assert_eq!(manager.state(), State::Inactive);
-    // The name is free again after the POA's destruction only.
+    // The name is free again only after the POA's destruction.
     poa.destroy(true, true).unwrap();
     assert_eq!(
         bed.root().create_poa("own", None, PoaPolicies::new()).unwrap().manager().state(),
@@ -94,7 +94,7 @@ fn waiting_means_until_running_requests_have_ended() {
     let poa = bed.poa("a", PoaPolicies::new());
     let (manager, key) = (poa.manager(), poa.key(&poa.activate_object(probe()).unwrap()));
     let entered = bed.registry().enter(&key, "ping").unwrap();
-    // From inside it would wait for itself; nothing changes.
+    // Inside an upcall it would wait for itself; nothing changes.
     let deadlock = omg(Kind::BadInvOrder, 3);
     assert_eq!(manager.hold_requests(true), Err(deadlock.clone().into()));
     assert_eq!(manager.discard_requests(true), Err(deadlock.clone().into()));
@@ -102,7 +102,7 @@ fn waiting_means_until_running_requests_have_ended() {
     assert_eq!(poa.destroy(true, true), Err(deadlock.clone()));
     assert_eq!(bed.registry().shutdown(true), Err(deadlock));
     assert_eq!(manager.state(), State::Active);
-    // Another ORB's requests are no obstacle.
+    // Another ORB's requests do not matter.
     Bed::new().root().manager().hold_requests(true).unwrap();
 
     thread::scope(|s| {

@@ -1,4 +1,4 @@
-//! The POA as a dispatcher and an application see it.
+//! The POA for a dispatcher and an application.
 
 mod creation;
 mod lifecycle;
@@ -61,7 +61,7 @@ struct Bed {
 }
 
 impl Bed {
-    /// With the root's manager active.
+    /// With an active manager of the root.
     fn new() -> Bed {
         let orb = Orb::with_config(Config::default()).unwrap();
         orb.root_poa().unwrap().manager().activate().unwrap();
@@ -82,7 +82,7 @@ impl Bed {
         root.create_poa(name, Some(&root.manager()), policies).unwrap()
     }
 
-    /// Enters, and says why not.
+    /// Enters, and returns the error.
     fn try_enter(&self, key: &[u8]) -> Result<(), SystemException> {
         match self.registry().enter(key, "ping") {
             Ok(_) => Ok(()),
@@ -107,7 +107,7 @@ fn user_ids() -> PoaPolicies {
     PoaPolicies::new().id_assignment(IdAssignment::User)
 }
 
-/// Gives other threads the time that they need, however long that is, to make a condition true.
+/// Yields to other threads until a condition is true.
 fn eventually(condition: impl Fn() -> bool) {
     while !condition() {
         thread::yield_now();
@@ -131,7 +131,7 @@ fn a_request_finds_its_servant_and_knows_where_it_is() {
         let object = Current.reference().unwrap();
         assert_eq!(poa.reference_to_id(&object).unwrap(), id);
 
-        // An upcall inside the upcall has its own context, and gives it back.
+        // An upcall inside the upcall has its own context, and restores the outer one.
         let other = bed.root().activate_object(probe()).unwrap();
         let key = bed.root().key(&other);
         let inner = bed.registry().enter(&key, "ping").unwrap();
@@ -174,7 +174,7 @@ fn stale_and_foreign_keys_find_nothing() {
 
     poa.destroy(false, true).unwrap();
     assert_eq!(bed.try_enter(&key), Err(omg(Kind::ObjectNotExist, 2)));
-    // A POA in the same place is another one.
+    // A POA in the same slot is another one.
     let new = bed.poa("a", PoaPolicies::new());
     assert_ne!(new.id(), poa.id());
     new.activate_object(probe()).unwrap();
@@ -222,7 +222,7 @@ fn depth_changes_nothing() {
     let shallow = bed.root().activate_object(probe()).unwrap();
     let id = poa.activate_object(probe()).unwrap();
     let key = poa.key(&id);
-    // The key says the place, so there is nothing to walk: as long as that of the root's objects.
+    // The key contains the slot, so that no path is searched: it is as long as the root's keys.
     assert_eq!((key.len(), bed.root().key(&shallow).len()), (24, 24));
     assert_eq!(bed.try_enter(&key), Ok(()));
     assert_eq!(poa.to_string().matches('/').count(), 150);

@@ -1,4 +1,4 @@
-//! The way of a request allocates nothing, whatever the policies.
+//! The path of a request allocates nothing under any policies.
 //!
 //! The allocator of this crate's unit tests is set here.
 
@@ -8,7 +8,7 @@ use isorb_rt::alloc_count::{CountingAllocator, allocations_during};
 #[global_allocator]
 static ALLOCATOR: CountingAllocator = CountingAllocator;
 
-/// Gives the same servant for everything, and no cookie.
+/// Returns the same servant for every request, and no cookie.
 struct Same(Servant);
 
 impl ServantLocator for Same {
@@ -75,7 +75,8 @@ fn a_request_allocates_nothing() {
         let count = allocations_during(|| (0..100).for_each(|_| once()));
         assert_eq!(count, 0, "{name}");
     }
-    // Refusals cost none either, so that a client that asks for what is not there takes nothing from the others.
+    // Rejections do not allocate either, so that a client that calls missing objects takes nothing
+    // from the others.
     let stale = [&keys[0].1[..20], &[0xff; 4]].concat();
     assert_eq!(allocations_during(|| assert!(bed.try_enter(&stale).is_err())), 0);
     bed.root().manager().discard_requests(true).unwrap();

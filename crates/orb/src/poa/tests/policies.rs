@@ -1,4 +1,4 @@
-//! Which operation needs which policy, and what it does then (clause 15.3.9).
+//! The policies that each operation needs, and its effect (clause 15.3.9).
 
 use super::*;
 
@@ -61,7 +61,7 @@ fn system_ids_are_recognised() {
     assert_eq!(poa.activate_object_with_id("mine", probe()), bad);
     assert_eq!(poa.activate_object_with_id([0, 0, 0, 0, 0, 0, 0, 1], probe()), bad);
     assert_eq!(poa.create_reference_with_id("mine", PROBE.id).unwrap_err(), omg(Kind::BadParam, 14));
-    // A reference first, its servant later: found in its own slot.
+    // A reference first, its servant later: in its own slot.
     let reference = poa.create_reference(PROBE.id).unwrap();
     let id = poa.reference_to_id(&reference).unwrap();
     assert_eq!(bed.try_enter(&poa.key(&id)), Err(omg(Kind::ObjectNotExist, 0)));
@@ -85,7 +85,7 @@ fn the_root_activates_implicitly() {
     assert!(matches!(child.servant_to_reference(&servant), Err(ServantError::ServantNotActive)));
     assert_eq!(child.reference_to_id(&reference), Err(ToIdError::WrongAdapter));
 
-    // With MULTIPLE_ID each time anew.
+    // A new one each time with MULTIPLE_ID.
     let many = PoaPolicies::root().id_uniqueness(IdUniqueness::Multiple);
     let many = bed.poa("many", many);
     assert_ne!(many.servant_to_id(&servant).unwrap(), many.servant_to_id(&servant).unwrap());

@@ -4,7 +4,7 @@ use super::*;
 use isorb_rt::sync::PiMutex;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 
-/// Writes down what it is asked, and makes a servant for every id but a few.
+/// Records its calls, and makes a servant for every id except a few.
 #[derive(Clone, Default)]
 pub(super) struct Notes(Arc<PiMutex<Vec<String>>>);
 
@@ -102,7 +102,7 @@ fn an_activator_makes_servants_and_gets_them_back() {
     poa.deactivate_object("x").unwrap();
     assert_eq!(notes.take(), [""; 0], "upcalls run");
     assert_eq!(poa.deactivate_object("x"), Err(ObjectIdError::ObjectNotActive));
-    // In an upcall of the object, waiting for its end would be for ever.
+    // In an upcall of the object, waiting for its end would never end.
     assert_eq!(bed.try_enter(&key), Err(omg(Kind::BadInvOrder, 3)));
     drop(second);
     assert_eq!(notes.take(), [""; 0]);
@@ -115,7 +115,7 @@ fn an_activator_makes_servants_and_gets_them_back() {
     assert_eq!(notes.take(), ["-x", "+x"]);
     poa.deactivate_object("x").unwrap();
     assert_eq!(notes.take(), ["-x"]);
-    // What the application activated goes the same way.
+    // An object activated by the application ends in the same way.
     poa.activate_object_with_id("own", probe()).unwrap();
     poa.deactivate_object("own").unwrap();
     assert_eq!(notes.take(), ["-own"]);

@@ -1,4 +1,4 @@
-//! Threads that come in while others activate, deactivate, create and destroy.
+//! Requests on several threads while others activate, deactivate, create and destroy.
 
 use super::servant_managers::Notes;
 use super::*;

@@ -52,7 +52,7 @@ fn two_single_thread_poas_that_wait_for_each_other_are_told() {
             })
             .unwrap()
     };
-    // The second comes when the first waits: at the same moment both would be told.
+    // The second comes while the first waits; both at the same moment would get the error.
     let first_is_to_wait = || {
         eventually(|| inside.load(SeqCst) == 2);
         first.store(ThreadId::current().get() as u32, SeqCst);
@@ -72,7 +72,7 @@ fn sleeps(thread: u32) -> bool {
     stat.rsplit(')').next().is_some_and(|state| state.starts_with(" S"))
 }
 
-/// Notes what it etherealises, and that no upcall is in the POA then.
+/// Records etherealised objects, and checks that no upcall of the POA runs meanwhile.
 struct Alone {
     notes: Notes,
     busy: Arc<AtomicBool>,
@@ -109,14 +109,14 @@ fn single_thread_covers_the_servant_manager_without_making_deactivation_wait() {
     entered
         .upcall(|_| {
             busy.store(true, SeqCst);
-            // Another thread deactivates an idle object. It does not wait, and does not etherealise now.
+            // Another thread deactivates an idle object. It neither waits nor etherealises it now.
             thread::scope(|s| s.spawn(|| poa.deactivate_object("a").unwrap()).join().unwrap());
             assert_eq!(notes.take(), [""; 0]);
             busy.store(false, SeqCst);
         })
         .unwrap();
     assert_eq!(notes.take(), ["-a"], "by the thread that was in the POA, when it left");
-    // In a nested upcall, the object that waits for its etherealisation can be had: the thread does it itself.
+    // In a nested upcall, the object can be etherealised: the thread does it itself.
     entered
         .upcall(|_| {
             bed.try_enter(&poa.key(b"c")).unwrap();

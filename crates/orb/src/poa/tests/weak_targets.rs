@@ -29,7 +29,7 @@ fn a_weak_target_resolves_while_the_object_is_active() {
     // Another ORB has another object with this key.
     assert!(found(&other, &target).is_none());
 
-    // Deactivated while an upcall runs: it takes no more.
+    // Deactivated while an upcall runs: no further request is admitted.
     let running = target.find(bed.registry()).unwrap().enter(OperationName::from("ping"));
     poa.deactivate_object("x").unwrap();
     assert!(found(&bed, &target).is_none());

@@ -4,8 +4,8 @@
 //! ```text
 //!   process A                                        process B
 //!   begin_scheduling_segment("track", deadline)
-//!     └ call ── id, segment, parameters ─────────►   the same distributable thread, scheduled by the same parameters
-//!            ◄───────────────── reply ───────────    and no longer
+//!     └ call ── id, segment, parameters ─────────►   the same distributable thread and
+//!            ◄───────────────── reply ───────────    parameters, until the reply
 //!   end_scheduling_segment("track")
 //! ```
 //!
@@ -22,7 +22,8 @@
 //! use std::sync::Arc;
 //!
 //! let scheduling = Scheduling::new(Arc::new(FixedPriority));
-//! let orb = Orb::builder().config(Config::default()).register(|info| Ok(scheduling.register(info)?)).build()?;
+//! let builder = Orb::builder().config(Config::default());
+//! let orb = builder.register(|info| Ok(scheduling.register(info)?)).build()?;
 //! let current = scheduling.current(&orb);
 //! current.begin_scheduling_segment("track", Some(Parameter::Priority(Priority::MIN)), None)?;
 //! assert_eq!(current.current_scheduling_segment_names(), ["track"]);

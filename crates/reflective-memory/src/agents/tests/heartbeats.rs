@@ -2,7 +2,8 @@
 
 use super::*;
 
-/// Writes each `period` for `rounds` periods; gives the datagrams that went, the longest silence between two, and what is known there.
+/// Writes each `period` for `rounds` periods; gives the datagrams that went, the longest silence
+/// between two, and what is known there.
 fn written_each(period: u64, rounds: u64) -> (u64, u64, State) {
     let mut world = World::new(1);
     let mut line = world.line(100, Mode::OnWrite, None, None);

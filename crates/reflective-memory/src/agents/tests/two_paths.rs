@@ -1,5 +1,6 @@
-//! Two paths between two nodes, of which the first is cut and comes back while values are under way, and both repeat and reorder what goes over
-//! them: nothing is torn, shown twice or shown again, and every push is counted once.
+//! Two paths between two nodes, of which the first is cut and comes back while values are under
+//! way, and both repeat and reorder what goes over them: nothing is torn, shown twice or shown
+//! again, and every push is counted once.
 
 use super::*;
 use crate::memory::Source;
@@ -8,7 +9,7 @@ use std::collections::{BTreeMap, HashSet};
 const SIZE: usize = 4_000;
 /// A path that is silent for so long has failed.
 const AFTER_NS: u64 = 230 * MS;
-/// A path takes so long; who is held back comes up to four times as late.
+/// The delay of a path; a delayed datagram arrives up to four times as late.
 const DELAY_NS: u64 = MS;
 
 fn address(port: u16) -> SocketAddr {
@@ -61,7 +62,7 @@ impl Two {
             self.sent += 1;
             self.under_way.insert((self.now + DELAY_NS + late, self.sent), (via, there, octets.to_vec()));
         }
-        // Somebody between the paths carries it over to the other as well.
+        // A router carries it over to the other path as well.
         if self.dead.is_none() && self.random(20) == 0 && !(self.cut && via == Via::Second) {
             let other = if via == Via::First { Via::Second } else { Via::First };
             self.sent += 1;
@@ -205,7 +206,7 @@ fn through_a_cut(seed: u64, guarantee: Option<Guarantee>) -> (u64, u64) {
     assert_eq!(
         (stats.switches, stats.silent),
         (2, 0),
-        "seed {seed}: there and back, and nobody was told of a death"
+        "seed {seed}: there and back, and no death was reported"
     );
     (c.incomplete + c.lost, two.into_the_cut.len() as u64)
 }
@@ -222,7 +223,7 @@ fn values_under_way_on_two_paths_are_shown_once_and_counted_once() {
     }
 }
 
-/// A choice that somebody kept, or that was under way for long, sends no push into a path that has died since.
+/// A choice that was replayed, or delayed for long, sends no push into a path that has died since.
 #[test]
 fn a_choice_of_before_is_none() {
     let (mut two, mut line) = begin(1, None);
@@ -264,7 +265,8 @@ fn a_choice_of_before_is_none() {
         assert_eq!(last, there, "pushes still go by the path that works");
     }
 
-    // Who can make one up, with the token and a number to come, is not obeyed for long either: the reader sees what it loses.
+    // An attacker that can make one up, with the token and a future number, is not obeyed for long:
+    // the reader sees its losses.
     let mut head = [0; crate::wire::HEADER];
     let made_up =
         Datagram { push: Datagram::read(&newest).unwrap().push + 1, ..Datagram::read(&old).unwrap() };

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Release;
 
-/// At most so many of one RIO.
+/// The most entries of one RIO.
 const ENTRIES: usize = 65_536;
 
 #[derive(Debug, Default)]
@@ -28,10 +28,10 @@ pub(super) enum Entry {
     Events(PiMutex<Notifier>),
 }
 
-/// A reader. A call that waits for a value keeps `state`; others need not wait for it.
+/// A reader. A call that waits for a value locks `state`; other calls do not need it.
 #[derive(Debug)]
 pub(super) struct Reader {
-    /// With memory for one value.
+    /// The reader, and memory for one value.
     pub state: PiMutex<(AreaReader, Vec<u8>)>,
     pub handle: ReaderHandle,
     pub detached: AtomicBool,
@@ -75,7 +75,7 @@ impl Entries {
         self.0.lock().entries.get(&which).cloned().ok_or_else(|| Error::unknown_handle(which))
     }
 
-    /// A call that waits on it ends soon, and keeps it until then.
+    /// Removes an entry. A call that waits on it ends soon and keeps it until then.
     pub fn remove(&self, which: u64) -> Result<(), Error> {
         let entry = self.0.lock().entries.remove(&which).ok_or_else(|| Error::unknown_handle(which))?;
         if let Entry::Reader(reader) = &*entry {

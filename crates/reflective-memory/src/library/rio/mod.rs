@@ -20,22 +20,24 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Acquire;
 use std::time::Duration;
 
-/// The servant. One a process; calls from the process itself are function calls, other processes' come by GIOP with the data.
+/// The servant. One a process; calls from the process itself are function calls, other processes'
+/// come by GIOP with the data.
 #[derive(Debug)]
 pub struct Rio {
     library: Library,
     entries: Entries,
 }
 
-/// A wait that was asked for without bound ends after this all the same: the caller's thread is the ORB's.
+/// A wait that was asked for without bound ends after this all the same: the caller's thread is the
+/// ORB's.
 const LONGEST_WAIT: Duration = Duration::from_secs(3600);
 /// A call that waits sees after so long that its reader was detached.
 const DETACHED_AFTER: Duration = Duration::from_millis(200);
 
 impl Rio {
-    /// Activates the object below the root POA and binds it in the ORB's naming service, if there is one, as
-    /// `crm-HOST-PROCESS-START`; one that this process had bound before is replaced. Names of this host's processes that are gone are
-    /// removed: who is killed cannot do it.
+    /// Activates the object below the root POA and binds it in the ORB's naming service, if there
+    /// is one, as `crm-HOST-PROCESS-START`. A former binding of this process is replaced. Names of
+    /// ended processes of this host are removed, because a killed process cannot remove its own.
     ///
     /// # Errors
     /// What the ORB says. A naming service that is configured and cannot be reached is an error.
@@ -121,7 +123,8 @@ struct Reading<'r> {
 }
 
 impl Reading<'_> {
-    /// Waits for a value that was not read; a change of state that is not final does not end the wait.
+    /// Waits for a value that was not read; a change of state that is not final does not end the
+    /// wait.
     fn wait(&mut self) -> std::result::Result<(), Failure> {
         loop {
             if self.reader.detached.load(Acquire) {

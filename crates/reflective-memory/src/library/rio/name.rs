@@ -5,7 +5,8 @@ use isorb::{Policies, Reference};
 use isorb_naming::Naming;
 use std::time::Duration;
 
-/// Host, process and the time at which it started: a number that is given out again after a process ended names another object.
+/// Host, process and the time at which it started: a number that is given out again after a process
+/// ended names another object.
 pub(super) fn of_this_process() -> String {
     let process = std::process::id();
     format!("{}{process}-{}", prefix(), start_of(process).unwrap_or(0))
@@ -18,14 +19,15 @@ fn prefix() -> String {
     format!("crm-{host}-")
 }
 
-/// Field 22 of /proc/PROCESS/stat, after the name in parentheses (proc(5)); none where there is no such process.
+/// Field 22 of /proc/PROCESS/stat, after the name in parentheses (proc(5)); none where there is no
+/// such process.
 fn start_of(process: u32) -> Option<u64> {
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
     let (_, after) = stat.rsplit_once(')')?;
     after.split_ascii_whitespace().nth(19)?.parse().ok()
 }
 
-/// Is this a name of this host whose process is gone, as far as can be seen from here?
+/// Is this the name of an ended process of this host, as far as this process can see?
 fn is_of_dead_process(name: &str, prefix: &str) -> bool {
     let numbers = name.strip_prefix(prefix).and_then(|rest| rest.split_once('-'));
     let numbers =
@@ -38,8 +40,9 @@ const LOOKED_AT: u32 = 10_000;
 /// So long a RIO may take to answer.
 const ANSWER: Duration = Duration::from_millis(500);
 
-/// Removes names of this host's processes that are gone. One whose object answers stays: it may be of another container with the host's
-/// name. What the service refuses stays as well.
+/// Removes the names of ended processes of this host. A name with an answering object stays: it may
+/// belong to another container with the host's name. A name that the service does not remove stays
+/// as well.
 pub(super) fn sweep(naming: &Naming) {
     let prefix = prefix();
     let Ok((bindings, more)) = naming.context().list(LOOKED_AT) else { return };

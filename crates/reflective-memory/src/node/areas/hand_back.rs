@@ -24,7 +24,8 @@ pub(in crate::node) struct HandBack {
     message: Message,
 }
 
-/// From the session thread to the thread that adopts. Each session has one request under way at most.
+/// From the session thread to the thread that adopts. Each session has one request under way at
+/// most.
 pub(in crate::node) fn queue(sessions: usize) -> (SyncSender<HandBack>, Receiver<HandBack>) {
     sync_channel(sessions.max(1))
 }
@@ -79,7 +80,8 @@ impl Node {
         let _ = session_socket::send(&*request.socket, Kind::Adopted, ticket, "", doorbell.as_slice());
     }
 
-    /// Adopts an area. Gives the writer's new ticket and doorbell; none to a process that only reads.
+    /// Adopts an area. Gives the writer's new ticket and doorbell; none to a process that only
+    /// reads.
     fn adopt(&self, request: &mut HandBack) -> Option<(u64, Doorbell)> {
         fail_point(FailPoint::AdoptBegun);
         let (session, process, message) = (request.session, request.process, &mut request.message);
@@ -98,7 +100,8 @@ impl Node {
             return None;
         }
         let mut segment = Segment::attach(file).ok()?;
-        // A reader's descriptor is read-only. This process has the same user and may open the file again.
+        // A reader's descriptor is read-only. This process has the same user and may open the file
+        // again.
         if !segment.is_writable() {
             segment = segment.for_writing().ok()?;
         }
@@ -124,8 +127,8 @@ impl Node {
         Some((ticket, doorbell))
     }
 
-    /// Another node has the name of an area that was adopted unconfirmed. Processes that have it mapped go
-    /// on; its writer is notified.
+    /// Another node has the name of an area that was adopted unconfirmed. Processes that have it
+    /// mapped go on; its writer is notified.
     pub(in crate::node) fn withdraw(&self, name: &str) {
         {
             let mut table = self.areas.lock();

@@ -1,5 +1,5 @@
-//! The owner of the node's areas: it creates and destroys them, attaches writers and local readers, and
-//! adopts areas that processes hand back.
+//! The owner of the node's areas: it creates and destroys them, attaches writers and local readers,
+//! and adopts areas that processes hand back.
 
 mod hand_back;
 pub(super) mod sessions;
@@ -130,7 +130,8 @@ impl Areas {
     }
 }
 
-/// Sends descriptors to an attachment that was just entered, and takes it out again where that fails.
+/// Sends descriptors to an attachment that was just entered, and takes it out again where that
+/// fails.
 pub(super) fn hand_over(
     table: &mut AreaTable,
     session: u64,
@@ -146,7 +147,8 @@ pub(super) fn hand_over(
     })
 }
 
-/// Has the process at the other end of a session's socket ended? The kernel may know it before the server.
+/// Has the process at the other end of a session's socket ended? The kernel may know it before the
+/// server.
 pub(super) fn has_ended(socket: &impl AsFd) -> bool {
     rustix::net::recv(socket, &mut [0; 1], RecvFlags::PEEK | RecvFlags::DONTWAIT)
         .is_ok_and(|(_, octets)| octets == 0)

@@ -1,5 +1,5 @@
-//! The session thread: it serves one local socket a process and all timers of the node. The end of a
-//! socket is the end of the process's attachments.
+//! The session thread: it serves one local socket a process and all timers of the node. The end of
+//! a socket is the end of the process's attachments.
 
 use super::HandBack;
 use super::table::{Attachment, AttachmentKind};
@@ -35,8 +35,8 @@ pub(in crate::node) struct Workers {
 }
 
 impl Node {
-    /// Serves sessions and timers until the server stops. It calls no other process, so none delays the
-    /// news of a process's end or a new session.
+    /// Serves sessions and timers until the server stops. It calls no other process, so none delays
+    /// the news of a process's end or a new session.
     pub(in crate::node) fn serve_sessions(self: Arc<Self>, listener: &Listener, workers: &Workers) {
         if self.watch(listener).is_err() {
             return;

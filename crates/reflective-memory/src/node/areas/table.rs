@@ -1,5 +1,5 @@
-//! The state machine of the areas owner: areas, sessions and attachments. It does no I/O and reads no
-//! clock. Its caller creates segments and doorbells, sends descriptors and calls other servers.
+//! The state machine of the areas owner: areas, sessions and attachments. It does no I/O and reads
+//! no clock. Its caller creates segments and doorbells, sends descriptors and calls other servers.
 
 use super::super::channels::ReplicaId;
 use super::super::config::Limits;
@@ -23,7 +23,8 @@ pub(in crate::node) struct AreaTable {
     /// Writers and readers, by ticket.
     attachments: HashMap<u64, Attachment>,
     bytes: usize,
-    /// Counts changes of the set of areas. A registration that was sent before a change may not include it.
+    /// Counts changes of the set of areas. A registration that was sent before a change may not
+    /// include it.
     revision: u64,
     refused_back: u64,
     last: u64,
@@ -39,7 +40,8 @@ pub(in crate::node) struct AreaEntry {
     pub promised: WriterQoS,
     /// The process that handed the area back, where an earlier server created it.
     pub adopted_from: Option<Pid>,
-    /// The coordinator did not answer when the area was adopted; another node may have one of its name.
+    /// The coordinator did not answer when the area was adopted; another node may have one of its
+    /// name.
     pub unconfirmed: bool,
 }
 
@@ -107,8 +109,8 @@ impl AreaTable {
 
     // Sessions.
 
-    /// Gives the session's number, which cannot be guessed: whoever knows it may act for the process.
-    /// None where the limit is reached.
+    /// Gives the session's number, which cannot be guessed: it allows to act for the process. None
+    /// where the limit is reached.
     pub fn open_session(&mut self, socket: Arc<OwnedFd>, process: Pid) -> Option<u64> {
         if self.sessions.len() >= self.limits.sessions {
             return None;
@@ -137,7 +139,8 @@ impl AreaTable {
         self.sessions.get(&session).ok_or(Error::Caller(CallerError::NoSession))
     }
 
-    /// One area of a session is adopted at a time. False where one is under way, or the session is gone.
+    /// One area of a session is adopted at a time. False where one is under way, or the session is
+    /// gone.
     pub fn begin_hand_back(&mut self, session: u64) -> bool {
         let entry = self.sessions.get_mut(&session);
         entry.is_some_and(|entry| !std::mem::replace(&mut entry.hands_back, true))
@@ -212,8 +215,9 @@ impl AreaTable {
         (areas.cloned().collect(), self.revision)
     }
 
-    /// The coordinator has registered these areas. Gives the unconfirmed ones that another node has, which
-    /// are to be withdrawn; none where the areas have changed since, and the answer may be out of date.
+    /// The coordinator has registered these areas. Gives the unconfirmed ones that another node
+    /// has, which are to be withdrawn; none where the areas have changed since, and the answer may
+    /// be out of date.
     pub fn confirm(
         &mut self,
         registered: &[Area],
@@ -248,8 +252,8 @@ impl AreaTable {
         }
     }
 
-    /// Enters an adopted area, unless another was created under its name meanwhile. Gives the ticket of its
-    /// writer, where the process is that and still has a session.
+    /// Enters an adopted area, unless another was created under its name meanwhile. Gives the
+    /// ticket of its writer, where the process is that and still has a session.
     pub fn adopt(&mut self, adopted: Adopted, doorbell: Doorbell) -> Option<u64> {
         let Adopted { what, segment, session, process, writer, unconfirmed } = adopted;
         let name = what.name.clone();
@@ -316,7 +320,8 @@ impl AreaTable {
         Ok(ticket)
     }
 
-    /// The socket of the process that writes an area; none where there is no writer, or its session ended.
+    /// The socket of the process that writes an area; none where there is no writer, or its session
+    /// ended.
     pub fn writers_socket(&self, name: &str) -> Option<Arc<OwnedFd>> {
         let writer = self.attachments.get(&self.areas.get(name)?.writer?)?;
         Some(self.sessions.get(&writer.session)?.socket.clone())
@@ -331,8 +336,8 @@ impl AreaTable {
         }
     }
 
-    /// A writer's attachment ended: its area has no writer now. Gives the area's segment, unless another
-    /// process is the writer by now.
+    /// A writer's attachment ended: its area has no writer now. Gives the area's segment, unless
+    /// another process is the writer by now.
     pub fn writer_ended(&mut self, ticket: u64, area: &str) -> Option<&Segment> {
         let entry = self.areas.get_mut(area).filter(|entry| entry.writer == Some(ticket))?;
         entry.writer = None;

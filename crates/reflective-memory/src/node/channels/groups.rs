@@ -1,5 +1,5 @@
-//! Areas that several nodes read by multicast: one push agent sends to a group. Each node that asks for
-//! the same area and requirements becomes a member.
+//! Areas that several nodes read by multicast: one push agent sends to a group. Each node that asks
+//! for the same area and requirements becomes a member.
 
 use super::Channels;
 use super::push::{Route, wrong_channel};

@@ -10,8 +10,8 @@ use std::time::Duration;
 
 /// The time that a ping has.
 const ANSWER: Duration = Duration::from_secs(1);
-/// A node is dead after this many pings without an answer, which are two seconds or more apart. A node
-/// that was only cut off opens its channels again.
+/// A node is dead after this many pings without an answer, which are two seconds or more apart. A
+/// node that was only cut off opens its channels again.
 const PINGS: u32 = 5;
 
 /// Unanswered pings of each reader's node, by its incarnation.

@@ -1,5 +1,5 @@
-//! The owner of the channels between nodes: it opens and closes both ends, admits guaranteed channels,
-//! and opens channels again after a server was restarted.
+//! The owner of the channels between nodes: it opens and closes both ends, admits guaranteed
+//! channels, and opens channels again after a server was restarted.
 
 mod admit;
 mod groups;
@@ -34,7 +34,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// Nodes whose preferred address is remembered although no channel leads to them at the moment.
+/// The number of nodes of which the preferred address is remembered without a channel to them.
 const REMEMBERED: usize = 64;
 
 /// The channels of a node. Lock order: areas, channels, dispatching threads.
@@ -47,7 +47,7 @@ pub(super) struct Channels {
     admission: PiMutex<NodeAdmission>,
     /// Held while a group is looked up and created, or ended.
     group_setup: PiMutex<()>,
-    /// Nodes whose channels a thread is opening again.
+    /// Nodes to which a thread is opening channels again.
     reopening: PiMutex<HashSet<String>>,
     /// The address of each node that answered last.
     preferred: PiMutex<HashMap<String, Arc<AtomicUsize>>>,
@@ -66,8 +66,8 @@ impl Channels {
         timers: Arc<Timers>,
     ) -> Result<Channels, Error> {
         let threads = config.dispatchers.max(1);
-        // The dispatching threads share the link. Admission does not know which thread will push a channel,
-        // so each thread has an equal share.
+        // The dispatching threads share the link. Admission does not know which thread will push a
+        // channel, so each thread has an equal share.
         config.admission.link_bits_per_s /= threads as u64;
         config.dispatcher.scheduler.link_bytes_per_s = link_rate(config.admission.link_bits_per_s);
         let dispatchers = (0..threads)
@@ -166,8 +166,8 @@ impl Channels {
         self.dispatchers.iter().for_each(|dispatcher| dispatcher.forget_doorbell(number));
     }
 
-    /// Guaranteed readers elsewhere were admitted with the values that an earlier writer promised. A later
-    /// writer may not write larger ones.
+    /// Guaranteed readers elsewhere were admitted with the values that an earlier writer promised.
+    /// A later writer may not write larger ones.
     pub fn check_writer_size(&self, area: &str, size: usize) -> Result<(), Error> {
         match self.lock().admitted_size(area) {
             Some(admitted) if size > admitted => Err(Error::wrong_size(
@@ -181,8 +181,8 @@ impl Channels {
 
     // The end of writers' ends.
 
-    /// Ends the channels of a destroyed area once their readers have received the heartbeat that says so.
-    /// Gives the time.
+    /// Ends the channels of a destroyed area once their readers have received the heartbeat that
+    /// says so. Gives the time.
     pub fn close_destroyed(&self, area: &str) -> u64 {
         let at_ns = now_ns() + self.config.dispatcher.scheduler.heartbeat_ns * 3 / 2;
         let mut table = self.lock();
@@ -232,8 +232,8 @@ impl Channels {
             if let Agent::Datagrams { source, .. } = &channel.agent
                 && !table.pushes_datagrams_of(&channel.area)
             {
-                // Without a push by datagrams, a write costs its writer no system call. A segment that was
-                // mapped for writing can be written.
+                // Without a push by datagrams, a write costs its writer no system call. A segment
+                // that was mapped for writing can be written.
                 let _ = source.set_doorbell(false);
             }
         }

@@ -100,7 +100,8 @@ impl Channels {
     /// Enters a channel that has an agent; from now on the agent runs after each write.
     pub(super) fn enter(&self, channel: PushChannel) -> Result<u64, Error> {
         let areas = self.areas.lock();
-        // Under both locks: a process that becomes the writer afterwards finds the channel in the table.
+        // Under both locks: a process that becomes the writer afterwards finds the channel in the
+        // table.
         let mut table = self.lock();
         let subscribed = match &channel.agent {
             Agent::Datagrams { dispatcher, key, source } => {
@@ -189,7 +190,8 @@ impl Channels {
         Ok(Agent::Orb { stop, running })
     }
 
-    /// Bytes a second: a guaranteed push leaves within a quarter of its deadline, others may use the link.
+    /// Bytes a second: a guaranteed push leaves within a quarter of its deadline, others may use
+    /// the link.
     fn rate(&self, channel: &Channel, grant: Option<&Grant>) -> u64 {
         let link = self.config.admission.link_bits_per_s / 8;
         match grant {

@@ -1,9 +1,9 @@
 //! Rejoining a group that fell silent.
 //!
-//! Each node then reads the area by a channel of its own. Only a member can see whether the group works
-//! again. So a node joins it once more, beside its own channel and into memory without readers. Where
-//! that memory becomes as new as the replica, the readers go over; else the attempt ends and is repeated
-//! later.
+//! Each node then reads the area by a channel of its own. Only a member can see whether the group
+//! works again. So a node joins it once more, beside its own channel and into memory without
+//! readers. Where that memory becomes as new as the replica, the readers go over; else the attempt
+//! ends and is repeated later.
 
 use super::Channels;
 use super::reopen::{Candidate, unseen};
@@ -32,7 +32,8 @@ pub(in crate::node) struct Trials {
 }
 
 impl Trials {
-    /// The attempts of a replica that replaces another: a group that keeps failing is tried less often.
+    /// The attempts of a replica that replaces another: a group that keeps failing is tried less
+    /// often.
     pub fn after(before: Option<&Trials>, now_ns: u64) -> Trials {
         let kept = before.filter(|before| now_ns.saturating_sub(before.begun_ns) < LAST_NS);
         let count = kept.map_or(0, |kept| kept.count.load(Ordering::Relaxed));
@@ -57,8 +58,8 @@ struct Attempt {
 }
 
 impl Channels {
-    /// Did the readers ask for a group, is the area read by the node's own channel, and is the next attempt
-    /// due?
+    /// Did the readers ask for a group, is the area read by the node's own channel, and is the next
+    /// attempt due?
     pub(super) fn may_rejoin(&self, replica: &Replica, now_ns: u64) -> bool {
         replica.qos.through == Path::PathMulticast
             && replica.group.is_none()

@@ -1,4 +1,4 @@
-//! Opening channels again whose writer's node was silent and is back.
+//! Opening channels again after the writer's node was silent.
 
 use super::table::Replica;
 use super::{Channels, ReplicaId};
@@ -12,7 +12,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// A replica that is silent, or whose group is to be tried again.
+/// A replica that is silent, or is to rejoin its group.
 pub(super) struct Candidate {
     pub id: ReplicaId,
     pub name: String,
@@ -20,8 +20,9 @@ pub(super) struct Candidate {
 }
 
 impl Channels {
-    /// Opens silent channels again: a restarted server knows nothing of them. Also tries groups again that
-    /// fell silent. Each writer's node has a thread, so that one that hangs delays no other.
+    /// Opens silent channels again: a restarted server knows nothing of them. Also tries groups
+    /// again that fell silent. Each writer's node has a thread, so that one that hangs delays no
+    /// other.
     pub fn reopen_silent(self: &Arc<Self>) {
         let now = now_ns();
         let mut by_node: HashMap<String, Vec<Candidate>> = HashMap::new();
@@ -75,8 +76,9 @@ impl Channels {
         }
     }
 
-    /// Reports an area as destroyed whose last heartbeat was lost. A restarted node may not have all of its
-    /// areas back, and a restarted coordinator may not know them. So the server that had it decides.
+    /// Reports an area as destroyed when the heartbeat that said so was lost. A restarted node may
+    /// not have all of its areas back, and a restarted coordinator may not know them. So the server
+    /// that had it decides.
     fn report_destroyed(&self, name: &str, before: &Replica) {
         let described = before.server.call(|server| server.describe(name, 0));
         if matches!(described, Err(Error::UnknownArea(_))) {
@@ -101,16 +103,16 @@ impl Channels {
         };
         self.end_replica(before);
         before.unseen.get_or_init(|| unseen(before, &server));
-        // A group has one path. When it falls silent, each node opens a channel of its own, which may have
-        // two, and tries the group again once that channel works.
+        // A group has one path. When it falls silent, each node opens a channel of its own, which
+        // may have two, and tries the group again once that channel works.
         let was_group = before.qos.through == Path::PathMulticast && before.group.is_some();
         let through = if was_group { Path::PathUdp } else { before.qos.through };
         self.open_replica(name, before.qos, through, server, Some(before)).ok()
     }
 }
 
-/// Closes the writer's end of a channel that fell silent, if it still exists. Gives the number of its
-/// pushes that did not arrive.
+/// Closes the writer's end of a channel that fell silent, if it still exists. Gives the number of
+/// its pushes that did not arrive.
 pub(super) fn unseen(before: &Replica, server: &FailoverRef<CRM_CommRef>) -> u64 {
     // Another server does not know the channel, and the one that does may never answer.
     if !server.is_same_object(&before.server) {

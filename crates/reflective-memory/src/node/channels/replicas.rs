@@ -46,7 +46,8 @@ struct OpenChannel {
 }
 
 impl Channels {
-    /// Gives a reader of this node its replica: a shared one, or a new one of an area of another node.
+    /// Gives a reader of this node its replica: a shared one, or a new one of an area of another
+    /// node.
     pub fn attach(&self, name: &str, qos: ReaderQoS) -> Result<(ReplicaId, Segment), Error> {
         if let Some(shared) = self.lock().share_replica(name, &qos) {
             return Ok(shared);
@@ -82,8 +83,8 @@ impl Channels {
         Some((replica.segment.clone(), self.receive_stats(replica)))
     }
 
-    /// Opens the reader's end by this path: a replica and an agent that fills it. With `before`, the agent
-    /// goes on filling the replica of a channel that fell silent.
+    /// Opens the reader's end by this path: a replica and an agent that fills it. With `before`,
+    /// the agent goes on filling the replica of a channel that fell silent.
     pub(super) fn open_replica(
         &self,
         name: &str,
@@ -148,8 +149,8 @@ impl Channels {
             trials: Trials::after(before.map(|before| &before.trials), now_ns()),
         };
         if stopped {
-            // A new channel runs. If this call is lost, the channel most likely is, and the next one is
-            // stopped.
+            // A new channel runs. If this call is lost, the channel most likely is, and the next
+            // one is stopped.
             let _ = self.run(&replica, false);
         }
         Ok(replica)
@@ -171,7 +172,8 @@ impl Channels {
         let dispatcher = &self.dispatchers[number];
         let socket = deadline_ns.map(|_| dispatcher.open_receive_socket()).transpose()?;
         let own_ports = socket.as_ref().map_or([0; 2], ReceiveSocket::ports);
-        // The number is reserved, because the writer's node may take long and others are opened meanwhile.
+        // The number is reserved, because the writer's node may take long and others are opened
+        // meanwhile.
         channel.id = dispatcher.reserve()?;
         let agent = (|| {
             let far = server.call(|server| server.describe(name, channel.id))?;

@@ -1,5 +1,5 @@
-//! The state machine of the channels owner: the writers' and the readers' ends of the channels between
-//! nodes. It does no I/O; its caller starts and stops agents and calls other servers.
+//! The state machine of the channels owner: the writers' and the readers' ends of the channels
+//! between nodes. It does no I/O; its caller starts and stops agents and calls other servers.
 
 use super::super::failover::FailoverRef;
 use super::rejoin::Trials;
@@ -20,8 +20,8 @@ pub(in crate::node) struct ChannelTable {
     /// Writers' ends, by handle.
     pushes: HashMap<u64, PushChannel>,
     groups: Vec<Group>,
-    /// Writers' ends of destroyed areas, with the time at which they end: their readers have received the
-    /// heartbeat that says so by then.
+    /// Writers' ends of destroyed areas, with the time at which they end: their readers have
+    /// received the heartbeat that says so by then.
     closing: Vec<(u64, PushChannel)>,
     /// Ended push agents: dispatching thread, number, name.
     ended: VecDeque<(usize, u32, String)>,
@@ -144,7 +144,8 @@ impl PushChannel {
 impl ChannelTable {
     // Writers' ends.
 
-    /// Enters a channel and gives its handle, which cannot be guessed: it allows to stop and close it.
+    /// Enters a channel and gives its handle, which cannot be guessed: it allows to stop and close
+    /// it.
     pub fn insert(&mut self, channel: PushChannel) -> u64 {
         let handle = loop {
             let handle = crate::node::secret();
@@ -229,7 +230,7 @@ impl ChannelTable {
         self.groups.push(group);
     }
 
-    /// Removes an earlier membership of a node, whose answer was lost.
+    /// Removes an earlier membership of a node, which did not receive the answer.
     pub fn remove_member(&mut self, group: u64, node: &str) {
         self.pushes.retain(|_, channel| channel.to.node != node || !channel.is_member_of(group));
     }
@@ -279,8 +280,8 @@ impl ChannelTable {
         self.replicas.remove(&id).map(|entry| entry.replica)
     }
 
-    /// The readers go over to another replica. Says whether they stopped or started the former one since
-    /// the new one was opened. Gives the new one back where all readers have left.
+    /// The readers go over to another replica. Says whether they stopped or started the former one
+    /// since the new one was opened. Gives the new one back where all readers have left.
     pub fn replace_replica(&mut self, id: ReplicaId, new: &Arc<Replica>) -> Option<bool> {
         let entry = self.replicas.get_mut(&id)?;
         let stopped = entry.replica.stopped.load(Ordering::Acquire);

@@ -1,9 +1,10 @@
 //! What comes for best effort, taken in by a thread of its own.
 //!
-//! The dispatching thread is more urgent than the readers that it wakes. If it took in best effort as well, a reader of a guaranteed channel
-//! that has just been woken would wait while it does: real-time threads would wait for best effort. So where the dispatching thread is
-//! real-time, another one, below all that are admitted and above ordinary ones, watches the common sockets. Both have one lock, for one datagram at a time
-//! and with priority inheritance.
+//! The dispatching thread is more urgent than the readers that it wakes. If it took in best effort
+//! as well, a reader of a guaranteed channel that has just been woken would wait while it does:
+//! real-time threads would wait for best effort. So where the dispatching thread is real-time,
+//! another one, below all that are admitted and above ordinary ones, watches the common sockets.
+//! Both have one lock, for one datagram at a time and with priority inheritance.
 
 use super::intake::Received;
 use super::{GROUPS, Inner, SECOND, SOCKET};
@@ -16,7 +17,8 @@ use isorb_rt::time::Deadline;
 use std::net::UdpSocket;
 use std::sync::atomic::Ordering;
 
-/// How the thread is scheduled beside a dispatching one of class `dispatching`; none where that one may do it as well.
+/// How the thread is scheduled beside a dispatching one of class `dispatching`; none where that one
+/// may do it as well.
 pub(super) fn class(dispatching: SchedClass) -> Option<SchedClass> {
     let lowest = NativeRange::system().min;
     match dispatching {
@@ -54,7 +56,7 @@ impl Inner {
         }
     }
 
-    /// The socket that is watched by this token, whoever watches it.
+    /// The common socket with this token.
     fn common(&self, token: u64) -> Option<&UdpSocket> {
         match token {
             SOCKET => Some(&self.socket),

@@ -1,4 +1,5 @@
-//! What a dispatching thread takes in: datagrams of guaranteed channels by urgency, others in order of arrival.
+//! What a dispatching thread takes in: datagrams of guaranteed channels by urgency, others in order
+//! of arrival.
 
 use super::{GROUPS, Inner, ROOM, SECOND, SOCKET};
 use crate::agents::{INTAKE, Via};
@@ -13,8 +14,8 @@ use std::net::UdpSocket;
 use std::sync::atomic::Ordering;
 
 impl Inner {
-    /// Waits until something was written, came in or is due. Of what came in for best effort, takes so much that nothing urgent waits for long,
-    /// from another socket first each time.
+    /// Waits until something was written, came in or is due. Of what came in for best effort, takes
+    /// so much that nothing urgent waits for long, from another socket first each time.
     pub(super) fn wait_and_receive(
         &self,
         events: &mut Events<ROOM>,
@@ -22,7 +23,7 @@ impl Inner {
         first: usize,
         input: &mut [u8],
     ) {
-        // Whoever looks late may have something to send.
+        // An agent that was checked late may have something to send.
         let until = if self.check_pending() { Deadline::PAST } else { until };
         let mut incoming = [false; 3];
         let mut wait = until;
@@ -54,8 +55,8 @@ impl Inner {
         }
     }
 
-    /// One wait: who rang, whether one who is admitted has a push now, whose datagrams came, and at which of the common sockets. Gives the number of
-    /// events.
+    /// One wait: rings the doorbells, records arrivals of guaranteed channels and the common
+    /// sockets that are ready. Gives the number of events.
     fn wait(
         &self,
         events: &mut Events<ROOM>,
@@ -89,7 +90,8 @@ impl Inner {
             Ok((len, from)) => {
                 fail_point(FailPoint::DatagramCame);
                 let outcome = agents.scheduler.received_for(Some(receive), from, &input[..len], now_ns());
-                // Most likely that was all of a value; if not, the next look says so. What is not the channel's has no right to its urgency.
+                // Most likely that was all of a value; if not, the next look says so. What is not
+                // the channel's has no right to its urgency.
                 if !matches!(outcome, Some(Outcome::Part | Outcome::Alive)) {
                     agents.scheduler.emptied(receive, via);
                 }

@@ -41,12 +41,13 @@ pub struct DispatcherConfig {
     pub udp: SocketAddr,
     /// The same on the second path, if the node has one.
     pub second: Option<SocketAddr>,
-    /// The first group, and the port of all of them, for areas that are read on several nodes; in IPv6 its scope is the interface's number. None:
-    /// without multicast.
+    /// The first group, and the port of all of them, for areas that are read on several nodes; in
+    /// IPv6 its scope is the interface's number. None: without multicast.
     pub multicast: Option<SocketAddr>,
     /// The scheduler's limits.
     pub scheduler: SchedulerConfig,
-    /// How the thread is scheduled. Where that is real-time, another one of the lowest real-time priority takes in what comes for best effort.
+    /// How the thread is scheduled. Where that is real-time, another one of the lowest real-time
+    /// priority takes in what comes for best effort.
     pub class: SchedClass,
 }
 
@@ -214,7 +215,8 @@ impl Dispatcher {
         agents.scheduler.remove_push(key)
     }
 
-    /// From now on this doorbell, and no other, rings for this agent, which looks at once: what was written before may have rung for nobody.
+    /// Subscribes the agent to this doorbell only, and checks it at once: earlier values may have
+    /// been written without a ring.
     ///
     /// # Errors
     /// NOMEM, NOSPC: the poller cannot watch the doorbell. No doorbell rings for the agent then.
@@ -225,7 +227,8 @@ impl Dispatcher {
         }
         let is_guaranteed = agents.scheduler.is_guaranteed(key);
         if agents.doorbells.subscribe(doorbell, key, is_guaranteed) {
-            // By edge: nobody reads the doorbell, so that each dispatching thread hears each ring.
+            // Edge-triggered: the doorbell is never read, so that each dispatching thread sees each
+            // ring.
             let watched = self.shared.poller.add(doorbell, doorbell.number(), Interest::READ, Trigger::Edge);
             watched.inspect_err(|_| drop(agents.doorbells.unsubscribe(key)))?;
             self.shared.watched.fetch_add(1, Ordering::Relaxed);
@@ -236,13 +239,13 @@ impl Dispatcher {
         Ok(())
     }
 
-    /// What was written may have rung for nobody.
+    /// Checks an agent: a value may have been written without a ring.
     pub fn check(&self, key: PushKey) {
         self.shared.agents.lock().scheduler.written_to(key, now_ns());
         self.shared.poller.wake();
     }
 
-    /// A doorbell that rings for nobody any more.
+    /// Removes the doorbell of a writer that is gone.
     pub fn forget_doorbell(&self, number: u64) {
         if let Some(doorbell) = self.shared.agents.lock().doorbells.remove(number) {
             self.shared.unwatch(&doorbell);
@@ -353,7 +356,8 @@ impl Drop for Dispatcher {
 
 impl Inner {
     /// # Real-time
-    /// Allocates nothing. Takes the lock for one datagram at a time; set-up holds it while it enters an agent that was made before.
+    /// Allocates nothing. Takes the lock for one datagram at a time; set-up holds it while it
+    /// enters an agent that was made before.
     fn run(&self) {
         let mut out = vec![0; HEADER + MAX_FRAGMENT];
         let mut input = vec![0; HEADER + MAX_FRAGMENT];
@@ -366,7 +370,7 @@ impl Inner {
                 self.wait_and_receive(&mut events, until, first, &mut input);
                 since_poll = 0;
             }
-            // Who has no guarantee owes nobody an account; reading the clock is a system call.
+            // Only guaranteed pushes are accounted; reading the clock is a system call.
             let before = self.accounts.load(Ordering::Relaxed).then(thread_cpu_ns);
             let now = now_ns();
             let (turn, arrival) = {
@@ -413,7 +417,7 @@ impl Inner {
         }
     }
 
-    /// Says whether somebody who is admitted has a push now.
+    /// Returns true if a guaranteed agent has a push now.
     fn ring(&self, doorbell: u64) -> bool {
         fail_point(FailPoint::Rung);
         let mut agents = self.agents.lock();
@@ -445,7 +449,8 @@ impl Inner {
 pub(super) fn bind(address: SocketAddr) -> std::io::Result<(UdpSocket, SocketAddr)> {
     let socket = UdpSocket::bind(address)?;
     socket.set_nonblocking(true)?;
-    // Bursts of large values arrive faster than they are taken; what the system refuses is counted as loss.
+    // Bursts of large values arrive faster than they are taken; what the system refuses is counted
+    // as loss.
     let _ = rustix::net::sockopt::set_socket_recv_buffer_size(&socket, 4 << 20);
     let address = socket.local_addr()?;
     Ok((socket, address))

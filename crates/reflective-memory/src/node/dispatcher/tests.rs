@@ -91,7 +91,8 @@ enum By {
     CommonGroup,
 }
 
-/// A replica that keeps as many values as there will be, its agent in a dispatcher, and where datagrams for it go.
+/// A replica that keeps as many values as there will be, its agent in a dispatcher, and where
+/// datagrams for it go.
 fn replica(far: &Dispatcher, peer: SocketAddr, deadline_ns: u64, by: By) -> (Segment, Channel, SocketAddr) {
     let segment = Segment::create("replica", Geometry::new(64, MANY as usize).unwrap()).unwrap();
     let id = match by {
@@ -185,7 +186,7 @@ fn a_guaranteed_channel_does_not_wait_behind_less_urgent_ones() {
 
 #[test]
 fn a_value_that_another_thread_took_in_becomes_stale_in_time() {
-    // Nobody else wakes the dispatching thread: it would look when the writer's node has been silent for an hour.
+    // No other event wakes the dispatching thread: its next timer is an hour away.
     let far = Dispatcher::start_with(&config(), 0, Some(SchedClass::Other)).unwrap();
     let peer = UdpSocket::bind("127.0.0.1:0").unwrap();
     let segment = Segment::create("replica", Geometry::new(64, 1).unwrap()).unwrap();
@@ -209,8 +210,8 @@ fn a_value_that_another_thread_took_in_becomes_stale_in_time() {
     }
 }
 
-/// On one processor, a real-time thread below the dispatching one gets a guaranteed value while a best-effort one that came before waits to
-/// be taken in: was that shown as well?
+/// On one processor, a real-time thread below the dispatching one gets a guaranteed value while a
+/// best-effort one that came before waits to be taken in: was that shown as well?
 fn best_effort_went_first(best_effort: Option<SchedClass>) -> bool {
     let cpu = Cpus::one(current_cpus().unwrap().iter().next().unwrap());
     // The dispatcher's threads inherit the processor.

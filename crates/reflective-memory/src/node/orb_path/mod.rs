@@ -1,15 +1,16 @@
-//! Values through the ORB: slower, and nothing is lost while the writer's area keeps it.
+//! Values through the ORB: slower, and no value is lost that the writer's area still keeps.
 //!
 //! ```text
 //!  area ─► push: thread ── push, two-way: one value under way
-//!                       └─ push_oneway: a window of values under way, then beat: how far have you come?
+//!                       └─ push_oneway: a window of values, then beat: which push arrived last?
 //!                                                            │
-//!  area ◄─ replicas: takes what is new, in order ◄───────────┘
+//!  area ◄─ replicas: accept new values in order ◄────────────┘
 //! ```
 //!
-//! The pushing end has an ordinary thread a channel, because a call waits for its peer: one that hangs holds up itself only. What the
-//! window holds is sent again if the receiver has not got it; what it has got twice shows nothing twice. A value that the writer's
-//! area overwrites before it can go is counted as lost at the reader's node, by the gap in the writer's numbers.
+//! Each channel has an ordinary thread at the writer's node, because a call waits for its peer. A
+//! peer that hangs delays its own channel only. Values of the window that did not arrive are sent
+//! again; duplicates are dropped. A value that the writer's area overwrites before it is sent is
+//! counted as lost at the reader's node, by the gap in the writer's numbers.
 
 mod push;
 mod replicas;

@@ -20,7 +20,7 @@ const BEAT_NS: u64 = 500_000_000;
 const LOOK: Duration = Duration::from_millis(100);
 /// After a call that failed.
 const AGAIN: Duration = Duration::from_millis(50);
-/// After a look at an area whose writer is too fast, or has damaged it.
+/// The pause after reading an area that its writer changes too fast, or has damaged.
 const UNREADABLE: Duration = Duration::from_millis(1);
 /// Oneway pushes under way: at most so many, of so many bytes together (one at least).
 const WINDOW: usize = 16;
@@ -178,7 +178,8 @@ impl PushLoop {
             Mode::Periodic { .. } => Ok(None),
         };
         if sample.is_err() {
-            // There is something new, but nothing that can be read: the next wait would end at once.
+            // There is something new, but nothing that can be read: the next wait would end at
+            // once.
             std::thread::sleep(UNREADABLE);
         }
         value.sample = sample.ok().flatten();

@@ -10,14 +10,16 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A node counts as dead after this at least: a beat comes each half second, by a call that may have to wait.
+/// A node counts as dead after this at least: a beat comes each half second, by a call that may
+/// have to wait.
 const SILENCE: Duration = Duration::from_secs(2);
 
 /// Replicas that are filled by calls.
 #[derive(Default)]
 pub(crate) struct Replicas {
     table: PiMutex<Table>,
-    /// Checks replicas that may have become stale or silent; none in tests, which check by themselves.
+    /// Checks replicas that may have become stale or silent; none in tests, which check by
+    /// themselves.
     timers: Option<Arc<Timers>>,
 }
 
@@ -125,7 +127,8 @@ impl Replicas {
         shown
     }
 
-    /// The writer's node lives. Gives the number of the last push that was taken; none where there is no such channel.
+    /// The writer's node lives. Gives the number of the last push that was taken; none where there
+    /// is no such channel.
     pub fn beat(&self, number: u32, token: u64, far: State, now_ns: u64) -> Option<u64> {
         fail_point(FailPoint::BeatCame);
         let replica = self.find(number)?;
@@ -141,7 +144,8 @@ impl Replicas {
         Some(replica.taken)
     }
 
-    /// Notifies the readers of replicas that have become stale or silent. Gives the time of the next check.
+    /// Notifies the readers of replicas that have become stale or silent. Gives the time of the
+    /// next check.
     pub fn check(&self, now_ns: u64) -> Option<u64> {
         let replicas: Vec<_> = self.table.lock().replicas.values().cloned().collect();
         let check = |replica: &Arc<PiMutex<Replica>>| {
@@ -152,7 +156,8 @@ impl Replicas {
         replicas.iter().filter_map(check).min()
     }
 
-    /// Sets the timer where a replica is to be checked sooner than before. Else it stands early enough.
+    /// Sets the timer where a replica is to be checked sooner than before. Else it stands early
+    /// enough.
     fn check_sooner(&self, before: Option<u64>, next: Option<u64>) {
         if next.is_some_and(|next| before.is_none_or(|before| next < before)) {
             self.check_at(next);
@@ -190,7 +195,8 @@ impl Replica {
             self.counters.forged += 1;
             return false;
         }
-        // One that came before, because its answer was lost or it was long under way; or before its turn, and that one comes again.
+        // One that came before, because its answer was lost or it was long under way; or before its
+        // turn, and that one comes again.
         if arrival.number != self.taken + 1 {
             let early = arrival.number > self.taken;
             let counter = if early { &mut self.counters.late } else { &mut self.counters.repeated };
@@ -235,7 +241,8 @@ impl Replica {
     }
 }
 
-/// Values that the writer's area did not keep until they could go. Numbers go on from writer to writer; whoever may write the area can write any.
+/// Counts values that the writer's area did not keep until they could be sent. Numbers continue
+/// from writer to writer; a process that may write the area can write any number.
 fn gap(before: Option<(u64, u64)>, now: (u64, u64)) -> u64 {
     before.map_or(0, |before| now.0.saturating_sub(before.0.saturating_add(1)))
 }
@@ -292,7 +299,8 @@ mod tests {
         assert_eq!(replicas.stats(channel).unwrap().counters.lost, u64::MAX);
     }
 
-    /// A writer's node that dies is told of within the bound, whichever of the paths it was on and whether it pushed or only lived.
+    /// A writer's node that dies is told of within the bound, whichever of the paths it was on and
+    /// whether it pushed or only lived.
     #[test]
     fn silence_is_told_within_its_bound_and_no_sooner() {
         const MS: u64 = 1_000_000;

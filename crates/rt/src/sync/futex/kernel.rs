@@ -22,10 +22,10 @@ impl Word {
         Word { value: AtomicU32::new(value) }
     }
 
-    /// Sleeps if the word still holds `seen`. Wakes for [`wake_one`](Self::wake_one), a signal or no reason (`Ok`,
-    /// or an error that says the same), or at the deadline (`TIMEDOUT`).
+    /// Sleeps if the word still holds `seen`. Wakes for [`wake_one`](Self::wake_one), a signal or
+    /// no reason (`Ok`, or an error that says the same), or at the deadline (`TIMEDOUT`).
     pub(crate) fn wait(&self, seen: u32, deadline: Deadline) -> Result<(), Errno> {
-        // The bitset form is the one whose time-out is absolute.
+        // Only the bitset form has an absolute time-out.
         futex::wait_bitset(&self.value, Flags::PRIVATE, seen, deadline.timespec().as_ref(), ANY)
     }
 
@@ -34,15 +34,15 @@ impl Word {
         let _ = futex::wake(&self.value, Flags::PRIVATE, 1);
     }
 
-    /// Sleeps if the word still holds `seen`, until it is moved to `lock` and owns it. `Ok` means owned; every error
-    /// means not owned.
+    /// Sleeps if the word still holds `seen`, until it is moved to `lock` and owns it. `Ok` means
+    /// owned; every error means not owned.
     pub(crate) fn wait_requeue(&self, seen: u32, lock: &LockWord, deadline: Deadline) -> Result<(), Errno> {
         let at = deadline.timespec();
         futex::wait_requeue_pi(&self.value, Flags::PRIVATE, seen, at.as_ref(), &lock.value)
     }
 
-    /// Moves one waiter, or all of them, to `lock`, if the word still holds `seen` (`AGAIN` if not). The most urgent
-    /// gets the lock now if it is free.
+    /// Moves one waiter, or all of them, to `lock`, if the word still holds `seen` (`AGAIN` if
+    /// not). The most urgent gets the lock now if it is free.
     pub(crate) fn requeue(&self, seen: u32, lock: &LockWord, all: bool) -> Result<usize, Errno> {
         // One is counted as woken in any case, the rest are on top of it.
         let more = if all { i32::MAX as u32 } else { 0 };
@@ -64,8 +64,8 @@ impl LockWord {
     #[cold]
     pub(crate) fn lock(&self, deadline: Deadline) -> Result<(), Errno> {
         match deadline.timespec() {
-            // Without a time-out, the call that every kernel has does; with one, only the second form counts it
-            // on the monotonic clock (Linux 5.14).
+            // Without a time-out, the call that every kernel has does; with one, only the second
+            // form counts it on the monotonic clock (Linux 5.14).
             None => futex::lock_pi(&self.value, Flags::PRIVATE, None),
             Some(at) => futex::lock_pi2(&self.value, Flags::PRIVATE, Some(&at)),
         }
@@ -96,8 +96,8 @@ thread_local! {
 fn ask_thread_id() -> u32 {
     static FORK_HANDLER: Once = Once::new();
     FORK_HANDLER.call_once(|| {
-        // SAFETY: the handler is a function that lives as long as the program; all it does in the child is a store
-        // to a thread-local of plain data, which is allowed between fork and exec.
+        // SAFETY: the handler is a function that lives as long as the program; all it does in the
+        // child is a store to a thread-local of plain data, which is allowed between fork and exec.
         unsafe { libc::pthread_atfork(None, None, Some(forget_thread_id)) };
     });
     let id = rustix::thread::gettid().as_raw_nonzero().get() as u32;

@@ -1,7 +1,8 @@
 //! The two kinds of futex this crate sleeps on: a plain word and a priority-inheritance lock word.
 //!
-//! The kernel's half of each protocol is behind the methods here, so that the user-space half can be run under loom
-//! with [`model`](self) in the kernel's place. All futexes are private to the process.
+//! The kernel's half of each protocol is behind the methods here, so that the user-space half can
+//! be run under loom with [`model`](self) in the kernel's place. All futexes are private to the
+//! process.
 
 #[cfg(not(loom))]
 mod kernel;

@@ -1,7 +1,7 @@
-//! A small kernel for loom: the queues that futex(2) keeps, with its rules about who writes the word.
+//! A small kernel for loom: the queues of futex(2), with its rules for writing the word.
 //!
-//! It is stronger than the kernel in one respect, which is the price of modelling it with loom's own lock: every call
-//! orders memory. It has no clock, so no deadline passes, and no signals.
+//! It is stronger than the kernel in one respect: since it uses a lock of loom, every call orders
+//! memory. It has no clock, so no deadline passes, and no signals.
 
 use std::collections::VecDeque;
 
@@ -16,7 +16,8 @@ use crate::time::Deadline;
 /// See the kernel's.
 pub(crate) struct Word {
     pub(crate) value: AtomicU32,
-    /// Threads asleep on the word, by a ticket each or, waiting to be moved to a lock, by their ids.
+    /// Threads asleep on the word, by a ticket each or, waiting to be moved to a lock, by their
+    /// ids.
     asleep: Mutex<VecDeque<u32>>,
     woken: Condvar,
 }
@@ -91,14 +92,15 @@ impl LockWord {
         if self.value.load(SeqCst) & OWNER != thread_id() {
             return Err(Errno::PERM);
         }
-        // The kernel leaves the bit set for the new owner even when nobody else waits.
+        // The kernel leaves the bit set for the new owner even without other waiters.
         let next = queue.pop_front().map_or(0, |id| id | WAITERS);
         self.value.store(next, SeqCst);
         self.handed.notify_all();
         Ok(())
     }
 
-    /// Gives a free lock to `id`, or puts it into the queue and marks the word, so that the owner comes to the kernel.
+    /// Gives a free lock to `id`, or puts it into the queue and marks the word, so that the owner
+    /// comes to the kernel.
     fn enqueue(&self, id: u32) {
         let mut queue = self.queue.lock().unwrap();
         loop {
@@ -124,7 +126,8 @@ impl LockWord {
 
 pub(crate) fn thread_id() -> u32 {
     loom::thread_local! {
-        // Only told apart, never ordered, so that they differ from run to run does not disturb loom.
+        // Only told apart, never ordered, so that they differ from run to run does not disturb
+        // loom.
         static ID: u32 = {
             static NEXT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(1);
             NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed) & OWNER

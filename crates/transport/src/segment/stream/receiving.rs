@@ -1,5 +1,5 @@
-//! How a connection over segments waits to receive: by a sleep on the word that will change, or on the
-//! socket where a poller watches that.
+//! How a connection over segments waits to receive: by a sleep on the word that will change, or on
+//! the socket where a poller watches that.
 
 use super::super::medium::Sleep;
 use super::super::timeout_monitor::{LEAD, MonitoredWait, OWN_TIMER_NS};
@@ -81,8 +81,9 @@ impl SegmentStream {
         Ok(WakeReason::Spurious { deadline_is_near })
     }
 
-    /// Sleeps on the word until octets arrive, the peer ends or the deadline is near. If it is `near`
-    /// already, sleeps until the deadline. The ring's announcement has the fence that the monitor needs.
+    /// Sleeps on the word until octets arrive, the peer ends or the deadline is near. If it is
+    /// `near` already, sleeps until the deadline. The ring's announcement has the fence that the
+    /// monitor needs.
     #[inline]
     fn sleep(
         &self,
@@ -113,7 +114,8 @@ impl SegmentStream {
         Ok(alive)
     }
 
-    /// Receives without waiting. If a poller watches the socket, later octets will ring the doorbell.
+    /// Receives without waiting. If a poller watches the socket, later octets will ring the
+    /// doorbell.
     #[inline(never)]
     fn recv_no_wait(&self, ring: &Shared, into: &mut [u8], watched: bool) -> io::Result<usize> {
         // Old signals first: one after the announcement is for octets after it.

@@ -1,4 +1,5 @@
-//! Negative controls: the same jobs done in the ways that the channel avoids. Each must miss the mark that the channel is measured by.
+//! Negative controls: the same jobs done in the ways that the channel avoids. Each must miss the
+//! mark that the channel is measured by.
 
 use std::collections::VecDeque;
 use std::fmt::Write;
@@ -37,13 +38,13 @@ const TEXT: usize = 1 << 16;
 /// A loop that calls the consumers, and writes what it does into a text.
 pub fn formatted<'a>(consumers: &'a [Arc<dyn PushConsumer>], event: &'a Event<'a>) -> Local<'a> {
     let text = Mutex::new(String::with_capacity(2 * TEXT));
-    let note = move |what: &str, who: usize| {
+    let note = move |what: &str, number: usize| {
         if let Ok(mut text) = text.lock() {
             if text.len() > TEXT {
                 text.clear();
             }
             // A String takes everything.
-            let _ = writeln!(text, "{} {what} {who} type {}", now_ns(), event.header.event_type);
+            let _ = writeln!(text, "{} {what} {number} type {}", now_ns(), event.header.event_type);
         }
     };
     Local::called(FORMATTED, consumers.len() as f64, [10, 200], move || {
@@ -99,7 +100,7 @@ pub fn one_by_one(setup: Setup, events: u64) -> Local<'static> {
     })
 }
 
-/// Timers in no order: whoever sets one looks for the earliest.
+/// Timers in no order: setting one looks for the earliest.
 pub fn unsorted_timers(armed: u32) -> Local<'static> {
     let mut random = Random(SEED);
     let mut timers: Vec<u64> = (0..armed).map(|_| random.next() >> 16).collect();

@@ -9,7 +9,7 @@ mod threads;
 use super::super::catalogue::Experiment;
 use super::super::{BenchError, Context};
 use crate::blocks::{Local, Series, interleave_local};
-use crate::claim::{Above, AtLeast, AtMost, Below, Cells, Claim, control, most, paper};
+use crate::claim::{Above, AtLeast, AtMost, Below, Cells, Claim, claims, control, most, paper};
 use crate::figure::{Figure, Measured, Row};
 
 pub const EXPERIMENT: Experiment = Experiment {
@@ -43,16 +43,16 @@ fn run(cx: &mut Context<'_>, out: &mut Measured) -> Result<(), BenchError> {
     let few = cx.ms(20, 60);
     let many = cx.ms(MANY, MANY);
     let setup = threads::Setup { cpu: cx.cpu(), fifo: cx.fifo };
-    cx.step(format!("{NAME}: in a process"));
+    cx.progress(format!("{NAME}: in a process"));
     out.rows.extend(cx.on_thread(move || push::consumers(rounds))??);
-    cx.step(format!("{NAME}: to another thread"));
+    cx.progress(format!("{NAME}: to another thread"));
     out.rows.extend(cx.on_thread(move || threads::hand_over(setup, rounds))??);
     out.rows.extend(cx.on_thread(move || threads::flow(setup, few, 50_000))??);
-    cx.step(format!("{NAME}: {many} subscriptions"));
+    cx.progress(format!("{NAME}: {many} subscriptions"));
     let channels = [10, 1_000, many].into_iter().map(|count| Ok((count, push::subscribed(count)?)));
     let channels = channels.collect::<Result<Vec<_>, BenchError>>()?;
     out.rows.extend(cx.on_thread(move || push::subscriptions(rounds, &channels))??);
-    cx.step(format!("{NAME}: timers, analysis"));
+    cx.progress(format!("{NAME}: timers, analysis"));
     out.rows.extend(cx.on_thread(move || tables::timers(rounds, many))?);
     out.rows.extend(cx.on_thread(move || tables::analysis(few))?);
     let ms = cx.ms(10_000, 40_000);
@@ -119,90 +119,50 @@ fn rate(r: &dyn Cells, subject: &str) -> [f64; 1] {
 
 fn claims() -> Vec<Claim> {
     let ratio = |r: &dyn Cells, figure: &str, subject: &str, x: u32| r.at(figure, subject, "ratio", x.into());
-    vec![
-        paper(Below(150.0), "a push to one consumer takes {0:.0} ns with the trace on ({limit})", |r| {
-            [p50(r, "push", CHANNEL, 1, 1.0)]
-        }),
-        paper(
-            AtMost(3.0),
-            "one to twenty takes {0:.2} times a bare loop of calls, with the trace off ({limit}; {1:.2} without counts \
-             by consumer)",
-            move |r| [push::UNTRACED, push::UNCOUNTED].map(|subject| ratio(r, "push", subject, 20)),
-        ),
-        paper(
-            AtMost(1.2),
-            format!("among {MANY} subscriptions it takes {{0:.2}} times as long as among 10 ({{limit}})"),
-            move |r| [ratio(r, "subscriptions", CHANNEL, MANY)],
-        ),
-        paper(
-            AtMost(1.2),
-            "to a consumer on another thread it takes {0:.2} times a bare futex's hand-over ({limit})",
-            move |r| [ratio(r, "hand-over", CHANNEL, 1)],
-        ),
-        paper(AtLeast(1.0), "{0:.2} million events a second go through one thread ({limit})", |r| {
-            rate(r, CHANNEL)
-        }),
-        paper(
-            Below(1000.0),
-            format!("with {MANY} timers set, one more is set and cancelled in {{0:.0}} ns ({{limit}})"),
-            |r| [p50(r, "timer", CHANNEL, MANY, 1.0)],
-        ),
-        paper(
-            Below(100.0),
-            "a thousand tasks are analysed in {1:.1} ms, {2:.1} without pre-emption, {3:.1} by deadline, {4:.1} by \
-             laxity (each {limit})",
+    claims! {
+        paper Below(150.0), "a push to one consumer takes {0:.0} ns with the trace on ({limit})",
+            |r| [p50(r, "push", CHANNEL, 1, 1.0)];
+        paper AtMost(3.0), "one to twenty takes {0:.2} times a bare loop of calls, with the trace off \
+             ({limit}; {1:.2} without counts by consumer)",
+            move |r| [push::UNTRACED, push::UNCOUNTED].map(|subject| ratio(r, "push", subject, 20));
+        paper AtMost(1.2), format!("among {MANY} subscriptions it takes {{0:.2}} times as long as among \
+             10 ({{limit}})"), move |r| [ratio(r, "subscriptions", CHANNEL, MANY)];
+        paper AtMost(1.2), "to a consumer on another thread it takes {0:.2} times a bare futex's \
+             hand-over ({limit})", move |r| [ratio(r, "hand-over", CHANNEL, 1)];
+        paper AtLeast(1.0), "{0:.2} million events a second go through one thread ({limit})",
+            |r| {
+                rate(r, CHANNEL)
+            };
+        paper Below(1000.0), format!("with {MANY} timers set, one more is set and cancelled in {{0:.0}} \
+             ns ({{limit}})"), |r| [p50(r, "timer", CHANNEL, MANY, 1.0)];
+        paper Below(100.0), "a thousand tasks are analysed in {1:.1} ms, {2:.1} without pre-emption, \
+             {3:.1} by deadline, {4:.1} by laxity (each {limit})",
             |r| {
                 let [a, b, c, d] = [PREEMPTIVE, NON_PREEMPTIVE, DEADLINE, LAXITY]
                     .map(|subject| p50(r, "analysis", subject, 1000, 1e6));
                 [most([a, b, c, d]), a, b, c, d]
-            },
-        ),
-        paper(
-            AtMost(1.25),
-            "through another process an event takes {0:.2} times two bare hops over TCP ({limit}; the control against \
-             itself {1:.2}; TAO on its path 2.2)",
-            move |r| [CHANNEL, AGAIN].map(|subject| ratio(r, "remote", subject, 1)),
-        ),
-        control(
-            AtLeast(150.0),
-            "a loop with a trace of text under a lock takes {0:.0} ns for one consumer ({limit})",
-            |r| [p50(r, "push", controls::FORMATTED, 1, 1.0)],
-        ),
-        control(
-            Above(3.0),
-            "a loop that queues a copy for each of twenty takes {0:.2} times a bare one ({limit})",
-            move |r| [ratio(r, "push", controls::COPIES, 20)],
-        ),
-        control(
-            Above(1.2),
-            format!(
-                "a look at all {MANY} subscriptions takes {{0:.0}} times as long as a push among 10 ({{limit}})"
-            ),
-            move |r| [ratio(r, "subscriptions", controls::SCAN, MANY)],
-        ),
-        control(
-            Above(1.2),
-            "a hand-over by way of a third thread takes {0:.2} times a direct one ({limit})",
-            move |r| [ratio(r, "hand-over", controls::DETOUR, 1)],
-        ),
-        control(Below(1.0), "through a queue of one event {0:.2} million a second go ({limit})", |r| {
-            rate(r, controls::ONE_BY_ONE)
-        }),
-        control(
-            AtLeast(1000.0),
-            format!("among {MANY} timers in no order, setting one takes {{0:.0}} ns ({{limit}})"),
-            |r| [p50(r, "timer", controls::SCAN, MANY, 1.0)],
-        ),
-        control(
-            AtLeast(100.0),
-            "the response times of the ten least urgent of a thousand tasks, by testing every point at which one is \
-             released, take {0:.0} ms ({limit})",
-            |r| [p50(r, "analysis", controls::ALL_POINTS, 1000, 1e6)],
-        ),
-        control(
-            Above(1.25),
-            "by way of a third process the bare hops take {0:.2} times as long ({limit})",
-            move |r| [ratio(r, "remote", controls::THIRD_PROCESS, 1)],
-        ),
-    ]
+            };
+        paper AtMost(1.25), "through another process an event takes {0:.2} times two bare hops over TCP \
+             ({limit}; the control against itself {1:.2}; TAO on its path 2.2)",
+            move |r| [CHANNEL, AGAIN].map(|subject| ratio(r, "remote", subject, 1));
+        control AtLeast(150.0), "a loop with a trace of text under a lock takes {0:.0} ns for one \
+             consumer ({limit})", |r| [p50(r, "push", controls::FORMATTED, 1, 1.0)];
+        control Above(3.0), "a loop that queues a copy for each of twenty takes {0:.2} times a bare one \
+             ({limit})", move |r| [ratio(r, "push", controls::COPIES, 20)];
+        control Above(1.2), format!("a look at all {MANY} subscriptions takes {{0:.0}} times as long as \
+             a push among 10 ({{limit}})"), move |r| [ratio(r, "subscriptions", controls::SCAN, MANY)];
+        control Above(1.2), "a hand-over by way of a third thread takes {0:.2} times a direct one \
+             ({limit})", move |r| [ratio(r, "hand-over", controls::DETOUR, 1)];
+        control Below(1.0), "through a queue of one event {0:.2} million a second go ({limit})",
+            |r| {
+                rate(r, controls::ONE_BY_ONE)
+            };
+        control AtLeast(1000.0), format!("among {MANY} timers in no order, setting one takes {{0:.0}} ns \
+             ({{limit}})"), |r| [p50(r, "timer", controls::SCAN, MANY, 1.0)];
+        control AtLeast(100.0), "the response times of the ten least urgent of a thousand tasks, by \
+             testing every point at which one is released, take {0:.0} ms ({limit})",
+            |r| [p50(r, "analysis", controls::ALL_POINTS, 1000, 1e6)];
+        control Above(1.25), "by way of a third process the bare hops take {0:.2} times as long ({limit})",
+            move |r| [ratio(r, "remote", controls::THIRD_PROCESS, 1)];
+    }
 }

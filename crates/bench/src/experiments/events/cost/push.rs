@@ -85,7 +85,7 @@ pub fn consumers(rounds: u32) -> Result<Vec<Row>, BenchError> {
     Ok(all)
 }
 
-/// A consumer for each of so many keys. Takes some seconds; for a thread that nobody waits for.
+/// A consumer for each of so many keys. Takes some seconds; not for a measuring thread.
 pub fn subscribed(count: u32) -> Result<Channel, BenchError> {
     let channel = Channel::new(config(false, true)).map_err(refused)?;
     let sum = Arc::new(AtomicU64::new(0));
@@ -98,7 +98,8 @@ fn key(i: u32) -> (i32, i32) {
     (20 + number(i / SOURCES), 1 + number(i % SOURCES))
 }
 
-/// One consumer gets each event; the others wait for other keys. The last of the channels is asked for other keys as well.
+/// One consumer gets each event; the others wait for other keys. The last of the channels is asked
+/// for other keys as well.
 pub fn subscriptions(rounds: u32, channels: &[(u32, Channel)]) -> Result<Vec<Row>, BenchError> {
     let hot = Event::new(20, 1).octets(b"some payload");
     let most = channels.last().map_or(1, |&(count, _)| count);

@@ -1,5 +1,5 @@
-//! A supplier, a channel in another process, and a consumer beside the supplier; all on one processor. Beside a bare program with the same
-//! hops.
+//! A supplier, a channel in another process, and a consumer beside the supplier; all on one
+//! processor. Beside a bare program with the same hops.
 
 use std::time::{Duration, Instant};
 
@@ -75,7 +75,7 @@ pub fn run(cx: &mut Context<'_>, out: &mut Measured, ms: u32) -> Result<(), Benc
     ];
     let mut subjects = Vec::new();
     for (name, channel, supplier) in programs {
-        cx.step(format!("{NAME}: remote, {name}"));
+        cx.progress(format!("{NAME}: remote, {name}"));
         subjects.push(Subject::start(cx, name, &channel, supplier)?);
     }
     let until = Instant::now() + Duration::from_millis(ms.into());

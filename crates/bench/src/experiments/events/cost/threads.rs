@@ -106,7 +106,8 @@ impl Drop for Bare {
     }
 }
 
-/// From the supplier's push to the consumer on its thread, beside a futex that is waited on and woken.
+/// From the supplier's push to the consumer on its thread, beside a futex that is waited on and
+/// woken.
 pub fn hand_over(setup: Setup, rounds: u32) -> Result<Vec<Row>, BenchError> {
     let (one, other, detour) = (Bare::start(setup)?, Bare::start(setup)?, Bare::behind_another(setup)?);
     let channel = setup.channel(Strategy::Threads { per_level: 1 })?;
@@ -136,7 +137,8 @@ pub fn hand_over(setup: Setup, rounds: u32) -> Result<Vec<Row>, BenchError> {
     Ok(rows)
 }
 
-/// Nanoseconds an event, many one after the other, through a queue of [`QUEUE`] to one thread; beside a channel of the standard library.
+/// Nanoseconds an event, many one after the other, through a queue of [`QUEUE`] to one thread;
+/// beside a channel of the standard library.
 pub fn flow(setup: Setup, rounds: u32, events: u64) -> Result<Vec<Row>, BenchError> {
     let standard = || {
         let (send, receive) = sync_channel::<[u8; 64]>(QUEUE);

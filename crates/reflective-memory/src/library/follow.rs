@@ -1,8 +1,9 @@
-//! Where a reader is in an area's memory, also when other memory takes its place.
+//! A reader that follows its area from segment to segment.
 //!
-//! When the server of the reader's node is restarted, the reader gets another replica. It may begin with values that were read in the one before, by
-//! the ORB's paths with all that the writer's area keeps. The reader stays with what it had until the other has come as far, and
-//! goes on there behind the last value that it read: what it reads never goes back, and nothing is read twice.
+//! When the server of the reader's node is restarted, the reader gets another replica. That may
+//! begin with values that were already read, on the ORB's paths with all that the writer's area
+//! keeps. The reader stays with the former replica until the new one has caught up, and continues
+//! there after the last value that it read. So no value is read twice or out of order.
 
 use super::attached::Attachment;
 use crate::memory::{ReadError, Reader, Sample, State, View, WaitError};
@@ -10,45 +11,46 @@ use isorb_rt::time::{Deadline, now_ns};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// A replica that has values and does not come as far as the one before in so long never will: its writer's numbers were lost.
+/// A replica that has values and has not caught up after this time never will: its writer's numbers
+/// were lost.
 const CATCH_UP_NS: u64 = 10_000_000_000;
 
-/// How often a reader looks for memory that the server is about to hand over.
+/// The interval at which a reader checks for a segment that the server is about to hand over.
 const HANDED_OVER: Duration = Duration::from_millis(10);
 
-pub(super) struct Place {
+pub(super) struct FollowingReader {
     reader: Reader,
-    /// The number at the writer's node of the last value that was read; 0 for none.
+    /// The number of the last value that was read, as the writer's node counts; 0 for none.
     read: u64,
-    /// Of the attachment's moves this many were followed.
+    /// The count of the attachment's moves that were followed.
     moves: u64,
     next: Option<Next>,
 }
 
-/// Memory that has not come as far yet.
+/// A segment that has not caught up yet.
 struct Next {
     reader: Reader,
-    /// When it had its first value.
+    /// The time of its first value.
     begun_ns: Option<u64>,
 }
 
-impl Place {
-    pub fn new(reader: Reader, moves: u64) -> Place {
-        Place { reader, read: 0, moves, next: None }
+impl FollowingReader {
+    pub fn new(reader: Reader, moves: u64) -> FollowingReader {
+        FollowingReader { reader, read: 0, moves, next: None }
     }
 
-    /// Reads from the memory that the server hands out now. One load when it is the same.
+    /// The reader of the segment that the server fills now. One load when it is the same.
     #[inline]
     pub fn follow(&mut self, attachment: &Attachment) -> &mut Reader {
         if self.moves != attachment.moves.load(Ordering::Acquire) || self.next.is_some() {
-            self.look_for_next(attachment);
+            self.find_next(attachment);
             self.go_over();
         }
         &mut self.reader
     }
 
     #[cold]
-    fn look_for_next(&mut self, attachment: &Attachment) {
+    fn find_next(&mut self, attachment: &Attachment) {
         let segment = attachment.segment.lock();
         let moves = attachment.moves.load(Ordering::Acquire);
         if self.moves != moves
@@ -59,7 +61,7 @@ impl Place {
         }
     }
 
-    /// Leaves the memory that it had, if there is no more to be expected of it.
+    /// Leaves the former segment once the new one has caught up.
     #[cold]
     fn go_over(&mut self) {
         let Some(next) = &mut self.next else { return };
@@ -75,7 +77,7 @@ impl Place {
             }
         }
         if let Some(mut next) = self.next.take() {
-            next.reader.go_on_behind(self.read);
+            next.reader.continue_after(self.read);
             self.reader = next.reader;
         }
     }
@@ -89,18 +91,18 @@ impl Place {
     pub fn read_with<T>(
         &mut self,
         attachment: &Attachment,
-        look: impl FnMut(View<'_>) -> T,
+        read: impl FnMut(View<'_>) -> T,
     ) -> Result<(T, Sample), ReadError> {
-        let (seen, sample) = self.follow(attachment).read_with(look)?;
+        let (seen, sample) = self.follow(attachment).read_with(read)?;
         self.read = sample.source;
         Ok((seen, sample))
     }
 
     pub fn next(&mut self, attachment: &Attachment, out: &mut [u8]) -> Result<Option<Sample>, ReadError> {
         if self.moves != attachment.moves.load(Ordering::Acquire) {
-            self.look_for_next(attachment);
+            self.find_next(attachment);
         }
-        // What came before and was not read yet.
+        // Unread values of the former segment come first.
         let left = self.next.is_some() && self.reader.has_new();
         let reader = if left { &mut self.reader } else { self.follow(attachment) };
         let sample = reader.next(out)?;
@@ -108,10 +110,10 @@ impl Place {
         Ok(sample)
     }
 
-    /// As [`Reader::wait`]; also when other memory takes this one's place.
+    /// As [`Reader::wait`], across a change of the segment.
     pub fn wait(&mut self, attachment: &Attachment, end: Deadline) -> Result<(), WaitError> {
         loop {
-            // What comes after this look ends the wait below.
+            // A later value ends the wait below.
             let seen = self.next.as_ref().map_or(0, |next| next.reader.sequence());
             self.follow(attachment);
             let woken = match &mut self.next {
@@ -126,7 +128,7 @@ impl Place {
                 },
             };
             match woken {
-                // Is it one that was not read?
+                // The loop checks whether it was read before.
                 Ok(()) => {}
                 Err(WaitError::Changed(State::Moved)) if end.is_past() => return Err(WaitError::TimedOut),
                 Err(WaitError::Changed(State::Moved)) => std::thread::sleep(HANDED_OVER),
@@ -140,7 +142,7 @@ impl Place {
         self.reader.geometry().size()
     }
 
-    /// What is known about the area, in the memory that is filled now.
+    /// The area's state, in the segment that the server fills now.
     pub fn state(&mut self, attachment: &Attachment) -> Option<State> {
         self.follow(attachment);
         self.next.as_ref().map_or(&self.reader, |next| &next.reader).state()

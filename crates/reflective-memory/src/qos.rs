@@ -1,0 +1,72 @@
+//! Constructors of the IDL's structures. Each method sets one field and returns the structure.
+
+use crate::idl::{Area, Mode, Path, ReaderQoS, WriterQoS};
+use std::time::Duration;
+
+impl Area {
+    /// An area for values of at most `size` bytes, which keeps the last `histories` of them.
+    pub fn new(name: impl Into<String>, size: u32, histories: u32) -> Area {
+        Area { name: name.into(), size, histories }
+    }
+}
+
+impl WriterQoS {
+    /// A writer that promises a value each `period`. Guaranteed readers need that.
+    pub fn every(period: Duration) -> WriterQoS {
+        WriterQoS { period: nanoseconds(period), size: 0 }
+    }
+
+    /// Promises values of at most so many bytes, less than the area takes.
+    pub fn size(self, bytes: u32) -> WriterQoS {
+        WriterQoS { size: bytes, ..self }
+    }
+}
+
+impl ReaderQoS {
+    /// A reader that gets each value when it is written: best effort, by UDP, without a deadline.
+    pub fn on_write() -> ReaderQoS {
+        ReaderQoS {
+            how: Mode::PushOnWrite,
+            period: 0,
+            deadline: 0,
+            histories: 1,
+            guaranteed: false,
+            through: Path::PathUdp,
+            parity: 0,
+        }
+    }
+
+    /// A reader that gets the latest value once a period.
+    pub fn periodic(period: Duration) -> ReaderQoS {
+        ReaderQoS { how: Mode::PeriodicPush, period: nanoseconds(period), ..ReaderQoS::on_write() }
+    }
+
+    /// Reports values as stale that are older than the deadline and the writer's period together.
+    pub fn deadline(self, deadline: Duration) -> ReaderQoS {
+        ReaderQoS { deadline: nanoseconds(deadline), ..self }
+    }
+
+    /// Asks for admission: each value arrives within this deadline, or the reader is refused.
+    pub fn guaranteed(self, deadline: Duration) -> ReaderQoS {
+        ReaderQoS { guaranteed: true, ..self.deadline(deadline) }
+    }
+
+    /// Keeps so many values.
+    pub fn histories(self, histories: u32) -> ReaderQoS {
+        ReaderQoS { histories, ..self }
+    }
+
+    /// Gets the values by this path.
+    pub fn through(self, path: Path) -> ReaderQoS {
+        ReaderQoS { through: path, ..self }
+    }
+
+    /// Has a parity datagram sent after so many fragments; 0 for none.
+    pub fn parity(self, fragments: u8) -> ReaderQoS {
+        ReaderQoS { parity: fragments, ..self }
+    }
+}
+
+fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
