@@ -3,8 +3,9 @@
 #
 #   interop/setup.sh [omniorb] [omniorbpy] [jacorb]      all three when none is named
 #
-# Idempotent: installs what is missing, rebuilds what changed. The result lies in interop/.build, or in the folder that
-# ISORB_INTEROP_BUILD names. Exit code 3, with a list of what is missing, where a package cannot be installed.
+# Installs missing packages and rebuilds peers whose sources changed; a second run does nothing. Builds in
+# interop/.build, or in the folder that ISORB_INTEROP_BUILD names. Where a package cannot be installed, it
+# lists what is missing and exits with code 3.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 build=${ISORB_INTEROP_BUILD:-$here/.build}
@@ -52,22 +53,17 @@ for peer in $peers; do
 done
 
 if [ -n "$wanted" ]; then
-  # A package that two peers want stands in the list twice; apt-get does not mind.
   echo "setup.sh: installing$wanted"
   if [ "$(id -u)" != 0 ]; then
     echo "setup.sh: not root, cannot install" >&2
   else
-    export DEBIAN_FRONTEND=noninteractive
     # shellcheck disable=SC2086
-    apt-get install -y -q --no-install-recommends $wanted >"$log/apt" 2>&1 ||
-      { apt-get update -q >>"$log/apt" 2>&1 &&
-        apt-get install -y -q --no-install-recommends $wanted >>"$log/apt" 2>&1; } ||
-      { echo "setup.sh: apt-get failed:" >&2; tail -n 5 "$log/apt" >&2; }
+    "$here/../tools/apt-install" $wanted
   fi
 fi
 
-# Checked again, whatever apt-get said. Names each missing program and its peer.
-need() { # need PEER WHAT TEST...
+# Checks a requirement after the installation. Records it as missing if the test fails.
+need() { # need PEER REQUIREMENT TEST...
   peer=$1 what=$2
   shift 2
   "$@" >/dev/null 2>&1 || { lacks "$what (for $peer)"; return 1; }
@@ -75,7 +71,8 @@ need() { # need PEER WHAT TEST...
 
 # ---- builds ----
 
-run() { # run NAME COMMAND...: quiet unless it fails
+# Runs a command. Prints the end of its log only if it fails.
+run() { # run NAME COMMAND...
   name=$1
   shift
   "$@" >"$log/$name" 2>&1 && return 0
@@ -84,7 +81,7 @@ run() { # run NAME COMMAND...: quiet unless it fails
   return 1
 }
 
-# Rebuild only when a source is newer than the stamp.
+# Succeeds if there is no stamp, or if a source is newer than the stamp.
 stale() { # stale STAMP SOURCE...
   stamp=$1
   shift
@@ -103,7 +100,7 @@ build_omniorb() {
   run build-omniorb make -C "$here/cpp" -j2 OUT="$build/omniorb" || lacks "a working build of interop/cpp (for omniorb)"
 }
 
-# Peers that are not plain executables get wrappers `server` and `client` that are.
+# Writes an executable script that runs a command, for peers that are not executables themselves.
 wrapper() { # wrapper FILE COMMAND
   printf '#!/bin/sh\nexec %s "$@"\n' "$2" >"$1" && chmod +x "$1"
 }
@@ -152,7 +149,7 @@ build_jacorb() {
     run jacorb-idl java -cp "$out/lib/*" org.jacorb.idl.parser "-I$here/java/idl" -DINTEROP_NO_LONG_DOUBLE \
       -d "$out/stubs" "$here/idl/interop.idl" || { lacks "a working IDL compiler (for jacorb)"; return; }
     for file in CosEventComm CosEventChannelAdmin; do
-      # Named here, since it puts half of what the prefix omg.org stands for into another package.
+      # JacORB's compiler would put the classes with the prefix omg.org into two packages.
       run "jacorb-idl-$file" java -cp "$out/lib/*" org.jacorb.idl.parser "-I$here/../idl" -d "$out/stubs" \
         -i2jpackage CosEventComm:org.omg.CosEventComm -i2jpackage CosEventChannelAdmin:org.omg.CosEventChannelAdmin \
         "$here/../idl/$file.idl" || { lacks "a working IDL compiler (for jacorb's events)"; return; }

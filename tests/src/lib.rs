@@ -1,5 +1,7 @@
 //! Servants and fixtures for tests that need generated code and the whole ORB.
 
+pub mod corpus;
+
 #[allow(missing_docs)]
 mod generated {
     isorb::include_idl!("steady");

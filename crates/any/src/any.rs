@@ -71,6 +71,12 @@ impl Any {
         Any { tc, value: e.flatten().unwrap_or_default().into() }
     }
 
+    /// From octets that are known to be a value of `tc` in this machine's byte order.
+    #[cfg(feature = "json")]
+    pub(crate) fn of_octets(tc: TypeCode, octets: Vec<u8>) -> Any {
+        Any { tc, value: octets.into() }
+    }
+
     /// From octets in CDR that hold the value and nothing else, as in a file.
     ///
     /// # Errors

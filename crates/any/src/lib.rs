@@ -31,6 +31,8 @@ mod compact;
 mod construct;
 mod copy;
 mod error;
+#[cfg(feature = "json")]
+mod from_json;
 mod graph;
 mod json;
 mod kind;
@@ -46,6 +48,8 @@ pub use any::Any;
 pub use construct::MAX_NODES;
 pub use copy::copy_value;
 pub use error::{BuildError, TypeCodeError};
+#[cfg(feature = "json")]
+pub use from_json::JsonError;
 pub use kind::Kind;
 pub use typecode::{Label, TypeCode, modifier, visibility};
 pub use values::{AnyValue, HandleCode};

@@ -1,4 +1,4 @@
-//! The one binary, `isorb`: a thin layer over the crates. Each command is a module of `commands`.
+//! The program `isorb`: a thin layer over the crates. Each command is a module of `commands`.
 #![forbid(unsafe_code)]
 
 mod commands;
@@ -18,12 +18,13 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Runs a mission computer over two federated event channels and shows what happened in time; or calls a servant.
+    /// Runs a mission computer over two federated event channels and draws its timeline, or
+    /// measures calls.
     Demo(commands::demo::Args),
-    /// The demo's servant, in a process of its own.
+    /// Serves the calls demo; the demo starts it.
     #[command(hide = true)]
     DemoServer(commands::demo::calls::ServerArgs),
-    /// The avionics demo's second process.
+    /// Runs the avionics demo's second process; the demo starts it.
     #[command(hide = true)]
     DemoPod(commands::demo::PodArgs),
     /// Checks IDL, or generates Rust from it.
@@ -36,25 +37,29 @@ enum Command {
     Name(commands::name::Args),
     /// Runs an event channel: TAO's real-time interfaces and the OMG's Event Service.
     EventChannel(commands::event_channel::Args),
-    /// Gives a running event channel other modules, or fetches its trace.
+    /// Replaces modules of a running event channel, or fetches its trace.
     EventControl(commands::event_control::Args),
-    /// Says what of this machine stands in the way of real time, and what to do about it.
+    /// Checks whether this machine is set up for real time, and says what to change.
     Doctor(commands::doctor::Args),
-    /// Looks at reflective memory, and writes into it.
-    Crm(commands::crm::Args),
+    /// Lists, shows and writes areas of reflective memory.
+    #[command(alias = "crm")]
+    Memory(commands::memory::Args),
     /// Runs a node's server of reflective memory.
-    CrmServer(commands::crm_server::ServerArgs),
-    /// Holds the areas of a node, so that they outlive its server even when nobody uses them.
-    CrmHolder(commands::crm_server::HolderArgs),
+    #[command(alias = "crm-server")]
+    MemoryServer(commands::memory_server::ServerArgs),
+    /// Keeps the areas of a node mapped, so that unused areas survive a restart of its server.
+    #[command(alias = "crm-holder")]
+    MemoryHolder(commands::memory_server::HolderArgs),
     /// Runs the coordinator of reflective memory.
-    CrmCoordinator(commands::crm_server::CoordinatorArgs),
+    #[command(alias = "crm-coordinator")]
+    MemoryCoordinator(commands::memory_server::CoordinatorArgs),
     /// Checks a schedule file, or draws its timeline.
     Sched(commands::sched::Args),
     /// Runs a scheduling service: TAO's interface, with a schedule file behind it.
     Scheduler(commands::scheduler::Args),
-    /// Draws what event channels recorded, as a page and for Perfetto.
+    /// Draws traces of event channels and node servers, as a page and for Perfetto.
     Timeline(commands::timeline::Args),
-    /// Says where the benchmark is: a program of its own.
+    /// Names the program that replaced this command.
     #[command(hide = true, disable_help_flag = true)]
     Bench {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
@@ -75,10 +80,10 @@ fn main() -> ExitCode {
         Command::EventChannel(args) => report(commands::event_channel::run(&args, orb)),
         Command::EventControl(args) => report(commands::event_control::run(&args, orb)),
         Command::Doctor(args) => commands::doctor::run(&args),
-        Command::Crm(args) => report(commands::crm::run(&args, orb)),
-        Command::CrmServer(args) => report(commands::crm_server::server(&args, orb)),
-        Command::CrmHolder(args) => report(commands::crm_server::holder(&args, orb)),
-        Command::CrmCoordinator(args) => report(commands::crm_server::coordinator(&args, orb)),
+        Command::Memory(args) => report(commands::memory::run(&args, orb)),
+        Command::MemoryServer(args) => report(commands::memory_server::server(&args, orb)),
+        Command::MemoryHolder(args) => report(commands::memory_server::holder(&args, orb)),
+        Command::MemoryCoordinator(args) => report(commands::memory_server::coordinator(&args, orb)),
         Command::Sched(args) => commands::sched::run(&args),
         Command::Scheduler(args) => report(commands::scheduler::run(&args, orb)),
         Command::Timeline(args) => report(commands::timeline::run(&args)),
@@ -86,17 +91,18 @@ fn main() -> ExitCode {
     }
 }
 
-/// The benchmark left this tool; the exit code is that of a usage error.
+/// `isorb bench` was this command once. The exit code is that of a usage error.
 fn bench_has_moved(arguments: &[String]) -> ExitCode {
     let name = arguments.first().map_or("NAME", String::as_str);
     eprintln!(
-        "isorb: the benchmark is a program of its own now: run `cargo run --release -p isorb-bench -- {name}`, \
+        "isorb: `isorb bench` is the program isorb-bench now: run `cargo run --release -p isorb-bench -- {name}`, \
          or `isorb-bench {name}` where it is installed"
     );
     ExitCode::from(2)
 }
 
-/// Takes the arguments of the ORB out, `-ORB…` with a value each, wherever they stand before `--`.
+/// Separates the ORB's arguments, `-ORB…` with a value each, from the others. Arguments after `--`
+/// are the command's.
 fn split_orb_arguments(arguments: Vec<String>) -> (Vec<String>, Vec<String>) {
     let (mut others, mut orb) = (Vec::new(), Vec::new());
     let mut arguments = arguments.into_iter();
@@ -116,11 +122,11 @@ fn split_orb_arguments(arguments: Vec<String>) -> (Vec<String>, Vec<String>) {
     (others, orb)
 }
 
-/// Errors of commands are sentences for people.
+/// Prints a command's error.
 fn report(result: Result<(), Box<dyn std::error::Error>>) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
-        // Whoever read the output has seen enough.
+        // The program that read the output has closed the pipe, for example `head`.
         Err(error)
             if error.downcast_ref::<std::io::Error>().is_some_and(|e| e.kind() == ErrorKind::BrokenPipe) =>
         {

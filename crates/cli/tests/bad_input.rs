@@ -1,4 +1,5 @@
-//! What is wrong in a schedule or among the options is said by name and number before anything runs, at each door of the binary.
+//! Every command that takes a schedule or options refuses bad ones before it starts, and names the
+//! fault.
 
 mod common;
 
@@ -39,7 +40,7 @@ const SCHEDULES: [(&str, &str); 8] = [
 ];
 
 /// What takes a schedule file, and how it ends where that cannot be scheduled.
-const DOORS: [(&[&str], i32); 4] = [
+const COMMANDS: [(&[&str], i32); 4] = [
     (&["sched", "check"], 2),
     (&["sched", "plot"], 2),
     (&["scheduler", "--schedule"], 1),
@@ -47,15 +48,15 @@ const DOORS: [(&[&str], i32); 4] = [
 ];
 
 #[test]
-fn each_door_names_what_is_wrong_in_a_schedule() {
+fn every_command_names_the_fault_of_a_schedule() {
     let folder = TempFolder::new();
     let file = folder.text("s.toml");
     for (text, said) in SCHEDULES {
         std::fs::write(&file, text).unwrap();
-        for (door, wanted) in DOORS {
-            let (code, out, error) = run(&[door, &[&file]].concat());
-            assert_eq!((code, &*out), (Some(wanted), ""), "{door:?} of {text}: {error}");
-            assert!(error.contains(said), "{door:?} of {text}: {error}");
+        for (command, wanted) in COMMANDS {
+            let (code, out, error) = run(&[command, &[&file]].concat());
+            assert_eq!((code, &*out), (Some(wanted), ""), "{command:?} of {text}: {error}");
+            assert!(error.contains(said), "{command:?} of {text}: {error}");
         }
     }
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "nothing was drawn");
@@ -76,16 +77,16 @@ fn more_than_the_processor_has_is_named_with_its_shares() {
     let page = folder.text("s.html");
     assert_eq!(run(&["sched", "plot", "--out", &page, &file]).0, Some(1));
     assert!(std::fs::read_to_string(&page).unwrap().contains("deadlines cannot be met"));
-    for (door, _) in &DOORS[2..] {
-        let (code, out, error) = run(&[*door, &[&*file]].concat());
-        assert_eq!((code, &*out), (Some(1), ""), "{door:?}");
-        assert!(error.contains(&format!("s.toml:1: {said}")), "{door:?}: {error}");
+    for (command, _) in &COMMANDS[2..] {
+        let (code, out, error) = run(&[*command, &[&*file]].concat());
+        assert_eq!((code, &*out), (Some(1), ""), "{command:?}");
+        assert!(error.contains(&format!("s.toml:1: {said}")), "{command:?}: {error}");
     }
 }
 
 /// Options of a channel that make no sense, or ask for more than a process can have.
 #[test]
-fn a_channel_says_what_is_wrong_with_its_options() {
+fn faults_of_a_channels_options_are_named() {
     let cases: [(&[&str], &str); 19] = [
         (&["--threads", "0", "--dispatching", "threads"], "0 is not in 1..=64"),
         (&["--threads", "65", "--dispatching", "threads"], "65 is not in 1..=64"),
@@ -115,9 +116,10 @@ fn a_channel_says_what_is_wrong_with_its_options() {
     }
 }
 
-/// Options of a node's server of reflective memory: among them a silence that would count nodes as dead that live.
+/// Options of a node's server of reflective memory: among them a silence that would count nodes as
+/// dead that live.
 #[test]
-fn a_node_server_says_what_is_wrong_with_its_options() {
+fn faults_of_a_node_servers_options_are_named() {
     let cases: [(&[&str], &str); 14] = [
         (&["--silence", "100"], "a silence of 100ms after which a node counts as dead: give 200ms at least"),
         (&["--silence", "199"], "a silence of 199ms after which a node counts as dead: give 200ms at least"),
@@ -137,7 +139,7 @@ fn a_node_server_says_what_is_wrong_with_its_options() {
     let folder = TempFolder::new();
     let socket = folder.text("socket");
     for (options, said) in cases {
-        let (code, out, error) = run(&[&["crm-server", "--socket", &socket], options].concat());
+        let (code, out, error) = run(&[&["memory-server", "--socket", &socket], options].concat());
         assert!(matches!(code, Some(1 | 2)), "{options:?}: {code:?}, {error}");
         assert_eq!(out, "", "{options:?}: it is not ready");
         assert!(error.contains(said), "{options:?}: {error}");
@@ -145,22 +147,22 @@ fn a_node_server_says_what_is_wrong_with_its_options() {
 }
 
 #[test]
-fn reflective_memory_says_who_is_not_there() {
+fn reflective_memory_names_the_process_that_is_missing() {
     let folder = TempFolder::new();
     let socket = folder.text("node.socket");
     for what in [&["ls"][..], &["watch", "radar"], &["dump", "radar"], &["write", "radar", "x"]] {
-        let (code, out, error) = run(&[&["crm", "--socket", &socket], what].concat());
+        let (code, out, error) = run(&[&["memory", "--socket", &socket], what].concat());
         assert_eq!((code, &*out), (Some(1), ""), "{what:?}: {error}");
         let said = error.contains(&socket) && error.contains("is `isorb memory-server` running");
         assert!(said, "{what:?}: {error}");
     }
-    // Nobody listens at port 1.
-    let nobody = "corbaloc::127.0.0.1:1/ReflectiveMemory";
-    for door in [&["crm", "ls"][..], &["crm-server", "--socket", &socket]] {
-        let (code, out, error) = run(&[door, &["--coordinator", nobody]].concat());
-        assert_eq!((code, &*out), (Some(1), ""), "{door:?}: {error}");
-        let said = error.contains(nobody) && error.contains("is `isorb crm-coordinator` running");
-        assert!(said, "{door:?}: {error}");
+    // Nothing listens at port 1.
+    let url = "corbaloc::127.0.0.1:1/ReflectiveMemory";
+    for command in [&["memory", "ls"][..], &["memory-server", "--socket", &socket]] {
+        let (code, out, error) = run(&[command, &["--coordinator", url]].concat());
+        assert_eq!((code, &*out), (Some(1), ""), "{command:?}: {error}");
+        let said = error.contains(url) && error.contains("check that `isorb memory-coordinator` runs");
+        assert!(said, "{command:?}: {error}");
     }
 }
 

@@ -35,7 +35,7 @@ const LIMITS: &str = "Max locked memory         65536                unlimited  
                       Max realtime priority     0                    99\n";
 
 #[test]
-fn the_exit_code_tells_what_blocks() {
+fn the_exit_code_reports_blocking_findings() {
     let status = ("proc/self/status", "CapEff:\t0000000000000000\nCpus_allowed_list:\t0-1\n");
     let good = tree("good", &[("proc/self/limits", LIMITS), status]);
     let good = good.to_str().expect("a name of ours");
@@ -79,7 +79,7 @@ fn this_machine_is_measured() {
         return;
     }
     assert_eq!((classes.len(), &classes[1]["fifo"]), (2, &Value::from(90)));
-    // Nobody wakes up within a nanosecond, everybody within an hour.
+    // No thread wakes up within a nanosecond, and every thread within an hour.
     assert_eq!(doctor(&["--seconds", "1", "--max-latency", "0"]).status.code(), Some(1));
     let blocked = report["verdict"] == "blocking";
     let output = doctor(&["--seconds", "1", "--max-latency", "3600000000", "--json"]);

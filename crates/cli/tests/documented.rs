@@ -1,5 +1,5 @@
-//! The pages on events and scheduling, followed by hand: their files are written and their commands run
-//! in order, in a folder of their own.
+//! The pages on events and scheduling, followed by hand: their files are written and their commands
+//! run in order, in a folder of their own.
 //!
 //! Only ports, and the files that other programs would leave behind, differ.
 

@@ -30,7 +30,7 @@ impl Channel {
 }
 
 #[test]
-fn two_processes_forward_what_is_wanted_also_after_one_was_killed() {
+fn two_processes_forward_events_also_after_one_was_killed() {
     let orb = orb();
     let near = start(&["--id", "1", "--dispatching", "threads"]);
     let join = near.url("EventFederation");
@@ -58,7 +58,7 @@ fn signal(channel: &Channel, signal: &str) {
 
 /// A process that is stopped reads nothing and answers nothing, and its connections stay.
 #[test]
-fn a_stopped_process_holds_up_nobody() {
+fn a_stopped_process_delays_no_other_one() {
     const EVENTS: u64 = 3_000;
     let orb = orb();
     let near = start(&["--id", "1", "--dispatching", "threads", "--queue", "4000", "--push-timeout", "200"]);
@@ -87,7 +87,7 @@ fn a_stopped_process_holds_up_nobody() {
     });
 }
 
-/// An address that nobody listens at.
+/// An address without a listener.
 fn free() -> String {
     std::net::UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string()
 }
@@ -126,7 +126,7 @@ fn a_neighbour_needs_a_number() {
 }
 
 #[test]
-fn the_page_shows_what_remote_consumers_get() {
+fn the_page_shows_the_events_of_remote_consumers() {
     let orb = orb();
     let (service, address) = Service::with_page(&["event-channel", "--real-time", "off", "--admin", "0"]);
     let process = Channel(service);

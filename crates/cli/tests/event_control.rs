@@ -1,4 +1,5 @@
-//! `isorb event-control`: a channel in a process gets other modules while events flow, and its trace is drawn. And its live page in a browser.
+//! `isorb event-control`: a channel in a process gets other modules while events flow, and its
+//! trace is drawn. And its live page in a browser.
 
 mod common;
 
@@ -60,13 +61,15 @@ fn modules_are_exchanged_while_events_flow_and_the_trace_is_drawn() {
     wait_until("all have arrived", || consumer.0.lock().unwrap().len() as u64 == sent);
     assert!(consumer.0.lock().unwrap().iter().copied().eq(1..=sent), "none lost, doubled or reordered");
 
-    // What a configuration is shows in what comes: a broadcaster does not ask what was wanted.
+    // A broadcaster delivers events without a subscription.
     supplier.push(&vec![event(TYPE + 1, 7_000_000), event(TYPE, 7_000_001)]).unwrap();
     wait_until("the wanted one comes", || consumer.0.lock().unwrap().last() == Some(&7_000_001));
     assert!(!consumer.0.lock().unwrap().contains(&7_000_000));
     assert_eq!(control(&service.url, &["--configuration", "broadcaster"]).0, Some(0));
     supplier.push(&vec![event(TYPE + 1, 8_000_000)]).unwrap();
-    wait_until("what nobody asked for comes", || consumer.0.lock().unwrap().last() == Some(&8_000_000));
+    wait_until("an event without a subscription arrives", || {
+        consumer.0.lock().unwrap().last() == Some(&8_000_000)
+    });
 
     let folder = TempFolder::new();
     let (trace, page) = (folder.text("flight.trace"), folder.text("flight.html"));
@@ -84,7 +87,7 @@ fn modules_are_exchanged_while_events_flow_and_the_trace_is_drawn() {
 }
 
 #[test]
-fn what_a_channel_cannot_do_is_said() {
+fn a_channel_refuses_impossible_modules() {
     let service = Service::start(&["event-channel", "--real-time", "off"]);
     let (code, _, said) =
         control(&service.url, &["--configuration", "full", "--dispatching", "threads", "--threads", "1000"]);
@@ -97,7 +100,7 @@ fn what_a_channel_cannot_do_is_said() {
 }
 
 #[test]
-fn a_browser_sees_what_remote_consumers_get() {
+fn a_browser_shows_the_events_of_remote_consumers() {
     let Some(mut browser) = Browser::start_or_skip() else { return };
     let (service, address) = Service::with_page(&["event-channel", "--real-time", "off", "--admin", "0"]);
     let (_orb, consumer, supplier) = connect(&service.url);

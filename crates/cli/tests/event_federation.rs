@@ -1,4 +1,5 @@
-//! Event channels as processes on hosts of their own: what nobody wants sends no packet, and a cut link is survived.
+//! Event channels as processes on hosts of their own: an event without a consumer sends no packet,
+//! and a cut link is survived.
 //!
 //! Skipped with a message where there is no right to make network namespaces.
 
@@ -107,7 +108,7 @@ impl<'n> Client<'n> {
 }
 
 /// Pushes one after the other until the consumer has one, then says the last number.
-fn until_one_comes(
+fn push_until_one_arrives(
     near: &Client<'_>,
     supplier: &admin::ProxyPushConsumerRef,
     far: &Consumer,
@@ -137,7 +138,7 @@ fn all_come(far: &Consumer, numbers: std::ops::Range<u64>) {
     assert_eq!(came(), numbers.collect::<Vec<_>>());
 }
 
-/// What all hosts have sent, once nobody has sent anything for a while.
+/// What all hosts have sent, once no host has sent anything for a while.
 fn sent_when_still(net: &Net, hosts: usize) -> Vec<u64> {
     let now = || -> Vec<u64> { (0..hosts).map(|host| net.sent(host).unwrap()).collect() };
     let (mut before, mut since) = (now(), Instant::now());
@@ -151,14 +152,16 @@ fn sent_when_still(net: &Net, hosts: usize) -> Vec<u64> {
     before
 }
 
-/// Four channels in a line, a star and a ring: an event comes once; not one packet is sent for events that nobody elsewhere wants.
+/// Four channels in a line, a star and a ring: an event comes once; not one packet is sent for
+/// events without a consumer elsewhere.
 #[test]
-fn what_nobody_wants_sends_no_packet() {
+fn an_event_without_a_consumer_sends_no_packet() {
     const HOSTS: usize = 4;
     const MANY: u64 = 300;
-    // Nobody says again that he is there while packets are counted; so what is said once must not be given up on a busy machine.
+    // There are no announcements while packets are counted. On a busy machine the first one must
+    // not be abandoned.
     const QUIET: [&str; 2] = ["3600000", "30000"];
-    // Whom each host joins.
+    // The neighbours that each host joins.
     let shapes: [(&str, [&[usize]; HOSTS]); 3] = [
         ("line", [&[], &[0], &[1], &[2]]),
         ("tree", [&[], &[0], &[0], &[1]]),
@@ -177,14 +180,14 @@ fn what_nobody_wants_sends_no_packet() {
         let far = clients[3].consume(WANTED);
         let near = clients[0].consume(UNWANTED);
         let supplier = clients[0].supplier();
-        let last = until_one_comes(&clients[0], &supplier, &far, 0);
+        let last = push_until_one_arrives(&clients[0], &supplier, &far, 0);
         push(&clients[0], &supplier, last + 1..last + 50);
         all_come(&far, last + 1..last + 50);
 
         let before = sent_when_still(&net, HOSTS);
         clients[0].in_host(|| (0..MANY).for_each(|n| supplier.push(&vec![event(UNWANTED, n)]).unwrap()));
         wait_until("they come where they are wanted", || near.times().len() as u64 == MANY);
-        assert_eq!(sent_when_still(&net, HOSTS), before, "{shape}: nobody beyond wants them");
+        assert_eq!(sent_when_still(&net, HOSTS), before, "{shape}: no consumer beyond wants them");
         // The control: what is wanted is sent.
         push(&clients[0], &supplier, 100_000..100_000 + MANY);
         all_come(&far, 100_000..100_000 + MANY);
@@ -193,7 +196,8 @@ fn what_nobody_wants_sends_no_packet() {
     }
 }
 
-/// Three channels in a ring: a cut link is gone round, and joined again once it is mended. What was pushed into it comes by the other way.
+/// Three channels in a ring: a cut link is gone round, and joined again once it is mended. What was
+/// pushed into it comes by the other way.
 #[test]
 fn a_cut_link_is_gone_round_and_joined_again() {
     const TICK: [&str; 2] = ["200", "300"];
@@ -204,7 +208,7 @@ fn a_cut_link_is_gone_round_and_joined_again() {
     let c = Channel::start(net.host(2), 3, TICK, &[&a, &b]);
     let (near, far) = (Client::of(net.host(0), &a), Client::of(net.host(2), &c));
     let (consumer, supplier) = (far.consume(WANTED), near.supplier());
-    let first = until_one_comes(&near, &supplier, &consumer, 0) + 1;
+    let first = push_until_one_arrives(&near, &supplier, &consumer, 0) + 1;
     let mut next = first;
     // By a, b, c; then directly, when that way alone is there; then by the long one again.
     for (cut, mend) in [((0, 2), None), ((0, 1), Some((0, 2))), ((0, 2), Some((0, 1)))] {
@@ -221,7 +225,7 @@ fn a_cut_link_is_gone_round_and_joined_again() {
 
 /// Its numbers begin above those that others remember of it.
 #[test]
-fn what_a_channel_pushes_that_was_killed_and_started_again_comes() {
+fn events_of_a_restarted_channel_arrive() {
     const TICK: [&str; 2] = ["200", "300"];
     let Some(net) = Net::build_or_skip(2) else { return };
     let b = Channel::start(net.host(1), 2, TICK, &[]);
@@ -231,13 +235,14 @@ fn what_a_channel_pushes_that_was_killed_and_started_again_comes() {
         let a = Channel::start(net.host(0), 1, TICK, &[&b]);
         let near = Client::of(net.host(0), &a);
         let supplier = near.supplier();
-        let first = until_one_comes(&near, &supplier, &consumer, life * 1_000_000) + 1;
+        let first = push_until_one_arrives(&near, &supplier, &consumer, life * 1_000_000) + 1;
         push(&near, &supplier, first..first + 100);
         all_come(&consumer, first..first + 100);
     }
 }
 
-/// Three hosts that listen to a group: what is pushed on one comes to both others in one datagram, once and in order; what nobody wants is not sent.
+/// Three hosts that listen to a group: what is pushed on one comes to both others in one datagram,
+/// once and in order; an event without a consumer is not sent.
 #[test]
 fn hosts_of_a_multicast_group_get_each_event_once() {
     const HOSTS: usize = 3;
@@ -256,7 +261,7 @@ fn hosts_of_a_multicast_group_get_each_event_once() {
     let supplier = clients[0].supplier();
     let mut last = 0;
     for far in &consumers[1..] {
-        last = until_one_comes(&clients[0], &supplier, far, last);
+        last = push_until_one_arrives(&clients[0], &supplier, far, last);
     }
     for round in 0..3 {
         let first = last + 1 + round * MANY;

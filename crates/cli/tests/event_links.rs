@@ -11,7 +11,8 @@ use std::time::Duration;
 
 const WANTED: i32 = 20;
 const MEMBERS: usize = 3;
-/// Thirty of these a member may be silent before it is forgotten: longer than it is stopped here, however busy the machine.
+/// Thirty of these a member may be silent before it is forgotten: longer than it is stopped here,
+/// however busy the machine.
 const TICK: &str = "2000";
 
 /// Members in a line.
@@ -40,11 +41,12 @@ fn of(numbers: std::ops::Range<u64>, consumer: &Consumer) -> Vec<u64> {
     consumer.times().into_iter().filter(|number| numbers.contains(number)).collect()
 }
 
-/// Each is stopped in turn, for longer than its neighbours wait for answers: the source, to which events are pushed meanwhile, the one between and
-/// the last. What is in connections that were given up meanwhile is read beside what comes over the next ones; its numbers tell which of
-/// both goes first.
+/// Each is stopped in turn, for longer than its neighbours wait for answers: the source, to which
+/// events are pushed meanwhile, the one between and the last. What is in connections that were
+/// given up meanwhile is read beside what comes over the next ones; its numbers tell which of both
+/// goes first.
 #[test]
-fn a_member_that_is_stopped_and_goes_on_gets_all_once_and_in_order() {
+fn a_stopped_member_that_continues_gets_all_events_once_and_in_order() {
     let orb = orb();
     let line = line();
     let ends = [0, MEMBERS - 1].map(|i| -> admin::EventChannelRef { orb.resolve(&line[i].url).unwrap() });
@@ -60,7 +62,8 @@ fn a_member_that_is_stopped_and_goes_on_gets_all_once_and_in_order() {
     next = first;
     for stopped in &line {
         signal(stopped, "-STOP");
-        // Three ticks, and a call without an answer at least. A shorter time-out a busy machine does not keep, and links never stay up.
+        // Three ticks, and a call without an answer at least. A shorter time-out a busy machine
+        // does not keep, and links never stay up.
         for _ in 0..90 {
             for _ in 0..10 {
                 supplier.push(&vec![event(WANTED, next)]).unwrap();

@@ -1,4 +1,5 @@
-//! An event channel that admits by a schedule: a scheduler in another process, or a schedule file. The application is a third process.
+//! An event channel that admits by a schedule: a scheduler in another process, or a schedule file.
+//! The application is a third process.
 
 mod common;
 mod page;
@@ -35,7 +36,8 @@ impl Application {
         Application { orb, channel }
     }
 
-    /// Connects a consumer as the operation of this handle; the channel's sentence where it is refused.
+    /// Connects a consumer as the operation of this handle; the channel's sentence where it is
+    /// refused.
     fn connect(&self, handle: i32) -> Result<(admin::ProxyPushSupplierRef, Arc<Consumer>), String> {
         let consumer = Arc::new(Consumer::default());
         let reference: comm::PushConsumerRef =
@@ -98,13 +100,14 @@ fn consumers_get_the_places_of_their_operations_or_are_refused_with_the_numbers(
     let (served, page) = channel(&["--scheduler", &service.url]);
     let application = Application::new(&served);
     let connected: Vec<_> = [imu, fuse, map, 0].map(|handle| application.connect(handle).unwrap()).into();
-    // The scheduler's priorities; who is no operation is promised nothing.
+    // The scheduler's priorities. A consumer that is no operation is promised nothing.
     let known = [imu, fuse, map].map(|handle| i64::from(scheduler.priority(handle).unwrap().0));
     assert_eq!(known, [99, 99, 98]);
     let places = placed(&page);
     assert_eq!(places.iter().map(|place| place.0).collect::<Vec<_>>(), [99, 99, 98, 0]);
     assert_eq!((places[0].1, places[2].1, places[3].1), (Some(20), Some(100), None));
-    // The chain's deadline counts from the imu's clock: what that one and a round of the level may take is gone.
+    // The chain's deadline counts from the imu's clock: what that one and a round of the level may
+    // take is gone.
     assert_eq!(places[1].1, Some(12));
 
     // They are served, whatever their place.
@@ -140,7 +143,8 @@ fn consumers_get_the_places_of_their_operations_or_are_refused_with_the_numbers(
     assert!(refused.contains("the tasks ask for 160.8 % of the processor: flood 83.3 %, "), "{refused}");
 }
 
-/// Waits until the page, which is made anew twice a second, has these levels and priorities for those who connected under these handles.
+/// Waits until the page, which changes twice a second, shows these levels and priorities for the
+/// consumers with these handles.
 fn await_levels(page: &str, wanted: &[(i32, (u64, i64))]) {
     let start = std::time::Instant::now();
     loop {
@@ -158,10 +162,11 @@ fn await_levels(page: &str, wanted: &[(i32, (u64, i64))]) {
     }
 }
 
-/// The channel is there before the application. What is registered later moves those who are connected, so that a more urgent one is
-/// above a less urgent one whenever it came; and the channel has nothing computed with priorities but those that it was given.
+/// The channel starts before the application. Operations that are registered later move connected
+/// consumers, so that a more urgent one has the higher level whenever it connected. The channel
+/// computes the schedule only with the priorities of its command line.
 #[test]
-fn what_is_registered_later_moves_those_who_are_connected() {
+fn later_registrations_move_connected_consumers() {
     let service = Service::start(&["scheduler"]);
     let client = Orb::with_config(Config::default()).unwrap();
     let scheduler: SchedulerRef = client.resolve(&service.url).unwrap();
@@ -183,7 +188,7 @@ fn what_is_registered_later_moves_those_who_are_connected() {
     await_levels(&page, &[(imu, (15, 99)), (radar, (14, 98)), (map, (13, 97))]);
     assert_eq!([imu, radar, map].map(|of| scheduler.priority(of).unwrap().0), [99, 98, 97]);
 
-    // Nobody comes in by whom somebody who is there would be late.
+    // A consumer is refused if another one would be late.
     let flood = operation(&scheduler, "flood", 20, 27);
     let refused = application.connect(flood).map(|_| ()).unwrap_err();
     assert!(refused.starts_with("flood cannot be admitted: "), "{refused}");
@@ -201,7 +206,7 @@ fn what_is_registered_later_moves_those_who_are_connected() {
 }
 
 #[test]
-fn a_channel_has_no_more_levels_than_it_was_given_and_says_so() {
+fn a_channel_with_too_few_levels_prints_a_warning() {
     let service = Service::start(&["scheduler"]);
     let client = Orb::with_config(Config::default()).unwrap();
     let scheduler: SchedulerRef = client.resolve(&service.url).unwrap();
@@ -228,7 +233,7 @@ fn a_channel_has_no_more_levels_than_it_was_given_and_says_so() {
 }
 
 #[test]
-fn a_chain_is_admitted_under_deadlines_by_what_depends_on_what() {
+fn a_chain_is_admitted_with_intermediate_deadlines() {
     for policy in ["edf", "mlf", "muf"] {
         let service = Service::start(&["scheduler", "--policy", policy]);
         let client = Orb::with_config(Config::default()).unwrap();
@@ -243,7 +248,8 @@ fn a_chain_is_admitted_under_deadlines_by_what_depends_on_what() {
         for handle in [sensor, fuse, show] {
             application.connect(handle).unwrap();
         }
-        // A fifth, two and two of the hundred from the sensor's clock on, each counted from its own events.
+        // A fifth, two and two of the hundred from the sensor's clock on, each counted from its own
+        // events.
         let deadlines: Vec<Option<u64>> = placed(&page).into_iter().map(|place| place.1).collect();
         assert_eq!(deadlines, [Some(20), Some(40), Some(40)], "{policy}");
 
@@ -286,9 +292,10 @@ fn a_schedule_file_admits_without_a_scheduler() {
     assert!(code == Some(1) && error.contains("corbaloc::127.0.0.1:1/ScheduleService"), "{error}");
 }
 
-/// A push to another process takes more than a microsecond of the processor, so that whoever declares that overruns.
+/// A push to another process takes more than a microsecond of the processor, so that a consumer
+/// that declares one overruns.
 #[test]
-fn overruns_of_what_the_schedule_says_are_contained_as_chosen() {
+fn overruns_are_contained_as_configured() {
     let folder = TempFolder::new();
     let file = folder.text("s.toml");
     let text = "[[operation]]\nname = \"hasty\"\ncost = \"1 us\"\nperiod = \"100 ms\"\n";
@@ -317,9 +324,10 @@ fn overruns_of_what_the_schedule_says_are_contained_as_chosen() {
     }
 }
 
-/// The verdict is for how consumers are really served: what contradicts it is refused at the start and later, and what weakens it is said.
+/// The verdict is for how consumers are really served: what contradicts it is refused at the start
+/// and later, and what weakens it is said.
 #[test]
-fn what_serves_consumers_is_what_they_were_admitted_for() {
+fn consumers_are_served_as_they_were_admitted() {
     let folder = TempFolder::new();
     let file = folder.text("s.toml");
     std::fs::write(&file, "[[operation]]\nname = 'imu'\ncost = '2 ms'\nperiod = '10 ms'\n").unwrap();
@@ -337,7 +345,7 @@ fn what_serves_consumers_is_what_they_were_admitted_for() {
         "{error}"
     );
     let (_, _, error) = run(&[&ends[..1], &ends[3..]].concat());
-    assert!(!error.contains("as if threads"), "nobody is admitted without a schedule: {error}");
+    assert!(!error.contains("as if threads"), "without a schedule there is no admission: {error}");
 
     let own = ["--schedule", &file, "--push-threads", "0", "--dispatching", "threads"];
     let (served, _) = channel(&own);
@@ -354,7 +362,8 @@ fn what_serves_consumers_is_what_they_were_admitted_for() {
         assert_eq!(code == Some(0), allowed, "{modules}, {dispatching}: {error}");
         assert_eq!(error.contains("its schedule admitted consumers for"), !allowed, "{error}");
     }
-    // Where remote consumers have threads of their own, the channel's dispatching is no matter of theirs.
+    // Where remote consumers have threads of their own, the channel's dispatching is no matter of
+    // theirs.
     let (served, _) = channel(&["--schedule", &file]);
     let (code, _, error) = run(&["event-control", &served.url, "--configuration", "filtering"]);
     assert_eq!(code, Some(0), "{error}");

@@ -1,4 +1,5 @@
-//! A consumer's process is stopped: nobody else waits for it, what it misses is counted, and it goes on when it does.
+//! A consumer's process is stopped: other consumers do not wait for it, its losses are counted, and
+//! it goes on when it does.
 
 mod common;
 mod page;
@@ -99,7 +100,8 @@ fn stop_and_go_on(orb: &Orb, dispatching: &str) {
     let bounded = stopped["waiting"].as_u64() <= Some(QUEUE);
     assert!(bounded && stopped["lost"].as_u64() > Some(0), "{dispatching}: {stopped}");
     child.signal("-CONT");
-    // What waited comes, each once. What still lies in connections that were given up is read beside it, by a thread each.
+    // What waited comes, each once. What still lies in connections that were given up is read
+    // beside it, by a thread each.
     wait_until("it goes on", || echoes().contains(&(99 + EVENTS)));
     let counts = || {
         let row = row(&page);
@@ -117,7 +119,7 @@ fn stop_and_go_on(orb: &Orb, dispatching: &str) {
 }
 
 #[test]
-fn a_stopped_consumer_holds_up_nobody_whatever_dispatches() {
+fn a_stopped_consumer_delays_no_other_one_under_any_dispatching() {
     let orb = orb();
     for dispatching in ["none", "single", "threads", "upcalls"] {
         stop_and_go_on(&orb, dispatching);

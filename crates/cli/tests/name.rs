@@ -47,7 +47,7 @@ fn names_from_the_command_line() {
         assert_eq!((code, &*output), (Some(1), ""), "{args:?}");
         assert!(error.contains(sentence), "{args:?}: {error}");
     };
-    refused(&["bind", "lab/t1.probe", OBJECT], "bound already; rebind replaces it");
+    refused(&["bind", "lab/t1.probe", OBJECT], "already bound; rebind replaces the binding");
     refused(&["resolve", "lab/x/y"], "x is not bound");
     refused(&["resolve", "lab/t1.probe/y"], "t1.probe is an object");
     refused(&["rebind", "lab/a", OBJECT], "a is a naming context");
@@ -55,7 +55,7 @@ fn names_from_the_command_line() {
     refused(&["bind", "x", "nonsense:"], "nonsense");
     let (code, _, error) = run(&["name", "--ns", "127.0.0.1:1", "ls"]);
     assert_eq!(code, Some(1));
-    assert!(error.contains("127.0.0.1:1") && error.contains("is it running?"), "{error}");
+    assert!(error.contains("127.0.0.1:1") && error.contains("check that it runs"), "{error}");
     assert_eq!(run(&["name"]).0, Some(2));
 }
 

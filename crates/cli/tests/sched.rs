@@ -38,7 +38,8 @@ imu                0     300   2 ms   33 ms     33 ms    0 ns      0 ns      9 m
 navigate           0     300   7 ms   33 ms     60 ms    9 ms      0 ns     18 ms  42 ms  met
 display <map>      1     299  10 ms   66 ms     66 ms    0 ns      0 ns     19 ms  47 ms  met
 
-3 of 3 tasks meet every deadline; 42.4 % of the processor is asked for (rms, full preemption)
+3 of 3 tasks meet every deadline; 42.4 % of the processor is used
+analysis: rms, full preemption between levels, one thread per level
 ";
 
 /// Runs `isorb sched` on a file of that text, from the file's folder.
@@ -95,7 +96,8 @@ fn a_graph_of_too_many_ways_is_refused_by_name_and_number() {
     );
 }
 
-/// Each policy has a say in who comes first: these are in time by some and not by others.
+/// The policies order tasks differently: these sets are schedulable under some and not under
+/// others.
 #[test]
 fn the_policy_decides() {
     let folder = TempFolder::new();
@@ -106,7 +108,8 @@ fn the_policy_decides() {
         )
     };
     let set = |operations: [_; 3]| format!("priorities = [1, 99]\n{}", operations.map(operation).concat());
-    // The slowest one has the nearest deadline. Who shares a thread waits for one other, not for both.
+    // The slowest one has the nearest deadline. A task that shares a thread waits for one other,
+    // not for both.
     let near = set([("a", 3, 100, 15, "medium"), ("b", 8, 40, 40, "medium"), ("c", 8, 50, 50, "medium")]);
     // The slower ones matter more, and together take the time that the faster one has.
     let critical = set([("a", 15, 100, 100, "high"), ("b", 15, 100, 100, "high"), ("c", 15, 40, 40, "low")]);
@@ -123,7 +126,7 @@ fn the_policy_decides() {
     for (text, policy, wanted) in table {
         let (code, out, error) = sched(&folder, text, &["check", "--policy", policy, "s.toml"]);
         assert_eq!((code, &*error), (Some(wanted), ""), "{policy}: {text}{out}");
-        assert!(out.contains(&format!("({policy}, full preemption)")), "{policy}: {out}");
+        assert!(out.contains(&format!("\nanalysis: {policy}, ")), "{policy}: {out}");
         assert_eq!(out.matches("  met").count() == 3, wanted == 0, "{policy}: {out}");
     }
 }
@@ -149,4 +152,25 @@ fn a_timeline_is_drawn() {
     let page = std::fs::read_to_string(folder.path().join("late.html")).unwrap();
     assert!(page.contains("deadlines cannot be met") && page.contains(", missed\"/>"));
     assert_eq!(sched(&folder, GOOD, &["plot", "--out", "absent/x.html", "s.toml"]).0, Some(2));
+}
+
+#[test]
+fn the_verdict_says_which_analysis_was_made() {
+    let folder = TempFolder::new();
+    let edf = GOOD.replace("rms", "edf");
+    let (_, out, error) = sched(&folder, &edf, &["check", "s.toml"]);
+    assert!(out.contains("analysis: edf, one thread for all tasks, so that none preempts another"), "{out}");
+    assert_eq!(error, "");
+    let preemptive = format!("one_thread_per_level = false\n{edf}");
+    let (_, out, error) = sched(&folder, &preemptive, &["check", "s.toml"]);
+    assert!(out.contains("analysis: edf, full preemption, also within a level"), "{out}");
+    assert_eq!(error, "");
+    // The key's old name.
+    let (_, old, error) = sched(&folder, &format!("turns = false\n{edf}"), &["check", "s.toml"]);
+    assert_eq!(
+        (old, &*error),
+        (out, "isorb: warning: s.toml:1: turns is called one_thread_per_level now; rename the key\n")
+    );
+    let both = format!("turns = false\n{preemptive}");
+    assert_eq!(sched(&folder, &both, &["check", "s.toml"]).0, Some(2));
 }

@@ -1,4 +1,5 @@
-//! `isorb scheduler` as a user runs it: a configuration run is recorded, compiled, and served again.
+//! `isorb scheduler` as a user runs it: a configuration run is recorded, compiled, and served
+//! again.
 
 mod common;
 
@@ -55,7 +56,7 @@ fn a_configuration_run_becomes_a_schedule_file() {
 }
 
 #[test]
-fn what_cannot_be_served_is_said_at_the_start() {
+fn faults_of_a_schedule_are_named_at_the_start() {
     let folder = TempFolder::new();
     let file = folder.text("s.toml");
     std::fs::write(&file, "[[operation]]\nname = 'a'\ncost = '1 ms'\nafter = ['a']\n").unwrap();

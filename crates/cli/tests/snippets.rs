@@ -1,5 +1,5 @@
-//! The Rust of the pages on events and scheduling: each piece is compiled and run here, and compared
-//! with its document word by word.
+//! The Rust of the pages on events and scheduling: each piece is compiled and run here, and
+//! compared with its document word by word.
 
 mod common;
 

@@ -53,13 +53,14 @@ fn trace_files_become_a_page_and_a_perfetto_trace() {
     // The script reached its end, and drew the rows of both channels.
     assert!(shown.contains("data-ready=\"yes\"") && shown.contains("data-rows=\"4\""), "{shown}");
     assert!(shown.contains("10 deadlines missed"), "{shown}");
-    // Both channels head their part of the table, whose times have units.
+    // Both channels have a head in the table, and times have units.
     for head in ["<th class=\"channel\" colspan=\"12\">cockpit</th>", " ms</td>"] {
         assert!(shown.contains(head), "{head}: {shown}");
     }
 }
 
-/// A slow consumer that loses the processor to a fast one, then returns too late, and once more in time.
+/// A slow consumer that loses the processor to a fast one, then returns too late, and once more in
+/// time.
 fn late_and_in_time() -> Recording {
     let r = |at_us: u64, kind, level, id, a: u64, b| Record { at: at_us * 1_000, kind, level, id, a, b };
     let slow = vec![
@@ -85,7 +86,8 @@ fn late_and_in_time() -> Recording {
     }
 }
 
-/// Moves a pointer over each run, over where nothing happened, and looks at the colour of each run's end; writes down what it saw.
+/// Moves a pointer over each run, over where nothing happened, and looks at the colour of each
+/// run's end; writes down what it saw.
 const POINTER: &str = r#"<script>
 const seen = document.createElement('pre');
 const note = (text) => { seen.textContent += text.replaceAll('\n', ' | ') + ';\n'; };
@@ -109,7 +111,7 @@ document.body.append(seen);
 </script>"#;
 
 #[test]
-fn the_page_marks_what_was_missed_and_shows_numbers_under_the_pointer() {
+fn the_page_marks_missed_deadlines_and_shows_numbers_under_the_pointer() {
     let folder = TempFolder::new();
     let file = folder.path().join("flight.trace");
     std::fs::write(&file, encode(&late_and_in_time())).unwrap();
@@ -134,7 +136,7 @@ fn the_page_marks_what_was_missed_and_shows_numbers_under_the_pointer() {
 }
 
 #[test]
-fn what_is_no_trace_is_refused_by_name() {
+fn a_file_that_is_not_a_trace_is_refused_by_name() {
     let folder = TempFolder::new();
     let file = folder.path().join("letter.trace");
     std::fs::write(&file, "Dear Sir").unwrap();
@@ -149,7 +151,8 @@ fn what_is_no_trace_is_refused_by_name() {
     assert!(!folder.path().join("letter.html").exists());
 }
 
-/// The page's HTML once its scripts have run; `None` without a browser. The scripts may not print to the console.
+/// The page's HTML once its scripts have run; `None` without a browser. The scripts may not print
+/// to the console.
 fn in_browser(page: &Path) -> Option<String> {
     let mut browser = Browser::start_or_skip()?;
     browser.open(&format!("file://{}", page.canonicalize().unwrap().display()));

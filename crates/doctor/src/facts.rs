@@ -109,7 +109,7 @@ pub fn processor(root: &Root) -> Option<String> {
     root.field("/proc/cpuinfo", "model name")
 }
 
-/// Does the machine run under a hypervisor that says so?
+/// Whether the machine runs under a hypervisor that identifies itself.
 pub fn virtual_machine(root: &Root) -> bool {
     root.field("/proc/cpuinfo", "flags")
         .is_some_and(|flags| flags.split_whitespace().any(|f| f == "hypervisor"))

@@ -27,7 +27,7 @@ impl Report {
         Report { verdict, findings, wake_up, not_measured }
     }
 
-    /// For a terminal, what is in the way first; `all` also shows what is well.
+    /// For a terminal, the problems first; `all` also shows the checks that passed.
     pub fn text(&self, all: bool) -> String {
         let mut text = String::new();
         let mut sorted: Vec<&Finding> = self.findings.iter().collect();

@@ -1,4 +1,4 @@
-//! What a build script calls.
+//! The interface for build scripts.
 
 use crate::{Options, generate, rustfmt};
 use std::env;
@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 
 /// Generates Rust from IDL in a build script.
 ///
-/// The file goes to `$OUT_DIR`, named after the IDL file in snake case; `isorb::include_idl!("sensors")` includes it.
+/// The file goes to `$OUT_DIR`, named after the IDL file in snake case;
+/// `isorb::include_idl!("sensors")` includes it.
 ///
 /// ```no_run
 /// isorb_idl_rust::Build::new().include("idl").compile("idl/sensors.idl");
@@ -32,28 +33,30 @@ impl Build {
         self
     }
 
-    /// Defines a macro for the preprocessor, as `-D NAME=VALUE` does; C compilers take the value 1 where none is given.
+    /// Defines a macro for the preprocessor, like `-D NAME=VALUE`. Without a value it is 1, as with
+    /// C compilers.
     #[must_use]
     pub fn define(mut self, name: impl Into<String>, value: impl Into<String>) -> Build {
         self.front.defines.push((name.into(), value.into()));
         self
     }
 
-    /// Files that `#include` finds where no directory has them, such as those that come with the ORB.
+    /// Files for `#include` that no directory has, such as those of the ORB.
     #[must_use]
     pub fn embedded(mut self, files: isorb_idl::EmbeddedFiles) -> Build {
         self.front.embedded = Some(files);
         self
     }
 
-    /// Refers to an IDL module in another crate instead of generating it; see [`Options::extern_module`].
+    /// Refers to an IDL module in another crate instead of generating it; see
+    /// [`Options::extern_module`].
     #[must_use]
     pub fn extern_module(mut self, module: impl Into<String>, path: impl Into<String>) -> Build {
         self.options = self.options.extern_module(module, path);
         self
     }
 
-    /// Whether types can be put into an `any`; on by default.
+    /// Whether types can be stored in an `any`; on by default.
     #[must_use]
     pub fn any(mut self, on: bool) -> Build {
         self.options = self.options.any(on);
@@ -69,8 +72,9 @@ impl Build {
 
     /// Compiles one file and tells cargo to run again when it, or a file that it includes, changes.
     ///
-    /// Errors in the IDL, and files that cannot be read or written, are printed and end the process with status 1: a build script has
-    /// nobody to return them to. [`Build::try_compile`] returns them.
+    /// Errors in the IDL, and files that cannot be read or written, are printed and end the process
+    /// with status 1: a build script has no caller to return them to. [`Build::try_compile`]
+    /// returns them.
     pub fn compile(&self, file: impl AsRef<Path>) {
         match self.try_compile(file.as_ref()) {
             Ok(built) => {
@@ -82,7 +86,7 @@ impl Build {
                 }
             }
             Err(message) => {
-                // Cargo shows what a failed build script wrote to its standard error.
+                // Cargo shows the standard error of a failed build script.
                 eprintln!("{message}");
                 eprintln!("cannot generate Rust from {}", file.as_ref().display());
                 std::process::exit(1);
@@ -90,7 +94,7 @@ impl Build {
         }
     }
 
-    /// As [`Build::compile`], for other callers than build scripts.
+    /// Like [`Build::compile`], for programs other than build scripts.
     ///
     /// # Errors
     /// The diagnostics as text, or a sentence about the file that could not be written.
@@ -113,7 +117,7 @@ impl Build {
     }
 }
 
-/// What [`Build::try_compile`] did.
+/// The result of [`Build::try_compile`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Built {
@@ -132,7 +136,7 @@ fn output_name(file: &Path) -> String {
     format!("{name}.rs")
 }
 
-/// Leaves an equal file alone, so that nothing is compiled again for it.
+/// Does not write a file with the same content, so that nothing is compiled again.
 fn write_if_changed(path: &Path, text: &str) -> std::io::Result<()> {
     match fs::read(path) {
         Ok(old) if old == text.as_bytes() => Ok(()),

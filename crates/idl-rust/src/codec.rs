@@ -1,7 +1,7 @@
-//! The statements that write a value and the expressions that read one.
+//! Statements that write a value, and expressions that read one.
 //!
-//! Where the traits of `isorb-cdr` do what is meant, they are used. Where a type's Rust form does not tell its IDL type
-//! (wide text, bounds) or an owned form has no `Encode`, loops and checks are written out.
+//! Uses the traits of `isorb-cdr` where they suffice. If a type's Rust form does not determine its
+//! IDL type (wide text, bounds), or an owned form has no `Encode`, it writes loops and checks.
 
 use crate::module::Module;
 use crate::shape::Shape;
@@ -9,9 +9,9 @@ use crate::types::number;
 use proc_macro2::{Ident, TokenStream};
 use quote::quote;
 
-/// Something to be written: an expression, and whether it is a reference to the value already.
+/// An expression to be written, and whether it is a reference.
 #[derive(Clone, Debug)]
-pub(crate) struct Place {
+pub(crate) struct Operand {
     expr: TokenStream,
     /// The expression is a `&T` where `T` is the form.
     by_ref: bool,
@@ -19,18 +19,18 @@ pub(crate) struct Place {
     owned: bool,
 }
 
-impl Place {
-    pub fn view(expr: TokenStream) -> Place {
-        Place { expr, by_ref: false, owned: false }
+impl Operand {
+    pub fn view(expr: TokenStream) -> Operand {
+        Operand { expr, by_ref: false, owned: false }
     }
 
-    pub fn owned(expr: TokenStream) -> Place {
-        Place { expr, by_ref: false, owned: true }
+    pub fn owned(expr: TokenStream) -> Operand {
+        Operand { expr, by_ref: false, owned: true }
     }
 
     /// An expression that is a reference to the owned form.
-    pub fn owned_ref(expr: TokenStream) -> Place {
-        Place { expr, by_ref: true, owned: true }
+    pub fn owned_ref(expr: TokenStream) -> Operand {
+        Operand { expr, by_ref: true, owned: true }
     }
 
     /// As a value that is `Copy`.
@@ -45,96 +45,96 @@ impl Place {
         if self.by_ref { quote!(#expr) } else { quote!(&#expr) }
     }
 
-    /// What `Encode` takes: views by value, owned values by reference.
+    /// The argument of `Encode`: views by value, owned values by reference.
     fn encodable(&self) -> TokenStream {
         if self.owned { self.borrow() } else { self.value() }
     }
 
-    /// To call a method on, which looks through references itself.
+    /// A receiver for a method call, which dereferences by itself.
     fn receiver(&self) -> &TokenStream {
         &self.expr
     }
 }
 
 impl Module<'_, '_> {
-    /// Statements that write `place` to the encoder named `e`.
-    pub fn encode(&self, shape: &Shape, place: &Place, e: &Ident) -> TokenStream {
+    /// Statements that write `operand` to the encoder named `e`.
+    pub fn encode(&self, shape: &Shape, operand: &Operand, e: &Ident) -> TokenStream {
         let analysis = &self.r#gen.analysis;
         match shape {
             Shape::Void => TokenStream::new(),
             Shape::Number(_) => {
-                let value = place.value();
+                let value = operand.value();
                 quote!(#e.put(#value);)
             }
             Shape::WChar => {
-                let value = place.value();
+                let value = operand.value();
                 quote!(#e.wchar(#value);)
             }
             Shape::Char => {
-                let value = place.value();
+                let value = operand.value();
                 quote!(#e.char(#value);)
             }
             Shape::Text { wide, bound } => {
                 // A reference to a view or a `String` becomes a `&str` by itself.
-                let text = if place.by_ref { place.expr.clone() } else { place.encodable() };
+                let text = if operand.by_ref { operand.expr.clone() } else { operand.encodable() };
                 let check = bound.map(|n| {
-                    let (text, n) = (place.receiver(), number(n.into()));
+                    let (text, n) = (operand.receiver(), number(n.into()));
                     quote!(#e.check_bound(#text.chars().count(), #n);)
                 });
                 if *wide { quote!(#check #e.wstring(#text);) } else { quote!(#check #e.string(#text);) }
             }
             Shape::Seq(element, bound) => {
-                let items = place.receiver();
+                let items = operand.receiver();
                 let check = bound.map(|n| {
                     let n = number(n.into());
                     quote!(#e.check_bound(#items.len(), #n);)
                 });
-                if analysis.needs_code(element, place.owned) {
-                    let each = self.encode_each(element, place, e);
+                if analysis.needs_code(element, operand.owned) {
+                    let each = self.encode_each(element, operand, e);
                     quote!(#check #e.count(#items.len()); #each)
                 } else {
-                    let (encode, items) = (self.rt("Encode"), place.encodable());
+                    let (encode, items) = (self.rt("Encode"), operand.encodable());
                     quote!(#check #encode::encode(#items, #e);)
                 }
             }
             Shape::Array(..) if analysis.plain(shape).is_some() => {
-                let value = place.value();
+                let value = operand.value();
                 quote!(#e.put(#value);)
             }
-            Shape::Array(element, _) if analysis.needs_code(shape, place.owned) => {
-                self.encode_each(element, place, e)
+            Shape::Array(element, _) if analysis.needs_code(shape, operand.owned) => {
+                self.encode_each(element, operand, e)
             }
             // An array without views is `Copy` and has `Encode` itself, in both forms.
             Shape::Array(..) => {
-                let (encode, value) = (self.rt("Encode"), place.value());
+                let (encode, value) = (self.rt("Encode"), operand.value());
                 quote!(#encode::encode(#value, #e);)
             }
-            shape if shape.is_handle() && place.owned => {
-                let (encode, handle) = (self.rt("Encode"), place.receiver());
+            shape if shape.is_handle() && operand.owned => {
+                let (encode, handle) = (self.rt("Encode"), operand.receiver());
                 quote!(#encode::encode(#handle.as_ref(), #e);)
             }
             shape => {
-                let value = if analysis.borrows(shape) { place.encodable() } else { place.value() };
+                let value = if analysis.borrows(shape) { operand.encodable() } else { operand.value() };
                 let encode = self.rt("Encode");
                 quote!(#encode::encode(#value, #e);)
             }
         }
     }
 
-    fn encode_each(&self, element: &Shape, place: &Place, e: &Ident) -> TokenStream {
+    fn encode_each(&self, element: &Shape, operand: &Operand, e: &Ident) -> TokenStream {
         let item = quote!(item);
-        let (items, each) = if place.owned {
-            (place.borrow(), Place::owned_ref(item))
+        let (items, each) = if operand.owned {
+            (operand.borrow(), Operand::owned_ref(item))
         } else {
-            // The same for a slice, which is a reference itself, and for an array, which is a value.
-            let items = place.receiver();
-            (quote!(#items.iter()), Place { expr: item, by_ref: true, owned: false })
+            // Likewise for a slice, which is a reference, and for an array, which is a value.
+            let items = operand.receiver();
+            (quote!(#items.iter()), Operand { expr: item, by_ref: true, owned: false })
         };
         let body = self.encode(element, &each, e);
         quote!(for item in #items { #body })
     }
 
-    /// An expression for the view that is read from the decoder named `d`; may leave with `?`.
+    /// An expression for the view that is read from the decoder named `d`; it may return with `?`.
     pub fn decode(&self, shape: &Shape, d: &Ident) -> TokenStream {
         if let Some(call) = self.decode_call(shape, d) {
             return quote!(#call?);
@@ -153,7 +153,7 @@ impl Module<'_, '_> {
         if statements.is_empty() { quote!(#ok(#value)) } else { quote!({ #statements #ok(#value) }) }
     }
 
-    /// The one call that reads it, where there is one.
+    /// The single call that reads it, if there is one.
     fn decode_call(&self, shape: &Shape, d: &Ident) -> Option<TokenStream> {
         let analysis = &self.r#gen.analysis;
         Some(match shape {
@@ -209,7 +209,8 @@ impl Module<'_, '_> {
 
     /// An expression for the owned form of the view `view`.
     ///
-    /// Spelt out rather than left to `Idl::from_view` on sequences: the compiler gets through nested ones much faster.
+    /// Written out instead of `Idl::from_view` on sequences, since rustc compiles nested ones much
+    /// faster.
     pub fn to_owned(&self, shape: &Shape, view: &TokenStream) -> TokenStream {
         let analysis = &self.r#gen.analysis;
         if !analysis.borrows(shape) {
@@ -241,7 +242,7 @@ impl Module<'_, '_> {
         }
     }
 
-    /// As [`Module::to_owned`] for `item`, a reference to a view.
+    /// Like [`Module::to_owned`] for `item`, a reference to a view.
     fn item_to_owned(&self, element: &Shape) -> TokenStream {
         match element {
             Shape::Record(_) => self.to_owned(element, &quote!(*item)),

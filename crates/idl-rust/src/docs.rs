@@ -1,10 +1,10 @@
-//! Documentation of generated items: what IDL they stand for, and what the IDL says about them.
+//! Documentation of generated items: their IDL, and its comments.
 
 use isorb_idl::model::{DefId, Direction, Spec, Type};
 use proc_macro2::TokenStream;
 use quote::quote;
 
-/// Doc attributes, one a line.
+/// Doc attributes, one for each line.
 pub(crate) fn doc(lines: &[String]) -> TokenStream {
     let lines = lines.iter().map(|line| if line.is_empty() { String::new() } else { format!(" {line}") });
     quote!(#(#[doc = #lines])*)
@@ -15,7 +15,8 @@ pub(crate) fn line(text: impl Into<String>) -> TokenStream {
     doc(&[text.into()])
 }
 
-/// The comment in the IDL as text that rustdoc shows as it is: no markup, no links, no code that it would run.
+/// An IDL comment as text that rustdoc shows verbatim: no markup, no links, no code that it would
+/// run.
 pub(crate) fn comment(text: Option<&str>) -> Vec<String> {
     let Some(text) = text else { return Vec::new() };
     let lines: Vec<String> = text.lines().map(|line| escape(line.trim())).collect();
@@ -28,8 +29,8 @@ pub(crate) fn comment(text: Option<&str>) -> Vec<String> {
 
 fn escape(line: &str) -> String {
     let mut out = String::with_capacity(line.len());
-    // What begins a list, a heading, a table or a rule in Markdown begins none behind a backslash. Numbered lists need their point
-    // escaped.
+    // A backslash escapes the begin of a list, a heading, a table or a rule. Numbered lists need it
+    // before the point.
     let digits = line.chars().take_while(char::is_ascii_digit).count();
     for (i, c) in line.chars().enumerate() {
         let starts =
@@ -38,7 +39,7 @@ fn escape(line: &str) -> String {
             c,
             '\\' | '`' | '*' | '_' | '{' | '}' | '[' | ']' | '<' | '>' | '#' | '~' | '|' | '&' | '$'
         );
-        // Otherwise an address would be taken for a link that should be marked as one.
+        // Otherwise rustdoc would warn of a bare address.
         let in_url = c == '/' && out.ends_with(':');
         if starts || everywhere || in_url {
             out.push('\\');
@@ -58,7 +59,7 @@ pub(crate) fn code(text: &str) -> String {
     format!("`{text}`")
 }
 
-/// A definition's own comment, a paragraph, then what it is in IDL.
+/// A definition's own comment, a paragraph, then its IDL.
 pub(crate) fn item(spec: &Spec, id: DefId, signature: &str) -> Vec<String> {
     let mut lines = comment(spec[id].doc.as_deref());
     if !lines.is_empty() {
@@ -68,7 +69,7 @@ pub(crate) fn item(spec: &Spec, id: DefId, signature: &str) -> Vec<String> {
     lines
 }
 
-/// As [`item`], with the repository id.
+/// Like [`item`], with the repository id.
 pub(crate) fn item_with_id(spec: &Spec, id: DefId, signature: &str) -> Vec<String> {
     let mut lines = item(spec, id, signature);
     lines.push(String::new());
@@ -76,7 +77,7 @@ pub(crate) fn item_with_id(spec: &Spec, id: DefId, signature: &str) -> Vec<Strin
     lines
 }
 
-/// A type as the IDL file says it, without leading `::`.
+/// A type as in IDL, without leading `::`.
 pub(crate) fn type_name(spec: &Spec, ty: &Type) -> String {
     spec.type_name(ty).replace("<::", "<").trim_start_matches("::").to_owned()
 }

@@ -19,12 +19,12 @@ pub(crate) fn file(items: TokenStream, spec: &Spec) -> String {
             lints::allow(&mut file);
             header + &space_out(&prettyplease::unparse(&file))
         }
-        // Tokens that are no Rust are a mistake of this crate; the text shows where, and rustc will say what.
+        // Invalid tokens are a mistake of this crate. The text shows where, and rustc reports it.
         Err(error) => format!("{header}::core::compile_error!({:?});\n{items}\n", error.to_string()),
     }
 }
 
-/// Puts an empty line between items and between methods, where prettyplease puts none.
+/// Inserts an empty line between items and between methods, where prettyplease has none.
 fn space_out(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + text.len() / 16);
     let mut before: &str = "";
@@ -55,8 +55,8 @@ fn space_out(text: &str) -> String {
 
 /// The text as rustfmt formats it, or as it is where rustfmt is not installed or refuses it.
 ///
-/// The program is `$RUSTFMT`, or else `rustfmt` on the path; the configuration that it finds from the working directory
-/// holds.
+/// The program is `$RUSTFMT`, or else `rustfmt` on the path, with the configuration of the working
+/// directory.
 pub fn rustfmt(text: String) -> String {
     let program = std::env::var_os("RUSTFMT").unwrap_or_else(|| "rustfmt".into());
     let child = Command::new(program)
@@ -67,7 +67,7 @@ pub fn rustfmt(text: String) -> String {
         .spawn();
     let Ok(mut child) = child else { return text };
     let Some(mut stdin) = child.stdin.take() else { return text };
-    // rustfmt reads everything before it writes anything, so this cannot block on a full pipe.
+    // rustfmt reads its whole input before it writes, so a full pipe cannot block it.
     let wrote = stdin.write_all(text.as_bytes());
     drop(stdin);
     let output = child.wait_with_output();

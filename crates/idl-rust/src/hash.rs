@@ -1,6 +1,6 @@
-//! The perfect hash by which an operation is found.
+//! The perfect hash for operation names.
 
-/// A table as `isorb::generated::Operations` takes it.
+/// A table for `isorb::generated::Operations`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Table {
     pub seed: u32,
@@ -11,10 +11,10 @@ pub(crate) struct Table {
 /// A slot without a name.
 pub(crate) const EMPTY: u16 = 0xffff;
 
-/// Seeds that are tried for each table size.
+/// The number of seeds that are tried for each table size.
 const SEEDS: u32 = 1 << 16;
 
-/// The same function as the run-time's `operation_hash`.
+/// The same function as `operation_hash` of the run-time.
 fn operation_hash(seed: u32, name: &[u8]) -> u32 {
     let hash = name.iter().fold(seed, |hash, octet| (hash ^ u32::from(*octet)).wrapping_mul(0x0100_0193));
     hash ^ (hash >> 15)
@@ -22,12 +22,12 @@ fn operation_hash(seed: u32, name: &[u8]) -> u32 {
 
 /// The smallest table in which each name has a slot of its own.
 ///
-/// Names must differ. With n names and 2n to 4n slots one seed in some hundreds fits for tens of names; for hundreds the
-/// table grows instead, so the search always ends soon.
+/// Names must differ. With n names and 2n to 4n slots, one seed in some hundreds fits for tens of
+/// names. For hundreds of names the table grows instead, so the search ends soon.
 pub(crate) fn table(names: &[String]) -> Table {
     let mut size = names.len().max(1).next_power_of_two();
     loop {
-        // A full table of many names would take all seeds and find none.
+        // A full table of many names would exhaust the seeds.
         let seeds = if names.len() > 8 && size < 2 * names.len() { SEEDS >> 4 } else { SEEDS };
         for seed in 0..seeds {
             if let Some(slots) = fill(names, seed, size) {
@@ -70,7 +70,7 @@ mod tests {
 
     #[test]
     fn the_hash_is_fixed() {
-        // Values computed by hand from the definition; the run-time must give the same.
+        // Values computed by hand from the definition; the run-time must compute the same.
         assert_eq!(operation_hash(0, b""), 0);
         let one = (u32::from(b'a') ^ 7).wrapping_mul(0x0100_0193);
         assert_eq!(operation_hash(7, b"a"), one ^ (one >> 15));

@@ -1,11 +1,12 @@
 //! The Rust back end of the IDL compiler: from the checked model to Rust source.
 //!
-//! `docs/reference/idl-to-rust.md` says what becomes of each piece of IDL. This crate does not read IDL (that is `isorb-idl`) and
-//! does not run generated code (that is `isorb`, the run-time that generated code names as `::isorb`).
+//! `docs/reference/idl-to-rust.md` documents the mapping. This crate does not read
+//! IDL (that is `isorb-idl`) and does not run generated code (that is `isorb`, the run-time that
+//! generated code names as `::isorb`).
 //!
 //! ```text
-//!  Spec ─► names   what everything is called        ┐
-//!       ─► shape   what each type is made of        ├─► emit (one file a kind of definition) ─► format ─► String
+//!  Spec ─► names   names of all items              ┐
+//!       ─► shape   structure of each type          ├─► emit (one file a kind of definition) ─► format ─► String
 //!       ─► lowered operations and attributes as one ┘
 //! ```
 //!
@@ -36,11 +37,11 @@ pub use options::Options;
 
 use isorb_idl::model::Spec;
 
-/// The Rust source for a specification: what belongs to its main file and all included files, modules that are external
-/// ([`Options::extern_module`]) aside.
+/// Generates the Rust source of a specification: the definitions of its main file and of included
+/// files, without external modules ([`Options::extern_module`]).
 ///
-/// The text is a row of items, made to be included into a module (`isorb::include_idl!`) or to be one. It is formatted;
-/// [`rustfmt`] brings it into the form that rustfmt would give it, where rustfmt is installed.
+/// The text is a sequence of items, to be included into a module (`isorb::include_idl!`) or to be
+/// one. It is formatted; [`rustfmt`] formats it as rustfmt does, if that is installed.
 pub fn generate(spec: &Spec, options: &Options) -> String {
     let r#gen = module::Gen::new(spec, options);
     let top = module::Module::new(&r#gen, None);

@@ -1,6 +1,6 @@
-//! Lint attributes where, and only where, an IDL name or signature calls for them.
+//! Lint attributes for IDL names and signatures that would cause warnings.
 //!
-//! Names and signatures come from IDL and are not ours to change, so what a lint would say of them helps nobody.
+//! Names and signatures come from IDL and cannot be changed, so lints about them are of no use.
 
 use proc_macro2::TokenStream;
 use quote::{ToTokens, format_ident, quote};
@@ -9,11 +9,11 @@ use syn::{
     Attribute, Fields, File, FnArg, ImplItem, Item, Pat, ReturnType, Signature, TraitItem, Type, parse_quote,
 };
 
-/// Errors that clippy would find too large to return by value have this in their documentation while they are made; it
-/// is an attribute so that it cannot meet a name of IDL.
+/// A marker for errors that clippy finds too large to return by value. It is an attribute, so that
+/// it cannot clash with an IDL name.
 const LARGE: &str = "isorb_large_error";
 
-/// The mark for a large error type.
+/// The marker of a large error type.
 pub(crate) fn large_error_mark() -> TokenStream {
     let mark = format_ident!("{LARGE}");
     quote!(#[#mark])
@@ -26,7 +26,8 @@ pub(crate) fn allow(file: &mut File) {
     let pass = Pass { large };
     for item in &mut file.items {
         pass.item(item, None);
-        // No program uses all of its IDL, and a binary would be told about each part that it leaves out.
+        // A program does not use all of its IDL, and in a binary each unused part would be a
+        // warning.
         if let Item::Mod(_)
         | Item::Struct(_)
         | Item::Enum(_)
@@ -55,7 +56,7 @@ fn take_marks(item: &mut Item, large: &mut BTreeSet<String>) {
                 large.insert(definition.ident.to_string());
             }
         }
-        // An alias of an error enum stands after it.
+        // An alias of an error enum follows it.
         Item::Type(alias) => {
             if let Type::Path(path) = &*alias.ty
                 && path.path.get_ident().is_some_and(|name| large.contains(&name.to_string()))
@@ -67,7 +68,7 @@ fn take_marks(item: &mut Item, large: &mut BTreeSet<String>) {
     }
 }
 
-/// Names that clippy takes for placeholders.
+/// Names that clippy considers placeholders.
 const PLACEHOLDERS: [&str; 3] = ["foo", "baz", "quux"];
 
 struct Pass {
@@ -184,7 +185,7 @@ fn mentions(tokens: TokenStream, names: &BTreeSet<String>) -> bool {
         })
 }
 
-/// What is said of methods whose names mean something else in Rust.
+/// Lints about methods with a conventional name of another meaning.
 fn method_name(signature: &Signature, inherent: bool) -> Lints {
     /// Methods of standard traits that an operation could be mistaken for.
     const STANDARD: &[&str] = &[
@@ -236,7 +237,7 @@ fn method_name(signature: &Signature, inherent: bool) -> Lints {
     lints
 }
 
-/// What is said of a type's or variant's name.
+/// Lints about the name of a type or variant.
 fn type_name(name: &str) -> Lints {
     let mut lints = Lints::new();
     let core = name.trim_matches('_');
@@ -333,7 +334,7 @@ fn static_attributes(item: &mut Item) -> Option<&mut Vec<Attribute>> {
     })
 }
 
-/// Adds `#[allow(..)]`, in one attribute with what is allowed already.
+/// Adds `#[allow(..)]`, merged with lints that are allowed already.
 fn add(attributes: &mut Vec<Attribute>, lints: Lints) {
     if lints.is_empty() {
         return;

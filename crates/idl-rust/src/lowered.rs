@@ -1,4 +1,4 @@
-//! Operations and attributes as one kind of thing: what travels under one name on the wire.
+//! Operations and attributes in one form: everything that has one name on the wire.
 
 use isorb_idl::model::{DefId, DefKind, Direction, Spec, Type};
 
@@ -7,9 +7,9 @@ use isorb_idl::model::{DefId, DefKind, Direction, Spec, Type};
 pub(crate) struct Op {
     /// The operation or attribute.
     pub def: DefId,
-    /// Which of them.
+    /// Which of these.
     pub role: Role,
-    /// The name in a request.
+    /// The operation name in a request.
     pub wire: String,
     pub oneway: bool,
     pub result: Type,
@@ -38,18 +38,19 @@ impl OpParam {
 }
 
 impl Op {
-    /// What the servant sends after the result, in order.
+    /// The values after the result, in order.
     pub fn outs(&self) -> impl Iterator<Item = &OpParam> {
         self.params.iter().filter(|p| p.is_out())
     }
 
-    /// The types of all that comes back: the result if there is one, then `inout` and `out` values.
+    /// The types of all returned values: the result if there is one, then `inout` and `out` values.
     pub fn returned(&self) -> Vec<&Type> {
         let result = (self.result != Type::Void).then_some(&self.result);
         result.into_iter().chain(self.outs().map(|p| &p.ty)).collect()
     }
 
-    /// The types of the tuple that a servant returns: as [`Op::returned`] without `inout`, which goes through `&mut`.
+    /// The types of the tuple that a servant returns: [`Op::returned`] without `inout`, which uses
+    /// `&mut`.
     pub fn tuple(&self) -> Vec<&Type> {
         let result = (self.result != Type::Void).then_some(&self.result);
         let outs = self.params.iter().filter(|p| p.direction == Direction::Out);
@@ -57,13 +58,13 @@ impl Op {
     }
 }
 
-/// The operations that stand in an interface itself; an attribute makes one or two.
+/// The operations of an interface without inherited ones; an attribute makes one or two.
 pub(crate) fn own_ops(spec: &Spec, interface: DefId) -> Vec<Op> {
     spec.own_operations(interface).into_iter().flat_map(|id| lower(spec, id)).collect()
 }
 
-/// All operations, inherited ones first, with the interface that each stands in. The position is the index by which
-/// requests are dispatched.
+/// All operations, inherited ones first, with the interface that contains each. The position is the
+/// index in dispatching.
 pub(crate) fn all_ops(spec: &Spec, interface: DefId) -> Vec<(DefId, Op)> {
     let mut owners = spec.all_bases(interface);
     owners.push(interface);
@@ -80,7 +81,8 @@ fn lower(spec: &Spec, def: DefId) -> Vec<Op> {
                 .map(|p| OpParam { direction: p.direction, name: p.name.clone(), ty: p.ty.clone() })
                 .collect();
             if !o.context.is_empty() {
-                // The context travels after the arguments as names and values in turn (clause 9.4.2.2).
+                // The context follows the arguments, as alternating names and values (clause
+                // 9.4.2.2).
                 let element = Box::new(Type::String { bound: None });
                 let ty = Type::Sequence { element, bound: None };
                 params.push(OpParam { direction: Direction::In, name: "context".to_owned(), ty });
@@ -121,7 +123,8 @@ fn lower(spec: &Spec, def: DefId) -> Vec<Op> {
     }
 }
 
-/// Each exception once. A native in place of one, with which CORBA's own modules mean 'any exception', is left out.
+/// Each exception once. A native in place of an exception, which means any exception in CORBA's own
+/// modules, is left out.
 fn exceptions(spec: &Spec, raises: &[DefId]) -> Vec<DefId> {
     let mut each = Vec::new();
     for id in raises {

@@ -1,4 +1,4 @@
-//! Where generated code stands: paths from one Rust module to what stands in another, and what the module imports.
+//! Rust modules of generated code: paths from one module to items of another, and imports.
 
 use crate::names::{Names, Space};
 use crate::options::Options;
@@ -14,7 +14,7 @@ pub(crate) fn ident(name: &str) -> Ident {
     format_ident!("{name}")
 }
 
-/// All that generation needs to know, found out once.
+/// Precomputed input of the generation.
 #[derive(Debug)]
 pub(crate) struct Gen<'s> {
     pub spec: &'s Spec,
@@ -30,14 +30,15 @@ impl<'s> Gen<'s> {
         Gen { spec, options, analysis, names }
     }
 
-    /// The path of an IDL module that another crate (or the run-time) has already.
+    /// The path of an IDL module that another crate (or the run-time) already has.
     pub fn external(&self, id: DefId) -> Option<&'s str> {
         matches!(self.spec[id].kind, DefKind::Module)
             .then(|| self.options.external(&self.spec.scoped_name(id), self.spec[id].in_main_file))
             .flatten()
     }
 
-    /// The Rust module for the contents of `scope`: where it is if not in this output, and its path there.
+    /// The Rust module for the contents of `scope`: the external path if it is not in this output,
+    /// and its path there.
     fn place(&self, scope: Option<DefId>) -> (Option<&'s str>, Vec<&str>) {
         let mut path = Vec::new();
         let mut at = scope;
@@ -54,12 +55,13 @@ impl<'s> Gen<'s> {
     }
 }
 
-/// A Rust module in the making.
+/// A Rust module under construction.
 #[derive(Debug)]
 pub(crate) struct Module<'g, 's> {
     pub r#gen: &'g Gen<'s>,
     path: Vec<&'g str>,
-    /// `None` at the top of the output, which is included into a module of the user and so must import nothing.
+    /// `None` at the top of the output, which is included into a module of the user and must not
+    /// import anything.
     space: Option<&'g Space>,
     imports: RefCell<BTreeSet<&'static str>>,
 }
@@ -71,7 +73,7 @@ impl<'g, 's> Module<'g, 's> {
         Module { r#gen, path: r#gen.place(scope).1, space, imports: RefCell::default() }
     }
 
-    /// Something of the run-time, imported where nothing here has its name.
+    /// An item of the run-time, imported if its name is free here.
     pub fn rt(&self, name: &'static str) -> TokenStream {
         let ident = ident(name);
         match self.space {
@@ -83,7 +85,7 @@ impl<'g, 's> Module<'g, 's> {
         }
     }
 
-    /// Something of the prelude, by its full path where something here has its name.
+    /// An item of the prelude, by its full path if its name is used here.
     pub fn std(&self, name: &'static str) -> TokenStream {
         let bare = ident(name);
         if self.space.is_some_and(|space| !space.contains(name)) {
@@ -106,7 +108,7 @@ impl<'g, 's> Module<'g, 's> {
         }
     }
 
-    /// The `use` for what was asked for so far.
+    /// The `use` for all requested items so far.
     pub fn imports(&self) -> TokenStream {
         let imports = self.imports.borrow();
         let mut names: Vec<Ident> = imports.iter().map(|name| ident(name)).collect();
@@ -142,7 +144,7 @@ impl<'g, 's> Module<'g, 's> {
         self.path(self.r#gen.spec[id].parent, &self.r#gen.names.item(id).reference)
     }
 
-    /// Something with that name in the module of a definition.
+    /// The item of that name in the module of a definition.
     pub fn inside(&self, id: DefId, name: &str) -> TokenStream {
         self.path(Some(id), name)
     }

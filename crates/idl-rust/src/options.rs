@@ -20,8 +20,9 @@ impl Options {
         Self::default()
     }
 
-    /// Says that the IDL module `module` (a scoped name such as `Other` or `Outer::Inner`) exists as the Rust module `path`
-    /// (such as `::other_crate::other`), so that it is referred to instead of generated.
+    /// Says that the IDL module `module` (a scoped name such as `Other` or `Outer::Inner`) exists
+    /// as the Rust module `path` (such as `::other_crate::other`), so that it is referred to
+    /// instead of generated.
     #[must_use]
     pub fn extern_module(mut self, module: impl Into<String>, path: impl Into<String>) -> Self {
         self.externs.push((module.into(), path.into()));
@@ -35,8 +36,8 @@ impl Options {
         self
     }
 
-    /// The Rust module of an IDL module that is not in the output. The standard modules are generated only where their
-    /// own file is compiled, as `isorb-naming` does for CosNaming.
+    /// The Rust module of an IDL module that is not in the output. The standard modules are
+    /// generated only where their own file is compiled, as `isorb-naming` does for CosNaming.
     pub(crate) fn external(&self, module: &str, in_main_file: bool) -> Option<&str> {
         let of = |path: &'_ (String, String)| path.0.trim_start_matches("::") == module;
         if let Some((_, path)) = self.externs.iter().rev().find(|path| of(path)) {

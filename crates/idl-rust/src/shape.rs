@@ -1,4 +1,5 @@
-//! What a type is made of once aliases are looked through, and the properties that decide how it is generated.
+//! What a type is made of once aliases are looked through, and the properties that decide how it is
+//! generated.
 
 use isorb_idl::model::{DefId, DefKind, Spec, Type};
 use std::cell::RefCell;
@@ -112,8 +113,8 @@ pub(crate) struct Analysis<'s> {
     min_wires: Memo<u64>,
 }
 
-/// What was found out about definitions. Without it, structs that hold the next smaller one twice, and so on, would take
-/// time exponential in their depth.
+/// What was found out about definitions. Without it, structs that hold the next smaller one twice,
+/// and so on, would take time exponential in their depth.
 #[derive(Debug)]
 struct Memo<T>(RefCell<HashMap<DefId, T>>);
 
@@ -148,7 +149,8 @@ impl<'s> Analysis<'s> {
         Shape::of(self.spec, ty)
     }
 
-    /// Whether the view differs from the owned form. Sequences answer at once, so recursive types end.
+    /// Whether the view differs from the owned form. Sequences answer at once, so recursive types
+    /// end.
     pub fn borrows(&self, shape: &Shape) -> bool {
         match shape {
             Shape::Text { .. } | Shape::Seq(..) | Shape::Any | Shape::TypeCode => true,
@@ -161,13 +163,14 @@ impl<'s> Analysis<'s> {
         }
     }
 
-    /// Whether a value of the type can be compared, printed and sent: not when a local interface or native is in it.
+    /// Whether a value of the type can be compared, printed and sent: not when a local interface or
+    /// native is in it.
     pub fn is_local(&self, ty: &Type) -> bool {
         self.spec.is_local(ty)
     }
 
-    /// The layout in memory, if it is the layout on the wire too: numbers, and arrays and structs of them without
-    /// padding whose first member has the largest alignment.
+    /// The layout in memory, if it is the layout on the wire too: numbers, and arrays and structs
+    /// of them without padding, if their first member has the largest alignment.
     pub fn plain(&self, shape: &Shape) -> Option<Layout> {
         match shape {
             Shape::Number(name) => {
@@ -216,8 +219,9 @@ impl<'s> Analysis<'s> {
         }
     }
 
-    /// Whether the generic `Encode` and `Decode` would be wrong or missing for it: wide text shares its Rust type with
-    /// narrow text, bounds are not part of a Rust type, and owned references and arrays have no `Encode`.
+    /// Whether the generic `Encode` and `Decode` would be wrong or missing for it: wide text shares
+    /// its Rust type with narrow text, bounds are not part of a Rust type, and owned references and
+    /// arrays have no `Encode`.
     pub fn needs_code(&self, shape: &Shape, owned: bool) -> bool {
         match shape {
             Shape::WChar => true,
@@ -228,8 +232,8 @@ impl<'s> Analysis<'s> {
         }
     }
 
-    /// The least octets that a value takes on the wire, padding aside. A lower bound is enough: counts are checked
-    /// against it before room is reserved.
+    /// The least octets that a value takes on the wire, padding aside. A lower bound is enough:
+    /// counts are checked against it before room is reserved.
     pub fn min_wire(&self, shape: &Shape) -> u64 {
         match shape {
             Shape::Void => 0,

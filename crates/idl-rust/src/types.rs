@@ -11,7 +11,8 @@ use quote::quote;
 pub(crate) enum Form {
     /// A `Copy` value.
     Value,
-    /// Something that the owned form dereferences to: `&str`, `&Any`, a slice of items with one form.
+    /// Something that the owned form dereferences to: `&str`, `&Any`, a slice of items with one
+    /// form.
     Borrowed,
     /// `impl RefArg<'a, IRef>`.
     Reference,
@@ -44,7 +45,8 @@ impl Module<'_, '_> {
         }
         match ty {
             Type::Named(id) if matches!(self.r#gen.spec[*id].kind, DefKind::Typedef(_)) => {
-                // Through a plain alias of a reference or string the reader is better served by the type itself.
+                // Through a plain alias of a reference or string the reader is better served by the
+                // type itself.
                 let shape = self.r#gen.analysis.shape(ty);
                 if matches!(shape, Shape::Text { .. } | Shape::Any | Shape::TypeCode) || shape.is_handle() {
                     return self.view_shape(&shape, lifetime);

@@ -7,7 +7,8 @@ use std::collections::HashSet;
 use std::path::Path;
 use syn::{ImplItem, Item, TraitItem};
 
-/// Names that are close to each other, to keywords, to what is generated and to what generated code uses.
+/// Names that are close to each other, to keywords, to what is generated and to what generated code
+/// uses.
 fn identifier() -> impl Strategy<Value = String> {
     let special = [
         "Self",
@@ -95,7 +96,8 @@ fn idl(names: &[String]) -> String {
     text + "};\n"
 }
 
-/// The names that an item brings into its scope: structs, enums, traits, modules and aliases, functions and constants.
+/// The names that an item brings into its scope: structs, enums, traits, modules and aliases,
+/// functions and constants.
 fn check(items: &[Item], at: &str) {
     let mut seen = HashSet::new();
     let mut methods = HashSet::new();

@@ -1,4 +1,4 @@
-//! Specifications that nobody writes, but that must not bring the back end to its knees.
+//! Extreme specifications, which the back end must survive.
 
 use isorb_idl::{MemoryLoader, compile_with};
 use isorb_idl_rust::{Options, generate};

@@ -1,4 +1,5 @@
-//! Compiles IDL files and shows what was understood: `check [-I DIR]... [-D NAME[=VALUE]]... [--dump] FILE...`
+//! Compiles IDL files and shows what was understood: `check [-I DIR]... [-D NAME[=VALUE]]...
+//! [--dump] FILE...`
 
 use isorb_idl::{Options, compile};
 use std::path::PathBuf;

@@ -6,7 +6,7 @@ use crate::source::{EmbeddedFiles, FsLoader, Loader, SourceMap};
 use crate::{pp, sema, syntax};
 use std::path::{Path, PathBuf};
 
-/// What the caller may set.
+/// Options of a compilation.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     /// Directories in which `#include` looks, in order (`-I`).
@@ -17,7 +17,7 @@ pub struct Options {
     pub embedded: Option<EmbeddedFiles>,
 }
 
-/// What a compilation gives.
+/// The result of a compilation.
 #[derive(Debug)]
 pub struct Outcome {
     /// The checked model; `None` when there was an error.
@@ -42,7 +42,8 @@ impl Outcome {
 
 /// Compiles an IDL file from the file system.
 ///
-/// Never panics, whatever the file holds; time and memory are bounded by the size of the input times fixed limits.
+/// Never panics, whatever the file holds; time and memory are bounded by the size of the input
+/// times fixed limits.
 pub fn compile(options: &Options, file: &Path) -> Outcome {
     compile_with(options, &FsLoader, file)
 }

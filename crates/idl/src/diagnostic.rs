@@ -1,4 +1,4 @@
-//! What the compiler has to say, and how it is shown.
+//! Diagnostics and their rendering.
 
 use crate::limits;
 use crate::model::{FileId, Location};
@@ -6,7 +6,7 @@ use crate::source::{SourceMap, Span};
 use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet};
 use std::ops::Range;
 
-/// How bad it is.
+/// The severity of a diagnostic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {
     /// The specification is not legal IDL.
@@ -18,33 +18,34 @@ pub enum Severity {
 /// A place in the source with a few words about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Label {
-    /// Where.
+    /// The position.
     pub location: Location,
     /// The bytes in the text of that file.
     pub range: Range<usize>,
-    /// What there is to say about it; may be empty for the primary label.
+    /// The text of the label; may be empty for the primary one.
     pub text: String,
 }
 
 /// One error or warning.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// How bad it is.
+    /// The severity.
     pub severity: Severity,
     /// One sentence without a full stop.
     pub message: String,
-    /// Where it is; `None` when it is about no place in a file (the main file cannot be read).
+    /// The position; `None` if it concerns no file (the main file cannot be read).
     pub primary: Option<Label>,
     /// Other places that explain it: the previous definition, the body of a macro.
     pub related: Vec<Label>,
-    /// How it got there: macro expansions and `#include`s.
+    /// Its origin: macro expansions and `#include`s.
     pub notes: Vec<String>,
-    /// What to do about it.
+    /// How to correct it.
     pub hint: Option<String>,
 }
 
 impl Diagnostic {
-    /// Shows the diagnostic with its source lines, ending in a newline; with terminal colours if asked.
+    /// Shows the diagnostic with its source lines, ending in a newline; with terminal colours if
+    /// asked.
     pub fn render(&self, sources: &SourceMap, color: bool) -> String {
         let level = match self.severity {
             Severity::Error => Level::ERROR,
@@ -83,7 +84,8 @@ fn place<'a>(group: Group<'a>, sources: &'a SourceMap, label: &'a Label, kind: A
             group.element(Level::NOTE.message(label.text.as_str()))
         };
     }
-    // Only the line itself is handed over, so the range must be made relative to it and kept inside.
+    // Only the line itself is handed over, so the range must be made relative to it and kept
+    // inside.
     let start = text.char_indices().nth(column as usize - 1).map_or(text.len(), |(i, _)| i);
     let mut end = (start + label.range.len()).min(text.len());
     while !text.is_char_boundary(end) {

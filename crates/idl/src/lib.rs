@@ -1,7 +1,9 @@
-//! The IDL front end: it turns IDL files into a checked [`model`] or into [`Diagnostic`]s that say what is wrong.
+//! The IDL front end: it turns IDL files into a checked [`model`] or into [`Diagnostic`]s that say
+//! what is wrong.
 //!
-//! It knows no target language, opens no file but through a [`Loader`], and keeps no state between runs. It covers
-//! CORBA 3.x IDL without the component model, and accepts IDL 4 annotations and integer type names.
+//! It knows no target language, opens no file but through a [`Loader`], and keeps no state between
+//! runs. It covers CORBA 3.x IDL without the component model, and accepts IDL 4 annotations and
+//! integer type names.
 //!
 //! ```text
 //! files ─▶ pp (tokens, macros, includes) ─▶ syntax (tree) ─▶ sema (names, types, constants, rules) ─▶ model::Spec

@@ -2,11 +2,11 @@
 
 macro_rules! files {
     ($($name:literal)*) => {
-        /// Names of the standard files, as an `#include` says them.
+        /// Names of the standard files, for `#include`.
         pub const FILES: &[&str] = &[$($name),*];
 
-        /// The text of a standard file, for [`Options::embedded`](crate::Options): what `#include <orb.idl>` finds where no
-        /// directory has it.
+        /// The text of a standard file, for [`Options::embedded`](crate::Options): what `#include
+        /// <orb.idl>` finds where no directory has it.
         pub fn file(name: &str) -> Option<&'static str> {
             match name {
                 $($name => Some(include_str!(concat!("../../../idl/", $name))),)*

@@ -1,8 +1,9 @@
 //! Golden files: good IDL against the dump of its model, bad IDL against its diagnostics.
 //!
-//! Each `.idl` file under `tests/golden` holds many cases. A line `//// name` begins a case; in it, `//// file: path`
-//! begins a further file that the case can include. What a case must give stands in the `.txt` file beside it. Set
-//! `ISORB_BLESS=1` to write what is given now, and read the difference before committing it.
+//! Each `.idl` file under `tests/golden` holds many cases. A line `//// name` begins a case; in it,
+//! `//// file: path` begins a further file that the case can include. What a case must give stands
+//! in the `.txt` file beside it. Set `ISORB_BLESS=1` to write what is given now, and read the
+//! difference before committing it.
 
 use isorb_idl::{MemoryLoader, Options, Severity, compile_with};
 use std::fmt::Write;
@@ -40,7 +41,8 @@ fn options() -> Options {
     }
 }
 
-/// Compiles every case of a folder and compares; returns (case name, whether it had errors, its rendering).
+/// Compiles every case of a folder and compares; returns (case name, whether it had errors, its
+/// rendering).
 fn run(folder: &str) -> Vec<(String, bool, usize)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(folder);
     let bless = std::env::var_os("ISORB_BLESS").is_some();
@@ -92,7 +94,8 @@ fn bad_specifications_give_their_diagnostics() {
     assert!(results.len() >= 80, "only {} bad cases", results.len());
 }
 
-/// The cases are written so that one mistake gives one error; those with several say so in their name.
+/// The cases are written so that one mistake gives one error; those with several say so in their
+/// name.
 #[test]
 fn one_mistake_gives_one_error() {
     let mut chatty = run("bad");

@@ -20,7 +20,7 @@ fn names(spec: &Spec, ids: &[DefId]) -> Vec<String> {
 }
 
 #[test]
-fn bases_come_before_what_derives_from_them_and_once() {
+fn bases_precede_derived_interfaces_and_appear_once() {
     let spec = spec(
         "interface Root { void r(); }; interface L : Root { void l1(); attribute long l2; };
          interface R : Root { void r1(); }; interface D : L, R { void d1(); };

@@ -1,4 +1,4 @@
-//! Input that nobody should write: the compiler must end, without a panic, whatever it reads.
+//! Extreme input: the compiler must end without a panic, whatever it reads.
 
 use isorb_idl::{MemoryLoader, Options, Outcome, compile_with};
 use proptest::prelude::*;
@@ -305,7 +305,7 @@ fn a_missing_main_file_is_an_error() {
 }
 
 #[test]
-fn what_is_no_file_is_refused() {
+fn a_missing_file_is_refused() {
     let outcome = isorb_idl::compile(&Options::default(), Path::new(env!("CARGO_MANIFEST_DIR")));
     assert!(outcome.render(false).contains("not a regular file"), "{}", outcome.render(false));
 }

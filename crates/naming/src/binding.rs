@@ -1,14 +1,14 @@
-//! What a name leads to.
+//! Bindings: the values of names.
 
 use std::fmt;
 
-/// A naming context of this service. Numbers are given once, so that the reference to a context that was destroyed never
-/// finds another.
+/// A naming context of this service. Numbers are used once, so that the reference to a destroyed
+/// context never finds another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ContextId(pub u64);
 
 impl ContextId {
-    /// The context that `corbaloc::host/NameService` names; it is always there.
+    /// The root context, which `corbaloc::host/NameService` names. It always exists.
     pub const ROOT: ContextId = ContextId(0);
 }
 
@@ -18,19 +18,20 @@ impl fmt::Display for ContextId {
     }
 }
 
-/// `CosNaming::BindingType`: whether names go on through a binding.
+/// `CosNaming::BindingType`: whether a path of names can continue through a binding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BindingKind {
-    /// `nobject`: a name ends here, even if the object is a naming context.
+    /// `nobject`: a path ends here, even if the object is a naming context.
     Object,
-    /// `ncontext`: names go on from here.
+    /// `ncontext`: a path continues here.
     Context,
 }
 
-/// What is bound.
+/// The target of a binding.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Target {
-    /// A naming context of this service. Kept by number, so that it is found after a restart at another address.
+    /// A naming context of this service. Stored by number, so that it is found after a restart at
+    /// another address.
     Local(ContextId),
     /// Any other object: its reference as a CDR encapsulation.
     Reference(Box<[u8]>),
@@ -39,9 +40,9 @@ pub enum Target {
 /// A binding without its name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Binding {
-    /// Whether names go on through it.
+    /// Whether a path continues through it.
     pub kind: BindingKind,
-    /// What is bound.
+    /// Its target.
     pub target: Target,
 }
 
@@ -54,7 +55,7 @@ impl Binding {
         Binding { kind: BindingKind::Context, target: Target::Local(id) }
     }
 
-    /// The octets that a store keeps: flags, then the number or the reference.
+    /// The octets for a store: flags, then the number or the reference.
     pub fn to_octets(&self) -> Vec<u8> {
         let kind = if self.kind == BindingKind::Context { CONTEXT } else { 0 };
         match &self.target {
@@ -63,7 +64,7 @@ impl Binding {
         }
     }
 
-    /// The other way; `None` for octets that [`Binding::to_octets`] does not make.
+    /// The reverse; `None` for octets that [`Binding::to_octets`] does not make.
     pub fn from_octets(octets: &[u8]) -> Option<Binding> {
         let (flags, rest) = octets.split_first()?;
         let kind = if flags & CONTEXT == 0 { BindingKind::Object } else { BindingKind::Context };
@@ -90,7 +91,7 @@ mod tests {
                 assert_eq!(Binding::from_octets(&binding.to_octets()), Some(binding));
             }
         }
-        // The contract with files that exist.
+        // The format of existing files.
         assert_eq!(Binding::context(ContextId(5)).to_octets(), [3, 0, 0, 0, 0, 0, 0, 0, 5]);
         assert_eq!(Binding { kind: BindingKind::Object, target: reference }.to_octets(), [0, 9, 8, 7]);
     }

@@ -1,19 +1,20 @@
-//! The iterators of listings that go on: bounded in number, forgotten when nobody uses them.
+//! Binding iterators: bounded in number, and removed when they are not used.
 //!
-//! An iterator is a position, not a copy of the bindings, so it costs a name however many bindings are left, and sees
-//! bindings that change while it runs. Time is an argument, so that tests need not wait.
+//! An iterator is a position, not a copy of the bindings. So it costs one name, however many
+//! bindings are left, and sees bindings that change meanwhile. Time is an argument, so that tests
+//! need not wait.
 
 use crate::binding::ContextId;
 use isorb_giop::NameComponent;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Where an iterator stands.
+/// The state of an iterator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Position {
-    /// The context that it lists.
+    /// The listed context.
     pub context: ContextId,
-    /// The last name that it gave.
+    /// The last name that was returned.
     pub after: Option<NameComponent>,
 }
 
@@ -33,13 +34,14 @@ struct Open {
 }
 
 impl Iterators {
-    /// A table of at most `limit` iterators, each forgotten when it was not used for `idle`.
+    /// A table of at most `limit` iterators. An iterator that is unused for `idle` is removed.
     pub fn new(limit: usize, idle: Duration) -> Iterators {
         let idle_ns = u64::try_from(idle.as_nanos()).unwrap_or(u64::MAX);
         Iterators { limit: limit.max(1), idle_ns, made: 0, open: BTreeMap::new() }
     }
 
-    /// A new iterator: its number. When there are too many, the one that was not used for longest goes.
+    /// Makes an iterator and returns its number. If there are too many, the least recently used one
+    /// is removed.
     pub fn open(&mut self, now_ns: u64, position: Position) -> u64 {
         let idle_ns = self.idle_ns;
         self.open.retain(|_, open| !is_idle(open, now_ns, idle_ns));
@@ -54,7 +56,7 @@ impl Iterators {
         self.made
     }
 
-    /// The position of an iterator, to read and to move; `None` when it is gone.
+    /// The position of an iterator, to read and to move; `None` if it was removed.
     pub fn at(&mut self, now_ns: u64, number: u64) -> Option<&mut Position> {
         let idle = self.open.get(&number).is_some_and(|open| is_idle(open, now_ns, self.idle_ns));
         if idle {
@@ -65,12 +67,12 @@ impl Iterators {
         Some(&mut open.position)
     }
 
-    /// Forgets an iterator. `false` when it was gone.
+    /// Removes an iterator. Returns `false` if there is none.
     pub fn close(&mut self, number: u64) -> bool {
         self.open.remove(&number).is_some()
     }
 
-    /// How many there are.
+    /// The number of iterators.
     #[cfg(test)]
     pub fn len(&self) -> usize {
         self.open.len()
@@ -92,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn the_least_used_goes_first() {
+    fn the_least_recently_used_is_removed_first() {
         let mut table = Iterators::new(3, IDLE);
         let [a, b, c] = [1, 2, 3].map(|n| table.open(n, position(n)));
         assert_eq!(table.at(4, a), Some(&mut position(1)));
@@ -125,7 +127,7 @@ mod tests {
         assert!(!table.close(a));
         assert_eq!(table.len(), 0);
         assert_ne!(table.open(0, position(1)), a);
-        // A limit of none would make every list without its rest.
+        // Without iterators every list would be cut off.
         let mut table = Iterators::new(0, IDLE);
         let a = table.open(0, position(1));
         assert!(table.at(0, a).is_some());

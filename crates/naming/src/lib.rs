@@ -1,8 +1,9 @@
-//! The naming service: CosNaming with NamingContextExt (OMG Naming Service 1.3), persistent and federated.
+//! The naming service: CosNaming with NamingContextExt (OMG Naming Service 1.3), persistent and
+//! federated.
 //!
-//! Names lead to objects. A server binds its objects here; a client asks for them by name, or writes the name into a URL
-//! (`corbaname::host#lab/t1`). It is no trader and no directory: it finds by name only, and it never asks whether an
-//! object that is bound still lives.
+//! Names lead to objects. A server binds its objects; a client resolves their names, or writes a
+//! name into a URL (`corbaname::host#lab/t1`). It is neither a trader nor a directory: it finds by
+//! name only, and does not test whether a bound object still exists.
 //!
 //! ```text
 //!   request ─► locator ─► servant of all contexts ─► tree (names of several steps) ─► store (single atomic steps)
@@ -10,8 +11,8 @@
 //!                                     └─► the context elsewhere that a name leads through
 //! ```
 //!
-//! What is acknowledged has been written: the process may be killed at any moment. References to contexts hold over
-//! restarts, as long as host, port and file stay.
+//! What is acknowledged has been written: the process may be killed at any moment. References to
+//! contexts hold over restarts, as long as host, port and file stay.
 //!
 //! ```no_run
 //! use isorb_naming::{FileStore, Limits, NamingService};
@@ -26,8 +27,8 @@
 //! ```
 //!
 //! # Real-time
-//! Naming allocates, takes locks and waits for its disk: give it an ORB of its own, or an endpoint without a real-time
-//! priority. Clients resolve at start, not in a loop.
+//! Naming allocates, takes locks and waits for its disk: give it an ORB of its own, or an endpoint
+//! without a real-time priority. Clients resolve at start, not in a loop.
 #![forbid(unsafe_code)]
 
 #[cfg(feature = "service")]

@@ -1,23 +1,23 @@
-//! How much clients may ask for.
+//! Limits of clients' requests.
 
 use std::time::Duration;
 
-/// Limits of a naming service. What is too long in a name is InvalidName, what is too large otherwise IMP_LIMIT.
+/// Limits of a naming service. A name beyond them is InvalidName, other requests are IMP_LIMIT.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Steps of a name.
+    /// Components of a name.
     pub steps: usize,
     /// Octets of an id or a kind, in UTF-8.
     pub text: usize,
-    /// Octets of a reference that is bound.
+    /// Octets of a bound reference.
     pub reference: usize,
-    /// Bindings in one reply; what is left is the iterator's.
+    /// Bindings in one reply. An iterator returns the rest.
     pub batch: usize,
-    /// Iterators at a time. When there is one more, the one that was not used for longest goes.
+    /// Number of iterators. Beyond it, the least recently used one is removed.
     pub iterators: usize,
-    /// How long an iterator is kept that nobody uses.
+    /// Time after which an unused iterator is removed.
     pub iterator_idle: Duration,
-    /// How long a call to a naming context elsewhere may take.
+    /// Timeout of a call to a naming context of another service.
     pub onward: Duration,
 }
 

@@ -1,4 +1,4 @@
-//! A file that is no store, or not any more, gives an error and never a panic.
+//! A file that is not a store, or a damaged one, gives an error and never a panic.
 
 use isorb_giop::NameComponent;
 use isorb_naming::binding::{Binding, BindingKind, ContextId, Target};
@@ -44,7 +44,7 @@ fn files_of_others() {
     drop(database);
     assert_eq!(FileStore::open(&file).unwrap_err(), OpenError::Foreign);
 
-    // Ours by name, but of a later version.
+    // A store of a later version.
     let file = folder.file("later");
     good(&file);
     let database = Database::create(&file).unwrap();
@@ -119,7 +119,7 @@ fn nonsense_in_the_tables() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(150))]
 
-    /// Whatever octets are overwritten or cut off: an error, or a store that works.
+    /// With any octets overwritten or cut off there is an error, or a store that works.
     #[test]
     fn damaged_files(
         places in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4),

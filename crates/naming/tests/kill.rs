@@ -1,7 +1,7 @@
-//! `kill -9` at any moment loses nothing that was acknowledged.
+//! `kill -9` at any time loses no acknowledged operation.
 //!
-//! The test starts itself as a child, which writes in a loop and says on its standard output what was acknowledged. The
-//! parent kills it at a random moment, opens the file, and compares.
+//! The test starts itself as a child, which writes in a loop and prints acknowledged steps. The
+//! parent kills it at a random time, opens the file, and compares.
 
 use isorb_giop::NameComponent;
 use isorb_naming::binding::{Binding, BindingKind, ContextId, Target};
@@ -28,7 +28,7 @@ fn mix(seed: u64, i: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// Step `i` of a script: the name, and the value that it gets or `None` where it is unbound.
+/// Step `i` of a script: a name and its value, or `None` to unbind it.
 fn step(seed: u64, i: u64) -> (NameComponent, Option<Binding>) {
     let random = mix(seed, i);
     let name = NameComponent::new(format!("n{}", random % NAMES), "k");
@@ -66,7 +66,7 @@ fn acknowledged_bindings_survive() {
         for i in 0..acknowledged {
             change(&mut expected, i);
         }
-        // The step that was under way may be there or not.
+        // The step under way may be in the file or not.
         let mut one_more = expected.clone();
         change(&mut one_more, acknowledged);
         let found = content(&FileStore::open(&file).unwrap());
@@ -79,7 +79,7 @@ fn acknowledged_bindings_survive() {
     assert!(!expected.is_empty());
 }
 
-/// How many steps were acknowledged before the child was killed.
+/// The number of steps that were acknowledged before the child was killed.
 fn run_and_kill(file: &Path, seed: u64, round: u64) -> u64 {
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args(["acknowledged_bindings_survive", "--exact", "--nocapture"])

@@ -1,4 +1,5 @@
-//! omniORB's `nameclt` (Debian package omniorb) as a client of this service, and this ORB as a client of omniNames.
+//! omniORB's `nameclt` (Debian package omniorb) as a client of this service, and this ORB as a
+//! client of omniNames.
 //!
 //! Skipped with a message where the programs are not installed.
 
@@ -21,7 +22,7 @@ fn installed(program: &str) -> bool {
     found
 }
 
-/// What `nameclt` printed, and whether it was content.
+/// The output of `nameclt`, and whether it succeeded.
 fn nameclt(url: &str, args: &[&str]) -> (bool, String) {
     let output = Command::new("nameclt")
         .args(["-ORBInitRef", &format!("NameService={url}"), "-advanced"])
@@ -63,7 +64,7 @@ fn nameclt_lists_binds_resolves_and_unbinds() {
     let two = object(&client(), 2);
     good(&["rebind", "lab/t1.probe", &two.to_string()]);
     assert_eq!(root.resolve(&name("lab/t1.probe")).unwrap().unwrap().ior(), two.ior());
-    // Exceptions arrive as what they are.
+    // Exceptions have their types.
     let (content, text) = nameclt(&url, &["bind", "lab/t1.probe", &one.to_string()]);
     assert!(!content && text.contains("AlreadyBound"), "{text}");
     let (content, text) = nameclt(&url, &["resolve", "lab/none"]);

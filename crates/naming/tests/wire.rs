@@ -1,4 +1,4 @@
-//! The service as clients see it, over TCP between two ORBs.
+//! The service as clients use it, over TCP between two ORBs.
 
 mod common;
 
@@ -61,7 +61,7 @@ fn contexts_and_their_exceptions() {
     root.bind(&name("a/b/c"), &one).unwrap();
     assert_eq!(a.resolve(&name("b/c")).unwrap().unwrap().ior(), one.ior());
 
-    // The first step of the rest is the one that is wrong.
+    // The first component of the rest is the wrong one.
     let at = |text: &str| not_found(root.resolve(&name(text)));
     assert_eq!(at("a/x/y/z"), (NotFoundReason::MissingNode, name("x/y/z")));
     assert_eq!(at("a/b/c/d"), (NotFoundReason::NotContext, name("c/d")));
@@ -69,7 +69,7 @@ fn contexts_and_their_exceptions() {
     // Rebinding keeps the kind of a binding.
     assert_eq!(not_found(root.rebind(&name("a/b"), &one)), (NotFoundReason::NotObject, name("b")));
     assert_eq!(not_found(root.rebind_context(&name("a/b/c"), &a)), (NotFoundReason::NotContext, name("c")));
-    // A context that is bound with bind is an object: names do not go on from it.
+    // A context that is bound with `bind` is an object: no path continues through it.
     root.bind(&name("leaf"), &a).unwrap();
     assert_eq!(not_found(root.resolve(&name("leaf/b"))), (NotFoundReason::NotContext, name("leaf/b")));
     root.bind_context(&name("link"), &a).unwrap();
@@ -99,7 +99,7 @@ fn destroyed_contexts() {
         Err(RebindError::System(exception)) => assert_eq!(exception.kind, Kind::ObjectNotExist),
         other => panic!("{other:?}"),
     }
-    // The binding stays and leads nowhere.
+    // The binding stays without an object.
     assert_eq!(root.resolve(&name("a")).unwrap().unwrap().ior(), a.object().ior());
     match root.resolve(&name("a/x/y")) {
         Err(RebindError::CannotProceed(exception)) => {
@@ -124,7 +124,7 @@ fn lists_and_iterators() {
     }
     root.bind_new_context(&name("z")).unwrap();
 
-    // Asked for more than a reply may have.
+    // More than a reply may have.
     let (first, iterator) = root.list(1_000).unwrap();
     assert_eq!(first.len(), 10);
     assert_eq!((&first[3].binding_name, first[3].binding_type), (&name("n03.k"), BindingType::Nobject));
@@ -149,14 +149,14 @@ fn lists_and_iterators() {
     iterator.destroy().unwrap();
     assert_eq!(iterator.next_one().unwrap_err().kind, Kind::ObjectNotExist);
 
-    // None at first: all from the iterator. No iterator where nothing is left.
+    // Zero at first: all bindings from the iterator. There is no iterator if nothing is left.
     let (none, iterator) = root.list(0).unwrap();
     assert!(none.is_empty());
     assert_eq!(iterator.unwrap().next_n(3).unwrap().1.len(), 3);
     let (none, iterator) = root.bind_new_context(&name("empty")).unwrap().unwrap().list(0).unwrap();
     assert!(none.is_empty() && iterator.is_none());
 
-    // The oldest goes when there are too many.
+    // The least recently used one is removed.
     let [a, b, c] = [(); 3].map(|()| root.list(1).unwrap().1.unwrap());
     assert!(a.object().non_existent().unwrap());
     assert!(b.next_one().unwrap().0 && c.next_one().unwrap().0);
@@ -206,12 +206,12 @@ fn names_go_on_elsewhere() {
     assert_eq!(near.resolve_str("far/a/x").unwrap().unwrap().ior(), one.ior());
     near.rebind(&name("far/a/x"), &object(near.object().orb(), 2)).unwrap();
     assert!(matches!(near.bind(&name("far/a/x"), &one), Err(BindError::AlreadyBound(_))));
-    // The rest of the name is that of the service which found the fault.
+    // The rest of the name comes from the service that found the fault.
     assert_eq!(not_found(near.resolve(&name("far/a/y"))), (NotFoundReason::MissingNode, name("y")));
     assert_eq!(not_found(near.resolve(&name("far/a/x/y"))), (NotFoundReason::NotContext, name("x/y")));
     near.unbind(&name("far/a/x")).unwrap();
     assert_eq!(not_found(far.resolve(&name("a/x"))), (NotFoundReason::MissingNode, name("x")));
-    // And back, in circles: each hop uses up a step.
+    // A cycle of services: each hop uses one component.
     far.bind_context(&name("back"), &near).unwrap();
     assert_eq!(near.resolve(&name("far/back/far/a")).unwrap(), far.resolve(&name("a")).unwrap());
 
@@ -230,7 +230,7 @@ fn references_hold_over_restarts() {
     let folder = TempFolder::new();
     let store = || Arc::new(FileStore::open(folder.file("names")).unwrap());
     let client = common::client();
-    // The stringified reference, as somebody has it in a file.
+    // The stringified reference, as in a file.
     let (port, a) = {
         let served = Served::start(store(), Limits::default(), 0);
         let root: NamingContextExtRef = client.resolve(&served.url()).unwrap();
@@ -248,7 +248,7 @@ fn references_hold_over_restarts() {
     }
     let served = Served::start(store(), Limits::default(), port);
     assert_eq!(by_reference().resolve(&name("x")).unwrap().unwrap().ior(), object(&client, 1).ior());
-    // Another store is another service: the reference to a context of the first does not lead into it.
+    // A reference to a context of one store does not find a context of another.
     drop(served);
     let served = Served::start(Arc::new(MemoryStore::new()), Limits::default(), port);
     served.far().bind_new_context(&name("b")).unwrap();

@@ -67,7 +67,7 @@ pub(crate) fn shape(namespace: &str, interface: &str, spec: &LinkSpec) -> Result
         .try_for_each(|words| tc(&format!("-n {namespace} {}", words.replace("DEV", interface))).map(drop))
 }
 
-/// What `tc` is told, with DEV for the interface.
+/// The arguments for `tc`, with DEV for the interface.
 fn commands(spec: &LinkSpec) -> Vec<String> {
     let rate = spec.rate_kbit.max(64);
     // Two packets may go at once, so that a queue is not idle for want of a timer tick.

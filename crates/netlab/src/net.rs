@@ -9,8 +9,8 @@ use crate::{Host, LabError};
 /// Hosts that all reach each other, without a limit to the rate; each pair can be cut. Removed when
 /// it is dropped.
 ///
-/// It has no IPv6, since such hosts send packets of their own, and all hosts know each other's hardware
-/// addresses. So every packet is from a program, or from TCP for a program.
+/// It has no IPv6, since such hosts send packets of their own, and all hosts know each other's
+/// hardware addresses. So every packet is from a program, or from TCP for a program.
 #[derive(Debug)]
 pub struct Net {
     hosts: Vec<Host>,
@@ -18,7 +18,7 @@ pub struct Net {
 }
 
 impl Net {
-    /// Makes so many hosts, at most 250.
+    /// Makes this many hosts, at most 250.
     ///
     /// # Errors
     /// [`LabError`]; nothing is left behind.

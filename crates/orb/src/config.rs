@@ -142,7 +142,11 @@ impl Config {
     fn configured(named: Option<&str>) -> Result<Config> {
         match named {
             Some(file) => Config::from_file(Path::new(file)),
-            None if Path::new("isorb.toml").exists() => Config::from_file(Path::new("isorb.toml")),
+            None if Path::new("isorb.toml").exists() => {
+                let file = Path::new("isorb.toml");
+                owner::check(file)?;
+                Config::from_file(file)
+            }
             None => Ok(Config::default()),
         }
     }
@@ -371,6 +375,49 @@ fn tcp_address(endpoint: &str) -> Result<String> {
     }
     let host = if host.is_empty() { "127.0.0.1" } else { host };
     Ok(format!("{host}:{port}"))
+}
+
+/// Ownership of the file that is read without being named.
+#[cfg(feature = "config-file")]
+mod owner {
+    use super::bad;
+    use crate::Result;
+    use rustix::process::{getegid, geteuid};
+    use std::os::unix::fs::MetadataExt;
+    use std::path::Path;
+
+    /// Refuses a file that another user could have written, in a folder such as `/tmp`.
+    ///
+    /// # Errors
+    /// BAD_PARAM with the file, its owner or mode, and what to do.
+    pub fn check(file: &Path) -> Result<()> {
+        let refuse = |why: String| {
+            let folder = std::env::current_dir().unwrap_or_default();
+            let file = folder.join(file);
+            Err(bad(format!(
+                "{} is not read: {why}; correct its owner or mode, start the program in another folder, \
+                 or name the file with -ORBConfig or ISORB_CONFIG if you trust it",
+                file.display()
+            )))
+        };
+        let metadata = std::fs::metadata(file)
+            .map_err(|error| bad(format!("cannot read {}: {error}", file.display())))?;
+        let (owner, group, mode) = (metadata.uid(), metadata.gid(), metadata.mode() & 0o777);
+        if !metadata.is_file() {
+            return refuse("it is not a regular file".into());
+        }
+        if owner != geteuid().as_raw() && owner != 0 {
+            return refuse(format!("it belongs to user {owner}"));
+        }
+        // Many systems give each user a group of the same name, and make files writable for it.
+        let own_group = group == getegid().as_raw() || group == 0;
+        if mode & 0o002 != 0 || mode & 0o020 != 0 && !own_group {
+            return refuse(format!(
+                "other users may write to it (owner {owner}, group {group}, mode {mode:o})"
+            ));
+        }
+        Ok(())
+    }
 }
 
 #[cfg(test)]

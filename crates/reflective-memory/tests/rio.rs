@@ -67,7 +67,7 @@ fn what_is_refused_says_what_and_how_much_by_giop() {
     match here.create_area(&area("huge", u32::MAX)).unwrap_err() {
         rio::CreateAreaError::WrongSize(error) => {
             assert!(
-                error.asked == u32::MAX.into() && error.limit < error.asked && !error.what.is_empty(),
+                error.asked == u64::from(u32::MAX) && error.limit < error.asked && !error.what.is_empty(),
                 "{error:?}"
             );
         }

@@ -173,7 +173,7 @@ mod loom_tests {
         let work = move |s: &(IndexPool, [UnsafeCell<usize>; 2])| {
             for _ in 0..rounds {
                 let i = s.0.take().expect("one for each");
-                // SAFETY: the pool lent the number to this thread only; that is what is tested.
+                // SAFETY: the pool lent the number to this thread only; the test checks that.
                 s.1[i].with_mut(|p| unsafe { *p += 1 });
                 s.0.give(i);
             }

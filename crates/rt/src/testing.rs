@@ -4,7 +4,7 @@ use std::thread;
 
 use crate::sched::{SchedClass, ThreadId};
 
-/// Runs `f` on a thread of its own, so that what it does to itself does not outlive the test.
+/// Runs `f` on a new thread, so that changes to the thread do not outlive the test.
 pub(crate) fn in_thread<R: Send + 'static>(f: impl FnOnce() -> R + Send + 'static) -> R {
     match thread::spawn(f).join() {
         Ok(r) => r,

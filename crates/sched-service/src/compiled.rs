@@ -1,7 +1,8 @@
-//! A compiled schedule as a dispatcher asks it: which queue an operation's events go to, and whether they will be in time.
+//! A compiled schedule for a dispatcher: the queue of an operation's events, and whether its
+//! deadlines are met.
 //!
-//! It comes from a schedule file, or from an `RtecScheduler::Scheduler` that runs elsewhere and says who goes before whom. The verdict is
-//! computed here in both cases, from everything that is registered, because the interface has no words for one.
+//! It comes from a schedule file, or from an `RtecScheduler::Scheduler` in another process, which
+//! returns priorities only. The verdict is computed here in both cases.
 
 use crate::convert::{call, criticality_of, importance_of, kind, place};
 use crate::rtec_scheduler::scheduler::{
@@ -17,7 +18,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::ops::RangeInclusive;
 
-/// More operations than these are not read from a scheduler.
+/// The greatest number of operations that are read from a scheduler.
 const MOST: i32 = 4096;
 
 /// Operations and the queues of their events.
@@ -25,36 +26,38 @@ const MOST: i32 = 4096;
 pub struct Compiled {
     graph: Graph,
     schedule: Schedule,
-    /// What a scheduler elsewhere says of each operation: thread priority, sub-priority, level. Empty where the file says it.
-    said: Vec<Option<(u16, u8, u32)>>,
+    /// Thread priority, sub-priority and level of each operation by a scheduler. Empty for a
+    /// schedule file.
+    assigned: Vec<Option<(u16, u8, u32)>>,
     /// Operations with one event a period.
     paced: Vec<bool>,
 }
 
-/// What is promised to an operation.
+/// The guarantee of an operation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Promise {
     /// Its name.
     pub operation: String,
-    /// Where its events go; the deadline of its own counts from them.
+    /// The queue of its events. The deadline in it counts from them.
     pub dispatch: Dispatch,
-    /// How far apart arrivals are, at least, each of which is followed by one of its events, after [`Dispatch::released`] at the latest. `None`
-    /// where several streams reach it or an arrival is followed by more: no single period holds for all its events then.
+    /// The shortest time between arrivals, each of which causes one of its events after
+    /// [`Dispatch::released`] at the latest. `None` if several streams reach the operation or an
+    /// arrival causes more events: no single period holds for all of them then.
     pub period: Option<Nanos>,
 }
 
-/// Why nothing is promised to an operation.
+/// Why an operation has no guarantee.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NoPromise {
     /// No operation has this handle.
     Unknown(i32),
-    /// It is called, joins others or runs elsewhere.
+    /// The operation is called, joins streams or runs elsewhere.
     NoEvents(String),
-    /// It would be late, or the whole schedule does not hold.
+    /// The operation would be late, or the whole schedule does not hold.
     Late {
         /// The operation, or its task.
         name: String,
-        /// With the numbers.
+        /// The sentence with the numbers.
         why: String,
     },
 }
@@ -73,14 +76,14 @@ impl fmt::Display for NoPromise {
 
 impl std::error::Error for NoPromise {}
 
-/// A scheduler elsewhere could not be asked, or has no schedule.
+/// Why there is no schedule from a scheduler.
 #[derive(Debug, Clone, PartialEq)]
 pub enum FetchError {
-    /// It cannot be reached, or failed.
+    /// The scheduler cannot be reached, or failed.
     System(SystemException),
-    /// What it has cannot be scheduled: a sentence with the names and numbers.
+    /// Its operations cannot be scheduled: a sentence with the names and numbers.
     Unschedulable(String),
-    /// More operations are registered than are read.
+    /// The scheduler has more operations than are read.
     TooMany,
 }
 
@@ -109,26 +112,28 @@ impl From<ScheduleError> for FetchError {
 }
 
 impl Compiled {
-    /// What a schedule file says, for a dispatcher that hands the processor over in this way. Handles count its operations from 1.
+    /// Compiles a schedule file for a dispatcher with this preemption. Handles count its operations
+    /// from 1.
     ///
     /// # Errors
     /// As [`ScheduleFile::compile`].
     pub fn of_file(file: &ScheduleFile, preemption: Preemption) -> Result<Compiled, FileError> {
         let mut file = file.clone();
-        (file.config.preemption, file.config.turns) = (preemption, true);
+        (file.config.preemption, file.config.one_thread_per_level) = (preemption, true);
         let schedule = file.compile()?;
         let paced = paced(&file.graph);
-        Ok(Compiled { graph: file.graph, schedule, said: Vec::new(), paced })
+        Ok(Compiled { graph: file.graph, schedule, assigned: Vec::new(), paced })
     }
 
-    /// What is registered with a scheduler now, for a dispatcher that hands the processor over in this way. Where it has not computed its
-    /// schedule since something changed it is told to, with these priorities. Handles are taken to count from 1.
+    /// Compiles the operations of a scheduler for a dispatcher with this preemption. If the
+    /// scheduler's schedule is out of date, it is told to compute it with these priorities. Handles
+    /// are assumed to count from 1.
     ///
     /// # Errors
     /// [`FetchError`].
     ///
     /// # Real-time
-    /// Two calls an operation; analyses. For start and connecting.
+    /// Two calls for each operation, and analyses. For start and connecting.
     pub fn fetch(
         scheduler: &SchedulerRef,
         priorities: RangeInclusive<u16>,
@@ -144,9 +149,9 @@ impl Compiled {
             Ok(last) => last,
         };
         let order = order(scheduler, last)?;
-        let mut said = Vec::with_capacity(infos.len());
+        let mut assigned = Vec::with_capacity(infos.len());
         for info in &infos {
-            said.push(said_of(scheduler, info.handle)?);
+            assigned.push(assignment_of(scheduler, info.handle)?);
         }
         let policy = match order {
             Order::Arrival => Policy::Declared,
@@ -154,26 +159,26 @@ impl Compiled {
             Order::Laxity if last > 0 => Policy::MaximumUrgency,
             Order::Laxity => Policy::MinimumLaxity,
         };
-        let graph = graph(&infos, &said)?;
-        let config = Config { policy, preemption, turns: true, ..Config::default() };
+        let graph = graph(&infos, &assigned)?;
+        let config = Config { policy, preemption, one_thread_per_level: true, ..Config::default() };
         let schedule = graph.schedule(config)?;
         let paced = paced(&graph);
-        Ok(Compiled { graph, schedule, said, paced })
+        Ok(Compiled { graph, schedule, assigned, paced })
     }
 
-    /// The priorities of the queues' threads, the least urgent first.
+    /// The priorities of the queues' threads in ascending order.
     #[must_use]
     pub fn thread_priorities(&self) -> Vec<u16> {
-        let said = self.said.iter().flatten().map(|(priority, _, _)| *priority);
+        let assigned = self.assigned.iter().flatten().map(|(priority, _, _)| *priority);
         let queues = self.schedule.queues.iter().map(|queue| queue.thread_priority);
-        let all: BTreeSet<u16> = if self.said.is_empty() { queues.collect() } else { said.collect() };
+        let all: BTreeSet<u16> = if self.assigned.is_empty() { queues.collect() } else { assigned.collect() };
         all.into_iter().collect()
     }
 
-    /// What is promised to the operation of this handle.
+    /// The guarantee of the operation with this handle.
     ///
     /// # Errors
-    /// [`NoPromise`]: there is no such operation, or it has no events of its own, or would be late.
+    /// [`NoPromise`]: there is no such operation, it has no events of its own, or it would be late.
     pub fn promise(&self, handle: i32) -> Result<Promise, NoPromise> {
         let there = place(handle).filter(|place| self.graph.get(*place).is_some());
         let place = there.ok_or(NoPromise::Unknown(handle))?;
@@ -194,7 +199,7 @@ impl Compiled {
                 return Err(NoPromise::Late { name: task.name.clone(), why });
             }
             let (thread_priority, static_subpriority, level) =
-                self.said.get(place).copied().flatten().unwrap_or((
+                self.assigned.get(place).copied().flatten().unwrap_or((
                     scheduled.queue.thread_priority,
                     u8::try_from(scheduled.static_subpriority).unwrap_or(u8::MAX),
                     scheduled.queue.level,
@@ -215,7 +220,7 @@ impl Compiled {
                     let period = one.then_some(task.period);
                     promise = Some(Promise { operation, dispatch, period });
                 }
-                // One that several release has to be done with each in time.
+                // An operation that several streams release must meet its deadline for each.
                 Some(known) => {
                     known.dispatch.cost = known.dispatch.cost.max(dispatch.cost);
                     if dispatch.own_deadline() < known.dispatch.own_deadline() {
@@ -234,7 +239,7 @@ fn paced(graph: &Graph) -> Vec<bool> {
     streams.iter().map(|streams| matches!(&streams[..], [only] if only.times == 1)).collect()
 }
 
-/// Everything that is registered, by handle.
+/// All registered operations, by handle.
 fn registered(scheduler: &SchedulerRef) -> Result<Vec<RT_Info>, FetchError> {
     let mut infos = Vec::new();
     for handle in 1..=MOST {
@@ -261,13 +266,13 @@ fn compute(scheduler: &SchedulerRef, priorities: RangeInclusive<u16>) -> Result<
     match queues.iter().map(|queue| queue.preemption_priority).max() {
         Some(last) => Ok(last),
         None => {
-            let said: Vec<&str> = anomalies.iter().map(|anomaly| &*anomaly.description).collect();
-            Err(FetchError::Unschedulable(said.join("; ")))
+            let assigned: Vec<&str> = anomalies.iter().map(|anomaly| &*anomaly.description).collect();
+            Err(FetchError::Unschedulable(assigned.join("; ")))
         }
     }
 }
 
-/// How the queues are served: by the first that is not served in order of arrival.
+/// The order of the queues: that of the first that is not served in order of arrival.
 fn order(scheduler: &SchedulerRef, last: i32) -> Result<Order, FetchError> {
     for level in 0..=last.min(MOST) {
         match scheduler.dispatch_configuration(level) {
@@ -275,14 +280,14 @@ fn order(scheduler: &SchedulerRef, last: i32) -> Result<Order, FetchError> {
             Ok((_, Dispatching_Type_t::LaxityDispatching)) => return Ok(Order::Laxity),
             Ok((_, Dispatching_Type_t::StaticDispatching)) => {}
             Err(DispatchConfigurationError::System(error)) => return Err(error.into()),
-            // It changed meanwhile.
+            // The operation changed meanwhile.
             Err(_) => return Ok(Order::Arrival),
         }
     }
     Ok(Order::Arrival)
 }
 
-fn said_of(scheduler: &SchedulerRef, handle: i32) -> Result<Option<(u16, u8, u32)>, FetchError> {
+fn assignment_of(scheduler: &SchedulerRef, handle: i32) -> Result<Option<(u16, u8, u32)>, FetchError> {
     match scheduler.priority(handle) {
         Ok((priority, sub, level)) => Ok(Some((
             u16::try_from(priority).unwrap_or(0).min(32767),
@@ -294,10 +299,10 @@ fn said_of(scheduler: &SchedulerRef, handle: i32) -> Result<Option<(u16, u8, u32
     }
 }
 
-/// The graph that was registered, with the levels that the scheduler gave as declared priorities.
-fn graph(infos: &[RT_Info], said: &[Option<(u16, u8, u32)>]) -> Result<Graph, FetchError> {
+/// The registered graph, with the scheduler's levels as declared priorities.
+fn graph(infos: &[RT_Info], assigned: &[Option<(u16, u8, u32)>]) -> Result<Graph, FetchError> {
     let mut graph = Graph::new();
-    for (info, said) in infos.iter().zip(said) {
+    for (info, assigned) in infos.iter().zip(assigned) {
         let dependencies = info.dependencies.iter().map(|on| {
             let there = place(on.rt_info).filter(|place| *place < infos.len());
             there.map(|place| Dependency {
@@ -307,14 +312,14 @@ fn graph(infos: &[RT_Info], said: &[Option<(u16, u8, u32)>]) -> Result<Graph, Fe
             })
         });
         let unknown =
-            || FetchError::Unschedulable(format!("{}: it depends on nobody known", info.entry_point));
+            || FetchError::Unschedulable(format!("{}: it depends on an unknown operation", info.entry_point));
         let operation = Operation {
             kind: kind(info.info_type),
             worst: Nanos::from_100ns(info.worst_case_execution_time),
             typical: Nanos::from_100ns(info.typical_execution_time),
             cached: Nanos::from_100ns(info.cached_execution_time),
             period: Nanos::from_100ns(u64::try_from(info.period).unwrap_or(0)),
-            priority: said.map_or(0, |(_, _, level)| u32::MAX - level),
+            priority: assigned.map_or(0, |(_, _, level)| u32::MAX - level),
             criticality: criticality_of(info.criticality),
             importance: importance_of(info.importance),
             dependencies: dependencies.collect::<Option<Vec<_>>>().ok_or_else(unknown)?,

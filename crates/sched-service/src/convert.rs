@@ -1,4 +1,4 @@
-//! What the interface and the graph call the same thing.
+//! Conversions between the types of the interface and of the graph.
 
 use crate::rtec_scheduler::{Criticality_t, Dependency_Type_t, Importance_t, Info_Type_t};
 use isorb::{Kind, SystemException};

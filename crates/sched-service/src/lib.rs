@@ -1,12 +1,14 @@
-//! Scheduling over the ORB: what [`isorb_sched`] computes, for those who ask by CORBA.
+//! Scheduling over the ORB: the analysis of [`isorb_sched`] as CORBA services.
 //!
-//! - [`SchedulerService`]: `RtecScheduler::Scheduler`, the configuration run of the real-time event service. Suppliers and consumers register
-//!   operations and what makes them run; `compute_scheduling` gives each its priorities.
-//! - [`ClientScheduler`], [`ServerScheduler`]: the static scheduling service of Real-Time CORBA (`RTCosScheduling`), which gives priorities to
-//!   activities and objects by the names that a schedule file has. They are local interfaces, and so plain Rust here.
+//! - [`SchedulerService`]: `RtecScheduler::Scheduler`, the configuration run of the real-time event
+//!   service. Suppliers and consumers register operations and what makes them run;
+//!   `compute_scheduling` gives each its priorities.
+//! - [`ClientScheduler`], [`ServerScheduler`]: the static scheduling service of Real-Time CORBA
+//!   (`RTCosScheduling`), which gives priorities to activities and objects by the names that a
+//!   schedule file has. They are local interfaces, and so plain Rust here.
 //!
 //! # Real-time
-//! Nothing here belongs on a real-time path: priorities are asked for at start, and kept.
+//! Not for a real-time path: programs look up priorities at start and keep them.
 #![forbid(unsafe_code)]
 
 mod compiled;

@@ -11,17 +11,20 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
-/// `RTCosScheduling::ClientScheduler`: a client's thread says what it is about to do, and gets the priority for it.
+/// `RTCosScheduling::ClientScheduler`: a client's thread names its activity and gets the priority
+/// of it.
 #[derive(Debug)]
 pub struct ClientScheduler {
     orb: Orb,
     activities: BTreeMap<String, u16>,
 }
 
-/// `RTCosScheduling::ServerScheduler`: a server says what an object is, and the object gets the priority for it.
+/// `RTCosScheduling::ServerScheduler`: a server names an object, and the object gets the priority
+/// of it.
 ///
-/// The POAs that it creates share a thread pool with a lane for each priority of the schedule's objects, which is made with the first of
-/// them. Other POAs will do if their priorities are declared by the server.
+/// The POAs that it creates share a thread pool with a lane for each priority of the schedule's
+/// objects, which is made with the first of them. Other POAs will do if their priorities are
+/// declared by the server.
 #[derive(Debug)]
 pub struct ServerScheduler {
     orb: Orb,
@@ -32,14 +35,14 @@ pub struct ServerScheduler {
     resources: PiMutex<BTreeMap<String, Arc<CeilingMutex<()>>>>,
 }
 
-/// Why there is no priority, or no mutex, by a name.
+/// Why a name has no priority or mutex.
 #[derive(Debug, Clone, PartialEq)]
 pub enum NameError {
-    /// The schedule file does not have it (`RTCosScheduling::UnknownName`).
+    /// The schedule file does not have the name (`RTCosScheduling::UnknownName`).
     UnknownName(String),
-    /// The schedule file has a resource of this name that no operation holds, and declares no ceiling for it.
+    /// No operation holds the resource, and the schedule file declares no ceiling for it.
     NoCeiling(String),
-    /// What the schedule file says cannot be scheduled, so that there are no ceilings.
+    /// The schedule file cannot be scheduled, so that there are no ceilings.
     Schedule(FileError),
     /// The ORB refused the priority.
     System(SystemException),
@@ -73,10 +76,12 @@ impl ClientScheduler {
         ClientScheduler { orb: orb.clone(), activities: file.activities.clone() }
     }
 
-    /// Gives the calling thread the priority of that activity (`schedule_activity`); its calls are part of the activity from now on.
+    /// Gives the calling thread the priority of that activity (`schedule_activity`); its calls are
+    /// part of the activity from now on.
     ///
     /// # Errors
-    /// [`NameError::UnknownName`], and what [`isorb::rt::RtCurrent::set_the_priority`] refuses. The thread keeps its priority, then.
+    /// [`NameError::UnknownName`], and what [`isorb::rt::RtCurrent::set_the_priority`] refuses. The
+    /// thread keeps its priority, then.
     pub fn schedule_activity(&self, name: &str) -> Result<(), NameError> {
         let priority = find(&self.activities, name)?;
         self.orb.rt_current().set_the_priority(priority).map_err(NameError::System)
@@ -103,12 +108,14 @@ impl ServerScheduler {
         ServerScheduler { threads, options, ..self }
     }
 
-    /// Creates a POA for objects of the schedule (`create_POA`): with these policies, server-declared priorities and the scheduler's
-    /// thread pool. An object of it that is not scheduled has the lowest of the schedule's priorities.
+    /// Creates a POA for objects of the schedule (`create_POA`): with these policies,
+    /// server-declared priorities and the scheduler's thread pool. An object of it that is not
+    /// scheduled has the lowest of the schedule's priorities.
     ///
     /// # Errors
-    /// As [`Poa::create_poa`]. InvalidPolicy also for a priority model, a thread pool or priority bands among `policies`, since they are
-    /// the schedule's to choose; BAD_INV_ORDER for a schedule without objects; what making the pool raises.
+    /// As [`Poa::create_poa`]. InvalidPolicy also for a priority model, a thread pool or priority
+    /// bands among `policies`, since they are the schedule's to choose; BAD_INV_ORDER for a
+    /// schedule without objects; what making the pool raises.
     ///
     /// # Real-time
     /// Starts threads the first time: for the start of a process.
@@ -160,7 +167,8 @@ impl ServerScheduler {
         find(&self.file.objects, name)
     }
 
-    /// Activates a servant at the priority of that name (`schedule_object`), in a POA whose priorities are declared by the server.
+    /// Activates a servant at the priority of this name (`schedule_object`), in a POA with
+    /// server-declared priorities.
     ///
     /// # Errors
     /// [`NameError::UnknownName`], and what [`Poa::activate_with_priority`] refuses.
@@ -174,17 +182,20 @@ impl ServerScheduler {
         poa.activate_with_priority(servant, priority).map_err(NameError::Activate)
     }
 
-    /// The mutex of a `[[resource]]` of the schedule: who holds it runs at its ceiling, which is the declared one, else the priority of
-    /// the most urgent operation that holds it, as the ORB's priority mapping has it at the first call. The same mutex at every call.
+    /// The mutex of a `[[resource]]` of the schedule. Its holder runs at the ceiling: the declared
+    /// one, otherwise the priority of the most urgent operation that holds it, by the ORB's
+    /// priority mapping at the first call. Returns the same mutex at every call.
     ///
     /// A holder makes no calls: a request may change its thread's priority.
     ///
     /// # Errors
-    /// [`NameError::UnknownName`]; [`NameError::NoCeiling`]; [`NameError::Schedule`]; [`NameError::System`] with DATA_CONVERSION
-    /// (OMG|2) where the mapping has no native priority for the ceiling.
+    /// [`NameError::UnknownName`]; [`NameError::NoCeiling`]; [`NameError::Schedule`];
+    /// [`NameError::System`] with DATA_CONVERSION (OMG|2) where the mapping has no native priority
+    /// for the ceiling.
     ///
     /// # Real-time
-    /// Computes the whole schedule the first time: for the start of a process. What the mutex costs, [`CeilingMutex`] says.
+    /// Computes the whole schedule the first time: for the start of a process. [`CeilingMutex`]
+    /// documents the cost of the mutex.
     pub fn resource(&self, name: &str) -> Result<Arc<CeilingMutex<()>>, NameError> {
         let mut resources = self.resources.lock();
         if let Some(mutex) = resources.get(name) {
@@ -195,7 +206,7 @@ impl ServerScheduler {
         Ok(mutex)
     }
 
-    /// The native priority that is the ceiling of a resource.
+    /// The native priority of a resource's ceiling.
     fn ceiling(&self, name: &str) -> Result<u8, NameError> {
         let place = self.file.graph.resources.iter().position(|resource| resource.name == name);
         let place = place.ok_or_else(|| NameError::UnknownName(name.to_string()))?;
@@ -221,7 +232,7 @@ fn find(names: &BTreeMap<String, u16>, name: &str) -> Result<i16, NameError> {
     Ok(corba(*priority))
 }
 
-/// The file has none over 32767.
+/// A schedule file has no priority over 32767.
 fn corba(priority: u16) -> i16 {
     i16::try_from(priority).unwrap_or(i16::MAX)
 }

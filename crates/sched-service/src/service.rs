@@ -22,9 +22,10 @@ use std::fmt;
 
 /// `RtecScheduler::Scheduler`: records operations, and schedules them as its configuration says.
 ///
-/// Handles are numbers from 1; 0 is no operation. Whatever changes an operation makes the schedule old: priorities are NOT_SCHEDULED until
-/// `compute_scheduling` was called again. An operation that several streams release has the priorities of the most urgent
-/// one; one that is only called, or only joins streams, runs at nobody's priority but its callers' and is NOT_SCHEDULED.
+/// Handles are numbers from 1; 0 is no operation. A change of an operation invalidates the
+/// schedule: priorities are NOT_SCHEDULED until `compute_scheduling` is called again. An operation
+/// that several streams release has the priorities of the most urgent one. An operation that is
+/// only called, or only joins streams, runs at its callers' priorities and is NOT_SCHEDULED.
 pub struct SchedulerService {
     config: Config,
     limit: usize,
@@ -32,7 +33,7 @@ pub struct SchedulerService {
     record: Option<Box<Record>>,
 }
 
-/// Is given what was registered.
+/// Receives the registered operations.
 type Record = dyn Fn(&ScheduleFile) + Send + Sync;
 
 #[derive(Debug, Default)]
@@ -42,49 +43,51 @@ struct State {
 }
 
 impl SchedulerService {
-    /// No operations yet, and at most `limit`; `create` raises IMP_LIMIT beyond. The priorities of `config` are replaced by those that
-    /// `compute_scheduling` is called with.
+    /// A service without operations, and for at most `limit`; `create` raises IMP_LIMIT beyond.
+    /// `compute_scheduling` replaces the priorities of `config`.
     #[must_use]
     pub fn new(config: Config, limit: usize) -> SchedulerService {
         SchedulerService::with_graph(config, limit, Graph::new())
     }
 
-    /// With operations that are there already, not scheduled yet.
+    /// A service with operations that are not scheduled yet.
     #[must_use]
     pub fn with_graph(config: Config, limit: usize, graph: Graph) -> SchedulerService {
         SchedulerService { config, limit, state: PiMutex::new(State { graph, schedule: None }), record: None }
     }
 
-    /// With what was compiled off line: the operations of a schedule file, and their priorities.
+    /// A service with the operations of a schedule file, and their priorities.
     ///
     /// # Errors
-    /// [`FileError`] for a file that cannot be scheduled, or asks for more than the processor has. One whose deadlines are not all met can.
+    /// [`FileError`] for a file that cannot be scheduled, or with a utilisation over one. Missed
+    /// deadlines are no error.
     pub fn of_file(file: &ScheduleFile, limit: usize) -> Result<SchedulerService, FileError> {
         let service = SchedulerService::with_graph(file.config.clone(), limit, file.graph.clone());
         service.state.lock().schedule = Some(file.compile()?);
         Ok(service)
     }
 
-    /// Gives `record` what is registered at each `compute_scheduling`, also where it cannot be scheduled: a configuration run's result.
-    /// It is called with the service's lock held, on the caller's thread of the server.
+    /// Calls `record` with the registered operations at each `compute_scheduling`, even if they
+    /// cannot be scheduled: the result of a configuration run. It is called with the service's lock
+    /// held, on the caller's thread of the server.
     #[must_use]
     pub fn recording(self, record: impl Fn(&ScheduleFile) + Send + Sync + 'static) -> SchedulerService {
         SchedulerService { record: Some(Box::new(record)), ..self }
     }
 
-    /// The schedule that was computed last, where nothing has changed since.
+    /// The last computed schedule, if nothing has changed since.
     #[must_use]
     pub fn schedule(&self) -> Option<Schedule> {
         self.state.lock().schedule.clone()
     }
 
-    /// The operations that were registered.
+    /// The registered operations.
     #[must_use]
     pub fn graph(&self) -> Graph {
         self.state.lock().graph.clone()
     }
 
-    /// Changes an operation, which makes the schedule old.
+    /// Changes an operation, which invalidates the schedule.
     fn change<E: From<UNKNOWN_TASK>>(
         &self,
         handle: i32,
@@ -279,7 +282,7 @@ impl Scheduler for SchedulerService {
                 anomalies
             }
             Err(ScheduleError::Plan(_)) => return Err(INSUFFICIENT_THREAD_PRIORITY_LEVELS {}.into()),
-            // The interface has no exception that names what is wrong: an anomaly does.
+            // The interface has no exception that names the fault, but anomalies.
             Err(error) => vec![Anomaly { severity: Severity::Fatal, description: error.to_string() }],
         };
         let infos: Result<Vec<RT_InfoView<'u>>> =
@@ -336,7 +339,7 @@ impl State {
     }
 }
 
-/// An operation as the interface has it. Priorities that are not computed are 0.
+/// An operation in the interface's form. Priorities that are not computed are 0.
 fn info<'u>(cx: Upcall<'u>, state: &State, place: usize) -> Result<RT_InfoView<'u>> {
     let operation = &state.graph.operations()[place];
     let (priority, preemption_subpriority, preemption_priority) = state.priorities(place).unwrap_or_default();

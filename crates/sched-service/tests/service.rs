@@ -1,4 +1,4 @@
-//! The scheduling services as a client has them, over a connection.
+//! The scheduling services as a client uses them, over a connection.
 
 use isorb::poa::policies::IdUniqueness;
 use isorb::poa::{CreateError as PoaError, PoaPolicies};
@@ -81,7 +81,7 @@ fn a_configuration_run() {
     assert_eq!(scheduler.last_scheduled_priority().unwrap(), 1);
     assert_eq!(scheduler.get(gps).unwrap().worst_case_execution_time, 5 * MS);
 
-    // What changes makes the schedule old.
+    // A change invalidates the schedule.
     scheduler.remove_dependency(display, imu, 1, Dependency_Type_t::OneWayCall).unwrap();
     assert!(matches!(scheduler.priority(gps), Err(PriorityError::NOT_SCHEDULED(_))));
     let (_, queues, anomalies) = scheduler.compute_scheduling(1, 99).unwrap();
@@ -108,7 +108,8 @@ fn what_cannot_be_scheduled() {
         );
     }
     set(&scheduler, 1, 8 * MS, 100_000).unwrap();
-    // The exception for it has no members: an anomaly names who asks for how much, and nothing is scheduled.
+    // The exception for it has no members. An anomaly has the names and utilisations, and nothing
+    // is scheduled.
     let (_, queues, anomalies) = scheduler.compute_scheduling(1, 9).unwrap();
     assert!(queues.is_empty());
     assert_eq!(anomalies[0].severity, Anomaly_Severity::AnomalyFatal);
@@ -117,7 +118,7 @@ fn what_cannot_be_scheduled() {
         "the tasks ask for 121.7 % of the processor: o0 80.0 %, o1 25.0 %, o2 16.7 %"
     );
     assert!(matches!(scheduler.priority(1), Err(PriorityError::NOT_SCHEDULED(_))));
-    // 90 %, and the least urgent is late.
+    // 90 %, and the least urgent task is late.
     set(&scheduler, 1, 4 * MS, 100_000).unwrap();
     set(&scheduler, 2, 8 * MS, 200_000).unwrap();
     set(&scheduler, 3, 3 * MS, 270_000).unwrap();
@@ -136,8 +137,8 @@ fn what_cannot_be_scheduled() {
     assert_eq!(scheduler.lookup("o1").unwrap(), 2, "the next reply is like any other");
 }
 
-/// What is registered may be wrong in each of these ways: it is said by name and number when the schedule is computed, and nothing has a
-/// priority then.
+/// Registered operations may be wrong in each of these ways. The computation names the operation
+/// and the numbers, and nothing has a priority then.
 #[test]
 fn bad_input_is_named() {
     let one_way = Dependency_Type_t::OneWayCall;
@@ -212,7 +213,7 @@ fn priorities_by_name() {
     assert!(object.object().to_string().starts_with("IOR:"));
     let refused: Result<SchedulerRef, _> = server.schedule_object(&poa, servant(), "radar");
     assert_eq!(refused.map(|_| ()).unwrap_err(), NameError::UnknownName("radar".into()));
-    // A POA whose priorities come with the requests gives objects none.
+    // A POA with client-propagated priorities gives objects none.
     let refused: Result<SchedulerRef, _> = server.schedule_object(&orb.root_poa().unwrap(), servant(), "gps");
     assert!(matches!(refused.map(|_| ()), Err(NameError::Activate(_))));
 }
@@ -231,7 +232,7 @@ fn resources_by_name() {
     let server = ServerScheduler::new(&orb, &ScheduleFile::parse("s.toml", text).unwrap());
     let (map, log) = (server.resource("map").unwrap(), server.resource("log").unwrap());
     assert!(Arc::ptr_eq(&map, &server.resource("map").unwrap()), "one mutex for all");
-    // Native priorities are one more under this mapping.
+    // Native priorities are one higher under this mapping.
     assert_eq!((map.ceiling(), log.ceiling()), (13, 16), "the most urgent user's, and as declared");
     assert_eq!(server.resource("lunch").unwrap_err(), NameError::UnknownName("lunch".into()));
     assert_eq!(server.resource("unused").unwrap_err(), NameError::NoCeiling("unused".into()));
@@ -242,7 +243,9 @@ fn resources_by_name() {
     let refused = low.resource("log").unwrap_err();
     assert!(matches!(&refused, NameError::Schedule(error) if error.line == 3), "{refused}");
 
-    // Threads at the priorities of the slow operation, and of one that the schedule does not know to use the map.
+    // Threads at the priorities of the slow operation, and of one that does not use the map in the
+    // schedule.
+    // to use the map.
     std::thread::spawn(move || {
         let class = || SchedClass::current().unwrap();
         orb.rt_current().set_the_priority(10).unwrap();
@@ -301,7 +304,7 @@ fn poas_of_the_schedule() {
     let refused: Result<SchedulerRef, _> = server.schedule_object(&poa, servant(), "lunch");
     assert_eq!(refused.map(|_| ()).unwrap_err(), NameError::UnknownName("lunch".into()));
 
-    // What the schedule chooses is not the caller's to say.
+    // The caller may not set what the schedule determines.
     let lifespan = PoaPolicies::new().id_uniqueness(IdUniqueness::Multiple);
     for policies in [
         lifespan.clone().priority_model(PriorityModel::ServerDeclared, 90),
@@ -320,8 +323,8 @@ fn poas_of_the_schedule() {
     orb.shutdown(true).unwrap();
 }
 
-/// Twelve operations over the wire that are released twice each by the one before: the answer names the first with too many, and the service
-/// goes on.
+/// Twelve operations over the wire, each released twice by the one before: the answer names the
+/// first with too many streams, and the service continues.
 #[test]
 fn a_graph_of_too_many_ways_is_an_anomaly_and_not_the_end() {
     let orb = Orb::init(["-ORBEndPoint".into(), "127.0.0.1:0".into()]).unwrap();

@@ -1,4 +1,5 @@
-//! What analysis and admission cost with a thousand tasks: `cargo run --release -p isorb-sched --example sched-cost`.
+//! What analysis and admission cost with a thousand tasks: `cargo run --release -p isorb-sched
+//! --example sched-cost`.
 
 use isorb_sched::{Admission, AdmissionConfig, Nanos, Preemption, Task, fixed_priority};
 use std::time::{Duration, Instant};
@@ -58,7 +59,8 @@ fn main() {
     }
 }
 
-/// `count` tasks with periods from 5 ms to 1 s, spread evenly in logarithm, that ask for so many thousandths together.
+/// `count` tasks with periods from 5 ms to 1 s, spread evenly in logarithm, that ask for so many
+/// thousandths together.
 fn set(count: u64, thousandths: u64) -> Vec<Task> {
     let mut seed = 0x9e37_79b9_7f4a_7c15_u64;
     let mut random = move |below: u64| {

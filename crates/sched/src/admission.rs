@@ -1,4 +1,5 @@
-//! Admission: one question at a time, answered for everybody who was admitted before.
+//! Admission: decides whether a further task may join a set, so that all tasks of the set keep
+//! their deadlines.
 
 mod nearest;
 mod refusal;
@@ -11,45 +12,49 @@ use crate::response::{Effort, Preemption, Response, Stop, Times};
 use crate::table::Table;
 use crate::{Nanos, Task, Utilisation};
 
-/// Which priorities admitted tasks get.
+/// How admitted tasks get their priorities.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Assignment {
-    /// The less time from readiness to deadline, the more urgent. The best there is where preemption is full and no deadline exceeds
-    /// its period; those with equal times are served in order of arrival.
+    /// Deadline monotonic: the shorter the time from readiness to deadline, the more urgent.
+    /// Optimal with full preemption and deadlines up to the period. Tasks with equal times are
+    /// served in order of arrival.
     #[default]
     DeadlineMonotonic,
-    /// What [`Task::priority`] says.
+    /// [`Task::priority`].
     Declared,
-    /// None: the nearest deadline goes first. The longest response that is known of a task is then its deadline.
+    /// Earliest deadline first, without priorities. The response bound of a task is its deadline.
     EarliestDeadline,
 }
 
-/// What an [`Admission`] decides about, and its limits.
+/// The resource that an [`Admission`] manages, and its limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AdmissionConfig {
-    /// How the resource is handed over: [`Preemption::Full`] for a processor, [`Preemption::None`] for a link that carries
-    /// whole messages, [`Preemption::Deferred`] for one that carries packets.
+    /// How tasks preempt each other: [`Preemption::Full`] for a processor, [`Preemption::None`] for
+    /// a link that carries whole messages, [`Preemption::Deferred`] for a link that carries
+    /// packets.
     pub preemption: Preemption,
-    /// Which priorities admitted tasks get.
+    /// How admitted tasks get their priorities.
     pub assignment: Assignment,
-    /// Whether tasks of equal urgency take turns even where preemption is full, as on one thread a level. In order of arrival they do in any case.
-    pub turns: bool,
-    /// At most so many tasks; more are refused.
+    /// Whether one thread serves all tasks of a level. Tasks of a level then do not preempt each
+    /// other, even with full preemption. In order of arrival they never do.
+    pub one_thread_per_level: bool,
+    /// The greatest number of tasks.
     pub capacity: usize,
-    /// How much of the resource may be given away; the rest is left to best effort.
+    /// The share of the resource that admitted tasks may use. The rest is left to best effort.
     pub share: Utilisation,
-    /// How many terms of a response-time sum a decision may compute; a million takes one to two milliseconds. Tasks that it does not reach
-    /// are judged by a cruder bound, and the task refused where that does not suffice.
+    /// The number of response-time terms that a decision may compute; a million takes one to two
+    /// milliseconds. Tasks beyond it are judged by a cruder bound, and the new task is refused if
+    /// that does not suffice.
     pub effort: u64,
 }
 
 impl Default for AdmissionConfig {
-    /// A processor, deadline monotonic, 4,096 tasks, all of it, four million terms.
+    /// A processor, deadline monotonic, 4,096 tasks, the whole processor, four million terms.
     fn default() -> AdmissionConfig {
         AdmissionConfig {
             preemption: Preemption::Full,
             assignment: Assignment::DeadlineMonotonic,
-            turns: false,
+            one_thread_per_level: false,
             capacity: 4096,
             share: Utilisation::ONE,
             effort: 4_000_000,
@@ -57,7 +62,7 @@ impl Default for AdmissionConfig {
     }
 }
 
-/// Names an admitted task. A stale one finds nothing, never another task.
+/// Identifies an admitted task. The id of a removed task never identifies another one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct TaskId {
     slot: u32,
@@ -67,19 +72,20 @@ pub struct TaskId {
 /// The answer to a task that was admitted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Admitted {
-    /// Its name from now on.
+    /// The id of the task.
     pub id: TaskId,
-    /// Its longest response with all that are admitted now. Later admissions make it longer, never past the deadline: ask
-    /// [`Admission::response`].
+    /// The longest response with all tasks admitted now. Later admissions make it longer, up to the
+    /// deadline; [`Admission::response`] returns the current one.
     pub response: Nanos,
-    /// How long after its arrival a job may stay in the lower band of dual-priority scheduling: D - R.
+    /// The promotion time of dual-priority scheduling, D - R: how long after its arrival a job may
+    /// stay in the lower band.
     pub promotion: Nanos,
 }
 
-/// A set of tasks that all meet their deadlines, and stays one.
+/// A set of tasks that all meet their deadlines. Admission keeps it so.
 ///
-/// The same serves a processor, a link (its tasks are messages, their costs the time on the wire: see [`crate::Link`]) and every
-/// other thing that does one job at a time.
+/// It serves a processor, a link (the tasks are messages, their costs the time on the wire: see
+/// [`crate::Link`]), and any other resource that does one job at a time.
 ///
 /// ```
 /// use isorb_sched::{Admission, AdmissionConfig, Nanos, Task};
@@ -102,15 +108,16 @@ pub struct Admitted {
 /// ```
 ///
 /// # Real-time
-/// A control path: `try_admit` and `remove` allocate and compute, bounded by [`AdmissionConfig::effort`]; nothing locks.
-/// [`Admission::response`] and [`Admission::promotion`] are a look-up.
+/// A control path: `try_admit` and `remove` allocate and compute, bounded by
+/// [`AdmissionConfig::effort`]; nothing locks. [`Admission::response`] and [`Admission::promotion`]
+/// are a look-up.
 #[derive(Debug)]
 pub struct Admission {
     config: AdmissionConfig,
     table: Table,
-    /// How each declared priority is served, where not in order of arrival.
+    /// The order of each declared priority that is not served in order of arrival.
     orders: Vec<(u32, Order)>,
-    /// Which slot stands where in the table.
+    /// The slots in the order of the table.
     order: Vec<u32>,
     slots: Vec<Slot>,
     free: Vec<u32>,
@@ -119,21 +126,21 @@ pub struct Admission {
 #[derive(Debug)]
 struct Slot {
     generation: u32,
-    held: Option<Held>,
+    member: Option<Member>,
 }
 
 #[derive(Debug)]
-struct Held {
+struct Member {
     task: Task,
     response: u64,
 }
 
 impl Admission {
-    /// Nobody admitted yet.
+    /// A set without tasks.
     #[must_use]
     pub fn new(config: AdmissionConfig) -> Admission {
         Admission {
-            table: Table::new(config.preemption, config.turns, config.capacity.min(4096)),
+            table: Table::new(config.preemption, config.one_thread_per_level, config.capacity.min(4096)),
             orders: Vec::new(),
             config,
             order: Vec::new(),
@@ -142,15 +149,16 @@ impl Admission {
         }
     }
 
-    /// Tasks of this declared priority are served in another order than that of arrival.
+    /// Sets the order of a declared priority to another one than that of arrival.
     pub(crate) fn serve(&mut self, priority: u32, order: Order) {
         self.orders.push((priority, order));
     }
 
-    /// Admits the task where it and all that were admitted before meet their deadlines.
+    /// Admits the task if it and all tasks admitted before meet their deadlines.
     ///
     /// # Errors
-    /// [`Refusal`]: who would fail, by which numbers, and the nearest period or deadline that would be admitted. Nothing has changed then.
+    /// [`Refusal`]: the task that would miss its deadline, the numbers, and the nearest period or
+    /// deadline that would be admitted. Nothing has changed then.
     pub fn try_admit(&mut self, task: Task) -> Result<Admitted, Box<Refusal>> {
         let refuse =
             |reason| Box::new(Refusal { task: task.name.clone(), reason, nearest: Nearest::default() });
@@ -170,7 +178,7 @@ impl Admission {
         }
     }
 
-    /// Whether [`Admission::try_admit`] would admit it; nothing changes.
+    /// Whether [`Admission::try_admit`] would admit the task. Nothing changes.
     ///
     /// # Errors
     /// As [`Admission::try_admit`].
@@ -180,15 +188,17 @@ impl Admission {
         Ok(admitted.response)
     }
 
-    /// Whether there is room for the task, without a reason and without looking for what would be admitted instead; nothing changes.
+    /// Whether the task fits, without a reason and without a search for alternatives. Nothing
+    /// changes.
     pub fn fits(&mut self, task: &Task) -> bool {
         let mut effort = Effort::new(self.config.effort);
         self.len() < self.config.capacity && matches!(self.victim(task, None, &mut effort), Ok(None))
     }
 
-    /// The smallest value from `asked` on for which [`fits`](Admission::fits) says so of the task that `make` makes of it, to within a hundredth
-    /// of `asked`, or as near as an effort of four thirds of [`AdmissionConfig::effort`] comes. It was tried. It presumes that what
-    /// fits with a smaller value fits with a larger one; where that is not known, ask again.
+    /// The smallest value from `asked` on for which the task that `make` makes of it
+    /// [`fits`](Admission::fits), to within a hundredth of `asked`, or as near as four thirds of
+    /// [`AdmissionConfig::effort`] allow. The value has been tried. The search assumes that larger
+    /// values fit if smaller ones do; where that is not known, repeat it.
     pub fn nearest(&mut self, asked: Nanos, make: impl Fn(Nanos) -> Task) -> Option<Nanos> {
         if self.len() >= self.config.capacity {
             return None;
@@ -196,17 +206,17 @@ impl Admission {
         if self.fits(&make(asked)) { Some(asked) } else { nearest::smallest(self, asked, make) }
     }
 
-    /// Takes a task out; `None` where the name is stale. The responses of the others become shorter.
+    /// Removes a task; `None` if there is no task of this id. The other responses become shorter.
     pub fn remove(&mut self, id: TaskId) -> Option<Task> {
-        self.held(id)?;
+        self.member(id)?;
         let rank = self.order.iter().position(|slot| *slot == id.slot)?;
         let slot = self.slots.get_mut(id.slot as usize)?;
         slot.generation = slot.generation.wrapping_add(1);
-        let held = slot.held.take()?;
+        let member = slot.member.take()?;
         self.free.push(id.slot);
         self.order.remove(rank);
         self.table.remove(rank);
-        // Bounds that are not computed anew stay true: with less to wait for nobody takes longer.
+        // Bounds that are not computed again stay valid, since a removal makes no response longer.
         for rank in 0..self.table.len() {
             self.table.learn(rank, Times { response: 0, first: 0, busy: 0 });
         }
@@ -216,59 +226,60 @@ impl Admission {
             result.is_ok()
         });
         self.learn(&found);
-        Some(held.task)
+        Some(member.task)
     }
 
-    /// How many are admitted.
+    /// The number of admitted tasks.
     #[must_use]
     pub fn len(&self) -> usize {
         self.table.len()
     }
 
-    /// Whether nobody is.
+    /// Whether there are no tasks.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// An admitted task.
+    /// The parameters of an admitted task.
     #[must_use]
     pub fn task(&self, id: TaskId) -> Option<&Task> {
-        Some(&self.held(id)?.task)
+        Some(&self.member(id)?.task)
     }
 
-    /// Its longest response with all that are admitted now.
+    /// The longest response of a task with all tasks admitted now.
     #[must_use]
     pub fn response(&self, id: TaskId) -> Option<Nanos> {
-        Some(Nanos::new(self.held(id)?.response))
+        Some(Nanos::new(self.member(id)?.response))
     }
 
-    /// How long after its arrival a job of it may stay in the lower band of dual-priority scheduling.
+    /// How long after its arrival a job of the task may stay in the lower band of dual-priority
+    /// scheduling.
     #[must_use]
     pub fn promotion(&self, id: TaskId) -> Option<Nanos> {
-        let held = self.held(id)?;
-        Some(held.task.deadline.minus(Nanos::new(held.response)))
+        let member = self.member(id)?;
+        Some(member.task.deadline.minus(Nanos::new(member.response)))
     }
 
-    /// Everybody admitted, the most urgent first, with the longest responses.
+    /// All admitted tasks with their longest responses, the most urgent first.
     pub fn iter(&self) -> impl Iterator<Item = (TaskId, &Task, Nanos)> {
         self.order.iter().filter_map(|index| {
             let slot = self.slots.get(*index as usize)?;
-            let held = slot.held.as_ref()?;
+            let member = slot.member.as_ref()?;
             let id = TaskId { slot: *index, generation: slot.generation };
-            Some((id, &held.task, Nanos::new(held.response)))
+            Some((id, &member.task, Nanos::new(member.response)))
         })
     }
 
-    /// What the admitted tasks ask for together.
+    /// The utilisation by all admitted tasks.
     #[must_use]
     pub fn utilisation(&self) -> Utilisation {
         self.table.utilisation()
     }
 
-    fn held(&self, id: TaskId) -> Option<&Held> {
+    fn member(&self, id: TaskId) -> Option<&Member> {
         let slot = self.slots.get(id.slot as usize)?;
-        slot.held.as_ref().filter(|_| slot.generation == id.generation)
+        slot.member.as_ref().filter(|_| slot.generation == id.generation)
     }
 
     fn level(&self, task: &Task) -> u64 {
@@ -295,7 +306,8 @@ impl Admission {
         self.table.insert(self.level(task), self.order(task), task)
     }
 
-    /// What is found, by rank from the first that changed, with the task in the table; or who would fail.
+    /// The new responses with the task in the table, by rank from the first that changed; or the
+    /// task that would miss its deadline.
     fn decide(&mut self, task: &Task) -> Result<Vec<(usize, Times)>, Reason> {
         let asked = Utilisation::of(task.cost, task.period);
         let taken = self.utilisation();
@@ -308,21 +320,21 @@ impl Admission {
         let mut failed = None;
         let mut effort = Effort::new(self.config.effort);
         self.table.responses(first..self.table.len(), &mut effort, |rank, result| {
-            let deadline = self.table.row(rank).deadline;
+            let deadline = self.table.entry(rank).deadline;
             match result {
                 Ok(times) if times.response <= deadline => found.push((rank, times)),
                 Ok(times) => failed = Some((rank, Stop::Over(times.response))),
-                // The one that is late stands in the same level.
+                // The late task is of the same level.
                 Err(Stop::Beside { member, late }) => {
                     let rank = self.table.equals(rank).start + member;
-                    failed = Some((rank, Stop::Over(self.table.row(rank).deadline.saturating_add(late))));
+                    failed = Some((rank, Stop::Over(self.table.entry(rank).deadline.saturating_add(late))));
                 }
                 Err(stop) => failed = Some((rank, stop)),
             }
             failed.is_none()
         });
         let Some((rank, stop)) = failed else { return Ok(found) };
-        let deadline = Nanos::new(self.table.row(rank).deadline);
+        let deadline = Nanos::new(self.table.entry(rank).deadline);
         self.table.remove(new);
         let victim = match rank.cmp(&new) {
             std::cmp::Ordering::Equal => task.name.clone(),
@@ -332,24 +344,24 @@ impl Admission {
         Err(Reason::Deadline { victim, response: Response::of(Err(stop)), deadline })
     }
 
-    /// More urgent tasks notice a less urgent one only by what it holds.
+    /// A more urgent task is affected only by how long a less urgent one may hold the resource.
     fn first_affected(&self, new: usize) -> usize {
-        if self.table.row(new).hold == 0 { self.table.equals(new).start } else { 0 }
+        if self.table.entry(new).hold == 0 { self.table.equals(new).start } else { 0 }
     }
 
-    /// Keeps a task that [`Admission::decide`] left in the table.
+    /// Stores a task that [`Admission::decide`] left in the table.
     fn keep(&mut self, task: Task, found: &[(usize, Times)]) -> Admitted {
         let level = self.level(&task);
         let deadline = task.deadline;
         let index = match self.free.pop() {
             Some(index) => index,
             None => {
-                self.slots.push(Slot { generation: 0, held: None });
+                self.slots.push(Slot { generation: 0, member: None });
                 (self.slots.len() - 1) as u32
             }
         };
         let slot = &mut self.slots[index as usize];
-        slot.held = Some(Held { task, response: 0 });
+        slot.member = Some(Member { task, response: 0 });
         let id = TaskId { slot: index, generation: slot.generation };
         self.order.insert(self.table.behind_equals(level), index);
         self.learn(found);
@@ -361,14 +373,14 @@ impl Admission {
         for (rank, times) in found {
             self.table.learn(*rank, *times);
             let slot = self.order.get(*rank).and_then(|index| self.slots.get_mut(*index as usize));
-            if let Some(held) = slot.and_then(|slot| slot.held.as_mut()) {
-                held.response = times.response;
+            if let Some(member) = slot.and_then(|slot| slot.member.as_mut()) {
+                member.response = times.response;
             }
         }
     }
 
     fn name(&self, rank: usize) -> String {
         let slot = self.order.get(rank).and_then(|index| self.slots.get(*index as usize));
-        slot.and_then(|slot| slot.held.as_ref()).map(|held| held.task.name.clone()).unwrap_or_default()
+        slot.and_then(|slot| slot.member.as_ref()).map(|member| member.task.name.clone()).unwrap_or_default()
     }
 }

@@ -6,15 +6,16 @@ use crate::response::{Effort, Preemption, Response};
 use crate::table::Table;
 use crate::{Nanos, Task, TaskError};
 
-/// How many terms an analysis computes before it says that it is undecided: a second or so.
+/// The number of terms that an analysis computes before it reports that it is undecided: about a
+/// second.
 const EFFORT: u64 = 100_000_000;
 
-/// What the analysis says of a set of tasks, one verdict a task, in the order in which the tasks were given.
+/// The verdicts on a set of tasks, in the order of the tasks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Analysis {
-    /// One a task.
+    /// One for each task.
     pub verdicts: Vec<Verdict>,
-    /// What all tasks ask for.
+    /// The utilisation by all tasks.
     pub utilisation: Utilisation,
 }
 
@@ -26,14 +27,14 @@ impl Analysis {
     }
 }
 
-/// What the analysis says of a task.
+/// The verdict on a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Verdict {
     /// Its longest response, from arrival to completion.
     pub response: Response,
-    /// What it may take.
+    /// Its deadline.
     pub deadline: Nanos,
-    /// How long less urgent work may hold it up, by what it declares and by not being preempted.
+    /// How long less urgent tasks may delay it: its declared blocking, and the lack of preemption.
     pub blocking: Nanos,
 }
 
@@ -44,10 +45,10 @@ impl Verdict {
         self.response.within(self.deadline)
     }
 
-    /// How much the longest response leaves of the deadline; `None` where the deadline is not known to be met.
+    /// The deadline less the longest response; `None` if the deadline is not known to be met.
     ///
-    /// Under dual-priority scheduling this is the promotion time: a job may stay in the lower band for so long after
-    /// its arrival and still be in time, when the upper band has the priorities that were analysed (Davis and
+    /// Under dual-priority scheduling this is the promotion time: a job may stay in the lower band
+    /// for so long after its arrival, if the upper band has the analysed priorities (Davis and
     /// Wellings 1995).
     #[must_use]
     pub fn slack(&self) -> Option<Nanos> {
@@ -55,17 +56,19 @@ impl Verdict {
     }
 }
 
-/// Analyses `tasks` under their declared priorities: exact response times with release jitter, blocking, deadlines
-/// shorter or longer than the period, and equal priorities served in order of arrival.
+/// Analyses `tasks` under their declared priorities: exact response times with release jitter,
+/// blocking, deadlines shorter or longer than the period, and equal priorities served in order of
+/// arrival.
 ///
-/// A response that is over its deadline is reported as [`Response::Over`] with the first one found, not the longest.
+/// A response over its deadline is reported as [`Response::Over`] with the first such response
+/// found, not the longest.
 ///
 /// # Errors
-/// [`TaskError`] for the first task whose numbers cannot be.
+/// [`TaskError`] for the first task with invalid parameters.
 ///
 /// # Real-time
-/// Allocates; runs off line. Its time is bounded by a fixed amount of computing, after which tasks are
-/// [`Response::Undecided`], which counts as not schedulable.
+/// Allocates; runs off line. Its time is bounded by a fixed amount of computing, after which tasks
+/// are [`Response::Undecided`], which counts as not schedulable.
 ///
 /// ```
 /// use isorb_sched::{Nanos, Preemption, Task, fixed_priority};
@@ -87,11 +90,13 @@ pub fn fixed_priority(tasks: &[Task], preemption: Preemption) -> Result<Analysis
     analyse(tasks, &levels, preemption, false)
 }
 
-/// Analyses `tasks` in levels: one a task, 0 the most urgent, which preempts the others as `preemption` says, and the order in which jobs of
-/// that level are served, which must be the same for all tasks of a level. With `turns` the tasks of a level do not preempt each other,
-/// as on one thread a level.
+/// Analyses `tasks` in levels: for each task its level, 0 the most urgent, and the order in which
+/// jobs of that level are served. The order must be the same for all tasks of a level. Levels
+/// preempt each other as `preemption` says. With `one_thread_per_level` the tasks of a level do not
+/// preempt each other.
 ///
-/// In a level that is not served in order of arrival the bound on a response is the deadline, where all of the level meet it.
+/// In a level that is not served in order of arrival the bound on a response is the deadline, where
+/// all of the level meet it.
 ///
 /// # Errors
 /// As [`fixed_priority`].
@@ -105,13 +110,13 @@ pub fn analyse(
     tasks: &[Task],
     levels: &[(u32, Order)],
     preemption: Preemption,
-    turns: bool,
+    one_thread_per_level: bool,
 ) -> Result<Analysis, TaskError> {
     assert_eq!(tasks.len(), levels.len(), "one level a task");
     tasks.iter().try_for_each(Task::check)?;
     let mut order: Vec<usize> = (0..tasks.len()).collect();
     order.sort_by_key(|place| levels[*place].0);
-    let mut table = Table::new(preemption, turns, tasks.len());
+    let mut table = Table::new(preemption, one_thread_per_level, tasks.len());
     for place in &order {
         let (level, order) = levels[*place];
         table.insert(u64::from(u32::MAX - level), order, &tasks[*place]);

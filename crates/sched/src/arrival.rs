@@ -1,28 +1,30 @@
-//! A level in order of arrival, looked at once for all of its members.
+//! Response times of a level that is served in order of arrival, for all members at once.
 //!
-//! A job that becomes ready at `a` waits for all that its equals were asked for by then. That sum grows at the same points whoever
-//! asks, so the level has one curve: at each point the time `W(a)` at which everything asked for by `a` is done. A member's own job comes
-//! no later than that, and exactly then where it has asked for as much by `a` as its jitter allows. So `J + W(a) - a` bounds its response at
-//! each point, and only points whose bound is above what was found already are computed for the member itself: most often none.
+//! A job that becomes ready at `a` waits for all jobs of its level that are ready by then. This
+//! demand has the same steps for all members, so the level has one curve: for each step, the time
+//! `W(a)` at which all demand up to `a` is served. A member's own job ends no later than that, and
+//! exactly then if its jitter allows a job at `a`. So `J + W(a) - a` bounds its response at each
+//! step. Only steps with a bound above the longest response found so far are computed for the
+//! member itself, usually none.
 
 use crate::load::{Load, Utilisation};
 use crate::response::{Above, Effort, Level, Stop, Times};
 use std::cell::OnceCell;
 
-/// A level whose members are served in order of arrival and can be preempted by more urgent ones.
+/// A level in order of arrival, preemptible by more urgent levels.
 #[derive(Debug)]
 pub(crate) struct Arrivals<'a> {
     pub above: Above<'a>,
     pub members: &'a [Load],
     /// The longest blocking of a member.
     pub blocking: u64,
-    /// Everything asked for at the start is known to be done no earlier.
+    /// A lower bound of the time at which all demand at the start is served.
     pub from: u64,
-    /// A busy period is known to last at least so long.
+    /// A lower bound of the length of a busy period.
     pub busy_from: u64,
-    /// No member may take longer from readiness to its end.
+    /// The longest allowed time from readiness to completion of all members.
     pub latest: u64,
-    /// What the members and the more urgent ones ask for.
+    /// The demand of the members and of the more urgent tasks.
     pub all: Utilisation,
     curve: OnceCell<Option<Curve>>,
 }
@@ -30,18 +32,18 @@ pub(crate) struct Arrivals<'a> {
 #[derive(Debug)]
 struct Curve {
     busy: u64,
-    /// By time, the first at 0.
+    /// In order of time, the first at 0.
     points: Vec<Point>,
-    /// The points, those with the largest `W(a) - a` first.
+    /// The steps, those with the largest `W(a) - a` first.
     worst_first: Vec<usize>,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Point {
     ready: u64,
-    /// What the members ask for until then.
+    /// The demand of the members until then.
     demand: u64,
-    /// `W`; the end of time where it is over what any member may take.
+    /// `W`; the greatest time if it exceeds the limits of all members.
     done: u64,
 }
 
@@ -66,7 +68,7 @@ impl<'a> Arrivals<'a> {
         }
     }
 
-    /// The longest response of a member, which `level` is about; `None` where there are more points than are worth looking at.
+    /// The longest response of a member of `level`; `None` if there are too many steps.
     pub fn response(
         &self,
         level: &Level<'_>,
@@ -114,7 +116,7 @@ impl<'a> Arrivals<'a> {
                 worst = saw(point.ready, at(point.ready, point, effort)?)?;
             }
         }
-        // Its own jobs, which come at whole periods whatever its jitter.
+        // Its own jobs come at whole periods, whatever its jitter.
         for q in 1..own.jobs_before(curve.busy) {
             effort.spend(0, worst)?;
             let ready = own.period.saturating_mul(q);
@@ -178,13 +180,13 @@ impl<'a> Arrivals<'a> {
         Ok(Some(Curve { busy, points, worst_first }))
     }
 
-    /// The longest time in which the resource is never without work of this level.
+    /// The longest time during which this level always has work.
     fn busy_period(&self, effort: &mut Effort) -> Result<u64, Stop> {
-        // The line of all together but one: all of them may ask for everything there is.
+        // The line of all tasks but one, since together they may demand the whole resource.
         let one = self.members.first().map_or(Utilisation::default(), Load::utilisation);
-        let everybody = Above { equal: [self.members, &[]], utilisation: self.all.minus(one), ..self.above };
+        let demand = Above { equal: [self.members, &[]], utilisation: self.all.minus(one), ..self.above };
         let from = self.busy_from.max(1);
-        everybody
+        demand
             .fixed_point(self.blocking, from, u64::MAX, Load::demand_before, effort)
             .map_err(|stop| stop.map(|_| 0))
     }
@@ -211,7 +213,7 @@ mod tests {
         let mut found = Vec::new();
         table.levels(0..table.len(), |rank, level| {
             let level = Level { arrivals: level.arrivals.filter(|_| together), ..*level };
-            found.push(level.response(table.row(rank).deadline, &mut Effort::new(1 << 30)));
+            found.push(level.response(table.entry(rank).deadline, &mut Effort::new(1 << 30)));
             true
         });
         found
@@ -231,7 +233,7 @@ mod tests {
             for (level, task) in &tasks {
                 let level = if same { 0 } else { *level };
                 table.insert(level, Order::Arrival, task);
-                // The other one begins each search at what was found before.
+                // The other method starts each search at the results of the previous one.
                 grown.insert(level, Order::Arrival, task);
                 for (rank, result) in all(&grown, true).into_iter().enumerate() {
                     if let Ok(times) = result {

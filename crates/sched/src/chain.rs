@@ -1,12 +1,16 @@
-//! Chains: operations that release each other, let in as a whole or not at all.
+//! Chains: operations that release each other and are admitted as a whole or not at all.
 //!
-//! Each operation of a chain has until a point of its own, counted from the arrival that set the chain off, and its successor is taken to be
-//! released as late as that ([`crate::links`]). So whoever is admitted later may delay an operation up to its point and no further, and
-//! need not look at what comes behind it: the end-to-end deadlines hold as long as the single ones do.
+//! Each operation of a chain has an intermediate deadline, counted from the arrival that started
+//! the chain. Its successor is assumed to be released as late as that ([`crate::links`]). A task
+//! that is admitted later may delay an operation up to its intermediate deadline, and its admission
+//! need not look at the successors: the end-to-end deadlines hold as long as the intermediate ones
+//! do.
 //!
-//! The time to a deadline is first shared out in proportion to what the operations cost. Where that does not fit in order of arrival, each point
-//! is set to the response that was found, which leaves the slack at the end; in queues by deadline or laxity, where responses are
-//! only known to be within deadlines, it is shared out in equal parts, and then again with more for whoever came late.
+//! At first the time to a deadline is shared in proportion to the costs. If this is not schedulable
+//! in order of arrival, each intermediate deadline is set to the response found, which leaves the
+//! slack at the end. In queues by deadline or laxity a response is only known to be within its
+//! deadline. There the time is shared in equal parts, then again with more for the operation that
+//! was late.
 
 use crate::graph::{Graph, GraphError, OperationId};
 use crate::links::Links;
@@ -15,38 +19,38 @@ use crate::{
 };
 use std::fmt;
 
-/// Rounds of handing responses on before giving up.
+/// The greatest number of rounds in which responses become jitter.
 const ROUNDS: usize = 64;
 
 /// An operation of an admitted graph, for one of the streams that release it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stage {
-    /// Which.
+    /// The operation.
     pub operation: OperationId,
-    /// What it was admitted as. The deadline in it counts from the arrival that set the chain off.
+    /// Its admitted task. The task's deadline counts from the arrival that started the chain.
     pub connected: Connected,
     /// How long after that arrival it is released at the latest.
     pub released: Nanos,
 }
 
 impl Stage {
-    /// How long it has from its own release.
+    /// Its time from its own release.
     #[must_use]
     pub fn own_deadline(&self) -> Nanos {
         self.connected.dispatch.own_deadline()
     }
 }
 
-/// Why a graph was not let in.
+/// Why a graph was not admitted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum GraphRefusal {
-    /// It is none.
+    /// The graph is invalid.
     Graph(GraphError),
-    /// With it, a task would miss its deadline.
+    /// A task would miss its deadline with the graph.
     Refused {
-        /// The operations, in the order in which they release each other.
+        /// The operations in the order in which they release each other.
         chain: Vec<String>,
-        /// Which one failed, and by which numbers.
+        /// The operation that failed, and the numbers.
         refusal: Box<Refusal>,
     },
 }
@@ -70,12 +74,13 @@ impl From<GraphError> for GraphRefusal {
     }
 }
 
-/// Tasks by their place among the links, in the order in which they were admitted.
+/// Tasks by their index among the links, in the order of their admission.
 type Admitted = Vec<(usize, Connected)>;
 
 impl RuntimeScheduler {
-    /// Lets all operations of a graph in, if they and everybody that is connected meet their deadlines; those of the graph count from the
-    /// arrival that sets a chain off. The tasks of one operation are in one queue, the most urgent that the plan has for any of them.
+    /// Admits all operations of a graph if they and all connected tasks meet their deadlines;
+    /// deadlines of the graph count from the arrival that starts a chain. All tasks of an operation
+    /// are in one queue, the most urgent one that the plan has for any of them.
     ///
     /// # Errors
     /// [`GraphRefusal`]; nothing has changed then.
@@ -115,7 +120,7 @@ impl RuntimeScheduler {
                         }
                         _ => links.all.iter().position(|link| link.task.name == refusal.task),
                     };
-                    // The first is the plainest to understand.
+                    // The first refusal is the easiest to understand.
                     refused.get_or_insert(refusal);
                 }
             }
@@ -123,7 +128,7 @@ impl RuntimeScheduler {
         refused.map_or(Ok(Vec::new()), Err)
     }
 
-    /// The queue of each: tasks of one operation share the most urgent of theirs.
+    /// The queue of each task. Tasks of one operation share the most urgent of theirs.
     fn queues_of(&self, links: &Links) -> Vec<QueueConfig> {
         let own: Vec<QueueConfig> = links.all.iter().map(|link| self.queue_of(&link.task)).collect();
         let shared = |at: usize| {
@@ -134,7 +139,8 @@ impl RuntimeScheduler {
         (0..own.len()).map(shared).collect()
     }
 
-    /// Admits one after the other, each until its point after a release that is as late as its predecessors may be.
+    /// Admits one task after the other, each with its intermediate deadline after a release as late
+    /// as its predecessors allow.
     fn admit(
         &mut self,
         links: &Links,
@@ -144,7 +150,7 @@ impl RuntimeScheduler {
         self.admit_each(links, queues, points, &links.releases(points))
     }
 
-    /// Takes back what was admitted where one is refused.
+    /// Removes the admitted tasks if one is refused.
     fn admit_each(
         &mut self,
         links: &Links,
@@ -163,15 +169,15 @@ impl RuntimeScheduler {
                 }
             }
         }
-        // Those that came later made the first ones' responses longer.
+        // Later admissions made the first responses longer.
         for (_, connected) in &mut admitted {
             connected.response = self.response(connected.id).unwrap_or(connected.response);
         }
         Ok(admitted)
     }
 
-    /// As [`admit`](Self::admit), each until the response that it has with all the others, found by handing responses on until they do not
-    /// change (Tindell and Clark 1994).
+    /// Like [`admit`](Self::admit), with the response of each task as its intermediate deadline.
+    /// Responses become jitter of the successors until they do not change (Tindell and Clark 1994).
     fn admit_tightly(&mut self, links: &Links, queues: &[QueueConfig]) -> Result<Admitted, Box<Refusal>> {
         let whole: Vec<Nanos> = links.all.iter().map(|link| link.task.deadline).collect();
         let mut releases: Vec<Nanos> = links.all.iter().map(|link| link.stream.wait).collect();
@@ -185,7 +191,7 @@ impl RuntimeScheduler {
             releases = next;
         }
         let responses = self.responses(links, queues, &whole, &releases)?;
-        // Rounds that were not enough are found out here: a point is then before the response.
+        // If the rounds did not suffice, an intermediate deadline is before its response.
         let point = |(link, response): (&crate::links::Link, Nanos)| {
             if link.hands_on { response } else { link.task.deadline }
         };
@@ -193,7 +199,7 @@ impl RuntimeScheduler {
         self.admit(links, queues, &points)
     }
 
-    /// The response of each with all the others; nobody is admitted afterwards.
+    /// The response of each task with all others. Nothing is admitted afterwards.
     fn responses(
         &mut self,
         links: &Links,
@@ -217,7 +223,7 @@ impl RuntimeScheduler {
     }
 }
 
-/// A chain that would be late even if nobody else were there.
+/// A chain that would be late without other tasks.
 fn impossible(links: &Links) -> Option<Box<Refusal>> {
     let late = links.all.iter().zip(links.earliest()).find(|(link, done)| link.task.deadline < *done);
     let (link, done) = late?;

@@ -1,14 +1,16 @@
-//! The demand-bound test: whether work that is served in order of deadline, or of laxity, is done in time.
+//! The demand-bound test for levels served in order of deadline or of laxity.
 //!
-//! In every span `t` the jobs that arrive in it and are due in it must fit, with what may hold them up and what more urgent levels
-//! take. A job is due at its deadline, or, where the order is by laxity, at the latest time at which it may begin. The
-//! spans to look at are those that end where some job is due, within the longest busy period; going from the longest down, a
-//! span whose work is done early lets the test skip to that time (QPA: Zhang and Burns 2009). What holds work up grows as the spans get shorter, so
-//! the skipping stops where it changes.
+//! In every interval `t`, the jobs that arrive in it and are due in it must fit, with blocking and
+//! with the demand of more urgent levels. A job is due at its deadline or, if the order is by
+//! laxity, at the latest time at which it may begin. The test looks at intervals that end when a
+//! job is due, within the longest busy period. It starts with the longest. Where the demand of an
+//! interval is served early, it skips to that time (QPA: Zhang and Burns 2009). Blocking grows as
+//! intervals become shorter, so it skips at most to the point where blocking changes.
 //!
-//! Where a queue counts from arrivals, jobs of a task are due a period apart. Where it counts from readiness, the first may have been late by
-//! its jitter and the next not, so that they are due by as much closer together: the count of jobs in a span is that of arrivals in a span
-//! longer by the jitter.
+//! If a queue counts from arrivals, jobs of a task are due a period apart. If it counts from
+//! readiness, the first job may have been late by its jitter and the next one not, so that they are
+//! due closer together. The number of jobs in an interval is then the number of arrivals in an
+//! interval longer by the jitter.
 
 use crate::load::{Load, Utilisation};
 use crate::response::{Above, Effort, Level, Stop};
@@ -22,18 +24,18 @@ pub enum Order {
     Arrival,
     /// The nearest deadline first.
     Deadline,
-    /// The least laxity first: what is left to the deadline when the cost is taken off.
+    /// The least laxity first: the time to the deadline less the cost.
     Laxity,
 }
 
-/// The members of a level that is not served in order of arrival.
+/// A level that is not served in order of arrival.
 #[derive(Debug)]
 pub(crate) struct Queue<'a> {
     pub above: &'a [Load],
     pub above_utilisation: Utilisation,
     pub members: &'a [Load],
     pub order: Order,
-    /// One a member, sorted by `due`.
+    /// One for each member, sorted by `due`.
     pub waits: Vec<Wait>,
     /// How long a less urgent level may hold the resource.
     pub hold_below: u64,
@@ -43,33 +45,35 @@ pub(crate) struct Queue<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Wait {
     pub member: usize,
-    /// When the first job is due, counted from the start of a busy period at which it is ready, late by its whole jitter.
+    /// When the first job is due, counted from the start of a busy period at which it is ready,
+    /// with its whole jitter.
     pub due: u64,
-    /// How much sooner than a period after it the next one may be due.
+    /// How much sooner than a period later the next job may be due.
     pub lead: u64,
-    /// B as declared.
+    /// Its declared blocking.
     pub blocking: u64,
-    /// How long it may hold up a member that is due earlier.
+    /// How long it may delay a member that is due earlier.
     pub hold: u64,
 }
 
 impl Wait {
-    /// Jobs of this member that are due by `end`, which is not before the first is.
+    /// The number of jobs of this member that are due by `end`, which is not before the first is
+    /// due.
     fn jobs_by(&self, end: u64, load: &Load) -> u64 {
         load.whole_periods((end - self.due).saturating_add(self.lead)).saturating_add(1)
     }
 
-    /// The last time up to `end` at which one is due.
+    /// The last time up to `end` at which a job is due.
     fn last_by(&self, end: u64, load: &Load) -> u64 {
         let periods = load.whole_periods((end - self.due).saturating_add(self.lead));
         self.due.saturating_add((periods.saturating_mul(load.period)).saturating_sub(self.lead))
     }
 }
 
-/// Why a level is not shown to be in time.
+/// Why a level is not shown to meet its deadlines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Late {
-    /// Whose job is late.
+    /// The member with a late job.
     pub member: usize,
     pub stop: Stop,
 }
@@ -87,7 +91,8 @@ impl<'a> Queue<'a> {
         Queue { above, above_utilisation, members, order, waits, hold_below, memo: Cell::new(None) }
     }
 
-    /// Whether every job of every member is in time; computed once. The stop of a [`Late`] carries by how much it is late.
+    /// Whether all jobs of all members meet their deadlines, computed once. The stop of a [`Late`]
+    /// says by how much a job is late.
     pub fn in_time(&self, effort: &mut Effort) -> Result<(), Late> {
         let result = self.memo.get().unwrap_or_else(|| self.test(effort));
         self.memo.set(Some(result));
@@ -96,10 +101,10 @@ impl<'a> Queue<'a> {
 
     fn test(&self, effort: &mut Effort) -> Result<(), Late> {
         let (Some(first), Some(own)) = (self.waits.first(), self.members.first()) else { return Ok(()) };
-        let somebody = |stop| Late { member: first.member, stop };
+        let late = |stop| Late { member: first.member, stop };
         let all = self.members.iter().fold(self.above_utilisation, |sum, load| sum.plus(load.utilisation()));
         if all > Utilisation::ONE {
-            return Err(somebody(Stop::Unbounded));
+            return Err(late(Stop::Unbounded));
         }
         let blocking = self.longest_blocking().saturating_add(self.longest_hold(0).max(self.hold_below));
         let level = Level {
@@ -115,20 +120,20 @@ impl<'a> Queue<'a> {
             queue: None,
         };
         if level.never_rests(all) {
-            return Err(somebody(Stop::Undecided(0)));
+            return Err(late(Stop::Undecided(0)));
         }
-        let busy = level.busy_period(all, effort).map_err(somebody)?;
+        let busy = level.busy_period(all, effort).map_err(late)?;
         let constant = self.longest_hold(0) <= self.hold_below;
         let mut span = self.last_due(busy);
         while let Some(end) = span {
-            effort.spend(self.members.len(), 0).map_err(somebody)?;
+            effort.spend(self.members.len(), 0).map_err(late)?;
             let grace = self.grace();
             let done = self.done(end, end.saturating_add(grace), effort).map_err(|stop| match stop {
                 Stop::Over(done) => Late {
                     member: self.due_at(end),
                     stop: Stop::Over(done.saturating_sub(grace).saturating_sub(end)),
                 },
-                stop => somebody(stop),
+                stop => late(stop),
             })?;
             let skip = done.saturating_sub(grace).min(end);
             let known = self.waits.partition_point(|wait| wait.due <= end);
@@ -142,7 +147,7 @@ impl<'a> Queue<'a> {
         Ok(())
     }
 
-    /// When all that is due by `end` is done, at most.
+    /// An upper bound of the time at which all jobs due by `end` are done.
     fn done(&self, end: u64, limit: u64, effort: &mut Effort) -> Result<u64, Stop> {
         let due = self.waits.partition_point(|wait| wait.due <= end);
         let blocking = self.waits[..due].iter().map(|wait| wait.blocking).max().unwrap_or(0);
@@ -170,7 +175,7 @@ impl<'a> Queue<'a> {
         self.waits.iter().find(due).or(self.waits.first()).map_or(0, |wait| wait.member)
     }
 
-    /// A job that begins by the time at which it is due is done a cost later.
+    /// A job that begins when it is due ends a cost later.
     fn grace(&self) -> u64 {
         match self.order {
             Order::Laxity => self.members.iter().map(|load| load.cost).min().unwrap_or(0),

@@ -1,17 +1,17 @@
-//! Analysis of a set of tasks that are served in order of deadline or of laxity.
+//! Analysis of tasks that are served in order of deadline or of laxity.
 
 use crate::demand::Order;
 use crate::{Analysis, Preemption, Task, TaskError, analyse};
 
-/// Whether every deadline is met when the nearest deadline goes first, by the demand-bound test: exact with full preemption, whatever the
-/// relation of deadlines to periods, and with jitter. Where it is met, each task's response is bounded by its deadline and nothing more is
-/// said; where it is not, the verdict of one task that would be late carries the numbers.
+/// Whether earliest deadline first meets every deadline, by the demand-bound test: exact with full
+/// preemption, for any relation of deadlines to periods, and with jitter. If so, the response bound
+/// of each task is its deadline. If not, the verdict of one late task has the numbers.
 ///
-/// A dispatcher that keeps the least laxity first at every moment meets every deadline if and only if this one does
-/// (Dertouzos and Mok 1989), so this is its test too.
+/// Least laxity first, decided anew at every moment, meets every deadline if and only if earliest
+/// deadline first does (Dertouzos and Mok 1989), so this is its test, too.
 ///
 /// # Errors
-/// [`TaskError`] for the first task whose numbers cannot be.
+/// [`TaskError`] for the first task with invalid parameters.
 ///
 /// # Real-time
 /// Off line, as [`crate::fixed_priority`].

@@ -1,4 +1,5 @@
-//! The schedule file: operations, what makes them run, what they share, and the names that `RTCosScheduling` looks up.
+//! The schedule file: operations, what makes them run, what they share, and the names that
+//! `RTCosScheduling` looks up.
 //!
 //! ```toml
 //! policy = "dm"                      # rms, dm, edf, mlf, muf, criticality, declared
@@ -40,31 +41,33 @@ use std::collections::BTreeMap;
 use std::fmt;
 use text::Text;
 
-/// A schedule file that was read.
+/// A parsed schedule file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ScheduleFile {
-    /// The name that messages give it.
+    /// The file's name in messages.
     pub name: String,
-    /// How to schedule.
+    /// The configuration of the analysis.
     pub config: Config,
-    /// What there is to schedule.
+    /// The operations.
     pub graph: Graph,
     /// The CORBA priority of each activity (`RTCosScheduling::ClientScheduler::schedule_activity`).
     pub activities: BTreeMap<String, u16>,
     /// The CORBA priority of each object (`RTCosScheduling::ServerScheduler::schedule_object`).
     pub objects: BTreeMap<String, u16>,
+    /// Use of old keys. The file is valid.
+    pub warnings: Vec<FileError>,
     /// The line of each operation.
     lines: BTreeMap<String, usize>,
 }
 
-/// What is wrong with a schedule file, and where.
+/// A fault in a schedule file, and its position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileError {
     /// The file.
     pub file: String,
     /// The line, from 1.
     pub line: usize,
-    /// What is wrong, with names and numbers.
+    /// The fault, with names and numbers.
     pub message: String,
 }
 
@@ -77,10 +80,11 @@ impl fmt::Display for FileError {
 impl std::error::Error for FileError {}
 
 impl ScheduleFile {
-    /// Reads `text`; `name` is what messages call it.
+    /// Parses `text`; `name` is the file's name in messages.
     ///
     /// # Errors
-    /// [`FileError`] for what is no TOML, an unknown key, an unknown operation or resource, a name that is there twice, a cycle.
+    /// [`FileError`] for invalid TOML, an unknown key, an unknown operation or resource, a
+    /// duplicate name, a cycle.
     pub fn parse(name: &str, text: &str) -> Result<ScheduleFile, FileError> {
         let error = |at: usize, message: String| FileError {
             file: name.to_string(),
@@ -137,6 +141,18 @@ impl ScheduleFile {
             }
             Ok(found)
         };
+        let mut warnings = Vec::new();
+        let old = read.turns.map(|turns| (turns.span().start, turns.into_inner()));
+        let one_thread_per_level = match (read.one_thread_per_level, old) {
+            (Some(_), Some((at, _))) => {
+                return Err(error(at, "turns is the old name of one_thread_per_level; remove it".into()));
+            }
+            (None, Some((at, turns))) => {
+                warnings.push(error(at, "turns is called one_thread_per_level now; rename the key".into()));
+                turns
+            }
+            (given, None) => given.unwrap_or(true),
+        };
         let [first, last] = read.priorities.unwrap_or([0, 32767]);
         if first > last || last > 32767 {
             let at = text.find("priorities").unwrap_or(0);
@@ -150,12 +166,13 @@ impl ScheduleFile {
             config: Config {
                 policy: read.policy.unwrap_or(text::PolicyName(Policy::RateMonotonic)).0,
                 preemption: read.preemption.map_or(Preemption::Full, Preemption::from),
-                turns: read.turns.unwrap_or(true),
+                one_thread_per_level,
                 priorities: first..=last,
             },
             activities: named("activity", read.activity)?,
             objects: named("object", read.object)?,
             lines,
+            warnings,
             graph,
         };
         match file.graph.order() {
@@ -164,7 +181,7 @@ impl ScheduleFile {
         }
     }
 
-    /// Schedules what the file says.
+    /// Schedules the operations of the file.
     ///
     /// # Errors
     /// [`FileError`] at the operation that cannot be scheduled.
@@ -172,10 +189,10 @@ impl ScheduleFile {
         self.graph.schedule(self.config.clone()).map_err(|fault| self.at(&fault))
     }
 
-    /// As [`ScheduleFile::schedule`], for what is going to run.
+    /// Like [`ScheduleFile::schedule`], for a schedule that is going to run.
     ///
     /// # Errors
-    /// [`FileError`] besides where more is asked for than the processor has. Deadlines that are not met are a verdict.
+    /// Also [`FileError`] for a utilisation over one. Missed deadlines are a verdict.
     pub fn compile(&self) -> Result<Schedule, FileError> {
         let schedule = self.schedule()?;
         match schedule.anomalies.iter().find(|anomaly| anomaly.severity == Severity::Fatal) {
@@ -187,24 +204,24 @@ impl ScheduleFile {
         }
     }
 
-    /// The line of an operation.
+    /// The error at an operation's line.
     #[must_use]
     pub fn line_of(&self, operation: &str) -> Option<usize> {
         self.lines.get(operation).copied()
     }
 
     fn at(&self, fault: &ScheduleError) -> FileError {
-        // A task of one of several streams is called after its operation and the stream.
+        // A task of one of several streams is named after its operation and the stream.
         let name = fault.name().map(|name| name.split(" by ").next().unwrap_or(name));
         let line = name.and_then(|name| self.line_of(name)).unwrap_or(1);
         FileError { file: self.name.clone(), line, message: fault.to_string() }
     }
 }
 
-type Found = (Vec<Dependency>, Vec<(usize, crate::Nanos)>);
+type Requirements = (Vec<Dependency>, Vec<(usize, crate::Nanos)>);
 
-/// What an operation depends on and holds, by place.
-fn dependencies(graph: &Graph, operation: &text::OperationText) -> Result<Found, (usize, String)> {
+/// The dependencies and resources of an operation, by index.
+fn dependencies(graph: &Graph, operation: &text::OperationText) -> Result<Requirements, (usize, String)> {
     let name = operation.name.get_ref();
     let find = |link: &toml::Spanned<text::Link>, call: Call| {
         let other = link.get_ref().operation();
@@ -243,7 +260,7 @@ fn dependencies(graph: &Graph, operation: &text::OperationText) -> Result<Found,
 }
 
 impl text::OperationText {
-    /// The operation without what it depends on.
+    /// The operation without dependencies and resources.
     fn plain(&self) -> Operation {
         let time = |time: &Option<text::Time>| time.as_ref().map(|time| time.0).unwrap_or_default();
         Operation {

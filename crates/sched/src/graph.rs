@@ -1,7 +1,8 @@
-//! Operations and what makes them run: the task graph of a configuration (`RT_Info` in the real-time event service).
+//! Operations and their dependencies: the task graph of a configuration (`RT_Info` in the real-time
+//! event service).
 //!
-//! An operation runs by itself, every period, or because others ran. From the graph come the tasks: one for each operation and each
-//! stream of releases that reaches it.
+//! An operation runs periodically, or because others ran. The graph yields the tasks: one for each
+//! operation and each stream of releases that reaches it.
 //!
 //! ```text
 //!   imu 30 Hz ──one-way──► fuse (conjunction) ──► navigate ──two-way──► filter
@@ -12,93 +13,97 @@ use crate::{Criticality, Importance, Nanos};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// Tasks that may come of one graph. Each dependency hands on every stream of the other, so that a few dozen operations could ask
-/// for more than fit into any memory.
+/// The greatest number of tasks of a graph. Each dependency forwards every stream of its
+/// predecessor, so that a few dozen operations could need more memory than there is.
 pub const MOST_TASKS: usize = 16_384;
-/// Pairs of a task and one after whose end it may come. Where many ways lead from one clock to an operation, each of its tasks
-/// has as many as there are ways.
+/// The greatest number of pairs of a task and a predecessor. Where many paths lead from one clock
+/// to an operation, each of its tasks has one for each path.
 pub const MOST_RELEASES: usize = 65_536;
 
-/// An operation, by its place in its [`Graph`].
+/// An operation, by its index in its [`Graph`].
 pub type OperationId = usize;
 
 /// What an operation is (`RtecScheduler::Info_Type_t`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Kind {
-    /// Work. Each of those it depends on releases it, so its rates add up as in a disjunction.
+    /// Ordinary work. Each predecessor releases it, so that rates add up as in a disjunction.
     #[default]
     Operation,
-    /// Released when all it depends on have run: at the rate of the slowest.
+    /// Released when all its predecessors have run: at the rate of the slowest.
     Conjunction,
-    /// Released when any of them has run: the rates add up.
+    /// Released when any predecessor has run: the rates add up.
     Disjunction,
-    /// Work on another host that depends on this one: it hands rates on and costs nothing here.
+    /// Work on another host that depends on this one. It forwards rates and costs nothing here.
     RemoteDependant,
 }
 
 /// How one operation depends on another (`RtecScheduler::Dependency_Type_t`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Call {
-    /// It is released when the other has run, so many times for each run: an event.
+    /// The other operation releases it, this many times for each run: an event.
     OneWay,
-    /// It calls the other, so many times each time it runs, and waits: the other's cost is part of its own.
+    /// It calls the other operation this many times in each run and waits, so that the other's cost
+    /// is part of its own.
     TwoWay,
 }
 
 /// A dependency of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Dependency {
-    /// On this one.
+    /// The other operation.
     pub on: OperationId,
-    /// How.
+    /// The kind of dependency.
     pub call: Call,
     /// How many times.
     pub times: u32,
 }
 
-/// Everything that is known of an operation (`RtecScheduler::RT_Info`).
+/// The description of an operation (`RtecScheduler::RT_Info`).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Operation {
     /// Its entry point, unique in the graph.
     pub name: String,
-    /// What it is.
+    /// Its kind.
     pub kind: Kind,
-    /// The worst-case execution time of one run, without that of operations it calls.
+    /// The worst-case execution time of one run, without the operations that it calls.
     pub worst: Nanos,
-    /// The typical one; for people.
+    /// The typical execution time, for information.
     pub typical: Nanos,
-    /// The worst one when its data are cached: what the second and further calls from one run cost. Zero where there is no such saving.
+    /// The worst-case time with cached data: the cost of the second and further calls from one run.
+    /// Zero if there is no such saving.
     pub cached: Nanos,
-    /// Its own period; zero is passive, released by others only.
+    /// Its own period; zero if only others release it.
     pub period: Nanos,
-    /// From the arrival of what set it off to its end; `None` is the period of the stream that releases it.
+    /// From the arrival that started its chain to its end; `None` for the period of the stream that
+    /// releases it.
     pub deadline: Option<Nanos>,
-    /// How late it may become ready by itself.
+    /// Its own release jitter.
     pub jitter: Nanos,
-    /// Blocking besides that by resources.
+    /// Blocking other than by resources.
     pub blocking: Nanos,
-    /// The longest piece without preemption, where that is deferred.
+    /// The longest section without preemption, if preemption is deferred.
     pub section: Option<Nanos>,
-    /// Its first arrival, in the simulator.
+    /// Its first arrival in the simulator.
     pub offset: Nanos,
     /// Its priority under [`crate::Policy::Declared`].
     pub priority: u32,
-    /// The user's word on its significance.
+    /// Its significance to the user.
     pub criticality: Criticality,
     /// Breaks ties.
     pub importance: Importance,
-    /// The time slice of a background operation; carried, not used: a real-time thread is not sliced.
+    /// The time slice of a background operation. Stored but not used, since a real-time thread has
+    /// no time slice.
     pub quantum: Nanos,
-    /// Threads of its own; with none it runs on the dispatcher's. Carried, not used.
+    /// The number of its own threads; zero if it runs on the dispatcher's. Stored but not used.
     pub threads: u32,
-    /// What it depends on.
+    /// Its predecessors and the operations that it calls.
     pub dependencies: Vec<Dependency>,
-    /// The resources that it holds, each by its place, and for how long at a time.
+    /// The resources that it holds, by index, and for how long at a time.
     pub holds: Vec<(usize, Nanos)>,
 }
 
 impl Operation {
-    /// An operation of that name of which nothing is known yet.
+    /// An operation of this name with no other properties.
     pub fn new(name: impl Into<String>) -> Operation {
         Operation {
             name: name.into(),
@@ -128,48 +133,48 @@ impl Operation {
 pub struct Resource {
     /// Its name.
     pub name: String,
-    /// The ceiling that is set at run time, where it is known; it must be no lower than the priority of any user.
+    /// The ceiling at run time, if known. It must be no lower than the priority of any user.
     pub ceiling: Option<u32>,
 }
 
-/// Operations, by place, and what they depend on.
+/// Operations, by index, and their dependencies.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Graph {
     operations: Vec<Operation>,
     names: BTreeMap<String, OperationId>,
-    /// What operations share.
+    /// The shared resources.
     pub resources: Vec<Resource>,
 }
 
 /// What is wrong with a graph.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum GraphError {
-    /// Two operations of one name.
+    /// Two operations have the same name.
     Duplicate {
-        /// That name.
+        /// The name.
         name: String,
     },
-    /// A dependency on an operation that is not there.
+    /// A dependency on an operation that does not exist.
     Unknown {
-        /// Whose.
+        /// The dependent operation.
         name: String,
     },
-    /// Operations that depend on each other in a circle.
+    /// Operations depend on each other in a cycle.
     Cycle {
-        /// The circle; its first is its last.
+        /// The cycle; the first operation is also the last.
         path: Vec<String>,
     },
-    /// An operation depends on nobody, and has no period.
+    /// An operation has neither a period nor a predecessor.
     Idle {
-        /// That operation.
+        /// The operation.
         name: String,
     },
-    /// So many ways lead to an operation that the tasks of the graph become more than [`MOST_TASKS`], or those that release each other
-    /// more than [`MOST_RELEASES`].
+    /// Too many paths lead to an operation: the graph has more tasks than [`MOST_TASKS`], or more
+    /// pairs that release each other than [`MOST_RELEASES`].
     TooMany {
-        /// The operation at which there were too many.
+        /// The operation that exceeded the limit.
         name: String,
-        /// How many streams would release it.
+        /// The number of streams that would release it.
         streams: usize,
     },
 }
@@ -201,33 +206,34 @@ impl std::error::Error for GraphError {}
 /// A stream of releases of one operation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stream {
-    /// The operation whose clock it is, in the end.
+    /// The operation with the clock that started the chain.
     pub origin: OperationId,
-    /// The operation after whose run it comes; the operation itself where it is its own. What only joins streams is looked through.
+    /// The predecessor; the operation itself if the period is its own. Operations that only join
+    /// streams are skipped.
     pub from: OperationId,
-    /// How far apart arrivals of the origin are, at least.
+    /// The shortest time between arrivals of the origin.
     pub period: Nanos,
     /// Releases for each arrival.
     pub times: u32,
-    /// How late a release may be besides what `from` takes.
+    /// The jitter of a release besides the response of `from`.
     pub wait: Nanos,
-    /// The faster members of a conjunction: it waits for the next run of each.
+    /// The faster members of a conjunction; a release waits for the next run of each.
     pub faster: Vec<Faster>,
 }
 
 /// A faster member of a conjunction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Faster {
-    /// The operation after whose run it comes.
+    /// The member.
     pub from: OperationId,
-    /// The operation whose clock it is.
+    /// The operation with the member's clock.
     pub origin: OperationId,
-    /// The next arrival is at most so far away.
+    /// The longest time until its next arrival.
     pub period: Nanos,
 }
 
 impl Graph {
-    /// No operations yet.
+    /// An empty graph.
     #[must_use]
     pub fn new() -> Graph {
         Graph::default()
@@ -259,44 +265,44 @@ impl Graph {
         self.operations.get(id)
     }
 
-    /// An operation, to be changed. Its name stays what it was added with for [`Graph::lookup`].
+    /// An operation, to be changed. [`Graph::lookup`] still finds it by its original name.
     pub fn get_mut(&mut self, id: OperationId) -> Option<&mut Operation> {
         self.operations.get_mut(id)
     }
 
-    /// All of them, by place.
+    /// All operations, by index.
     #[must_use]
     pub fn operations(&self) -> &[Operation] {
         &self.operations
     }
 
-    /// The operations so that each comes after all that it depends on.
+    /// The operations in an order in which each follows all its predecessors.
     ///
     /// # Errors
     /// [`GraphError::Unknown`], [`GraphError::Cycle`].
     pub fn order(&self) -> Result<Vec<OperationId>, GraphError> {
-        let mut state = vec![Seen::Never; self.operations.len()];
+        let mut state = vec![Mark::Unvisited; self.operations.len()];
         let mut order = Vec::with_capacity(self.operations.len());
         for root in 0..self.operations.len() {
-            // By hand, not by recursion: the depth is whatever the file says.
+            // An explicit stack, since the file determines the depth.
             let mut path = vec![(root, 0)];
             while let Some((id, next)) = path.pop() {
-                if next == 0 && state[id] != Seen::Never {
+                if next == 0 && state[id] != Mark::Unvisited {
                     continue;
                 }
-                state[id] = Seen::OnPath;
+                state[id] = Mark::OnPath;
                 let operation = &self.operations[id];
                 let Some(dependency) = operation.dependencies.get(next) else {
-                    state[id] = Seen::Done;
+                    state[id] = Mark::Done;
                     order.push(id);
                     continue;
                 };
                 path.push((id, next + 1));
                 match state.get(dependency.on) {
                     None => return Err(GraphError::Unknown { name: operation.name.clone() }),
-                    Some(Seen::Done) => {}
-                    Some(Seen::Never) => path.push((dependency.on, 0)),
-                    Some(Seen::OnPath) => {
+                    Some(Mark::Done) => {}
+                    Some(Mark::Unvisited) => path.push((dependency.on, 0)),
+                    Some(Mark::OnPath) => {
                         let start = path.iter().position(|(id, _)| *id == dependency.on).unwrap_or(0);
                         let circle = path[start..].iter().map(|(id, _)| *id).chain([dependency.on]);
                         let path = circle.map(|id| self.operations[id].name.clone()).collect();
@@ -308,7 +314,7 @@ impl Graph {
         Ok(order)
     }
 
-    /// The streams that release each operation, by place.
+    /// The streams that release each operation, by index.
     ///
     /// # Errors
     /// [`GraphError`].
@@ -359,8 +365,8 @@ impl Graph {
         }
     }
 
-    /// How many streams there may still be after those of this operation, of `room`: its own, and what is copied of others with what
-    /// conjunctions gathered in them.
+    /// How many streams the successors of this operation may still have, out of `room`: its own,
+    /// and copies of others with the members of conjunctions in them.
     fn room_left(
         &self,
         room: usize,
@@ -376,7 +382,7 @@ impl Graph {
             .ok_or_else(|| GraphError::TooMany { name: operation.name.clone(), streams: count })
     }
 
-    /// Whether an operation is no task here, but hands streams on.
+    /// Whether an operation is no task itself but forwards streams.
     pub(crate) fn only_joins(&self, id: OperationId, costs: &[Nanos]) -> bool {
         match self.operations[id].kind {
             Kind::Operation => false,
@@ -385,7 +391,7 @@ impl Graph {
         }
     }
 
-    /// The worst-case cost of each operation with all that it calls, by place.
+    /// The worst-case cost of each operation with all operations that it calls, by index.
     ///
     /// # Errors
     /// [`GraphError`].
@@ -409,11 +415,11 @@ impl Graph {
     }
 }
 
-/// A conjunction goes at the rate of its slowest member, and waits up to a period of each faster one.
+/// A conjunction has the rate of its slowest member, and waits up to a period of each faster one.
 fn slowest(handed: &[Stream]) -> Option<Stream> {
     let slowest = handed.iter().max_by_key(|stream| stream.period)?;
     let mut joined = slowest.clone();
-    // Of two that come by the same clock, each may have waited for others on its way.
+    // Two streams of the same clock may have waited for different members on their paths.
     for other in handed {
         let period = other.period.plus(other.wait);
         let itself = Faster { from: other.from, origin: other.origin, period };
@@ -429,8 +435,8 @@ fn slowest(handed: &[Stream]) -> Option<Stream> {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Seen {
-    Never,
+enum Mark {
+    Unvisited,
     OnPath,
     Done,
 }

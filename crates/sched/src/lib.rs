@@ -1,7 +1,9 @@
-//! Scheduling without an ORB: will every deadline be met, who goes first, and may one more come in?
+//! Schedulability without an ORB: analysis of deadlines, scheduling policies, and admission of
+//! further tasks.
 //!
-//! Pure: no clock, no thread, no file, no CORBA. It computes; others run what it computed. It is not a proof of a program: the costs
-//! and the blocking that it is given are the caller's word, which budgets at run time hold the caller to.
+//! Pure: no clock, no thread, no file, no CORBA. Threads and queues elsewhere run what it computes.
+//! It does not prove a program correct: costs and blocking are the caller's declarations, which
+//! budgets at run time enforce.
 //!
 //! ```text
 //!   file (TOML) ─► Graph                       read, with errors that name file, line, task and numbers

@@ -2,8 +2,9 @@
 
 use crate::{Nanos, Task};
 
-/// A link of constant rate that carries packets one after another. A message is cut into packets; a more urgent message waits for the
-/// packet on the wire, not for the message: [`crate::Preemption::Deferred`] with the packet as section.
+/// A link of constant rate that carries one packet after another. A message is cut into packets,
+/// and a more urgent message waits for the packet on the wire: [`crate::Preemption::Deferred`] with
+/// the packet as section.
 ///
 /// ```
 /// use isorb_sched::{Admission, AdmissionConfig, Link, Nanos, Preemption};
@@ -20,12 +21,13 @@ pub struct Link {
     pub bits_per_second: u64,
     /// The most octets of a message that a packet carries.
     pub packet_octets: u64,
-    /// What each packet adds on the wire: headers, check sums, preamble and gap.
+    /// Octets that each packet adds on the wire: headers, check sums, preamble and gap.
     pub overhead_octets: u64,
 }
 
 impl Link {
-    /// The time that a message of `octets` occupies the link, rounded up; [`Nanos::MAX`] where the rate is zero.
+    /// The time that a message of `octets` occupies the link, rounded up; [`Nanos::MAX`] where the
+    /// rate is zero.
     #[must_use]
     pub fn time_of(&self, octets: u64) -> Nanos {
         let packets = octets.div_ceil(self.packet_octets.max(1)).max(1);

@@ -1,34 +1,36 @@
-//! Who releases whom, task by task, and how the time to the end of a chain is shared out among those who hand on.
+//! Which task releases which, and how the end-to-end time of a chain is shared among its tasks.
 //!
-//! Each task gets a point, counted from the arrival that set its chain off, until which it has time, and the next one is taken to be
-//! released as late as that. A point lies between the earliest, by when the costs up to here can be done, and the latest, which leaves
-//! the costs behind it their time: at the part of the way between them that the weights up to here have of those up to here and behind.
-//! So along every way each has at least its own cost, whatever the weights, and the end has until its deadline.
+//! Each task has an intermediate deadline, counted from the arrival that started its chain. Its
+//! successor is assumed to be released as late as that. An intermediate deadline lies between the
+//! earliest time, by which the costs so far can be done, and the latest, which leaves the
+//! successors their costs. Its position between them is the ratio of the weights so far to all
+//! weights of the chain. So each task of every path has at least its own cost, whatever the
+//! weights, and the last task has the whole deadline.
 
 use crate::graph::{Graph, GraphError, MOST_RELEASES, OperationId, Stream};
 use crate::{Nanos, Task};
 
-/// What an operation does for one of the streams that release it.
+/// An operation for one of the streams that release it.
 #[derive(Debug, Clone)]
 pub(crate) struct Link {
     pub operation: OperationId,
     pub stream: Stream,
-    /// With the deadline from the arrival that set it off, and the jitter that it has by itself.
+    /// Its deadline counts from the arrival that started the chain; its jitter is its own.
     pub task: Task,
-    /// Those after whose end it may come, by place, and how long it may have to wait for them to begin.
+    /// Its predecessors by index, and how long it may have to wait for them to begin.
     pub after: Vec<(usize, Nanos)>,
-    /// The one of them whose runs it follows one by one.
+    /// The predecessor that releases it run by run.
     pub lead: Option<usize>,
-    /// Somebody comes after it.
+    /// Whether it has successors.
     pub hands_on: bool,
 }
 
-/// All of a graph.
+/// All links of a graph.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Links {
-    /// Operations in their order.
+    /// The tasks, in the order of operations.
     pub all: Vec<Link>,
-    /// Their places, each after those that release it.
+    /// Their indices in an order in which each follows its predecessors.
     pub order: Vec<usize>,
 }
 
@@ -63,9 +65,10 @@ impl Links {
         Ok(links)
     }
 
-    /// Finds out who releases whom; `first` says where the links of each operation begin. Where several ways lead from one clock to an operation,
-    /// its streams are alike: the n-th follows the n-th, and may have to wait for any. Where that becomes too much it says for which operation,
-    /// and how many streams that has.
+    /// Finds the predecessors of each task; `first` has the index of the first task of each
+    /// operation. Where several paths lead from one clock to an operation, its streams are alike:
+    /// the n-th follows the n-th, and may have to wait for any. If there are too many, the result
+    /// is the operation and the number of its streams.
     fn connect(&mut self, first: &[usize]) -> Result<(), (OperationId, usize)> {
         let mut room = MOST_RELEASES;
         for at in 0..self.all.len() {
@@ -99,18 +102,19 @@ impl Links {
         Ok(())
     }
 
-    /// Whether anybody releases anybody.
+    /// Whether any task releases another.
     pub fn any(&self) -> bool {
         self.all.iter().any(|link| link.hands_on)
     }
 
-    /// How late each is released where those before it take until their points.
+    /// How late each task is released if its predecessors use their whole time.
     pub fn releases(&self, points: &[Nanos]) -> Vec<Nanos> {
         let late = |link: &Link| link.after.iter().map(|(before, wait)| points[*before].plus(*wait)).max();
         self.all.iter().map(|link| link.stream.wait.plus(late(link).unwrap_or_default())).collect()
     }
 
-    /// When each can be done at best, were it alone: by the end of those before it and its own cost.
+    /// When each task can be done at the earliest: at the end of its predecessors, and its own cost
+    /// later.
     pub fn earliest(&self) -> Vec<Nanos> {
         let mut earliest = vec![Nanos::ZERO; self.all.len()];
         for at in &self.order {
@@ -121,7 +125,7 @@ impl Links {
         earliest
     }
 
-    /// When each must be done so that those behind it can be in time.
+    /// When each task must be done at the latest so that its successors meet their deadlines.
     fn latest(&self) -> Vec<Nanos> {
         let mut latest: Vec<Nanos> = self.all.iter().map(|link| link.task.deadline).collect();
         for at in self.order.iter().rev() {
@@ -134,7 +138,7 @@ impl Links {
         latest
     }
 
-    /// The points that follow from these weights.
+    /// The intermediate deadlines with these weights.
     pub fn points(&self, weights: &[u64]) -> Vec<Nanos> {
         let (mut head, mut tail) = (vec![0_u64; self.all.len()], vec![0_u64; self.all.len()]);
         for at in &self.order {
@@ -155,8 +159,8 @@ impl Links {
         self.earliest().into_iter().zip(self.latest()).enumerate().map(part).collect()
     }
 
-    /// Points that leave all tasks of one operation the same time from their release, the shortest of theirs: a dispatcher knows
-    /// operations, not what set them off.
+    /// Intermediate deadlines that give all tasks of an operation the same time from their release,
+    /// the shortest of theirs. A dispatcher knows operations, not the arrivals that started them.
     fn even(&self, points: &[Nanos]) -> Vec<Nanos> {
         let own: Vec<Nanos> =
             points.iter().zip(self.releases(points)).map(|(point, released)| point.minus(released)).collect();
@@ -179,14 +183,14 @@ impl Links {
         points
     }
 
-    /// Weights to be tried one after the other.
+    /// Weights to try one after the other.
     pub fn shares(&self) -> Shares<'_> {
         let costs = self.all.iter().map(|link| link.task.cost.ns()).collect();
         Shares { links: self, weights: costs, round: 0 }
     }
 }
 
-/// Ways to share the time out, the next one after what was found wrong with the last.
+/// Ways to share the time; the next one depends on what failed with the last.
 #[derive(Debug)]
 pub(crate) struct Shares<'a> {
     links: &'a Links,
@@ -194,21 +198,22 @@ pub(crate) struct Shares<'a> {
     round: usize,
 }
 
-/// So many are tried: what is left over in proportion to costs, then in equal parts, then more of it for whoever was late.
+/// The number of ways: slack in proportion to costs, in equal parts, and then more of it for the
+/// task that was late.
 const ROUNDS: usize = 10;
 
 impl Shares<'_> {
-    /// As [`next`](Self::next), with points that leave an operation the same time for each of its tasks.
+    /// Like [`next`](Self::next), with the same time for all tasks of an operation.
     pub fn next_even(&mut self, late: Option<usize>) -> Option<Vec<Nanos>> {
         let points = self.next(late)?;
         Some(self.links.even(&points))
     }
 
-    /// The points of the next way, where `late` came late on the last one.
+    /// The intermediate deadlines of the next way; `late` was late with the last one.
     pub fn next(&mut self, late: Option<usize>) -> Option<Vec<Nanos>> {
         match (self.round, late) {
             (0, _) => {}
-            // With nobody that hands on there is nothing to share out.
+            // Without successors there is nothing to share.
             (1, _) if self.links.any() => self.weights.fill(1 << 20),
             (2..ROUNDS, Some(late)) if self.links.any() => {
                 self.weights[late] = self.weights[late].saturating_mul(2);
@@ -220,7 +225,8 @@ impl Shares<'_> {
     }
 }
 
-/// What the tasks of an operation are called: after it, after the clock too where there are several, and by number where those are alike.
+/// The names of an operation's tasks: the operation, with the clock if there are several, and with
+/// a number if these are alike.
 fn names(graph: &Graph, id: OperationId, streams: &[Stream]) -> Vec<String> {
     let name = |id: OperationId| &graph.operations()[id].name;
     if streams.len() == 1 {

@@ -1,15 +1,16 @@
-//! What a task asks of the resource in a window of time, by integers only.
+//! The demand of a task in a window of time, with integers only.
 
 use crate::{Nanos, Task};
 use std::fmt;
 
-/// A share of the resource, in units of 2^-40. Sums of rounded-down shares never exceed the true sum.
+/// A share of the resource, in units of 2^-40. Sums of rounded-down shares never exceed the true
+/// sum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Utilisation(u64);
 
 impl Utilisation {
     const BITS: u32 = 40;
-    /// All of it.
+    /// The whole resource.
     pub const ONE: Utilisation = Utilisation(1 << Utilisation::BITS);
 
     /// `cost` every `period`, rounded down.
@@ -37,7 +38,7 @@ impl Utilisation {
         Utilisation(self.0.saturating_sub(other.0))
     }
 
-    /// A fraction of the resource; what is no number from 0 to 1 is all of it.
+    /// A fraction of the resource. A value that is not from 0 to 1 is the whole resource.
     #[must_use]
     pub fn from_fraction(fraction: f64) -> Utilisation {
         if !(0.0..=1.0).contains(&fraction) {
@@ -53,7 +54,7 @@ impl Utilisation {
         Utilisation(share)
     }
 
-    /// Whether a sum of so many shares, each rounded down, may stand for all of it.
+    /// Whether a sum of this many shares, each rounded down, may stand for the whole resource.
     pub(crate) fn nearly_one(self, shares: usize) -> bool {
         self.0.saturating_add(shares as u64) >= Utilisation::ONE.0
     }
@@ -66,7 +67,8 @@ impl Utilisation {
         fraction
     }
 
-    /// How long `work` takes on what this share leaves over, rounded down; `None` where it leaves nothing.
+    /// How long `work` takes with the rest of the resource, rounded down; `None` if there is no
+    /// rest.
     pub(crate) fn left_takes(self, work: u64) -> Option<u64> {
         let left = Utilisation::ONE.0.checked_sub(self.0).filter(|left| *left > 0)?;
         let time = (u128::from(work) << Utilisation::BITS) / u128::from(left);
@@ -86,7 +88,8 @@ pub(crate) struct Load {
     pub cost: u64,
     pub period: u64,
     pub jitter: u64,
-    /// 2^64 / period, rounded down: a product instead of a division, the most frequent step of every analysis.
+    /// 2^64 / period, rounded down: a product instead of a division in the innermost loop of every
+    /// analysis.
     reciprocal: u64,
 }
 
@@ -95,7 +98,7 @@ impl Load {
         Load::new(task.cost.ns(), task.period.ns(), task.jitter.ns())
     }
 
-    /// `period` is not zero: every task was checked.
+    /// `period` is not zero, since every task was checked.
     pub fn new(cost: u64, period: u64, jitter: u64) -> Load {
         let period = period.max(1);
         let reciprocal = u64::try_from((1_u128 << 64) / u128::from(period)).unwrap_or(u64::MAX);
@@ -104,12 +107,14 @@ impl Load {
 
     /// Whole periods in `time`.
     pub fn whole_periods(&self, time: u64) -> u64 {
-        // The estimate is right or one too small, because the reciprocal is less than one unit too small.
+        // The estimate is exact or one too small, since the reciprocal is less than one unit too
+        // small.
         let estimate = ((u128::from(time) * u128::from(self.reciprocal)) >> 64) as u64;
         estimate + u64::from(time - estimate * self.period >= self.period)
     }
 
-    /// Jobs that are ready before `time`, the window beginning with the latest possible release of the first.
+    /// The number of jobs that are ready before `time`, in a window that begins with the latest
+    /// release of the first.
     pub fn jobs_before(&self, time: u64) -> u64 {
         match time.saturating_add(self.jitter) {
             0 => 0,
@@ -117,7 +122,7 @@ impl Load {
         }
     }
 
-    /// Jobs that are ready at `time` or before.
+    /// The number of jobs that are ready at `time` or before.
     pub fn jobs_until(&self, time: u64) -> u64 {
         self.whole_periods(time.saturating_add(self.jitter)).saturating_add(1)
     }

@@ -1,5 +1,5 @@
-//! The timeline of a schedule as a page of its own: a row a task, its runs as bars, arrivals,
-//! deadlines and misses marked.
+//! The timeline of a schedule as a page: a row for each task, with bars for its runs, and marks for
+//! arrivals, deadlines and misses.
 
 use crate::Nanos;
 use crate::schedule::Schedule;
@@ -7,7 +7,7 @@ use crate::sim::{Run, SimError, Trace};
 use isorb_page::{Page, Text};
 use std::fmt::Write;
 
-/// A page draws at most so many runs; a longer span is cut there, and says so.
+/// The greatest number of runs on a page. A longer span is cut there, and the page says so.
 const MOST_BARS: usize = 20_000;
 const ROW: usize = 44;
 const LEFT: usize = 190;
@@ -15,7 +15,7 @@ const WIDTH: usize = 1400;
 const TOP: usize = 34;
 
 impl Schedule {
-    /// The page, self-contained: nothing is fetched.
+    /// The page, complete in one file.
     ///
     /// # Errors
     /// [`SimError`] where the span cannot be simulated.
@@ -123,7 +123,7 @@ impl Schedule {
     }
 }
 
-/// Where a time stands.
+/// The horizontal position of a time.
 fn across(time: Nanos, until: Nanos) -> f64 {
     #[expect(clippy::cast_precision_loss, reason = "a place on a picture")]
     let share = time.ns().min(until.ns()) as f64 / until.ns().max(1) as f64;

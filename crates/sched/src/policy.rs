@@ -1,11 +1,11 @@
-//! The policies: who is more urgent than whom, and how those of equal urgency are ordered.
+//! Scheduling policies: the order between tasks, and the order of equally urgent ones.
 
 use crate::{Nanos, Order, Task};
 use std::fmt;
 use std::str::FromStr;
 
-/// A scheduling policy. Each answers two questions of every task: which level it belongs to, where level 0 goes first and preempts the others
-/// (the *preemption priority*), and in which order jobs of one level are served (the *sub-priority*).
+/// A scheduling policy. It assigns each task a level (the *preemption priority*; level 0 goes first
+/// and preempts the others) and defines the order of the jobs of a level (the *sub-priority*).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Policy {
     /// Rate monotonic: a level for each period, the shortest first.
@@ -17,9 +17,10 @@ pub enum Policy {
     EarliestDeadline,
     /// Minimum laxity first: one level, ordered by laxity.
     MinimumLaxity,
-    /// Maximum urgency first: a level for each criticality, ordered by laxity inside, so that under overload the less critical are late first.
+    /// Maximum urgency first: a level for each criticality, ordered by laxity, so that under
+    /// overload the less critical tasks are late first.
     MaximumUrgency,
-    /// By criticality, and by rate among equals: a level for each pair of them.
+    /// By criticality, then by rate: a level for each pair of them.
     Criticality,
     /// The priorities that the tasks declare: a level for each.
     Declared,
@@ -63,7 +64,7 @@ impl Policy {
         }
     }
 
-    /// What decides the level of a task: less goes first, equals share a level.
+    /// The rank of a task: a lower rank is more urgent, and equal ranks share a level.
     #[must_use]
     pub fn rank(self, task: &Task) -> Rank {
         let critical = u64::from(u8::MAX - task.criticality as u8);
@@ -77,7 +78,7 @@ impl Policy {
         }
     }
 
-    /// The ranks of `tasks`, each once, the most urgent first: level n is that of the n-th.
+    /// The distinct ranks of `tasks`, the most urgent first. The n-th rank is level n.
     #[must_use]
     pub fn ranks(self, tasks: &[Task]) -> Vec<Rank> {
         let mut ranks: Vec<Rank> = tasks.iter().map(|task| self.rank(task)).collect();
@@ -86,14 +87,15 @@ impl Policy {
         ranks
     }
 
-    /// The rank that a task with such a deadline or period would have at most, for levels that are set up before their tasks are known.
+    /// The greatest rank of a task with such a deadline or period, for levels that are set up
+    /// before their tasks are known.
     #[must_use]
     pub fn up_to(self, span: Nanos) -> Rank {
         Rank(0, span.ns())
     }
 }
 
-/// What decides the level of a task. Opaque: it can be compared, less is more urgent.
+/// The rank of a task. Opaque: ranks can be compared, and a lower one is more urgent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Rank(u64, u64);
 
@@ -121,7 +123,7 @@ impl fmt::Display for UnknownPolicy {
         Policy::ALL
             .into_iter()
             .enumerate()
-            .try_for_each(|(place, policy)| write!(f, "{} {policy}", if place == 0 { "" } else { "," }))
+            .try_for_each(|(index, policy)| write!(f, "{} {policy}", if index == 0 { "" } else { "," }))
     }
 }
 

@@ -1,17 +1,19 @@
-//! A schedule in the simulator: every operation at its worst case, all clocks starting together but for their offsets.
+//! A schedule in the simulator: every operation at its worst-case cost, all clocks starting
+//! together but for their offsets.
 
 use crate::schedule::Schedule;
 use crate::sim::{Discipline, Job, SimError, Trace, Variation, hyperperiod, jobs, simulate};
 use crate::{Nanos, Order, Task};
 
 impl Schedule {
-    /// The tasks, by place.
+    /// The tasks, by index.
     #[must_use]
     pub fn tasks(&self) -> Vec<Task> {
         self.tasks.iter().map(|scheduled| scheduled.task.clone()).collect()
     }
 
-    /// A span that shows the schedule: until it repeats, where that is within `most` periods of the slowest task, or else so long.
+    /// The span until the schedule repeats, if that is within `most` periods of the slowest task,
+    /// otherwise these periods.
     #[must_use]
     pub fn span(&self, most: u64) -> Nanos {
         let tasks = self.tasks();
@@ -19,7 +21,8 @@ impl Schedule {
         hyperperiod(&tasks).filter(|span| *span <= slowest.times(most)).unwrap_or(slowest.times(most))
     }
 
-    /// What happens until `until`: operations that others release are ready when those are done.
+    /// The simulation until `until`. Released operations are ready when their predecessors are
+    /// done.
     ///
     /// # Errors
     /// [`SimError`].
@@ -27,8 +30,9 @@ impl Schedule {
         self.replay_varied(until, |_, _| Variation::default())
     }
 
-    /// As [`Schedule::replay`], with arrivals, jitter and costs that `vary` says of task and number. What others release arrives with
-    /// them, and varies in its cost only. A conjunction waits for the next run of each faster member.
+    /// Like [`Schedule::replay`], with the arrivals, jitter and costs that `vary` returns for a
+    /// task and number. A released job arrives with its predecessor and varies only in its cost. A
+    /// conjunction waits for the next run of each faster member.
     ///
     /// # Errors
     /// [`SimError`].
@@ -61,12 +65,13 @@ impl Schedule {
         }
         let levels: Vec<(u32, Order)> =
             self.tasks.iter().map(|scheduled| (scheduled.queue.level, scheduled.queue.order)).collect();
-        let discipline = Discipline::Levels { levels, turns: self.config.turns };
+        let discipline =
+            Discipline::Levels { levels, one_thread_per_level: self.config.one_thread_per_level };
         let all = known.into_iter().flatten().flatten().collect();
         simulate(&tasks, all, &discipline, self.config.preemption, until)
     }
 
-    /// A task whose jobs are not known, while those of all that release it are.
+    /// A task without known jobs, all predecessors of which have theirs.
     fn next_known(&self, known: &[Option<Vec<Job>>]) -> Option<usize> {
         let there = |place: &usize| known[*place].is_some();
         (0..self.tasks.len()).find(|place| !there(place) && self.tasks[*place].after.iter().all(there))
@@ -87,6 +92,6 @@ impl Schedule {
 fn next_run(jobs: Option<&[Job]>, job: &Job) -> u64 {
     let jobs = jobs.unwrap_or_default();
     let index = jobs.partition_point(|other| other.arrival < job.arrival);
-    // Beyond the end there is none to wait for: it is not done in the span.
+    // Without such a job before the end, this one is not done in the span.
     jobs.get(index).map_or(u64::MAX, |other| other.number)
 }

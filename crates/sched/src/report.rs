@@ -1,10 +1,12 @@
 //! The verdict on a schedule as a table for people.
 
-use crate::schedule::{Schedule, Severity};
+use crate::Preemption;
+use crate::schedule::{Config, Schedule, Severity};
 use std::fmt::{self, Write};
 
 impl Schedule {
-    /// A row a task: its numbers, its longest response, what is left of its deadline, and a verdict in words; then what is odd.
+    /// A row for each task with its numbers, longest response, slack and verdict; then the
+    /// anomalies.
     #[must_use]
     pub fn table(&self) -> String {
         let heads = [
@@ -61,16 +63,11 @@ impl Schedule {
         let met = self.analysis.verdicts.iter().filter(|verdict| verdict.met()).count();
         writeln!(
             text,
-            "\n{} of {} tasks meet every deadline; {} of the processor is asked for ({}, {} preemption)",
+            "\n{} of {} tasks meet every deadline; {} of the processor is used\nanalysis: {}",
             met,
             self.tasks.len(),
             self.analysis.utilisation,
-            self.config.policy,
-            match self.config.preemption {
-                crate::Preemption::Full => "full",
-                crate::Preemption::Deferred => "deferred",
-                crate::Preemption::None => "no",
-            }
+            self.method()
         )?;
         for anomaly in &self.anomalies {
             let severity = match anomaly.severity {
@@ -81,5 +78,22 @@ impl Schedule {
             writeln!(text, "{severity}: {}", anomaly.description)?;
         }
         Ok(())
+    }
+    /// What was analysed: the policy, the preemption and the threads.
+    fn method(&self) -> String {
+        let Config { policy, preemption, one_thread_per_level, .. } = &self.config;
+        let preemption = match preemption {
+            Preemption::Full => "full",
+            Preemption::Deferred => "deferred",
+            Preemption::None => "no",
+        };
+        match (one_thread_per_level, self.queues.len()) {
+            (true, 0 | 1) => format!(
+                "{policy}, one thread for all tasks, so that none preempts another \
+                 (one_thread_per_level = false analyses {preemption} preemption)"
+            ),
+            (true, _) => format!("{policy}, {preemption} preemption between levels, one thread per level"),
+            (false, _) => format!("{policy}, {preemption} preemption, also within a level"),
+        }
     }
 }

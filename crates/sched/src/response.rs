@@ -1,39 +1,43 @@
-//! Response times under fixed priorities: the fixed points that everything else in this crate asks for.
+//! Response times under fixed priorities: the fixed points on which the rest of this crate is
+//! built.
 //!
-//! For a job of the task under analysis that becomes ready at `a` after the start of a busy period of its level, the
-//! time at which it is done is the least `w` with
+//! For a job of the task under analysis that becomes ready at `a` after the start of a busy period
+//! of its level, the time at which it is done is the least `w` with
 //!
 //! ```text
 //! preemptive       w = B + own jobs + equals ready by a + sum over more urgent tasks ceil((w + J) / T) C
 //! not preemptive   s = B + own earlier jobs + equals ready by a + sum over more urgent tasks (floor((s + J) / T) + 1) C,   w = s + C
 //! ```
 //!
-//! and its response, counted from its arrival, is J + w - a. The first job of a busy period need not be the worst one
-//! where the deadline exceeds the period, and never need be without preemption, so every job of the busy period is
-//! looked at (Tindell, Burns and Wellings 1994 for jitter and deadlines beyond the period; George, Rivierre and Spuri 1996 for
-//! equal priorities in order of arrival and for what cannot be preempted; Davis, Burns, Bril and Lukkien 2007 for why the first job is not enough).
+//! and its response, counted from its arrival, is J + w - a. The first job of a busy period need
+//! not be the worst one where the deadline exceeds the period, and never need be without
+//! preemption, so every job of the busy period is looked at (Tindell, Burns and Wellings 1994 for
+//! jitter and deadlines beyond the period; George, Rivierre and Spuri 1996 for equal priorities in
+//! order of arrival and for what cannot be preempted; Davis, Burns, Bril and Lukkien 2007 for why
+//! the first job is not enough).
 
 use crate::arrival::Arrivals;
 use crate::demand::{Late, Queue};
 use crate::load::{Load, Utilisation};
 use crate::{Nanos, Task};
 
-/// When a running job gives way to a more urgent one.
+/// When a running job can be preempted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Preemption {
-    /// At once.
+    /// At any time.
     #[default]
     Full,
-    /// When its current section ends ([`Task::section`]): between packets of a message, at `yield_now`.
+    /// At the end of its current section ([`Task::section`]): between packets of a message, at
+    /// `yield_now`.
     Deferred,
-    /// When it is done: a link, a single-threaded dispatcher.
+    /// Never: a link, a single-threaded dispatcher.
     None,
 }
 
 impl Preemption {
-    /// How long a job of this task may hold up a more urgent one that becomes ready while it runs.
+    /// How long a job of this task may delay a more urgent one that becomes ready while it runs.
     pub(crate) fn hold(self, task: &Task) -> u64 {
-        // It began at least one nanosecond before.
+        // The job began at least one nanosecond before.
         match self {
             Preemption::Full => 0,
             Preemption::Deferred => task.longest_section().ns().saturating_sub(1),
@@ -42,7 +46,8 @@ impl Preemption {
     }
 }
 
-/// How much computing a question may take; a term is one evaluation of one more urgent task's demand.
+/// How much computing an analysis may take; a term is one evaluation of one more urgent task's
+/// demand.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Effort {
     terms: u64,
@@ -69,60 +74,65 @@ impl Effort {
 pub(crate) enum Stop {
     /// The response is at least this, which is over the limit.
     Over(u64),
-    /// Tasks of this urgency and more ask for more than there is: responses grow without end.
+    /// Tasks of this urgency and above use more than the whole resource: responses grow without
+    /// bound.
     Unbounded,
-    /// The effort ran out; the response is at least this.
+    /// The effort is used up; the response is at least this.
     Undecided(u64),
-    /// Another member of its level is late, by so much: nothing is known of this one.
+    /// Another member of the level is late, by this much, so that nothing is known of this one.
     Beside {
-        /// That member, by its place in the level.
+        /// That member, by its index in the level.
         member: usize,
         /// How late it is.
         late: u64,
     },
 }
 
-/// A task among those that are as urgent or more so.
+/// A task among those that are at least as urgent.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Level<'a> {
-    /// The more urgent ones.
+    /// The more urgent tasks.
     pub above: &'a [Load],
-    /// What they ask for together, rounded down.
+    /// Their utilisation, rounded down.
     pub above_utilisation: Utilisation,
-    /// Those of equal priority, without the task itself.
+    /// The tasks of equal priority, without the task itself.
     pub equal: [&'a [Load]; 2],
     /// The task.
     pub own: Load,
-    /// B, with what less urgent tasks add by holding the resource.
+    /// B, with the time for which less urgent tasks may hold the resource.
     pub blocking: u64,
-    /// When the first job is done, or begins where it runs through, is known to be no earlier than this: where its fixed point starts.
+    /// A lower bound of the time at which the first job is done, or begins if it runs without
+    /// preemption: the start of its fixed point.
     pub from: u64,
-    /// A busy period is known to last at least so long.
+    /// A lower bound of the length of a busy period.
     pub busy_from: u64,
     /// Whether a job that has begun is not preempted.
     pub runs_through: bool,
-    /// What the level has in common, where it has equals that are served in order of arrival and everything can be preempted.
+    /// The curve of the level, if it has several members in order of arrival and everything is
+    /// preemptible.
     pub arrivals: Option<&'a Arrivals<'a>>,
-    /// Where equals are not served in order of arrival.
+    /// The queue of the level, if it is not served in order of arrival.
     pub queue: Option<&'a Queue<'a>>,
 }
 
-/// What is found of a task.
+/// The result for a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Times {
     /// Its longest response.
     pub response: u64,
-    /// When the first job of a busy period is done, or begins where it runs through: with more tasks it can only be later.
+    /// When the first job of a busy period is done, or begins if it runs without preemption.
+    /// Further tasks only make it later.
     pub first: u64,
-    /// How long a busy period lasts, where it was looked at: with more tasks only longer.
+    /// The length of a busy period, if it was computed. Further tasks only make it longer.
     pub busy: u64,
 }
 
-/// More breakpoints than these and equals count as more urgent: safe, and no longer exact.
+/// With more breakpoints than this, tasks of equal priority count as more urgent: safe, but not
+/// exact.
 const BREAKPOINTS: u64 = 2048;
 
 impl Level<'_> {
-    /// The longest response, from arrival to completion; stops as soon as it is known to be over `limit`.
+    /// The longest response, from arrival to completion. Stops as soon as it exceeds `limit`.
     pub fn response(&self, limit: u64, effort: &mut Effort) -> Result<Times, Stop> {
         let above = Above { loads: self.above, equal: [&[], &[]], utilisation: self.above_utilisation };
         let all = self.arrivals.map_or_else(
@@ -171,8 +181,8 @@ impl Level<'_> {
         Ok(Times { response: worst, first, busy })
     }
 
-    /// Whether all work of this level is done `within` a time of the start of any busy period: one sum, and reason enough for
-    /// every response to be within that time and the jitter.
+    /// Whether all work of this level is done `within` a time of the start of any busy period, by
+    /// one sum. Then every response is within that time and the jitter.
     pub fn settles(&self, within: u64, effort: &mut Effort) -> Result<bool, Stop> {
         effort.spend(self.above.len() + self.equals().count(), 0)?;
         let base = self.blocking.saturating_add(self.own.demand_before(within));
@@ -180,8 +190,8 @@ impl Level<'_> {
         Ok(self.equals().fold(self.above.iter().fold(base, sum), sum) <= within)
     }
 
-    /// Whether everything is asked for, and something besides delays it: then no busy period ends, and there are jobs without end to look at.
-    /// (Shares are rounded down, each by less than one unit.)
+    /// Whether the resource is used completely and something besides delays the level. Then a busy
+    /// period does not end. (Shares are rounded down, each by less than one unit.)
     pub fn never_rests(&self, all: Utilisation) -> bool {
         let tasks = self.above.len() + self.equals().count() + 1;
         let delayed = |load: &Load| load.jitter > 0;
@@ -192,7 +202,8 @@ impl Level<'_> {
                 || self.equals().any(delayed))
     }
 
-    /// In a level that is not served in order of arrival the deadline is the bound, or there is none.
+    /// In a level that is not served in order of arrival the bound is the deadline, or there is
+    /// none.
     fn queued(&self, queue: &Queue<'_>, limit: u64, effort: &mut Effort) -> Result<Times, Stop> {
         match queue.in_time(effort) {
             Ok(()) => Ok(Times { response: limit, first: 0, busy: 0 }),
@@ -204,7 +215,8 @@ impl Level<'_> {
         }
     }
 
-    /// Nobody is as urgent and everything can be preempted: a busy period ends where no next job is ready.
+    /// No other task is as urgent, and everything is preemptible: a busy period ends where no next
+    /// job is ready.
     fn alone(&self, above: &Above<'_>, limit: u64, effort: &mut Effort) -> Result<Times, Stop> {
         let mut times = Times { response: 0, first: 0, busy: 0 };
         let mut done = self.from;
@@ -226,7 +238,7 @@ impl Level<'_> {
         Ok(times)
     }
 
-    /// Every own job of a busy period, the first being ready at its start.
+    /// Every own job of a busy period that starts when the first is ready.
     fn jobs(&self, above: &Above<'_>, busy: u64, limit: u64, effort: &mut Effort) -> Result<Times, Stop> {
         let mut times = Times { response: 0, first: 0, busy };
         let mut from = self.from;
@@ -242,7 +254,8 @@ impl Level<'_> {
         Ok(times)
     }
 
-    /// The response of the own job that is ready at `ready`, delayed by the full jitter, and its fixed point.
+    /// The response of the own job that is ready at `ready`, with the full jitter, and its fixed
+    /// point.
     fn job(
         &self,
         above: &Above<'_>,
@@ -277,16 +290,16 @@ impl Level<'_> {
         }
     }
 
-    /// The longest time in which the resource is never without work of this level.
+    /// The longest time during which this level always has work.
     pub fn busy_period(&self, all: Utilisation, effort: &mut Effort) -> Result<u64, Stop> {
         let own = [self.own];
-        let everybody =
+        let demand =
             Above { loads: self.above, equal: self.equal, utilisation: all.minus(self.own.utilisation()) };
         let mut busy = self.busy_from.max(1);
         loop {
             let base = self.blocking.saturating_add(own[0].demand_before(busy));
-            // Without end: the demand is met at some point, or the sums saturate and stand still there.
-            let next = everybody
+            // The loop ends: the demand is met at some point, or the sums saturate.
+            let next = demand
                 .fixed_point(base, busy, u64::MAX, Load::demand_before, effort)
                 .map_err(Stop::without_response)?;
             if next == busy {
@@ -314,7 +327,7 @@ impl Stop {
         self.map(|time| time.saturating_add(by))
     }
 
-    /// A busy period that was cut short says nothing of a response.
+    /// A busy period that was cut short gives no response.
     fn without_response(self) -> Stop {
         self.map(|_| 0)
     }
@@ -328,11 +341,11 @@ impl Stop {
     }
 }
 
-/// Those who go first.
+/// The tasks that go first.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Above<'a> {
     pub loads: &'a [Load],
-    /// Equals, where they count as more urgent.
+    /// Tasks of equal priority, if they count as more urgent.
     pub equal: [&'a [Load]; 2],
     pub utilisation: Utilisation,
 }
@@ -347,7 +360,8 @@ impl Above<'_> {
         demand: impl Fn(&Load, u64) -> u64,
         effort: &mut Effort,
     ) -> Result<u64, Stop> {
-        // Demand grows at least as the utilisation does, so the solution is no earlier than where that line meets w.
+        // Demand grows at least as fast as the utilisation, so the solution is not before the time
+        // at which that line meets w.
         let line = self.utilisation.left_takes(base).ok_or(Stop::Unbounded)?;
         let mut time = base.max(from).max(line);
         let terms = self.loads.len() + self.equal[0].len() + self.equal[1].len();
@@ -367,17 +381,18 @@ impl Above<'_> {
     }
 }
 
-/// What is known of a task's longest response.
+/// The result about a task's longest response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Response {
-    /// No response takes longer; with distinct priorities and preemption some response takes as long.
+    /// No response takes longer. With distinct priorities and full preemption some response takes
+    /// as long.
     Bounded(Nanos),
-    /// Some response takes at least this, which is over the deadline.
+    /// Some response takes at least this long, over the deadline.
     Over(Nanos),
-    /// The tasks of this urgency and more ask for more than there is.
+    /// The tasks of this urgency and above use more than the whole resource.
     Unbounded,
-    /// The question took more computing than it was given, or another task of its level is late and nothing is known of this one;
-    /// some response may take this long or longer.
+    /// The effort is used up, or another task of the level is late. Some response may take this
+    /// long or longer.
     Undecided(Nanos),
 }
 

@@ -1,8 +1,10 @@
-//! The run-time scheduler: what a dispatcher asks of it, and the door that consumers come in by.
+//! The run-time scheduler: admits consumers, and tells a dispatcher the queue and the order of
+//! their events.
 //!
-//! A dispatcher has one queue a level, each served by a thread of the level's priority. On connecting, a consumer is admitted or refused; what it
-//! gets is a [`Dispatch`], a plain value that says which queue its events go to and where in it. Nothing is looked up or computed
-//! by the scheduler while events flow.
+//! A dispatcher has one queue for each level, served by a thread of the level's priority. When a
+//! consumer connects, it is admitted or refused. An admitted consumer has a [`Dispatch`], a plain
+//! value with the queue of its events and their order in it. The scheduler computes nothing while
+//! events flow.
 //!
 //! ```
 //! use isorb_sched::{Nanos, Plan, Policy, RuntimeScheduler, Task};
@@ -28,36 +30,38 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::RangeInclusive;
 
-/// The queues of a dispatcher and what may be put into them.
+/// The queues of a dispatcher and their limits.
 #[derive(Debug, Clone)]
 pub struct Plan {
     policy: Policy,
-    /// The last rank that each level takes, the most urgent level first; the last level takes the rest.
+    /// The last rank of each level, the most urgent level first. The last level takes all further
+    /// ranks.
     levels: Vec<(Rank, QueueConfig)>,
-    /// How the processor is handed over between levels: [`Preemption::Full`] with a thread a level, [`Preemption::None`] with one thread for all,
-    /// [`Preemption::Deferred`] where consumers yield.
+    /// How levels preempt each other: [`Preemption::Full`] with a thread for each level,
+    /// [`Preemption::None`] with one thread for all, [`Preemption::Deferred`] if consumers yield.
     pub preemption: Preemption,
-    /// At most so many consumers.
+    /// The greatest number of consumers.
     pub capacity: usize,
-    /// How much of the processor consumers may have.
+    /// The share of the processor for consumers.
     pub share: Utilisation,
     /// See [`AdmissionConfig::effort`].
     pub effort: u64,
 }
 
-/// What a dispatcher needs to know to set up a queue.
+/// The parameters of a queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct QueueConfig {
     /// The preemption priority: 0 goes first.
     pub level: u32,
-    /// The CORBA priority of the thread that serves it; more is more urgent.
+    /// The CORBA priority of its thread.
     pub thread_priority: u16,
     /// The order of the queue.
     pub order: Order,
 }
 
 impl Plan {
-    /// The levels that a policy gives to these tasks, with the upper end of `priorities` for the most urgent.
+    /// The levels of a policy for these tasks. The most urgent level has the upper end of
+    /// `priorities`.
     ///
     /// # Errors
     /// [`PlanError`] where there are more levels than priorities.
@@ -69,8 +73,9 @@ impl Plan {
         Plan::with_ranks(policy, policy.ranks(tasks), priorities)
     }
 
-    /// Levels for periods (deadlines under [`Policy::DeadlineMonotonic`]) up to each of `spans`, in ascending order; longer ones go into
-    /// the last. Under other policies there is one level, or, by criticality, five, and `spans` says nothing.
+    /// Levels for periods (deadlines under [`Policy::DeadlineMonotonic`]) up to each of `spans`, in
+    /// ascending order. Longer ones go into the last level. Other policies have one level, or five
+    /// by criticality, and ignore `spans`.
     ///
     /// # Errors
     /// [`PlanError`] where there are more levels than priorities, or none.
@@ -121,7 +126,7 @@ impl Plan {
         })
     }
 
-    /// With another way to hand the processor over.
+    /// With another kind of preemption.
     #[must_use]
     pub fn preemption(self, preemption: Preemption) -> Plan {
         Plan { preemption, ..self }
@@ -140,12 +145,12 @@ impl Plan {
     }
 }
 
-/// More levels than there are priorities for them, or none at all.
+/// The policy needs more levels than there are priorities, or none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PlanError {
-    /// What the policy asks for.
+    /// The number of levels.
     pub levels: usize,
-    /// What there is.
+    /// The number of priorities.
     pub priorities: usize,
 }
 
@@ -157,29 +162,30 @@ impl fmt::Display for PlanError {
 
 impl std::error::Error for PlanError {}
 
-/// How events of a consumer are dispatched: a value to keep beside the consumer.
+/// How events of a consumer are dispatched: a value that the dispatcher stores with the consumer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Dispatch {
-    /// The queue: 0 goes first.
+    /// The queue: 0 is the most urgent.
     pub level: u32,
-    /// The CORBA priority of the thread that serves the queue.
+    /// The CORBA priority of the queue's thread.
     pub thread_priority: u16,
     /// The order of the queue.
     pub order: Order,
-    /// Goes first among those that are equal otherwise: less is sooner.
+    /// Breaks ties: a lower value goes first.
     pub static_subpriority: u8,
-    /// When a job must be done, counted from its arrival.
+    /// The deadline of a job, counted from its arrival.
     pub deadline: Nanos,
-    /// How long after its arrival it may become ready: queues count from readiness.
+    /// The release jitter, since queues count from readiness.
     pub released: Nanos,
-    /// How long it computes at most; what goes beyond is an overrun.
+    /// The declared cost of a job; a job that takes longer is an overrun.
     pub cost: Nanos,
 }
 
 impl Dispatch {
-    /// Where a job that became ready at `now_ns` stands in its queue: less goes first, and equals in the order in which they came.
-    /// By arrival everybody is equal; by deadline it is the time of the deadline, by laxity the latest time to begin, both for a job that
-    /// was as late as it may be.
+    /// The position in its queue of a job that became ready at `now_ns`: lower values go first, and
+    /// equal ones in the order of readiness. All are equal in order of arrival. Otherwise it is the
+    /// time of the deadline, or the latest time to begin by laxity, both for a job with its whole
+    /// jitter.
     ///
     /// # Real-time
     /// One addition.
@@ -192,13 +198,13 @@ impl Dispatch {
         }
     }
 
-    /// How long a job has from when it became ready.
+    /// The time of a job from readiness to its deadline.
     #[must_use]
     pub fn own_deadline(&self) -> Nanos {
         self.deadline.minus(self.released)
     }
 
-    /// How long a job with this deadline may still wait before it must begin; negative when it is too late.
+    /// The laxity of a job with this deadline; negative if it is too late.
     #[must_use]
     pub fn laxity(&self, arrived_ns: u64, now_ns: u64) -> i64 {
         let begin = arrived_ns.saturating_add(self.deadline.minus(self.cost).ns());
@@ -207,23 +213,24 @@ impl Dispatch {
     }
 }
 
-/// The answer to a consumer that may come in.
+/// An admitted consumer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Connected {
-    /// Its name here.
+    /// Its id.
     pub id: TaskId,
     /// How its events are dispatched.
     pub dispatch: Dispatch,
-    /// Its longest response with all that are connected now.
+    /// Its longest response with all consumers connected now.
     pub response: Nanos,
 }
 
-/// Admits consumers to the queues of a [`Plan`] and remembers how each is dispatched.
+/// Admits consumers to the queues of a [`Plan`], and stores how each is dispatched.
 ///
 /// # Real-time
-/// [`RuntimeScheduler::dispatch`] and [`RuntimeScheduler::dispatch_configuration`] take constant time and no memory.
-/// Connecting and disconnecting allocate and compute, bounded by [`Plan::effort`]. There is no lock inside: who shares it
-/// keeps connecting away from the threads that dispatch, which need nothing but their [`Dispatch`].
+/// [`RuntimeScheduler::dispatch`] and [`RuntimeScheduler::dispatch_configuration`] take constant
+/// time and no memory. Connecting and disconnecting allocate and compute, bounded by
+/// [`Plan::effort`]. There is no lock inside. Its owner connects consumers outside of the
+/// dispatching threads, which need only their [`Dispatch`].
 #[derive(Debug)]
 pub struct RuntimeScheduler {
     plan: Plan,
@@ -232,13 +239,13 @@ pub struct RuntimeScheduler {
 }
 
 impl RuntimeScheduler {
-    /// Nobody connected yet.
+    /// A scheduler without consumers.
     #[must_use]
     pub fn new(plan: Plan) -> RuntimeScheduler {
         let mut admission = Admission::new(AdmissionConfig {
             preemption: plan.preemption,
             assignment: Assignment::Declared,
-            turns: true,
+            one_thread_per_level: true,
             capacity: plan.capacity,
             share: plan.share,
             effort: plan.effort,
@@ -249,28 +256,29 @@ impl RuntimeScheduler {
         RuntimeScheduler { plan, admission, names: BTreeMap::new() }
     }
 
-    /// Lets a consumer in where everybody's deadlines, its own included, are met. Its priority is decided by the plan, whatever it declares
-    /// (except under [`Policy::Declared`]). A name that is connected already names the newest one.
+    /// Admits a consumer if all deadlines, its own included, are met. The plan determines its
+    /// priority, except under [`Policy::Declared`]. If the name is in use, it names the newest
+    /// consumer.
     ///
     /// # Errors
-    /// [`Refusal`], with the numbers; nothing has changed then.
+    /// [`Refusal`] with the numbers. Nothing has changed then.
     pub fn connect(&mut self, task: Task) -> Result<Connected, Box<Refusal>> {
         let queue = self.queue_of(&task);
         self.connect_at(task, queue)
     }
 
-    /// Into this queue, whatever the plan says.
+    /// Admits a consumer to this queue, whatever the plan says.
     pub(crate) fn connect_at(&mut self, task: Task, queue: QueueConfig) -> Result<Connected, Box<Refusal>> {
         let dispatch = dispatch(&task, queue);
         let name = task.name.clone();
-        // What dispatches is handed jobs, and knows nothing of what set them off.
+        // A dispatcher knows when a job became ready, but not the arrival that caused it.
         let task = task.priority(u32::MAX - dispatch.level).counted(Counted::FromReadiness);
         let admitted = self.admission.try_admit(task)?;
         self.names.insert(name, admitted.id);
         Ok(Connected { id: admitted.id, dispatch, response: admitted.response })
     }
 
-    /// Takes a consumer out; false where it is not there.
+    /// Removes a consumer; false if there is none of this id.
     pub fn disconnect(&mut self, id: TaskId) -> bool {
         let Some(task) = self.admission.remove(id) else { return false };
         if self.names.get(&task.name) == Some(&id) {
@@ -305,19 +313,19 @@ impl RuntimeScheduler {
         self.plan.levels.iter().map(|(_, queue)| *queue)
     }
 
-    /// Its longest response with all that are connected now.
+    /// The longest response of a consumer with all consumers connected now.
     #[must_use]
     pub fn response(&self, id: TaskId) -> Option<Nanos> {
         self.admission.response(id)
     }
 
-    /// How its plan hands the processor over.
+    /// How the levels of its plan preempt each other.
     #[must_use]
     pub fn preemption(&self) -> Preemption {
         self.plan.preemption
     }
 
-    /// What the connected consumers ask for together.
+    /// The utilisation by all connected consumers.
     #[must_use]
     pub fn utilisation(&self) -> Utilisation {
         self.admission.utilisation()
@@ -327,7 +335,7 @@ impl RuntimeScheduler {
         self.plan.queue_of(task)
     }
 
-    /// Which queue a consumer would get.
+    /// The queue that a consumer would get.
     #[must_use]
     pub fn dispatch_of(&self, task: &Task) -> Dispatch {
         dispatch(task, self.plan.queue_of(task))

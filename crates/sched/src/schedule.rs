@@ -1,4 +1,4 @@
-//! Off-line scheduling: from the task graph to levels, priorities and a verdict a task.
+//! Off-line scheduling: from the task graph to levels, priorities and a verdict for each task.
 
 mod resources;
 mod responses;
@@ -6,30 +6,31 @@ mod responses;
 use crate::graph::{Graph, GraphError, OperationId};
 use crate::links::Links;
 use crate::{Analysis, Plan, PlanError, Policy, Preemption, QueueConfig, Task, TaskError, Verdict};
-use responses::Found;
+use responses::Responses;
 use std::fmt;
 use std::ops::RangeInclusive;
 
 /// How to schedule a graph.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Config {
-    /// Who is more urgent than whom.
+    /// The order between tasks.
     pub policy: Policy,
-    /// How the processor is handed over.
+    /// When a running task can be preempted.
     pub preemption: Preemption,
-    /// Whether the tasks of one level take turns, as on one thread a level.
-    pub turns: bool,
-    /// The CORBA priorities of threads; the end goes to the most urgent level.
+    /// Whether one thread serves all tasks of a level, so that they do not preempt each other. A
+    /// policy with a single level, such as EDF, then runs without preemption.
+    pub one_thread_per_level: bool,
+    /// The CORBA priorities of threads. The most urgent level has the last one.
     pub priorities: RangeInclusive<u16>,
 }
 
 impl Default for Config {
-    /// Rate monotonic, preemptive, a thread a level, every CORBA priority.
+    /// Rate monotonic, full preemption, one thread per level, every CORBA priority.
     fn default() -> Config {
         Config {
             policy: Policy::RateMonotonic,
             preemption: Preemption::Full,
-            turns: true,
+            one_thread_per_level: true,
             priorities: 0..=32767,
         }
     }
@@ -38,15 +39,15 @@ impl Default for Config {
 /// A computed schedule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Schedule {
-    /// What it was computed with.
+    /// The configuration that it was computed with.
     pub config: Config,
-    /// One an operation and stream, operations in their order.
+    /// One for each operation and stream, in the order of operations.
     pub tasks: Vec<Scheduled>,
     /// The queues, the most urgent first.
     pub queues: Vec<QueueConfig>,
-    /// A verdict a task, and the utilisation.
+    /// A verdict for each task, and the utilisation.
     pub analysis: Analysis,
-    /// What does not prevent it but should be looked at.
+    /// Findings that do not prevent the schedule.
     pub anomalies: Vec<Anomaly>,
     /// The ceiling of each resource, as [`Schedule::ceiling`] says.
     ceilings: Vec<Option<u32>>,
@@ -57,27 +58,29 @@ pub struct Schedule {
 pub struct Scheduled {
     /// The operation it runs.
     pub operation: OperationId,
-    /// The operation that hands it its releases; itself where the period is its own.
+    /// The operation that releases it; itself if the period is its own.
     pub from: OperationId,
-    /// The operation whose clock set its chain off, in the end.
+    /// The operation with the clock that started its chain.
     pub origin: OperationId,
-    /// The tasks after whose end it may come, by their places.
+    /// Its predecessors, by index.
     pub after: Vec<usize>,
-    /// The one of them whose runs it follows one by one; the others are the faster members of a conjunction.
+    /// The predecessor that releases it run by run. The others are the faster members of a
+    /// conjunction.
     pub lead: Option<usize>,
-    /// Its numbers, jitter and blocking as computed, [`Task::priority`] the thread's. Where queues are by deadline or laxity and it hands
-    /// on, its deadline is its share of the time to the end of the chain.
+    /// Its parameters, with computed jitter and blocking. [`Task::priority`] is the thread's. If
+    /// queues are by deadline or laxity and it has successors, its deadline is its share of the
+    /// end-to-end time.
     pub task: Task,
     /// Its queue.
     pub queue: QueueConfig,
-    /// Goes first in its queue among those equal otherwise: less is sooner.
+    /// Breaks ties in its queue: a lower value goes first.
     pub static_subpriority: u32,
 }
 
 /// How bad an anomaly is (`RtecScheduler::Anomaly_Severity`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {
-    /// The schedule holds; something may not be meant.
+    /// The schedule holds, but may not be as intended.
     Warning,
     /// A deadline is, or may be, missed.
     Error,
@@ -85,25 +88,25 @@ pub enum Severity {
     Fatal,
 }
 
-/// Something odd that was found.
+/// A finding.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Anomaly {
-    /// How bad.
+    /// Its severity.
     pub severity: Severity,
-    /// In words, with the task and the numbers.
+    /// A sentence with the task and the numbers.
     pub description: String,
 }
 
 /// Why there is no schedule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ScheduleError {
-    /// The graph is none.
+    /// The graph is invalid.
     Graph(GraphError),
-    /// A task cannot be.
+    /// A task has invalid parameters.
     Task(TaskError),
-    /// Too many levels for the priorities.
+    /// The policy needs more levels than there are priorities.
     Plan(PlanError),
-    /// The ceiling of a resource is lower than the priority of a user.
+    /// The ceiling of a resource is below the priority of a user.
     Ceiling {
         /// The resource.
         resource: String,
@@ -133,7 +136,7 @@ impl fmt::Display for ScheduleError {
 impl std::error::Error for ScheduleError {}
 
 impl ScheduleError {
-    /// The operation or task that it is about, where it is about one.
+    /// The operation or task that it is about, if any.
     #[must_use]
     pub fn name(&self) -> Option<&str> {
         match self {
@@ -170,15 +173,19 @@ impl From<PlanError> for ScheduleError {
 }
 
 impl Graph {
-    /// Schedules the graph: hands rates on, makes the tasks, gives each its level and priority, and analyses them.
+    /// Schedules the graph: propagates rates, makes the tasks, assigns levels and priorities, and
+    /// analyses them.
     ///
-    /// A released operation inherits jitter: it becomes ready when its predecessor is done, at any time up to that one's longest response. Responses
-    /// and jitter are computed in turn until neither changes (holistic analysis: Tindell and Clark 1994); deadlines count from
-    /// the arrival that set the chain off. In queues by deadline or laxity the deadline is the only bound on a response. There each
-    /// operation that hands on gets its share of the time to the end as its deadline, and queues count from readiness.
+    /// A released operation inherits jitter: it becomes ready when its predecessor is done, at any
+    /// time up to the predecessor's longest response. Responses and jitter are computed in
+    /// alternation until neither changes (holistic analysis: Tindell and Clark 1994). Deadlines
+    /// count from the arrival that started the chain. In queues by deadline or laxity the deadline
+    /// is the only bound on a response. There each operation with successors has its share of the
+    /// end-to-end time as deadline, and queues count from readiness.
     ///
     /// # Errors
-    /// [`ScheduleError`]: there is nothing to analyse. That deadlines are missed is no error but a verdict.
+    /// [`ScheduleError`] if there is nothing to analyse. Missed deadlines are no error but a
+    /// verdict.
     ///
     /// # Real-time
     /// Off line.
@@ -192,7 +199,7 @@ impl Graph {
             Err(_) if tasks.is_empty() => Vec::new(),
             Err(error) => return Err(error.into()),
         };
-        let Found { tasks, analysis, ceilings } = self.respond(&links, &queues, &config)?;
+        let Responses { tasks, analysis, ceilings } = self.respond(&links, &queues, &config)?;
         let anomalies = anomalies(&tasks, &analysis);
         let subpriorities = subpriorities(&tasks, &queues);
         let mut all: Vec<QueueConfig> = queues.clone();
@@ -241,7 +248,7 @@ impl Schedule {
     }
 }
 
-/// In each queue by importance, then as given.
+/// Ranks the tasks of each queue by importance, then in the given order.
 fn subpriorities(tasks: &[Task], queues: &[QueueConfig]) -> Vec<u32> {
     let mut order: Vec<usize> = (0..tasks.len()).collect();
     order.sort_by_key(|place| (queues[*place].level, std::cmp::Reverse(tasks[*place].importance)));
@@ -274,7 +281,7 @@ fn anomalies(tasks: &[Task], analysis: &Analysis) -> Vec<Anomaly> {
     found
 }
 
-/// Who asks for how much, the largest first, as many as a message should have.
+/// The largest utilisations, as many as a message should have.
 fn askers(tasks: &[Task]) -> String {
     const NAMED: usize = 8;
     let mut asked: Vec<_> =

@@ -1,4 +1,4 @@
-//! How far a schedule is from breaking, or from holding.
+//! Sensitivity: by how much costs and rates may grow.
 
 use crate::Nanos;
 use crate::graph::{Graph, OperationId};
@@ -10,9 +10,9 @@ use std::fmt;
 pub struct Factor(pub u64);
 
 impl Factor {
-    /// As it is.
+    /// The factor one.
     pub const ONE: Factor = Factor(1000);
-    /// The largest that is tried.
+    /// The largest factor that is tried.
     pub const MOST: Factor = Factor(1_000_000);
 
     fn of(self, time: Nanos) -> Nanos {
@@ -41,30 +41,31 @@ impl fmt::Display for Factor {
     }
 }
 
-/// What is made larger.
+/// The quantity to scale.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Of {
     /// The cost of every operation: how much slower the processor may be.
     Costs,
     /// The cost of one operation.
     Cost(OperationId),
-    /// Every rate, deadlines that follow the period with it: how much busier it may get.
+    /// Every rate, and deadlines that follow the period: how much higher the load may be.
     Rates,
 }
 
 impl Graph {
-    /// The largest factor, to a thousandth, with which every deadline is still met; under one where they are not met as it is, and zero
-    /// where nothing helps. It presumes that less work never makes matters worse.
+    /// The largest factor, to a thousandth, with which every deadline is met. Below one if they are
+    /// not met unscaled, and zero if nothing helps. The search assumes that less work never makes
+    /// matters worse.
     ///
     /// # Errors
-    /// [`ScheduleError`] as it is, unscaled.
+    /// [`ScheduleError`] of the unscaled graph.
     ///
     /// # Real-time
-    /// Off line: twenty schedules or so.
+    /// Off line: about twenty schedules.
     pub fn margin(&self, config: &Config, of: Of) -> Result<Factor, ScheduleError> {
         self.schedule(config.clone())?;
         let holds = |factor: u64| {
-            // That a task cannot be, its cost being over its deadline, is part of the answer.
+            // A cost over its deadline is part of the answer, not an error.
             self.with(of, Factor(factor))
                 .schedule(config.clone())
                 .is_ok_and(|schedule| schedule.schedulable())

@@ -1,8 +1,8 @@
-//! A simulator: what a processor, or a link, does with given jobs, moment by moment.
+//! A simulator of a processor or a link that serves given jobs.
 //!
-//! It is the oracle of the analysis, and draws the picture of a schedule. It jumps from one moment at which something changes to the
-//! next; nothing happens between them, so the result is that of going nanosecond by nanosecond. Only laxity changes all the
-//! time: there the choice is made anew every tick.
+//! It is the oracle of the analysis, and draws schedules. It advances from event to event, since
+//! nothing changes between them, so that the result is that of a simulation by nanoseconds. Only
+//! laxity changes all the time: there it decides again every tick.
 
 mod jobs;
 
@@ -13,65 +13,67 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-/// Who goes first.
+/// The order of jobs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Discipline {
-    /// The higher [`Task::priority`], and of equals the one that became ready first.
+    /// The higher [`Task::priority`]; among equals the job that became ready first.
     FixedPriority,
     /// The nearest deadline.
     EarliestDeadline,
-    /// The least time to spare, looked at anew every so often.
+    /// The least laxity, decided again every tick.
     MinimumLaxity {
-        /// So often.
+        /// The tick.
         tick: Nanos,
     },
-    /// A real-time job waits below best effort until its promotion time, and goes above it then (Davis and Wellings 1995). Inside a band the
-    /// priority decides.
+    /// Dual priority: a real-time job waits below best effort until its promotion time, and above
+    /// it from then on (Davis and Wellings 1995). The priority decides inside a band.
     DualPriority {
-        /// One a task: how long after its arrival a job is promoted; `None` for best effort, the middle band.
+        /// For each task how long after its arrival a job is promoted; `None` for best effort, the
+        /// middle band.
         promotion: Vec<Option<Nanos>>,
     },
-    /// A queue a level, as the dispatchers have it: the place of a job in its queue is decided when it is queued.
+    /// A queue for each level, like the dispatchers: the position of a job is decided when it is
+    /// queued.
     Levels {
-        /// One a task: its level, 0 going first, and the order of that queue.
+        /// For each task its level, 0 the most urgent, and the order of that queue.
         levels: Vec<(u32, Order)>,
-        /// Whether a job that has begun goes before all of its level.
-        turns: bool,
+        /// Whether a job that has begun goes before all others of its level.
+        one_thread_per_level: bool,
     },
 }
 
-/// What happened.
+/// The result of a simulation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trace {
-    /// Where it ends; what was not done then is not known.
+    /// Its end. Jobs may not be done by then.
     pub until: Nanos,
-    /// Every stretch in which one job ran, in order.
+    /// Every run of a job, in order.
     pub runs: Vec<Run>,
     /// Every job, in order of readiness.
     pub jobs: Vec<Served>,
 }
 
-/// A stretch in which one job ran.
+/// A time during which one job ran.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Run {
-    /// Its task, by place.
+    /// Its task, by index.
     pub task: usize,
-    /// Its place among [`Trace::jobs`].
+    /// Its index in [`Trace::jobs`].
     pub job: usize,
-    /// From then.
+    /// Its begin.
     pub start: Nanos,
-    /// To then.
+    /// Its end.
     pub end: Nanos,
 }
 
-/// A job and what became of it.
+/// A job and its completion.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Served {
     /// The job.
     pub job: Job,
-    /// When it must be done.
+    /// Its absolute deadline.
     pub deadline: Nanos,
-    /// When it was.
+    /// Its completion, if before the end.
     pub finished: Option<Nanos>,
 }
 
@@ -80,13 +82,13 @@ impl Served {
         Served { deadline: job.arrival.plus(task.deadline), job, finished: None }
     }
 
-    /// Whether it is known to be late: done after its deadline, or not done at `until`, which is after it.
+    /// Whether it is late: done after its deadline, or not done at `until`, which is after it.
     #[must_use]
     pub fn missed(&self, until: Nanos) -> bool {
         self.finished.unwrap_or(until) > self.deadline
     }
 
-    /// From arrival to completion.
+    /// The time from arrival to completion.
     #[must_use]
     pub fn response(&self) -> Option<Nanos> {
         self.finished.map(|finished| finished.minus(self.job.arrival))
@@ -94,7 +96,7 @@ impl Served {
 }
 
 impl Trace {
-    /// The longest response of a task among the jobs that were done.
+    /// The longest response of a task among the completed jobs.
     #[must_use]
     pub fn worst_response(&self, task: usize) -> Option<Nanos> {
         self.jobs.iter().filter(|served| served.job.task == task).filter_map(Served::response).max()
@@ -106,17 +108,18 @@ impl Trace {
     }
 }
 
-/// More stretches than may be: the span is too long for such short periods, or the tick too short.
+/// Why there is no simulation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SimError {
-    /// A task that cannot be.
+    /// A task has invalid parameters.
     Task(TaskError),
-    /// More than [`MOST_RUNS`] stretches before then.
+    /// There were more than [`MOST_RUNS`] runs: the span is too long for such short periods, or the
+    /// tick is too short.
     TooMany {
-        /// So far it came.
+        /// The time that the simulation reached.
         reached: Nanos,
     },
-    /// The discipline has not one promotion a task, or a tick of zero.
+    /// The discipline has not one entry for each task, or a tick of zero.
     Discipline,
 }
 
@@ -142,12 +145,12 @@ impl From<TaskError> for SimError {
     }
 }
 
-/// A trace has at most so many runs.
+/// The greatest number of runs in a trace.
 pub const MOST_RUNS: usize = 4_000_000;
 
 /// Serves `jobs` of `tasks` until `until`.
 ///
-/// Declared blocking is not simulated: it stands for what happens elsewhere.
+/// Declared blocking is not simulated, since it stands for events outside.
 ///
 /// # Errors
 /// [`SimError`].
@@ -202,7 +205,7 @@ pub fn simulate(
 /// A job that is ready and not done.
 #[derive(Debug, Clone, Copy)]
 struct Active {
-    /// Its place among the jobs of the trace: less became ready earlier.
+    /// Its index among the jobs of the trace; a lower one became ready earlier.
     place: usize,
     left: u64,
 }
@@ -213,13 +216,13 @@ struct Machine<'a> {
     preemption: Preemption,
     trace: Trace,
     active: Vec<Active>,
-    /// The place of the job that ran last, while it is not done.
+    /// The index of the job that ran last, while it is not done.
     running: Option<usize>,
-    /// How many jobs became ready.
+    /// The number of jobs that became ready.
     arrived: usize,
-    /// Jobs that wait for another to be done, by that one; what they wait for besides is left in them.
+    /// Jobs that wait for other jobs, by the job waited for, with their further dependencies.
     waiting: BTreeMap<(usize, u64), Vec<Job>>,
-    /// What is done, by task and number.
+    /// The jobs that are done, by task and number.
     done: BTreeSet<(usize, u64)>,
 }
 
@@ -253,7 +256,7 @@ impl Machine<'_> {
         }
     }
 
-    /// The index, among the active, of the job that runs now.
+    /// The index among the active jobs of the one that runs now.
     fn choose(&self, now: u64) -> Option<usize> {
         let held = self.active.iter().position(|active| Some(active.place) == self.running);
         if let Some(held) = held.filter(|held| self.keeps(&self.active[*held])) {
@@ -262,7 +265,7 @@ impl Machine<'_> {
         (0..self.active.len()).min_by_key(|index| self.urgency(&self.active[*index], now))
     }
 
-    /// Whether a job that runs may not be preempted now.
+    /// Whether the running job may not be preempted now.
     fn keeps(&self, active: &Active) -> bool {
         match self.preemption {
             Preemption::Full => false,
@@ -275,14 +278,14 @@ impl Machine<'_> {
         self.task(active).longest_section().ns()
     }
 
-    /// What is left of the section in which a job is: a whole one at its boundaries.
+    /// The rest of the current section of a job: a whole section at its boundaries.
     fn left_of_section(&self, active: &Active) -> u64 {
         let section = self.section(active);
         let done = self.trace.jobs[active.place].job.cost.ns() - active.left;
         section - done % section
     }
 
-    /// Less goes first; what runs goes before what would only draw level.
+    /// A lower value goes first. The running job goes before others of equal value.
     fn urgency(&self, active: &Active, now: u64) -> (u64, Reverse<u32>, u64, bool, usize) {
         let priority = Reverse(self.task(active).priority);
         let waits = Some(active.place) != self.running;
@@ -291,7 +294,7 @@ impl Machine<'_> {
             Discipline::FixedPriority => (0, priority, 0, false, active.place),
             Discipline::EarliestDeadline => (self.due(served).ns(), Reverse(0), 0, false, active.place),
             Discipline::MinimumLaxity { .. } => {
-                // Counted from a moment long before now, so that late jobs go first.
+                // Counted from long before now, so that late jobs go first.
                 let latest_start = served.deadline.ns().saturating_add(1 << 61).saturating_sub(active.left);
                 (latest_start.saturating_sub(now), Reverse(0), 0, waits, active.place)
             }
@@ -303,9 +306,9 @@ impl Machine<'_> {
                 };
                 (band, priority, 0, false, active.place)
             }
-            Discipline::Levels { levels, turns } => {
+            Discipline::Levels { levels, one_thread_per_level } => {
                 let (level, order) = levels[served.job.task];
-                let begun = *turns && active.left < served.job.cost.ns();
+                let begun = *one_thread_per_level && active.left < served.job.cost.ns();
                 let key = match order {
                     _ if begun => 0,
                     Order::Arrival => served.job.ready.ns(),
@@ -317,7 +320,7 @@ impl Machine<'_> {
         }
     }
 
-    /// When a queue by deadline takes a job to be due.
+    /// When a job is due in a queue by deadline.
     fn due(&self, served: &Served) -> Nanos {
         let task = &self.tasks[served.job.task];
         match task.counted {
@@ -326,7 +329,7 @@ impl Machine<'_> {
         }
     }
 
-    /// When the next choice is due.
+    /// When the next decision is due.
     fn next_change(&self, now: u64, chosen: usize) -> u64 {
         let active = &self.active[chosen];
         let done = now.saturating_add(active.left);
@@ -376,7 +379,7 @@ impl Machine<'_> {
                 }
                 job.ready = end;
                 let task = &self.tasks[job.task];
-                // Nobody knows those that are not ready by their place yet.
+                // Jobs that are not ready have no index yet.
                 self.trace.jobs.insert(self.arrived, Served::new(job, task));
             }
         } else {

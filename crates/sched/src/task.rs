@@ -1,13 +1,14 @@
-//! The task model: what the analysis, the simulator and admission know of a piece of recurring work.
+//! The task model: recurring work as the analysis, the simulator and admission know it.
 
 use crate::Nanos;
 use std::fmt;
 
-/// A task: work that is released again and again, at least `period` apart, and must be done by its deadline.
+/// A task: work that is released repeatedly, at least `period` apart, and must be done by its
+/// deadline.
 ///
-/// The letters are those of the literature: C cost, T period, D deadline, J release jitter, B blocking. The fields are
-/// public because a task is plain data; what cannot be is refused by [`Task::check`], which everything that takes
-/// tasks calls.
+/// The letters are those of the literature: C cost, T period, D deadline, J release jitter, B
+/// blocking. The fields are public, since a task is plain data. [`Task::check`] refuses invalid
+/// parameters; everything that takes tasks calls it.
 ///
 /// ```
 /// use isorb_sched::{Nanos, Task};
@@ -16,38 +17,39 @@ use std::fmt;
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Task {
-    /// What messages call it.
+    /// Its name in messages.
     pub name: String,
-    /// C: the longest time that one release computes, or occupies the link, when nothing else runs.
+    /// C: the longest time that one release computes, or occupies the link, without interruption.
     pub cost: Nanos,
     /// T: the shortest time between two arrivals.
     pub period: Nanos,
-    /// D: how long after its arrival a release must be done. It may be longer than the period.
+    /// D: the time from arrival to the deadline. It may be longer than the period.
     pub deadline: Nanos,
-    /// J: how late after its arrival a release may become ready (a tick, a link, a predecessor). It may exceed the period; releases become ready
-    /// in the order of their arrivals.
+    /// J: the longest time from arrival to readiness (because of a tick, a link, a predecessor). It
+    /// may exceed the period. Releases become ready in the order of their arrivals.
     pub jitter: Nanos,
-    /// B: how long less urgent work may hold it up otherwise than by not being preemptible: resources that it shares,
-    /// interrupts, the noise of the machine. Added to what the way of dispatching brings.
+    /// B: how long less urgent work may delay it other than by running: shared resources,
+    /// interrupts, the noise of the machine. The analysis adds the delay by a lack of preemption.
     pub blocking: Nanos,
-    /// The longest piece that runs without being preempted, where preemption is deferred: the time between two calls of
-    /// `yield_now`, or one packet of a message. `None` is the whole cost.
+    /// The longest section without preemption, if preemption is deferred: the time between two
+    /// calls of `yield_now`, or one packet of a message. `None` is the whole cost.
     pub section: Option<Nanos>,
-    /// When its first release arrives, in the simulator. The analysis assumes the worst and does not look at it.
+    /// When its first release arrives in the simulator. The analysis assumes the worst case
+    /// instead.
     pub offset: Nanos,
-    /// More is more urgent, as CORBA priorities are (0 to 32767 where they become one). Tasks of equal priority are served in the order
-    /// in which they became ready.
+    /// A higher value is more urgent, as with CORBA priorities (0 to 32767 where they become one).
+    /// Tasks of equal priority are served in order of readiness.
     pub priority: u32,
-    /// What the user says of its significance; MUF and the criticality policy rank by it first.
+    /// Its significance to the user. MUF and the criticality policy rank by it first.
     pub criticality: Criticality,
-    /// Breaks ties where all else is equal.
+    /// Breaks ties.
     pub importance: Importance,
-    /// From when on queues by deadline or laxity count.
+    /// The time from which queues by deadline or laxity count.
     pub counted: Counted,
 }
 
 impl Task {
-    /// A task whose deadline is its period, without jitter or blocking, of priority 0.
+    /// A task with its period as deadline, without jitter or blocking, of priority 0.
     pub fn new(name: impl Into<String>, cost: Nanos, period: Nanos) -> Task {
         Task {
             name: name.into(),
@@ -83,7 +85,7 @@ impl Task {
         Task { blocking, ..self }
     }
 
-    /// With a longest piece that is not preempted.
+    /// With a longest section without preemption.
     #[must_use]
     pub fn section(self, section: Nanos) -> Task {
         Task { section: Some(section), ..self }
@@ -95,7 +97,7 @@ impl Task {
         Task { offset, ..self }
     }
 
-    /// With a priority; more is more urgent.
+    /// With a priority.
     #[must_use]
     pub fn priority(self, priority: u32) -> Task {
         Task { priority, ..self }
@@ -113,17 +115,17 @@ impl Task {
         Task { importance, ..self }
     }
 
-    /// With its place in queues by deadline or laxity counted from another moment.
+    /// With another time from which queues by deadline or laxity count.
     #[must_use]
     pub fn counted(self, counted: Counted) -> Task {
         Task { counted, ..self }
     }
 
-    /// Whether the numbers can be those of a task.
+    /// Checks the parameters.
     ///
     /// # Errors
-    /// [`Fault`], the first one found. That a task asks for more than the processor has is no fault here: it is what
-    /// analysis and admission find out.
+    /// [`Fault`], the first one found. A utilisation over one is no fault; analysis and admission
+    /// report it.
     pub fn check(&self) -> Result<(), TaskError> {
         let fault = if self.period.is_zero() {
             Fault::ZeroPeriod
@@ -143,7 +145,7 @@ impl Task {
         Err(TaskError { task: self.name.clone(), fault })
     }
 
-    /// The longest piece that runs without being preempted when preemption is deferred.
+    /// The longest section without preemption, if preemption is deferred.
     pub(crate) fn longest_section(&self) -> Nanos {
         self.section.unwrap_or(self.cost)
     }
@@ -153,54 +155,54 @@ impl Task {
     }
 }
 
-/// From when on a queue by deadline or laxity counts a job's time. In order of arrival it says nothing.
+/// The time from which a queue by deadline or laxity counts. It has no meaning in order of arrival.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Counted {
-    /// From its arrival, known even where the job became ready later: it is due D after it.
+    /// From arrival, even if the job became ready later: it is due D after it.
     #[default]
     FromArrival,
-    /// From when it became ready, as a dispatcher does that is handed jobs and knows nothing of what set them off: it is due
-    /// D - J after that, which is earlier than it needs to be where the job was not as late as it may be.
+    /// From readiness, as in a dispatcher that does not know the arrivals. A job is due D - J after
+    /// it, which is earlier than necessary if its jitter was less than the longest.
     FromReadiness,
 }
 
-/// A task whose numbers cannot be.
+/// A task with invalid parameters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaskError {
-    /// Its name.
+    /// The task's name.
     pub task: String,
-    /// What is wrong with it.
+    /// The fault.
     pub fault: Fault,
 }
 
-/// What is wrong with a task.
+/// Invalid parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
     /// The period is zero.
     ZeroPeriod,
-    /// The worst-case cost is zero: a task that costs nothing is one whose cost nobody measured.
+    /// The worst-case cost is zero: it was probably not measured.
     ZeroCost,
     /// The deadline is zero.
     ZeroDeadline,
-    /// Even alone it cannot be done by its deadline.
+    /// It cannot meet its deadline even alone.
     ImpossibleDeadline {
-        /// What it declares.
+        /// The deadline.
         deadline: Nanos,
-        /// What it needs.
+        /// The cost.
         cost: Nanos,
-        /// How late it may become ready.
+        /// The jitter.
         jitter: Nanos,
     },
-    /// A piece that is not preempted is longer than the whole, or nothing.
+    /// The section is longer than the cost, or zero.
     Section {
-        /// The piece.
+        /// The section.
         section: Nanos,
-        /// The whole.
+        /// The cost.
         cost: Nanos,
     },
     /// A time beyond [`Nanos::LONGEST`].
     TooLong {
-        /// That time.
+        /// The time.
         time: Nanos,
     },
 }
@@ -236,7 +238,8 @@ impl fmt::Display for Fault {
 
 impl std::error::Error for TaskError {}
 
-/// How much it matters to the user that the task meets its deadlines (`RtecScheduler::Criticality_t`).
+/// How much it matters to the user that the task meets its deadlines
+/// (`RtecScheduler::Criticality_t`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub enum Criticality {
     /// VERY_LOW_CRITICALITY
@@ -252,7 +255,7 @@ pub enum Criticality {
     VeryHigh,
 }
 
-/// Which of two tasks goes first where all else is equal (`RtecScheduler::Importance_t`).
+/// Which of two otherwise equal tasks goes first (`RtecScheduler::Importance_t`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub enum Importance {
     /// VERY_LOW_IMPORTANCE

@@ -5,19 +5,22 @@ use std::iter::Sum;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// A span of time in nanoseconds; arithmetic saturates, so that an overflow can only make a verdict worse.
+/// A span of time in nanoseconds; arithmetic saturates, so that an overflow can only make a verdict
+/// worse.
 ///
 /// # Real-time
-/// Plain arithmetic: no allocation, no lock, constant time. [`fmt::Display`] writes for people (`1.25 ms`).
+/// Plain arithmetic: no allocation, no lock, constant time. [`fmt::Display`] writes for people
+/// (`1.25 ms`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Nanos(u64);
 
 impl Nanos {
     /// No time at all.
     pub const ZERO: Nanos = Nanos(0);
-    /// The longest time that a task may declare: 2^60 ns, about 36 years. Beyond it sums could saturate unseen.
+    /// The longest time that a task may declare: 2^60 ns, about 36 years. Beyond it sums could
+    /// saturate unseen.
     pub const LONGEST: Nanos = Nanos(1 << 60);
-    /// What an operation that overflowed answers.
+    /// The result of an overflow.
     pub const MAX: Nanos = Nanos(u64::MAX);
 
     /// `ns` nanoseconds.
@@ -50,7 +53,7 @@ impl Nanos {
         self.0
     }
 
-    /// In units of 100 ns, rounded up.
+    /// The number of units of 100 ns, rounded up.
     #[must_use]
     pub const fn as_100ns(self) -> u64 {
         self.0.div_ceil(100)
@@ -100,7 +103,8 @@ impl Sum for Nanos {
 }
 
 impl fmt::Display for Nanos {
-    /// In the largest unit that leaves at least one whole, with up to three decimals, rounded to the nearest.
+    /// In the largest unit with at least one whole, with up to three decimals, rounded to the
+    /// nearest.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (unit, name) = match self.0 {
             1_000_000_000.. => (1_000_000_000, "s"),
@@ -121,8 +125,8 @@ impl fmt::Display for Nanos {
 impl FromStr for Nanos {
     type Err = NoTime;
 
-    /// A number with at most as many decimals as make whole nanoseconds, and a unit: `2 ms`, `33.3ms`, `1.5 s`, `250 us`, `10 ns`. Zero
-    /// needs no unit.
+    /// A number with at most as many decimals as make whole nanoseconds, and a unit: `2 ms`,
+    /// `33.3ms`, `1.5 s`, `250 us`, `10 ns`. Zero needs no unit.
     fn from_str(text: &str) -> Result<Nanos, NoTime> {
         let text = text.trim();
         let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
@@ -140,7 +144,7 @@ impl FromStr for Nanos {
         let mut sum = whole.checked_mul(scale).ok_or(NoTime)?;
         let mut worth = scale;
         for digit in part.bytes() {
-            // More decimals than there are nanoseconds are no number of them.
+            // More decimals than nanoseconds are an error.
             let digit = u64::from(digit.checked_sub(b'0').filter(|digit| *digit < 10).ok_or(NoTime)?);
             if !worth.is_multiple_of(10) && digit != 0 {
                 return Err(NoTime);
@@ -152,7 +156,7 @@ impl FromStr for Nanos {
     }
 }
 
-/// A text that is no time.
+/// A text is not a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NoTime;
 

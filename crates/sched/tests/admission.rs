@@ -1,4 +1,4 @@
-//! Admission against the analysis of the whole set, step by step.
+//! Admission compared with the analysis of the whole set at each step.
 
 use isorb_sched::{
     Admission, AdmissionConfig, Assignment, Nanos, Preemption, Reason, Task, TaskId, Utilisation,
@@ -23,7 +23,7 @@ fn ranked(admission: &Admission) -> Vec<(TaskId, Task, Nanos)> {
         .collect()
 }
 
-/// What admission knows is what the analysis says of the whole set.
+/// Admission and the analysis of the whole set agree.
 fn agree(admission: &Admission, preemption: Preemption) {
     let (ids, (tasks, known)): (Vec<_>, (Vec<_>, Vec<_>)) =
         ranked(admission).into_iter().map(|(id, task, response)| (id, (task, response))).unzip();
@@ -54,7 +54,7 @@ fn wish() -> impl Strategy<Value = Task> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
     #[test]
-    fn as_the_analysis_of_everybody(
+    fn as_the_analysis_of_all_tasks(
         wishes in prop::collection::vec((wish(), any::<u8>()), 1..30),
         preemption in prop_oneof![Just(Preemption::Full), Just(Preemption::Deferred), Just(Preemption::None)],
     ) {
@@ -74,12 +74,13 @@ proptest! {
                     ids.push(admitted.id);
                 }
                 Err(refusal) => {
-                    // Nothing changed, the whole set would fail, and what is offered instead is granted.
+                    // Nothing changed, the whole set would fail, and the alternative in the refusal
+                    // is admitted.
                     prop_assert_eq!(&before, &ranked(&admission));
-                    let mut everybody: Vec<Task> = before.iter().map(|(_, task, _)| task.clone()).collect();
+                    let mut all_tasks: Vec<Task> = before.iter().map(|(_, task, _)| task.clone()).collect();
                     let level = u32::MAX - u32::try_from(task.deadline.minus(task.jitter).ns()).unwrap();
-                    everybody.push(task.clone().priority(level));
-                    prop_assert!(!fixed_priority(&everybody, preemption).unwrap().schedulable(), "{}", refusal);
+                    all_tasks.push(task.clone().priority(level));
+                    prop_assert!(!fixed_priority(&all_tasks, preemption).unwrap().schedulable(), "{}", refusal);
                     if let Some(period) = refusal.nearest.period {
                         let deadline = if task.deadline == task.period { period } else { task.deadline };
                         let offered = Task { period, deadline, ..task.clone() };
@@ -97,7 +98,7 @@ proptest! {
 }
 
 #[test]
-fn refusals_name_who_and_how_much() {
+fn refusals_name_the_late_task_and_its_response() {
     let refused = |admission: &mut Admission, task: Task| admission.try_admit(task).unwrap_err().to_string();
     let mut admission = Admission::new(AdmissionConfig {
         capacity: 2,
@@ -129,14 +130,14 @@ fn refusals_name_who_and_how_much() {
 }
 
 #[test]
-fn a_link_waits_for_what_is_on_the_wire() {
+fn a_link_waits_for_the_packet_on_the_wire() {
     let config = AdmissionConfig { preemption: Preemption::None, ..AdmissionConfig::default() };
     let mut link = Admission::new(config);
     let small = link.try_admit(Task::new("small", ms(1), ms(10)).deadline(ms(3))).unwrap();
     assert_eq!(small.response, ms(1));
     let refusal = link.try_admit(Task::new("bulk", ms(5), ms(100))).unwrap_err();
     assert!(matches!(&refusal.reason, Reason::Deadline { victim, .. } if victim == "small"), "{refusal}");
-    // Nothing about the period of the bulk helps: it is too long a message.
+    // No period helps the bulk message: it is too long.
     assert_eq!((refusal.nearest.period, refusal.nearest.deadline), (None, None));
     link.try_admit(Task::new("bulk", ms(2), ms(100))).unwrap();
     assert_eq!(link.response(small.id), Some(ms(3).minus(Nanos::new(1))));

@@ -1,4 +1,4 @@
-//! Chains under every policy: random task graphs in the simulator, never above what the analysis says of them.
+//! Random task graphs under every policy: the simulator never exceeds the bounds of the analysis.
 
 use isorb_sched::graph::{Call, Dependency, Kind, Operation};
 use isorb_sched::schedule::{Config, Schedule};
@@ -51,7 +51,8 @@ fn graph(nodes: &[Node]) -> Graph {
                 section: Some(ns(node.section.min(node.cost))),
                 period: ns(if clock { node.period } else { 0 }),
                 jitter: ns(if clock { node.jitter } else { 0 }),
-                // A conjunction waits no longer than a period for a faster member: they must come that often from the start.
+                // A conjunction waits no longer than a period for a faster member: they must come
+                // that often from the start.
                 offset: ns(node.offset % node.period),
                 deadline: Some(ns(node.deadline)),
                 priority: u32::try_from(node.critical).unwrap(),
@@ -69,11 +70,18 @@ fn graph(nodes: &[Node]) -> Graph {
 
 fn config() -> impl Strategy<Value = Config> {
     let preemption = prop_oneof![Just(Preemption::Full), Just(Preemption::Deferred), Just(Preemption::None)];
-    (prop::sample::select(Policy::ALL.to_vec()), preemption, any::<bool>())
-        .prop_map(|(policy, preemption, turns)| Config { policy, preemption, turns, ..Config::default() })
+    (prop::sample::select(Policy::ALL.to_vec()), preemption, any::<bool>()).prop_map(
+        |(policy, preemption, one_thread_per_level)| Config {
+            policy,
+            preemption,
+            one_thread_per_level,
+            ..Config::default()
+        },
+    )
 }
 
-/// Nothing that runs takes longer than its bound, with all clocks together and with arrivals (where `sporadic`), jitter and costs that vary.
+/// No run takes longer than its bound, with all clocks together and with varying arrivals (if
+/// `sporadic`), jitter and costs.
 fn within(schedule: &Schedule, seed: u64, sporadic: bool) -> Result<(), TestCaseError> {
     let mut state = seed | 1;
     let mut random = |below: u64| {
@@ -129,7 +137,7 @@ fn line(costs: [u64; 3], deadline: u64) -> Graph {
     graph
 }
 
-/// Only the end has a deadline of its own: what comes before it gets its share.
+/// Only the last operation has a deadline; the others have a share of it.
 #[test]
 fn every_policy_schedules_a_chain_by_its_end() {
     for policy in Policy::ALL {
@@ -140,7 +148,7 @@ fn every_policy_schedules_a_chain_by_its_end() {
         assert!(schedule.schedulable(), "{policy}: {}", schedule.table());
         let trace = schedule.replay(ns(1000)).unwrap();
         assert_eq!(trace.missed().count(), 0, "{policy}");
-        // With too little time for all three one after the other it is refused, and the end is named.
+        // With too little time for all three it is refused, and the last operation is named.
         let tight = line([2, 3, 5], 9).schedule(config).unwrap();
         let said: Vec<&str> = tight.anomalies.iter().map(|anomaly| &*anomaly.description).collect();
         let named = |said: &&str| {
@@ -150,14 +158,14 @@ fn every_policy_schedules_a_chain_by_its_end() {
     }
 }
 
-/// In proportion to costs the first two would have too little: whoever came late gets more.
+/// In proportion to costs the first two would have too little time: a late task gets more.
 #[test]
-fn slack_goes_to_who_needs_it() {
+fn slack_goes_to_the_late_operation() {
     let config = Config { policy: Policy::EarliestDeadline, ..Config::default() };
     let mut graph = line([1, 1, 10], 100);
     graph.add(Operation { worst: ns(12), period: ns(100), ..Operation::new("beside") }).unwrap();
     let schedule = graph.schedule(config).unwrap();
     assert!(schedule.schedulable(), "{}", schedule.table());
     let of = |at: usize| schedule.tasks[at].task.deadline.minus(schedule.tasks[at].task.jitter);
-    assert!(of(0) >= ns(12), "beside may have begun, and takes turns: {}", schedule.table());
+    assert!(of(0) >= ns(12), "beside may have begun, and takes one_thread_per_level: {}", schedule.table());
 }

@@ -1,9 +1,10 @@
-//! The analysis against the machine: an admitted set, run by FIFO threads on one processor, is answered within the computed bounds; a refused set,
-//! forced in, misses.
+//! The analysis compared with the machine: FIFO threads on one processor run an admitted set within
+//! the computed bounds; a refused set misses deadlines.
 //!
-//! Work is counted on the thread's own CPU clock, so what a job computes is what it declares. What the machine adds (waking up, interrupts, a
-//! hypervisor) is measured before, during and after, and declared to the analysis as cost and blocking. Where the machine is disturbed
-//! more during the run than was declared, the run is made again, at most five times.
+//! Work is counted on the thread's CPU clock, so that a job computes what it declares. The noise of
+//! the machine (wake-up latency, interrupts, a hypervisor) is measured before, during and after the
+//! run, and declared as cost and blocking. If the noise during the run exceeds the declared one,
+//! the run is repeated, at most five times.
 
 use isorb_rt::sched::{Cpus, SchedClass, ThreadSpec, current_cpus};
 use isorb_rt::time::{Deadline, now_ns, sleep_until, thread_cpu_ns};
@@ -12,27 +13,27 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 const MS: u64 = 1_000_000;
-/// Both tests want the same processor.
+/// Both tests use the same processor.
 static PROCESSOR: Mutex<()> = Mutex::new(());
 /// The native priority of the most urgent task.
 const TOP: u32 = 70;
-/// So many runs that had bounds, and were over them, tell something.
+/// The number of runs with exceeded bounds that is a failure.
 const BOUNDED: usize = 3;
 
 fn ms(ms: u64) -> Nanos {
     Nanos::from_ms(ms)
 }
 
-/// What a task saw.
+/// The measurements of a task.
 #[derive(Debug, Default, Clone, Copy)]
-struct Seen {
+struct Observed {
     worst: u64,
     missed: u64,
-    /// The longest time in which it was kept from running while it was busy.
+    /// The longest time without the processor while it was busy.
     gap: u64,
 }
 
-/// A FIFO thread on the last processor that we may use; `None` where that is not granted.
+/// A FIFO thread on the last available processor; `None` without the right to one.
 fn urgent<R: Send + 'static>(
     priority: u32,
     work: impl FnOnce() -> R + Send + 'static,
@@ -49,7 +50,7 @@ fn urgent<R: Send + 'static>(
     }
 }
 
-/// Computes for `cost` on this thread's CPU clock; the longest pause.
+/// Computes for `cost` on this thread's CPU clock; returns the longest pause.
 fn compute(cost: u64) -> u64 {
     let end = thread_cpu_ns() + cost;
     let (mut gap, mut last) = (0, now_ns());
@@ -61,17 +62,17 @@ fn compute(cost: u64) -> u64 {
     gap
 }
 
-/// Runs the tasks, released together, for `span`; what each saw.
-fn run(tasks: &[Task], span: u64) -> Option<Vec<Seen>> {
+/// Runs the tasks for `span`, released together.
+fn run(tasks: &[Task], span: u64) -> Option<Vec<Observed>> {
     let start = now_ns() + 50 * MS;
     let threads: Option<Vec<_>> = tasks
         .iter()
         .map(|task| {
             let (cost, period, deadline) = (task.cost.ns(), task.period.ns(), task.deadline.ns());
             urgent(task.priority, move || {
-                let mut seen = Seen::default();
+                let mut seen = Observed::default();
                 for release in (start..start + span).step_by(usize::try_from(period).unwrap_or(usize::MAX)) {
-                    // A job that is released while the one before it runs begins when that is done.
+                    // A job that is released during the previous one begins at the end of that.
                     sleep_until(Deadline::after(Duration::from_nanos(release.saturating_sub(now_ns()))));
                     seen.gap = seen.gap.max(compute(cost));
                     let response = now_ns() - release;
@@ -85,7 +86,7 @@ fn run(tasks: &[Task], span: u64) -> Option<Vec<Seen>> {
     threads?.into_iter().map(|thread| thread.join().ok()).collect()
 }
 
-/// How late a thread wakes up, and how long it is stopped, at the top priority: the longest of a fifth of a second.
+/// The longest wake-up latency or pause at the top priority in a fifth of a second.
 fn noise() -> Option<u64> {
     let thread = urgent(TOP + 1, || {
         let mut longest = 0;
@@ -99,7 +100,8 @@ fn noise() -> Option<u64> {
     thread.join().ok()
 }
 
-/// The tasks as the analysis must see them on a machine with so much noise: each job may be disturbed once, and so may what it waits for.
+/// The tasks with the noise of the machine: each job may be disturbed once, and so may the jobs
+/// that it waits for.
 fn declared(tasks: &[Task], noise: u64) -> Analysis {
     let disturbed: Vec<Task> = tasks
         .iter()
@@ -127,10 +129,10 @@ fn an_admitted_set_meets_its_bounds() {
         let Some(before) = noise() else { return };
         let Some(seen) = run(&tasks, 560 * MS) else { return };
         let after = noise().unwrap_or(before);
-        // Nobody of the set keeps the most urgent one from running.
+        // No task of the set delays the most urgent one.
         let noise = before.max(after).max(seen[0].gap);
         let analysis = declared(&tasks, noise);
-        // The slow one waits for both others at the first release: the bounds are about something.
+        // The slow task waits for both others at the first release, so that the bounds are tested.
         assert!(seen[2].worst >= 45 * MS, "{seen:?}");
         let bounds: Vec<u64> =
             analysis.verdicts.iter().map(|verdict| verdict.response.bound().map_or(0, Nanos::ns)).collect();
@@ -148,7 +150,7 @@ fn an_admitted_set_meets_its_bounds() {
     panic!("responses are over their bounds: {told:?}");
 }
 
-/// 90 % of the processor, and too much all the same: the analysis says by how much, and the machine agrees.
+/// 90 % of the processor is still too much: the analysis and the machine agree on it.
 #[test]
 fn a_refused_set_misses_when_forced_in() {
     let _alone = PROCESSOR.lock().unwrap_or_else(PoisonError::into_inner);

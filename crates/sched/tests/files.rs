@@ -1,4 +1,4 @@
-//! Schedule files that are written: what is read again is the same.
+//! A schedule file that was written is read as the same schedule.
 
 use isorb_sched::file::ScheduleFile;
 use isorb_sched::graph::{Call, Dependency, Graph, Kind, Operation, Resource};
@@ -22,7 +22,7 @@ fn assert_same(file: &ScheduleFile) {
 
 #[test]
 fn the_example_of_the_documentation_is_written_as_it_was_read() {
-    let page = isorb_testkit::document("scheduling.md");
+    let page = isorb_testkit::document("reference/scheduling.md");
     let example = page.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
     let file = ScheduleFile::parse("s.toml", example).unwrap();
     assert!(!file.activities.is_empty() && !file.graph.resources.is_empty());
@@ -31,7 +31,7 @@ fn the_example_of_the_documentation_is_written_as_it_was_read() {
 }
 
 #[test]
-fn what_was_recorded_can_be_read_by_people() {
+fn a_recorded_file_is_readable() {
     let mut graph = Graph::new();
     let mut imu = Operation::new("imu");
     (imu.worst, imu.period) = (Nanos::from_us(1500), Nanos::from_ms(33));
@@ -46,7 +46,7 @@ fn what_was_recorded_can_be_read_by_people() {
         file.text(),
         r#"policy = "rms"
 preemption = "full"
-turns = true
+one_thread_per_level = true
 priorities = [1, 99]
 
 [[operation]]
@@ -110,7 +110,7 @@ proptest! {
         links in prop::collection::vec((any::<prop::sample::Index>(), any::<prop::sample::Index>(), any::<bool>(), 0_u32..4), 0..12),
         policy in prop::sample::select(Policy::ALL.to_vec()),
         preemption in prop::sample::select(vec![Preemption::Full, Preemption::Deferred, Preemption::None]),
-        turns: bool,
+        one_thread_per_level: bool,
         resource in "[ -~\"\\\\]{0,8}",
     ) {
         let mut graph = Graph::new();
@@ -121,7 +121,8 @@ proptest! {
             graph.add(operation).unwrap();
         }
         let count = graph.operations().len();
-        // Only on those before: no cycle. A file has those that release before those that are called.
+        // Only on those before: no cycle. A file has those that release before those that are
+        // called.
         for releases in [true, false] {
             for (from, to, one_way, times) in &links {
                 let (from, on) = (if count > 1 { 1 + from.index(count - 1) } else { 0 }, to.index(count.max(1)));
@@ -131,6 +132,6 @@ proptest! {
                 }
             }
         }
-        assert_same(&ScheduleFile::of("r", Config { policy, preemption, turns, priorities: 5..=6 }, graph));
+        assert_same(&ScheduleFile::of("r", Config { policy, preemption, one_thread_per_level, priorities: 5..=6 }, graph));
     }
 }

@@ -1,4 +1,4 @@
-//! Response times against published examples and against a plain count of every job.
+//! Response times compared with published examples and with a simulation unit by unit.
 
 use isorb_sched::{Nanos, Preemption, Response, Task, fixed_priority};
 use proptest::prelude::*;
@@ -25,7 +25,8 @@ fn deadlines_beyond_the_period() {
     assert!(!verdict.met());
 }
 
-/// Davis, Burns, Bril and Lukkien 2007, table 3: without preemption the second job of the least urgent message is the worst.
+/// Davis, Burns, Bril and Lukkien 2007, table 3: without preemption the second job of the least
+/// urgent message is the worst.
 #[test]
 fn the_second_message_is_late() {
     let messages = |last| {
@@ -50,7 +51,8 @@ fn jitter_and_blocking_delay() {
         task("b", 25, 100, 100, 2).blocking(us(5)),
         task("c", 9, 200, 200, 1),
     ];
-    // b: 5 + 25 + 10 = 40 > 35, when the late first job of a is followed by an early second: 5 + 25 + 20.
+    // b: 5 + 25 + 10 = 40 > 35, when the late first job of a is followed by an early second: 5 + 25
+    // + 20.
     assert_eq!(responses(&tasks, Preemption::Full), [Some(us(25)), Some(us(50)), Some(us(54))]);
 }
 
@@ -64,7 +66,7 @@ fn deferred_preemption_waits_for_a_section() {
 }
 
 #[test]
-fn more_than_there_is() {
+fn an_overload_has_no_bound() {
     let tasks = [task("a", 30, 50, 50, 2), task("b", 30, 60, 60, 1)];
     let analysis = fixed_priority(&tasks, Preemption::Full).unwrap();
     assert_eq!(analysis.verdicts[1].response, Response::Unbounded);
@@ -92,7 +94,7 @@ fn numbers_that_would_overflow() {
     );
 }
 
-/// Tasks that share a priority are served in order of arrival: what arrives after a job does not delay it.
+/// Tasks of equal priority are served in order of arrival: later arrivals do not delay a job.
 #[test]
 fn equals_in_order_of_arrival() {
     let tasks = [task("fast", 1, 4, 10, 1), task("slow", 6, 20, 20, 1)];
@@ -101,7 +103,8 @@ fn equals_in_order_of_arrival() {
     assert_eq!(responses(&ranked, Preemption::Full), [Some(us(1)), Some(us(8))]);
 }
 
-/// Every job of a synchronous release, unit by unit: the longest response of each task until the processor first rests.
+/// Every job of a synchronous release, unit by unit: the longest response of each task until the
+/// processor is first idle.
 fn count(tasks: &[(u64, u64)]) -> Option<Vec<u64>> {
     let mut worst = vec![0; tasks.len()];
     let mut left: Vec<Vec<(u64, u64)>> = vec![Vec::new(); tasks.len()];

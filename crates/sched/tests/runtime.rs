@@ -1,4 +1,4 @@
-//! The run-time scheduler: levels, orders inside a level, and who is refused.
+//! The run-time scheduler: levels, orders inside a level, and refusals.
 
 use isorb_sched::{
     Criticality, Importance, Nanos, Order, Plan, Policy, Preemption, Reason, RuntimeScheduler, Task,
@@ -83,9 +83,9 @@ fn consumers_come_and_go() {
     assert_eq!(scheduler.utilisation().to_string(), "50.0 %");
 }
 
-/// One thread: what is running holds up what is due sooner, whatever the order of the queue.
+/// One thread: a running job delays a job that is due sooner, whatever the order of the queue.
 #[test]
-fn a_queue_by_deadline_takes_turns() {
+fn jobs_of_a_queue_by_deadline_do_not_preempt_each_other() {
     let mut scheduler =
         RuntimeScheduler::new(Plan::with_levels(Policy::EarliestDeadline, &[], 1..=1).unwrap());
     scheduler.connect(Task::new("bulk", ms(6), ms(100))).unwrap();
@@ -97,7 +97,7 @@ fn a_queue_by_deadline_takes_turns() {
     scheduler.connect(Task::new("alarm", ms(2), ms(50)).deadline(ms(8))).unwrap();
 }
 
-/// Under maximum urgency the less critical level only gets what the more critical leaves.
+/// Under maximum urgency the less critical level has only the rest of the processor.
 #[test]
 fn critical_levels_go_first() {
     let mut scheduler = RuntimeScheduler::new(Plan::with_levels(Policy::MaximumUrgency, &[], 1..=5).unwrap());

@@ -1,4 +1,4 @@
-//! Schedules from graphs and files: rates, levels, blocking, and what is wrong with a file.
+//! Schedules from graphs and files: rates, levels, blocking, and faults of files.
 
 use isorb_sched::file::ScheduleFile;
 use isorb_sched::schedule::{Schedule, Severity};
@@ -101,7 +101,7 @@ fn rates_flow_through_the_graph() {
 }
 
 #[test]
-fn what_is_released_is_late_when_its_predecessor_is() {
+fn jitter_follows_from_the_predecessors_response() {
     let schedule = scheduled(
         r#"
         policy = "declared"
@@ -131,12 +131,16 @@ fn what_is_released_is_late_when_its_predecessor_is() {
     assert!(schedule.schedulable());
 }
 
-/// Chains, joins and shared levels in the simulator: no run is above what the analysis says.
+/// Chains, joins and shared levels in the simulator: no run exceeds its bound.
 #[test]
 fn replays_stay_within_the_verdicts() {
     for policy in ["rms", "dm", "edf", "mlf", "muf", "criticality"] {
-        for (preemption, turns) in [("full", true), ("full", false), ("deferred", true), ("none", true)] {
-            let head = format!("policy = {policy:?}\npreemption = {preemption:?}\nturns = {turns}");
+        for (preemption, one_thread_per_level) in
+            [("full", true), ("full", false), ("deferred", true), ("none", true)]
+        {
+            let head = format!(
+                "policy = {policy:?}\npreemption = {preemption:?}\none_thread_per_level = {one_thread_per_level}"
+            );
             let text = AVIONICS.replace("policy = \"rms\"", &head).replace("priorities = [10, 12]", "");
             let schedule = scheduled(&text);
             let trace = schedule.replay(ms(6600)).unwrap();
@@ -146,7 +150,7 @@ fn replays_stay_within_the_verdicts() {
                 if let Some(bound) = verdict.response.bound() {
                     assert!(
                         seen <= bound,
-                        "{policy} {preemption} {turns}: task {place} took {seen}, bound {bound}"
+                        "{policy} {preemption} {one_thread_per_level}: task {place} took {seen}, bound {bound}"
                     );
                 }
             }
@@ -180,7 +184,8 @@ fn policies_give_levels() {
     };
     assert_eq!(levels("rms"), (vec![0, 1, 0, 1, 1], Order::Arrival, true));
     assert_eq!(levels("dm"), (vec![0, 1, 0, 1, 2], Order::Arrival, true));
-    // Served by deadline, imu is only known to be done at its own, which leaves nothing to the display.
+    // Served by deadline, imu is only known to be done at its deadline, which leaves the display no
+    // time.
     assert_eq!(levels("edf"), (vec![0; 5], Order::Deadline, false));
     assert_eq!(levels("muf").1, Order::Laxity);
 }
@@ -213,7 +218,7 @@ fn ceilings_block() {
     };
     let schedule = scheduled(&text(""));
     let blocking: Vec<Nanos> = schedule.analysis.verdicts.iter().map(|verdict| verdict.blocking).collect();
-    // The middle one does not use the map, and waits for it all the same.
+    // The middle operation does not use the map, but waits for it.
     assert_eq!(blocking, [ms(4), ms(4), ms(0)]);
     let error = read(&text("ceiling = 2")).schedule().unwrap_err();
     assert_eq!(
@@ -233,7 +238,7 @@ fn ceilings_block() {
 }
 
 #[test]
-fn who_calls_holds_what_the_callee_holds() {
+fn a_caller_holds_the_resources_of_its_callee() {
     let schedule = scheduled(
         r#"
         priorities = [1, 3]
@@ -265,7 +270,7 @@ fn who_calls_holds_what_the_callee_holds() {
 }
 
 #[test]
-fn what_cannot_be_met_is_said() {
+fn missed_deadlines_are_reported() {
     let schedule = scheduled(
         "[[operation]]\nname = 'a'\ncost = '6 ms'\nperiod = '10 ms'\n[[operation]]\nname = 'b'\ncost = '5 ms'\nperiod = '11 ms'",
     );
@@ -353,12 +358,12 @@ fn names_for_static_scheduling() {
 
 #[test]
 fn the_example_of_the_documentation_holds() {
-    let page = isorb_testkit::document("scheduling.md");
+    let page = isorb_testkit::document("reference/scheduling.md");
     let example = page.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
     assert!(scheduled(example).schedulable());
 }
 
-/// A clock, and operations behind it of which each is released twice by the one before.
+/// A clock and a chain of operations, each released twice by the one before.
 fn doubles(count: usize) -> String {
     let mut text = "[[operation]]\nname = \"op0\"\ncost = \"1 ns\"\nperiod = \"1 s\"\n".to_owned();
     for at in 1..=count {
@@ -371,10 +376,11 @@ fn doubles(count: usize) -> String {
 }
 
 #[test]
-fn ways_that_double_again_and_again_are_refused_before_they_fill_memory() {
+fn an_exponential_number_of_paths_is_refused_before_it_fills_memory() {
     let most = scheduled(&doubles(7));
     assert_eq!((most.tasks.len(), most.schedulable()), (255, true));
-    // The first with which it is too much: 2^9 tasks by 2^8 before them, or 2^14 streams beside 2^14 - 1.
+    // The first numbers over the limits: 2^9 tasks by 2^8 before them, or 2^14 streams beside 2^14
+    // - 1.
     for (count, first) in [(12, "op9: 512 streams"), (30, "op14: 16384 streams"), (60, "op14: 16384 streams")]
     {
         let said = read(&doubles(count)).schedule().unwrap_err().to_string();
@@ -383,7 +389,8 @@ fn ways_that_double_again_and_again_are_refused_before_they_fill_memory() {
     }
 }
 
-/// A conjunction of conjunctions waits for all their faster members, for each once, by however many ways it comes.
+/// A conjunction of conjunctions waits once for each of their faster members, however many paths
+/// lead there.
 #[test]
 fn faster_members_do_not_double() {
     let mut text = String::new();
@@ -406,7 +413,8 @@ fn faster_members_do_not_double() {
     assert_eq!((last.len(), last[0].faster.len()), (1, 1), "{last:?}");
 }
 
-/// Two conjunctions share their slowest member, and each waits for another faster one: who joins them waits for both.
+/// Two conjunctions share their slowest member, and each waits for another faster one: a task after
+/// both waits for both.
 #[test]
 fn members_of_joined_conjunctions_are_all_waited_for() {
     let mut text = String::new();

@@ -1,4 +1,5 @@
-//! The simulator against the analysis, over random sets of tasks: equal where the analysis is exact, never above it elsewhere.
+//! The simulator compared with the analysis over random sets of tasks: equal where the analysis is
+//! exact, never above it elsewhere.
 
 use isorb_sched::sim::{Discipline, Trace, Variation, hyperperiod, jobs, simulate};
 use isorb_sched::{
@@ -71,7 +72,7 @@ fn varied(tasks: &[Task], seed: u64, discipline: &Discipline, preemption: Preemp
     simulate(tasks, jobs, discipline, preemption, until).unwrap()
 }
 
-/// What a task and all that are as urgent ask for.
+/// The utilisation by a task and all that are as urgent.
 fn urgent_share(tasks: &[Task], place: usize) -> f64 {
     let urgent = tasks.iter().filter(|task| task.priority >= tasks[place].priority);
     urgent.map(|task| task.cost.ns() as f64 / task.period.ns() as f64).sum()
@@ -103,7 +104,8 @@ proptest! {
         for (place, verdict) in analysis.verdicts.iter().enumerate() {
             match verdict.response {
                 Response::Bounded(bound) => prop_assert_eq!(Some(bound), trace.worst_response(place)),
-                // It grows, but may need longer than this to be late. Only who is asked with the more urgent for more than there is may be told so.
+                // It grows, but may need longer than this to be late. Only a task that overloads
+                // the processor with the more urgent ones is unbounded.
                 Response::Unbounded => {
                     prop_assert!(urgent_share(&tasks, place) > 1.0);
                 }
@@ -112,18 +114,18 @@ proptest! {
         }
     }
 
-    /// The queues of every policy, as the channel has them, in every mode.
+    /// The queues of every policy in every mode, as in the event channel.
     #[test]
     fn no_policy_is_above_its_analysis(
         tasks in tasks(), policy in prop::sample::select(Policy::ALL.to_vec()), preemption in preemption(),
-        turns in any::<bool>(), counted in counted(), seed in any::<u64>(),
+        one_thread_per_level in any::<bool>(), counted in counted(), seed in any::<u64>(),
     ) {
         let tasks: Vec<Task> = critical(tasks, seed).into_iter().map(|task| task.counted(counted)).collect();
         let ranks = policy.ranks(&tasks);
         let level = |task| u32::try_from(ranks.binary_search(&policy.rank(task)).unwrap()).unwrap();
         let levels: Vec<_> = tasks.iter().map(|task| (level(task), policy.order())).collect();
-        let analysis = analyse(&tasks, &levels, preemption, turns).unwrap();
-        let discipline = Discipline::Levels { levels, turns };
+        let analysis = analyse(&tasks, &levels, preemption, one_thread_per_level).unwrap();
+        let discipline = Discipline::Levels { levels, one_thread_per_level };
         for trace in [
             plain(&tasks, &discipline, preemption, ns(1000)),
             varied(&tasks, seed, &discipline, preemption),
@@ -157,14 +159,15 @@ proptest! {
         }
     }
 
-    /// With full preemption the demand-bound test is exact: the synchronous release is late if any is.
+    /// With full preemption the demand-bound test is exact: the synchronous release is late if any
+    /// is.
     #[test]
     fn earliest_deadline_is_exact(tasks in tasks().prop_map(synchronous)) {
         let analysis = earliest_deadline(&tasks, Preemption::Full).unwrap();
         let longest = tasks.iter().map(|task| task.deadline).max().unwrap();
         let until = hyperperiod(&tasks).unwrap().times(4).plus(longest);
         let trace = plain(&tasks, &Discipline::EarliestDeadline, Preemption::Full, until);
-        // Above one the lateness grows, but may need longer than this to show.
+        // Above one the lateness grows, but it may take longer to show.
         if tasks.iter().map(|task| task.cost.ns() * 120 / task.period.ns()).sum::<u64>() <= 120 {
             prop_assert_eq!(analysis.schedulable(), trace.missed().next().is_none());
         } else {
@@ -173,7 +176,7 @@ proptest! {
     }
 
     #[test]
-    fn earliest_deadline_is_never_late_where_it_may_not(tasks in tasks(), preemption in preemption(), seed in any::<u64>()) {
+    fn earliest_deadline_is_never_late_when_schedulable(tasks in tasks(), preemption in preemption(), seed in any::<u64>()) {
         if earliest_deadline(&tasks, preemption).unwrap().schedulable() {
             prop_assert!(varied(&tasks, seed, &Discipline::EarliestDeadline, preemption).missed().next().is_none());
             if preemption == Preemption::Full {
@@ -189,17 +192,17 @@ proptest! {
         let analysis = fixed_priority(&tasks, Preemption::Full).unwrap();
         if analysis.schedulable() {
             let mut promotion: Vec<Option<Nanos>> = analysis.verdicts.iter().map(|verdict| verdict.slack()).collect();
-            let mut everybody = tasks;
-            everybody.push(Task::new("best effort", ns(7), ns(9)).deadline(ns(1000)));
+            let mut all_tasks = tasks;
+            all_tasks.push(Task::new("best effort", ns(7), ns(9)).deadline(ns(1000)));
             promotion.push(None);
-            let trace = varied(&everybody, seed, &Discipline::DualPriority { promotion }, Preemption::Full);
-            let best_effort = everybody.len() - 1;
+            let trace = varied(&all_tasks, seed, &Discipline::DualPriority { promotion }, Preemption::Full);
+            let best_effort = all_tasks.len() - 1;
             prop_assert!(trace.missed().all(|served| served.job.task == best_effort));
         }
     }
 }
 
-/// While real-time work can wait, best effort goes first: what dual priority is for.
+/// While real-time work can wait, best effort goes first: the purpose of dual priority.
 #[test]
 fn best_effort_is_served_early() {
     let tasks = [
@@ -225,9 +228,10 @@ fn what_cannot_be_simulated() {
     assert!(trace.runs.is_empty() && trace.jobs.is_empty());
 }
 
-/// A dispatcher that counts from readiness puts a job that was in time before one that was late: somebody else has to wait for both.
+/// A dispatcher that counts from readiness puts a punctual job before a late one: a third job has
+/// to wait for both.
 #[test]
-fn what_counts_from_readiness_asks_for_more() {
+fn counting_from_readiness_needs_more_time() {
     let tasks = |counted| {
         [
             Task::new("late", ns(4), ns(10)).deadline(ns(12)).jitter(ns(8)).counted(counted),

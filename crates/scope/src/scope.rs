@@ -9,7 +9,7 @@ use core::marker::PhantomData;
 use core::mem::MaybeUninit;
 use core::ptr::NonNull;
 
-/// The region has no room for what was asked. Becomes `NO_MEMORY` at the ORB's interface.
+/// The region has no room for the value. Becomes `NO_MEMORY` at the ORB's interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Full {
     /// Bytes that were asked for, padding not counted.

@@ -1,5 +1,7 @@
 //! Temporary folders.
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
@@ -14,7 +16,8 @@ impl TempFolder {
     /// Where the system's temporary folder cannot be written to.
     #[expect(clippy::new_without_default, reason = "it makes a folder")]
     pub fn new() -> TempFolder {
-        let made = tempfile::Builder::new().prefix("isorb-test-").tempdir();
+        let private = Permissions::from_mode(0o700);
+        let made = tempfile::Builder::new().prefix("isorb-test-").permissions(private).tempdir();
         TempFolder(made.unwrap_or_else(|error| panic!("no temporary folder: {error}")))
     }
 

@@ -1,9 +1,9 @@
 //! The pieces that many tests need: waiting, temporary folders, child processes, ORBs, a browser,
 //! the documents.
 //!
-//! It is a dev-dependency of other crates and nothing else. The features `browser` and `orb` add the
-//! parts with dependencies of their own; crates below `isorb` use it without features. Networks of
-//! several hosts are in `isorb-netlab`, since experiments need them too.
+//! It is a dev-dependency of other crates and nothing else. The features `browser` and `orb` add
+//! the parts with dependencies of their own; crates below `isorb` use it without features. Networks
+//! of several hosts are in `isorb-netlab`, since experiments need them too.
 //!
 //! ```
 //! use isorb_testkit::{TempFolder, wait_until};

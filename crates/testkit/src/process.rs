@@ -31,8 +31,8 @@ impl Process {
         Process { child, lines: Some(Lines(BufReader::new(Box::new(output)))) }
     }
 
-    /// Like [`Process::start`], for a command whose lines come on standard error, as those of a test
-    /// program do.
+    /// Like [`Process::start`], for a command that prints its lines on standard error, as those of
+    /// a test program do.
     ///
     /// # Panics
     /// Where the command cannot be started.

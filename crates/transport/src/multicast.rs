@@ -59,14 +59,14 @@ impl Interface {
     }
 }
 
-/// How groups are joined and sent to.
+/// Settings for joining groups and sending to them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Multicast {
     /// On which interface.
     pub interface: Interface,
-    /// How many networks what is sent may pass: 1 stays on the own one, 0 on the own host.
+    /// How many networks a packet may pass: 1 stays on the own one, 0 on the own host.
     pub hops: u32,
-    /// Whether what is sent also reaches members on the own host, the sending process among them.
+    /// Whether packets also reach members on the own host, the sending process among them.
     pub loopback: bool,
 }
 
@@ -77,7 +77,7 @@ impl Default for Multicast {
 }
 
 impl Multicast {
-    /// A socket that receives what is sent to the group and nothing else, beside others of this
+    /// A socket that receives packets to the group and nothing else, beside others of this
     /// host. Port 0 takes a free one.
     ///
     /// # Errors

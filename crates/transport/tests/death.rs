@@ -10,8 +10,8 @@ use std::io::{self, IoSlice, Read};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-/// What the other process does: connects, sends so many octets, then stays until it is killed. It
-/// shares segments with one more user if it is told a user's number.
+/// The other process: connects, sends a number of octets, then stays until it is killed. It shares
+/// segments with one more user if it gets a user's number.
 #[test]
 fn the_peer() {
     let Ok(orders) = std::env::var("ISORB_PEER") else { return };
@@ -78,7 +78,7 @@ impl Drop for Peer {
     }
 }
 
-/// A connection from a peer that has sent so many octets.
+/// A connection from a peer that has sent this many octets.
 fn from_peer(transport: &str, octets: usize) -> (Box<dyn Stream>, Peer) {
     let listener = listen(transport);
     let mut peer = Peer::start(transport, listener.address(), octets);

@@ -1,31 +1,32 @@
-//! The live page that services have with `--admin`.
+//! The live page of services (`--admin`).
 
 use isorb_admin::{Admin, Options, OtherPage, Source, Together};
 use std::error::Error;
 use std::net::{Ipv4Addr, SocketAddr};
 
-/// Whether there is a page, and where.
+/// Options of the live page.
 #[derive(Debug, clap::Args)]
 pub struct AdminArgs {
-    /// Serves a live page with what happens, at an address and port, or at a port of 127.0.0.1; 0 for a free port. Whoever can connect
-    /// there can look.
+    /// Serves a live page at this address and port, or at this port of 127.0.0.1; 0 for a free
+    /// port. All clients that can connect there can read it.
     #[arg(long, value_name = "[ADDRESS:]PORT", value_parser = place)]
     admin: Option<SocketAddr>,
-    /// A host name that the page may be asked for under, besides localhost and addresses; repeatable.
+    /// Host name that requests may use for the page, besides localhost and addresses; repeatable.
     #[arg(long, value_name = "NAME", requires = "admin")]
     admin_host: Vec<String>,
-    /// Shows what another process's page says below, too, such as a server's of reflective memory; repeatable.
+    /// Page of another process, such as a node server of reflective memory, to show below;
+    /// repeatable.
     #[arg(long, value_name = "[ADDRESS:]PORT", requires = "admin", value_parser = place)]
     admin_also: Vec<SocketAddr>,
 }
 
 impl AdminArgs {
-    /// Is there to be a page?
+    /// Whether the page was requested.
     pub fn is_wanted(&self) -> bool {
         self.admin.is_some()
     }
 
-    /// Serves it, where it is wanted. The page ends with the result.
+    /// Serves the page, if requested. It ends when the result is dropped.
     pub fn start(&self, source: impl Source) -> Result<Option<Admin>, Box<dyn Error>> {
         let Some(address) = self.admin else { return Ok(None) };
         let options = Options { hosts: self.admin_host.clone(), ..Options::default() };
@@ -43,7 +44,7 @@ impl AdminArgs {
     }
 }
 
-/// The line that says where it is, with its end; nothing where there is none.
+/// The line with the page's URL, or nothing.
 pub fn line(admin: Option<&Admin>) -> String {
     admin.map(|admin| format!("ADMIN http://{}/\n", admin.address())).unwrap_or_default()
 }

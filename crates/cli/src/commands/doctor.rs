@@ -1,4 +1,4 @@
-//! `isorb doctor`: what of this machine stands in the way of real time.
+//! `isorb doctor`: checks whether this machine is set up for real time.
 
 use isorb_doctor::probe::{Latency, Plan, watch};
 use isorb_doctor::report::Report;
@@ -8,30 +8,30 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// What is wanted of the machine, and how closely to look.
+/// Arguments of `isorb doctor`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Exit code: 0 nothing is blocking, 1 something is (with --strict: or a warning). \
     It looks and measures; it changes nothing.")]
 pub struct Args {
-    /// The highest native priority that will be used.
+    /// Highest native priority that programs will use.
     #[arg(long, default_value_t = Wanted::default().native_priority, value_parser = clap::value_parser!(u8).range(1..=99))]
     priority: u8,
-    /// Seconds for which wake-ups are watched, in each of two classes; 0 leaves that out.
+    /// Seconds to measure wake-up latencies in each of two scheduling classes; 0 to skip.
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u64).range(0..=600))]
     seconds: u64,
-    /// The longest wake-up latency that is good enough; a longer one is blocking.
+    /// Acceptable wake-up latency; a longer one is reported as blocking.
     #[arg(long, value_name = "MICROSECONDS")]
     max_latency: Option<u64>,
-    /// Warnings count as well.
+    /// Treats warnings as blocking.
     #[arg(long)]
     strict: bool,
-    /// Also what is well.
+    /// Also lists checks without findings.
     #[arg(long)]
     all: bool,
-    /// One JSON object on standard output.
+    /// Prints one JSON object.
     #[arg(long)]
     json: bool,
-    /// Looks at the files below another folder, and measures nothing.
+    /// Reads the files below another folder, and measures nothing.
     #[arg(long, hide = true)]
     root: Option<PathBuf>,
 }
@@ -46,7 +46,7 @@ pub fn run(args: &Args) -> ExitCode {
     };
     let report = Report::new(findings, wake_up, not_measured);
     let too_late = args.max_latency.is_some_and(|most| {
-        // What could not be measured is not good enough.
+        // A latency that could not be measured is not acceptable.
         let urgent = report.wake_up.iter().find(|latency| latency.fifo.is_some());
         urgent.is_none_or(|latency| latency.max_ns > most.saturating_mul(1000))
     });
@@ -65,7 +65,7 @@ pub fn run(args: &Args) -> ExitCode {
     if report.verdict >= limit || too_late { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }
 
-/// The ordinary class, then the real-time one.
+/// The ordinary class and the real-time class.
 fn measure(args: &Args, root: &Root) -> (Vec<Latency>, Option<String>) {
     let plan = Plan { length: Duration::from_secs(args.seconds), period: Duration::from_millis(1) };
     let cpus = facts::allowed(root);

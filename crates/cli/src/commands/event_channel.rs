@@ -13,7 +13,6 @@ use isorb_event::servants::{
 use isorb_event::{Channel, Limits, Overflow, Quality, RunTimeScheduler, ThreadSetup, Undeclared};
 use isorb_rt::sched::{NativeRange, Need, RealTime};
 use isorb_sched::Preemption;
-use isorb_sched::file::ScheduleFile;
 use isorb_sched_service::rtec_scheduler::SchedulerRef;
 use std::error::Error;
 use std::io::Write;
@@ -23,7 +22,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What is done with an event for a consumer whose queue is full.
+/// What to do with an event for a consumer with a full queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Full {
     DropOldest,
@@ -32,29 +31,29 @@ enum Full {
     Refuse,
 }
 
-/// What happens to a consumer that took more processor time than its schedule says.
+/// What to do with a consumer that used more processor time than its schedule declares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Overrun {
-    /// It is counted.
+    /// Counts it.
     Count,
-    /// Its next event is dropped as well.
+    /// Drops its next event, too.
     Skip,
-    /// It is served at the least urgent level from then on.
+    /// Serves it at the least urgent level from then on.
     Demote,
-    /// It is disconnected.
+    /// Disconnects it.
     Disconnect,
 }
 
-/// What becomes of an event that its supplier has not declared.
+/// What to do with an event that its supplier did not declare.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Other {
-    /// It is counted, and goes on.
+    /// Counts it and delivers it.
     Count,
-    /// It is counted, and nobody gets it.
+    /// Counts it and discards it.
     Refuse,
 }
 
-/// Where it listens, and what it is. Further arguments go to the ORB (`-ORB…`).
+/// Arguments of `isorb event-channel`. Further arguments go to the ORB (`-ORB…`).
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Port to listen at; 0 for a free one.
@@ -63,110 +62,119 @@ pub struct Args {
     /// Address to listen at; 0.0.0.0 or :: for all.
     #[arg(long, default_value = "127.0.0.1")]
     host: String,
-    /// How it dispatches.
+    /// How events are dispatched.
     #[arg(long, value_enum, default_value = "none")]
     dispatching: Dispatching,
-    /// Which modules it has. `isorb event-control` exchanges them later.
+    /// The channel's modules. `isorb event-control` replaces them later.
     #[arg(long, value_enum, default_value = "full")]
     configuration: Modules,
-    /// Threads for each level of priority (`--dispatching threads`).
+    /// Number of threads for each priority level (`--dispatching threads`).
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_THREADS)))]
     threads: u32,
-    /// Threads that push to remote consumers, at each level of priority; 0 lets the dispatching do it.
+    /// Number of threads for each priority level that push to remote consumers; 0 pushes on the
+    /// dispatching threads.
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(0..=i64::from(MOST_THREADS)))]
     push_threads: u32,
-    /// How many pushes may wait for a consumer.
+    /// Greatest number of pushes that wait for a consumer.
     #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=MOST))]
     queue: u32,
-    /// What happens to one more.
+    /// What to do with an event for a consumer with a full queue.
     #[arg(long, value_enum, default_value = "drop-oldest")]
     full: Full,
-    /// What happens to a consumer for which a push took more processor time than its operation declares (`--scheduler`, `--schedule`).
+    /// What to do with a consumer that used more processor time than its operation declares
+    /// (`--scheduler`, `--schedule`).
     #[arg(long, value_enum, default_value = "count")]
     overrun: Overrun,
-    /// How many events may wait in all.
+    /// Greatest number of events that wait in the channel.
     #[arg(long, default_value_t = 4096, value_parser = clap::value_parser!(u32).range(1..=MOST))]
     events: u32,
-    /// The most data of an event that waits for a consumer, in octets. Larger ones are lost and counted; the pool takes `--events`
-    /// times as much.
+    /// Greatest data of an event that waits for a consumer, in octets. Larger events are lost and
+    /// counted. The pool takes `--events` times as much.
     #[arg(long, default_value_t = 8192, value_parser = clap::value_parser!(u32).range(0..=MOST_DATA))]
     payload: u32,
-    /// What becomes of events that their supplier has not declared, though it has declared others.
+    /// What to do with an event that its supplier did not declare.
     #[arg(long, value_enum, default_value = "count")]
     undeclared: Other,
-    /// How long a push may wait for a consumer that does not read, in milliseconds.
+    /// Timeout of a push to a consumer that does not read, in milliseconds.
     #[arg(long, default_value_t = 500)]
     push_timeout: u64,
-    /// How often consumers are asked whether they still exist, in milliseconds; 0 for never.
+    /// Interval of the test whether consumers still exist, in milliseconds; 0 for never.
     #[arg(long, default_value_t = 10_000)]
     ping: u64,
-    /// Events on the wire have no time stamps of the channel (a TAO built with TAO_LACKS_EVENT_CHANNEL_TIMESTAMPS).
+    /// Leaves the channel's time stamps out of events on the wire, for a TAO built with
+    /// TAO_LACKS_EVENT_CHANNEL_TIMESTAMPS.
     #[arg(long)]
     plain_header: bool,
     /// Real-time threads: require, prefer, off.
     #[arg(long, default_value = "prefer")]
     real_time: String,
-    /// Consumers are operations of this schedule file: admitted and placed by the handle that they connect with (`rt_info`), which
-    /// counts the file's operations from 1.
+    /// Admits consumers as operations of this schedule file, by the handle that they connect with
+    /// (`rt_info`). Handles count the file's operations from 1.
     #[arg(long, value_name = "FILE", conflicts_with = "scheduler")]
     schedule: Option<PathBuf>,
-    /// Consumers are operations that are registered with this scheduler (`isorb scheduler`): a URL such as
+    /// Admits consumers as operations of this scheduler (`isorb scheduler`): a URL such as
     /// corbaloc::host/ScheduleService, or a reference.
     #[arg(long, value_name = "URL")]
     scheduler: Option<String>,
-    /// How many levels of priority it has for the operations of a scheduler and, the last, for all others (`--scheduler`); more where the schedule has
-    /// more when the channel starts.
+    /// Least number of priority levels (`--scheduler`). The last level serves consumers that are
+    /// not operations. A schedule with more levels has as many.
     #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u8).range(2..=64))]
     levels: u8,
-    /// The CORBA priorities of the schedule, where the scheduler has none yet (`--scheduler`); else it keeps those that it has.
+    /// The CORBA priorities of the schedule, if the scheduler has not computed one (`--scheduler`).
     #[arg(long, value_name = "FIRST..LAST", default_value = "0..32767", value_parser = priorities)]
     priorities: RangeInclusive<u16>,
-    /// Its number in a federation, unique there; 0 for none.
+    /// The channel's number, unique in its federation; 0 for no federation.
     #[arg(long, default_value_t = 0)]
     id: u64,
-    /// How often it says to its neighbours that it is there, in milliseconds; who was not heard of for thirty times as long is forgotten.
+    /// Interval of the announcements to neighbours, in milliseconds. A neighbour that is silent for
+    /// thirty intervals is forgotten.
     #[arg(long, default_value_t = 2_000, value_parser = clap::value_parser!(u64).range(10..=86_400_000))]
     tick: u64,
-    /// A neighbour in the federation, as an URL or reference; repeatable. One that is not there yet is asked again.
+    /// URL or reference of a neighbour in the federation; repeatable. The channel tries again until
+    /// the neighbour answers.
     #[arg(long, value_name = "URL")]
     join: Vec<String>,
-    /// What neighbours send comes in at this channel's port, in order. If not, each of the four levels of urgency has a port and a thread of
-    /// its own, so that what is urgent waits for nothing that is less so.
+    /// Receives events of neighbours at the channel's own port, in order. Otherwise each of four
+    /// priority levels has its own port and thread, so that an urgent event does not wait for
+    /// others.
     #[arg(long)]
     one_port: bool,
-    /// A neighbour in the federation by datagrams: the address to listen at, and his, which is the only one that is heard; repeatable.
+    /// A neighbour in the federation over UDP: the address to listen at, and the neighbour's
+    /// address. Other senders are ignored. Repeatable.
     #[arg(long, value_name = "HERE=THERE", value_parser = neighbour)]
     udp: Vec<UdpOptions>,
-    /// All channels of the local network that listen to this IPv4 group are neighbours; the interface by its address. Repeatable.
+    /// An IPv4 multicast group with all its channels as neighbours, and the address of the
+    /// interface; repeatable.
     #[arg(long, value_name = "GROUP:PORT[@INTERFACE]", value_parser = group)]
     multicast: Vec<UdpOptions>,
-    /// Writes the reference of the real-time channel to a file.
+    /// File to write the reference of the real-time channel to.
     #[arg(long, value_name = "FILE")]
     ior_file: Option<PathBuf>,
-    /// Records what happens, from the start; `isorb event-control URL --trace FILE` gets it. With `--admin` it does so as well.
+    /// Records a trace from the start; `isorb event-control URL --trace FILE` fetches it. `--admin`
+    /// implies it.
     #[arg(long)]
     trace: bool,
     #[command(flatten)]
     admin: AdminArgs,
 }
 
-/// The most events or pushes that may be asked to wait, and the most data of one, in octets.
+/// Upper limits of the options: waiting events or pushes, and the data of an event in octets.
 const MOST: i64 = 1 << 20;
 const MOST_DATA: i64 = 1 << 26;
 
-/// For so many ticks a federation's members are believed to be there. Nothing is kept for who is forgotten, so a busy machine must not look
-/// like silence.
+/// Announcements missed before a neighbour is forgotten. Its state is lost then, so that a busy
+/// machine must not look like a silent one.
 const PATIENCE: u64 = 30;
 
-/// Serves until it is killed, which it may be at any moment.
+/// Serves until it is killed. It can be killed at any time without damage.
 pub fn run(args: &Args, orb_arguments: Vec<String>) -> Result<(), Box<dyn Error>> {
     if args.id == 0 && !(args.join.is_empty() && args.udp.is_empty() && args.multicast.is_empty()) {
-        return Err("--join, --udp and --multicast need --id: a number of its own in the federation".into());
+        return Err("--join, --udp and --multicast need --id, the channel's number in the federation".into());
     }
     let mut config = super::listen::config_at(orb_arguments, &args.host, args.port)?;
     let setup = setup(&args.real_time)?;
     if setup.mapping.is_none() {
-        // Nobody needs to be told twice; and the links' lanes are no more than the rest.
+        // One warning is enough, and the links' threads are like the others.
         config.real_time.mode = RealTime::Off;
     }
     let orb = Orb::with_config(config)?;
@@ -185,7 +193,7 @@ pub fn run(args: &Args, orb_arguments: Vec<String>) -> Result<(), Box<dyn Error>
             (Arc::new(operations) as Arc<dyn RunTimeScheduler>, levels)
         }
     };
-    // What is pushed at a level's priority has that level's native one.
+    // Pushes at a level's priority have its native priority.
     let setup = setup.for_levels(&levels);
     if let Some(mapping) = &setup.mapping {
         orb.rt().set_priority_mapping(mapping.clone());
@@ -202,7 +210,7 @@ pub fn run(args: &Args, orb_arguments: Vec<String>) -> Result<(), Box<dyn Error>
             Other::Refuse => Undeclared::Refuse,
         },
         id: args.id,
-        // The page shows how long events take.
+        // The page shows latencies.
         trace: args.trace || args.admin.is_wanted(),
         latencies: args.admin.is_wanted(),
         ..plain
@@ -241,7 +249,7 @@ pub fn run(args: &Args, orb_arguments: Vec<String>) -> Result<(), Box<dyn Error>
     let federation = match args.id {
         0 => None,
         _ => {
-            // A link that stalls must not be thought to fail for good. It has a thread to stall.
+            // A link that stalls must not count as failed. It has a thread of its own.
             let threads = args.join.len().clamp(1, 8);
             let federation = Federation::builder(&channel)
                 .quality(Quality { failures: 0, ..quality })
@@ -283,22 +291,21 @@ fn is_scheduled(args: &Args) -> bool {
     args.schedule.is_some() || args.scheduler.is_some()
 }
 
-/// Who admits consumers, where somebody is to, and what he is called.
+/// The scheduler that admits consumers, and its name for messages.
 fn scheduler(args: &Args, orb: &Orb) -> Result<Option<(RegisteredOperations, String)>, Box<dyn Error>> {
     if !is_scheduled(args) {
         return Ok(None);
     }
     let preemption = match args.push_threads {
         0 => args.dispatching.preemption().ok_or(
-            "a schedule says who goes first: with --push-threads 0 it needs --dispatching threads, single or upcalls",
+            "a schedule orders the consumers: with --push-threads 0 it needs --dispatching threads, single or upcalls",
         )?,
-        // Remote consumers have threads of their own for each level.
+        // Remote consumers have their own threads for each level.
         _ => Preemption::Full,
     };
     if let Some(file) = &args.schedule {
         let name = file.display().to_string();
-        let text = std::fs::read_to_string(file).map_err(|error| format!("{name}: {error}"))?;
-        let read = ScheduleFile::parse(&name, &text)?;
+        let read = super::sched::read(file)?;
         return Ok(Some((RegisteredOperations::of_file(&read, preemption)?, name)));
     }
     let Some(url) = &args.scheduler else { return Ok(None) };
@@ -326,12 +333,12 @@ fn neighbour(text: &str) -> Result<UdpOptions, String> {
     let [here, there] = [here, there].map(|address| address.parse::<SocketAddr>().map_err(|_| wrong()));
     let (here, there) = (here?, there?);
     match there.ip().is_multicast() || here.ip().is_multicast() {
-        true => Err(format!("{text}: a group is given by --multicast")),
+        true => Err(format!("{text}: this is a multicast group; use --multicast")),
         false => Ok(UdpOptions::to_neighbour(here, there)),
     }
 }
 
-/// A group, and which network's.
+/// A multicast group, and the address of its interface.
 fn group(text: &str) -> Result<UdpOptions, String> {
     let wrong = || format!("{text}: give a group, as in 239.255.77.1:5001 or 239.255.77.1:5001@10.0.0.1");
     let (group, interface) = text.split_once('@').unwrap_or((text, "0.0.0.0"));
@@ -343,7 +350,8 @@ fn group(text: &str) -> Result<UdpOptions, String> {
     }
 }
 
-/// Refuses what can never become a reference. One that cannot be reached now may be there later, and so may a name be bound.
+/// Refuses a URL that can never become a reference. An unreachable host or an unbound name may be
+/// there later.
 fn is_reference(orb: &Orb, url: &str) -> Result<(), String> {
     if url.starts_with("corbaname:") {
         return Ok(());
@@ -361,7 +369,7 @@ fn is_reference(orb: &Orb, url: &str) -> Result<(), String> {
     }
 }
 
-/// Joins the neighbours that are not joined, again and again, and says to all that this one is there.
+/// Joins the neighbours that are not joined yet, repeatedly, and announces this channel to all.
 fn keep_joined(
     orb: &Orb,
     federation: &Federation,
@@ -373,7 +381,7 @@ fn keep_joined(
     while !orb.is_shut_down() {
         for (url, link) in join.iter().zip(&mut links) {
             if link.is_some_and(|link| !federation.is_up(link)) {
-                // It may have been started anew: then the old link is nobody's.
+                // The neighbour may have restarted; its old link is of no use then.
                 if let Some(lost) = link.take() {
                     federation.leave(lost);
                 }

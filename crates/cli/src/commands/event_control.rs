@@ -1,4 +1,4 @@
-//! `isorb event-control`: an event channel in another process gets other modules, or says what happened in it.
+//! `isorb event-control`: replaces the modules of a running event channel, or fetches its trace.
 
 use super::timeline::write;
 use isorb::poa::PoaPolicies;
@@ -11,38 +11,39 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The key of a channel's operator in a `corbaloc` URL; that of its real-time interface stands in what the channel says when it is ready.
+/// The key of a channel's operator interface in a `corbaloc` URL. The channel prints the URL of its
+/// real-time interface when it is ready.
 const KEY: &str = "EventOperator";
 const SERVICE: &str = "EventService";
 
 /// How the channel dispatches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Dispatching {
-    /// Not: events are sent on the thread that received them.
+    /// Events are pushed on the thread that received them.
     None,
     /// One thread, the most urgent consumer first.
     Single,
-    /// Threads for each level of priority.
+    /// Threads for each priority level.
     Threads,
-    /// One thread, on which consumers may make way.
+    /// One thread, on which a consumer can yield to a more urgent one.
     Upcalls,
 }
 
-/// Which modules it has.
+/// The modules of a channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Modules {
     /// Filtering, correlation, dispatching.
     Full,
     /// Filtering and correlation.
     Discriminator,
-    /// Filtering; each event of a conjunction comes by itself.
+    /// Filtering; the events of a conjunction are pushed one by one.
     Filtering,
     /// None: every consumer gets every event.
     Broadcaster,
 }
 
 impl Dispatching {
-    /// With so many threads a level, where there are any.
+    /// The strategy with this number of threads for each level.
     pub fn strategy(self, threads: usize) -> Strategy {
         match self {
             Dispatching::None => Strategy::Direct,
@@ -52,7 +53,7 @@ impl Dispatching {
         }
     }
 
-    /// How one consumer gives way to another; `None` where nobody puts them in order.
+    /// How consumers preempt each other; `None` if the dispatching has no order.
     pub fn preemption(self) -> Option<Preemption> {
         self.strategy(1).preemption()
     }
@@ -69,25 +70,25 @@ impl Modules {
     }
 }
 
-/// Which channel, and what to do with it.
+/// Arguments of `isorb event-control`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The channel's URL, as it said when it was ready.
+    /// URL of the channel, from its line READY.
     #[arg(value_name = "URL")]
     channel: String,
-    /// Gives it these modules, while events flow.
+    /// Replaces the modules while events flow.
     #[arg(long, value_enum)]
     configuration: Option<Modules>,
-    /// How it dispatches from then on (`--configuration full`).
+    /// How events are dispatched from then on (`--configuration full`).
     #[arg(long, value_enum, requires = "configuration")]
     dispatching: Option<Dispatching>,
-    /// Threads for each level of priority (`--dispatching threads`).
+    /// Number of threads for each priority level (`--dispatching threads`).
     #[arg(long, default_value_t = 1)]
     threads: u32,
-    /// How long to wait for events under way, in milliseconds.
+    /// Timeout for events under way, in milliseconds.
     #[arg(long, default_value_t = 10_000)]
     patience: u32,
-    /// Writes what its trace holds to a file, for `isorb timeline`.
+    /// File to write the trace to, for `isorb timeline`.
     #[arg(long, value_name = "FILE", required_unless_present = "configuration")]
     trace: Option<PathBuf>,
 }
@@ -115,7 +116,7 @@ pub fn run(args: &Args, orb_arguments: Vec<String>) -> Result<(), Box<dyn Error>
         };
         match operator.reconfigure(modules, dispatching, args.threads, args.patience) {
             Err(idl::operator::ReconfigureError::NotReconfigured(refused)) => {
-                return Err(format!("the channel says: {}", refused.why).into());
+                return Err(format!("the channel refused: {}", refused.why).into());
             }
             other => other?,
         }
@@ -127,9 +128,9 @@ pub fn run(args: &Args, orb_arguments: Vec<String>) -> Result<(), Box<dyn Error>
     Ok(())
 }
 
-/// The most threads a level of priority that a channel is given from outside.
+/// Upper limit of threads for each priority level.
 pub const MOST_THREADS: u32 = 64;
-/// The longest that an operator's call waits.
+/// Upper limit of the timeout of an operator's call.
 const MOST_PATIENCE: Duration = Duration::from_secs(60);
 
 struct Operator {
@@ -138,8 +139,8 @@ struct Operator {
     admitted: Option<Preemption>,
 }
 
-/// Lets whoever may call the ORB operate the channel. Where its dispatching serves consumers that a schedule `admitted` for one way to hand
-/// the processor over, it is not exchanged for another.
+/// Lets every client of the ORB operate the channel. If its schedule `admitted` consumers for one
+/// kind of preemption, dispatching with another kind is refused.
 pub fn serve(
     orb: &Orb,
     channel: &Channel,

@@ -7,23 +7,23 @@ use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// What to do with which file.
+/// Arguments of `isorb idl`.
 #[derive(Debug, clap::Args)]
 #[command(group = clap::ArgGroup::new("what").required(true).args(["check", "rust"]))]
 pub struct Args {
-    /// Only checks: exit code 0 for a good file, 1 for a bad one.
+    /// Only checks; the exit code is 0 for a good file and 1 for a bad one.
     #[arg(long)]
     check: bool,
     /// Generates Rust.
     #[arg(long)]
     rust: bool,
-    /// A directory in which `#include` looks; repeatable.
+    /// Directory to search for `#include`; repeatable.
     #[arg(short = 'I', value_name = "DIR")]
     include: Vec<PathBuf>,
-    /// A macro for the preprocessor; repeatable.
+    /// Macro for the preprocessor; repeatable.
     #[arg(short = 'D', value_name = "NAME[=VALUE]")]
     define: Vec<String>,
-    /// Where the Rust goes.
+    /// Folder for the Rust files.
     #[arg(short = 'o', value_name = "DIR", default_value = ".")]
     output: PathBuf,
     /// The IDL file.
@@ -34,7 +34,7 @@ pub fn run(args: &Args) -> ExitCode {
     if args.check { check(args) } else { generate(args) }
 }
 
-/// `NAME=VALUE`, or `NAME` for the value 1, as C compilers have it.
+/// `NAME=VALUE`, or `NAME` for the value 1, like the option of C compilers.
 fn defines(args: &Args) -> impl Iterator<Item = (String, String)> {
     args.define.iter().map(|define| {
         let (name, value) = define.split_once('=').unwrap_or((define, "1"));
@@ -65,7 +65,7 @@ fn generate(args: &Args) -> ExitCode {
         build = build.define(name, value);
     }
     if let Err(error) = fs::create_dir_all(&args.output) {
-        eprintln!("isorb: cannot make {}: {error}", args.output.display());
+        eprintln!("isorb: cannot create {}: {error}", args.output.display());
         return ExitCode::FAILURE;
     }
     match build.try_compile(&args.file) {

@@ -2,7 +2,7 @@
 
 use std::error::Error;
 
-/// What to explain.
+/// Arguments of `isorb ior`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// `IOR:…`, `corbaloc:…`, `corbaname:…`, `file:…`, or a file that holds one of them.

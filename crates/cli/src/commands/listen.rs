@@ -1,8 +1,8 @@
-//! Where the ORB of a service listens.
+//! The endpoints of a service's ORB.
 
 use isorb::{Config, Result};
 
-/// The ORB's own arguments that say so.
+/// The ORB's arguments that name an endpoint.
 const ENDPOINTS: [&str; 3] = ["-ORBEndPoint", "-ORBendPoint", "-ORBListenEndpoints"];
 
 /// The ORB's configuration from its arguments, and whether these name an endpoint.
@@ -11,7 +11,7 @@ pub fn config(arguments: Vec<String>) -> Result<(Config, bool)> {
     Ok((Config::from_args(arguments)?.0, named))
 }
 
-/// As [`config`]; at this host and port where the arguments name no endpoint.
+/// Like [`config`], with this host and port if the arguments name no endpoint.
 pub fn config_at(arguments: Vec<String>, host: &str, port: u16) -> Result<Config> {
     let (mut config, named) = config(arguments)?;
     if !named {
@@ -20,7 +20,7 @@ pub fn config_at(arguments: Vec<String>, host: &str, port: u16) -> Result<Config
     Ok(config)
 }
 
-/// A host by name or address, and a port, as one.
+/// Host name or address, and port, as an endpoint.
 pub fn endpoint(host: &str, port: u16) -> String {
     if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }
 }

@@ -1,8 +1,6 @@
 //! The commands, one module each.
 
 pub mod admin;
-pub mod crm;
-pub mod crm_server;
 pub mod demo;
 pub mod doctor;
 pub mod event_channel;
@@ -10,6 +8,8 @@ pub mod event_control;
 pub mod idl;
 pub mod ior;
 pub mod listen;
+pub mod memory;
+pub mod memory_server;
 pub mod name;
 pub mod naming;
 pub mod ready;

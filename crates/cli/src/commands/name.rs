@@ -1,4 +1,4 @@
-//! `isorb name`: looks into a naming service and changes it, whoever made it.
+//! `isorb name`: lists and changes the names of any CosNaming service.
 
 use isorb::{Config, Object, Orb, Reference, SystemException};
 use isorb_giop::NameComponent as Step;
@@ -7,36 +7,37 @@ use isorb_naming::cos_naming::{Binding, BindingType, Name, NameComponent, Naming
 use std::error::Error;
 use std::fmt::Write;
 
-/// Bindings that are asked for at a time.
+/// Number of bindings to fetch with one call.
 const BATCH: u32 = 100;
-/// How deep a tree is shown.
+/// The greatest depth of a tree.
 const DEPTH: usize = 64;
 
-/// What to do with which names. Further arguments go to the ORB (`-ORB…`).
+/// Arguments of `isorb name`. Further arguments go to the ORB (`-ORB…`).
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The naming service: a URL, host or host:port; -ORBInitRef NameService unless given, else 127.0.0.1:2809.
+    /// The naming service: a URL, host or host:port; -ORBInitRef NameService unless given, else
+    /// 127.0.0.1:2809.
     #[arg(long, value_name = "URL", global = true)]
     ns: Option<String>,
     #[command(subcommand)]
     action: Action,
 }
 
-/// Names are written `lab/t1.probe`: steps with a slash between them, a dot before the kind; a backslash before a slash, dot
-/// or backslash that is part of a step.
+/// Names are written `lab/t1.probe`: components with a slash between them, and a dot before the
+/// kind. A backslash precedes a slash, dot or backslash that is part of a component.
 #[derive(Debug, clap::Subcommand)]
 enum Action {
     /// Lists the bindings of a context.
     Ls {
-        /// The context; the root if not given.
+        /// The context [default: the root].
         name: Option<String>,
-        /// Shows type and address of each object.
+        /// Shows the type and address of each object.
         #[arg(short)]
         long: bool,
     },
     /// Shows a context with all contexts below it.
     Tree {
-        /// The context; the root if not given.
+        /// The context [default: the root].
         name: Option<String>,
     },
     /// Prints the reference that a name is bound to.
@@ -44,20 +45,20 @@ enum Action {
         /// The name.
         name: String,
     },
-    /// Binds a name that is not bound yet.
+    /// Binds a name that is not bound.
     Bind(Bind),
-    /// Binds a name, in place of what it is bound to.
+    /// Binds a name, and replaces an existing binding.
     Rebind(Bind),
     /// Removes a binding.
     Unbind {
         /// The name.
         name: String,
     },
-    /// Makes a context and binds it.
+    /// Creates a context and binds it.
     NewContext {
         /// The name.
         name: String,
-        /// Makes the contexts on the way, too, and is content if all are there.
+        /// Also creates missing contexts on the path; existing ones are no error.
         #[arg(short)]
         parents: bool,
     },
@@ -69,14 +70,14 @@ struct Bind {
     name: String,
     /// The object: `IOR:…`, `corbaloc:…`, `corbaname:…` or `file:…`.
     object: String,
-    /// Binds it as a naming context, so that names go on from it.
+    /// Binds the object as a naming context.
     #[arg(long)]
     context: bool,
 }
 
 type Outcome<T = ()> = Result<T, Box<dyn Error>>;
 
-/// Does it.
+/// Runs the command.
 pub fn run(args: &Args, orb_arguments: Vec<String>) -> Outcome {
     let (config, _) = Config::from_args(orb_arguments)?;
     let (url, orb) = (service(args, &config), Orb::with_config(config)?);
@@ -138,7 +139,7 @@ pub fn run(args: &Args, orb_arguments: Vec<String>) -> Outcome {
     }
 }
 
-/// Prints a line; whoever reads may have seen enough.
+/// Prints a line. A closed pipe is an error that `main` ignores.
 fn line(text: std::fmt::Arguments<'_>) -> Outcome {
     use std::io::Write;
     Ok(writeln!(std::io::stdout(), "{text}")?)
@@ -176,7 +177,7 @@ fn context(root: &NamingContextRef, name: Option<&str>, url: &str) -> Outcome<Na
     let found = root.resolve(&parse(name)?).map_err(|error| sentence(name, url, error.into()))?;
     let found = found.ok_or_else(|| format!("{}: bound to nil", shown(name)))?;
     let context: Option<NamingContextRef> = found.narrow()?;
-    Ok(context.ok_or_else(|| format!("{}: no naming context but an object", shown(name)))?)
+    Ok(context.ok_or_else(|| format!("{}: an object, not a naming context", shown(name)))?)
 }
 
 /// Runs `show` for each binding of a context.
@@ -188,7 +189,7 @@ fn each(context: &NamingContextRef, url: &str, mut show: impl FnMut(&Binding) ->
         let (more, next) = iterator.next_n(BATCH)?;
         next.iter().try_for_each(&mut show)?;
         if !more {
-            // It may be gone by itself.
+            // A binding may disappear meanwhile.
             let _ = iterator.destroy();
             return Ok(());
         }
@@ -210,7 +211,7 @@ fn tree(context: &NamingContextRef, url: &str, indent: &str, above: &mut Vec<Obj
         line(format_args!("{indent}{}{}", if last { "└─ " } else { "├─ " }, label(binding)))?;
         if binding.binding_type == BindingType::Ncontext {
             let indent = format!("{indent}{}", if last { "   " } else { "│  " });
-            // A context that cannot be reached is no reason to hide the others.
+            // The other contexts are shown even if one cannot be reached.
             let below = match context.resolve(&binding.binding_name) {
                 Ok(Some(object)) => tree(&object.unchecked_narrow(), url, &indent, above),
                 Ok(None) => Err("bound to nil".into()),
@@ -225,7 +226,7 @@ fn tree(context: &NamingContextRef, url: &str, indent: &str, above: &mut Vec<Obj
     Ok(())
 }
 
-/// A binding's name, with a slash behind that of a context.
+/// The name of a binding, with a slash at the end for a context.
 fn label(binding: &Binding) -> String {
     let steps = binding.binding_name.iter().map(|step| Step::new(&*step.id, &*step.kind)).collect();
     let name = isorb_giop::Name::new(steps).map_or_else(|| "?".into(), |name| name.to_string());
@@ -233,7 +234,7 @@ fn label(binding: &Binding) -> String {
     format!("{}{}", shown(&name), if context { "/" } else { "" })
 }
 
-/// Type and address of what is bound.
+/// The type and address of an object.
 fn describe(context: &NamingContextRef, binding: &Binding) -> String {
     match context.resolve(&binding.binding_name) {
         Ok(Some(object)) => {
@@ -251,12 +252,12 @@ fn describe(context: &NamingContextRef, binding: &Binding) -> String {
     }
 }
 
-/// What a peer sent must not reach the terminal with control characters in it.
+/// Removes control characters that a peer sent.
 fn shown(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c }).collect()
 }
 
-/// What became of a call.
+/// The result of a call.
 enum Problem {
     NotFound(NotFound),
     CannotProceed(Name),
@@ -288,7 +289,7 @@ impl From<RebindError> for Problem {
     }
 }
 
-/// The same for people.
+/// The message for a user.
 fn sentence(name: &str, url: &str, problem: Problem) -> Box<dyn Error> {
     let step = |rest: &Name| {
         let steps = rest.iter().map(|step| Step::new(&*step.id, &*step.kind)).collect();
@@ -298,26 +299,28 @@ fn sentence(name: &str, url: &str, problem: Problem) -> Box<dyn Error> {
     let text = match &problem {
         Problem::NotFound(NotFound { why, rest_of_name }) => match why {
             NotFoundReason::MissingNode => format!("{} is not bound", first(rest_of_name)),
-            NotFoundReason::NotContext => format!("{} is an object, no naming context", first(rest_of_name)),
+            NotFoundReason::NotContext => {
+                format!("{} is an object, not a naming context", first(rest_of_name))
+            }
             NotFoundReason::NotObject => {
-                format!("{} is a naming context, no object; see --context", first(rest_of_name))
+                format!("{} is a naming context, not an object; see --context", first(rest_of_name))
             }
         },
         Problem::CannotProceed(rest) => {
             format!("the naming context that should know {} cannot be reached", step(rest))
         }
-        Problem::InvalidName => "the naming service does not take this name".into(),
-        Problem::AlreadyBound => "bound already; rebind replaces it".into(),
+        Problem::InvalidName => "the naming service refuses this name".into(),
+        Problem::AlreadyBound => "the name is already bound; rebind replaces the binding".into(),
         Problem::System(exception) => return unreachable(url, exception),
     };
     if name.is_empty() { text.into() } else { format!("{}: {text}", shown(name)).into() }
 }
 
-/// A call did not come through, or was refused.
+/// The message for a failed call.
 fn unreachable(url: &str, exception: &SystemException) -> Box<dyn Error> {
     let hint = match exception.kind {
         isorb::Kind::Transient | isorb::Kind::CommFailure | isorb::Kind::Timeout => {
-            "; is it running? --ns says where"
+            "; check that it runs, or give its address with --ns"
         }
         isorb::Kind::ObjectNotExist => "; there is no such object at this address",
         _ => "",

@@ -11,7 +11,7 @@ use std::sync::Arc;
 /// The port of naming services (registered as corbaloc).
 const PORT: u16 = 2809;
 
-/// Where it listens and where it keeps its names. Further arguments go to the ORB (`-ORB…`).
+/// Arguments of `isorb naming`. Further arguments go to the ORB (`-ORB…`).
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Port to listen at; 0 for a free one [default: 2809].
@@ -20,18 +20,18 @@ pub struct Args {
     /// Address to listen at; 0.0.0.0 or :: for all [default: 127.0.0.1].
     #[arg(long)]
     host: Option<String>,
-    /// File that keeps the names; made if it is not there.
+    /// File that stores the names; created if it does not exist.
     #[arg(long, value_name = "FILE", default_value = "isorb-naming.redb", conflicts_with = "memory")]
     store: PathBuf,
-    /// Forgets all names at the end of the process.
+    /// Stores nothing; the names are lost at the end of the process.
     #[arg(long)]
     memory: bool,
-    /// Writes the reference of the root context to a file.
+    /// File to write the reference of the root context to.
     #[arg(long, value_name = "FILE")]
     ior_file: Option<PathBuf>,
 }
 
-/// Serves until it is killed, which it may be at any moment.
+/// Serves until it is killed. It can be killed at any time without damage.
 pub fn run(args: &Args, orb_arguments: Vec<String>) -> Result<(), Box<dyn Error>> {
     let (mut config, named) = listen::config(orb_arguments)?;
     if !named || args.host.is_some() || args.port.is_some() {
@@ -51,7 +51,8 @@ pub fn run(args: &Args, orb_arguments: Vec<String>) -> Result<(), Box<dyn Error>
         std::fs::write(file, format!("{}\n", service.object()))
             .map_err(|error| format!("{}: {error}", file.display()))?;
     }
-    // Requests are held until the root POA's manager is active: whoever reads the next line finds a service.
+    // Requests wait until the root POA's manager is active, so that a client can call as soon as it
+    // reads this line.
     orb.root_poa()?.manager().activate()?;
     let mut output = std::io::stdout();
     writeln!(output, "READY {}", super::ready::reference(&orb, "NameService", service.object()))?;

@@ -1,9 +1,9 @@
-//! What a service says of where it is.
+//! The URL that a service prints when it is ready.
 
 use isorb::{Object, Orb};
 
-/// A URL that a person can read and type; the reference itself where the ORB listens by transports that such a URL does not
-/// have.
+/// A `corbaloc` URL. The stringified reference if the ORB listens at transports that the URL cannot
+/// express.
 pub fn reference(orb: &Orb, key: &str, object: &Object) -> String {
     let addresses = orb.endpoint_addresses();
     let address = |(host, port): &(String, u16)| match host.contains(':') {

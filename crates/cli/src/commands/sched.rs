@@ -1,4 +1,4 @@
-//! `isorb sched`: will a schedule file's deadlines be met, and what does it look like?
+//! `isorb sched`: checks whether a schedule meets its deadlines, and draws it.
 
 use clap::{Parser, Subcommand};
 use isorb_sched::file::ScheduleFile;
@@ -17,28 +17,30 @@ pub struct Args {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Prints a verdict a task. Exits with 1 where a deadline cannot be met, with 2 where the file is wrong.
+    /// Prints a verdict for each task. The exit code is 1 if a deadline can be missed, and 2 if the
+    /// file is wrong.
     Check {
         /// The schedule file (TOML).
         file: PathBuf,
-        /// Another policy than the file's: rms, dm, edf, mlf, muf, criticality, declared.
+        /// Policy instead of the file's: rms, dm, edf, mlf, muf, criticality, declared.
         #[arg(long)]
         policy: Option<Policy>,
-        /// Says besides how much slower or busier it may all get, and how much dearer each operation.
+        /// Also prints by how much all costs, all rates and the cost of each operation may grow.
         #[arg(long)]
         margins: bool,
     },
-    /// Draws the timeline as a page of its own. Exits as check does.
+    /// Draws the timeline as a page. The exit codes are those of check.
     Plot {
         /// The schedule file (TOML).
         file: PathBuf,
-        /// Another policy than the file's.
+        /// Policy instead of the file's.
         #[arg(long)]
         policy: Option<Policy>,
-        /// Where the page goes; by default beside the file, with the ending .html.
+        /// File for the page [default: the schedule file with the extension .html].
         #[arg(long)]
         out: Option<PathBuf>,
-        /// How much to draw, as in "200 ms"; by default until the schedule repeats, or four periods of the slowest task.
+        /// Time to draw, such as "200 ms" [default: until the schedule repeats, or four periods of
+        /// the slowest task].
         #[arg(long)]
         span: Option<Nanos>,
     },
@@ -94,10 +96,19 @@ fn plot(
 }
 
 fn schedule(file: &Path, policy: Option<Policy>) -> Result<(ScheduleFile, Schedule), Box<dyn Error>> {
-    let name = file.display().to_string();
-    let text = std::fs::read_to_string(file).map_err(|error| format!("{name}: {error}"))?;
-    let mut read = ScheduleFile::parse(&name, &text)?;
+    let mut read = read(file)?;
     read.config.policy = policy.unwrap_or(read.config.policy);
     let schedule = read.schedule()?;
     Ok((read, schedule))
+}
+
+/// Reads a schedule file. Prints its warnings.
+pub fn read(file: &Path) -> Result<ScheduleFile, Box<dyn Error>> {
+    let name = file.display().to_string();
+    let text = std::fs::read_to_string(file).map_err(|error| format!("{name}: {error}"))?;
+    let read = ScheduleFile::parse(&name, &text)?;
+    for warning in &read.warnings {
+        eprintln!("isorb: warning: {warning}");
+    }
+    Ok(read)
 }

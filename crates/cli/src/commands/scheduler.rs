@@ -1,4 +1,4 @@
-//! `isorb scheduler`: a scheduling service as a process, with TAO's interface.
+//! `isorb scheduler`: a scheduling service with TAO's interface.
 
 use isorb::{Object, Orb, Reference};
 use isorb_naming::cos_naming::{NameComponent, NamingContextRef};
@@ -11,10 +11,10 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The key of its URL, and its name: as TAO's clients look for it.
+/// The object key of its URL, and its name in a naming service, as TAO's clients expect.
 const NAME: &str = "ScheduleService";
 
-/// Where it listens, what it knows and where it keeps what it hears. Further arguments go to the ORB (`-ORB…`).
+/// Arguments of `isorb scheduler`. Further arguments go to the ORB (`-ORB…`).
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Port to listen at; 0 for a free one.
@@ -23,27 +23,28 @@ pub struct Args {
     /// Address to listen at; 0.0.0.0 or :: for all.
     #[arg(long, default_value = "127.0.0.1")]
     host: String,
-    /// What was compiled before: its operations have their priorities from the start, and its settings hold.
+    /// Schedule file to start with: its operations have priorities from the start, and its settings
+    /// apply.
     #[arg(long, value_name = "FILE")]
     schedule: Option<PathBuf>,
-    /// Writes what is registered into a schedule file, at each compute_scheduling.
+    /// Schedule file to write all registered operations to, at each compute_scheduling.
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
-    /// How to schedule: rms, dm, edf, mlf, muf, criticality, declared; the file's, or rms.
+    /// Policy: rms, dm, edf, mlf, muf, criticality, declared [default: the file's, or rms].
     #[arg(long)]
     policy: Option<Policy>,
-    /// Operations that may be registered.
+    /// Greatest number of operations.
     #[arg(long, default_value_t = 4096)]
     operations: usize,
-    /// Binds it as `ScheduleService` in this naming service: a URL such as corbaloc::host/NameService.
+    /// URL of a naming service, such as corbaloc::host/NameService, to bind `ScheduleService` in.
     #[arg(long, value_name = "URL")]
     ns: Option<String>,
-    /// Writes its reference to a file.
+    /// File to write the reference to.
     #[arg(long, value_name = "FILE")]
     ior_file: Option<PathBuf>,
 }
 
-/// Serves until it is killed, which it may be at any moment: a record is replaced as a whole.
+/// Serves until it is killed. It can be killed at any time, since a record is replaced as a whole.
 pub fn run(args: &Args, orb_arguments: Vec<String>) -> Result<(), Box<dyn Error>> {
     let config = super::listen::config_at(orb_arguments, &args.host, args.port)?;
     let service = service(args)?;
@@ -67,9 +68,9 @@ pub fn run(args: &Args, orb_arguments: Vec<String>) -> Result<(), Box<dyn Error>
     Ok(())
 }
 
-/// What it begins with, and where it records.
+/// The service with its operations and its record.
 fn service(args: &Args) -> Result<SchedulerService, Box<dyn Error>> {
-    let file = args.schedule.as_deref().map(read).transpose()?;
+    let file = args.schedule.as_deref().map(super::sched::read).transpose()?;
     let mut file = file.unwrap_or_else(|| ScheduleFile::of(NAME, Default::default(), Default::default()));
     file.config.policy = args.policy.unwrap_or(file.config.policy);
     if file.graph.operations().len() > args.operations {
@@ -78,10 +79,10 @@ fn service(args: &Args) -> Result<SchedulerService, Box<dyn Error>> {
     }
     let service = SchedulerService::of_file(&file, args.operations)?;
     let Some(path) = args.record.clone() else { return Ok(service) };
-    // Nobody should run for an hour to find out that it cannot be written.
+    // A record that cannot be written is an error at once, not after the first run.
     replace(&path, &file.text())?;
     Ok(service.recording(move |recorded| {
-        // What was registered does not say what names have: that stays the file's.
+        // Registration does not name activities and objects; those of the file are kept.
         let mut whole = recorded.clone();
         (whole.activities, whole.objects) = (file.activities.clone(), file.objects.clone());
         if let Err(error) = replace(&path, &whole.text()) {
@@ -90,13 +91,7 @@ fn service(args: &Args) -> Result<SchedulerService, Box<dyn Error>> {
     }))
 }
 
-fn read(path: &Path) -> Result<ScheduleFile, Box<dyn Error>> {
-    let name = path.display().to_string();
-    let text = std::fs::read_to_string(path).map_err(|error| format!("{name}: {error}"))?;
-    Ok(ScheduleFile::parse(&name, &text)?)
-}
-
-/// Writes beside the file and renames, so that nobody ever sees half of it.
+/// Writes a file beside it and renames that, so that no reader sees a part of it.
 fn replace(path: &Path, text: &str) -> Result<(), String> {
     let mut part = path.as_os_str().to_owned();
     part.push(format!(".{}.part", std::process::id()));

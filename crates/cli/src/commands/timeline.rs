@@ -1,20 +1,20 @@
-//! `isorb timeline`: what event channels recorded, as a page and as a trace for Perfetto.
+//! `isorb timeline`: draws traces as a page, and converts them for Perfetto.
 
 use isorb_timeline::Timeline;
 use isorb_trace::{Recording, decode};
 use std::error::Error;
 use std::path::{Path, PathBuf};
 
-/// Which files, and where to.
+/// Arguments of `isorb timeline`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Trace files; several of one machine are drawn on one time axis.
+    /// Trace files; several files of one machine share a time axis.
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// Where the page goes; by default beside the first file, with the ending .html.
+    /// File for the page [default: the first trace file with the extension .html].
     #[arg(long, value_name = "PAGE")]
     out: Option<PathBuf>,
-    /// Writes a trace besides that ui.perfetto.dev and chrome://tracing open.
+    /// File for a trace that ui.perfetto.dev and chrome://tracing open.
     #[arg(long, value_name = "FILE")]
     perfetto: Option<PathBuf>,
 }
@@ -34,13 +34,13 @@ pub fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// A trace file.
+/// Reads a trace file.
 pub fn read(file: &Path) -> Result<Recording, String> {
     let octets = std::fs::read(file).map_err(|error| format!("{}: {error}", file.display()))?;
     decode(&octets).map_err(|error| format!("{}: {error}", file.display()))
 }
 
-/// Writes a file, or says which could not be written.
+/// Writes a file. The error names it.
 pub fn write(file: &Path, content: impl AsRef<[u8]>) -> Result<(), String> {
     std::fs::write(file, content).map_err(|error| format!("{}: {error}", file.display()))
 }

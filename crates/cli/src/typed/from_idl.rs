@@ -1,11 +1,11 @@
-//! An IDL type as a type code.
+//! Type codes of IDL types.
 
 use isorb_any::{Label, TypeCode};
 use isorb_idl::model::{ConstValue, DefId, DefKind, Member, Spec, Type};
 use isorb_idl::{Options, compile};
 use std::path::{Path, PathBuf};
 
-/// The type of this name in a file.
+/// Compiles a file and makes the type code of the type of this name.
 pub fn load(file: &Path, include: &[PathBuf], name: &str) -> Result<TypeCode, String> {
     let options = Options {
         include_dirs: include.to_vec(),
@@ -15,17 +15,17 @@ pub fn load(file: &Path, include: &[PathBuf], name: &str) -> Result<TypeCode, St
     let outcome = compile(&options, file);
     let Some(spec) = &outcome.spec else { return Err(outcome.render(false)) };
     let id = spec.find(name).ok_or_else(|| format!("{} has no type {name}", file.display()))?;
-    Maker { spec, under_way: Vec::new() }.named(id)
+    Builder { spec, enclosing: Vec::new() }.named(id)
 }
 
-struct Maker<'s> {
+struct Builder<'s> {
     spec: &'s Spec,
-    /// Types that enclose the one that is made: a sequence of one of them is recursive.
-    under_way: Vec<DefId>,
+    /// Types that enclose the current one; a sequence of one of them is recursive.
+    enclosing: Vec<DefId>,
 }
 
-impl Maker<'_> {
-    fn make(&mut self, ty: &Type) -> Result<TypeCode, String> {
+impl Builder<'_> {
+    fn type_code(&mut self, ty: &Type) -> Result<TypeCode, String> {
         let bound = |bound: &Option<u32>| bound.unwrap_or(0);
         let made = match ty {
             Type::Boolean => TypeCode::BOOLEAN,
@@ -50,11 +50,11 @@ impl Maker<'_> {
                 TypeCode::fixed(*digits, *scale as i16).map_err(|error| error.to_string())?
             }
             Type::Sequence { element, bound: b } => {
-                let element = self.make(element)?;
+                let element = self.type_code(element)?;
                 TypeCode::sequence(&element, bound(b)).map_err(|error| error.to_string())?
             }
             Type::Array { element, dims } => {
-                let mut made = self.make(element)?;
+                let mut made = self.type_code(element)?;
                 for length in dims.iter().rev() {
                     made = TypeCode::array(&made, *length).map_err(|error| error.to_string())?;
                 }
@@ -62,7 +62,10 @@ impl Maker<'_> {
             }
             Type::Named(id) => self.named(*id)?,
             Type::Void | Type::ValueBase | Type::AbstractBase => {
-                return Err(format!("{} is no type of a value in memory", self.spec.type_name(ty)));
+                return Err(format!(
+                    "{} has no values that can be shown or written",
+                    self.spec.type_name(ty)
+                ));
             }
         };
         Ok(made)
@@ -71,32 +74,32 @@ impl Maker<'_> {
     fn named(&mut self, id: DefId) -> Result<TypeCode, String> {
         let definition = &self.spec[id];
         let (repository_id, name) = (&*definition.repository_id, &*definition.name);
-        if self.under_way.contains(&id) {
+        if self.enclosing.contains(&id) {
             return TypeCode::recursive(repository_id).map_err(|error| error.to_string());
         }
-        self.under_way.push(id);
+        self.enclosing.push(id);
         let made = match &definition.kind {
             DefKind::Struct(it) => {
                 let members = self.members(it.members.iter())?;
-                TypeCode::new_struct(repository_id, name, &borrowed(&members))
+                TypeCode::new_struct(repository_id, name, &members)
             }
             DefKind::Exception(it) => {
                 let members = self.members(it.members.iter())?;
-                TypeCode::new_exception(repository_id, name, &borrowed(&members))
+                TypeCode::new_exception(repository_id, name, &members)
             }
             DefKind::Enum(it) => {
                 let names: Vec<&str> = it.enumerators.iter().map(|id| &*self.spec[*id].name).collect();
                 TypeCode::new_enum(repository_id, name, &names)
             }
             DefKind::Typedef(it) => {
-                let original = self.make(&it.ty)?;
+                let original = self.type_code(&it.ty)?;
                 TypeCode::new_alias(repository_id, name, &original)
             }
             DefKind::Union(it) => {
-                let discriminator = self.make(&it.discriminator)?;
+                let discriminator = self.type_code(&it.discriminator)?;
                 let mut cases = Vec::new();
                 for case in &it.cases {
-                    let tc = self.make(&case.member.ty)?;
+                    let tc = self.type_code(&case.member.ty)?;
                     let labels = case.labels.iter().map(|label| self.label(label));
                     let default = case.is_default.then_some(Label::Default);
                     cases.extend(labels.chain(default).map(|label| (label, &*case.member.name, tc.clone())));
@@ -104,9 +107,14 @@ impl Maker<'_> {
                 TypeCode::new_union(repository_id, name, &discriminator, &cases)
             }
             DefKind::Interface(_) => TypeCode::interface(repository_id, name),
-            _ => return Err(format!("{} is no type of a value in memory", self.spec.scoped_name(id))),
+            _ => {
+                return Err(format!(
+                    "{} has no values that can be shown or written",
+                    self.spec.scoped_name(id)
+                ));
+            }
         };
-        self.under_way.pop();
+        self.enclosing.pop();
         made.map_err(|error| format!("{}: {error}", self.spec.scoped_name(id)))
     }
 
@@ -114,7 +122,7 @@ impl Maker<'_> {
         &mut self,
         members: impl Iterator<Item = &'m Member>,
     ) -> Result<Vec<(&'m str, TypeCode)>, String> {
-        members.map(|member| Ok((&*member.name, self.make(&member.ty)?))).collect()
+        members.map(|member| Ok((&*member.name, self.type_code(&member.ty)?))).collect()
     }
 
     fn label(&self, label: &ConstValue) -> Label {
@@ -126,12 +134,8 @@ impl Maker<'_> {
                 DefKind::Enumerator(it) => i128::from(it.ordinal),
                 _ => 0,
             },
-            // The compiler lets no other be a label.
+            // The compiler rejects other labels.
             _ => 0,
         })
     }
-}
-
-fn borrowed<'m>(members: &[(&'m str, TypeCode)]) -> Vec<(&'m str, TypeCode)> {
-    members.to_vec()
 }

@@ -1,39 +1,40 @@
 //! Octets as values of an IDL type, for commands that show and write them.
 //!
-//! The octets are CDR in this machine's byte order from alignment 0 on: what a C or Rust program has in memory for a structure of numbers,
-//! and what `isorb_cdr` writes for any other type. With `--encapsulated` they are an encapsulation, whose first octet says the order.
+//! The octets are CDR in this machine's byte order, aligned from 0. For a structure of numbers this
+//! is the memory of a C or Rust program. With `--encapsulated` they are an encapsulation, and the
+//! first octet is the byte order.
 
 mod from_idl;
-mod from_json;
 
 use isorb_any::{Any, TypeCode};
-use isorb_cdr::{Order, Text};
+use isorb_cdr::{Decoder, Encoder, ErrorKind, Order, Text};
+use isorb_scope::Region;
 use std::error::Error;
 use std::path::PathBuf;
 
-/// A value is shown up to so many octets of text.
-const LONGEST: usize = 1 << 20;
-/// A structure in memory may be longer than its CDR by as much as its alignment.
-const PADDING: usize = 7;
+/// The longest JSON of a value, in octets.
+const MAX_JSON: usize = 1 << 20;
+/// A structure in memory is longer than its CDR by at most its alignment.
+const MAX_PADDING: usize = 7;
 
-/// Which type.
+/// Options that name a type.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct TypeArgs {
-    /// The IDL file that has the type of the values.
+    /// IDL file with the type of the values, which are shown and read as JSON.
     #[arg(long, value_name = "FILE", requires = "type_name")]
     idl: Option<PathBuf>,
-    /// The type's name in it (`Module::Type`).
+    /// Name of the type in the IDL file (`Module::Type`).
     #[arg(long = "type", value_name = "NAME", requires = "idl")]
     type_name: Option<String>,
-    /// A directory in which `#include` looks; repeatable.
+    /// Directory to search for `#include`; repeatable.
     #[arg(short = 'I', value_name = "DIR")]
     include: Vec<PathBuf>,
-    /// The octets are an encapsulation.
+    /// Values are CDR encapsulations.
     #[arg(long, requires = "idl")]
     encapsulated: bool,
 }
 
-/// A type, and how its values lie in octets.
+/// A type, and how its values are encoded.
 #[derive(Clone, Debug)]
 pub struct Typed {
     tc: TypeCode,
@@ -52,43 +53,53 @@ impl TypeArgs {
 impl Typed {
     /// The value as JSON.
     pub fn show(&self, octets: &[u8]) -> Result<String, String> {
-        let (order, octets) = match self.encapsulated {
-            false => (NATIVE, octets),
-            true => match octets.split_first() {
-                // The flag has a place in the alignment.
-                Some((flag, _)) => (if flag & 1 == 1 { Order::Little } else { Order::Big }, octets),
-                None => return Err(format!("no octets are no encapsulation of {}", self.tc)),
-            },
-        };
-        let read = |octets: &[u8]| match self.encapsulated {
-            false => Any::from_cdr(self.tc.clone(), octets, order, Text::DEFAULT),
-            true => from_json::after_flag(&self.tc, octets, order),
-        };
-        let any = (0..=PADDING.min(octets.len()))
-            .find_map(|padding| read(&octets[..octets.len() - padding]).ok())
-            .map_or_else(|| read(octets), Ok)
+        let any = (0..=MAX_PADDING.min(octets.len()))
+            .find_map(|padding| self.read(&octets[..octets.len() - padding]).ok())
+            .map_or_else(|| self.read(octets), Ok)
             .map_err(|error| format!("{} octets are no value of {}: {error}", octets.len(), self.tc))?;
-        any.to_json(LONGEST).map_err(|error| error.to_string())
+        any.to_json(MAX_JSON).map_err(|error| error.to_string())
     }
 
     /// The octets of a value in JSON.
     pub fn parse(&self, json: &str) -> Result<Vec<u8>, String> {
-        let value = serde_json::from_str(json).map_err(|error| format!("the value is no JSON: {error}"))?;
-        from_json::encode(&self.tc, &value, self.encapsulated)
+        let any = Any::from_json(self.tc.clone(), json).map_err(|error| error.to_string())?;
+        if !self.encapsulated {
+            return Ok(any.value().to_vec());
+        }
+        let mut encoder = Encoder::new(Vec::new(), Text::DEFAULT);
+        encoder.put(u8::from(Order::NATIVE == Order::Little));
+        any.write_value(&mut encoder);
+        encoder.flatten().map_err(|error| format!("the value cannot be encoded: {error}"))
+    }
+
+    fn read(&self, octets: &[u8]) -> isorb_cdr::Result<Any> {
+        if !self.encapsulated {
+            return Any::from_cdr(self.tc.clone(), octets, Order::NATIVE, Text::DEFAULT);
+        }
+        // The order's octet counts for the alignment.
+        let order = if octets.first().is_some_and(|flag| flag & 1 == 1) { Order::Little } else { Order::Big };
+        let mut octets = octets.to_vec();
+        let mut region = Region::new(4096);
+        let scope = region.enter();
+        let mut decoder = Decoder::new(&mut octets, order, Text::DEFAULT, &scope);
+        decoder.get::<u8>()?;
+        let any = Any::take(self.tc.clone(), &mut decoder)?;
+        match decoder.remaining() {
+            0 => Ok(any),
+            _ => Err(decoder.error(ErrorKind::Length)),
+        }
     }
 }
 
-const NATIVE: Order = if cfg!(target_endian = "little") { Order::Little } else { Order::Big };
-
-/// Octets of hexadecimal digits, between which there may be white space.
+/// Octets of hexadecimal digits. White space between them is ignored.
 pub fn from_hex(text: &str) -> Result<Vec<u8>, String> {
     let digits: Vec<u8> = text.bytes().filter(|octet| !octet.is_ascii_whitespace()).collect();
     let digit = |octet: u8| {
         let value = char::from(octet).to_digit(16).map(|digit| digit as u8);
-        value.ok_or_else(|| format!("'{}' is no hexadecimal digit", char::from(octet)))
+        value.ok_or_else(|| format!("'{}' is not a hexadecimal digit", char::from(octet)))
     };
     if digits.len() % 2 == 1 {
-        return Err(format!("{} hexadecimal digits are no whole octets", digits.len()));
+        return Err(format!("{} hexadecimal digits: two make an octet", digits.len()));
     }
     digits.chunks_exact(2).map(|pair| Ok(digit(pair[0])? << 4 | digit(pair[1])?)).collect()
 }
@@ -114,17 +125,15 @@ mod tests {
     ";
 
     fn typed(name: &str, encapsulated: bool) -> Typed {
-        static NEXT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
-        let number = NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        let file = std::env::temp_dir().join(format!("isorb-typed-{}-{number}.idl", std::process::id()));
+        let folder = isorb_testkit::TempFolder::new();
+        let file = folder.file("plant.idl");
         std::fs::write(&file, IDL).unwrap();
         let tc = from_idl::load(&file, &[], &format!("Plant::{name}")).unwrap();
-        std::fs::remove_file(&file).unwrap();
         Typed { tc, encapsulated }
     }
 
     #[test]
-    fn what_is_written_as_json_is_shown_so() {
+    fn json_survives_writing_and_showing() {
         let image = r#"{"plant":7,"count":-5,"valve":"half","ok":true,"mark":"x","name":"boiler","wide":"ä",
             "where":{"x":1.5,"y":2},"track":[{"x":0.25,"y":-1}],"matrix":[[1,2],[3,4]],"raw":"00ff10",
             "reading":{"$case":"half","part":0.5},"f":2.5}"#;
@@ -142,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_structure_as_it_lies_in_memory_is_read() {
+    fn a_structure_in_memory_is_read() {
         // double, long, four octets of padding.
         let mut octets = 1.5f64.to_ne_bytes().to_vec();
         octets.extend(2i32.to_ne_bytes());
@@ -151,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_named() {
+    fn errors_name_the_member() {
         let point = typed("Point", false);
         for (json, text) in [
             (r#"{"x":1}"#, "y"),

@@ -65,7 +65,7 @@ pub fn fair_server(root: &Root) -> Finding {
 pub fn preemption(root: &Root) -> Finding {
     const CHECK: &str = "preemption";
     const MATTERS: &str = "An urgent thread that wakes up during another thread's system call waits for that call to end or to \
-                           come to a point where it gives way.";
+                           reach a point where it can be pre-empted.";
     const SET: &str = "at boot: append preempt=full to the kernel's command line (GRUB_CMDLINE_LINUX in /etc/default/grub, then update-grub)";
     const NOW: &str = "now, in a kernel with PREEMPT_DYNAMIC: echo full > /sys/kernel/debug/sched/preempt";
     const RT: &str = "a kernel with PREEMPT_RT: apt-get install linux-image-rt-amd64, then reboot";

@@ -9,7 +9,7 @@ mod rights;
 
 use crate::{Finding, Root, Wanted};
 
-/// Everything that is in the way, and what is not, in the order in which an operator would mend it.
+/// All checks, in the order in which an operator would fix their findings.
 pub fn examine(root: &Root, wanted: Wanted) -> Vec<Finding> {
     let of_root: &[fn(&Root) -> Finding] = &[
         cgroups::real_time_budget,

@@ -1,4 +1,4 @@
-//! What saves power at the price of latency.
+//! Settings that save power at the price of latency.
 
 use crate::facts;
 use crate::finding::{Finding, Level};

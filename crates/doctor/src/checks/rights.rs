@@ -105,7 +105,7 @@ fn rights(root: &Root, limit: &str, capability: u32) -> Option<(Option<u64>, boo
     Some((hard, effective & (1 << capability) != 0))
 }
 
-/// The first line of a missing right's text says what, the others say what to do.
+/// The first line of a missing right's text is the finding, the others are the remedies.
 fn missing(check: &'static str, matters: &'static str, level: Level, missing: MissingRight) -> Finding {
     let text = missing.to_string();
     let (found, commands) = text.split_once('\n').unwrap_or((&text, ""));

@@ -333,7 +333,7 @@ fn a_slow_consumer_delays_no_other_level() {
         fast.store(0, Ordering::SeqCst);
     }
     assert!((47..=48).contains(&refused), "one runs, two wait: {refused}");
-    assert_eq!(slow.counts().refused, refused.into());
+    assert_eq!(slow.counts().refused, u64::from(refused));
     // On a busy machine its thread may not have come to it yet.
     while !begun.load(Ordering::SeqCst) {
         std::thread::yield_now();

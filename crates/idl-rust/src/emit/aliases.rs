@@ -24,7 +24,7 @@ impl Module<'_, '_> {
         quote!(#alias #doc pub type #view<'a> = #viewed;)
     }
 
-    /// A native is whatever the program makes it: something shared between threads that only the program looks into.
+    /// A native is defined by the program: an opaque type that threads share.
     pub(super) fn native(&self, id: DefId) -> TokenStream {
         let spec = self.r#gen.spec;
         let name = ident(&self.r#gen.names.item(id).name);

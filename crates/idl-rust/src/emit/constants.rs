@@ -1,4 +1,4 @@
-//! Constants, and constant values wherever they stand.
+//! Constants and constant values.
 
 use crate::docs;
 use crate::module::{Module, ident};
@@ -20,7 +20,7 @@ impl Module<'_, '_> {
             Shape::Text { .. } => quote!(&str),
             _ => self.owned(&definition.ty),
         };
-        // A value that happens to be near to a constant of nature is still what the IDL says.
+        // A value near to a constant of mathematics is intended.
         let allow = match definition.value {
             ConstValue::Float(f) if looks_known(f) => Some(quote!(#[allow(clippy::approx_constant)])),
             _ => None,
@@ -28,7 +28,7 @@ impl Module<'_, '_> {
         quote!(#doc #allow pub const #name: #ty = #value;)
     }
 
-    /// A value as an expression; also as a pattern, for what can be a label.
+    /// A value as an expression. For a label it is a pattern, too.
     pub(super) fn literal(&self, shape: &Shape, value: &ConstValue) -> TokenStream {
         match value {
             ConstValue::Integer(n) => {
@@ -75,7 +75,8 @@ impl Module<'_, '_> {
         if f.is_sign_negative() { quote!(-#literal) } else { literal }
     }
 
-    /// The discriminator values of a union case as patterns; three and more in a row as a range.
+    /// The discriminator values of a union case as patterns; three or more consecutive ones as a
+    /// range.
     pub(super) fn patterns(&self, shape: &Shape, labels: &[ConstValue]) -> TokenStream {
         let mut labels = labels.to_vec();
         labels.sort_by_key(ordinal);
@@ -90,7 +91,7 @@ impl Module<'_, '_> {
         quote!(#(#patterns)|*)
     }
 
-    /// A condition for `label` being one of `labels`, or not; `None` where that can only be false.
+    /// The condition that `label` is one of `labels`, or not; `None` if it is always false.
     pub(super) fn is_among(
         &self,
         shape: &Shape,
@@ -100,7 +101,7 @@ impl Module<'_, '_> {
     ) -> Option<TokenStream> {
         match labels {
             [] => (!wanted).then(|| quote!(true)),
-            // Clippy wants a boolean to be its own condition.
+            // Clippy requires a boolean to be its own condition.
             [ConstValue::Boolean(value)] if *value == wanted => Some(label.clone()),
             [ConstValue::Boolean(_)] => Some(quote!(!#label)),
             [ConstValue::Boolean(_), ..] => wanted.then(|| quote!(true)),
@@ -125,13 +126,13 @@ impl Module<'_, '_> {
             }
             shape => {
                 let e = ident("e");
-                self.encode(shape, &crate::codec::Place::view(value), &e)
+                self.encode(shape, &crate::codec::Operand::view(value), &e)
             }
         }
     }
 }
 
-/// The number of a label that can be part of a range.
+/// The number of a label that can be in a range.
 fn ordinal(label: &ConstValue) -> Option<i128> {
     match label {
         ConstValue::Integer(n) => Some(*n),
@@ -140,7 +141,7 @@ fn ordinal(label: &ConstValue) -> Option<i128> {
     }
 }
 
-/// Whether clippy would take the value for an inexact constant of mathematics.
+/// Whether clippy would warn of an inexact mathematical constant.
 fn looks_known(f: f64) -> bool {
     use std::f64::consts::*;
     let known = [

@@ -17,7 +17,7 @@ impl Module<'_, '_> {
         let repository_id = &spec[id].repository_id;
         let display = self.exception_text(id, &scoped);
         let members = spec.members(id);
-        // What holds a local object cannot be shown with all its members.
+        // A local object has no `Debug` that shows its members.
         let debug = members.iter().any(|m| self.r#gen.analysis.is_local(&m.ty)).then(|| {
             quote! {
                 impl ::core::fmt::Debug for #name {

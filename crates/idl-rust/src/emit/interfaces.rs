@@ -20,7 +20,7 @@ impl Module<'_, '_> {
         quote!(#definition #reference)
     }
 
-    /// The trait around its methods.
+    /// The trait with its methods.
     pub(super) fn interface_trait(&self, id: DefId, methods: TokenStream) -> TokenStream {
         let spec = self.r#gen.spec;
         let name = ident(&self.r#gen.names.item(id).name);
@@ -36,8 +36,12 @@ impl Module<'_, '_> {
         let mut lines = docs::item_with_id(spec, id, &signature);
         lines.push(String::new());
         lines.push(
-            if interface.local { "Never leaves the process." } else { "What a servant implements." }
-                .to_owned(),
+            if interface.local {
+                "Never leaves the process."
+            } else {
+                "The interface as a servant implements it."
+            }
+            .to_owned(),
         );
         let doc = docs::doc(&lines);
         let bounds = if interface.bases.is_empty() {

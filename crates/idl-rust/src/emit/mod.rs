@@ -1,4 +1,4 @@
-//! One function a kind of definition: from the model to Rust items.
+//! One function for each kind of definition: from the model to Rust items.
 
 mod aliases;
 mod constants;
@@ -58,7 +58,8 @@ impl<'g, 's> Module<'g, 's> {
         quote!(#doc pub mod #name { #imports #contents })
     }
 
-    /// The module for what stands inside an interface, value, struct or union, with what is generated for its operations.
+    /// The module for definitions inside an interface, value, struct or union, and for the code of
+    /// its operations.
     fn inner_module(&self, id: DefId) -> TokenStream {
         let names = self.r#gen.names.item(id);
         if names.module.is_empty() {
@@ -75,7 +76,7 @@ impl<'g, 's> Module<'g, 's> {
         }
         let imports = inner.imports();
         let name = ident(&names.module);
-        let doc = docs::line(format!("What belongs to {}.", docs::code(&self.r#gen.spec.scoped_name(id))));
+        let doc = docs::line(format!("Types and code of {}.", docs::code(&self.r#gen.spec.scoped_name(id))));
         quote!(#doc pub mod #name { #imports #contents #operations })
     }
 }

@@ -1,8 +1,9 @@
-//! What the module of an interface holds besides its own types: its description, and for each operation the error, the
-//! serving side and the calling side. Interfaces that inherit the operation use them as they are.
+//! The module of an interface besides its own types: its description, and for each operation the
+//! error, the server side and the client side. Derived interfaces use inherited operations as they
+//! are.
 
 use super::records::{mentions, mentions_lifetime};
-use crate::codec::Place;
+use crate::codec::Operand;
 use crate::docs;
 use crate::hash;
 use crate::lints;
@@ -16,7 +17,8 @@ use isorb_idl::model::{DefId, Direction, Interface};
 use proc_macro2::{Ident, TokenStream};
 use quote::quote;
 
-/// Exceptions of this many bytes make clippy say that an error is large; its own limit is 128, for the whole error.
+/// Exceptions of this many octets make clippy warn of a large error; its own limit is 128 for the
+/// whole error.
 const LARGE_ERROR: u64 = 96;
 
 impl Module<'_, '_> {
@@ -64,7 +66,8 @@ impl Module<'_, '_> {
         }
     }
 
-    /// The error of an operation with `raises`: an enum, or an alias of that of an earlier operation that raises the same.
+    /// The error of an operation with `raises`: an enum, or an alias of the enum of an earlier
+    /// operation with the same exceptions.
     fn error(&self, op: &Op, before: &[Op]) -> TokenStream {
         let exceptions = &op.raises;
         if exceptions.is_empty() {
@@ -72,7 +75,7 @@ impl Module<'_, '_> {
         }
         let spec = self.r#gen.spec;
         let name = ident(&self.r#gen.names.op(op).error);
-        let doc = docs::line(format!("What {} may fail with.", docs::code(&spec.scoped_name(op.def))));
+        let doc = docs::line(format!("The errors of {}.", docs::code(&spec.scoped_name(op.def))));
         let same = before.iter().find(|other| {
             let others = &other.raises;
             others.len() == exceptions.len() && others.iter().all(|id| exceptions.contains(id))
@@ -106,14 +109,14 @@ impl Module<'_, '_> {
         }
     }
 
-    /// The variants for an operation's exceptions, which carry the exceptions' names.
+    /// The variants of an operation's exceptions, with the exceptions' names.
     fn error_variants(&self, op: &Op) -> Vec<Ident> {
         let mut space = Space::default();
         space.claim("System");
         op.raises.iter().map(|id| ident(&space.claim(&self.r#gen.names.item(*id).name))).collect()
     }
 
-    /// The type that an operation's methods return, around `success`.
+    /// The type that an operation's methods return, with `success`.
     pub(super) fn outcome(&self, owner: DefId, op: &Op, success: TokenStream) -> TokenStream {
         let result = self.rt("Result");
         if op.raises.is_empty() {
@@ -123,7 +126,7 @@ impl Module<'_, '_> {
         quote!(#result<#success, #error>)
     }
 
-    /// Reads the arguments, calls the servant, writes what it gave.
+    /// Reads the arguments, calls the servant, writes the reply.
     fn serve(&self, id: DefId, op: &Op) -> TokenStream {
         let names = self.r#gen.names.op(op);
         let locals = Locals::new(op, &["servant", "cx", "d", "e", "exception", "result"]);
@@ -156,7 +159,7 @@ impl Module<'_, '_> {
         let mut writes = TokenStream::new();
         let all = locals.returned(op, &result_name, |p| p.direction != Direction::In);
         for (name, ty) in all.iter().zip(op.returned()) {
-            writes.extend(self.encode(&self.shape(ty), &Place::view(quote!(#name)), &e));
+            writes.extend(self.encode(&self.shape(ty), &Operand::view(quote!(#name)), &e));
         }
         let body = if op.raises.is_empty() {
             let is_unit = op.tuple().is_empty();
@@ -168,7 +171,8 @@ impl Module<'_, '_> {
             let arms = op.raises.iter().copied().zip(variants).map(|(id, variant)| {
                 let ty = self.item(id);
                 let encode = self.rt("Encode");
-                // A fixed-size exception is sent as a value; another one lives in the scope until the reply has left.
+                // A fixed-size exception is sent as a value. Another one lives in the scope until
+                // the reply is sent.
                 let value = if self.r#gen.analysis.borrows(&Shape::Record(id)) {
                     quote!(#cx.keep(#exception)?)
                 } else {
@@ -195,14 +199,14 @@ impl Module<'_, '_> {
         let e = if mentions(&body, &e.to_string()) { quote!(#e) } else { quote!(_) };
         let name = ident(&names.serve);
         let text = format!(
-            "Serves {}: reads the arguments, calls the servant, writes the answer.",
+            "Serves {}: reads the arguments, calls the servant, writes the reply.",
             docs::code(&op.wire)
         );
         let doc = docs::doc(&[
             text,
             String::new(),
             "# Errors".to_owned(),
-            "What the servant failed with; MARSHAL for malformed arguments.".to_owned(),
+            "The servant's error; MARSHAL for malformed arguments.".to_owned(),
         ]);
         quote! {
             #doc
@@ -215,7 +219,7 @@ impl Module<'_, '_> {
         }
     }
 
-    /// Sends the arguments and reads the answer into the caller's scope.
+    /// Sends the arguments and reads the reply into the caller's scope.
     fn call(&self, op: &Op) -> TokenStream {
         let names = self.r#gen.names.op(op);
         let locals = Locals::new(op, &["object", "scope", "e", "d", "id"]);
@@ -231,14 +235,15 @@ impl Module<'_, '_> {
             let shape = self.shape(&param.ty);
             let form = self.form(&shape);
             if param.direction == Direction::InOut && form == Form::View {
-                // The owned form has no view without allocation, so each caller brings the code that writes its own.
+                // The owned form has no view without allocation, so each caller passes the code
+                // that writes its own.
                 let fun = self.std("Fn");
                 params.push(quote!(#name: &dyn #fun(&mut #encoder<'a>)));
                 writes.extend(quote!(#name(#e);));
                 continue;
             }
             match form {
-                // What may be several types in the method is one here, which can be borrowed for as short as needed.
+                // The method is generic here; this is one type, with a short lifetime.
                 Form::Reference => {
                     let (encode, option) = (self.rt("Encode"), self.std("Option"));
                     params.push(quote!(#name: #option<&'a #object_ty>));
@@ -253,7 +258,7 @@ impl Module<'_, '_> {
                 _ => {
                     let ty = self.argument(&param.ty, &argument_lifetime);
                     params.push(quote!(#name: #ty));
-                    writes.extend(self.encode(&shape, &Place::view(quote!(#name)), &e));
+                    writes.extend(self.encode(&shape, &Operand::view(quote!(#name)), &e));
                 }
             }
         }
@@ -265,16 +270,16 @@ impl Module<'_, '_> {
         let write = quote!(&|#e: &mut #encoder<#of>| { #writes });
         let (name, static_name) = (ident(&names.call), ident(&names.operation));
         let (wire, oneway) = (&op.wire, op.oneway);
-        let static_doc = docs::line(format!("{} as it is sent.", docs::code(wire)));
+        let static_doc = docs::line(format!("The request of {}.", docs::code(wire)));
         let description = quote! {
             #static_doc
             static #static_name: #operation = #operation { name: #wire, oneway: #oneway };
         };
         let doc = docs::doc(&[
-            format!("Calls {} on any object that has it.", docs::code(wire)),
+            format!("Calls {} on an object.", docs::code(wire)),
             String::new(),
             "# Errors".to_owned(),
-            "What the method of the reference fails with.".to_owned(),
+            "The errors of the reference's method.".to_owned(),
         ]);
         if op.oneway {
             let result = self.rt("Result");
@@ -301,13 +306,13 @@ impl Module<'_, '_> {
         }
     }
 
-    /// The interface in which an operation stands.
+    /// The interface that contains an operation.
     fn owner(&self, op: &Op) -> DefId {
-        // Operations and attributes always stand in an interface or value.
+        // Operations and attributes are in an interface or value.
         self.r#gen.spec[op.def].parent.unwrap_or(op.def)
     }
 
-    /// What is called on a reply.
+    /// The method to call on a reply.
     fn read_reply(&self, op: &Op, d: &Ident, id: &Ident) -> TokenStream {
         let ok = self.std("Ok");
         let returned = op.returned();
@@ -341,14 +346,15 @@ impl Module<'_, '_> {
         quote!(.raises(#results, |#id, #d| match #id { #(#arms)* _ => #ok(#none) }))
     }
 
-    /// A name for a type parameter that nothing in the Rust module of `scope` has.
+    /// A name for a type parameter that is unused in the Rust module of `scope`.
     pub(super) fn generic(&self, scope: Option<DefId>) -> Ident {
         let mut space = self.r#gen.names.space(scope).clone();
         ident(&space.claim_type("S"))
     }
 }
 
-/// The lint attribute for an enum with one variant much larger than the others; clippy's limit is 200 bytes more.
+/// The lint attribute for an enum with one variant much larger than the others; clippy's limit is
+/// 200 bytes more.
 pub(super) fn uneven(sizes: &[u64]) -> Option<TokenStream> {
     let mut sizes = sizes.to_vec();
     sizes.sort_unstable();
@@ -357,7 +363,7 @@ pub(super) fn uneven(sizes: &[u64]) -> Option<TokenStream> {
     (largest - second >= 150).then(|| quote!(#[allow(clippy::large_enum_variant)]))
 }
 
-/// A value, type or pattern of several: nothing, the one, or a tuple.
+/// A value, type or pattern of several: none, one, or a tuple.
 pub(super) fn tuple<T: quote::ToTokens>(parts: Vec<T>) -> TokenStream {
     match parts.as_slice() {
         [one] => quote!(#one),
@@ -365,7 +371,8 @@ pub(super) fn tuple<T: quote::ToTokens>(parts: Vec<T>) -> TokenStream {
     }
 }
 
-/// The names inside a generated function: those of the parameters, and ours, which give way.
+/// The names in a generated function: those of the parameters, and generated ones, which change on
+/// a clash.
 pub(super) struct Locals {
     /// One for each parameter.
     pub params: Vec<Ident>,
@@ -381,17 +388,17 @@ impl Locals {
         Locals { params, space, ours }
     }
 
-    /// Our names, in the order in which they were asked for.
+    /// Generated names, in the order of their creation.
     pub fn ours<const N: usize>(&self) -> [Ident; N] {
         std::array::from_fn(|i| self.ours[i].clone())
     }
 
-    /// One more name.
+    /// Creates a name.
     pub fn fresh(&mut self, wanted: &str) -> Ident {
         ident(&self.space.claim(wanted))
     }
 
-    /// The result's name if there is one, then those of the parameters that `which` takes.
+    /// The name of the result if there is one, then those of the parameters that `which` selects.
     pub fn returned(&self, op: &Op, result: &Ident, which: impl Fn(&OpParam) -> bool) -> Vec<Ident> {
         let result = (op.result != isorb_idl::model::Type::Void).then(|| result.clone());
         let params =

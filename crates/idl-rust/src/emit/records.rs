@@ -1,4 +1,4 @@
-//! What structs, unions and exceptions have in common: the traits by which they travel.
+//! Common code of structs, unions and exceptions: the traits by which they are encoded.
 
 use crate::module::{Module, ident};
 use crate::shape::Shape;
@@ -7,18 +7,18 @@ use isorb_idl::model::DefId;
 use proc_macro2::TokenStream;
 use quote::quote;
 
-/// The parts in which records differ. In the bodies, the value is `self` or `view`, and `e` and `d` are the encoder and
-/// the decoder.
+/// The differences between records. In the bodies, the value is `self` or `view`, and `e` and `d`
+/// are the encoder and the decoder.
 pub(crate) struct Codec {
-    /// Writes the owned form: `self` is `&'v S`, or `S` where there is one form.
+    /// Writes the owned form: `self` is `&'v S`, or `S` if there is one form.
     pub encode_owned: TokenStream,
-    /// Writes the view; empty where there is one form.
+    /// Writes the view; empty if there is one form.
     pub encode_view: TokenStream,
     /// An expression of type `CdrResult<Self>`.
     pub decode: TokenStream,
-    /// An expression for the owned form of `view`; not used where there is one form.
+    /// An expression for the owned form of `view`; not used if there is one form.
     pub from_view: TokenStream,
-    /// Whether a sequence of it lies in a message as it lies in memory.
+    /// Whether a sequence of it has the same layout in a message as in memory.
     pub plain: bool,
 }
 

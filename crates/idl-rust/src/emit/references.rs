@@ -1,7 +1,7 @@
-//! The reference type of an interface: the client's side.
+//! The reference type of an interface: the client side.
 
 use super::operations::{Locals, tuple};
-use crate::codec::Place;
+use crate::codec::Operand;
 use crate::docs;
 use crate::lowered::{Op, OpParam, all_ops};
 use crate::module::{Module, ident};
@@ -96,14 +96,15 @@ impl Module<'_, '_> {
         quote!(#owned #scoped)
     }
 
-    /// The method that gives owned values.
+    /// The method that returns owned values.
     fn owned_method(&self, owner: DefId, op: &Op, methods: &Methods) -> TokenStream {
         let analysis = &self.r#gen.analysis;
         let mut locals = Locals::new(op, &["scope", "result", "e"]);
         let [scope, result, e] = locals.ours();
         let call = self.inside(owner, &self.r#gen.names.op(op).call);
         let name = ident(&methods.owned);
-        // An argument that may be anything fixes the lifetime of all, but an `inout` value is borrowed for less than that.
+        // An argument without fixed type determines the lifetime of all, but an `inout` value is
+        // borrowed for less.
         let reborrows =
             op.params.iter().any(|p| p.direction == Direction::InOut && self.form_of(p) != Form::Value);
         let named =
@@ -139,7 +140,7 @@ impl Module<'_, '_> {
                         Form::Generic => quote!(&*#name),
                         Form::View => {
                             let write =
-                                self.encode(&self.shape(&param.ty), &Place::owned_ref(quote!(#name)), &e);
+                                self.encode(&self.shape(&param.ty), &Operand::owned_ref(quote!(#name)), &e);
                             quote!(&|#e| { let #name = &*#name; #write })
                         }
                     });
@@ -170,7 +171,7 @@ impl Module<'_, '_> {
         }
     }
 
-    /// The method that gives views in the caller's scope.
+    /// The method that returns views in the caller's scope.
     fn scoped_method(&self, owner: DefId, op: &Op, methods: &Methods) -> TokenStream {
         let mut locals = Locals::new(op, &["scope", "result", "e"]);
         let [scope, result, e] = locals.ours();
@@ -181,7 +182,7 @@ impl Module<'_, '_> {
         let (generic, reference) = (takes(Form::Generic), takes(Form::Reference));
         let has_inout = op.params.iter().any(|p| p.direction == Direction::InOut);
         let lifetime = if generic || reference { quote!('a) } else { quote!('_) };
-        // What comes in through an `inout` view is sent with the other arguments, so it must live as long as they do.
+        // The value of an `inout` view is sent with the other arguments, so it must live as long.
         let lifetimes = match (generic, has_inout) {
             (true, true) => quote!(<'a, 's: 'a>),
             _ if generic || reference => quote!(<'a, 's>),
@@ -204,10 +205,11 @@ impl Module<'_, '_> {
                     params.push(quote!(#name: &mut #ty));
                     arguments.push(match self.form_of(param) {
                         Form::View => {
-                            let write = self.encode(&self.shape(&param.ty), &Place::view(quote!(#name)), &e);
+                            let write =
+                                self.encode(&self.shape(&param.ty), &Operand::view(quote!(#name)), &e);
                             quote!(&|#e| { let #name = *#name; #write })
                         }
-                        // Copied out first: what it refers to lives on while the view itself is replaced.
+                        // Copied first: its target outlives the view, which is replaced.
                         Form::Borrowed => {
                             let old = locals.fresh(&format!("old_{name}"));
                             copies.extend(quote!(let #old = *#name;));
@@ -220,7 +222,7 @@ impl Module<'_, '_> {
         }
         let types = op.tuple().into_iter().map(|ty| self.viewed(ty, &quote!('s))).collect();
         let outcome = self.outcome(owner, op, tuple(types));
-        let note = format!("As [`Self::{}`], with results that borrow from `{scope}`.", methods.owned);
+        let note = format!("Like [`Self::{}`], with results that borrow from `{scope}`.", methods.owned);
         let doc = self.operation_doc(op, &note);
         let invoke = quote!(#call(&self.0, #scope, #(#arguments),*));
         let body = if has_inout {
@@ -236,7 +238,8 @@ impl Module<'_, '_> {
         }
     }
 
-    /// A pattern for all that came back, statements that store the `inout` values, and the value of the method.
+    /// A pattern for the returned values, statements that store the `inout` values, and the value
+    /// of the method.
     fn take_apart(
         &self,
         op: &Op,
@@ -274,7 +277,7 @@ impl Module<'_, '_> {
         (tuple(pattern), assignments, tuple(values))
     }
 
-    /// An argument as the calling function takes it: references as objects, all else as it is.
+    /// An argument of the function: references as objects, other types unchanged.
     fn pass(&self, param: &OpParam, value: TokenStream) -> TokenStream {
         if self.form_of(param) != Form::Reference {
             return value;

@@ -1,7 +1,7 @@
 //! Structs.
 
 use super::records::Codec;
-use crate::codec::Place;
+use crate::codec::Operand;
 use crate::docs;
 use crate::module::{Module, ident};
 use crate::shape::Shape;
@@ -87,7 +87,7 @@ impl Module<'_, '_> {
             return Codec { encode_owned, encode_view, decode: quote!(d.get()), from_view, plain };
         }
         let (e, d) = (ident("e"), ident("d"));
-        let encode = |place: fn(TokenStream) -> Place| -> TokenStream {
+        let encode = |place: fn(TokenStream) -> Operand| -> TokenStream {
             let parts = members
                 .iter()
                 .zip(fields)
@@ -99,8 +99,8 @@ impl Module<'_, '_> {
             members.iter().zip(fields).map(|(m, f)| self.to_owned(&self.shape(&m.ty), &quote!(view.#f)));
         let ok = self.std("Ok");
         Codec {
-            encode_owned: encode(if one_form { Place::view } else { Place::owned }),
-            encode_view: if one_form { TokenStream::new() } else { encode(Place::view) },
+            encode_owned: encode(if one_form { Operand::view } else { Operand::owned }),
+            encode_view: if one_form { TokenStream::new() } else { encode(Operand::view) },
             decode: quote!(#ok(Self { #(#fields: #reads),* })),
             from_view: quote!(#name { #(#fields: #owned),* }),
             plain: false,
@@ -123,7 +123,7 @@ impl Module<'_, '_> {
         }
     }
 
-    /// Whether a member looks different in the other byte order.
+    /// Whether a member differs in the other byte order.
     fn swaps(&self, ty: &Type) -> bool {
         !matches!(self.r#gen.spec.resolve(ty), Type::Octet | Type::Int8)
     }

@@ -1,7 +1,8 @@
-//! Type codes, by which a value travels in an `any`.
+//! Type codes of generated types.
 //!
-//! Each type makes its code once. A type that can contain itself, and those between it and itself, are written out in
-//! one expression: going through the other type's own code would ask for the one that is being made.
+//! Each type makes its code once. A recursive type, and the types between it and itself, are
+//! written out in one expression, since the other type's own code would need the code that is being
+//! made.
 
 use crate::module::{Module, ident};
 use crate::types::number;
@@ -10,8 +11,8 @@ use proc_macro2::{Literal, TokenStream};
 use quote::quote;
 
 impl Module<'_, '_> {
-    /// `impl AnyValue` for a struct, union, enum or exception, `impl HandleCode` for a reference or value. Nothing for what
-    /// cannot leave the process.
+    /// `impl AnyValue` for a struct, union, enum or exception, `impl HandleCode` for a reference or
+    /// value. Nothing for local types.
     pub(super) fn any_support(&self, id: DefId) -> TokenStream {
         let r#gen = self.r#gen;
         let local = r#gen.spec.member_types(id).into_iter().any(|ty| r#gen.analysis.is_local(ty));
@@ -60,7 +61,7 @@ impl Module<'_, '_> {
         }
     }
 
-    /// The code of a type. `open` are the definitions around it whose codes are being made.
+    /// The code of a type. `open` are the enclosing definitions, the codes of which are being made.
     fn code(&self, ty: &Type, open: &mut Vec<DefId>) -> TokenStream {
         let type_code = self.rt("TypeCode");
         let constant = |name| {
@@ -133,7 +134,7 @@ impl Module<'_, '_> {
         }
     }
 
-    /// Whether a value of the definition can contain one of `others`.
+    /// Whether values of the definition can contain values of one of `others`.
     fn contains_any(&self, id: DefId, others: &[DefId]) -> bool {
         let spec = self.r#gen.spec;
         let mut seen = vec![id];

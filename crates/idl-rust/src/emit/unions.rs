@@ -1,7 +1,7 @@
-//! Unions: an enum whose variants keep the discriminator wherever the variant alone does not tell it.
+//! Unions: an enum with variants that store the discriminator if several labels select them.
 
 use super::records::Codec;
-use crate::codec::Place;
+use crate::codec::Operand;
 use crate::docs;
 use crate::module::{Module, ident};
 use crate::shape::Shape;
@@ -9,22 +9,22 @@ use isorb_idl::model::{DefId, Label, Type, Union, UnionCase};
 use proc_macro2::{Ident, TokenStream};
 use quote::quote;
 
-/// A case as it is generated.
+/// A case of the generated enum.
 struct Variant<'u> {
     name: Ident,
     case: &'u UnionCase,
     shape: Shape,
-    /// One label leads here and no default: the variant holds the value alone.
+    /// A single label and no default select it: the variant has the value alone.
     single: Option<&'u Label>,
 }
 
-/// Everything about a union that the parts of its code share.
+/// Properties of a union that the parts of its code share.
 struct Parts<'u> {
     name: Ident,
     variants: Vec<Variant<'u>>,
     unlisted: Option<Ident>,
     discriminator: Shape,
-    /// All labels, for what must have none of them.
+    /// All labels; a default has none of them.
     labels: Vec<Label>,
 }
 
@@ -115,7 +115,7 @@ impl Module<'_, '_> {
             if single.is_some() {
                 return quote!(#doc #name(#value),);
             }
-            let label_doc = docs::line("The discriminator, one that leads to this member.");
+            let label_doc = docs::line("The discriminator, a label of this member.");
             let value_doc = docs::line("The member.");
             quote!(#doc #name { #label_doc label: #label_ty, #value_doc value: #value },)
         });
@@ -135,12 +135,12 @@ impl Module<'_, '_> {
             encode_owned: self.encode_union(
                 parts,
                 name,
-                if one_form { Place::view } else { Place::owned_ref },
+                if one_form { Operand::view } else { Operand::owned_ref },
             ),
             encode_view: if one_form {
                 TokenStream::new()
             } else {
-                self.encode_union(parts, &view, Place::view)
+                self.encode_union(parts, &view, Operand::view)
             },
             decode: self.decode_union(parts, &view),
             from_view: if one_form { TokenStream::new() } else { self.union_from_view(parts, &view) },
@@ -148,12 +148,12 @@ impl Module<'_, '_> {
         }
     }
 
-    fn encode_union(&self, parts: &Parts<'_>, ty: &Ident, place: fn(TokenStream) -> Place) -> TokenStream {
+    fn encode_union(&self, parts: &Parts<'_>, ty: &Ident, place: fn(TokenStream) -> Operand) -> TokenStream {
         let e = ident("e");
         let kind = self.rt("CdrErrorKind");
-        // The discriminator is `Copy` whatever the form, so only how it is reached differs.
+        // The discriminator is `Copy` in both forms; only the access differs.
         let label = place(quote!(label)).value();
-        let encode_label = self.encode(&parts.discriminator, &Place::view(label.clone()), &e);
+        let encode_label = self.encode(&parts.discriminator, &Operand::view(label.clone()), &e);
         let arms = parts.variants.iter().map(|variant| {
             let Variant { name, case, shape, single } = variant;
             let value = self.encode(shape, &place(quote!(value)), &e);

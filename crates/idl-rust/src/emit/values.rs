@@ -1,4 +1,4 @@
-//! Valuetypes and boxed values: types that so far travel only as null.
+//! Valuetypes and boxed values, which can be sent only as null.
 
 use crate::docs;
 use crate::module::{Module, ident};
@@ -26,7 +26,8 @@ impl Module<'_, '_> {
         quote! {
             #doc
             ///
-            /// A shared, read-only value. Sending one that is not null, or receiving one, is not supported yet.
+            /// A shared, read-only value. Sending one that is not null, or receiving one, is not
+            /// supported yet.
             #[derive(#derives)]
             pub struct #name(::std::sync::Arc<#state>);
             #definition

@@ -1,8 +1,9 @@
 //! Changing the case of an IDL identifier.
 //!
-//! An identifier is a row of words. A word ends at an underscore, before an upper-case letter that follows a lower-case
-//! letter or a digit, and before the last of several upper-case letters when a lower-case one follows (`HTTPServer` is
-//! `HTTP`, `Server`), unless all that follows is a plural `s` (`URLs` is one word).
+//! An identifier is a sequence of words. A word ends at an underscore, before an upper-case letter
+//! that follows a lower-case letter or a digit, and before the last of several upper-case letters
+//! when a lower-case one follows (`HTTPServer` is `HTTP`, `Server`), unless all that follows is a
+//! plural `s` (`URLs` is one word).
 
 /// `sample_rate`, also from `sampleRate`, `SampleRate` and `SAMPLE_RATE`.
 pub(crate) fn snake(name: &str) -> String {
@@ -23,7 +24,8 @@ pub(crate) fn camel(name: &str) -> String {
     join(capitalised, "", 'X')
 }
 
-/// An escaped identifier may be underscores alone, or have a digit after them; `first` then makes it a name.
+/// An escaped identifier may consist of underscores, or have a digit after them; `first` then makes
+/// it a name.
 fn join(words: impl Iterator<Item = String>, with: &str, first: char) -> String {
     let mut joined = words.collect::<Vec<_>>().join(with);
     if !joined.starts_with(|c: char| c.is_ascii_alphabetic()) {

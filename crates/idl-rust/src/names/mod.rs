@@ -1,8 +1,8 @@
-//! What everything is called in Rust: one rule for all (`docs/reference/idl-to-rust.md`, 'Names').
+//! Rust names of all items, by one rule (`docs/reference/idl-to-rust.md`, 'Names').
 //!
-//! In each Rust scope the names that come from IDL are given out first, in the order of the file, then those that are
-//! made from them (views, references, modules of interfaces, functions), in the same order. A name that is taken, or a
-//! keyword, gets underscores at its end until it is free.
+//! In each Rust scope the names that come from IDL are given out first, in the order of the file,
+//! then those that are made from them (views, references, modules of interfaces, functions), in the
+//! same order. A name that is taken, or a keyword, gets underscores at its end until it is free.
 
 pub(crate) mod case;
 mod space;
@@ -15,7 +15,7 @@ use case::{camel, snake, upper};
 use isorb_idl::model::{DefId, DefKind, Spec};
 use std::collections::HashMap;
 
-/// The names that one definition leads to. What does not apply is empty.
+/// The names of one definition. Names that do not apply are empty.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ItemNames {
     /// The definition itself: type, trait, constant, module.
@@ -177,8 +177,9 @@ impl Names {
         names.unlisted = unlisted;
     }
 
-    /// Names the methods of an interface's trait and reference. An inherited operation keeps the name that it has in
-    /// its own interface, unless two bases that know nothing of each other brought the same one.
+    /// Names the methods of an interface's trait and reference. An inherited operation keeps the
+    /// name that it has in its own interface, unless two bases that know nothing of each other
+    /// brought the same one.
     fn interface_methods(&mut self, spec: &Spec, analysis: &Analysis<'_>, id: DefId) {
         if self.methods.contains_key(&id) {
             return;

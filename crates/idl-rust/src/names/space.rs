@@ -4,8 +4,8 @@ use std::collections::HashSet;
 
 /// The names of one Rust module, trait, enum, struct or parameter list.
 ///
-/// Types, values and modules share one namespace here, although Rust keeps them apart: fewer surprises, and a glob
-/// import of a generated module cannot bring two things of one name.
+/// Types, values and modules share one namespace here, although Rust keeps them apart: fewer
+/// surprises, and a glob import of a generated module cannot bring two things of one name.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Space {
     taken: HashSet<String>,

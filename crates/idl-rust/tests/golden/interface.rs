@@ -152,7 +152,7 @@ pub mod main {
     ///
     /// Repository id: `IDL:Main/Store:1.0`
     ///
-    /// What a servant implements.
+    /// The interface as a servant implements it.
     pub trait Store: ::other_crate::other::Base {
         /// IDL: `attribute Main::Items held`
         ///
@@ -259,7 +259,7 @@ pub mod main {
 
         /// IDL: `attribute Main::Items held`
         ///
-        /// As [`Self::held`], with results that borrow from `scope`.
+        /// Like [`Self::held`], with results that borrow from `scope`.
         ///
         /// # Errors
         /// `Main::Gone`, or a system exception.
@@ -301,7 +301,7 @@ pub mod main {
 
         /// IDL: `Other::Item swap(in Other::Item a, inout Other::Item b)`
         ///
-        /// As [`Self::swap`], with results that borrow from `scope`.
+        /// Like [`Self::swap`], with results that borrow from `scope`.
         ///
         /// # Errors
         /// `Main::Gone`, `Main::Busy`, or a system exception.
@@ -336,7 +336,7 @@ pub mod main {
 
         /// IDL: `void write(in Main::Texts a, inout Main::Texts b)`
         ///
-        /// As [`Self::write`], with results that borrow from `scope`.
+        /// Like [`Self::write`], with results that borrow from `scope`.
         ///
         /// # Errors
         /// A system exception.
@@ -380,7 +380,7 @@ pub mod main {
 
         /// IDL: `Main::Store pick(in Other::Base which, inout Main::Store last, out any extra)`
         ///
-        /// As [`Self::pick`], with results that borrow from `scope`.
+        /// Like [`Self::pick`], with results that borrow from `scope`.
         ///
         /// # Errors
         /// A system exception.
@@ -413,7 +413,7 @@ pub mod main {
 
         /// IDL: `string lookup(in string key)`
         ///
-        /// As [`Self::lookup`], with results that borrow from `scope`.
+        /// Like [`Self::lookup`], with results that borrow from `scope`.
         ///
         /// # Errors
         /// A system exception.
@@ -436,7 +436,7 @@ pub mod main {
         }
     }
 
-    /// What belongs to `Main::Store`.
+    /// Types and code of `Main::Store`.
     pub mod store {
         use ::isorb::generated::{
             Any, Arg, Decoder, Encode, Encoder, Interface, Object, Operation, Operations, Outcome, Result,
@@ -454,7 +454,7 @@ pub mod main {
             ),
         };
 
-        /// What `Main::Store::held` may fail with.
+        /// The errors of `Main::Store::held`.
         #[derive(Clone, PartialEq)]
         pub enum HeldError {
             /// `Main::Gone`.
@@ -464,10 +464,10 @@ pub mod main {
         }
         ::isorb::operation_error!(HeldError, [Gone(super::Gone)]);
 
-        /// Serves `_get_held`: reads the arguments, calls the servant, writes the answer.
+        /// Serves `_get_held`: reads the arguments, calls the servant, writes the reply.
         ///
         /// # Errors
-        /// What the servant failed with; MARSHAL for malformed arguments.
+        /// The servant's error; MARSHAL for malformed arguments.
         pub fn serve_held<'u, S: super::Store + ?Sized>(
             servant: &'u S,
             cx: Upcall<'u>,
@@ -488,10 +488,10 @@ pub mod main {
             }
         }
 
-        /// Calls `_get_held` on any object that has it.
+        /// Calls `_get_held` on an object.
         ///
         /// # Errors
-        /// What the method of the reference fails with.
+        /// The errors of the reference's method.
         pub fn call_held<'s>(
             object: &Object,
             scope: &'s Scope<'s>,
@@ -505,10 +505,10 @@ pub mod main {
             )
         }
 
-        /// `_get_held` as it is sent.
+        /// The request of `_get_held`.
         static HELD: Operation = Operation { name: "_get_held", oneway: false };
 
-        /// What `Main::Store::held` may fail with.
+        /// The errors of `Main::Store::held`.
         #[derive(Clone, PartialEq)]
         pub enum SetHeldError {
             /// `Main::Busy`.
@@ -520,10 +520,10 @@ pub mod main {
         }
         ::isorb::operation_error!(SetHeldError, [Busy(super::Busy), Gone(super::Gone)]);
 
-        /// Serves `_set_held`: reads the arguments, calls the servant, writes the answer.
+        /// Serves `_set_held`: reads the arguments, calls the servant, writes the reply.
         ///
         /// # Errors
-        /// What the servant failed with; MARSHAL for malformed arguments.
+        /// The servant's error; MARSHAL for malformed arguments.
         pub fn serve_set_held<'u, S: super::Store + ?Sized>(
             servant: &'u S,
             cx: Upcall<'u>,
@@ -547,10 +547,10 @@ pub mod main {
             }
         }
 
-        /// Calls `_set_held` on any object that has it.
+        /// Calls `_set_held` on an object.
         ///
         /// # Errors
-        /// What the method of the reference fails with.
+        /// The errors of the reference's method.
         pub fn call_set_held<'s, 'a>(
             object: &Object,
             scope: &'s Scope<'s>,
@@ -570,13 +570,13 @@ pub mod main {
                 )
         }
 
-        /// `_set_held` as it is sent.
+        /// The request of `_set_held`.
         static SET_HELD: Operation = Operation { name: "_set_held", oneway: false };
 
-        /// Serves `_get_count`: reads the arguments, calls the servant, writes the answer.
+        /// Serves `_get_count`: reads the arguments, calls the servant, writes the reply.
         ///
         /// # Errors
-        /// What the servant failed with; MARSHAL for malformed arguments.
+        /// The servant's error; MARSHAL for malformed arguments.
         pub fn serve_count<'u, S: super::Store + ?Sized>(
             servant: &'u S,
             cx: Upcall<'u>,
@@ -588,24 +588,24 @@ pub mod main {
             Ok(Outcome::Results)
         }
 
-        /// Calls `_get_count` on any object that has it.
+        /// Calls `_get_count` on an object.
         ///
         /// # Errors
-        /// What the method of the reference fails with.
+        /// The errors of the reference's method.
         pub fn call_count<'s>(object: &Object, scope: &'s Scope<'s>) -> Result<i32> {
             object.invoke(&COUNT, scope, &|_: &mut Encoder<'_>| {})?.results(|d| d.get())
         }
 
-        /// `_get_count` as it is sent.
+        /// The request of `_get_count`.
         static COUNT: Operation = Operation { name: "_get_count", oneway: false };
 
-        /// What `Main::Store::swap` may fail with.
+        /// The errors of `Main::Store::swap`.
         pub type SwapError = SetHeldError;
 
-        /// Serves `swap`: reads the arguments, calls the servant, writes the answer.
+        /// Serves `swap`: reads the arguments, calls the servant, writes the reply.
         ///
         /// # Errors
-        /// What the servant failed with; MARSHAL for malformed arguments.
+        /// The servant's error; MARSHAL for malformed arguments.
         pub fn serve_swap<'u, S: super::Store + ?Sized>(
             servant: &'u S,
             cx: Upcall<'u>,
@@ -634,10 +634,10 @@ pub mod main {
             }
         }
 
-        /// Calls `swap` on any object that has it.
+        /// Calls `swap` on an object.
         ///
         /// # Errors
-        /// What the method of the reference fails with.
+        /// The errors of the reference's method.
         pub fn call_swap<'s, 'a>(
             object: &Object,
             scope: &'s Scope<'s>,
@@ -660,13 +660,13 @@ pub mod main {
                 )
         }
 
-        /// `swap` as it is sent.
+        /// The request of `swap`.
         static SWAP: Operation = Operation { name: "swap", oneway: false };
 
-        /// Serves `write`: reads the arguments, calls the servant, writes the answer.
+        /// Serves `write`: reads the arguments, calls the servant, writes the reply.
         ///
         /// # Errors
-        /// What the servant failed with; MARSHAL for malformed arguments.
+        /// The servant's error; MARSHAL for malformed arguments.
         pub fn serve_write<'u, S: super::Store + ?Sized>(
             servant: &'u S,
             cx: Upcall<'u>,
@@ -683,10 +683,10 @@ pub mod main {
             Ok(Outcome::Results)
         }
 
-        /// Calls `write` on any object that has it.
+        /// Calls `write` on an object.
         ///
         /// # Errors
-        /// What the method of the reference fails with.
+        /// The errors of the reference's method.
         pub fn call_write<'s, 'a>(
             object: &Object,
             scope: &'s Scope<'s>,
@@ -704,13 +704,13 @@ pub mod main {
                 .results(|d| d.views(4, |d| d.wstring()))
         }
 
-        /// `write` as it is sent.
+        /// The request of `write`.
         static WRITE: Operation = Operation { name: "write", oneway: false };
 
-        /// Serves `pick`: reads the arguments, calls the servant, writes the answer.
+        /// Serves `pick`: reads the arguments, calls the servant, writes the reply.
         ///
         /// # Errors
-        /// What the servant failed with; MARSHAL for malformed arguments.
+        /// The servant's error; MARSHAL for malformed arguments.
         pub fn serve_pick<'u, S: super::Store + ?Sized>(
             servant: &'u S,
             cx: Upcall<'u>,
@@ -726,10 +726,10 @@ pub mod main {
             Ok(Outcome::Results)
         }
 
-        /// Calls `pick` on any object that has it.
+        /// Calls `pick` on an object.
         ///
         /// # Errors
-        /// What the method of the reference fails with.
+        /// The errors of the reference's method.
         pub fn call_pick<'s, 'a>(
             object: &Object,
             scope: &'s Scope<'s>,
@@ -744,13 +744,13 @@ pub mod main {
                 .results(|d| Ok((d.read()?, d.read()?, d.read()?)))
         }
 
-        /// `pick` as it is sent.
+        /// The request of `pick`.
         static PICK: Operation = Operation { name: "pick", oneway: false };
 
-        /// Serves `lookup`: reads the arguments, calls the servant, writes the answer.
+        /// Serves `lookup`: reads the arguments, calls the servant, writes the reply.
         ///
         /// # Errors
-        /// What the servant failed with; MARSHAL for malformed arguments.
+        /// The servant's error; MARSHAL for malformed arguments.
         pub fn serve_lookup<'u, S: super::Store + ?Sized>(
             servant: &'u S,
             cx: Upcall<'u>,
@@ -764,10 +764,10 @@ pub mod main {
             Ok(Outcome::Results)
         }
 
-        /// Calls `lookup` on any object that has it.
+        /// Calls `lookup` on an object.
         ///
         /// # Errors
-        /// What the method of the reference fails with.
+        /// The errors of the reference's method.
         pub fn call_lookup<'s, 'a>(
             object: &Object,
             scope: &'s Scope<'s>,
@@ -782,7 +782,7 @@ pub mod main {
                 .results(|d| d.string())
         }
 
-        /// `lookup` as it is sent.
+        /// The request of `lookup`.
         static LOOKUP: Operation = Operation { name: "lookup", oneway: false };
     }
 }

@@ -177,7 +177,7 @@ pub mod sensors {
     ///
     /// Repository id: `IDL:Sensors/Base:1.0`
     ///
-    /// What a servant implements.
+    /// The interface as a servant implements it.
     pub trait Base: Send + Sync + 'static {
         /// IDL: `string who()`
         ///
@@ -223,7 +223,7 @@ pub mod sensors {
 
         /// IDL: `string who()`
         ///
-        /// As [`Self::who`], with results that borrow from `scope`.
+        /// Like [`Self::who`], with results that borrow from `scope`.
         ///
         /// # Errors
         /// A system exception.
@@ -241,7 +241,7 @@ pub mod sensors {
         }
     }
 
-    /// What belongs to `Sensors::Base`.
+    /// Types and code of `Sensors::Base`.
     pub mod base {
         use ::isorb::generated::{
             Decoder, Encoder, Interface, Object, Operation, Operations, Outcome, Result, Scope, Upcall,
@@ -254,10 +254,10 @@ pub mod sensors {
             operations: Operations::new(&["who"], 0, &[0]),
         };
 
-        /// Serves `who`: reads the arguments, calls the servant, writes the answer.
+        /// Serves `who`: reads the arguments, calls the servant, writes the reply.
         ///
         /// # Errors
-        /// What the servant failed with; MARSHAL for malformed arguments.
+        /// The servant's error; MARSHAL for malformed arguments.
         pub fn serve_who<'u, S: super::Base + ?Sized>(
             servant: &'u S,
             cx: Upcall<'u>,
@@ -269,15 +269,15 @@ pub mod sensors {
             Ok(Outcome::Results)
         }
 
-        /// Calls `who` on any object that has it.
+        /// Calls `who` on an object.
         ///
         /// # Errors
-        /// What the method of the reference fails with.
+        /// The errors of the reference's method.
         pub fn call_who<'s>(object: &Object, scope: &'s Scope<'s>) -> Result<&'s str> {
             object.invoke(&WHO, scope, &|_: &mut Encoder<'_>| {})?.results(|d| d.string())
         }
 
-        /// `who` as it is sent.
+        /// The request of `who`.
         static WHO: Operation = Operation { name: "who", oneway: false };
     }
 
@@ -285,7 +285,7 @@ pub mod sensors {
     ///
     /// Repository id: `IDL:Sensors/Probe:1.0`
     ///
-    /// What a servant implements.
+    /// The interface as a servant implements it.
     pub trait Probe: Base {
         /// Measures on one channel.
         ///
@@ -345,7 +345,7 @@ pub mod sensors {
 
         /// IDL: `string who()`
         ///
-        /// As [`Self::who`], with results that borrow from `scope`.
+        /// Like [`Self::who`], with results that borrow from `scope`.
         ///
         /// # Errors
         /// A system exception.
@@ -370,7 +370,7 @@ pub mod sensors {
         ///
         /// IDL: `Sensors::Reading sample(in long channel, out string unit)`
         ///
-        /// As [`Self::sample`], with results that borrow from `scope`.
+        /// Like [`Self::sample`], with results that borrow from `scope`.
         ///
         /// # Errors
         /// `Sensors::Offline`, or a system exception.
@@ -400,7 +400,7 @@ pub mod sensors {
         }
     }
 
-    /// What belongs to `Sensors::Probe`.
+    /// Types and code of `Sensors::Probe`.
     pub mod probe {
         use ::isorb::generated::{
             Decoder, Encode, Encoder, Idl, Interface, Object, Operation, Operations, Outcome, Result, Scope,
@@ -414,7 +414,7 @@ pub mod sensors {
             operations: Operations::new(&["who", "sample", "feed"], 2, &[0, 2, 1, 0xffff]),
         };
 
-        /// What `Sensors::Probe::sample` may fail with.
+        /// The errors of `Sensors::Probe::sample`.
         #[derive(Clone, PartialEq)]
         pub enum SampleError {
             /// `Sensors::Offline`.
@@ -424,10 +424,10 @@ pub mod sensors {
         }
         ::isorb::operation_error!(SampleError, [Offline(super::Offline)]);
 
-        /// Serves `sample`: reads the arguments, calls the servant, writes the answer.
+        /// Serves `sample`: reads the arguments, calls the servant, writes the reply.
         ///
         /// # Errors
-        /// What the servant failed with; MARSHAL for malformed arguments.
+        /// The servant's error; MARSHAL for malformed arguments.
         pub fn serve_sample<'u, S: super::Probe + ?Sized>(
             servant: &'u S,
             cx: Upcall<'u>,
@@ -450,10 +450,10 @@ pub mod sensors {
             }
         }
 
-        /// Calls `sample` on any object that has it.
+        /// Calls `sample` on an object.
         ///
         /// # Errors
-        /// What the method of the reference fails with.
+        /// The errors of the reference's method.
         pub fn call_sample<'s>(
             object: &Object,
             scope: &'s Scope<'s>,
@@ -474,13 +474,13 @@ pub mod sensors {
                 )
         }
 
-        /// `sample` as it is sent.
+        /// The request of `sample`.
         static SAMPLE: Operation = Operation { name: "sample", oneway: false };
 
-        /// Serves `feed`: reads the arguments, calls the servant, writes the answer.
+        /// Serves `feed`: reads the arguments, calls the servant, writes the reply.
         ///
         /// # Errors
-        /// What the servant failed with; MARSHAL for malformed arguments.
+        /// The servant's error; MARSHAL for malformed arguments.
         pub fn serve_feed<'u, S: super::Probe + ?Sized>(
             servant: &'u S,
             cx: Upcall<'u>,
@@ -492,17 +492,17 @@ pub mod sensors {
             Ok(Outcome::Results)
         }
 
-        /// Calls `feed` on any object that has it.
+        /// Calls `feed` on an object.
         ///
         /// # Errors
-        /// What the method of the reference fails with.
+        /// The errors of the reference's method.
         pub fn call_feed<'a>(object: &Object, data: super::FrameView<'a>) -> Result<()> {
             object.send(&FEED, &|e: &mut Encoder<'a>| {
                 Encode::encode(data, e);
             })
         }
 
-        /// `feed` as it is sent.
+        /// The request of `feed`.
         static FEED: Operation = Operation { name: "feed", oneway: true };
     }
 }

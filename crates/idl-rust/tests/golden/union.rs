@@ -385,14 +385,14 @@ pub mod shapes {
         Text(String),
         /// IDL: `case 2: case 3: wstring wide`
         Wide {
-            /// The discriminator, one that leads to this member.
+            /// The discriminator, a label of this member.
             label: i32,
             /// The member.
             value: String,
         },
         /// IDL: `default: sequence<Shapes::Note, 4> notes`
         Notes {
-            /// The discriminator, one that leads to this member.
+            /// The discriminator, a label of this member.
             label: i32,
             /// The member.
             value: Vec<Note>,
@@ -406,14 +406,14 @@ pub mod shapes {
         Text(&'a str),
         /// IDL: `case 2: case 3: wstring wide`
         Wide {
-            /// The discriminator, one that leads to this member.
+            /// The discriminator, a label of this member.
             label: i32,
             /// The member.
             value: &'a str,
         },
         /// IDL: `default: sequence<Shapes::Note, 4> notes`
         Notes {
-            /// The discriminator, one that leads to this member.
+            /// The discriminator, a label of this member.
             label: i32,
             /// The member.
             value: &'a [NoteView<'a>],

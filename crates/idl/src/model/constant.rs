@@ -2,8 +2,8 @@
 
 use super::DefId;
 
-/// The value of a constant expression. Which IDL type it has stands beside it (in [`Const`](super::Const) or
-/// [`Union`](super::Union)); the value is known to fit.
+/// The value of a constant expression. Which IDL type it has stands beside it (in
+/// [`Const`](super::Const) or [`Union`](super::Union)); the value is known to fit.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ConstValue {
     /// Of any integer type, `octet` included.
@@ -18,8 +18,8 @@ pub enum ConstValue {
     String(String),
     /// A `wstring`: any characters but NUL.
     WString(String),
-    /// A `float`, already rounded to that precision, `double` or `long double`; always finite. IDL's
-    /// `long double` is evaluated in double precision.
+    /// A `float`, already rounded to that precision, `double` or `long double`; always finite.
+    /// IDL's `long double` is evaluated in double precision.
     Float(f64),
     /// A `fixed`.
     Fixed(FixedValue),
@@ -39,8 +39,8 @@ pub struct FixedValue {
     pub scale: u16,
 }
 
-/// An IDL 4 annotation as written, such as `@key` or `@range(min=0, max=10)`. Which annotations mean something is for
-/// the back end to say.
+/// An IDL 4 annotation as written, such as `@key` or `@range(min=0, max=10)`. Which annotations
+/// mean something is for the back end to say.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Annotation {
     /// The name without `@`, with `::` where it was scoped.
@@ -54,11 +54,11 @@ pub struct Annotation {
 pub struct AnnotationArg {
     /// The parameter's name; `None` for the one positional argument.
     pub name: Option<String>,
-    /// What it is set to.
+    /// Its value.
     pub value: AnnotationValue,
 }
 
-/// What an annotation's parameter is set to.
+/// The value of an annotation's parameter.
 #[derive(Clone, Debug, PartialEq)]
 pub enum AnnotationValue {
     /// A constant expression, evaluated.

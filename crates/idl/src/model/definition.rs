@@ -18,28 +18,31 @@ impl DefId {
 pub struct Definition {
     /// The identifier, the escaping underscore removed.
     pub name: String,
-    /// The repository id after `#pragma prefix/ID/version`, `typeid` and `typeprefix`: `IDL:omg.org/CosNaming/Name:1.0`.
+    /// The repository id after `#pragma prefix/ID/version`, `typeid` and `typeprefix`:
+    /// `IDL:omg.org/CosNaming/Name:1.0`.
     pub repository_id: String,
     /// The enclosing scope; `None` at file scope.
     pub parent: Option<DefId>,
-    /// What stands in this scope, in order: definitions of a module; operations, attributes and types of an interface or
-    /// value; types that are defined inside a struct, union or exception. Enumerators are not listed here: their names
-    /// belong to the scope around the enum (which is their [`parent`](Self::parent)), and [`Enum::enumerators`] has them.
+    /// What stands in this scope, in order: definitions of a module; operations, attributes and
+    /// types of an interface or value; types that are defined inside a struct, union or exception.
+    /// Enumerators are not listed here: their names belong to the scope around the enum (which is
+    /// their [`parent`](Self::parent)), and [`Enum::enumerators`] has them.
     pub contents: Vec<DefId>,
-    /// Where the identifier of the definition stands (the full definition where there were forward declarations too).
+    /// Where the identifier of the definition stands (the full definition where there were forward
+    /// declarations too).
     pub location: Location,
-    /// Whether it stands in the main file rather than in an included one. A module that is reopened counts as in the
-    /// main file when any part of it is; look at its contents one by one.
+    /// Whether it stands in the main file rather than in an included one. A module that is reopened
+    /// counts as in the main file when any part of it is; look at its contents one by one.
     pub in_main_file: bool,
     /// The comment directly before it, with the comment marks removed.
     pub doc: Option<String>,
     /// IDL 4 annotations, in order.
     pub annotations: Vec<Annotation>,
-    /// What it is.
+    /// The kind of definition.
     pub kind: DefKind,
 }
 
-/// What a definition is.
+/// The kinds of definitions.
 #[derive(Clone, Debug, PartialEq)]
 pub enum DefKind {
     /// A module; what it holds is in [`Definition::contents`], over all its openings.
@@ -79,9 +82,11 @@ pub struct Interface {
     pub local: bool,
     /// `abstract`
     pub abstract_: bool,
-    /// Direct bases, as written, aliases looked through. See [`Spec::all_bases`](super::Spec::all_bases).
+    /// Direct bases, as written, aliases looked through. See
+    /// [`Spec::all_bases`](super::Spec::all_bases).
     pub bases: Vec<DefId>,
-    /// False when there are only forward declarations of it in the whole specification: it can be passed, not called.
+    /// False when there are only forward declarations of it in the whole specification: it can be
+    /// passed, not called.
     pub defined: bool,
 }
 
@@ -113,7 +118,7 @@ pub struct Value {
 /// `valuetype V T;`
 #[derive(Clone, Debug, PartialEq)]
 pub struct ValueBox {
-    /// What is in the box.
+    /// The type in the box.
     pub boxed: Type,
 }
 
@@ -139,7 +144,7 @@ pub struct Factory {
     pub doc: Option<String>,
     /// IDL 4 annotations.
     pub annotations: Vec<Annotation>,
-    /// Where the identifier stands.
+    /// The position of the identifier.
     pub location: Location,
 }
 
@@ -154,7 +159,7 @@ pub struct Member {
     pub doc: Option<String>,
     /// IDL 4 annotations.
     pub annotations: Vec<Annotation>,
-    /// Where the identifier stands.
+    /// The position of the identifier.
     pub location: Location,
 }
 
@@ -179,10 +184,12 @@ pub struct Union {
     pub discriminator: Type,
     /// Cases in order.
     pub cases: Vec<UnionCase>,
-    /// No `default` is written and the labels leave values over: with such a value the union holds no member.
+    /// No `default` is written and the labels leave values over: with such a value the union holds
+    /// no member.
     pub implicit_default: bool,
-    /// A discriminator value that no label names, for the explicit or the implicit default; `None` when the labels
-    /// name every value. For enums and booleans the first free one; for numbers and characters the least non-negative.
+    /// A discriminator value that no label names, for the explicit or the implicit default; `None`
+    /// when the labels name every value. For enums and booleans the first free one; for numbers and
+    /// characters the least non-negative.
     pub default_label: Option<Label>,
 }
 
@@ -229,7 +236,7 @@ pub struct Const {
     pub value: ConstValue,
 }
 
-/// Which way a parameter travels.
+/// The direction of a parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Direction {
     /// Client to servant.
@@ -243,7 +250,7 @@ pub enum Direction {
 /// A parameter of an operation or factory.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Param {
-    /// Which way it travels.
+    /// The direction.
     pub direction: Direction,
     /// The identifier.
     pub name: String,
@@ -251,7 +258,7 @@ pub struct Param {
     pub ty: Type,
     /// IDL 4 annotations.
     pub annotations: Vec<Annotation>,
-    /// Where the identifier stands.
+    /// The position of the identifier.
     pub location: Location,
 }
 
@@ -266,7 +273,8 @@ pub struct Operation {
     pub params: Vec<Param>,
     /// Exceptions, as written.
     ///
-    /// A native can stand here, too: that is how CORBA's own modules write an exception of any type.
+    /// A native can stand here, too: that is how CORBA's own modules write an exception of any
+    /// type.
     pub raises: Vec<DefId>,
     /// The strings of the context clause.
     pub context: Vec<String>,

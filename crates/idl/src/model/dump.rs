@@ -1,4 +1,4 @@
-//! A stable text rendering of the whole model, for golden tests and for people who want to see what was understood.
+//! A stable text rendering of the whole model, for golden tests and for debugging.
 
 use super::{
     Annotation, AnnotationValue, ConstValue, DefId, DefKind, Definition, Direction, Member, Param, Spec, Type,
@@ -6,7 +6,8 @@ use super::{
 use std::fmt::Write;
 
 impl Spec {
-    /// Renders every definition, one or more lines each, indented by scope. Equal models give equal text.
+    /// Renders every definition, one or more lines each, indented by scope. Equal models give equal
+    /// text.
     pub fn dump(&self) -> String {
         let mut dump = Dump { spec: self, out: String::new(), depth: 0 };
         self.roots.iter().for_each(|&id| dump.definition(id));

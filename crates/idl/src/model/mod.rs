@@ -1,26 +1,29 @@
 //! The checked model: what a correct IDL specification means, ready for a back end.
 //!
-//! A [`Spec`] exists only for a specification without errors, so a back end may rely on all that the checks promise:
-//! every [`DefId`] is valid and of the kind that its place calls for, every constant is evaluated and in range, every
-//! union label fits its discriminator, recursion goes through sequences (or values) only.
+//! A [`Spec`] exists only for a specification without errors, so a back end may rely on all that
+//! the checks promise: every [`DefId`] is valid and of the kind that its place calls for, every
+//! constant is evaluated and in range, every union label fits its discriminator, recursion goes
+//! through sequences (or values) only.
 //!
-//! A `Spec` is an arena. Definitions refer to each other by index, so cyclic types need no reference counting:
+//! A `Spec` is an arena. Definitions refer to each other by index, so cyclic types need no
+//! reference counting:
 //!
 //! ```text
 //! Spec
 //!  ├─ files     [FileInfo]            the main file is files[0]
-//!  ├─ roots     [DefId]               what stands at file scope, in order
+//!  ├─ roots     [DefId]               definitions at file scope, in order
 //!  └─ defs      [Definition]          all, in order of introduction
 //!       ├─ name, repository id, location, doc, annotations
 //!       ├─ parent, contents           the tree of scopes
 //!       └─ kind: DefKind              Interface, Struct, Operation ...
 //! ```
 //!
-//! Definitions are what has a scoped name of its own: modules, types, constants, exceptions, operations, attributes and
-//! enumerators. Struct members, parameters, union cases, state members and factories belong to their definition and are
-//! plain [`Member`]s and [`Param`]s inside it.
+//! Definitions are what has a scoped name of its own: modules, types, constants, exceptions,
+//! operations, attributes and enumerators. Struct members, parameters, union cases, state members
+//! and factories belong to their definition and are plain [`Member`]s and [`Param`]s inside it.
 //!
-//! This module knows no target language: it says that an operation is called `type`, not what to call it elsewhere.
+//! This module knows no target language: it says that an operation is called `type`, not what to
+//! call it elsewhere.
 
 mod constant;
 mod definition;
@@ -58,11 +61,11 @@ pub struct FileInfo {
     pub is_main: bool,
     /// Whether the text came from the embedded standard files rather than from the file system.
     pub is_embedded: bool,
-    /// The file whose `#include` brought this one in first; `None` for the main file.
+    /// The file that included this one first; `None` for the main file.
     pub included_by: Option<FileId>,
 }
 
-/// Where something stands in the source, for messages and generated comments.
+/// A position in the source, for messages and generated comments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Location {
     /// The file.
@@ -87,7 +90,8 @@ impl Spec {
         &self.roots
     }
 
-    /// All definitions with their ids, in order of introduction (a forward declaration introduces too).
+    /// All definitions with their ids, in order of introduction (a forward declaration introduces
+    /// too).
     pub fn definitions(&self) -> impl ExactSizeIterator<Item = (DefId, &Definition)> {
         self.defs.iter().enumerate().map(|(i, d)| (DefId(i as u32), d))
     }
@@ -102,12 +106,13 @@ impl Spec {
         &self.files[id.index()]
     }
 
-    /// What stands in the scope of `id`, or at file scope for `None`.
+    /// The definitions in the scope of `id`, or at file scope for `None`.
     pub fn contents(&self, id: Option<DefId>) -> &[DefId] {
         id.map_or(&self.roots, |id| &self[id].contents)
     }
 
-    /// Finds a definition by its full path without leading `::`, such as `CosNaming::NamingContext::bind`.
+    /// Finds a definition by its full path without leading `::`, such as
+    /// `CosNaming::NamingContext::bind`.
     pub fn find(&self, scoped_name: &str) -> Option<DefId> {
         let mut scope = None;
         for part in scoped_name.split("::") {

@@ -15,10 +15,12 @@ impl Spec {
         ty
     }
 
-    /// Whether values of the type differ in size or own something outside themselves, as the CORBA language mappings
-    /// define 'variable length': strings, sequences, any, references, values, and whatever contains one of them.
+    /// Whether values of the type differ in size or own something outside themselves, as the CORBA
+    /// language mappings define 'variable length': strings, sequences, any, references, values, and
+    /// whatever contains one of them.
     pub fn is_variable_length(&self, ty: &Type) -> bool {
-        // A list of work instead of recursion: shared parts are looked at once, however often they occur.
+        // A list of work instead of recursion: shared parts are looked at once, however often they
+        // occur.
         let mut seen = HashSet::new();
         let mut todo = vec![ty];
         while let Some(ty) = todo.pop() {
@@ -47,7 +49,8 @@ impl Spec {
         false
     }
 
-    /// Whether a value of this definition can contain, through sequences, members and values, another value of it.
+    /// Whether a value of this definition can contain, through sequences, members and values,
+    /// another value of it.
     pub fn is_recursive(&self, id: DefId) -> bool {
         let mut seen = HashSet::new();
         let mut todo = self.member_types(id);
@@ -96,7 +99,8 @@ impl Spec {
         }
     }
 
-    /// The direct bases of an interface or value: for a value, its base, then abstract bases, then supported interfaces.
+    /// The direct bases of an interface or value: for a value, its base, then abstract bases, then
+    /// supported interfaces.
     pub fn direct_bases(&self, id: DefId) -> Vec<DefId> {
         match &self[id].kind {
             DefKind::Interface(i) => i.bases.clone(),
@@ -105,8 +109,9 @@ impl Spec {
         }
     }
 
-    /// All direct and indirect bases of an interface or value, without duplicates and without itself, a base always
-    /// after all that it derives from (so the roots of the hierarchy come first).
+    /// All direct and indirect bases of an interface or value, without duplicates and without
+    /// itself, a base always after all that it derives from (so the roots of the hierarchy come
+    /// first).
     pub fn all_bases(&self, id: DefId) -> Vec<DefId> {
         let mut order = Vec::new();
         let mut seen = HashSet::new();
@@ -128,9 +133,11 @@ impl Spec {
         id == base || self.all_bases(id).contains(&base)
     }
 
-    /// The operations and attributes of an interface or value, inherited and supported ones first, each once.
+    /// The operations and attributes of an interface or value, inherited and supported ones first,
+    /// each once.
     ///
-    /// Their order is stable: that of [`all_bases`](Self::all_bases), then its own, each in order of declaration.
+    /// Their order is stable: that of [`all_bases`](Self::all_bases), then its own, each in order
+    /// of declaration.
     pub fn all_operations(&self, id: DefId) -> Vec<DefId> {
         let mut owners = self.all_bases(id);
         owners.push(id);
@@ -144,7 +151,8 @@ impl Spec {
         self[id].contents.iter().copied().filter(is_member).collect()
     }
 
-    /// Whether the type can only be used inside one process: a local interface, a native, or whatever contains one.
+    /// Whether the type can only be used inside one process: a local interface, a native, or
+    /// whatever contains one.
     pub fn is_local(&self, ty: &Type) -> bool {
         let mut seen = HashSet::new();
         let mut todo = vec![ty];

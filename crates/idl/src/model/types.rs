@@ -4,9 +4,9 @@ use super::DefId;
 
 /// The type of a member, parameter, result, constant or typedef.
 ///
-/// Types without a name of their own (sequences, arrays, bounded strings, fixed) are spelt out; all else is
-/// [`Type::Named`]. Aliases are kept, since a back end wants to see them; [`Spec::resolve`](super::Spec::resolve)
-/// looks through them.
+/// Types without a name of their own (sequences, arrays, bounded strings, fixed) are spelt out; all
+/// else is [`Type::Named`]. Aliases are kept, since a back end wants to see them;
+/// [`Spec::resolve`](super::Spec::resolve) looks through them.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Type {
     /// No result; only as the result of an operation.
@@ -19,7 +19,8 @@ pub enum Type {
     WChar,
     /// `octet`, and `uint8` of IDL 4.
     Octet,
-    /// `int8` of IDL 4: a signed number in one octet. CORBA has no such type; it travels as an octet.
+    /// `int8` of IDL 4: a signed number in one octet. CORBA has no such type; it travels as an
+    /// octet.
     Int8,
     /// `short`, `int16`
     Short,
@@ -63,7 +64,8 @@ pub enum Type {
         /// The dimensions, outermost first; not empty, each at least 1.
         dims: Vec<u32>,
     },
-    /// `fixed<digits, scale>`. In a constant, where IDL writes bare `fixed`, digits and scale are those of the value.
+    /// `fixed<digits, scale>`. In a constant, where IDL writes bare `fixed`, digits and scale are
+    /// those of the value.
     Fixed {
         /// Decimal digits in all, 1 to 31.
         digits: u16,

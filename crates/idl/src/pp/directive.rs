@@ -21,7 +21,7 @@ pub(super) struct Conditional {
 }
 
 impl Preprocessor<'_> {
-    /// Handles one directive; `line` is what stands after the `#`.
+    /// Handles one directive; `line` is its text after the `#`.
     pub(super) fn directive(&mut self, line: &[Token], hash: Span, depth: usize) {
         let Some((name, rest)) = line.split_first() else { return };
         match &*name.text {
@@ -49,7 +49,8 @@ impl Preprocessor<'_> {
                 let report = Report::warning(name.span, format!("`#warning`: {}", words(rest)));
                 self.out.diagnostics.push(report);
             }
-            // Line markers of another preprocessor: positions in this very text are what people look for.
+            // Line markers of another preprocessor: positions in this very text are what people
+            // look for.
             "line" | "ident" => {}
             _ if name.kind == Kind::Number => {}
             other => {

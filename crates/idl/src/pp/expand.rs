@@ -1,8 +1,8 @@
 //! Macro expansion.
 //!
-//! A stack of token lists: the text being expanded at the bottom, the bodies of the macros that are being expanded above
-//! it. A macro is disabled while its body is on the stack, which is what ends recursion; [`limits::MACRO_STEPS`] is what
-//! ends the merely exponential.
+//! A stack of token lists: the text being expanded at the bottom, the bodies of the macros that are
+//! being expanded above it. A macro is disabled while its body is on the stack, which is what ends
+//! recursion; [`limits::MACRO_STEPS`] is what ends the merely exponential.
 
 use super::macros::{Macro, Params};
 use super::token::{Kind, Token};
@@ -15,7 +15,7 @@ use std::rc::Rc;
 /// A list of tokens that is being read.
 struct Frame {
     tokens: std::vec::IntoIter<Token>,
-    /// The macro whose body this is.
+    /// The macro with this body.
     of: Option<Rc<str>>,
 }
 

@@ -44,7 +44,7 @@ impl Preprocessor<'_> {
         self.emit(std::iter::once(Token::marker(Kind::FileEnd, span)));
     }
 
-    /// The file name, whether it stands in quotes, and where.
+    /// The file name, whether it is in quotes, and its position.
     fn header_name(&mut self, rest: &[Token]) -> Option<(String, bool, Span)> {
         let expanded;
         let tokens = match rest.first()?.kind {

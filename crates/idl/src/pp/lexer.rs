@@ -1,7 +1,8 @@
 //! From text to tokens: line splicing, comments, literals.
 //!
-//! The lexer reports nothing itself, because text that a conditional leaves out may contain anything. What it does not
-//! understand becomes [`Kind::Bad`] and is reported if it gets as far as the parser.
+//! The lexer reports nothing itself, because text that a conditional leaves out may contain
+//! anything. What it does not understand becomes [`Kind::Bad`] and is reported if it gets as far as
+//! the parser.
 
 use super::token::{Kind, Token};
 use crate::limits;
@@ -29,7 +30,8 @@ fn is_word(c: char) -> bool {
     is_word_start(c) || c.is_ascii_digit()
 }
 
-/// IDL's letters are those of ISO 8859-1; identifiers outside ASCII are refused later, with a better message.
+/// IDL's letters are those of ISO 8859-1; identifiers outside ASCII are refused later, with a
+/// better message.
 fn is_letter(c: char) -> bool {
     c.is_alphabetic()
 }
@@ -195,7 +197,7 @@ impl Lexer<'_> {
         Token { kind, text, span, starts_line, spaced, painted: false, doc }
     }
 
-    /// Where what began at `start` ends in the original.
+    /// The end, in the original, of text that began at `start`.
     fn end(&self, start: usize) -> usize {
         // One past the last character, not the start of the next one, which may follow a splice.
         if self.at > start { self.spliced.original(self.at - 1) + 1 } else { self.spliced.original(self.at) }
@@ -211,7 +213,8 @@ impl Lexer<'_> {
         shared
     }
 
-    /// A preprocessing number, as in C: more than what is legal, so that `08` or `1x` are one mistake, not two tokens.
+    /// A preprocessing number, as in C: more than what is legal, so that `08` or `1x` are one
+    /// mistake, not two tokens.
     fn number(&mut self) -> Kind {
         let hex = self.rest().starts_with("0x") || self.rest().starts_with("0X");
         let mut last = ' ';
@@ -290,7 +293,7 @@ impl Lexer<'_> {
     }
 
     fn line_comment(&mut self, start: usize) {
-        // What follows a token on its line belongs to that token, and documents nothing.
+        // A comment after a token on the same line belongs to that token and is no documentation.
         if !self.starts_line {
             return;
         }

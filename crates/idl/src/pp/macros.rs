@@ -8,7 +8,7 @@ use std::rc::Rc;
 /// A macro.
 #[derive(Debug)]
 pub(super) struct Macro {
-    /// Where its name stands in the `#define`.
+    /// The position of its name in the `#define`.
     pub span: Span,
     /// The parameters of a function-like macro.
     pub params: Option<Params>,
@@ -25,7 +25,7 @@ pub(super) struct Params {
 #[derive(Debug)]
 pub(super) struct BodyToken {
     pub token: Token,
-    /// Which parameter it stands for.
+    /// The index of its parameter.
     pub param: Option<usize>,
 }
 

@@ -1,8 +1,9 @@
 //! The preprocessor: from files to one stream of tokens.
 //!
-//! It works on tokens, not text, so that every token of the result knows where it was written, through macros and
-//! includes. Line splicing, comments and literals are the [`lexer`]'s; `#define`, `#include`, `#if` and their like are
-//! here. What the parser gets is free of directives but for [`Kind::Pragma`], which only it can place.
+//! It works on tokens, not text, so that every token of the result knows where it was written,
+//! through macros and includes. Line splicing, comments and literals are the [`lexer`]'s;
+//! `#define`, `#include`, `#if` and their like are here. What the parser gets is free of directives
+//! but for [`Kind::Pragma`], which only it can place.
 
 mod condition;
 mod directive;
@@ -24,7 +25,7 @@ use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-/// What the preprocessor hands on.
+/// The output of the preprocessor.
 pub(crate) struct Preprocessed {
     pub tokens: Vec<Token>,
     /// The tokens after `#pragma`, indexed by [`Kind::Pragma`].
@@ -57,7 +58,7 @@ pub(crate) fn preprocess(options: &Options, loader: &dyn Loader, main: &Path) ->
     };
     pp.run(main);
     if pp.stopped {
-        // What is left is only a part; complaints about it would be about nothing.
+        // The rest is incomplete, so that further errors would be wrong.
         pp.out.tokens.clear();
     }
     pp.out
@@ -85,8 +86,8 @@ struct Preprocessor<'a> {
     stopped: bool,
 }
 
-/// Tokens that may be read from files when counting each inclusion; far more than [`limits::TOKENS`], since what include
-/// guards skip costs little.
+/// Tokens that may be read from files when counting each inclusion; far more than
+/// [`limits::TOKENS`], since what include guards skip costs little.
 const READ_TOKENS: usize = 64 << 20;
 
 impl Preprocessor<'_> {
@@ -191,7 +192,7 @@ impl Preprocessor<'_> {
     }
 }
 
-/// What to go on with after a literal without an end: a literal, and the `;` that it swallowed.
+/// The replacement of a literal without an end: a literal, and the `;` that it swallowed.
 fn repaired(token: &Token) -> Vec<Token> {
     let (kind, text) = match token.text.trim_start_matches('L').chars().next() {
         Some('"') => (Kind::String, "\"\""),

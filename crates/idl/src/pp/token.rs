@@ -3,7 +3,7 @@
 use crate::source::Span;
 use std::rc::Rc;
 
-/// What a token is. Its text is as it was written, quotes and escaping underscore included.
+/// The kind of a token. Its text is the original one, with quotes and escaping underscore.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// An identifier or keyword.
@@ -16,7 +16,7 @@ pub(crate) enum Kind {
     String,
     /// An operator or bracket.
     Punct,
-    /// Not a token of IDL; the text says why.
+    /// Not a token of IDL; the text is the reason.
     Bad(&'static str),
     /// A `#pragma`, by its index.
     Pragma(u32),
@@ -35,7 +35,7 @@ pub(crate) struct Token {
     pub span: Span,
     /// First on its line.
     pub starts_line: bool,
-    /// White space stands before it.
+    /// White space precedes it.
     pub spaced: bool,
     /// An identifier that must not be expanded any more.
     pub painted: bool,

@@ -19,7 +19,7 @@ impl Resolver<'_> {
     }
 
     fn annotation_value(&mut self, expr: &Expr) -> Option<AnnotationValue> {
-        // Names may be those of enumerators that belong to the annotation, which nobody declared here.
+        // Names may be enumerators of the annotation, which are not declared here.
         if let ExprKind::Name(name) = &expr.kind
             && self.peek(name).is_none()
         {

@@ -1,7 +1,7 @@
 //! The operators of constant expressions.
 //!
-//! Integers are computed exactly and checked after each step against the width that IDL computes the target's type in:
-//! 32 bits for everything up to `long`, else 64; with or without sign.
+//! Integers are computed exactly and checked after each step against the width that IDL computes
+//! the target's type in: 32 bits for everything up to `long`, else 64; with or without sign.
 
 use super::fixed;
 use crate::model::{ConstValue, Type};
@@ -17,7 +17,8 @@ pub(super) fn unary(operator: Unary, value: ConstValue, target: &Type) -> Comput
         (Unary::Minus, ConstValue::Float(f)) => Ok(ConstValue::Float(-f)),
         (Unary::Minus, ConstValue::Fixed(f)) => Ok(ConstValue::Fixed(fixed::negate(f))),
         (Unary::Not, ConstValue::Integer(n)) => {
-            // The complement within the width of the type: all ones less the value for an unsigned one.
+            // The complement within the width of the type: all ones less the value for an unsigned
+            // one.
             match target.integer_range() {
                 Some((0, most)) if (0..=most).contains(&n) => Ok(ConstValue::Integer(most - n)),
                 _ => within(!n, target),
@@ -52,7 +53,8 @@ fn integers(operator: Binary, a: i128, b: i128) -> Result<i128, String> {
         Ok(n) if n < 64 => Ok(n),
         _ => Err(format!("a shift is by 0 to 63 bits, not {b}")),
     };
-    // Both operands are within 65 bits, so that nothing here leaves 128 but a shift, which is checked.
+    // Both operands are within 65 bits, so that nothing here leaves 128 but a shift, which is
+    // checked.
     Ok(match operator {
         Binary::Or => a | b,
         Binary::Xor => a ^ b,

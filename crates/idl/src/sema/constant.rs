@@ -2,7 +2,7 @@
 
 use super::Resolver;
 use super::arithmetic;
-use super::types::Place;
+use super::types::TypeContext;
 use crate::diagnostic::Report;
 use crate::model::{Const, ConstValue, DefKind, Type};
 use crate::source::Span;
@@ -11,7 +11,7 @@ use crate::syntax::literal;
 
 impl Resolver<'_> {
     pub(super) fn constant(&mut self, attrs: &Attrs, ty: &TypeExpr, name: &Ident, value: &Expr) {
-        let declared = self.ty(ty, Place::Const);
+        let declared = self.ty(ty, TypeContext::Const);
         let allowed = declared.filter(|t| {
             let allowed = match self.spec.resolve(t) {
                 Type::Boolean | Type::Char | Type::WChar | Type::Float | Type::Double | Type::LongDouble => {
@@ -254,7 +254,7 @@ impl Resolver<'_> {
 }
 
 impl Unary {
-    /// As it is written.
+    /// Its symbol.
     pub(super) fn symbol(self) -> &'static str {
         match self {
             Unary::Minus => "-",
@@ -265,7 +265,7 @@ impl Unary {
 }
 
 impl Binary {
-    /// As it is written.
+    /// Its symbol.
     pub(super) fn symbol(self) -> &'static str {
         match self {
             Binary::Or => "|",

@@ -1,8 +1,8 @@
 //! Structs, enums, exceptions, typedefs.
 
 use super::Resolver;
-use super::scope::{ScopeKind, What};
-use super::types::Place;
+use super::scope::{ScopeKind, Symbol};
+use super::types::TypeContext;
 use crate::model::{DefId, DefKind, Enum, Enumerator, Exception, Member, Struct, Type, Typedef, Union};
 use crate::syntax::ast::{Attrs, DeclKind, Declarator, Ident, Item, TypeExpr};
 
@@ -74,7 +74,7 @@ impl Resolver<'_> {
         members
     }
 
-    /// The members of one declaration; `part` says what they are.
+    /// The members of one declaration; `part` names their kind.
     pub(super) fn member(
         &mut self,
         owner: DefId,
@@ -84,11 +84,11 @@ impl Resolver<'_> {
         part: &'static str,
     ) -> Vec<Member> {
         let span = ty.span;
-        let ty = self.ty(ty, Place::Member);
+        let ty = self.ty(ty, TypeContext::Member);
         let annotations = self.annotations(&attrs.annotations);
         let mut members = Vec::new();
         for declarator in declarators {
-            self.declare(&declarator.name, What::Part(part));
+            self.declare(&declarator.name, Symbol::Part(part));
             let Some(ty) = ty.as_ref().and_then(|ty| self.declared(ty, declarator)) else { continue };
             self.consists_of(owner, &ty, span);
             members.push(Member {
@@ -108,7 +108,7 @@ impl Resolver<'_> {
         for (ordinal, (attrs, name)) in enumerators.iter().enumerate() {
             let kind = DefKind::Enumerator(Enumerator { enum_: id, ordinal: ordinal as u32 });
             let enumerator = self.add(attrs, name, kind);
-            self.declare(name, What::Def(enumerator));
+            self.declare(name, Symbol::Def(enumerator));
             self.info(enumerator).complete = true;
             names.push(enumerator);
         }
@@ -118,10 +118,11 @@ impl Resolver<'_> {
     }
 
     pub(super) fn typedef(&mut self, attrs: &Attrs, expr: &TypeExpr, declarators: &[Declarator]) {
-        let ty = self.ty(expr, Place::Typedef);
+        let ty = self.ty(expr, TypeContext::Typedef);
         for declarator in declarators {
             let ty = ty.as_ref().and_then(|ty| self.declared(ty, declarator));
-            // An alias of nothing good is declared all the same, so that its uses are not reported, too.
+            // An alias of nothing good is declared all the same, so that its uses are not reported,
+            // too.
             let ty = ty.unwrap_or(Type::Long);
             let id = self.define(attrs, &declarator.name, DefKind::Typedef(Typedef { ty: ty.clone() }));
             self.info(id).complete = true;

@@ -1,5 +1,5 @@
-//! Decimal fixed-point arithmetic (CORBA 3.3 part 1, clause 7.10.2): exact with twice the digits, then cut to 31, the
-//! fraction first. A result whose whole part is longer has no value.
+//! Decimal fixed-point arithmetic (CORBA 3.3 part 1, clause 7.10.2): exact with twice the digits,
+//! then cut to 31, the fraction first. A result with a longer integral part has no value.
 
 use crate::model::FixedValue;
 use crate::syntax::literal::FIXED_DIGITS;

@@ -1,4 +1,5 @@
-//! Repository ids (CORBA 3.3 part 1, clause 14.7): prefixes, versions, and ids that are given by hand.
+//! Repository ids (CORBA 3.3 part 1, clause 14.7): prefixes, versions, and ids that are given by
+//! hand.
 
 use super::Resolver;
 use crate::diagnostic::Report;
@@ -10,7 +11,7 @@ use crate::syntax::literal;
 use std::collections::HashMap;
 use std::rc::Rc;
 
-/// What goes into the repository id of one definition.
+/// The parts of a definition's repository id.
 pub(super) struct Ids {
     /// `#pragma prefix` at the place of the definition.
     pub prefix: Rc<str>,
@@ -236,7 +237,8 @@ impl Resolver<'_> {
         format!("IDL:{prefix}{slash}{}:{version}", self.spec.path(id).join("/"))
     }
 
-    /// Gives every definition its final repository id, and sees that none given by hand belongs to something else.
+    /// Gives every definition its final repository id, and sees that none given by hand belongs to
+    /// something else.
     pub(super) fn assign_ids(&mut self) {
         let mut by_hand: HashMap<String, DefId> = HashMap::new();
         for index in 0..self.spec.defs.len() {

@@ -1,8 +1,8 @@
 //! Interfaces, inheritance, operations, attributes (CORBA 3.3 part 1, clauses 7.8, 7.13 and 7.14).
 
 use super::Resolver;
-use super::scope::{ScopeKind, What};
-use super::types::Place;
+use super::scope::{ScopeKind, Symbol};
+use super::types::TypeContext;
 use crate::diagnostic::Report;
 use crate::limits;
 use crate::model::{Attribute, DefId, DefKind, Direction, Interface, Operation, Param, Type};
@@ -203,7 +203,7 @@ impl Resolver<'_> {
     fn result(&mut self, expr: &TypeExpr) -> Option<Type> {
         match expr.kind {
             TypeKind::Basic(Type::Void) => Some(Type::Void),
-            _ => self.ty(expr, Place::Signature),
+            _ => self.ty(expr, TypeContext::Signature),
         }
     }
 
@@ -226,8 +226,8 @@ impl Resolver<'_> {
     pub(super) fn params(&mut self, params: &[ParamDecl]) -> Vec<Param> {
         let mut out = Vec::new();
         for param in params {
-            let ty = self.ty(&param.ty, Place::Signature);
-            self.declare(&param.name, What::Part("parameter"));
+            let ty = self.ty(&param.ty, TypeContext::Signature);
+            self.declare(&param.name, Symbol::Part("parameter"));
             let annotations = self.annotations(&param.attrs.annotations);
             let Some(ty) = ty else { continue };
             self.check_remote(&ty, param.ty.span, "a parameter");
@@ -242,7 +242,7 @@ impl Resolver<'_> {
         out
     }
 
-    /// What an operation of a remote interface passes must be able to leave the process.
+    /// Types in the signature of a remote operation must be able to leave the process.
     fn check_remote(&mut self, ty: &Type, span: Span, what: &str) {
         if !self.is_local(ty) || !self.is_in_remote_interface() {
             return;
@@ -275,7 +275,8 @@ impl Resolver<'_> {
         raises
     }
 
-    /// A string of a context clause: a letter, then letters, digits, `.` and `_`, perhaps a final `*`.
+    /// A string of a context clause: a letter, then letters, digits, `.` and `_`, perhaps a final
+    /// `*`.
     fn context(&mut self, literal: &StringLiteral) -> Option<String> {
         let (text, wide) = literal::string(&literal.tokens, self.diagnostics)?;
         let stem = text.strip_suffix('*').unwrap_or(&text);
@@ -291,7 +292,7 @@ impl Resolver<'_> {
     }
 
     pub(super) fn attribute(&mut self, attrs: &Attrs, decl: &AttributeDecl) {
-        let ty = self.ty(&decl.ty, Place::Signature);
+        let ty = self.ty(&decl.ty, TypeContext::Signature);
         if let Some(ty) = &ty {
             self.check_remote(ty, decl.ty.span, "an attribute");
         }

@@ -1,7 +1,7 @@
 //! From names to definitions (CORBA 3.3 part 1, clause 7.20).
 
 use super::Resolver;
-use super::scope::{ScopeId, ScopeKind, What, fold};
+use super::scope::{ScopeId, ScopeKind, Symbol, fold};
 use crate::diagnostic::Report;
 use crate::model::{DefId, DefKind, Type};
 use crate::source::Span;
@@ -9,7 +9,7 @@ use crate::syntax::ast::{Ident, ScopedName};
 use crate::syntax::keyword::{Reserved, reserved};
 use std::collections::HashSet;
 
-/// What a search in one scope gave.
+/// The result of a search in one scope.
 enum Hit {
     Def(DefId),
     Part(&'static str, Span),
@@ -18,7 +18,7 @@ enum Hit {
 }
 
 impl Resolver<'_> {
-    /// Finds what a name stands for; reports and returns `None` when there is nothing.
+    /// Finds the definition of a name; reports an error and returns `None` if there is none.
     pub(super) fn find(&mut self, name: &ScopedName) -> Option<DefId> {
         let (first, rest) = name.parts.split_first()?;
         let mut id = if name.absolute {
@@ -81,14 +81,15 @@ impl Resolver<'_> {
         let key = fold(name);
         let here = &self.scopes[scope.index()];
         match here.names.get(&key).map(|entry| (entry.what, entry.span)) {
-            Some((What::Def(id) | What::Used(id), _)) => return Some(Hit::Def(id)),
-            Some((What::Part(part), span)) => return Some(Hit::Part(part, span)),
+            Some((Symbol::Def(id) | Symbol::Used(id), _)) => return Some(Hit::Def(id)),
+            Some((Symbol::Part(part), span)) => return Some(Hit::Part(part, span)),
             None => {}
         }
         if here.kind != ScopeKind::Interface {
             return None;
         }
-        // What a base defines hides what its own bases define, so the search does not go on behind a hit.
+        // What a base defines hides what its own bases define, so the search does not go on behind
+        // a hit.
         let mut found = Vec::new();
         let mut seen = HashSet::new();
         let mut todo = self.spec.direct_bases(here.owner?);
@@ -98,7 +99,7 @@ impl Resolver<'_> {
             }
             let Some(scope) = self.infos[base.index()].scope else { continue };
             match self.scopes[scope.index()].names.get(&key).map(|entry| entry.what) {
-                Some(What::Def(id)) => found.push(id),
+                Some(Symbol::Def(id)) => found.push(id),
                 _ => todo.extend(self.spec.direct_bases(base)),
             }
         }
@@ -146,7 +147,8 @@ impl Resolver<'_> {
             None => format!("`{}` is not defined", name.name),
         };
         let mut report = Report::error(name.span, message);
-        // Names are compared with all that is visible, which is worth it for what will be shown only.
+        // Names are compared with all that is visible, which is worth it for what will be shown
+        // only.
         if !self.diagnostics.is_full() {
             let scopes: Vec<ScopeId> = inside.map_or_else(|| self.stack.clone(), |(scope, _)| vec![scope]);
             if let Some(similar) = self.similar(&name.name, &scopes) {
@@ -165,13 +167,15 @@ impl Resolver<'_> {
 
     fn similar(&self, name: &str, scopes: &[ScopeId]) -> Option<String> {
         let all = scopes.iter().rev().flat_map(|s| self.scopes[s.index()].names.values());
-        let defs = all.filter(|entry| matches!(entry.what, What::Def(_))).take(10_000);
+        let defs = all.filter(|entry| matches!(entry.what, Symbol::Def(_))).take(10_000);
         let near = defs.map(|entry| (distance(name, &entry.name), &entry.name));
-        // The name itself is compared too, so that the choice does not depend on the order in the table.
+        // The name itself is compared too, so that the choice does not depend on the order in the
+        // table.
         near.filter(|(d, _)| *d <= 2 && *d < name.len() / 2 + 1).min().map(|(_, name)| name.to_string())
     }
 
-    /// The types that CORBA defines without IDL being able to say it: `CORBA::TypeCode` and `CORBA::AbstractBase`.
+    /// The types that CORBA defines without IDL being able to say it: `CORBA::TypeCode` and
+    /// `CORBA::AbstractBase`.
     pub(super) fn builtin(&self, name: &ScopedName) -> Option<Type> {
         let parts: Vec<&str> = name.parts.iter().map(|p| &*p.name).collect();
         let in_corba = || {

@@ -1,7 +1,8 @@
 //! From the syntax tree to the model: names, types, constants, and the rules between them.
 //!
-//! IDL wants everything declared before it is used, so one walk in order of declaration does it all. What is wrong is
-//! reported and replaced by something harmless; the model is handed out only if nothing was.
+//! IDL wants everything declared before it is used, so one walk in order of declaration does it
+//! all. What is wrong is reported and replaced by something harmless; the model is handed out only
+//! if nothing was.
 
 mod annotation;
 mod arithmetic;
@@ -22,7 +23,7 @@ use crate::model::{DefId, DefKind, Definition, Spec};
 use crate::pp::Token;
 use crate::source::{SourceMap, Span};
 use crate::syntax::ast::{Attrs, Decl, DeclKind, Ident, ImportTarget, Item};
-use scope::{Scope, ScopeId, ScopeKind, What};
+use scope::{Scope, ScopeId, ScopeKind, Symbol};
 use std::rc::Rc;
 
 /// Builds the model.
@@ -53,7 +54,7 @@ pub(crate) fn resolve(
 
 struct Resolver<'a> {
     spec: Spec,
-    /// What else is known of each definition, by its index.
+    /// Further properties of each definition, by its index.
     infos: Vec<Info>,
     scopes: Vec<Scope>,
     /// The open scopes; the file scope is first.
@@ -69,7 +70,7 @@ struct Resolver<'a> {
     full: bool,
 }
 
-/// What is known of a definition beyond the model.
+/// Properties of a definition that are not in the model.
 struct Info {
     span: Span,
     scope: Option<ScopeId>,
@@ -79,10 +80,10 @@ struct Info {
     open: bool,
     /// Cannot leave the process: a local interface, a native, or something made of one.
     local: bool,
-    /// How deeply types are nested in it.
+    /// The nesting depth of its types.
     depth: u32,
-    /// Structs and unions that were not complete when a sequence of them became part of this one. Until they are, it
-    /// is not complete for signatures either.
+    /// Structs and unions that were not complete when a sequence of them became part of this one.
+    /// Until they are, it is not complete for signatures either.
     waits: Vec<DefId>,
     /// All direct and indirect bases.
     bases: Vec<DefId>,
@@ -99,7 +100,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// What is not a declaration: pragmas and changes of file.
+    /// Markers between declarations: pragmas and changes of file.
     fn event(&mut self, item: &Item) {
         match item {
             Item::Pragma(index) => self.pragma(*index),
@@ -192,7 +193,7 @@ impl Resolver<'_> {
     /// Makes a definition in the current scope and declares its name there.
     fn define(&mut self, attrs: &Attrs, name: &Ident, kind: DefKind) -> DefId {
         let id = self.add(attrs, name, kind);
-        self.declare(name, What::Def(id));
+        self.declare(name, Symbol::Def(id));
         self.list(id);
         id
     }
@@ -271,14 +272,15 @@ impl Resolver<'_> {
         self.stack.push(scope);
         let result = body(self);
         self.stack.pop();
-        // An included file that ends inside a scope that it did not open has set its own prefix back.
+        // An included file that ends inside a scope that it did not open has set its own prefix
+        // back.
         if self.file_prefixes.len() == files {
             self.prefix = prefix;
         }
         result
     }
 
-    /// The definition whose scope this is.
+    /// The definition with this scope.
     fn owner(&self) -> Option<DefId> {
         self.stack.iter().rev().find_map(|&s| self.scopes[s.index()].owner)
     }
@@ -299,7 +301,7 @@ impl Resolver<'_> {
         self.sources.written(span).file.index() == 0
     }
 
-    /// What kind of thing it is, for messages.
+    /// Its kind, for messages.
     fn what(&self, id: DefId) -> &'static str {
         match self.spec[id].kind {
             DefKind::Module => "a module",

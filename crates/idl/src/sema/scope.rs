@@ -1,4 +1,4 @@
-//! Scopes, and who may declare what in them (CORBA 3.3 part 1, clause 7.20).
+//! Scopes and the rules for declarations in them (CORBA 3.3 part 1, clause 7.20).
 
 use super::Resolver;
 use crate::diagnostic::Report;
@@ -20,7 +20,7 @@ impl ScopeId {
     }
 }
 
-/// What kind of scope it is, where the rules differ.
+/// The kind of a scope, as far as rules differ.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum ScopeKind {
     File,
@@ -48,15 +48,15 @@ pub(super) struct Scope {
 }
 
 pub(super) struct Entry {
-    /// As it was spelled.
+    /// In its original spelling.
     pub name: Rc<str>,
     pub span: Span,
-    pub what: What,
+    pub what: Symbol,
 }
 
-/// What a name in a scope stands for.
+/// The meaning of a name in a scope.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum What {
+pub(super) enum Symbol {
     Def(DefId),
     /// A member, parameter, case or factory: nothing that can be referred to.
     Part(&'static str),
@@ -94,7 +94,7 @@ impl Resolver<'_> {
     }
 
     /// Declares a name in the current scope; a clash is reported.
-    pub(super) fn declare(&mut self, name: &Ident, what: What) {
+    pub(super) fn declare(&mut self, name: &Ident, what: Symbol) {
         let key = fold(&name.name);
         let scope = self.current();
         if scope.name.as_ref() == Some(&key) {
@@ -117,9 +117,9 @@ impl Resolver<'_> {
     }
 
     /// An operation, attribute or state member of a base cannot be redefined.
-    fn check_inherited(&mut self, name: &Ident, key: &str, what: What) {
+    fn check_inherited(&mut self, name: &Ident, key: &str, what: Symbol) {
         let Some(owner) = self.current().owner else { return };
-        if what == What::Part("factory") {
+        if what == Symbol::Part("factory") {
             return;
         }
         for &base in &self.infos[owner.index()].bases {
@@ -135,11 +135,11 @@ impl Resolver<'_> {
     }
 
     /// Whether a derived interface or value must not reuse the name.
-    pub(super) fn is_inherited_for_good(&self, what: What) -> bool {
+    pub(super) fn is_inherited_for_good(&self, what: Symbol) -> bool {
         match what {
-            What::Def(id) => matches!(self.spec[id].kind, DefKind::Operation(_) | DefKind::Attribute(_)),
-            What::Part(part) => part == "state member",
-            What::Used(_) => false,
+            Symbol::Def(id) => matches!(self.spec[id].kind, DefKind::Operation(_) | DefKind::Attribute(_)),
+            Symbol::Part(part) => part == "state member",
+            Symbol::Used(_) => false,
         }
     }
 
@@ -147,13 +147,14 @@ impl Resolver<'_> {
     pub(super) fn reopen(&mut self, name: &Ident, accept: impl Fn(&DefKind) -> bool) -> Option<DefId> {
         let entry = self.current().names.get(&fold(&name.name))?;
         match entry.what {
-            What::Def(id) if entry.name == name.name && accept(&self.spec[id].kind) => Some(id),
+            Symbol::Def(id) if entry.name == name.name && accept(&self.spec[id].kind) => Some(id),
             _ => None,
         }
     }
 
-    /// Notes that `name` was used, unqualified, in the current scope, and means `id` from the scope at `found` in the
-    /// stack. The name may then no longer change its meaning up to the outermost scope that is no module.
+    /// Notes that `name` was used, unqualified, in the current scope, and means `id` from the scope
+    /// at `found` in the stack. The name may then no longer change its meaning up to the outermost
+    /// scope that is no module.
     pub(super) fn introduce(&mut self, name: &Ident, id: DefId, found: usize) {
         let key = fold(&name.name);
         for at in (0..self.stack.len()).rev() {
@@ -163,7 +164,7 @@ impl Resolver<'_> {
                 break;
             }
             if at >= found && !scope.names.contains_key(&key) {
-                let entry = Entry { name: name.name.clone(), span: name.span, what: What::Used(id) };
+                let entry = Entry { name: name.name.clone(), span: name.span, what: Symbol::Used(id) };
                 scope.names.insert(key.clone(), entry);
             }
             if scope.kind.is_module() || at <= found {
@@ -176,7 +177,7 @@ impl Resolver<'_> {
 fn clash(name: &Ident, entry: &Entry) -> Report {
     let same = entry.name == name.name;
     let (new, old) = (&name.name, &entry.name);
-    if let What::Used(_) = entry.what {
+    if let Symbol::Used(_) = entry.what {
         let message = if same {
             format!("`{new}` was used in this scope with another meaning")
         } else {

@@ -7,34 +7,34 @@ use crate::model::{DefId, DefKind, Type};
 use crate::source::Span;
 use crate::syntax::ast::{Declarator, Expr, ScopedName, TypeExpr, TypeKind};
 
-/// Where a type expression stands.
+/// The context of a type expression.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Place {
+pub(super) enum TypeContext {
     /// A member of a struct, union, exception or value, or a boxed value.
     Member,
     /// Behind `typedef`.
     Typedef,
     /// An element of a sequence.
     Element,
-    /// A parameter, result or attribute, whose type must have a name.
+    /// A parameter, result or attribute; its type must have a name.
     Signature,
     /// The type of a constant.
     Const,
-    /// What a union switches on.
+    /// The discriminator of a union.
     Switch,
 }
 
 impl Resolver<'_> {
-    /// Resolves a type expression. What is wrong is reported; then there is no type.
-    pub(super) fn ty(&mut self, expr: &TypeExpr, place: Place) -> Option<Type> {
+    /// Resolves a type expression. Reports an error and returns `None` if it is invalid.
+    pub(super) fn ty(&mut self, expr: &TypeExpr, place: TypeContext) -> Option<Type> {
         let ty = self.any_ty(expr, place)?;
-        if place != Place::Element {
+        if place != TypeContext::Element {
             self.check_complete(&ty, expr.span, place)?;
         }
         Some(ty)
     }
 
-    fn any_ty(&mut self, expr: &TypeExpr, place: Place) -> Option<Type> {
+    fn any_ty(&mut self, expr: &TypeExpr, place: TypeContext) -> Option<Type> {
         match &expr.kind {
             TypeKind::Basic(Type::Void) => {
                 self.diagnostics.error(expr.span, "`void` can only be the result of an operation");
@@ -49,22 +49,24 @@ impl Resolver<'_> {
                 Some(if *wide { Type::WString { bound } } else { Type::String { bound } })
             }
             TypeKind::Sequence { element, bound } => {
-                if matches!(place, Place::Signature | Place::Const | Place::Switch) {
+                if matches!(place, TypeContext::Signature | TypeContext::Const | TypeContext::Switch) {
                     return self.anonymous(expr.span, "a sequence", place);
                 }
-                let element = self.ty(element, Place::Element);
+                let element = self.ty(element, TypeContext::Element);
                 let bound = match bound {
                     Some(bound) => Some(self.positive(bound, "the bound of a sequence")?),
                     None => None,
                 };
                 Some(Type::Sequence { element: Box::new(element?), bound })
             }
-            TypeKind::Fixed(_) if place == Place::Signature => {
+            TypeKind::Fixed(_) if place == TypeContext::Signature => {
                 self.anonymous(expr.span, "a fixed-point type", place)
             }
             TypeKind::Fixed(Some((digits, scale))) => self.fixed_type(digits, scale),
             // The constant's value decides.
-            TypeKind::Fixed(None) if place == Place::Const => Some(Type::Fixed { digits: 31, scale: 0 }),
+            TypeKind::Fixed(None) if place == TypeContext::Const => {
+                Some(Type::Fixed { digits: 31, scale: 0 })
+            }
             TypeKind::Fixed(None) => {
                 let report = Report::error(expr.span, "`fixed` needs digits and scale here");
                 self.diagnostics.push(report.hint("write `fixed<digits, scale>`, as in `fixed<10, 2>`"));
@@ -72,7 +74,7 @@ impl Resolver<'_> {
             }
             TypeKind::Named(name) => self.named(name),
             TypeKind::Inline(decl) => {
-                if !matches!(place, Place::Member | Place::Typedef | Place::Switch) {
+                if !matches!(place, TypeContext::Member | TypeContext::Typedef | TypeContext::Switch) {
                     let report = Report::error(expr.span, "a type cannot be defined here");
                     self.diagnostics.push(report.hint("define it before, and use its name"));
                     return None;
@@ -82,14 +84,14 @@ impl Resolver<'_> {
         }
     }
 
-    fn anonymous(&mut self, span: Span, what: &str, place: Place) -> Option<Type> {
+    fn anonymous(&mut self, span: Span, what: &str, place: TypeContext) -> Option<Type> {
         let message = match place {
-            Place::Signature => format!("{what} needs a name to be a parameter, result or attribute"),
-            Place::Const => format!("{what} cannot be a constant"),
+            TypeContext::Signature => format!("{what} needs a name to be a parameter, result or attribute"),
+            TypeContext::Const => format!("{what} cannot be a constant"),
             _ => format!("a union cannot switch on {what}"),
         };
         let report = Report::error(span, message);
-        self.diagnostics.push(if place == Place::Signature {
+        self.diagnostics.push(if place == TypeContext::Signature {
             report.hint("give it one with `typedef`")
         } else {
             report
@@ -153,8 +155,8 @@ impl Resolver<'_> {
         }
     }
 
-    /// The struct or union that is not complete yet, if a value of the type consists of one, and whether it does so
-    /// through a sequence only.
+    /// The struct or union that is not complete yet, if a value of the type consists of one, and
+    /// whether it does so through a sequence only.
     fn incomplete(&self, ty: &Type) -> Option<(DefId, bool)> {
         match self.spec.resolve(ty) {
             Type::Sequence { element, .. } => self.incomplete(element).map(|(id, _)| (id, true)),
@@ -169,7 +171,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// What a type that is to travel still waits for.
+    /// The definition that a type in a signature still lacks.
     fn waits_for(&self, ty: &Type) -> Option<DefId> {
         match self.spec.resolve(ty) {
             Type::Sequence { element, .. } | Type::Array { element, .. } => self.waits_for(element),
@@ -180,11 +182,12 @@ impl Resolver<'_> {
         }
     }
 
-    /// Types that are not complete may only be elements of sequences, and such sequences only members and aliases.
-    fn check_complete(&mut self, ty: &Type, span: Span, place: Place) -> Option<()> {
-        let waits = || self.waits_for(ty).filter(|_| place == Place::Signature).map(|id| (id, true));
+    /// Types that are not complete may only be elements of sequences, and such sequences only
+    /// members and aliases.
+    fn check_complete(&mut self, ty: &Type, span: Span, place: TypeContext) -> Option<()> {
+        let waits = || self.waits_for(ty).filter(|_| place == TypeContext::Signature).map(|id| (id, true));
         let Some((id, in_sequence)) = self.incomplete(ty).or_else(waits) else { return Some(()) };
-        if in_sequence && matches!(place, Place::Member | Place::Typedef) {
+        if in_sequence && matches!(place, TypeContext::Member | TypeContext::Typedef) {
             return Some(());
         }
         let name = self.name(id);
@@ -239,7 +242,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// How deeply types are nested in a value of this type.
+    /// The nesting depth of values of this type.
     fn depth(&self, ty: &Type) -> u32 {
         match ty {
             Type::Sequence { element, .. } | Type::Array { element, .. } => self.depth(element) + 1,
@@ -269,7 +272,8 @@ impl Resolver<'_> {
     }
 }
 
-/// The integer types that IDL 4 added. They are ordinary names where a specification defines them itself.
+/// The integer types that IDL 4 added. They are ordinary names where a specification defines them
+/// itself.
 fn idl4(name: &str) -> Option<Type> {
     Some(match name {
         "int8" => Type::Int8,

@@ -3,7 +3,7 @@
 use super::Resolver;
 use super::constructed::empty_union;
 use super::scope::ScopeKind;
-use super::types::Place;
+use super::types::TypeContext;
 use crate::diagnostic::Report;
 use crate::model::{ConstValue, DefId, DefKind, Label, Type, Union, UnionCase};
 use crate::source::Span;
@@ -22,7 +22,7 @@ impl Resolver<'_> {
     }
 
     fn union_body(&mut self, id: DefId, decl: &UnionDecl) -> Option<Union> {
-        let discriminator = self.ty(&decl.discriminator, Place::Switch).filter(|ty| {
+        let discriminator = self.ty(&decl.discriminator, TypeContext::Switch).filter(|ty| {
             let allowed = self.is_discriminator(ty);
             if !allowed {
                 let message = format!("a union cannot switch on `{}`", self.spec.type_name(ty));

@@ -1,8 +1,8 @@
 //! Valuetypes (CORBA 3.3 part 1, clause 7.9).
 
 use super::Resolver;
-use super::scope::{ScopeKind, What};
-use super::types::Place;
+use super::scope::{ScopeKind, Symbol};
+use super::types::TypeContext;
 use crate::diagnostic::Report;
 use crate::model::{DefId, DefKind, Factory, StateMember, Type, Value, ValueBox};
 use crate::syntax::ast::{Attrs, DeclKind, Ident, Item, ScopedName, TypeExpr, ValueDecl};
@@ -49,7 +49,8 @@ impl Resolver<'_> {
             (value.members, value.factories) = (members, factories);
         }
         self.info(id).complete = true;
-        // A reference to it can be passed wherever values can; what it holds is checked at the members.
+        // A reference to it can be passed wherever values can; what it holds is checked at the
+        // members.
         self.info(id).local = false;
     }
 
@@ -126,7 +127,8 @@ impl Resolver<'_> {
                 self.diagnostics.push(Report::error(name.span, problem).also(self.span(id), "the interface"));
             }
         }
-        // What the base supports, the derived value must support, too: as that interface or one derived from it.
+        // What the base supports, the derived value must support, too: as that interface or one
+        // derived from it.
         let (Some(own), Some(base)) = (concrete, value.base) else { return };
         let inherited = self.infos[base.index()].bases.iter().copied().chain([base]);
         let supported: Vec<DefId> = inherited
@@ -178,7 +180,7 @@ impl Resolver<'_> {
                     if decl.abstract_ {
                         self.diagnostics.error(name.span, "an abstract valuetype has no factories");
                     }
-                    self.declare(name, What::Part("factory"));
+                    self.declare(name, Symbol::Part("factory"));
                     for param in params.iter().filter(|p| p.direction != crate::model::Direction::In) {
                         self.diagnostics.error(param.direction_span, "all parameters of a factory are `in`");
                     }
@@ -200,7 +202,7 @@ impl Resolver<'_> {
     }
 
     pub(super) fn value_box(&mut self, attrs: &Attrs, name: &Ident, expr: &TypeExpr) {
-        let boxed = self.ty(expr, Place::Member).filter(|ty| {
+        let boxed = self.ty(expr, TypeContext::Member).filter(|ty| {
             let of_value = match self.spec.resolve(ty) {
                 Type::ValueBase => true,
                 Type::Named(id) => matches!(self.spec[*id].kind, DefKind::Value(_) | DefKind::ValueBox(_)),

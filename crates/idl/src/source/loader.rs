@@ -1,4 +1,4 @@
-//! Where the text of files comes from.
+//! The source of files' text.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -6,13 +6,14 @@ use std::path::{Path, PathBuf};
 
 /// Looks up a standard file by the name in the `#include`, such as `orb.idl` or `CosNaming.idl`.
 ///
-/// The tool's binary carries the standard modules this way, so that it works without an installed `idl/` folder.
-/// A file system directory given by the user always wins.
+/// The tool's binary carries the standard modules this way, so that it works without an installed
+/// `idl/` folder. A file system directory given by the user always wins.
 pub type EmbeddedFiles = fn(&str) -> Option<&'static str>;
 
 /// Reads source files. The compiler touches the outside world through this alone.
 pub trait Loader {
-    /// The bytes of the file at `path`, at most `limit` and one more (so that the caller can tell that it is too large).
+    /// The bytes of the file at `path`, at most `limit` and one more (so that the caller can tell
+    /// that it is too large).
     ///
     /// # Errors
     /// `NotFound` makes the compiler look in the next directory; all else is reported.

@@ -5,8 +5,8 @@ use std::rc::Rc;
 
 /// A range of bytes in a file, and the macro expansion that brought it forth, if any.
 ///
-/// A token that comes out of a macro's body points at the body; following [`Expansion::call`] leads back to what the
-/// user wrote in the text.
+/// A token that comes out of a macro's body points at the body; following [`Expansion::call`] leads
+/// back to what the user wrote in the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Span {
     pub file: FileId,
@@ -21,7 +21,8 @@ impl Span {
         Span { file, start: start as u32, end: end as u32, expansion: None }
     }
 
-    /// From the start of `self` to the end of `last`, where both stand in the same text; else just `self`.
+    /// From the start of `self` to the end of `last`, where both stand in the same text; else just
+    /// `self`.
     pub fn to(self, last: Span) -> Span {
         if self.file == last.file && self.expansion == last.expansion && last.end >= self.start {
             Span { end: last.end, ..self }
@@ -44,7 +45,7 @@ pub(crate) struct ExpansionId(std::num::NonZeroU32);
 #[derive(Clone, Debug)]
 pub(crate) struct Expansion {
     pub name: Rc<str>,
-    /// Where the macro's name stands; itself perhaps inside another expansion.
+    /// The position of the macro's name, perhaps inside another expansion.
     pub call: Span,
 }
 
@@ -53,8 +54,8 @@ pub(crate) struct Expansion {
 struct Source {
     text: Rc<str>,
     line_starts: Vec<u32>,
-    /// Characters before each multiple of [`STRIDE`] bytes, so that a column in a line of megabytes costs no more than
-    /// one in a short line.
+    /// Characters before each multiple of [`STRIDE`] bytes, so that a column in a line of megabytes
+    /// costs no more than one in a short line.
     characters: Vec<u32>,
 }
 
@@ -87,7 +88,8 @@ fn count_characters(bytes: &[u8]) -> u32 {
     bytes.iter().filter(|b| **b & 0xc0 != 0x80).count() as u32
 }
 
-/// All files of a run with their text: what turns the positions in diagnostics into something to read.
+/// All files of a run with their text: what turns the positions in diagnostics into something to
+/// read.
 #[derive(Debug, Default)]
 pub struct SourceMap {
     infos: Vec<FileInfo>,
@@ -103,7 +105,8 @@ impl SourceMap {
         &self.infos
     }
 
-    /// The text of a file. Bytes that are no UTF-8 were read as ISO 8859-1, which is IDL's character set.
+    /// The text of a file. Bytes that are no UTF-8 were read as ISO 8859-1, which is IDL's
+    /// character set.
     pub fn text(&self, file: FileId) -> &str {
         &self.sources[file.index()].text
     }
@@ -151,7 +154,7 @@ impl SourceMap {
         &self.expansions[id.0.get() as usize - 1]
     }
 
-    /// What the user wrote in the running text: the outermost macro call, or the span itself.
+    /// The user's text: the outermost macro call, or the span itself.
     pub(crate) fn written(&self, mut span: Span) -> Span {
         while let Some(id) = span.expansion {
             span = self.expansion(id).call;
@@ -159,12 +162,12 @@ impl SourceMap {
         span
     }
 
-    /// Where a span starts, macro calls followed to the text.
+    /// The start of a span, in the text of the outermost macro call.
     pub(crate) fn locate(&self, span: Span) -> Location {
         self.locate_spelled(self.written(span))
     }
 
-    /// Where a span starts, even if that is in the body of a macro.
+    /// The start of a span, even in the body of a macro.
     pub(crate) fn locate_spelled(&self, span: Span) -> Location {
         let source = &self.sources[span.file.index()];
         let line = source.line_starts.partition_point(|&s| s <= span.start);

@@ -1,11 +1,11 @@
-//! What was written, before anyone asks what it means.
+//! The syntax tree, without meaning.
 
 use crate::model::Type;
 use crate::pp::Token;
 use crate::source::Span;
 use std::rc::Rc;
 
-/// An identifier where it stands, the escaping underscore removed.
+/// An identifier and its position, without the escaping underscore.
 #[derive(Clone, Debug)]
 pub(crate) struct Ident {
     pub name: Rc<str>,
@@ -31,7 +31,7 @@ impl std::fmt::Display for ScopedName {
     }
 }
 
-/// What can stand in a list of definitions.
+/// The elements of a list of definitions.
 #[derive(Debug)]
 pub(crate) enum Item {
     Decl(Box<Decl>),
@@ -151,7 +151,7 @@ pub(crate) enum DeclKind {
     },
 }
 
-/// What stands before `interface`.
+/// Modifiers of `interface`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Flavor {
     Plain,
@@ -265,8 +265,8 @@ pub(crate) enum ExprKind {
     Boolean(bool),
     Name(ScopedName),
     Unary(Unary, Box<Expr>),
-    /// Operators of equal precedence, applied left to right. A list instead of a tree, so that a long sum does not
-    /// make a deep one.
+    /// Operators of equal precedence, applied left to right. A list instead of a tree, so that a
+    /// long sum does not make a deep one.
     Binary(Box<Expr>, Vec<(Binary, Expr)>),
 }
 

@@ -59,7 +59,8 @@ const KEYWORDS: [&str; 55] = [
     "home",
 ];
 
-/// Words that CORBA 3 added and that older specifications use as ordinary names: allowed as such with a warning.
+/// Words that CORBA 3 added and that older specifications use as ordinary names: allowed as such
+/// with a warning.
 const SOFT: [&str; 17] = [
     "component",
     "consumes",
@@ -80,7 +81,7 @@ const SOFT: [&str; 17] = [
     "factory",
 ];
 
-/// How a word stands to the reserved ones.
+/// The relation of a word to the reserved ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reserved {
     /// It is free.

@@ -64,7 +64,8 @@ fn number(text: &str) -> Result<ConstValue, String> {
         });
     }
     if text.contains(['.', 'e', 'E']) {
-        // Rust reads more than IDL has, such as `1_0` or `inf`, but the lexer lets only digits through to the exponent.
+        // Rust reads more than IDL has, such as `1_0` or `inf`, but the lexer lets only digits
+        // through to the exponent.
         let plain = text.chars().all(|c| c.is_ascii_digit() || matches!(c, '.' | 'e' | 'E' | '+' | '-'));
         return match text.parse::<f64>() {
             Ok(value) if plain && value.is_finite() => Ok(ConstValue::Float(value)),

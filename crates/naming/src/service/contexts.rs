@@ -128,15 +128,15 @@ impl Contexts {
             name,
             |context, name| {
                 Ok(match tree::resolve(store, context, name)? {
-                    Progress::Done(found) => Progress::Done(Found::Here(found)),
+                    Progress::Done(found) => Progress::Done(Resolved::Local(found)),
                     Progress::Onward { context, steps } => Progress::Onward { context, steps },
                 })
             },
-            |there, rest| Ok(Found::There(there.resolve(rest)?)),
+            |there, rest| Ok(Resolved::Remote(there.resolve(rest)?)),
         )?;
         let object = match found {
-            Found::Here(found) => target(&found)?,
-            Found::There(object) => object,
+            Resolved::Local(found) => target(&found)?,
+            Resolved::Remote(object) => object,
         };
         Ok(match object {
             Some(object) => Some(cx.keep(object)?),
@@ -145,10 +145,10 @@ impl Contexts {
     }
 }
 
-/// What a name leads to.
-enum Found {
-    Here(Target),
-    There(Option<Object>),
+/// The result of resolving a name, in this service or in another one.
+enum Resolved {
+    Local(Target),
+    Remote(Option<Object>),
 }
 
 impl NamingContext for Contexts {

@@ -1,8 +1,8 @@
-//! Object ids: which context or iterator a request is for.
+//! Object ids of contexts and iterators.
 
 use crate::binding::ContextId;
 
-/// The root's id says nothing of its store: whoever asks for the root wants the one that is there.
+/// The root's id does not contain the store's stamp: it always means the root of the current store.
 const ROOT: &str = "root";
 
 /// The id of a context: the stamp of its store and its number, in hexadecimal digits.
@@ -13,14 +13,14 @@ pub fn of_context(stamp: u64, context: ContextId) -> String {
     }
 }
 
-/// The context of an id; `None` when it is none of the store with this stamp.
+/// The context of an id; `None` for an id of a store with another stamp.
 pub fn context(stamp: u64, id: &[u8]) -> Option<ContextId> {
     if id == ROOT.as_bytes() {
         return Some(ContextId::ROOT);
     }
     let (of, number) = std::str::from_utf8(id).ok()?.split_once('.')?;
     let number = u64::from_str_radix(number, 16).ok()?;
-    // Only what `of_context` writes: one context must not have several ids.
+    // Only ids that `of_context` makes, so that no context has several.
     let context = ContextId(number);
     let same = of_context(stamp, context).as_bytes() == id && !of.is_empty();
     same.then_some(context)
@@ -45,7 +45,7 @@ mod tests {
         for id in [0, 1, 77, u64::MAX].map(ContextId) {
             assert_eq!(context(5, of_context(5, id).as_bytes()), Some(id));
         }
-        // The contract with references that exist.
+        // The format of existing references.
         assert_eq!(of_context(0xabc, ContextId(0x1f)), "0000000000000abc.1f");
         assert_eq!(iterator(&of_iterator(9)), Some(9));
     }

@@ -1,4 +1,4 @@
-//! The servant of all iterators, and the lists that they and contexts give.
+//! The servant of all iterators, and the lists that iterators and contexts return.
 
 use super::{Shared, ids, problem};
 use crate::binding::{BindingKind, ContextId};
@@ -8,10 +8,10 @@ use isorb::{Kind, Result, SystemException, Upcall};
 use isorb_giop::NameComponent;
 use std::sync::Arc;
 
-/// Stays free in the upcall's scope when a list is placed there, in bytes.
+/// Octets of the upcall's scope that a list leaves free.
 const SPARE: usize = 2048;
 
-/// Stands behind all iterators.
+/// The servant of all iterators.
 pub struct Iterating {
     pub shared: Arc<Shared>,
 }
@@ -21,7 +21,7 @@ impl Iterating {
         let gone = || SystemException::from(Kind::ObjectNotExist);
         let number = ids::iterator(cx.object_id()).ok_or_else(gone)?;
         let limit = how_many.min(self.shared.batch(cx));
-        // Held while the store reads, so that two calls never get the same bindings.
+        // Locked while the store reads, so that two calls never return the same bindings.
         let mut iterators = self.shared.iterators.lock();
         let position = iterators.at(isorb_rt::time::now_ns(), number).ok_or_else(gone)?;
         let entries = match self.shared.store.list(position.context, position.after.as_ref(), limit) {
@@ -62,7 +62,7 @@ impl BindingIterator for Iterating {
 }
 
 impl Shared {
-    /// How many bindings a reply of this upcall may have.
+    /// The greatest number of bindings in a reply of this upcall.
     pub fn batch(&self, cx: Upcall<'_>) -> usize {
         let each = size_of::<BindingView<'_>>() + size_of::<NameComponentView<'_>>();
         self.limits.batch.min(cx.scope().left().saturating_sub(SPARE) / each).max(1)
@@ -71,7 +71,7 @@ impl Shared {
     /// The first bindings of a context, and whether there are more.
     ///
     /// # Errors
-    /// What the store refuses.
+    /// The store's refusal.
     pub fn first(&self, context: ContextId, limit: usize) -> Result<(Entries, bool)> {
         let mut entries = self.store.list(context, None, limit + 1).map_err(problem::system)?;
         let more = entries.len() > limit;

@@ -5,8 +5,8 @@ use isorb::poa::{Cookie, Refusal, ServantLocator};
 use isorb::{Kind, Poa, Result, Servant, SystemException};
 use std::sync::Arc;
 
-/// Gives the same servant for every object that exists. It looks before each request, so that `_non_existent` and the
-/// like tell the truth about contexts that were destroyed.
+/// Returns the same servant for every object that exists. It looks it up before each request, so
+/// that `_non_existent` is correct for destroyed contexts.
 pub struct Locator {
     servant: Servant,
     shared: Arc<Shared>,
@@ -23,7 +23,7 @@ impl Locator {
         Locator { servant, shared, exists }
     }
 
-    /// For iterators. Looking counts as a use.
+    /// For iterators. A lookup counts as a use.
     pub fn iterators(servant: Servant, shared: Arc<Shared>) -> Locator {
         let exists = |shared: &Shared, id: &[u8]| {
             let now = isorb_rt::time::now_ns();

@@ -1,7 +1,7 @@
 //! The service as CORBA objects.
 //!
-//! One servant stands behind all contexts and one behind all iterators; which of them a request is for is in the object
-//! id. So a million contexts cost the ORB nothing, and nothing needs to be activated after a restart.
+//! One servant serves all contexts and another all iterators. The object id identifies the context
+//! or iterator. So a million contexts cost the ORB nothing, and a restart activates nothing.
 
 mod contexts;
 mod ids;
@@ -40,7 +40,7 @@ pub struct NamingService {
     root: NamingContextExtRef,
 }
 
-/// What contexts and iterators share.
+/// The state that contexts and iterators share.
 struct Shared {
     store: Arc<dyn Store>,
     limits: Limits,
@@ -48,13 +48,15 @@ struct Shared {
 }
 
 impl NamingService {
-    /// Starts a service in an ORB: makes its POAs below the root POA, with the root POA's manager, and offers the root context as
-    /// `corbaloc::host:port/NameService` and as the initial reference `NameService`.
+    /// Starts a service in an ORB: makes its POAs below the root POA, with the root POA's manager,
+    /// and offers the root context as `corbaloc::host:port/NameService` and as the initial
+    /// reference `NameService`.
     ///
-    /// It answers as soon as the root POA's manager is active.
+    /// It serves as soon as the root POA's manager is active.
     ///
     /// # Errors
-    /// BAD_INV_ORDER when the ORB has a naming service already; what opening the endpoints or making the POAs ends in.
+    /// BAD_INV_ORDER if the ORB has a naming service already; errors of opening the endpoints or of
+    /// making the POAs.
     pub fn start(orb: &Orb, store: Arc<dyn Store>, limits: Limits) -> Result<NamingService> {
         let iterators = PiMutex::new(Iterators::new(limits.iterators, limits.iterator_idle));
         let shared = Arc::new(Shared { store, limits, iterators });
@@ -80,7 +82,7 @@ impl NamingService {
         &self.root
     }
 
-    /// The root context, untyped: its `Display` is the stringified reference.
+    /// The root context as an object; its `Display` is the stringified reference.
     pub fn object(&self) -> &Object {
         self.root.object()
     }

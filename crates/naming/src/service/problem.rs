@@ -1,4 +1,4 @@
-//! From what went wrong to the exceptions of the standard (Naming Service 1.3, clause 2.3).
+//! Failures as exceptions of the standard (Naming Service 1.3, clause 2.3).
 
 use crate::cos_naming::naming_context::{
     AlreadyBound, BindError, CannotProceed, InvalidName, NotFound, NotFoundReason, RebindError,
@@ -10,7 +10,7 @@ use crate::tree::{Failure, Why};
 use isorb::{Kind, Result, SystemException};
 use isorb_giop::NameComponent as Step;
 
-/// Every exception that an operation on a name can end in.
+/// Every exception of an operation on a name.
 pub enum Problem {
     NotFound(NotFound),
     CannotProceed(CannotProceed),
@@ -86,7 +86,7 @@ macro_rules! without_already_bound {
 without_already_bound! { RebindError ResolveStrError }
 
 impl Problem {
-    /// What a failure on a name is; `context` gives a reference to a context of this service.
+    /// The exception of a failure; `context` returns a reference to a context of this service.
     pub fn of(
         failure: Failure,
         name: &[Step],
@@ -115,8 +115,8 @@ impl Problem {
         }
     }
 
-    /// What is left of a call to a context elsewhere. That it could not be reached is no fault of this service, and the client may have
-    /// better luck: CannotProceed. Its refusals are passed on as they are.
+    /// The exception of a call to another service's context. An unreachable context is
+    /// CannotProceed, since the client may succeed. Refusals are passed on.
     pub fn onward(self, context: NamingContextRef, rest_of_name: Name) -> Problem {
         match self {
             Problem::System(exception) if unreachable(exception.kind) => {
@@ -143,13 +143,13 @@ fn unreachable(kind: Kind) -> bool {
     )
 }
 
-/// The steps of a name from one on, as the generated code has them.
+/// The components of a name from one on, in the generated form.
 pub fn rest(name: &[Step], steps: usize) -> Name {
     let rest = name.get(steps..).unwrap_or_default().iter();
     rest.map(|step| NameComponent { id: step.id.clone(), kind: step.kind.clone() }).collect()
 }
 
-/// What a store's refusal is where no exception of the operation fits.
+/// The exception of a store's refusal if none of the operation's exceptions fits.
 pub fn system(refusal: Refusal) -> SystemException {
     let kind = match refusal {
         Refusal::NoContext => Kind::ObjectNotExist,

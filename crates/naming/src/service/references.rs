@@ -1,4 +1,4 @@
-//! References: what goes into the store and what comes out of it.
+//! References in the form that the store keeps.
 
 use super::{ids, problem};
 use crate::binding::{ContextId, Target};
@@ -16,7 +16,8 @@ pub fn of_context(poa: &Poa, store: &dyn Store, context: ContextId) -> Result<Ob
     poa.create_reference_with_id(ids::of_context(store.stamp(), context), NamingContextExtRef::INTERFACE.id)
 }
 
-/// What to keep of an object: the number of a context of this service, the reference of any other.
+/// The stored form of an object: the number of a context of this service, the reference of any
+/// other object.
 ///
 /// # Errors
 /// IMP_LIMIT for a reference that is too large, MARSHAL for one that cannot be written.
@@ -36,10 +37,10 @@ pub fn to_target(poa: &Poa, store: &dyn Store, limits: &Limits, object: Option<&
     Ok(Target::Reference(octets.into()))
 }
 
-/// The object of what was kept; `None` for nil.
+/// The object of a stored target; `None` for nil.
 ///
 /// # Errors
-/// PERSIST_STORE for octets that are no reference, OBJECT_NOT_EXIST when the POA is destroyed.
+/// PERSIST_STORE for octets that are not a reference, OBJECT_NOT_EXIST if the POA is destroyed.
 pub fn of_target(poa: &Poa, orb: &Orb, store: &dyn Store, target: &Target) -> Result<Option<Object>> {
     match target {
         Target::Local(context) => of_context(poa, store, *context).map(Some),
@@ -47,10 +48,10 @@ pub fn of_target(poa: &Poa, orb: &Orb, store: &dyn Store, target: &Target) -> Re
     }
 }
 
-/// The object of a reference that was kept.
+/// The object of a stored reference.
 ///
 /// # Errors
-/// PERSIST_STORE for octets that are no reference.
+/// PERSIST_STORE for octets that are not a reference.
 pub fn of_octets(orb: &Orb, octets: &[u8]) -> Result<Option<Object>> {
     let corrupt = || problem::system(crate::store::Refusal::Failed(crate::store::Fault::Corrupt));
     let ior = Ior::from_encapsulation(octets).map_err(|_| corrupt())?;

@@ -4,16 +4,17 @@ use isorb_giop::Name;
 use isorb_giop::url::{Address, ObjectUrl};
 use std::fmt::Write;
 
-/// What is wrong with the arguments.
+/// Invalid arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UrlProblem {
-    /// The address is none.
+    /// The address is invalid.
     Address,
-    /// The name is none.
+    /// The name is invalid.
     Name,
 }
 
-/// The `corbaname:` URL of a name in the root context at an address, such as `:host:2809` or `:host/NameService`.
+/// The `corbaname:` URL of a name in the root context at an address, such as `:host:2809` or
+/// `:host/NameService`.
 ///
 /// # Errors
 /// [`UrlProblem`].

@@ -1,4 +1,4 @@
-//! What every store must do, written once and run for each.
+//! The conformance suite of stores.
 
 use super::{Capacity, FileStore, MemoryStore, Mode, Refusal, Store};
 use crate::binding::{Binding, BindingKind, ContextId, Target};
@@ -54,7 +54,7 @@ fn contexts(store: &dyn Store) {
     assert!(loose != bound && loose != ROOT && bound != ROOT);
     assert_eq!(store.lookup(ROOT, &name("c")), Ok(Binding::context(bound)));
     assert_eq!(store.create_bound(ROOT, &name("c")), Err(Refusal::AlreadyBound));
-    // Contexts do not share names.
+    // Contexts have separate names.
     store.bind(loose, &name("x"), &object(b"1"), Mode::New).unwrap();
     assert_eq!(store.lookup(bound, &name("x")), Err(Refusal::Unbound));
     assert_eq!(store.list(bound, None, 10), Ok(vec![]));
@@ -63,10 +63,10 @@ fn contexts(store: &dyn Store) {
     assert_eq!(store.destroy(loose), Ok(()));
     assert_eq!(store.contains(loose), Ok(false));
     assert_eq!(store.contains(bound), Ok(true));
-    // A binding to a context that is no more stays.
+    // A binding to a destroyed context stays.
     assert_eq!(store.destroy(bound), Ok(()));
     assert_eq!(store.lookup(ROOT, &name("c")), Ok(Binding::context(bound)));
-    // Numbers are not used again.
+    // Numbers are not reused.
     let next = store.create().unwrap();
     assert!(next > bound && next > loose);
 }
@@ -80,7 +80,7 @@ fn what_does_not_exist(store: &dyn Store) {
     assert_eq!(store.unbind(none, &a), Err(Refusal::NoContext));
     assert_eq!(store.create_bound(none, &a), Err(Refusal::NoContext));
     assert_eq!(store.destroy(none), Err(Refusal::NoContext));
-    // The number that the next context will have.
+    // The number of the next context.
     assert_eq!(store.create_bound(ContextId(1), &a), Err(Refusal::NoContext));
     assert_eq!(store.list(none, None, 1), Err(Refusal::NoContext));
 }
@@ -105,7 +105,7 @@ fn lists_go_on(store: &dyn Store) {
         assert!(seen.is_sorted());
     }
     assert_eq!(store.list(ROOT, None, 0), Ok(vec![]));
-    // A name that was taken away in the meantime still says where to go on.
+    // A listing continues after a name that was unbound meanwhile.
     store.unbind(ROOT, &name("n03")).unwrap();
     assert_eq!(store.list(ROOT, Some(&name("n03")), 1).unwrap()[0].0, name("n04"));
 }
@@ -125,7 +125,7 @@ fn limits(store: &dyn Store) {
     assert_eq!(store.bind(ROOT, &name("y"), &object(b""), Mode::Replace), Ok(()));
 }
 
-/// One of several threads that bind the same names wins each.
+/// Of several threads that bind the same names, exactly one wins each.
 fn threads(store: &dyn Store) {
     let wins = AtomicUsize::new(0);
     std::thread::scope(|threads| {

@@ -1,9 +1,9 @@
-//! Why a store does not do what it is told.
+//! Errors of stores.
 
 use std::fmt;
 use std::io;
 
-/// Why an operation was not carried out.
+/// Why an operation was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Refusal {
     /// The context does not exist.
@@ -16,18 +16,18 @@ pub enum Refusal {
     OtherKind,
     /// The context has bindings.
     NotEmpty,
-    /// The store holds as much as it may.
+    /// The store is full.
     Full,
     /// The store is broken.
     Failed(Fault),
 }
 
-/// What is wrong with a store.
+/// A fault of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Fault {
     /// Reading or writing failed.
     Io(io::ErrorKind),
-    /// What was read is not what was written.
+    /// The data read are not the data written.
     Corrupt,
     /// An earlier failure left it unusable until it is opened again.
     Stopped,
@@ -62,14 +62,14 @@ impl fmt::Display for Fault {
 impl std::error::Error for Refusal {}
 impl std::error::Error for Fault {}
 
-/// Why a file could not be opened as a store.
+/// Why a file cannot be opened as a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum OpenError {
     /// The file cannot be opened, read or written.
     Io(io::ErrorKind),
     /// Another process has it open.
     InUse,
-    /// It is no database at all.
+    /// It is not a database.
     NotADatabase,
     /// It is a database of another program.
     Foreign,

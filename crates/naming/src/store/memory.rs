@@ -7,7 +7,7 @@ use isorb_rt::sync::PiMutex;
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
-/// Keeps bindings in memory: for tests, and for systems whose servers bind anew at each start.
+/// Keeps bindings in memory: for tests, and for systems in which servers bind anew at each start.
 #[derive(Debug)]
 pub struct MemoryStore {
     stamp: u64,

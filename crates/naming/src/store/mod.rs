@@ -1,7 +1,7 @@
-//! Where bindings are kept.
+//! Stores of bindings.
 //!
-//! A store knows single steps, no paths: every operation is about one context and is atomic. What it acknowledged is
-//! there after the process was killed, if the store is one that lasts.
+//! A store knows components, not paths: every operation concerns one context and is atomic.
+//! Acknowledged operations survive the process if the store is persistent.
 
 #[cfg(test)]
 mod conformance;
@@ -16,16 +16,16 @@ pub use memory::MemoryStore;
 use crate::binding::{Binding, BindingKind, ContextId};
 use isorb_giop::NameComponent;
 
-/// What [`Store::bind`] does where a name is bound already.
+/// What [`Store::bind`] does with a name that is bound already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Mode {
-    /// Refuses.
+    /// Refuses the binding.
     New,
-    /// Replaces a binding of the same kind.
+    /// Replaces the binding if it is of the same kind.
     Replace,
 }
 
-/// How much a store takes.
+/// Limits of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capacity {
     /// Contexts, the root included.
@@ -41,19 +41,20 @@ impl Default for Capacity {
     }
 }
 
-/// A row of bindings in the order of their names: id, then kind, octet by octet.
+/// Bindings in the order of their names: id, then kind, octet by octet.
 pub type Entries = Vec<(NameComponent, BindingKind)>;
 
-/// Keeps contexts and bindings. Operations are atomic, and acknowledged only when they will not be lost.
+/// Stores contexts and bindings. Operations are atomic, and acknowledged when they cannot be lost.
 ///
 /// # Errors
-/// All operations: [`Refusal::NoContext`] when the context does not exist (any more), [`Refusal::Failed`] when the store is
-/// broken.
+/// All operations: [`Refusal::NoContext`] when the context does not exist (any more),
+/// [`Refusal::Failed`] when the store is broken.
 ///
 /// # Real-time
 /// Not for real-time lanes: a store allocates, takes locks, and waits for its disk.
 pub trait Store: Send + Sync {
-    /// A number that tells this store's contexts from those of other stores, and from those that it forgot.
+    /// A number that distinguishes this store's contexts from those of other stores and of its own
+    /// past.
     fn stamp(&self) -> u64;
 
     /// Whether a context exists.
@@ -62,7 +63,7 @@ pub trait Store: Send + Sync {
     /// [`Refusal::Failed`].
     fn contains(&self, context: ContextId) -> Result<bool, Refusal>;
 
-    /// What is bound to a name.
+    /// The binding of a name.
     ///
     /// # Errors
     /// [`Refusal::Unbound`].
@@ -71,7 +72,8 @@ pub trait Store: Send + Sync {
     /// Binds.
     ///
     /// # Errors
-    /// [`Refusal::AlreadyBound`] with [`Mode::New`], [`Refusal::OtherKind`] with [`Mode::Replace`], [`Refusal::Full`].
+    /// [`Refusal::AlreadyBound`] with [`Mode::New`], [`Refusal::OtherKind`] with [`Mode::Replace`],
+    /// [`Refusal::Full`].
     fn bind(
         &self,
         context: ContextId,
@@ -80,34 +82,34 @@ pub trait Store: Send + Sync {
         mode: Mode,
     ) -> Result<(), Refusal>;
 
-    /// Takes a binding away.
+    /// Removes a binding.
     ///
     /// # Errors
     /// [`Refusal::Unbound`].
     fn unbind(&self, context: ContextId, name: &NameComponent) -> Result<(), Refusal>;
 
-    /// Makes a context that is bound nowhere.
+    /// Creates a context without a binding.
     ///
     /// # Errors
     /// [`Refusal::Full`].
     fn create(&self) -> Result<ContextId, Refusal>;
 
-    /// Makes a context and binds it, or neither.
+    /// Creates a context and binds it, or does neither.
     ///
     /// # Errors
     /// [`Refusal::AlreadyBound`], [`Refusal::Full`].
     fn create_bound(&self, context: ContextId, name: &NameComponent) -> Result<ContextId, Refusal>;
 
-    /// Destroys a context that has no bindings. Bindings to it stay, as the standard has it.
+    /// Destroys a context without bindings. Bindings to it stay, as the standard says.
     ///
     /// # Errors
     /// [`Refusal::NotEmpty`].
     fn destroy(&self, context: ContextId) -> Result<(), Refusal>;
 
-    /// At most `limit` bindings, from the first name behind `after` on.
+    /// At most `limit` bindings, starting with the first name after `after`.
     ///
     /// # Errors
-    /// As for all.
+    /// As for all operations.
     fn list(
         &self,
         context: ContextId,

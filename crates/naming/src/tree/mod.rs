@@ -1,6 +1,7 @@
-//! Names of several steps: from context to context through a store.
+//! Paths of names: from context to context through a store.
 //!
-//! It makes no calls. Where a name leaves this service it stops and says how far it came ([`Progress::Onward`]).
+//! It makes no calls. Where a path leaves this service it stops and returns how far it came
+//! ([`Progress::Onward`]).
 
 #[cfg(test)]
 mod model;
@@ -9,16 +10,16 @@ use crate::binding::{Binding, BindingKind, ContextId, Target};
 use crate::store::{Fault, Mode, Refusal, Store};
 use isorb_giop::NameComponent;
 
-/// How far an operation came.
+/// The result of an operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Progress<T> {
-    /// It is done.
+    /// The operation is complete.
     Done(T),
-    /// The name goes on in a naming context elsewhere.
+    /// The path continues in another service's naming context.
     Onward {
         /// The reference to that context, as a CDR encapsulation.
         context: Box<[u8]>,
-        /// How many steps of the name led there.
+        /// The number of components that lead there.
         steps: usize,
     },
 }
@@ -26,32 +27,32 @@ pub enum Progress<T> {
 /// `CosNaming::NamingContext::NotFoundReason`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Why {
-    /// A step is not bound.
+    /// A component is not bound.
     MissingNode,
-    /// A step is bound to something that is no naming context.
+    /// A component is bound to an object that is not a naming context.
     NotContext,
-    /// The last step is bound to a naming context.
+    /// The last component is bound to a naming context.
     NotObject,
 }
 
-/// Why an operation was not carried out. `steps` says how many steps of the name were good, so that the rest of the name
-/// begins with the one that was not.
+/// Why an operation failed. `steps` is the number of valid components, so that the rest of the name
+/// begins with the invalid one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Failure {
-    /// `InvalidName`: a name without steps.
+    /// `InvalidName`: a name without components.
     InvalidName,
     /// `NotFound`.
     NotFound {
-        /// What is wrong with the step.
+        /// What is wrong with the component.
         why: Why,
-        /// How many were good.
+        /// The number of valid components.
         steps: usize,
     },
     /// `CannotProceed`: a binding leads to a context of this service that was destroyed.
     Dangling {
-        /// The context that is no more.
+        /// The destroyed context.
         context: ContextId,
-        /// How many steps led to it.
+        /// The number of components that led to it.
         steps: usize,
     },
     /// `AlreadyBound`.
@@ -64,15 +65,15 @@ pub enum Failure {
     Failed(Fault),
 }
 
-/// Where the last step of a name is to be taken.
-struct Place<'n> {
+/// The context of the last component of a name.
+struct Parent<'n> {
     context: ContextId,
-    /// The index of the last step.
+    /// The index of the last component.
     steps: usize,
     last: &'n NameComponent,
 }
 
-impl Place<'_> {
+impl Parent<'_> {
     fn failure(&self, refusal: Refusal, other_kind: Why) -> Failure {
         let steps = self.steps;
         match refusal {
@@ -81,14 +82,14 @@ impl Place<'_> {
             Refusal::AlreadyBound => Failure::AlreadyBound,
             Refusal::NoContext => no_context(self.context, steps),
             Refusal::Full => Failure::Full,
-            // No operation on a name destroys.
+            // No operation on a name destroys a context.
             Refusal::NotEmpty => Failure::Failed(Fault::Corrupt),
             Refusal::Failed(fault) => Failure::Failed(fault),
         }
     }
 }
 
-/// Finds what a name leads to.
+/// Resolves a name.
 ///
 /// # Errors
 /// [`Failure`].
@@ -97,15 +98,15 @@ pub fn resolve(
     start: ContextId,
     name: &[NameComponent],
 ) -> Result<Progress<Target>, Failure> {
-    at_last_step(store, start, name, Why::NotContext, |place| {
-        Ok(store.lookup(place.context, place.last)?.target)
+    at_last_step(store, start, name, Why::NotContext, |parent| {
+        Ok(store.lookup(parent.context, parent.last)?.target)
     })
 }
 
-/// Binds.
+/// Binds a name.
 ///
 /// # Errors
-/// [`Failure`]; with [`Mode::Replace`] a binding of the other kind is NotFound, as the standard has it.
+/// [`Failure`]; with [`Mode::Replace`] a binding of the other kind is NotFound, as in the standard.
 pub fn bind(
     store: &dyn Store,
     start: ContextId,
@@ -117,10 +118,12 @@ pub fn bind(
         BindingKind::Object => Why::NotObject,
         BindingKind::Context => Why::NotContext,
     };
-    at_last_step(store, start, name, other_kind, |place| store.bind(place.context, place.last, binding, mode))
+    at_last_step(store, start, name, other_kind, |parent| {
+        store.bind(parent.context, parent.last, binding, mode)
+    })
 }
 
-/// Makes a context and binds it.
+/// Creates a context and binds it.
 ///
 /// # Errors
 /// [`Failure`].
@@ -129,15 +132,17 @@ pub fn bind_new_context(
     start: ContextId,
     name: &[NameComponent],
 ) -> Result<Progress<ContextId>, Failure> {
-    at_last_step(store, start, name, Why::NotContext, |place| store.create_bound(place.context, place.last))
+    at_last_step(store, start, name, Why::NotContext, |parent| {
+        store.create_bound(parent.context, parent.last)
+    })
 }
 
-/// Takes a binding away.
+/// Removes a binding.
 ///
 /// # Errors
 /// [`Failure`].
 pub fn unbind(store: &dyn Store, start: ContextId, name: &[NameComponent]) -> Result<Progress<()>, Failure> {
-    at_last_step(store, start, name, Why::NotContext, |place| store.unbind(place.context, place.last))
+    at_last_step(store, start, name, Why::NotContext, |parent| store.unbind(parent.context, parent.last))
 }
 
 fn at_last_step<T>(
@@ -145,13 +150,14 @@ fn at_last_step<T>(
     start: ContextId,
     name: &[NameComponent],
     other_kind: Why,
-    run: impl FnOnce(&Place<'_>) -> Result<T, Refusal>,
+    run: impl FnOnce(&Parent<'_>) -> Result<T, Refusal>,
 ) -> Result<Progress<T>, Failure> {
     let Some((last, before)) = name.split_last() else { return Err(Failure::InvalidName) };
     let mut context = start;
     for (steps, step) in before.iter().enumerate() {
-        let place = Place { context, steps, last: step };
-        let found = store.lookup(context, step).map_err(|refusal| place.failure(refusal, Why::NotContext))?;
+        let parent = Parent { context, steps, last: step };
+        let found =
+            store.lookup(context, step).map_err(|refusal| parent.failure(refusal, Why::NotContext))?;
         match found {
             Binding { kind: BindingKind::Object, .. } => {
                 return Err(Failure::NotFound { why: Why::NotContext, steps });
@@ -162,8 +168,8 @@ fn at_last_step<T>(
             }
         }
     }
-    let place = Place { context, steps: before.len(), last };
-    run(&place).map(Progress::Done).map_err(|refusal| place.failure(refusal, other_kind))
+    let parent = Parent { context, steps: before.len(), last };
+    run(&parent).map(Progress::Done).map_err(|refusal| parent.failure(refusal, other_kind))
 }
 
 fn no_context(context: ContextId, steps: usize) -> Failure {

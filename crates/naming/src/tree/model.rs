@@ -1,4 +1,5 @@
-//! The tree against an oracle: random operations on both stores and on a model that knows only sets of paths.
+//! The tree against an oracle: random operations on both stores and on a model that knows only sets
+//! of paths.
 
 use super::{Failure, Progress, Why, bind, bind_new_context, resolve, unbind};
 use crate::binding::{Binding, BindingKind, ContextId, Target};

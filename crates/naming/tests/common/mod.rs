@@ -47,7 +47,7 @@ pub fn name(text: &str) -> Vec<NameComponent> {
     parsed.into_components().into_iter().map(|step| NameComponent { id: step.id, kind: step.kind }).collect()
 }
 
-/// An object that nobody calls.
+/// An object that is never called.
 pub fn object(orb: &Orb, number: u32) -> Object {
     orb.string_to_object(&format!("corbaloc::1.2@127.0.0.1:1/object{number}")).unwrap()
 }

@@ -89,7 +89,7 @@ struct Way {
 }
 
 impl Way {
-    /// Takes what has come, hands on what is due, and rests if there was nothing to do.
+    /// Receives new datagrams, forwards those that are due, and sleeps if there was nothing to do.
     fn step(&mut self) {
         let now = now_ns();
         let mut idle = true;

@@ -23,7 +23,7 @@ pub struct StreamPlan {
     pub pieces: Plan,
     /// Bytes of a piece at most; 0 is as they come.
     pub piece: usize,
-    /// The connection breaks after so many bytes in either direction; `None` is never.
+    /// The connection breaks after this many bytes in either direction; `None` is never.
     pub cut_after: Option<u64>,
 }
 

@@ -222,7 +222,7 @@ mod tests {
         assert_eq!(tags(vec![iiop(), profile(Some(earlier.clone()))], &order), [0, unix]);
         assert_eq!(tags(vec![profile(None), iiop()], &order), [0, unix]);
         assert_eq!(tags(vec![profile(Some(earlier))], &order), [unix]);
-        assert_eq!(tags(vec![profile(Some(elsewhere))], &order), []);
+        assert_eq!(tags(vec![profile(Some(elsewhere))], &order), Vec::<u32>::new());
         // A policy's order is followed, and other transports are not used.
         assert_eq!(tags(vec![iiop(), profile(Some(locality.clone()))], &[0, unix]), [0, unix]);
         assert_eq!(tags(vec![iiop(), profile(Some(locality.clone()))], &[0]), [0]);
@@ -231,7 +231,11 @@ mod tests {
         assert_eq!(ours.key(&profile(ours.locality.clone())), Some(b"k".to_vec()));
         assert_eq!(ours.key(&profile(None)), None);
         drop(listener);
-        assert_eq!(tags(vec![profile(ours.locality)], &order), [], "nothing is there any more");
+        assert_eq!(
+            tags(vec![profile(ours.locality)], &order),
+            Vec::<u32>::new(),
+            "nothing is there any more"
+        );
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What a socket is told once.
+//! Socket options.
 
 use core::time::Duration;
 use std::io;
@@ -31,7 +31,7 @@ pub fn set_send_timeout(fd: impl AsFd, timeout: Option<Duration>) -> Result<(), 
 /// connection wants it.
 ///
 /// # Errors
-/// `OPNOTSUPP` for what is not TCP.
+/// `OPNOTSUPP` for a socket other than TCP.
 pub fn set_nodelay(fd: impl AsFd, on: bool) -> Result<(), Errno> {
     SockRef::from(&fd.as_fd()).set_tcp_nodelay(on).map_err(errno)
 }
@@ -70,7 +70,7 @@ pub fn set_dscp(fd: impl AsFd, dscp: u8) -> Result<(), Errno> {
     }
 }
 
-/// Asks for a send buffer of so many bytes (`SO_SNDBUF`); the system doubles and bounds it.
+/// Requests a send buffer of `bytes` bytes (`SO_SNDBUF`); the system doubles and bounds it.
 ///
 /// # Errors
 /// `BADF`, `NOTSOCK`.
@@ -78,7 +78,7 @@ pub fn set_send_buffer(fd: impl AsFd, bytes: usize) -> Result<(), Errno> {
     SockRef::from(&fd.as_fd()).set_send_buffer_size(bytes).map_err(errno)
 }
 
-/// Asks for a receive buffer of so many bytes (`SO_RCVBUF`); the system doubles and bounds it.
+/// Requests a receive buffer of `bytes` bytes (`SO_RCVBUF`); the system doubles and bounds it.
 ///
 /// # Errors
 /// `BADF`, `NOTSOCK`.

@@ -34,12 +34,12 @@ impl Wait {
     }
 }
 
-/// Receives into the front of `buf` what is there, at least a byte. 0 is the end of the stream (or
+/// Receives available octets into the front of `buf`, at least one. 0 is the end of the stream (or
 /// an empty `buf`).
 ///
 /// # Errors
 /// `AGAIN`: nothing came in the time allowed. `INTR`: a signal came first; call again, with the
-/// time that is left. Otherwise what became of the connection (`CONNRESET`, `TIMEDOUT`, ...).
+/// time that is left. Otherwise the error of the connection (`CONNRESET`, `TIMEDOUT`, ...).
 ///
 /// # Real-time
 /// Does not allocate. One system call, which blocks as `wait` and the socket's time-out say.

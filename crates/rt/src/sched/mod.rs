@@ -1,9 +1,8 @@
 //! Threads as the scheduler sees them: class and native priority, processors, resident memory, and
 //! the rights that all this needs.
 //!
-//! [`RealTime`] asks once, at start, what the process may do, and says what to change if that is
-//! not enough; [`ThreadSpec`] starts a thread that runs its function only once it has what was
-//! asked for.
+//! [`RealTime`] determines once, at start, the rights of the process, and names the missing ones;
+//! [`ThreadSpec`] starts a thread that runs its function only once it has what was asked for.
 
 mod affinity;
 mod class;

@@ -10,8 +10,8 @@ use super::pi_mutex::{PiGuard, PiMutex};
 use crate::sched::{NativeRange, SchedClass, SchedError};
 use crate::time::Deadline;
 
-/// A mutual-exclusion lock that raises its holder to the lock's ceiling: the native priority of its most
-/// urgent user.
+/// A mutual-exclusion lock that raises its holder to the lock's ceiling: the native priority of its
+/// most urgent user.
 ///
 /// This is the immediate priority ceiling protocol, POSIX's `PTHREAD_PRIO_PROTECT`. On one
 /// processor, and as long as holders do not sleep, a thread finds the lock free whenever it runs.
@@ -19,10 +19,9 @@ use crate::time::Deadline;
 /// locks with ceilings. A [`PiMutex`] does its work beneath, so that on several processors, or
 /// where a holder could not be raised, a waiter still lends its priority.
 ///
-/// Locks nest, and may be let go in any order: a thread runs at the highest ceiling of those that
-/// it holds, or at its own priority where that is higher, and at its own when it holds none. Its
-/// own priority is what is measured against the ceiling of a further lock, not the ceiling that it
-/// runs at.
+/// Locks nest, and may be released in any order: a thread runs at the highest ceiling of those that
+/// it holds, or at its own priority if that is higher. The ceiling of a further lock is compared
+/// with the thread's own priority, not with the ceiling that it runs at.
 ///
 /// - **Ordinary threads** (`SCHED_OTHER`; all threads without the right to real-time scheduling)
 ///   are not raised: for them the lock only excludes, and inherits from its waiters. Threads with

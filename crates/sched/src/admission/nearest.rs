@@ -1,28 +1,29 @@
-//! What would be admitted instead of what was asked.
+//! A search for the nearest parameters that would be admitted.
 
 use super::Admission;
 use crate::response::{Effort, Level, Stop};
 use crate::{Nanos, Task, Utilisation};
 
-/// The nearest wishes that would be granted, all else being as asked. Each was tried before it is named. The search is by quadrupling
-/// and halving, to within a hundredth of what was asked or as near as its share of the effort allows; it presumes that a longer
-/// period or deadline never makes matters worse, which holds with full preemption.
+/// The nearest period and deadline that would be admitted, all else as requested. Each has been
+/// tried. The search quadruples and halves, to within a hundredth of the request or as near as its
+/// share of the effort allows. It assumes that a longer period or deadline never makes matters
+/// worse, which holds with full preemption.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Nearest {
-    /// A longer period; where the deadline was the period, the deadline with it.
+    /// A longer period, and the same deadline if that was the period.
     pub period: Option<Nanos>,
-    /// A longer deadline, with the period as asked.
+    /// A longer deadline with the requested period.
     pub deadline: Option<Nanos>,
 }
 
-/// Each of the two searches may compute a third of what a decision may.
+/// Each of the two searches may compute a third of the effort of a decision.
 pub(super) fn search(admission: &mut Admission, task: &Task) -> Nearest {
     let implicit = task.deadline == task.period;
     let period = smallest(admission, task.period, |period| {
         let deadline = if implicit { period } else { task.deadline };
         Task { period, deadline, ..task.clone() }
     });
-    // With the share gone no deadline helps.
+    // If the utilisation is too high, no deadline helps.
     let asked = Utilisation::of(task.cost, task.period);
     let room = admission.utilisation().plus(asked) <= admission.config.share;
     let deadline =
@@ -30,15 +31,15 @@ pub(super) fn search(admission: &mut Admission, task: &Task) -> Nearest {
     Nearest { period, deadline: deadline.flatten() }
 }
 
-/// The smallest value over `asked` with which the task is known to fit.
+/// The smallest value over `asked` with which the task is shown to fit.
 pub(super) fn smallest(
     admission: &mut Admission,
     asked: Nanos,
     make: impl Fn(Nanos) -> Task,
 ) -> Option<Nanos> {
     let mut effort = Effort::new(admission.config.effort / 3);
-    // Those who failed before fail first again: they are asked before everybody is.
-    let mut witnesses = vec![Who::New];
+    // Tasks that failed before probably fail again, so they are tested before all others.
+    let mut witnesses = vec![TrialTask::New];
     let mut fits = |value: Nanos| -> Result<bool, Stop> {
         let task = make(value);
         if admission.victim(&task, Some(&witnesses), &mut effort)?.is_some() {
@@ -50,7 +51,7 @@ pub(super) fn smallest(
     };
     let (mut bad, mut good) = (asked, asked.times(2));
     while !fits(good).ok()? {
-        // A thousand times as long and still refused: nothing of the kind will help.
+        // If a thousand times the value is refused, larger ones are, too.
         if good.ns() / 1024 > asked.ns() || good > Nanos::LONGEST {
             return None;
         }
@@ -70,28 +71,28 @@ pub(super) fn smallest(
     Some(good)
 }
 
-/// A task of a trial: the one that asks, or one that is admitted, by its rank without the other.
+/// A task of a trial: the new one, or an admitted one by its rank without the new one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Who {
+pub(super) enum TrialTask {
     New,
     Rank(usize),
 }
 
 impl Admission {
-    /// The first of `among`, or of everybody, who would miss a deadline with the task in.
+    /// The first task of `among`, or of all, that would miss its deadline with the new task.
     pub(super) fn victim(
         &mut self,
         task: &Task,
-        among: Option<&[Who]>,
+        among: Option<&[TrialTask]>,
         effort: &mut Effort,
-    ) -> Result<Option<Who>, Stop> {
+    ) -> Result<Option<TrialTask>, Stop> {
         let asked = Utilisation::of(task.cost, task.period);
         if task.check().is_err() || self.utilisation().plus(asked) > self.config.share {
-            return Ok(Some(Who::New));
+            return Ok(Some(TrialTask::New));
         }
         let new = self.insert(task);
         let mut ranks: Vec<usize> = match among {
-            Some(among) => among.iter().map(|who| who.rank(new)).collect(),
+            Some(among) => among.iter().map(|task| task.rank(new)).collect(),
             None => (self.first_affected(new)..self.table.len()).collect(),
         };
         ranks.sort_unstable();
@@ -101,11 +102,11 @@ impl Admission {
             if ranks.next_if_eq(&rank).is_none() {
                 return ranks.peek().is_some();
             }
-            answer = meets(level, self.table.row(rank).deadline, effort).map(|met| {
+            answer = meets(level, self.table.entry(rank).deadline, effort).map(|met| {
                 (!met).then_some(match rank.cmp(&new) {
-                    std::cmp::Ordering::Equal => Who::New,
-                    std::cmp::Ordering::Less => Who::Rank(rank),
-                    std::cmp::Ordering::Greater => Who::Rank(rank - 1),
+                    std::cmp::Ordering::Equal => TrialTask::New,
+                    std::cmp::Ordering::Less => TrialTask::Rank(rank),
+                    std::cmp::Ordering::Greater => TrialTask::Rank(rank - 1),
                 })
             });
             matches!(answer, Ok(None))
@@ -115,7 +116,7 @@ impl Admission {
     }
 }
 
-/// Whether every deadline of a level's task is met, with one sum where that is enough.
+/// Whether every task of a level meets its deadline, by one sum if that suffices.
 fn meets(level: &Level<'_>, deadline: u64, effort: &mut Effort) -> Result<bool, Stop> {
     if level.settles(deadline.saturating_sub(level.own.jitter), effort)? {
         return Ok(true);
@@ -127,12 +128,12 @@ fn meets(level: &Level<'_>, deadline: u64, effort: &mut Effort) -> Result<bool, 
     }
 }
 
-impl Who {
+impl TrialTask {
     fn rank(self, new: usize) -> usize {
         match self {
-            Who::New => new,
-            Who::Rank(rank) if rank < new => rank,
-            Who::Rank(rank) => rank + 1,
+            TrialTask::New => new,
+            TrialTask::Rank(rank) if rank < new => rank,
+            TrialTask::Rank(rank) => rank + 1,
         }
     }
 }

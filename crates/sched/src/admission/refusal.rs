@@ -1,4 +1,4 @@
-//! Why a task was not admitted: who would be late, and by how much.
+//! Why a task was not admitted: the task that would be late, and by how much.
 
 use super::Nearest;
 use crate::response::Response;
@@ -8,40 +8,40 @@ use std::fmt;
 /// A task that was not admitted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
-    /// The task that asked.
+    /// The task that was refused.
     pub task: String,
-    /// Why not.
+    /// The reason.
     pub reason: Reason,
-    /// What would be admitted instead.
+    /// Parameters that would be admitted.
     pub nearest: Nearest,
 }
 
-/// Why a task is not admitted.
+/// Reasons for a refusal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reason {
-    /// Its own numbers cannot be.
+    /// The task's own parameters are invalid.
     Impossible(TaskError),
-    /// As many tasks as may be are admitted.
+    /// The greatest number of tasks is admitted.
     Full {
-        /// So many.
+        /// That number.
         capacity: usize,
     },
-    /// More would be given away than may be.
+    /// The tasks would use more than their share of the resource.
     Share {
-        /// What the task asks for.
+        /// The utilisation of the new task.
         asked: Utilisation,
-        /// What the others have.
+        /// The utilisation of the admitted tasks.
         taken: Utilisation,
-        /// What may be given away.
+        /// The share that admitted tasks may use.
         share: Utilisation,
     },
-    /// Somebody would miss a deadline, or could not be shown to meet it.
+    /// A task would miss its deadline, or could not be shown to meet it.
     Deadline {
-        /// Who: the task itself or one that was admitted before.
+        /// The new task, or an admitted one.
         victim: String,
-        /// What its response would be.
+        /// Its response.
         response: Response,
-        /// What it may be.
+        /// Its deadline.
         deadline: Nanos,
     },
 }

@@ -36,7 +36,7 @@ fn a_chain_is_let_in_as_a_whole_and_shares_its_deadline_out() {
     assert_eq!([of(0), of(1), of(2)], [(ms(0), ms(16)), (ms(16), ms(40)), (ms(40), ms(80))]);
     assert_eq!(stages[2].own_deadline(), ms(40));
     assert!(stages.iter().all(|stage| stage.connected.response <= stage.connected.dispatch.deadline));
-    // Somebody later may take of the slack, but not so much that a stage comes late.
+    // A later task may use some of the slack, but no stage may be late.
     assert!(scheduler.connect(Task::new("fits", ms(3), ms(20))).is_ok());
     let refusal = scheduler.connect(Task::new("flood", ms(9), ms(20))).unwrap_err();
     assert!(refusal.to_string().contains("over its deadline of"), "{refusal}");
@@ -156,7 +156,8 @@ fn a_chain_without_time_for_itself_is_refused_by_name() {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
-    /// The whole is analysed in another way by [`Graph::schedule`]: what is let in part by part must hold there.
+    /// The whole is analysed in another way by [`Graph::schedule`]: what is let in part by part
+    /// must hold there.
     #[test]
     fn what_is_let_in_is_schedulable(nodes in prop::collection::vec(node(), 1..7)) {
         let graph = graph(&nodes);
@@ -173,7 +174,8 @@ proptest! {
         }
     }
 
-    /// Under every policy: the stages together meet their points, and none is released before those ahead of it may be done.
+    /// Under every policy: the stages together meet their points, and none is released before those
+    /// ahead of it may be done.
     #[test]
     fn stages_hold_together(
         nodes in prop::collection::vec(node(), 1..7), policy in prop::sample::select(Policy::ALL.to_vec()),

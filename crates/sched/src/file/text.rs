@@ -1,4 +1,4 @@
-//! The schedule file as it is written.
+//! The schedule file as serde reads it.
 
 use crate::graph::Kind;
 use crate::{Criticality, Importance, Nanos, Policy, Preemption};
@@ -10,7 +10,9 @@ use toml::Spanned;
 pub struct Text {
     pub policy: Option<PolicyName>,
     pub preemption: Option<PreemptionName>,
-    pub turns: Option<bool>,
+    pub one_thread_per_level: Option<bool>,
+    /// The old name of `one_thread_per_level`.
+    pub turns: Option<Spanned<bool>>,
     pub priorities: Option<[u16; 2]>,
     #[serde(default)]
     pub operation: Vec<OperationText>,
@@ -52,7 +54,7 @@ pub struct OperationText {
     pub holds: Vec<Hold>,
 }
 
-/// Another operation: its name, or its name and how many times.
+/// Another operation: its name, or its name and a number.
 #[derive(Deserialize)]
 #[serde(untagged, deny_unknown_fields)]
 pub enum Link {

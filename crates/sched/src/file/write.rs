@@ -1,4 +1,4 @@
-//! A schedule file as text, of what was recorded.
+//! Schedule files as text, for example of a recorded configuration.
 
 use super::ScheduleFile;
 use crate::graph::{Call, Dependency, Graph, Kind, Operation};
@@ -8,14 +8,17 @@ use std::collections::BTreeMap;
 use std::fmt::{self, Display, Write};
 
 impl ScheduleFile {
-    /// A file of what is known otherwise: a configuration run recorded it, say. `name` is what messages call it.
+    /// A file of a graph from another source, for example a configuration run. `name` is its name
+    /// in messages.
     #[must_use]
     pub fn of(name: &str, config: Config, graph: Graph) -> ScheduleFile {
         let (activities, objects) = (BTreeMap::new(), BTreeMap::new());
-        ScheduleFile { name: name.to_string(), config, graph, activities, objects, lines: BTreeMap::new() }
+        let (name, lines, warnings) = (name.to_string(), BTreeMap::new(), Vec::new());
+        ScheduleFile { name, config, graph, activities, objects, lines, warnings }
     }
 
-    /// The file as text, from which [`parse`](Self::parse) reads the same again. Comments of a file that was read are not kept.
+    /// The file as text, from which [`parse`](Self::parse) reads the same schedule. Comments of the
+    /// original are lost.
     #[must_use]
     pub fn text(&self) -> String {
         let mut text = String::new();
@@ -25,13 +28,16 @@ impl ScheduleFile {
     }
 
     fn write(&self, to: &mut String) -> fmt::Result {
-        let Config { policy, preemption, turns, priorities } = &self.config;
+        let Config { policy, preemption, one_thread_per_level, priorities } = &self.config;
         let preemption = match preemption {
             Preemption::Full => "full",
             Preemption::Deferred => "deferred",
             Preemption::None => "none",
         };
-        writeln!(to, "policy = \"{policy}\"\npreemption = \"{preemption}\"\nturns = {turns}")?;
+        writeln!(
+            to,
+            "policy = \"{policy}\"\npreemption = \"{preemption}\"\none_thread_per_level = {one_thread_per_level}"
+        )?;
         writeln!(to, "priorities = [{}, {}]", priorities.start(), priorities.end())?;
         for operation in self.graph.operations() {
             self.operation(to, operation)?;
@@ -115,7 +121,7 @@ fn list(to: &mut String, key: &str, all: &[String]) -> fmt::Result {
     if all.is_empty() { Ok(()) } else { writeln!(to, "{key} = [{}]", all.join(", ")) }
 }
 
-/// A time in the largest unit that says it without a rest.
+/// A time in the largest unit in which it is a whole number.
 fn exact(time: Nanos) -> impl Display {
     let units = [(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us")];
     let unit = units.into_iter().find(|&(unit, _)| !time.is_zero() && time.ns().is_multiple_of(unit));
@@ -129,7 +135,7 @@ fn quoted(name: &str) -> String {
     for c in name.chars() {
         match c {
             '"' | '\\' => text.extend(['\\', c]),
-            // TOML has no control characters in strings but by number.
+            // TOML writes control characters by number.
             c if c.is_control() => text.push_str(&format!("\\u{:04X}", u32::from(c))),
             c => text.push(c),
         }

@@ -1,4 +1,4 @@
-//! What shared resources add to blocking, under the priority ceiling protocol.
+//! Blocking by shared resources under the priority ceiling protocol.
 
 use super::{Schedule, ScheduleError};
 use crate::demand::Order;
@@ -7,16 +7,17 @@ use crate::links::Links;
 use crate::{Nanos, QueueConfig, Task};
 
 impl Graph {
-    /// Adds to each task's blocking the longest time that one less urgent task may hold a resource that is of use to this one or to a more
-    /// urgent one: under a ceiling protocol it waits for one such time at most (Sha, Rajkumar and Lehoczky 1990; for deadlines
-    /// Baker 1991, where the relative deadline says who is more urgent). Says the ceiling of each resource, by place.
+    /// Adds to each task's blocking the longest time for which one less urgent task may hold a
+    /// resource that this task or a more urgent one uses. Under a ceiling protocol it waits at most
+    /// once for that time (Sha, Rajkumar and Lehoczky 1990; for deadlines Baker 1991, with the
+    /// order of relative deadlines). Returns the ceiling of each resource, by index.
     pub(super) fn block(
         &self,
         tasks: &mut [Task],
         links: &Links,
         queues: &[QueueConfig],
     ) -> Result<Vec<Option<u32>>, ScheduleError> {
-        // Less is more urgent.
+        // A lower value is more urgent.
         let urgency = |place: usize, tasks: &[Task]| {
             let inside = match queues[place].order {
                 Order::Arrival => 0,
@@ -70,7 +71,8 @@ impl Graph {
         Ok(priorities)
     }
 
-    /// What an operation holds: by itself, and by what it calls, which runs on its thread.
+    /// The resources that an operation holds, with those of the operations that it calls, which run
+    /// on its thread.
     fn held(&self, operation: OperationId) -> Vec<(usize, Nanos)> {
         let mut reached = vec![operation];
         let mut next = 0;
@@ -88,8 +90,9 @@ impl Graph {
 }
 
 impl Schedule {
-    /// The CORBA priority that holders of a resource, by its place in [`Graph::resources`], must run at: the declared ceiling, else that of its
-    /// most urgent user. `None` where there is no such resource, or it has neither a user nor a declared ceiling.
+    /// The CORBA priority at which holders of a resource must run, by its index in
+    /// [`Graph::resources`]: the declared ceiling, otherwise the priority of its most urgent user.
+    /// `None` if there is no such resource, or it has neither a user nor a declared ceiling.
     #[must_use]
     pub fn ceiling(&self, resource: usize) -> Option<u32> {
         self.ceilings.get(resource).copied().flatten()

@@ -1,4 +1,4 @@
-//! Responses along chains: what a task takes is how late the next one may be released.
+//! Responses along chains: the response of a task is the release jitter of its successors.
 
 use super::{Config, ScheduleError};
 use crate::demand::Order;
@@ -6,11 +6,12 @@ use crate::graph::Graph;
 use crate::links::Links;
 use crate::{Analysis, Counted, Nanos, QueueConfig, Response, Task, TaskError, Verdict, analyse};
 
-/// Rounds of handing responses on as jitter before giving up.
+/// The greatest number of rounds in which responses become jitter.
 const ROUNDS: usize = 64;
 
-/// Tasks with jitter, blocking and deadlines as found, what is said of them, and the ceilings of resources.
-pub(super) struct Found {
+/// Tasks with their computed jitter, blocking and deadlines, their verdicts, and the ceilings of
+/// resources.
+pub(super) struct Responses {
     pub tasks: Vec<Task>,
     pub analysis: Analysis,
     pub ceilings: Vec<Option<u32>>,
@@ -22,45 +23,47 @@ impl Graph {
         links: &Links,
         queues: &[QueueConfig],
         config: &Config,
-    ) -> Result<Found, ScheduleError> {
+    ) -> Result<Responses, ScheduleError> {
         let by_arrival = queues.iter().all(|queue| queue.order == Order::Arrival);
         if by_arrival { self.hand_on(links, queues, config) } else { self.share_out(links, queues, config) }
     }
 
-    /// In order of arrival: responses become jitter of what they release, until nothing changes.
+    /// In order of arrival: responses become jitter of the successors, until nothing changes.
     fn hand_on(
         &self,
         links: &Links,
         queues: &[QueueConfig],
         config: &Config,
-    ) -> Result<Found, ScheduleError> {
+    ) -> Result<Responses, ScheduleError> {
         let mut tasks: Vec<Task> = links.all.iter().map(|link| link.task.clone()).collect();
         let ceilings = self.block(&mut tasks, links, queues)?;
         let levels = levels(queues);
         let analysis = settle(&mut tasks, links, &levels, |tasks| {
-            analyse(tasks, &levels, config.preemption, config.turns)
+            analyse(tasks, &levels, config.preemption, config.one_thread_per_level)
         })?;
-        Ok(Found { tasks, analysis, ceilings })
+        Ok(Responses { tasks, analysis, ceilings })
     }
 
-    /// By deadline or laxity, where a response is only known to be within its deadline: what hands on gets a deadline out of the whole, in one
-    /// of the ways of [`Links::shares`]; the first that holds, else the one by which most do.
+    /// By deadline or laxity, where a response is only known to be within its deadline: a task with
+    /// successors has a share of the end-to-end time as deadline. Tries the ways of
+    /// [`Links::shares`], and takes the first that holds, otherwise the one with the most deadlines
+    /// met.
     fn share_out(
         &self,
         links: &Links,
         queues: &[QueueConfig],
         config: &Config,
-    ) -> Result<Found, ScheduleError> {
+    ) -> Result<Responses, ScheduleError> {
         let earliest = links.earliest();
         let cannot: Vec<usize> =
             (0..links.all.len()).filter(|at| links.all[*at].task.deadline < earliest[*at]).collect();
         let levels = levels(queues);
         let (mut shares, mut late) = (links.shares(), None);
-        let mut best: Option<(usize, Found)> = None;
+        let mut best: Option<(usize, Responses)> = None;
         while let Some(points) = shares.next_even(late) {
             let mut tasks = timed(links, &points, cannot.is_empty());
             let ceilings = self.block(&mut tasks, links, queues)?;
-            let mut analysis = analyse(&tasks, &levels, config.preemption, config.turns)?;
+            let mut analysis = analyse(&tasks, &levels, config.preemption, config.one_thread_per_level)?;
             for at in &cannot {
                 analysis.verdicts[*at].response = Response::Over(earliest[*at]);
             }
@@ -71,7 +74,7 @@ impl Graph {
             late = analysis.verdicts.iter().position(over);
             let met = analysis.verdicts.iter().filter(|verdict| verdict.met()).count();
             if best.as_ref().is_none_or(|(most, _)| met > *most) {
-                best = Some((met, Found { tasks, analysis, ceilings }));
+                best = Some((met, Responses { tasks, analysis, ceilings }));
             }
             if holds || !cannot.is_empty() {
                 break;
@@ -88,8 +91,8 @@ fn levels(queues: &[QueueConfig]) -> Vec<(u32, Order)> {
     queues.iter().map(|queue| (queue.level, queue.order)).collect()
 }
 
-/// The tasks with their points as deadlines, released as late as those before them may be done. Where a chain cannot be (`whole` is
-/// false), each counts for itself.
+/// The tasks with their intermediate deadlines, released as late as their predecessors may be done.
+/// If a chain is not possible (`whole` is false), each task counts for itself.
 fn timed(links: &Links, points: &[Nanos], whole: bool) -> Vec<Task> {
     let released = links.releases(points);
     let task = |(at, link): (usize, &crate::links::Link)| {
@@ -99,14 +102,14 @@ fn timed(links: &Links, points: &[Nanos], whole: bool) -> Vec<Task> {
     links.all.iter().enumerate().map(task).collect()
 }
 
-/// Analyses again and again, each time with the jitter that follows from the responses before.
+/// Repeats the analysis, each time with the jitter that follows from the responses before.
 fn settle(
     tasks: &mut [Task],
     links: &Links,
     levels: &[(u32, Order)],
     analyse: impl Fn(&[Task]) -> Result<Analysis, TaskError>,
 ) -> Result<Analysis, TaskError> {
-    // Those that the jitter of a predecessor leaves no time, and when they would be done.
+    // Tasks without any time left after the jitter of a predecessor, and when they would be done.
     let mut beyond: Vec<Option<Nanos>> = vec![None; tasks.len()];
     for _ in 0..ROUNDS {
         let mut analysis = analyse(tasks)?;
@@ -123,7 +126,7 @@ fn settle(
                 let before = std::mem::replace(&mut tasks[at].jitter, jitter);
                 changed = true;
                 if tasks[at].check().is_err() {
-                    // The task stays one that can be; its verdict says what it would take.
+                    // The task stays valid; its verdict has the response.
                     tasks[at].jitter = before;
                     beyond[at] = Some(jitter.plus(tasks[at].cost));
                 }
@@ -137,9 +140,10 @@ fn settle(
     Ok(without(analysis, &vec![true; tasks.len()]))
 }
 
-/// Of whom nothing is known, because somebody is late: himself, whom he releases, and all that are as urgent as somebody of whom nothing
-/// is known, or less. In order of arrival who is late is no more of a burden to others than his cost and period say, if only his release
-/// is as early as was assumed; `later` says of whom it is not.
+/// The tasks without a known bound, because one is late: the late task, its successors, and all
+/// tasks that are at most as urgent as a task without a bound. In order of arrival a late task
+/// delays others only by its cost and period, if its release is as early as was assumed; `later`
+/// names the tasks for which it is not.
 fn lost(
     links: &Links,
     levels: &[(u32, Order)],
@@ -159,7 +163,7 @@ fn lost(
     }
 }
 
-/// What was found of the lost is not to be relied on.
+/// The results of these tasks are not reliable.
 fn without(mut analysis: Analysis, lost: &[bool]) -> Analysis {
     for (verdict, _) in analysis.verdicts.iter_mut().zip(lost).filter(|(_, lost)| **lost) {
         if let Response::Bounded(time) = verdict.response {

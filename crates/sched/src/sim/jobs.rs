@@ -15,12 +15,13 @@ pub struct Job {
     pub ready: Nanos,
     /// What it computes.
     pub cost: Nanos,
-    /// Other jobs, by task and number: this one is ready when the last of them is done, and `ready` says nothing. None for one that is ready by
-    /// itself.
+    /// Other jobs, by task and number: this one is ready when the last of them is done, and `ready`
+    /// says nothing. None for one that is ready by itself.
     pub after: Vec<(usize, u64)>,
 }
 
-/// How a job differs from the plainest one, which arrives a period after the one before, is ready then, and costs the worst case.
+/// How a job differs from the plainest one, which arrives a period after the one before, is ready
+/// then, and costs the worst case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Variation {
     /// So much later than a period after the one before.
@@ -31,8 +32,9 @@ pub struct Variation {
     pub cheaper: Nanos,
 }
 
-/// The jobs of `tasks` that arrive before `until`, the first of each at its offset, varied as `vary` says of task and number. Jobs of one task
-/// become ready in the order in which they arrive: one that is late holds back those behind it.
+/// The jobs of `tasks` that arrive before `until`, the first of each at its offset, varied as
+/// `vary` says of task and number. Jobs of one task become ready in the order in which they arrive:
+/// one that is late holds back those behind it.
 #[must_use]
 pub fn jobs(tasks: &[Task], until: Nanos, mut vary: impl FnMut(usize, u64) -> Variation) -> Vec<Job> {
     let mut jobs = Vec::new();
@@ -59,7 +61,8 @@ pub fn jobs(tasks: &[Task], until: Nanos, mut vary: impl FnMut(usize, u64) -> Va
     jobs
 }
 
-/// The least common multiple of the periods: a synchronous schedule repeats after it. `None` where it is over [`Nanos::LONGEST`].
+/// The least common multiple of the periods: a synchronous schedule repeats after it. `None` where
+/// it is over [`Nanos::LONGEST`].
 #[must_use]
 pub fn hyperperiod(tasks: &[Task]) -> Option<Nanos> {
     tasks.iter().try_fold(Nanos::new(1), |multiple, task| {

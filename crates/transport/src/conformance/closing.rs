@@ -116,7 +116,7 @@ pub fn closing_ends_accept(make: Make<'_>) {
     assert!(transport.connect(&address, Some(PATIENCE)).is_err());
 }
 
-/// What cannot be reached says so, and the address is free again.
+/// Connecting to an unreachable address is an error, and the address is free again.
 pub fn nobody_listens_there(make: Make<'_>) {
     let (transport, address) = make();
     let listener = transport.listen(&address).unwrap();
@@ -126,8 +126,8 @@ pub fn nobody_listens_there(make: Make<'_>) {
     transport.listen(&address).unwrap();
 }
 
-/// A client waits in the backlog while the server does not accept, or gets an error at its time-out;
-/// the listener goes on.
+/// A client waits in the backlog while the server does not accept, or gets an error at its
+/// time-out; the listener goes on.
 pub fn nobody_accepts(make: Make<'_>) {
     let (transport, address) = make();
     let listener = transport.listen(&address).expect("a free address can be listened at");

@@ -69,7 +69,7 @@ impl Drop for Peer {
     }
 }
 
-/// A connection from a process that has sent so many octets, of which none was received.
+/// A connection from a process that has sent this many octets, of which none was received.
 fn sent_by_peer(make: Make<'_>, module: &str, octets: usize) -> (Box<dyn Listener>, Box<dyn Stream>, Peer) {
     let (transport, address) = make();
     let listener = transport.listen(&address).expect("a free address can be listened at");
@@ -115,7 +115,7 @@ pub fn a_killed_peer_ends_a_blocked_receive(make: Make<'_>, module: &str) {
 pub fn a_killed_peer_ends_a_blocked_send(make: Make<'_>, module: &str) {
     let (_listener, stream, mut peer) = sent_by_peer(make, module, 10);
     let block = vec![1; 1 << 16];
-    // Until there is no room: what is sent now waits for the peer, which takes nothing.
+    // Until there is no room: a further send waits for the peer, which receives nothing.
     let full = (0..1000).find_map(|_| stream.send(&[IoSlice::new(&block)], Wait::No).err());
     assert_eq!(full.expect("64 MiB on the way, and no end").kind(), io::ErrorKind::WouldBlock);
     std::thread::scope(|scope| {

@@ -111,7 +111,7 @@ pub fn send_all(stream: &dyn Stream, bytes: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// Receives exactly so many bytes, in pieces of at most `piece`, whatever signals come.
+/// Receives exactly `n` bytes, in pieces of at most `piece`, even if signals arrive.
 pub fn receive(stream: &dyn Stream, n: usize, piece: usize) -> io::Result<Vec<u8>> {
     let mut all = vec![0; n];
     let mut filled = 0;

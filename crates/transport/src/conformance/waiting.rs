@@ -7,7 +7,7 @@ use isorb_rt::time::Deadline;
 use std::io::{self, IoSlice};
 use std::time::{Duration, Instant};
 
-/// With nothing there, a receive that may not wait says so, and so does an accept.
+/// With nothing there, a receive or an accept that may not wait returns `WouldBlock`.
 pub fn nothing_there_does_not_block(make: Make<'_>) {
     let (listener, a, b) = pair(make);
     for stream in [&a, &b] {

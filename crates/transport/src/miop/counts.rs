@@ -30,7 +30,7 @@ pub struct GroupStatistics {
     pub refused: u64,
     /// Messages that were abandoned because their packets contradict each other.
     pub conflicts: u64,
-    /// Messages that were given up because there is no room for so many octets or packets.
+    /// Messages that were abandoned because they have too many octets or packets.
     pub too_long: u64,
     /// Messages that were not whole in time.
     pub late: u64,

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Room for the longest datagram of either family.
 const ROOM: usize = 65_536;
 
-/// A member of a group: one of the sockets that hear what is sent there. Dropping it leaves the
+/// A member of a group: one of the sockets that receive its messages. Dropping it leaves the
 /// group.
 #[derive(Debug)]
 pub struct Member {
@@ -57,7 +57,8 @@ impl Member {
         self.group
     }
 
-    /// Calls `each` with each whole message and its sender, until [`Member::close`]. One thread only.
+    /// Calls `each` with each whole message and its sender, until [`Member::close`]. One thread
+    /// only.
     ///
     /// # Errors
     /// What the operating system gives.

@@ -66,7 +66,7 @@ fn what_is_no_message_or_no_peer_s_is_ignored() {
     send(&*client, &[1]);
     let server = listener.accept(Wait::Block).unwrap();
     assert_eq!(udp.counts.ignored(), 4);
-    // The client hears its server only, and of that only whole messages.
+    // The client receives only from its server, and only whole messages.
     let at = SocketAddr::try_from(rustix::net::getsockname(client.fd()).unwrap()).unwrap();
     noise.send_to(&[1], ("127.0.0.1", at.port())).unwrap();
     send(&*server, b"garbage");

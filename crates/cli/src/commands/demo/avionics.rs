@@ -1,8 +1,9 @@
-//! `isorb demo avionics`: the mission computer of paper 001, in two processes.
+//! `isorb demo avionics`: the mission computer of the TAO event service paper, in two processes.
 //!
-//! Sensors run at 30, 15 and 5 Hz and push what they read. Facades put readings together: navigation waits for attitude and air data,
-//! targeting for navigation and the radar of the other process. The display shows position and target, and notices when
-//! they stay away. Nobody knows anybody; each says only what it wants, how often, and how long it takes.
+//! Sensors run at 30, 15 and 5 Hz and push readings. Facades combine readings: navigation waits for
+//! attitude and air data, targeting for navigation and the radar of the other process. The display
+//! shows position and target, and detects when they become stale. Parts do not know each other;
+//! each declares its filter, rate and cost.
 
 use super::cast::{
     AIR, ATTITUDE, FAST, FIX, MIDDLE, NAVIGATION, Part, Player, RADAR, SLOW, TARGET, declared,
@@ -18,17 +19,20 @@ use isorb_event::{ConnectError, Filter};
 use isorb_timeline::Timeline;
 use isorb_trace::encode;
 use std::error::Error;
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// How long, and where to.
+/// Arguments of `isorb demo avionics`.
 #[derive(Debug, clap::Args)]
 #[group(id = "flight")]
 pub struct Args {
-    /// How long it flies.
+    /// Duration of the flight in seconds.
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=3600))]
     seconds: u64,
-    /// The folder for the timeline and the traces; by default one in the folder for temporary files.
+    /// Folder for the timeline and the traces [default: a new one in the folder for temporary
+    /// files].
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Real-time threads: require, prefer, off.
@@ -36,13 +40,17 @@ pub struct Args {
     real_time: String,
 }
 
-/// The display misses position and target after so long: two periods and a half.
+/// The display detects a missing position or target after this time, two and a half periods.
 const STALE: Duration = Duration::from_millis(500);
 
 pub fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     let folder = match &args.out {
         Some(folder) => folder.clone(),
-        None => std::env::temp_dir().join(format!("isorb-avionics-{}", std::process::id())),
+        // Other users can neither predict nor enter it.
+        None => {
+            let private = Permissions::from_mode(0o700);
+            tempfile::Builder::new().prefix("isorb-avionics-").permissions(private).tempdir()?.keep()
+        }
     };
     std::fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     let pod_trace = folder.join("pod.trace");
@@ -94,7 +102,7 @@ pub fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     let recording = record("mission computer (process 1)", &machine, &players, "from the pod");
     print_players(&players, &recording);
     print_link(&machine.federation.counts());
-    // It records while what it forwards is wanted: a channel forgets the names of those that left.
+    // The recording comes first, since a channel forgets the names of disconnected parties.
     print!("{}", pod.finish()?);
     drop(players);
     machine.channel.destroy();
@@ -131,7 +139,8 @@ fn part(name: &'static str, filter: Filter, period: Duration, works: u64, pushes
     Part { name, filter, period, works: Duration::from_millis(works), pushes }
 }
 
-/// Lets them run. In the third quarter the GPS says nothing, so that the display has something to notice.
+/// Runs the parts. The GPS is silent in the third quarter, so that the display has a stale
+/// position.
 fn fly(args: &Args, machine: &Machine, players: &[Player]) {
     let whole = Duration::from_secs(args.seconds);
     let quiet = whole / 2..whole * 3 / 4;

@@ -9,10 +9,10 @@ use std::error::Error;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How much to do.
+/// Arguments of `isorb demo calls`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Calls to measure, of each kind.
+    /// Number of calls to measure, of each kind.
     #[arg(long, default_value_t = 50_000)]
     pub calls: usize,
 }
@@ -32,7 +32,7 @@ pub fn serve(args: &ServerArgs) -> Result<(), Box<dyn Error>> {
     println!("READY {}", std::process::id());
     let background = orb.clone();
     std::thread::spawn(move || {
-        // Whoever started this holds the other end.
+        // The process that started this one holds the other end of the pipe.
         let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
         let _ = background.shutdown(false);
     });
@@ -43,14 +43,14 @@ pub fn serve(args: &ServerArgs) -> Result<(), Box<dyn Error>> {
 pub fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     let naming = Process::start("naming", &["--memory", "--port", "0"])?;
     let name_service = naming.ready.split_whitespace().last().unwrap_or_default().to_string();
-    say("naming service", &format!("process {}, {name_service}", naming.child.id()));
+    print("naming service", &format!("process {}, {name_service}", naming.child.id()));
     let reference = format!("NameService={name_service}");
     let server = Process::start("demo-server", &["--", "-ORBInitRef", &reference])?;
-    say("servant", &format!("process {}, bound as lab/t1", server.child.id()));
+    print("servant", &format!("process {}, bound as lab/t1", server.child.id()));
 
     let orb = Orb::init(["-ORBInitRef".to_string(), reference])?;
     let probe: ProbeRef = orb.resolve("corbaname:rir:#lab/t1")?;
-    say("client", "found it by corbaname:rir:#lab/t1");
+    print("client", "found it by corbaname:rir:#lab/t1");
     println!("\n  probe.name() = {:?}", probe.name()?);
     for channel in [0, 3, 7] {
         match probe.sample(channel) {
@@ -82,11 +82,11 @@ pub fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-fn say(who: &str, what: &str) {
-    println!("{who:>16}  {what}");
+fn print(party: &str, event: &str) {
+    println!("{party:>16}  {event}");
 }
 
-/// Calls `n` times and prints what it took.
+/// Makes `n` calls and prints their latencies.
 fn measure(name: &str, n: usize, mut call: impl FnMut() -> isorb::Result<()>) -> isorb::Result<()> {
     let begin = Instant::now();
     let mut bar: Option<ProgressBar> = None;

@@ -1,4 +1,4 @@
-//! Who takes part in the avionics demo: what they want, declare and push.
+//! The parts of the avionics demo: what each one receives, declares and pushes.
 
 use isorb_event::{
     Channel, ConnectError, ConsumerQos, Event, Failure, Filter, ProxyPushConsumer, ProxyPushSupplier,
@@ -11,17 +11,17 @@ use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-// Types of events. The application's begin at 16.
+// Event types. Types of applications begin at 16.
 pub const ATTITUDE: i32 = 16;
 pub const AIR: i32 = 17;
 pub const FIX: i32 = 18;
 pub const RADAR: i32 = 19;
 pub const NAVIGATION: i32 = 20;
 pub const TARGET: i32 = 21;
-/// The pod's own affair: nobody elsewhere wants it, so it must not cross the link.
+/// Only the pod has a consumer for it, so it must not cross the link.
 pub const POD_HEALTH: i32 = 22;
 
-/// Source of everything: the demo tells events apart by type alone.
+/// The source of all events; the demo distinguishes events by type alone.
 const SOURCE: i32 = 1;
 
 /// Periods of 30, 15 and 5 Hz.
@@ -29,24 +29,24 @@ pub const FAST: Duration = Duration::from_micros(33_333);
 pub const MIDDLE: Duration = Duration::from_micros(66_667);
 pub const SLOW: Duration = Duration::from_millis(200);
 
-/// A part.
+/// A part of the mission computer or the pod.
 pub struct Part {
     pub name: &'static str,
     pub filter: Filter,
-    /// How often it is called at most; its deadline too.
+    /// Shortest time between two calls, and the deadline.
     pub period: Duration,
-    /// Processor time that it uses.
+    /// Processor time of a call.
     pub works: Duration,
-    /// The type of event that it pushes when it has worked.
+    /// Type of the event that it pushes after each call.
     pub pushes: Option<i32>,
 }
 
-/// How much processor time a part declares for a call: what it works, as much again, and a millisecond.
+/// Processor time that a part declares for a call: twice what it uses, and a millisecond.
 pub fn declared(works: Duration) -> Duration {
     works * 2 + Duration::from_millis(1)
 }
 
-/// A part that is connected.
+/// A connected part.
 pub struct Player {
     pub name: &'static str,
     pub period: Duration,
@@ -57,7 +57,7 @@ pub struct Player {
 }
 
 impl Player {
-    /// Connects a part to a channel. `most` is how many ages of events it keeps.
+    /// Connects a part to a channel. It stores the ages of at most `most` events.
     pub fn connect(channel: &Channel, part: Part, most: usize) -> Result<Player, ConnectError> {
         let output = match part.pushes {
             Some(event_type) => Some((channel.for_suppliers().connect()?, event_type)),
@@ -82,27 +82,28 @@ impl Player {
     }
 }
 
-/// The suppliers' names, for the recording.
+/// Names of the suppliers, for the recording.
 pub fn suppliers(players: &[Player]) -> Vec<(u32, &'static str)> {
     players.iter().filter_map(|player| Some((player.supplier?, player.name))).collect()
 }
 
-/// What a part does when it is called: it works, then pushes.
+/// The consumer of a part: computes, then pushes.
 pub struct Worker {
     works: Duration,
-    /// How old each event was when it came, in nanoseconds, from the sensor or facade that made it. All room is taken beforehand.
+    /// Age of each event on arrival in nanoseconds, since the sensor or facade made it. Allocated
+    /// in advance.
     ages: PiMutex<Vec<u64>>,
     output: Option<(ProxyPushConsumer, i32)>,
     silent: AtomicBool,
 }
 
 impl Worker {
-    /// Has it push nothing, or push again.
+    /// Stops pushing, or resumes it.
     pub fn silence(&self, silent: bool) {
         self.silent.store(silent, Relaxed);
     }
 
-    /// The ages of the events that came, ascending.
+    /// The ages of received events in ascending order.
     pub fn ages(&self) -> Vec<u64> {
         let mut ages = self.ages.lock().clone();
         ages.sort_unstable();
@@ -120,7 +121,7 @@ impl Worker {
 impl PushConsumer for Worker {
     fn push(&self, events: &[Event<'_>]) -> Result<(), Failure> {
         let application = events.iter().filter(|event| event.header.event_type >= ATTITUDE);
-        // Of a conjunction, the one that came last.
+        // The latest event of a conjunction.
         if let Some(made) = application.map(|event| event.header.creation_time).max() {
             self.note(now_ns().saturating_sub(made.saturating_mul(100)));
         }
@@ -131,7 +132,7 @@ impl PushConsumer for Worker {
         if let Some((supplier, event_type)) = &self.output
             && !self.silent.load(Relaxed)
         {
-            // One hop, to the other process.
+            // The event crosses at most one link.
             supplier.push(&Event::new(*event_type, SOURCE).created(now_ns() / 100).octets(&[0; 64]));
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! What both processes of the avionics demo stand on: a channel under the scheduler's rule, a place in the federation, threads.
+//! What both processes of the avionics demo have: a scheduled channel, its federation, and threads.
 
 use super::cast::{FAST, MIDDLE, SLOW};
 use isorb_event::dispatch::Queued;
@@ -11,25 +11,27 @@ use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Native priorities of the consumers' threads: high enough to be undisturbed, with room above for the system's own.
+/// Native priorities of the consumers' threads. The system's own threads have higher ones.
 const LEAST: u8 = 40;
 const MOST: u8 = 60;
 
-/// How long a neighbour that says nothing is believed to be there.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// A neighbour that is silent for longer is forgotten.
+const NEIGHBOUR_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long a call to the other process may take: long, since what the demo shows on a busy machine is late events, not a cut link.
+/// Timeout of calls to the other process. Long, since the demo on a busy machine should show late
+/// events and not a cut link.
 pub const CALL: Duration = Duration::from_secs(10);
 
 pub struct Machine {
     pub channel: Channel,
     pub federation: Federation,
-    /// Its threads share a processor and have fixed priorities.
+    /// Whether its threads share one processor and have fixed priorities.
     pub one_processor: bool,
 }
 
 impl Machine {
-    /// Rate-monotonic: a level for each of the three rates. The first process takes the last processor, the second the first.
+    /// Rate monotonic, with a level for each of the three rates. The first process runs on the last
+    /// processor, the second on the first.
     pub fn start(id: u64, mode: &str, seconds: u64) -> Result<Machine, Box<dyn Error>> {
         let spans = [FAST, MIDDLE, SLOW].map(|span| Nanos::new(span.as_nanos() as u64));
         let plan = Plan::with_levels(Policy::RateMonotonic, &spans, LEAST.into()..=MOST.into())?;
@@ -45,7 +47,8 @@ impl Machine {
             limits: Limits { trace_records: room(seconds) * 4, ..Limits::default() },
             ..Config::default()
         })?;
-        // A link that stalls loses events, and must not be thought to fail for good. It has a thread to stall.
+        // A link that stalls loses events, but must not count as failed. It has a thread of its
+        // own.
         let alone =
             Queued::alone(Strategy::Threads { per_level: 1 }, &[Priority::MIN], &ThreadSetup::default())?;
         let quality = Quality { failures: 0, ..Quality::default() };
@@ -55,23 +58,24 @@ impl Machine {
         };
         let federation = Federation::builder(&channel).quality(quality).gateways(gateways).build()?;
         let machine = Machine { channel, federation, one_processor };
-        // What is heard before the first tick counts as heard at time zero, and would be forgotten with it.
+        // Announcements before the first tick would count as received at time zero.
         machine.tick();
         Ok(machine)
     }
 
-    /// To be called every second or so.
+    /// Announces the channel to its neighbours. Call it about once a second.
     pub fn tick(&self) {
-        self.federation.tick(isorb_rt::time::now_ns(), PATIENCE.as_nanos() as u64);
+        self.federation.tick(isorb_rt::time::now_ns(), NEIGHBOUR_TIMEOUT.as_nanos() as u64);
     }
 }
 
-/// Calls of one part in so many seconds, and some to spare; bounded, so that a demo that runs for a day keeps its last minutes.
+/// Space for the calls of one part in this time, and some more. Bounded, so that a long demo keeps
+/// its last minutes.
 pub fn room(seconds: u64) -> usize {
     (seconds.clamp(1, 120) as usize + 2) * 64
 }
 
-/// Real-time threads on one processor where that is allowed, ordinary ones on all elsewhere.
+/// Real-time threads on one processor if granted, otherwise ordinary threads on all processors.
 fn threads(mode: &str, first: bool) -> Result<(ThreadSetup, bool), Box<dyn Error>> {
     let mode: RealTime = mode.parse()?;
     let need = Need { native_priority: MOST, lock_memory: None };
@@ -79,7 +83,7 @@ fn threads(mode: &str, first: bool) -> Result<(ThreadSetup, bool), Box<dyn Error
     let all: Vec<usize> = current_cpus()?.iter().collect();
     let own = if first { all.last() } else { all.first() };
     match own {
-        // Two processes whose analysis knows only their own tasks need a processor each.
+        // Each process is analysed for itself, so it needs a processor for itself.
         Some(own) if granted.scheduling && (first || all.len() > 1) => {
             let mapping = Arc::new(Direct(NativeRange::system()));
             let setup = ThreadSetup { mapping: Some(mapping), ..ThreadSetup::default() };

@@ -1,4 +1,4 @@
-//! `isorb demo`: what a newcomer sees first.
+//! `isorb demo`: a first look at isorb.
 
 mod avionics;
 pub mod calls;
@@ -11,7 +11,7 @@ mod report;
 pub use pod::{Args as PodArgs, run as pod};
 use std::error::Error;
 
-/// Which demo.
+/// Arguments of `isorb demo`.
 #[derive(Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub struct Args {
@@ -26,7 +26,8 @@ pub struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum Which {
-    /// A mission computer: sensors, facades and a display at their rates over two event channels (the default).
+    /// A mission computer: sensors, facades and a display at their rates over two event channels
+    /// (the default).
     Avionics(avionics::Args),
     /// A naming service and a servant that is found, called and measured.
     Calls(calls::Args),

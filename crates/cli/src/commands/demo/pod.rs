@@ -1,4 +1,5 @@
-//! The avionics demo's second process: a sensor pod with a channel of its own, federated with the mission computer's.
+//! The second process of the avionics demo: a sensor pod with a channel in the mission computer's
+//! federation.
 
 use super::cast::{FAST, MIDDLE, NAVIGATION, POD_HEALTH, Part, Player, RADAR};
 use super::machine::{CALL, Machine, room};
@@ -13,7 +14,7 @@ use std::path::PathBuf;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
-/// Whom to join, and where to leave the trace.
+/// Arguments of the second process.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[arg(long)]
@@ -59,19 +60,20 @@ pub fn run(args: &Args) -> Result<(), Box<dyn Error>> {
         .into_iter()
         .map(|part| Player::connect(&machine.channel, part, room(args.seconds)))
         .collect::<Result<_, _>>()?;
-    // The neighbour knows what is wanted here before it begins.
+    // The neighbour knows the subscriptions here before events flow.
     machine.tick();
     println!("READY {}", std::process::id());
     let (over, ended) = channel::<()>();
     std::thread::spawn(move || {
-        // Whoever started this holds the other end.
+        // The process that started this one holds the other end of the pipe.
         let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
         drop(over);
     });
     while ended.recv_timeout(Duration::from_secs(1)) == Err(RecvTimeoutError::Timeout) {
         machine.tick();
     }
-    // Before the players' counts, which go on: no more was sent than they were called for.
+    // Counted before the parts' calls, which continue, so that no more is sent than they were
+    // called for.
     let crossed = machine.federation.counts();
     let recording = record("sensor pod (process 2)", &machine, &players, "from the mission computer");
     write(&args.trace, encode(&recording))?;

@@ -1,14 +1,14 @@
-//! The demos' other processes: the same binary again.
+//! Further processes of the demos, with the same program.
 
 use std::error::Error;
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
-/// A child that said READY, and ends when this does.
+/// A child process that is ready. Dropping it ends the process.
 pub struct Process {
     pub child: Child,
-    /// The line that began with READY.
+    /// Its line that begins with READY.
     pub ready: String,
     output: BufReader<ChildStdout>,
 }
@@ -34,7 +34,7 @@ impl Process {
         Ok(Process { child, ready: ready.trim().to_string(), output })
     }
 
-    /// Asks it to end, waits for that, and has what it said last.
+    /// Closes its standard input, waits for its end, and returns the rest of its output.
     pub fn finish(mut self) -> Result<String, Box<dyn Error>> {
         drop(self.child.stdin.take());
         let mut rest = String::new();

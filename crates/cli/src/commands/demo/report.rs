@@ -1,4 +1,4 @@
-//! The avionics demo's closing words.
+//! The results that the avionics demo prints.
 
 use super::cast::{Player, suppliers};
 use super::machine::Machine;
@@ -6,14 +6,14 @@ use isorb_event::federation::FederationCounts;
 use isorb_timeline::Timeline;
 use isorb_trace::Recording;
 
-/// What a machine's trace holds, with everybody's name.
+/// The trace of a process, with the names of its parties.
 pub fn record(name: &str, machine: &Machine, players: &[Player], link: &'static str) -> Recording {
     let mut names = suppliers(players);
     names.push((machine.federation.supplier(), link));
     machine.channel.recording(name, &names)
 }
 
-/// A line a part: how often it was called and how fast it answered, and what went wrong.
+/// A line for each part with its calls, latencies and faults.
 pub fn print_players(players: &[Player], recording: &Recording) {
     let timeline = Timeline::of("", std::slice::from_ref(recording));
     println!("\n{}", recording.name);
@@ -56,7 +56,7 @@ pub fn print_players(players: &[Player], recording: &Recording) {
     }
 }
 
-/// What crossed the link, seen from one end.
+/// The events that crossed the link, as one end counted them.
 pub fn print_link(counts: &FederationCounts) {
     println!(
         "  over the link: {} events sent, {} received, {} lost, {} repeated",

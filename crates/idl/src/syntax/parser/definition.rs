@@ -1,4 +1,4 @@
-//! What can stand in a module or at file scope.
+//! Definitions in a module or at file scope.
 
 use super::{Failed, Parsed, Parser};
 use crate::diagnostic::Report;
@@ -19,7 +19,7 @@ impl Parser<'_> {
         self.definition_with(attrs)
     }
 
-    /// A definition whose annotations were read already.
+    /// A definition with annotations that were read already.
     pub(super) fn definition_with(&mut self, attrs: Attrs) -> Parsed<Option<Item>> {
         let kind = self.definition_kind()?;
         let is_type_prefix = matches!(kind, DeclKind::TypePrefix { .. });
@@ -28,7 +28,8 @@ impl Parser<'_> {
         if is_type_prefix && !self.at(";") && self.token().starts_line {
             return Ok(Some(item));
         }
-        // What was understood is kept even when its semicolon is missing, or its uses would be reported too.
+        // What was understood is kept even when its semicolon is missing, or its uses would be
+        // reported too.
         if self.semicolon().is_err() {
             self.recover();
         }
@@ -101,7 +102,7 @@ impl Parser<'_> {
         }
     }
 
-    /// What can stand in modules, interfaces and values alike.
+    /// Definitions that modules, interfaces and values may contain.
     pub(super) fn common_definition(&mut self) -> Parsed<DeclKind> {
         let token = self.token().clone();
         match &*token.text {
@@ -144,7 +145,8 @@ impl Parser<'_> {
         }
     }
 
-    /// `@annotation name { ... };` declares an annotation; what it means is for others to know, so it is skipped.
+    /// `@annotation name { ... };` declares an annotation; what it means is for others to know, so
+    /// it is skipped.
     fn annotation_definition(&mut self) -> Parsed<Option<Item>> {
         while !self.at("{") {
             self.bump();

@@ -22,7 +22,7 @@ impl Parser<'_> {
         Ok(DeclKind::Interface { flavor, name, bases, items })
     }
 
-    /// What can stand in an interface.
+    /// Definitions and exports of an interface.
     pub(super) fn export(&mut self) -> Parsed<Option<Item>> {
         if self.at(";") {
             self.error_here("a `;` without a declaration before it");

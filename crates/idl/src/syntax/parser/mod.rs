@@ -1,7 +1,7 @@
 //! A recursive descent parser that goes on after an error.
 //!
-//! A rule that fails has already reported why; its caller skips to the next `;` or closing brace of the same level and
-//! continues there, so that one run shows most of what is wrong.
+//! A rule that fails has already reported why; its caller skips to the next `;` or closing brace of
+//! the same level and continues there, so that one run shows most of what is wrong.
 
 mod definition;
 mod expression;
@@ -16,7 +16,7 @@ use crate::limits;
 use crate::pp::{Kind, Token};
 use crate::source::Span;
 
-/// A rule failed and has said why.
+/// A rule failed, and its error is reported.
 #[derive(Debug)]
 pub(crate) struct Failed;
 
@@ -49,7 +49,8 @@ struct Parser<'a> {
     depth: usize,
     /// Open `<` around the current expression, where `>>` is two closing brackets.
     angles: usize,
-    /// Pragmas and file changes that were passed and wait for the next place where definitions stand.
+    /// Pragmas and file changes that were passed and wait for the next place where definitions
+    /// stand.
     events: Vec<Item>,
     diagnostics: &'a mut Diagnostics,
 }
@@ -216,7 +217,8 @@ impl Parser<'_> {
                     self.bump();
                     return;
                 }
-                // A word that can only begin a definition, at the start of a line: a `;` was probably forgotten.
+                // A word that can only begin a definition, at the start of a line: a `;` was
+                // probably forgotten.
                 "module" | "interface" | "struct" | "union" | "typedef" | "exception" | "valuetype"
                     if token.starts_line && open == 0 && token.kind == Kind::Ident =>
                 {

@@ -1,8 +1,8 @@
-//! A store in a file, which survives the end of the process at any moment.
+//! A store in a file. The process can be killed at any time without losing acknowledged operations.
 //!
-//! One redb file, three tables. Each operation is a transaction of its own that is on disk before it is acknowledged, so
-//! after `kill -9` or a loss of power the file holds all operations that were acknowledged, and of the one that was under
-//! way all or nothing.
+//! One redb file, three tables. Each operation is a transaction of its own that is on disk before
+//! it is acknowledged, so after `kill -9` or a loss of power the file holds all operations that
+//! were acknowledged, and of the one that was under way all or nothing.
 
 mod open;
 
@@ -26,16 +26,16 @@ const BINDINGS: TableDefinition<'_, (u64, &str, &str), &[u8]> = TableDefinition:
 
 const FORMAT_KEY: &str = "format";
 const STAMP_KEY: &str = "stamp";
-/// The last number that a context was given.
+/// The number of the newest context.
 const LAST_KEY: &str = "last";
 
 /// The layout of the tables above.
 const FORMAT: u64 = 1;
 
-/// What redb may keep of the file in memory, in bytes.
+/// The cache of the database in octets.
 const CACHE: usize = 16 << 20;
 
-/// Keeps bindings in a file.
+/// A store in a file.
 #[derive(Debug)]
 pub struct FileStore {
     database: Database,
@@ -44,13 +44,13 @@ pub struct FileStore {
 }
 
 impl FileStore {
-    /// Opens a store, or makes a new one where there is no file.
+    /// Opens a store, or creates one if there is no file.
     ///
-    /// The whole file is read, checked and written anew (which also gives back the space of what was unbound), so it takes time in
-    /// proportion to its size.
+    /// The whole file is read, checked and written anew (which also frees the space of removed
+    /// bindings), in time proportional to its size.
     ///
     /// # Errors
-    /// [`OpenError`]; a file that is no store is left as it was.
+    /// [`OpenError`]; a file that is not a store is not changed.
     pub fn open(path: impl AsRef<Path>) -> Result<FileStore, OpenError> {
         FileStore::open_with_capacity(path, Capacity::default())
     }
@@ -64,7 +64,7 @@ impl FileStore {
         Ok(FileStore { database, stamp, capacity })
     }
 
-    /// Runs one operation; what it did is on disk when this returns, or nothing of it ever.
+    /// Runs one operation. When it returns, the operation is on disk or has no effect.
     fn write<T>(&self, run: impl FnOnce(&WriteTransaction) -> Result<T, Refusal>) -> Result<T, Refusal> {
         let operation = || {
             let transaction = begin(&self.database)?;
@@ -79,7 +79,7 @@ impl FileStore {
                 }
             }
         };
-        // As in `open`: what a check cannot see may show when a page is used again.
+        // Faults that the check cannot see may show when a page is reused.
         catch_unwind(AssertUnwindSafe(operation)).unwrap_or(Err(CORRUPT))
     }
 
@@ -168,10 +168,10 @@ impl Store for FileStore {
 
     fn create_bound(&self, context: ContextId, name: &NameComponent) -> Result<ContextId, Refusal> {
         self.write(|transaction| {
-            // Before there is a new one, which could have just this number.
+            // Before there is a new one, which could have the same number.
             check_context(&transaction.open_table(CONTEXTS)?, context)?;
             let id = self.make(transaction);
-            // Which refusal is given does not depend on whether there would be room.
+            // The refusal does not depend on whether there is space.
             let binding = Binding::context(id.unwrap_or(ContextId::ROOT));
             self.put(transaction, context, name, &binding, Mode::New)?;
             id
@@ -244,7 +244,8 @@ impl From<redb::Error> for Refusal {
             redb::Error::PreviousIo | redb::Error::DatabaseClosed | redb::Error::LockPoisoned(_) => {
                 Fault::Stopped
             }
-            // What is left says that a table is not there or not what it was: nobody else writes to the file.
+            // Other errors mean a missing or changed table, since no other process writes to the
+            // file.
             _ => Fault::Corrupt,
         })
     }

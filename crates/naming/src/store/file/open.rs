@@ -1,4 +1,5 @@
-//! Opening a store: no file, a file of somebody else, a file that was killed in the middle, a file that is damaged.
+//! Opening a store: a missing file, another program's file, the file of a killed process, a damaged
+//! file.
 
 use super::{BINDINGS, CACHE, CONTEXTS, FORMAT, FORMAT_KEY, LAST_KEY, META, STAMP_KEY, begin};
 use crate::binding::{Binding, ContextId};
@@ -15,9 +16,9 @@ use std::path::{Path, PathBuf};
 
 /// The database of a store and its stamp.
 ///
-/// A store is copied, record by record, into a new file that takes the place of the old one. The library's check sums cover the
-/// records, but not all of what says which pages are free; whoever writes by a wrong list writes over records. In the
-/// copy that list is new.
+/// A store is copied, record by record, into a new file that replaces the old one. The library's
+/// check sums cover the records, but not the whole list of free pages. Writing with a wrong list
+/// would overwrite records. The copy has a new list.
 pub fn open(path: &Path) -> Result<(Database, u64), OpenError> {
     let path = &match fs::canonicalize(path) {
         Ok(path) => path,
@@ -26,13 +27,13 @@ pub fn open(path: &Path) -> Result<(Database, u64), OpenError> {
     };
     make_if_missing(path)?;
     check_sizes(path)?;
-    // The library asserts here and there where a file is damaged on purpose.
+    // The library has assertions that fail on a file that was damaged on purpose.
     let guarded = |run: &dyn Fn() -> Result<(Database, u64), OpenError>| {
         catch_unwind(AssertUnwindSafe(run)).unwrap_or(Err(OpenError::Corrupt))
     };
     guarded(&|| {
-        // Never closed: closing writes to it, by its own list of free pages. The process keeps a file handle that nobody sees, and the
-        // lock on the old file until the new one has its place.
+        // Never closed, since closing writes with the file's own list of free pages. The process
+        // keeps a file handle, and the lock on the old file until the new one has replaced it.
         let old = ManuallyDrop::new(check(path)?.0);
         let draft = draft_of(path);
         let made = guarded(&|| copy(&old, &draft));
@@ -48,13 +49,13 @@ pub fn open(path: &Path) -> Result<(Database, u64), OpenError> {
     })
 }
 
-/// Looks at those sizes in a database's header by which the library reserves memory before it compares a check sum: the layout
-/// of the file, and how large the pages are that it begins to read with.
+/// Checks the sizes in a database's header for which the library reserves memory before it compares
+/// a check sum: the layout of the file, and the sizes of the first pages.
 fn check_sizes(path: &Path) -> Result<(), OpenError> {
     const PAGE: u64 = 4096;
     /// Pages of a region, at 4 GiB.
     const REGION: u64 = 1 << 20;
-    /// Where the page numbers of the roots are, two for each of two versions.
+    /// Offset of the page numbers of the roots, two for each of two versions.
     const ROOTS: [usize; 4] = [64 + 8, 64 + 40, 192 + 8, 192 + 40];
     /// The upper bits of a page number are the logarithm of the page's size in the least pages.
     const ORDER: u32 = 59;
@@ -62,7 +63,7 @@ fn check_sizes(path: &Path) -> Result<(), OpenError> {
     let length = file.metadata().map_err(io)?.len();
     let mut header = [0; 320];
     if file.read_exact(&mut header).is_err() || !header.starts_with(b"redb") {
-        // The library has a better word for it.
+        // The library has a better message for it.
         return Ok(());
     }
     let number = |at: usize| u64::from(u32::from_le_bytes(header[at..at + 4].try_into().unwrap_or_default()));
@@ -79,7 +80,7 @@ fn check_sizes(path: &Path) -> Result<(), OpenError> {
     if layout && roots { Ok(()) } else { Err(OpenError::Corrupt) }
 }
 
-/// Where a file is made before it takes its place.
+/// The path at which a file is made before it replaces the store.
 fn draft_of(path: &Path) -> PathBuf {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(format!(".new-{}", std::process::id()));
@@ -93,7 +94,7 @@ fn sync_folder(path: &Path) -> Result<(), OpenError> {
 
 /// A new database with the records of an old one.
 fn copy(old: &Database, draft: &Path) -> Result<(Database, u64), OpenError> {
-    // What an earlier process with this number left.
+    // The file of an earlier process with this id.
     let _ = fs::remove_file(draft);
     let new = Database::builder().set_cache_size(CACHE).create(draft)?;
     let from = old.begin_read().map_err(unreadable)?;
@@ -126,8 +127,8 @@ fn copy_records(from: &ReadTransaction, into: WriteTransaction) -> Result<u64, R
     Ok(stamp)
 }
 
-/// Makes a new store beside the place where it is to be, and puts it there when it is complete: whoever is killed meanwhile leaves
-/// either no store or a good one.
+/// Makes a new store beside its path, and renames it when it is complete. A process that is killed
+/// meanwhile leaves no store or a good one.
 fn make_if_missing(path: &Path) -> Result<(), OpenError> {
     let empty = match fs::metadata(path) {
         Ok(metadata) if metadata.is_file() && metadata.len() == 0 => true,
@@ -136,7 +137,7 @@ fn make_if_missing(path: &Path) -> Result<(), OpenError> {
         Err(error) => return Err(io(error)),
     };
     let draft = draft_of(path);
-    // What an earlier process with this number left.
+    // The file of an earlier process with this id.
     let _ = fs::remove_file(&draft);
     drop(check(&draft)?);
     let placed = if empty {
@@ -157,8 +158,8 @@ fn make_if_missing(path: &Path) -> Result<(), OpenError> {
 /// Opens a file and reads all of it.
 fn check(path: &Path) -> Result<(Database, u64), OpenError> {
     let mut database = Database::builder().set_cache_size(CACHE).create(path)?;
-    // False says that the list of free pages was written anew, as it is after a crash. With two-phase commits a root that
-    // was acknowledged is never given up for an older one.
+    // `false` means that the list of free pages was written anew, as after a crash. With two-phase
+    // commits an acknowledged root is never replaced by an older one.
     database.check_integrity()?;
     let stamp = match tables(&database)? {
         (true, _) => begin(&database).and_then(fill).map_err(refused)?,
@@ -183,7 +184,7 @@ fn fill(transaction: WriteTransaction) -> Result<u64, Refusal> {
     Ok(stamp)
 }
 
-/// Whether a database has no tables at all, and whether it has ours.
+/// Whether a database has no tables at all, and whether it has those of a store.
 fn tables(database: &Database) -> Result<(bool, bool), OpenError> {
     let transaction = database.begin_read().map_err(unreadable)?;
     let tables: Vec<_> = transaction.list_tables().map_err(unreadable)?.collect();
@@ -191,7 +192,7 @@ fn tables(database: &Database) -> Result<(bool, bool), OpenError> {
     Ok((tables.is_empty() && others == 0, tables.iter().any(|table| table.name() == META.name())))
 }
 
-/// Reads all of a store; gives its stamp.
+/// Reads a whole store and returns its stamp.
 fn verify(transaction: &ReadTransaction) -> Result<u64, OpenError> {
     let meta = transaction.open_table(META).map_err(|_| OpenError::Foreign)?;
     let number = |key| {

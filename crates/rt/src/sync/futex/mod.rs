@@ -16,6 +16,6 @@ pub(crate) use model::{LockWord, Word, thread_id};
 
 /// The bits of a lock word that hold the owner's thread id (the kernel's ABI, futex(2)).
 pub(crate) const OWNER: u32 = 0x3fff_ffff;
-/// The bit of a lock word that says that threads wait in the kernel.
+/// The bit of a lock word that is set while threads wait in the kernel.
 #[cfg(loom)]
 pub(crate) const WAITERS: u32 = 0x8000_0000;

@@ -1,5 +1,6 @@
-//! Reflective memory as processes on hosts of their own: what each option of `isorb crm-server` and `isorb crm-coordinator` changes is seen from
-//! outside, beside a server that was started without it.
+//! Reflective memory as processes on hosts of their own: what each option of `isorb memory-server`
+//! and `isorb memory-coordinator` changes is seen from outside, beside a server that was started
+//! without it.
 //!
 //! Skipped with a message where there is no right to make network namespaces.
 
@@ -12,7 +13,7 @@ use isorb_reflective_memory::idl::Glob_CommRef;
 use isorb_testkit::{Process, TempFolder, wait_until};
 use std::process::Command;
 
-/// A silence that nobody waits for.
+/// Too long to be reached in a test.
 const A_DAY: &str = "86400000";
 
 /// Hosts at a switch, a coordinator on the first.
@@ -27,7 +28,8 @@ impl System {
     /// The coordinator's URL names these addresses of its host beside its own.
     fn new(net: Net, more: &[&str]) -> System {
         let address = net.host(0).address().to_string();
-        let args = [&["crm-coordinator", "--memory", "--port", "0", "--host", &address][..], more].concat();
+        let args =
+            [&["memory-coordinator", "--memory", "--port", "0", "--host", &address][..], more].concat();
         let coordinator = Service::of(net.host(0).command(ISORB).args(args));
         System { coordinator, folder: TempFolder::new(), net }
     }
@@ -41,23 +43,23 @@ impl System {
 
     fn server_of(&self, coordinator: &str, host: usize, node: &str, more: &[&str]) -> Service {
         let socket = self.folder.text(node);
-        let args = ["crm-server", "--name", node, "--socket", &socket, "--coordinator", coordinator];
+        let args = ["memory-server", "--name", node, "--socket", &socket, "--coordinator", coordinator];
         Service::of(self.net.host(host).command(ISORB).args(args).args(more))
     }
 
-    /// `isorb crm` at a node.
-    fn crm(&self, host: usize, node: &str, args: &[&str]) -> (bool, String, String) {
+    /// `isorb memory` at a node.
+    fn memory(&self, host: usize, node: &str, args: &[&str]) -> (bool, String, String) {
         let (code, output, error) = ended(&mut self.command(host, node, args));
         (code == Some(0), output, error)
     }
 
     fn command(&self, host: usize, node: &str, args: &[&str]) -> Command {
         let mut command = self.net.host(host).command(ISORB);
-        command.args(["crm", "--socket", &self.folder.text(node)]).args(args);
+        command.args(["memory", "--socket", &self.folder.text(node)]).args(args);
         command
     }
 
-    /// The same, until it is dropped; nobody hears it.
+    /// The same until it is dropped; its output is discarded.
     fn goes_on(&self, host: usize, node: &str, args: &[&str]) -> Process {
         Process::unread(&mut self.command(host, node, args))
     }
@@ -70,7 +72,7 @@ impl System {
 
     /// What a node lists of an area; nothing where it has none.
     fn line(&self, host: usize, node: &str, area: &str) -> String {
-        let (_, output, _) = self.crm(host, node, &["ls", "--over", "0"]);
+        let (_, output, _) = self.memory(host, node, &["ls", "--over", "0"]);
         let line = output.lines().find(|line| line.split_whitespace().next() == Some(area));
         line.unwrap_or_default().to_owned()
     }
@@ -118,34 +120,37 @@ fn values_calls_and_the_coordinator_are_reached_by_the_second_address() {
     }
 
     system.net.cut(0, 1, true).unwrap();
-    wait_until("who has one path is told", || system.line(1, "poor", "line").contains("without its writer"));
+    wait_until("a reader with one path sees the loss", || {
+        system.line(1, "poor", "line").contains("without its writer")
+    });
     let (had, had_poor) = (system.values(1, "b", "line"), system.values(1, "poor", "line"));
-    wait_until("who has two reads on", || system.values(1, "b", "line") > had + 50);
+    wait_until("a reader with two paths continues", || system.values(1, "b", "line") > had + 50);
     assert_eq!(system.values(1, "poor", "line"), had_poor, "nothing comes by the first path");
     // What is made now is found and read by the second path as well.
-    let (good, _, error) = system.crm(0, "a", &["write", "late", "news", "--create", "16"]);
+    let (good, _, error) = system.memory(0, "a", &["write", "late", "news", "--create", "16"]);
     assert!(good, "{error}");
     wait_until("set-up by the second address", || {
-        let (good, output, _) = system.crm(1, "b", &["dump", "late", "--raw", "--patience", "60000"]);
+        let (good, output, _) = system.memory(1, "b", &["dump", "late", "--raw", "--patience", "60000"]);
         good && output == "news"
     });
-    let (good, _, error) = system.crm(1, "poor", &["dump", "late", "--raw"]);
-    assert!(!good, "who has one address of the writer's node reaches nobody: {error}");
-    let ls = |url: &str| ended(system.net.host(1).command(ISORB).args(["crm", "--coordinator", url, "ls"]));
+    let (good, _, error) = system.memory(1, "poor", &["dump", "late", "--raw"]);
+    assert!(!good, "with one address of the writer's node there is no answer: {error}");
+    let ls =
+        |url: &str| ended(system.net.host(1).command(ISORB).args(["memory", "--coordinator", url, "ls"]));
     wait_until("the coordinator by its second address", || {
         let (code, output, _) = ls(&url);
         code == Some(0) && output.contains("node a") && output.contains("late")
     });
     let (first, _) = url.split_once(",:").unwrap();
     let (code, output, _) = ls(&format!("{first}/ReflectiveMemory"));
-    assert!(code != Some(0), "by its first address nobody hears it: {output}");
+    assert!(code != Some(0), "it does not answer at its first address: {output}");
 
     system.net.cut(0, 1, false).unwrap();
     wait_until("the first path is there again", || system.values(1, "poor", "line") > had_poor + 10);
 }
 
 #[test]
-fn a_dead_node_is_told_of_after_the_silence_that_was_asked_for() {
+fn a_dead_node_is_detected_after_the_configured_silence() {
     let Some(net) = Net::build_or_skip(2) else { return };
     let system = System::new(net, &[]);
     let a = system.server(0, "a", &[]);
@@ -181,14 +186,16 @@ fn two_nodes_read_one_stream_of_datagrams() {
     let _lonely = system.server(2, "lonely", &[]);
     let _writer = system.writes(0, "a", "radar", 1000, "4");
     wait_until("the area is there", || system.line(0, "a", "radar").contains("written every"));
-    // Packets that the writer's host sends for so many values that came to both: at most, and about.
+    // Packets that the writer's host sends for so many values that came to both: at most, and
+    // about.
     let packets = |path: &str| {
-        wait_until("nobody reads", || !system.line(0, "a", "radar").contains("pushed to"));
+        wait_until("there are no readers", || !system.line(0, "a", "radar").contains("pushed to"));
         let watch = ["watch", "radar", "--path", path];
         let watches = [1, 2].map(|host| system.goes_on(host, nodes[host], &watch));
         let had = || [1, 2].map(|host| system.values(host, nodes[host], "radar"));
         wait_until(path, || had().iter().all(|values| *values > 10));
-        // Asking takes a while, and values come meanwhile: some are sent between the first look and the second.
+        // Asking takes a while, and values come meanwhile: some are sent between the first look and
+        // the second.
         let sent_before = system.net.sent(0).unwrap();
         let (begun, sent) = (had(), system.net.sent(0).unwrap());
         let mut now = begun;
@@ -212,12 +219,12 @@ fn two_nodes_read_one_stream_of_datagrams() {
         4 * sent < 3 * came
     });
     let (good, _, error) =
-        system.crm(2, "lonely", &["watch", "radar", "--path", "multicast", "--count", "1"]);
+        system.memory(2, "lonely", &["watch", "radar", "--path", "multicast", "--count", "1"]);
     assert!(!good && error.contains("was started without a group"), "{error}");
 }
 
 #[test]
-fn what_the_link_does_not_carry_is_refused_with_the_numbers() {
+fn a_reader_beyond_the_links_rate_is_refused_with_the_numbers() {
     let Some(net) = Net::build_or_skip(2) else { return };
     let system = System::new(net, &[]);
     let _narrow = system.server(0, "narrow", &["--link", "1"]);
@@ -226,7 +233,7 @@ fn what_the_link_does_not_carry_is_refused_with_the_numbers() {
     // 4 KiB every 20 ms are 1.7 Mbit/s.
     let watch = |area: &str, deadline: &str| {
         let asked = ["watch", area, "--guaranteed", "--deadline", deadline, "--count", "1"];
-        system.crm(1, "b", &asked)
+        system.memory(1, "b", &asked)
     };
     let _writers = ["narrow", "wide"].map(|node| {
         let writer = system.writes(0, node, node, 4096, "20");
@@ -249,7 +256,7 @@ fn what_the_link_does_not_carry_is_refused_with_the_numbers() {
 }
 
 #[test]
-fn the_address_that_is_published_is_what_others_are_told() {
+fn other_nodes_get_the_published_address() {
     const PUBLIC: &str = "10.78.0.99";
     let Some(net) = Net::build_or_skip(2) else { return };
     // What is sent to others leaves by that address, as behind a router that translates.
@@ -274,14 +281,14 @@ fn the_address_that_is_published_is_what_others_are_told() {
     };
     assert_eq!((told("a"), told("b")), (vec![PUBLIC.to_owned()], vec!["10.78.0.2".to_owned()]));
     // Datagrams, too: they come from there, and are taken.
-    let (good, _, error) = system.crm(0, "a", &["write", "line", "value", "--create", "16"]);
+    let (good, _, error) = system.memory(0, "a", &["write", "line", "value", "--create", "16"]);
     assert!(good, "{error}");
-    let (good, output, error) = system.crm(1, "b", &["dump", "line", "--raw", "--patience", "60000"]);
+    let (good, output, error) = system.memory(1, "b", &["dump", "line", "--raw", "--patience", "60000"]);
     assert!(good && output == "value", "{output}{error}");
 }
 
 #[test]
-fn what_is_recorded_of_pushes_becomes_a_page() {
+fn a_trace_of_pushes_becomes_a_page() {
     let Some(net) = Net::build_or_skip(2) else { return };
     let system = System::new(net, &[]);
     let trace = system.folder.text("pushes.trace");
@@ -333,7 +340,7 @@ fn dispatching_threads_have_the_priority_that_was_asked_for() {
     let serve = |name: &str, more: &[&str]| {
         let (socket, said) = (folder.text(name), folder.text(&format!("{name}-said")));
         let mut command = Command::new(ISORB);
-        command.args(["crm-server", "--name", name, "--socket", &socket]).args(more);
+        command.args(["memory-server", "--name", name, "--socket", &socket]).args(more);
         let server = Service::of(command.stderr(std::fs::File::create(&said).unwrap()));
         (server, std::fs::read_to_string(said).unwrap())
     };

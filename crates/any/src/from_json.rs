@@ -1,70 +1,88 @@
-//! JSON to octets by a type code, in the forms that `Any::to_json` shows.
+//! JSON as values, in the forms of [`Any::to_json`].
 
-use isorb_any::{Any, Kind, Label, TypeCode};
-use isorb_cdr::{Decoder, Encoder, Order, Text};
-use isorb_scope::Region;
+use crate::{Any, Kind, Label, TypeCode, TypeCodeError};
+use alloc::borrow::ToOwned;
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::fmt;
+use isorb_cdr::{Encoder, Text};
 use serde_json::{Map, Value};
 
-/// Values nest no deeper.
-const DEEPEST: u32 = 64;
+/// The greatest nesting of a value.
+const MAX_DEPTH: usize = 64;
 
-/// The octets of a value.
-pub fn encode(tc: &TypeCode, value: &Value, encapsulated: bool) -> Result<Vec<u8>, String> {
-    let mut encoder = Encoder::new(Vec::new(), Text::DEFAULT);
-    if encapsulated {
-        encoder.put(u8::from(cfg!(target_endian = "little")));
+/// Why JSON is no value of a type: a sentence that names the member.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JsonError(String);
+
+impl fmt::Display for JsonError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
     }
-    let mut writer = Writer { encoder, path: Vec::new() };
-    writer.value(tc, value)?;
-    writer.encoder.flatten().map_err(|error| format!("the value cannot be written: {error}"))
 }
 
-/// Reads an encapsulation.
-pub fn after_flag(tc: &TypeCode, octets: &[u8], order: Order) -> isorb_cdr::Result<Any> {
-    let mut octets = octets.to_vec();
-    let mut region = Region::new(4096);
-    let scope = region.enter();
-    let mut decoder = Decoder::new(&mut octets, order, Text::DEFAULT, &scope);
-    decoder.skip(1);
-    let any = Any::take(tc.clone(), &mut decoder)?;
-    match decoder.remaining() {
-        0 => Ok(any),
-        _ => Err(decoder.error(isorb_cdr::ErrorKind::Length)),
+impl core::error::Error for JsonError {}
+
+impl From<TypeCodeError> for JsonError {
+    fn from(error: TypeCodeError) -> JsonError {
+        JsonError(error.to_string())
+    }
+}
+
+impl Any {
+    /// A value of the type `tc` from JSON in the forms of [`Any::to_json`]. References, fixed-point
+    /// numbers, `any` and type codes cannot be read.
+    ///
+    /// # Errors
+    /// A sentence that names the member and what it should be.
+    pub fn from_json(tc: TypeCode, json: &str) -> Result<Any, JsonError> {
+        let value =
+            serde_json::from_str(json).map_err(|error| JsonError(format!("this is not JSON: {error}")))?;
+        let mut writer = Writer { encoder: Encoder::new(Vec::new(), Text::DEFAULT), path: Vec::new() };
+        writer.value(&tc, &value)?;
+        let octets = writer.encoder.flatten();
+        let octets = octets.map_err(|error| JsonError(format!("the value cannot be encoded: {error}")))?;
+        Ok(Any::of_octets(tc, octets))
     }
 }
 
 struct Writer {
     encoder: Encoder<'static>,
-    /// Where in the value, for messages.
+    /// The members that lead to the current one, for messages.
     path: Vec<String>,
 }
 
 impl Writer {
-    fn wrong(&self, tc: &TypeCode, value: &Value) -> String {
-        let text: String = value.to_string().chars().take(60).collect();
-        match self.path.is_empty() {
-            true => format!("{text} is no {tc}"),
-            false => format!("{}: {text} is no {tc}", self.path.join(".")),
+    fn error(&self, text: impl fmt::Display) -> JsonError {
+        match &self.path[..] {
+            [] => JsonError(text.to_string()),
+            path => JsonError(format!("{}: {text}", path.join("."))),
         }
+    }
+
+    fn mismatch(&self, tc: &TypeCode, value: &Value) -> JsonError {
+        let text: String = value.to_string().chars().take(60).collect();
+        self.error(format_args!("{text} is no {tc}"))
     }
 
     fn inside<T>(
         &mut self,
         name: String,
-        work: impl FnOnce(&mut Self) -> Result<T, String>,
-    ) -> Result<T, String> {
-        if self.path.len() as u32 >= DEEPEST {
-            return Err(format!("{}: the value nests deeper than {DEEPEST}", self.path.join(".")));
+        write: impl FnOnce(&mut Self) -> Result<T, JsonError>,
+    ) -> Result<T, JsonError> {
+        if self.path.len() >= MAX_DEPTH {
+            return Err(self.error(format_args!("the value nests deeper than {MAX_DEPTH}")));
         }
         self.path.push(name);
-        let done = work(self);
+        let result = write(self);
         self.path.pop();
-        done
+        result
     }
 
-    fn value(&mut self, tc: &TypeCode, value: &Value) -> Result<(), String> {
+    fn value(&mut self, tc: &TypeCode, value: &Value) -> Result<(), JsonError> {
         let tc = &tc.original();
-        let wrong = || self.wrong(tc, value);
+        let wrong = || self.mismatch(tc, value);
         macro_rules! integer {
             ($ty:ty) => {{
                 let number = value.as_i64().map(i128::from).or(value.as_u64().map(i128::from));
@@ -96,34 +114,36 @@ impl Writer {
                 self.encoder.wstring(text);
             }
             Kind::Enum => {
-                let place = enumerator(tc, value).ok_or_else(wrong)?;
-                self.encoder.put(place);
+                let ordinal = enumerator(tc, value).ok_or_else(wrong)?;
+                self.encoder.put(ordinal);
             }
             Kind::Sequence | Kind::Array => self.list(tc, value)?,
             Kind::Struct | Kind::Except => self.structure(tc, value)?,
             Kind::Union => self.union(tc, value)?,
-            _ => return Err(format!("{}: a {tc} cannot be written from JSON", self.path.join("."))),
+            _ => return Err(self.error(format_args!("a {tc} cannot be read from JSON"))),
         }
         Ok(())
     }
 
-    fn bounded(&self, tc: &TypeCode, length: usize) -> Result<(), String> {
-        match tc.length().map_err(|error| error.to_string())? as usize {
+    fn bounded(&self, tc: &TypeCode, length: usize) -> Result<(), JsonError> {
+        match tc.length()? as usize {
             0 => Ok(()),
             bound if length <= bound => Ok(()),
-            bound => Err(format!("{}: {length} are more than the bound, {bound}", self.path.join("."))),
+            bound => Err(self.error(format_args!("{length} are more than the bound, {bound}"))),
         }
     }
 
-    fn list(&mut self, tc: &TypeCode, value: &Value) -> Result<(), String> {
-        let element = tc.content_type().map_err(|error| error.to_string())?;
+    fn list(&mut self, tc: &TypeCode, value: &Value) -> Result<(), JsonError> {
+        let element = tc.content_type()?;
         let octets = match value.as_str() {
-            Some(digits) if element.original().kind() == Kind::Octet => Some(super::from_hex(digits)?),
+            Some(digits) if element.original().kind() == Kind::Octet => {
+                Some(from_hex(digits).ok_or_else(|| self.mismatch(tc, value))?)
+            }
             _ => None,
         };
         let items = value.as_array();
         let Some(count) = octets.as_ref().map(Vec::len).or(items.map(Vec::len)) else {
-            return Err(self.wrong(tc, value));
+            return Err(self.mismatch(tc, value));
         };
         match tc.kind() {
             Kind::Sequence => {
@@ -131,10 +151,9 @@ impl Writer {
                 self.encoder.count(count);
             }
             _ => {
-                let length = tc.length().map_err(|error| error.to_string())? as usize;
+                let length = tc.length()? as usize;
                 if count != length {
-                    let path = self.path.join(".");
-                    return Err(format!("{path}: {count} elements, and the array has {length}"));
+                    return Err(self.error(format_args!("{count} elements, and the array has {length}")));
                 }
             }
         }
@@ -147,12 +166,12 @@ impl Writer {
         Ok(())
     }
 
-    fn structure(&mut self, tc: &TypeCode, value: &Value) -> Result<(), String> {
-        let Some(object) = value.as_object() else { return Err(self.wrong(tc, value)) };
+    fn structure(&mut self, tc: &TypeCode, value: &Value) -> Result<(), JsonError> {
+        let Some(object) = value.as_object() else { return Err(self.mismatch(tc, value)) };
         let mut known = Vec::new();
         for (name, member) in members(tc)? {
             let Some(value) = object.get(&name) else {
-                return Err(format!("{}: the member {name} is missing", self.path.join(".")));
+                return Err(self.error(format_args!("the member {name} is missing")));
             };
             self.inside(name.clone(), |writer| writer.value(&member, value))?;
             known.push(name);
@@ -160,20 +179,20 @@ impl Writer {
         self.nothing_else(object, |name| known.iter().any(|known| known == name))
     }
 
-    fn union(&mut self, tc: &TypeCode, value: &Value) -> Result<(), String> {
-        let Some(object) = value.as_object() else { return Err(self.wrong(tc, value)) };
-        let discriminator = tc.discriminator_type().map_err(|error| error.to_string())?.original();
+    fn union(&mut self, tc: &TypeCode, value: &Value) -> Result<(), JsonError> {
+        let Some(object) = value.as_object() else { return Err(self.mismatch(tc, value)) };
+        let discriminator = tc.discriminator_type()?.original();
         let Some(case) = object.get("$case") else {
-            return Err(format!("{}: a union needs its $case", self.path.join(".")));
+            return Err(self.error("a union needs its $case"));
         };
         self.inside("$case".into(), |writer| writer.value(&discriminator, case))?;
         let Some(number) = number_of(&discriminator, case) else {
-            return Err(self.wrong(&discriminator, case));
+            return Err(self.mismatch(&discriminator, case));
         };
         let labels = (0..members(tc)?.len() as u32).map(|index| (index, tc.member_label(index)));
         let (mut exact, mut default) = (None, None);
         for (index, label) in labels {
-            match label.map_err(|error| error.to_string())? {
+            match label? {
                 Label::Value(value) if value == number => exact = Some(index),
                 Label::Default => default = Some(index),
                 Label::Value(_) => {}
@@ -183,40 +202,43 @@ impl Writer {
         let Some(chosen) = chosen else { return self.nothing_else(object, |name| name == "$case") };
         let (name, member) = chosen?;
         let Some(value) = object.get(&name) else {
-            return Err(format!("{}: the member {name} is missing", self.path.join(".")));
+            return Err(self.error(format_args!("the member {name} is missing")));
         };
         self.inside(name.clone(), |writer| writer.value(&member, value))?;
         self.nothing_else(object, |other| other == "$case" || other == name)
     }
 
-    fn nothing_else(&self, object: &Map<String, Value>, known: impl Fn(&str) -> bool) -> Result<(), String> {
+    fn nothing_else(
+        &self,
+        object: &Map<String, Value>,
+        known: impl Fn(&str) -> bool,
+    ) -> Result<(), JsonError> {
         match object.keys().find(|name| !known(name)) {
-            Some(name) => Err(format!("{}: there is no member {name}", self.path.join("."))),
+            Some(name) => Err(self.error(format_args!("there is no member {name}"))),
             None => Ok(()),
         }
     }
 }
 
-/// Names and types; members without a name are called by their index.
-fn members(tc: &TypeCode) -> Result<Vec<(String, TypeCode)>, String> {
+/// The names and types of members. A member without a name has its index as name.
+fn members(tc: &TypeCode) -> Result<Vec<(String, TypeCode)>, TypeCodeError> {
     let of = |index: u32| {
         let name = tc.member_name(index)?;
         let name = if name.is_empty() { index.to_string() } else { name.to_owned() };
         Ok((name, tc.member_type(index)?))
     };
-    let count = tc.member_count().map_err(|error| error.to_string())?;
-    (0..count).map(of).collect::<Result<_, isorb_any::TypeCodeError>>().map_err(|error| error.to_string())
+    (0..tc.member_count()?).map(of).collect()
 }
 
 fn enumerator(tc: &TypeCode, value: &Value) -> Option<u32> {
     let count = tc.member_count().ok()?;
     match value.as_str() {
         Some(name) => (0..count).find(|index| tc.member_name(*index) == Ok(name)),
-        None => value.as_u64().and_then(|place| u32::try_from(place).ok()).filter(|place| *place < count),
+        None => value.as_u64().and_then(|place| u32::try_from(place).ok()).filter(|ordinal| *ordinal < count),
     }
 }
 
-/// A discriminator's value as a label has it.
+/// A discriminator's value in the form of labels.
 fn number_of(tc: &TypeCode, value: &Value) -> Option<i128> {
     match tc.kind() {
         Kind::Enum => enumerator(tc, value).map(i128::from),
@@ -238,4 +260,12 @@ fn float(value: &Value) -> Option<f64> {
 fn one_char(value: &Value) -> Option<char> {
     let mut chars = value.as_str()?.chars();
     chars.next().filter(|_| chars.next().is_none())
+}
+
+/// Octets of hexadecimal digits.
+fn from_hex(text: &str) -> Option<Vec<u8>> {
+    let digits: Vec<u8> =
+        text.chars().map(|c| c.to_digit(16).map(|digit| digit as u8)).collect::<Option<_>>()?;
+    let (pairs, rest) = digits.as_chunks::<2>();
+    rest.is_empty().then(|| pairs.iter().map(|[high, low]| high << 4 | low).collect())
 }

@@ -1,6 +1,6 @@
-//! `isorb crm dump`.
+//! `isorb memory dump`.
 
-use super::qos::PLAIN;
+use super::qos::BEST_EFFORT;
 use super::{hex, latest};
 use crate::typed::Typed;
 use isorb_reflective_memory::Library;
@@ -8,31 +8,34 @@ use std::error::Error;
 use std::io::Write;
 use std::time::{Duration, Instant};
 
-/// How a value is shown.
+/// Output formats.
 pub(super) enum Form {
     Table,
     Raw,
     Typed(Typed),
 }
 
-/// Prints the latest value, and waits for a first one.
+/// Prints the latest value. Waits up to `timeout` for a first one.
 pub(super) fn dump(
     library: &Library,
     name: &str,
     form: &Form,
-    patience: Duration,
+    timeout: Duration,
 ) -> Result<(), Box<dyn Error>> {
-    let mut reader = library.attach_reader(name, PLAIN)?;
+    let mut reader = library.attach_reader(name, BEST_EFFORT)?;
     let mut value = vec![0; reader.size()];
     let start = Instant::now();
     let sample = loop {
         match latest(&mut reader, &mut value)? {
             Some(sample) => break sample,
-            None if start.elapsed() >= patience => {
-                return Err(format!("{name}: nothing has been written yet").into());
+            None if start.elapsed() >= timeout => {
+                return Err(format!(
+                    "{name}: no value was written within {timeout:?}; --timeout changes how long to wait"
+                )
+                .into());
             }
             None => {
-                let _ = reader.wait(patience.saturating_sub(start.elapsed()));
+                let _ = reader.wait(timeout.saturating_sub(start.elapsed()));
             }
         }
     };

@@ -1,4 +1,5 @@
-//! `isorb crm-server` and `isorb crm-coordinator`: reflective memory's processes.
+//! `isorb memory-server`, `memory-coordinator` and `memory-holder`: the processes of reflective
+//! memory.
 
 use super::admin::{self, AdminArgs};
 use super::listen::endpoint;
@@ -19,79 +20,85 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// One a node: owns the memory, pushes it to other nodes.
+/// Arguments of the node server, which owns the areas of a node and pushes them to other nodes.
 #[derive(Debug, clap::Args)]
 pub struct ServerArgs {
     /// The node's name [default: the host's].
     #[arg(long)]
     name: Option<String>,
-    /// Where libraries find the server [default: in the run-time folder, or ISORB_CRM_SOCKET].
+    /// Socket at which libraries connect [default: ISORB_MEMORY_SOCKET, or a file in the run-time
+    /// folder].
     #[arg(long, value_name = "FILE")]
     socket: Option<PathBuf>,
-    /// The coordinator's URL; without one there is this node only.
+    /// URL of the coordinator; without it the node is on its own.
     #[arg(long, value_name = "URL")]
     coordinator: Option<String>,
-    /// Address for calls and datagrams of other nodes.
+    /// Address at which other nodes send calls and datagrams.
     #[arg(long, default_value = "127.0.0.1")]
     host: IpAddr,
-    /// Address that other nodes are told for calls and datagrams, where it is another.
+    /// Address to announce to other nodes, if it differs from --host.
     #[arg(long, value_name = "ADDRESS")]
     publish: Option<IpAddr>,
-    /// Address of a second interface: channels to nodes that have one, and calls, go on over it when the first path fails.
+    /// Address of a second interface. Calls, and channels to nodes with a second interface,
+    /// continue over it when the first path fails.
     #[arg(long, value_name = "ADDRESS")]
     second: Option<IpAddr>,
-    /// First of 16 multicast groups and their port, the same on all nodes: areas that several nodes read may go once to all of them.
+    /// First of 16 multicast groups, and their port; the same on all nodes. Values that several
+    /// nodes read can then be sent once.
     #[arg(long, value_name = "GROUP:PORT")]
     multicast: Option<SocketAddr>,
-    /// Dispatching threads.
+    /// Number of dispatching threads.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=64))]
     dispatchers: u16,
-    /// CORBA priority of the dispatching threads; without it they are ordinary threads.
+    /// CORBA priority of the dispatching threads; without it they have no real-time class.
     #[arg(long, value_parser = clap::value_parser!(i16).range(0..))]
     priority: Option<i16>,
     /// Rate of the link in Mbit/s, for admission and pacing.
     #[arg(long, value_name = "MBIT", default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     link: u64,
-    /// What agents cost, for admission, in nanoseconds (push=10000,datagram=10000,kib=1000), or `measure`: measured at the start.
+    /// Costs of agents for admission, in nanoseconds (push=10000,datagram=10000,kib=1000), or
+    /// `measure` to measure them at start.
     #[arg(long, value_name = "COSTS", value_parser = costs)]
-    costs: Option<CostsBy>,
-    /// Measures what agents cost on this machine, prints it as --costs takes it, and ends.
+    costs: Option<CostSource>,
+    /// Measures the costs of agents on this machine, prints the option --costs, and ends.
     #[arg(long)]
     measure_costs: bool,
-    /// Milliseconds of silence after which a node counts as dead: at least 200, two heartbeats.
+    /// Time without a heartbeat after which a node counts as dead, in milliseconds; at least 200,
+    /// two heartbeats.
     #[arg(long, value_name = "MS", default_value_t = 350)]
     silence: u64,
-    /// Writes what was pushed lately to this file, once a second, for `isorb timeline`; with several dispatching threads, that of the
-    /// others beside it.
+    /// Writes the latest pushes to this file once a second, for `isorb timeline`. Further
+    /// dispatching threads have files beside it, with their number as extension.
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
     #[command(flatten)]
     admin: AdminArgs,
 }
 
-/// Where costs come from.
+/// The source of the costs.
 #[derive(Clone, Copy, Debug)]
-enum CostsBy {
-    Numbers(Costs),
-    Measuring,
+enum CostSource {
+    Given(Costs),
+    Measured,
 }
 
-fn costs(text: &str) -> Result<CostsBy, CostsError> {
+fn costs(text: &str) -> Result<CostSource, CostsError> {
     match text {
-        "measure" => Ok(CostsBy::Measuring),
-        numbers => numbers.parse().map(CostsBy::Numbers),
+        "measure" => Ok(CostSource::Measured),
+        numbers => numbers.parse().map(CostSource::Given),
     }
 }
 
-/// One a node, beside the server: keeps the areas that nobody else uses.
+/// Arguments of the holder, which keeps the areas of a node mapped.
 #[derive(Debug, clap::Args)]
 pub struct HolderArgs {
-    /// The node's server [default: in the run-time folder, or ISORB_CRM_SOCKET].
+    /// Socket of the node's server [default: ISORB_MEMORY_SOCKET, or a file in the run-time
+    /// folder].
     #[arg(long, value_name = "FILE")]
     socket: Option<PathBuf>,
 }
 
-/// One a system: knows which areas there are and where.
+/// Arguments of the coordinator, which knows all nodes and their areas.
 #[derive(Debug, clap::Args)]
 pub struct CoordinatorArgs {
     /// Address to listen at.
@@ -100,18 +107,19 @@ pub struct CoordinatorArgs {
     /// Port to listen at; 0 for a free one.
     #[arg(long, default_value_t = 2810)]
     port: u16,
-    /// Address of a second interface to listen at as well: whoever is told of both finds it by one when the other fails.
+    /// Address of a second interface to listen at. The printed URL names both; clients use one when
+    /// the other fails.
     #[arg(long, value_name = "ADDRESS")]
     second: Option<IpAddr>,
-    /// File that keeps what it knows; made if it is not there.
-    #[arg(long, value_name = "FILE", default_value = "isorb-crm.redb", conflicts_with = "memory")]
-    store: PathBuf,
-    /// Keeps nothing; servers tell it again after a restart.
+    /// File that stores nodes and areas; created if it does not exist [default: isorb-memory.redb].
+    #[arg(long, value_name = "FILE", conflicts_with = "memory")]
+    store: Option<PathBuf>,
+    /// Stores nothing; node servers register again after a restart.
     #[arg(long)]
     memory: bool,
 }
 
-/// Serves until it is killed, which it may be at any moment.
+/// Serves until it is killed. It can be killed at any time without damage.
 pub fn server(args: &ServerArgs, orb_arguments: Vec<String>) -> Result<(), Box<dyn Error>> {
     if args.measure_costs {
         println!("--costs {}", measure_costs()?);
@@ -128,19 +136,19 @@ pub fn server(args: &ServerArgs, orb_arguments: Vec<String>) -> Result<(), Box<d
     config.dispatchers = args.dispatchers.into();
     config.admission.link_bits_per_s = args.link * 1_000_000;
     match args.costs {
-        Some(CostsBy::Numbers(costs)) => config.admission.costs = costs,
-        Some(CostsBy::Measuring) => config.admission.costs = measure_costs()?,
+        Some(CostSource::Given(costs)) => config.admission.costs = costs,
+        Some(CostSource::Measured) => config.admission.costs = measure_costs()?,
         None => {}
     }
     config.silence = Duration::from_millis(args.silence);
     let coordinator = match &args.coordinator {
-        Some(url) => Some(super::crm::coordinator(&orb, url)?),
+        Some(url) => Some(super::memory::coordinator(&orb, url)?),
         None => None,
     };
     let socket = config.socket.clone();
     let server = Arc::new(NodeServer::start(&orb, config, coordinator)?);
     if let Some(file) = args.trace.clone() {
-        keep_trace(&server, file);
+        write_trace(&server, file);
     }
     let page = args.admin.start(MemorySource::new(Arc::downgrade(&server)))?;
     ready(&socket.display(), &admin::line(page.as_ref()))?;
@@ -148,23 +156,26 @@ pub fn server(args: &ServerArgs, orb_arguments: Vec<String>) -> Result<(), Box<d
     Ok(())
 }
 
-/// Records of each dispatching thread that are kept: three a datagram or so.
-const RECORDS: usize = 1 << 16;
+/// Trace records kept for each dispatching thread. A datagram makes about three.
+const TRACE_RECORDS: usize = 1 << 16;
 
-/// Records, and writes it down while there is a server.
-fn keep_trace(server: &Arc<NodeServer>, file: PathBuf) {
-    server.record(RECORDS);
+/// Records a trace and writes it once a second, as long as the server exists.
+fn write_trace(server: &Arc<NodeServer>, file: PathBuf) {
+    server.record(TRACE_RECORDS);
     let server = Arc::downgrade(server);
     std::thread::spawn(move || {
         while let Some(server) = server.upgrade() {
             for (number, recorded) in server.recorded().into_iter().enumerate() {
                 let to = if number == 0 { file.clone() } else { file.with_extension(number.to_string()) };
-                // Whoever reads it finds a whole one.
+                // A reader never sees a part of a file.
                 let new = to.with_extension("new");
                 let written = std::fs::write(&new, encode(&recording(recorded)))
                     .and_then(|()| std::fs::rename(&new, &to));
                 if let Err(error) = written {
-                    eprintln!("isorb: warning: {}: {error}; nothing more is written", to.display());
+                    eprintln!(
+                        "isorb: warning: the trace {} cannot be written: {error}; tracing to files has ended",
+                        to.display()
+                    );
                     return;
                 }
             }
@@ -174,7 +185,8 @@ fn keep_trace(server: &Arc<NodeServer>, file: PathBuf) {
     });
 }
 
-/// As `isorb timeline` has it: a supplier an area and node, and a consumer for each band that it was sent in.
+/// The trace in the format of `isorb timeline`: a supplier for each area and node, and a consumer
+/// for each band.
 fn recording(recorded: Recorded) -> Recording {
     let participant = |(releases, id, name)| Participant {
         role: if releases { Role::Supplier } else { Role::Consumer },
@@ -189,10 +201,10 @@ fn recording(recorded: Recorded) -> Recording {
     }
 }
 
-/// How often the holder looks for new areas.
-const LOOK: Duration = Duration::from_millis(500);
+/// Interval at which the holder maps new areas.
+const HOLDER_INTERVAL: Duration = Duration::from_millis(500);
 
-/// Holds until it is killed. Whatever the server does, what is held stays.
+/// Maps the areas of a node and keeps them until it is killed. The server may restart meanwhile.
 pub fn holder(args: &HolderArgs, orb_arguments: Vec<String>) -> Result<(), Box<dyn Error>> {
     let (config, _) = Config::from_args(orb_arguments)?;
     let socket = args.socket.clone().unwrap_or_else(default_socket);
@@ -200,18 +212,18 @@ pub fn holder(args: &HolderArgs, orb_arguments: Vec<String>) -> Result<(), Box<d
     let mut holder = Holder::new(&library);
     ready(&holder.look()?, "")?;
     loop {
-        std::thread::sleep(LOOK);
-        // Without a server there is nothing new to hold.
+        std::thread::sleep(HOLDER_INTERVAL);
+        // An error means that the server is away; there are no new areas then.
         let _ = holder.look();
     }
 }
 
-/// Serves until it is killed, which it may be at any moment.
+/// Serves until it is killed. It can be killed at any time without damage.
 pub fn coordinator(args: &CoordinatorArgs, orb_arguments: Vec<String>) -> Result<(), Box<dyn Error>> {
     let orb = orb(orb_arguments, (args.host, None), args.second, args.port)?;
     let store: Arc<dyn CoordinatorStore> = match args.memory {
         true => Arc::new(MemoryStore::default()),
-        false => Arc::new(FileStore::open(&args.store)?),
+        false => Arc::new(FileStore::open(args.store.clone().unwrap_or_else(default_store))?),
     };
     let coordinator = Coordinator::start(&orb, store)?;
     let urls: Vec<String> =
@@ -224,7 +236,14 @@ pub fn coordinator(args: &CoordinatorArgs, orb_arguments: Vec<String>) -> Result
     Ok(())
 }
 
-/// Listens at a host, which references call as it is published, and at a second one.
+/// `isorb-memory.redb`, or `isorb-crm.redb` of an earlier version if only that exists.
+fn default_store() -> PathBuf {
+    let (current, old) = (PathBuf::from("isorb-memory.redb"), PathBuf::from("isorb-crm.redb"));
+    if !current.exists() && old.exists() { old } else { current }
+}
+
+/// An ORB that listens at a host, which references name by its published address, and at a second
+/// one.
 fn orb(
     arguments: Vec<String>,
     (host, publish): (IpAddr, Option<IpAddr>),
@@ -232,7 +251,7 @@ fn orb(
     port: u16,
 ) -> Result<Orb, Box<dyn Error>> {
     let mut config = super::listen::config_at(arguments, &host.to_string(), port)?;
-    // Unless arguments of the ORB say where it listens.
+    // Arguments of the ORB override the options.
     if config.endpoints == [endpoint(&host.to_string(), port)] {
         if let Some(publish) = publish {
             config.endpoints[0] += &format!(";publish={publish}");
@@ -245,19 +264,20 @@ fn orb(
     Ok(orb)
 }
 
-/// Whoever reads the first line finds a service.
+/// Prints the line that other programs wait for.
 fn ready(what: &dyn std::fmt::Display, more: &str) -> std::io::Result<()> {
     let mut output = std::io::stdout();
     write!(output, "READY {what}\n{more}")?;
     output.flush()
 }
 
-/// Real time is preferred, not required: what is missing is said once.
+/// The scheduling class of a CORBA priority. Prints a warning where the system does not grant it.
 fn class(priority: Option<i16>) -> Result<SchedClass, Box<dyn Error>> {
     let Some(priority) = priority else { return Ok(SchedClass::Other) };
     let priority = Priority::new(priority).ok_or("a CORBA priority is 0 to 32767")?;
-    let native =
-        Linear(NativeRange::system()).to_native(priority).ok_or("this priority has no native one")?;
+    let native = Linear(NativeRange::system())
+        .to_native(priority)
+        .ok_or("the priority has no native priority on this system")?;
     let granted = RealTime::Prefer.resolve(Need { native_priority: native, lock_memory: None })?;
     for missing in granted.missing() {
         eprintln!("isorb: warning: {missing}");

@@ -1,4 +1,4 @@
-//! `isorb crm watch`.
+//! `isorb memory watch`.
 
 use super::{hex, latest};
 use crate::typed::Typed;
@@ -9,15 +9,15 @@ use std::error::Error;
 use std::io::Write;
 use std::time::{Duration, Instant};
 
-/// Shows values as they come, until there were `count` or the area is gone.
+/// Prints each new value, until `count` values were printed or the area is gone.
 pub(super) fn watch(
     library: &Library,
     name: &str,
-    asked: &ReaderQoS,
+    qos: &ReaderQoS,
     count: Option<u64>,
     typed: Option<&Typed>,
 ) -> Result<(), Box<dyn Error>> {
-    let mut reader = library.attach_reader(name, *asked)?;
+    let mut reader = library.attach_reader(name, *qos)?;
     let mut value = vec![0; reader.size()];
     let (mut shown, start) = (0, Instant::now());
     while count.is_none_or(|count| shown < count) {
@@ -42,7 +42,7 @@ pub(super) fn watch(
             std::io::stdout(),
             "{source:>8}  {len:>7} bytes  age {age:>10.1} us  {rate:>8.1}/s  missed {missed:<5} {}",
             match typed {
-                // A value that is none of the type is no reason to end: the next may be.
+                // The next value may be one of the type.
                 Some(typed) => typed.show(&value[..len]).unwrap_or_else(|error| format!("({error})")),
                 None => hex(&value[..len.min(16)]),
             }

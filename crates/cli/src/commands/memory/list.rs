@@ -1,4 +1,4 @@
-//! `isorb crm ls`: who writes and reads which areas, and how they fare.
+//! `isorb memory ls`: areas and replicas with their writers, readers and statistics.
 
 use isorb_reflective_memory::Library;
 use isorb_reflective_memory::idl::{AreaReport, Glob_CommRef, NodeReport, ReplicaReport, State};
@@ -8,7 +8,7 @@ use std::error::Error;
 use std::io::Write;
 use std::time::{Duration, Instant};
 
-/// The areas of this node and what is read on it.
+/// Lists the areas and replicas of this node.
 pub(super) fn here(library: &Library, limit: u32, over: Duration) -> Result<(), Box<dyn Error>> {
     let before = library.report(limit)?;
     let start = Instant::now();
@@ -17,7 +17,7 @@ pub(super) fn here(library: &Library, limit: u32, over: Duration) -> Result<(), 
     print(&mut std::io::stdout().lock(), &before, &after, start.elapsed())
 }
 
-/// Those of all nodes.
+/// Lists the areas and replicas of all nodes.
 pub(super) fn all(coordinator: &Glob_CommRef, limit: u32, over: Duration) -> Result<(), Box<dyn Error>> {
     let nodes = coordinator.list_nodes()?;
     let report = |node: &isorb_reflective_memory::idl::Node| {
@@ -37,9 +37,9 @@ pub(super) fn all(coordinator: &Glob_CommRef, limit: u32, over: Duration) -> Res
             _ => writeln!(output, "node {:<25} does not answer", node.name)?,
         }
     }
-    // Of a node that does not answer the coordinator knows the names.
-    for place in coordinator.list_areas()? {
-        writeln!(output, "{:<30} {:>10} bytes  on {}", place.what.name, place.what.size, place.node)?;
+    // The coordinator also knows the areas of nodes that do not answer.
+    for area in coordinator.list_areas()? {
+        writeln!(output, "{:<30} {:>10} bytes  on {}", area.what.name, area.what.size, area.node)?;
     }
     Ok(())
 }
@@ -61,14 +61,14 @@ fn print(
         writeln!(output, "{}", replica_line(replica, &rate))?;
     }
     if after.left_out != 0 {
-        writeln!(output, "{} more: see --limit", after.left_out)?;
+        writeln!(output, "{} more; raise --limit to list them", after.left_out)?;
     }
     Ok(())
 }
 
 fn rate(before: Option<&u64>, after: u64, time: Duration) -> String {
     match before {
-        // A second look that came at once says nothing.
+        // A shorter interval gives no meaningful rate.
         Some(before) if time >= Duration::from_millis(1) => {
             format!("{:.1}/s", after.saturating_sub(*before) as f64 / time.as_secs_f64())
         }
@@ -127,7 +127,7 @@ fn age_text(values: u64, ns: u64) -> String {
     }
 }
 
-/// In the words that readers are told.
+/// The state as readers see it.
 fn memory_state(state: State) -> memory::State {
     match state {
         State::StateOpen => memory::State::Open,

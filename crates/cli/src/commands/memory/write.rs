@@ -1,4 +1,4 @@
-//! `isorb crm write`.
+//! `isorb memory write`.
 
 use super::qos::WriterArgs;
 use crate::typed::{Typed, from_hex};
@@ -8,24 +8,24 @@ use std::error::Error;
 use std::io::{Read, Write};
 use std::time::{Duration, Instant};
 
-/// How values are given.
+/// The format of the input.
 pub(super) struct Input {
     pub hex: bool,
-    pub typed: Option<Typed>,
+    pub value_type: Option<Typed>,
 }
 
-/// Writes one value, or one a period.
+/// Writes one value, or one value in each period.
 pub(super) fn write(
     library: &Library,
     name: &str,
     value: Option<&str>,
     input: &Input,
     create: Option<u32>,
-    promised: &WriterArgs,
+    writer_args: &WriterArgs,
 ) -> Result<(), Box<dyn Error>> {
-    let qos = promised.qos()?;
-    let mut values = Values::new(value, promised.period.is_some())?;
-    // Before anything is made: the first may be none.
+    let qos = writer_args.qos()?;
+    let mut values = Values::new(value, writer_args.period.is_some())?;
+    // Before the area is created, since the first value may be invalid.
     let mut next = values.next(input)?;
     if let Some(size) = create {
         library.create_area(&Area { name: name.into(), size, histories: 1 })?;
@@ -36,41 +36,41 @@ pub(super) fn write(
     while let Some(value) = next {
         writeln!(std::io::stdout(), "{}", writer.write(&value)?)?;
         written += 1;
-        if period.is_zero() || promised.count.is_some_and(|count| written >= count) {
+        if period.is_zero() || writer_args.count.is_some_and(|count| written >= count) {
             break;
         }
         next = values.next(input)?;
         due += period;
-        // What is late is not made up for: the promise is that values are at least this far apart.
+        // A late value does not shorten later periods: the promise is a minimum distance.
         due = due.max(Instant::now());
         std::thread::sleep(due.saturating_duration_since(Instant::now()));
     }
     Ok(())
 }
 
-/// Where values come from.
+/// The source of values.
 enum Values {
-    Again(Vec<u8>),
+    Repeated(Vec<u8>),
     Lines(std::io::Lines<std::io::StdinLock<'static>>),
 }
 
 impl Values {
-    /// The argument, again and again; else standard input: its lines where many are wanted, else all of it.
+    /// The argument repeated, or standard input: line by line if `many`, else as a whole.
     fn new(value: Option<&str>, many: bool) -> std::io::Result<Values> {
         if let Some(value) = value {
-            return Ok(Values::Again(value.as_bytes().to_vec()));
+            return Ok(Values::Repeated(value.as_bytes().to_vec()));
         }
         if many {
             return Ok(Values::Lines(std::io::stdin().lines()));
         }
         let mut value = Vec::new();
         std::io::stdin().read_to_end(&mut value)?;
-        Ok(Values::Again(value))
+        Ok(Values::Repeated(value))
     }
 
     fn next(&mut self, input: &Input) -> Result<Option<Vec<u8>>, Box<dyn Error>> {
         let text = match self {
-            Values::Again(value) => value.clone(),
+            Values::Repeated(value) => value.clone(),
             Values::Lines(lines) => match lines.next() {
                 Some(line) => line?.into_bytes(),
                 None => return Ok(None),
@@ -81,9 +81,9 @@ impl Values {
 }
 
 impl Input {
-    /// What is to stand in memory.
+    /// The octets that are written into the area.
     fn octets(&self, text: Vec<u8>) -> Result<Vec<u8>, Box<dyn Error>> {
-        match &self.typed {
+        match &self.value_type {
             Some(typed) => Ok(typed.parse(&String::from_utf8(text)?)?),
             None if self.hex => Ok(from_hex(&String::from_utf8(text)?)?),
             None => Ok(text),

@@ -1,4 +1,5 @@
-//! Reflective memory as a user runs it: a coordinator, two nodes, values from one to the other, a server killed.
+//! Reflective memory as a user runs it: a coordinator, two nodes, values from one to the other, a
+//! server killed.
 
 mod common;
 mod page;
@@ -8,8 +9,8 @@ use isorb_testkit::{TempFolder, retry};
 use page::state;
 use std::process::{Command, Stdio};
 
-fn crm(args: &[&str]) -> (bool, String, String) {
-    let (code, output, error) = run(&[&["crm"], args].concat());
+fn memory(args: &[&str]) -> (bool, String, String) {
+    let (code, output, error) = run(&[&["memory"], args].concat());
     (code == Some(0), output, error)
 }
 
@@ -17,28 +18,28 @@ fn crm(args: &[&str]) -> (bool, String, String) {
 fn values_go_from_node_to_node() {
     let folder = TempFolder::new();
     let (a, b, store) = (folder.text("a"), folder.text("b"), folder.text("store.redb"));
-    let coordinator = Service::start(&["crm-coordinator", "--port", "0", "--store", &store]);
+    let coordinator = Service::start(&["memory-coordinator", "--port", "0", "--store", &store]);
     let url = coordinator.url.clone();
-    let near = Service::start(&["crm-server", "--name", "a", "--socket", &a, "--coordinator", &url]);
-    let _far = Service::start(&["crm-server", "--name", "b", "--socket", &b, "--coordinator", &url]);
+    let near = Service::start(&["memory-server", "--name", "a", "--socket", &a, "--coordinator", &url]);
+    let _far = Service::start(&["memory-server", "--name", "b", "--socket", &b, "--coordinator", &url]);
 
     let (good, output, error) =
-        crm(&["--socket", &a, "write", "plant/1", "pressure 3.2", "--create", "1024"]);
+        memory(&["--socket", &a, "write", "plant/1", "pressure 3.2", "--create", "1024"]);
     assert!(good && output == "1\n", "{output}{error}");
     for node in [&a, &b] {
         let (good, output, error) =
-            crm(&["--socket", node, "dump", "plant/1", "--raw", "--patience", "60000"]);
+            memory(&["--socket", node, "dump", "plant/1", "--raw", "--patience", "60000"]);
         assert!(good && output == "pressure 3.2", "{output}{error}");
     }
-    let (_, output, _) = crm(&["--socket", &b, "dump", "plant/1", "--patience", "60000"]);
+    let (_, output, _) = memory(&["--socket", &b, "dump", "plant/1", "--patience", "60000"]);
     assert_eq!(output, "00000000  70 72 65 73 73 75 72 65 20 33 2e 32              pressure 3.2\n");
-    let (_, output, _) = crm(&["--socket", &a, "ls"]);
+    let (_, output, _) = memory(&["--socket", &a, "ls"]);
     assert!(output.contains("plant/1") && output.contains("1 values"), "{output}");
-    let (_, output, _) = crm(&["--coordinator", &url, "ls"]);
+    let (_, output, _) = memory(&["--coordinator", &url, "ls"]);
     assert!(output.contains("on a") && output.contains("node b") && output.contains("answers"), "{output}");
-    let (good, _, error) = crm(&["--socket", &a, "write", "plant/1", &"x".repeat(1025)]);
+    let (good, _, error) = memory(&["--socket", &a, "write", "plant/1", &"x".repeat(1025)]);
     assert!(!good && error.contains("1025") && error.contains("1024"), "{error}");
-    let (good, _, error) = crm(&["--socket", &b, "dump", "nothing"]);
+    let (good, _, error) = memory(&["--socket", &b, "dump", "nothing"]);
     assert!(!good && error.contains("there is no area nothing"), "{error}");
 
     // By an IDL type, as JSON.
@@ -47,63 +48,64 @@ fn values_go_from_node_to_node() {
     let json = r#"{"level":2.5,"valve":-3,"notes":["full"]}"#;
     let of = ["--idl", &idl, "--type", "Tank"];
     let (good, _, error) =
-        crm(&[&["--socket", &a, "write", "tank", json, "--create", "64"][..], &of[..]].concat());
+        memory(&[&["--socket", &a, "write", "tank", json, "--create", "64"][..], &of[..]].concat());
     assert!(good, "{error}");
     let dump = ["--socket", &b, "dump", "tank", "--patience", "60000"];
-    let (_, output, error) = crm(&[&dump[..], &of[..]].concat());
+    let (_, output, error) = memory(&[&dump[..], &of[..]].concat());
     assert_eq!(output.trim(), json, "{error}");
-    let (_, output, error) = crm(&[&["--socket", &a, "watch", "tank", "--count", "1"][..], &of[..]].concat());
+    let (_, output, error) =
+        memory(&[&["--socket", &a, "watch", "tank", "--count", "1"][..], &of[..]].concat());
     assert!(output.contains(json), "{output}{error}");
-    // Whoever reads the list may go before its end.
+    // The reader of the list may close the pipe before its end.
     let mut list = Command::new(ISORB);
-    let list = list.args(["crm", "--socket", &a, "ls"]).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let list = list.args(["memory", "--socket", &a, "ls"]).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut list = list.spawn().unwrap();
     drop(list.stdout.take());
     let ended = list.wait_with_output().unwrap();
     assert!(ended.status.success() && ended.stderr.is_empty(), "{ended:?}");
-    let (good, _, error) = crm(&[&dump[..], &["--idl", &idl, "--type", "Tink"]].concat());
+    let (good, _, error) = memory(&[&dump[..], &["--idl", &idl, "--type", "Tink"]].concat());
     assert!(!good && error.contains("no type Tink"), "{error}");
-    let (good, _, error) = crm(&["--socket", &a, "write", "tank", "00 ff 7", "--hex"]);
+    let (good, _, error) = memory(&["--socket", &a, "write", "tank", "00 ff 7", "--hex"]);
     assert!(!good && error.contains("5 hexadecimal digits"), "{error}");
-    let (good, _, error) = crm(&["--socket", &a, "write", "tank", "00 ff 70", "--hex"]);
+    let (good, _, error) = memory(&["--socket", &a, "write", "tank", "00 ff 70", "--hex"]);
     assert!(good, "{error}");
-    let (_, output, _) = crm(&["--socket", &a, "dump", "tank"]);
+    let (_, output, _) = memory(&["--socket", &a, "dump", "tank"]);
     assert!(output.starts_with("00000000  00 ff 70"), "{output}");
-    let (good, _, error) = crm(&[&["--socket", &a, "dump", "tank"][..], &of[..]].concat());
+    let (good, _, error) = memory(&[&["--socket", &a, "dump", "tank"][..], &of[..]].concat());
     assert!(!good && error.contains("no value of"), "{error}");
 
-    // An area that nobody uses outlives its server in the holder.
-    let holder = Service::start(&["crm-holder", "--socket", &a]);
+    // In the holder an unused area outlives its server.
+    let holder = Service::start(&["memory-holder", "--socket", &a]);
     assert_eq!(holder.url, "2");
     drop(near);
-    let near = Service::start(&["crm-server", "--name", "a", "--socket", &a, "--coordinator", &url]);
+    let near = Service::start(&["memory-server", "--name", "a", "--socket", &a, "--coordinator", &url]);
     let output = retry("the command succeeds", || {
-        let (good, output, error) = crm(&["--socket", &a, "dump", "plant/1", "--raw"]);
+        let (good, output, error) = memory(&["--socket", &a, "dump", "plant/1", "--raw"]);
         if good { Ok(output) } else { Err(error) }
     });
     assert_eq!(output, "pressure 3.2");
     drop(holder);
     // Without one it is lost; the server starts at the same place, and says so to the coordinator.
     drop(near);
-    let _near = Service::start(&["crm-server", "--name", "a", "--socket", &a, "--coordinator", &url]);
+    let _near = Service::start(&["memory-server", "--name", "a", "--socket", &a, "--coordinator", &url]);
     let output = retry("the command succeeds", || {
-        let (good, output, error) = crm(&["--socket", &a, "write", "plant/1", "again", "--create", "64"]);
+        let (good, output, error) = memory(&["--socket", &a, "write", "plant/1", "again", "--create", "64"]);
         if good { Ok(output) } else { Err(error) }
     });
     assert_eq!(output, "1\n");
-    let (_, output, error) = crm(&["--socket", &b, "dump", "plant/1", "--raw", "--patience", "60000"]);
+    let (_, output, error) = memory(&["--socket", &b, "dump", "plant/1", "--raw", "--patience", "60000"]);
     assert_eq!(output, "again", "{error}");
 }
 
 #[test]
-fn the_page_of_a_server_shows_its_areas_and_what_it_reads_elsewhere() {
+fn the_page_of_a_server_shows_its_areas_and_replicas() {
     let folder = TempFolder::new();
     let (a, b) = (folder.text("a"), folder.text("b"));
-    let coordinator = Service::start(&["crm-coordinator", "--port", "0", "--memory"]);
+    let coordinator = Service::start(&["memory-coordinator", "--port", "0", "--memory"]);
     let url = coordinator.url.clone();
     let serve = |name: &str, socket: &str| {
         Service::with_page(&[
-            "crm-server",
+            "memory-server",
             "--name",
             name,
             "--socket",
@@ -116,10 +118,10 @@ fn the_page_of_a_server_shows_its_areas_and_what_it_reads_elsewhere() {
     };
     let (_near, near_page) = serve("a", &a);
     let (_far, far_page) = serve("b", &b);
-    let (good, _, error) = crm(&["--socket", &a, "write", "plant/1", "3.2", "--create", "64"]);
+    let (good, _, error) = memory(&["--socket", &a, "write", "plant/1", "3.2", "--create", "64"]);
     assert!(good, "{error}");
-    // Somebody at the other node who reads until the end of the test.
-    let watch = unread(&["crm", "--socket", &b, "watch", "plant/1"]);
+    // A reader at the other node until the end of the test.
+    let watch = unread(&["memory", "--socket", &b, "watch", "plant/1"]);
 
     let until = |what: &str, page: &str, so: &dyn Fn(&serde_json::Value) -> bool| {
         retry(what, || {
@@ -152,7 +154,7 @@ fn the_page_of_a_server_shows_its_areas_and_what_it_reads_elsewhere() {
         let [channel, memory] = [&state["parts"][0], &state["parts"][1]];
         channel["kind"] == "event-channel" && memory["areas"][0]["name"] == "plant/1"
     });
-    // A look does not keep what nobody reads.
+    // Reading the page does not keep an unused replica.
     drop(watch);
     until("the replica goes with its reader", &far_page, &|state| {
         state["replicas"].as_array().is_some_and(Vec::is_empty)
@@ -160,4 +162,16 @@ fn the_page_of_a_server_shows_its_areas_and_what_it_reads_elsewhere() {
     until("and so does the channel", &near_page, &|state| {
         state["areas"][0]["pushed_to"].as_array().is_some_and(Vec::is_empty)
     });
+}
+
+#[test]
+fn the_commands_of_earlier_versions_still_work_and_are_not_listed() {
+    let coordinator = Service::start(&["crm-coordinator", "--port", "0", "--memory"]);
+    let (code, _, error) = run(&["crm", "--coordinator", &coordinator.url, "ls"]);
+    assert_eq!(code, Some(0), "{error}");
+    let (_, help, _) = run(&["--help"]);
+    assert!(!help.contains("crm") && help.contains("memory-holder"), "{help}");
+    for command in ["crm-server", "crm-holder"] {
+        assert_eq!(run(&[command, "--help"]).0, Some(0), "{command}");
+    }
 }

@@ -2,10 +2,10 @@
 
 use isorb::generated::{IsA, Reference, Serves};
 use isorb::{Result, Scope, Upcall};
-use isorb_idl_rust_check::from_inheritance::roots::{self, Bottom, BottomRef, RootRef, root};
-use isorb_idl_rust_check::from_inheritance::sides::{Left, LeftRef, Right, RightRef};
-use isorb_idl_rust_check::from_operations::operations::{EchoRef, echo};
-use isorb_idl_rust_check::from_operations::types::{Node, NodeView, Plain, Wide};
+use isorb_tests::corpus::from_inheritance::roots::{self, Bottom, BottomRef, RootRef, root};
+use isorb_tests::corpus::from_inheritance::sides::{Left, LeftRef, Right, RightRef};
+use isorb_tests::corpus::from_operations::operations::{EchoRef, echo};
+use isorb_tests::corpus::from_operations::types::{Node, NodeView, Plain, Wide};
 
 struct Servant {
     item: root::Item,
@@ -44,7 +44,7 @@ impl Right for Servant {
         &'u self,
         _: Upcall<'u>,
         a: root::ItemsView<'u>,
-    ) -> Result<root::ItemsView<'u>, isorb_idl_rust_check::from_inheritance::sides::right::GoRightError> {
+    ) -> Result<root::ItemsView<'u>, isorb_tests::corpus::from_inheritance::sides::right::GoRightError> {
         Ok(a)
     }
 }

@@ -1,38 +1,39 @@
-//! The tools of reflective memory: what a shell asks for and promises, and what it sees of who reads and writes.
+//! The commands of reflective memory: quality of service on the command line, and lists of readers
+//! and writers.
 
 mod common;
 
 use common::{Service, run, unread};
 use isorb_testkit::{Process, TempFolder, retry};
 
-fn crm(args: &[&str]) -> (bool, String, String) {
-    let (code, output, error) = run(&[&["crm"], args].concat());
+fn memory(args: &[&str]) -> (bool, String, String) {
+    let (code, output, error) = run(&[&["memory"], args].concat());
     (code == Some(0), output, error)
 }
 
 /// Repeats a command until its output is as expected.
 fn until(what: &str, args: &[&str], expected: impl Fn(&str) -> bool) {
     retry(what, || {
-        let (_, output, error) = crm(args);
+        let (_, output, error) = memory(args);
         if expected(&output) { Ok(()) } else { Err(output + &error) }
     });
 }
 
 #[test]
-fn a_shell_asks_for_timing_and_sees_who_reads_what() {
+fn the_command_line_has_quality_of_service_and_lists_readers() {
     let folder = TempFolder::new();
     let (a, b) = (folder.text("a"), folder.text("b"));
-    let coordinator = Service::start(&["crm-coordinator", "--port", "0", "--memory"]);
+    let coordinator = Service::start(&["memory-coordinator", "--port", "0", "--memory"]);
     let serve = |name: &str, socket: &str, dispatchers: &str| {
         let to = ["--coordinator", &coordinator.url, "--dispatchers", dispatchers];
-        Service::start(&[&["crm-server", "--name", name, "--socket", socket][..], &to[..]].concat())
+        Service::start(&[&["memory-server", "--name", name, "--socket", socket][..], &to[..]].concat())
     };
     let (_near, far) = (serve("a", &a, "3"), serve("b", &b, "2"));
 
     // A writer that goes on, by its promise; as many areas as the servers have threads, and more.
     let names: Vec<String> = (0..5).map(|i| format!("line/{i}")).collect();
     let write = |name: &String| {
-        unread(&["crm", "--socket", &a, "write", name, "on", "--create", "64", "--period", "20"])
+        unread(&["memory", "--socket", &a, "write", name, "on", "--create", "64", "--period", "20"])
     };
     let writers: Vec<Process> = names.iter().map(write).collect();
     for name in &names {
@@ -47,21 +48,22 @@ fn a_shell_asks_for_timing_and_sees_who_reads_what() {
         &["--deadline", "5000"],
     ]) {
         let watch = [&["--socket", &b, "watch", name, "--count", "4"][..], asked].concat();
-        let (good, output, error) = crm(&watch);
+        let (good, output, error) = memory(&watch);
         assert!(good && output.lines().filter(|line| line.contains("6f 6e")).count() == 4, "{output}{error}");
     }
-    let (good, _, error) = crm(&["--socket", &b, "watch", "line/0", "--guaranteed", "--deadline", "0.001"]);
+    let (good, _, error) =
+        memory(&["--socket", &b, "watch", "line/0", "--guaranteed", "--deadline", "0.001"]);
     assert!(
         !good && error.contains("would admit a period of"),
         "the refusal says what would be admitted: {error}"
     );
     for wrong in [["--every", "0"], ["--deadline", "nan"], ["--every", "1e12"]] {
-        let (good, _, error) = crm(&[&["--socket", &b, "watch", "line/0"][..], &wrong[..]].concat());
+        let (good, _, error) = memory(&[&["--socket", &b, "watch", "line/0"][..], &wrong[..]].concat());
         assert!(!good && error.contains("milliseconds"), "{error}");
     }
 
-    // Who reads is seen at both ends, and by the coordinator of all nodes.
-    let reader = ["crm", "--socket", &b, "watch", "line/0", "--guaranteed", "--deadline", "1000"];
+    // Both ends list the reader, and the coordinator lists it for all nodes.
+    let reader = ["memory", "--socket", &b, "watch", "line/0", "--guaranteed", "--deadline", "1000"];
     let reader = unread(&reader);
     until("the writer's node", &["--socket", &a, "ls"], |output| {
         let line = output.lines().find(|line| line.starts_with("line/0 ")).unwrap_or_default();
@@ -76,12 +78,12 @@ fn a_shell_asks_for_timing_and_sees_who_reads_what() {
     until("all nodes", &["--coordinator", &coordinator.url, "ls", "--over", "0"], |output| {
         output.contains("node a") && output.contains("guaranteed to b") && output.contains("elsewhere")
     });
-    let (_, output, _) = crm(&["--socket", &a, "ls", "--limit", "2", "--over", "0"]);
+    let (_, output, _) = memory(&["--socket", &a, "ls", "--limit", "2", "--over", "0"]);
     assert!(output.lines().count() == 3 && output.contains("3 more"), "{output}");
     drop(reader);
-    until("nobody reads it", &["--socket", &a, "ls"], |output| !output.contains("guaranteed to"));
+    until("there are no readers", &["--socket", &a, "ls"], |output| !output.contains("guaranteed to"));
     drop(writers);
-    until("nobody writes", &["--socket", &a, "ls"], |output| {
+    until("there are no writers", &["--socket", &a, "ls"], |output| {
         output.lines().filter(|line| line.contains("no writer")).count() == names.len()
     });
     drop(far);
@@ -94,41 +96,42 @@ fn a_shell_asks_for_timing_and_sees_who_reads_what() {
 fn lines_are_written_one_a_period() {
     let folder = TempFolder::new();
     let a = folder.text("a");
-    let coordinator = Service::start(&["crm-coordinator", "--port", "0", "--memory"]);
+    let coordinator = Service::start(&["memory-coordinator", "--port", "0", "--memory"]);
     let _near =
-        Service::start(&["crm-server", "--name", "a", "--socket", &a, "--coordinator", &coordinator.url]);
+        Service::start(&["memory-server", "--name", "a", "--socket", &a, "--coordinator", &coordinator.url]);
     let file = folder.text("lines");
     std::fs::write(&file, "01 02\n03\nzz\n").unwrap();
     let write = |count: &str| {
         let args = [
-            "crm", "--socket", &a, "write", "x", "--hex", "--create", "8", "--period", "1", "--count", count,
+            "memory", "--socket", &a, "write", "x", "--hex", "--create", "8", "--period", "1", "--count",
+            count,
         ];
         let mut command = std::process::Command::new(common::ISORB);
         common::ended(command.args(args).stdin(std::fs::File::open(&file).unwrap()))
     };
     let (code, output, error) = write("2");
     assert!(code == Some(0) && output == "1\n2\n", "{output}{error}");
-    let (_, output, _) = crm(&["--socket", &a, "dump", "x"]);
+    let (_, output, _) = memory(&["--socket", &a, "dump", "x"]);
     assert!(output.starts_with("00000000  03 "), "{output}");
-    let (good, _, error) = crm(&["--socket", &a, "write", "x", "zz", "--hex"]);
+    let (good, _, error) = memory(&["--socket", &a, "write", "x", "zz", "--hex"]);
     assert!(!good && error.contains("hexadecimal"), "{error}");
-    let (good, _, error) = crm(&["--socket", &a, "write", "x", "1", "--count", "3"]);
+    let (good, _, error) = memory(&["--socket", &a, "write", "x", "1", "--count", "3"]);
     assert!(!good && error.contains("--period"), "{error}");
 }
 
 #[test]
-fn what_agents_cost_is_measured_set_and_admitted_by() {
-    let (code, output, error) = run(&["crm-server", "--measure-costs"]);
+fn costs_of_agents_are_measured_set_and_used_for_admission() {
+    let (code, output, error) = run(&["memory-server", "--measure-costs"]);
     let option: Vec<&str> = output.split_whitespace().collect();
     assert!(code == Some(0) && option.len() == 2 && option[0] == "--costs", "{output}{error}");
 
     let folder = TempFolder::new();
-    let coordinator = Service::start(&["crm-coordinator", "--port", "0", "--memory"]);
+    let coordinator = Service::start(&["memory-coordinator", "--port", "0", "--memory"]);
     let serve = |name: &str, costs: &str| {
         let socket = folder.text(name);
         let to = ["--coordinator", &coordinator.url, "--costs", costs];
         (
-            Service::start(&[&["crm-server", "--name", name, "--socket", &socket][..], &to[..]].concat()),
+            Service::start(&[&["memory-server", "--name", name, "--socket", &socket][..], &to[..]].concat()),
             socket,
         )
     };
@@ -136,14 +139,14 @@ fn what_agents_cost_is_measured_set_and_admitted_by() {
     let (_far, far) = serve("far", "measure");
     let (_slow, slow) = serve("slow", "push=1,datagram=900000000,kib=1");
     let _writer =
-        unread(&["crm", "--socket", &near, "write", "line", "on", "--create", "64", "--period", "1000"]);
+        unread(&["memory", "--socket", &near, "write", "line", "on", "--create", "64", "--period", "1000"]);
     until("it is written", &["--socket", &near, "dump", "line", "--raw"], |output| output == "on");
     let wish = ["watch", "line", "--count", "1", "--guaranteed", "--deadline", "900"];
-    let (good, output, error) = crm(&[&["--socket", &far][..], &wish].concat());
+    let (good, output, error) = memory(&[&["--socket", &far][..], &wish].concat());
     assert!(good && output.contains("6f 6e"), "{output}{error}");
-    let (good, _, error) = crm(&[&["--socket", &slow][..], &wish].concat());
+    let (good, _, error) = memory(&[&["--socket", &slow][..], &wish].concat());
     assert!(!good && error.contains("node slow") && error.contains("would admit"), "{error}");
 
-    let (code, _, error) = run(&["crm-server", "--costs", "push=1,kib=1"]);
+    let (code, _, error) = run(&["memory-server", "--costs", "push=1,kib=1"]);
     assert!(code == Some(2) && error.contains("datagram is missing"), "{error}");
 }

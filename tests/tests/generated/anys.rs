@@ -2,9 +2,9 @@
 
 use isorb::generated::{Any, AnyKind, AnyLabel, AnyValue, HandleCode, TypeCode};
 use isorb::{AbstractBase, Object, Orb, Reference, ValueBase};
-use isorb_idl_rust_check::from_bases::bases::{self, NameableRef, PrintableRef, PrinterRef, Some as Either};
-use isorb_idl_rust_check::from_operations::operations::{Boxed, EchoRef, Link, Thing, ThingState};
-use isorb_idl_rust_check::from_types::types::*;
+use isorb_tests::corpus::from_bases::bases::{self, NameableRef, PrintableRef, PrinterRef, Some as Either};
+use isorb_tests::corpus::from_operations::operations::{Boxed, EchoRef, Link, Thing, ThingState};
+use isorb_tests::corpus::from_types::types::*;
 use std::fmt::Debug;
 
 /// Into an `Any` and back, by way of the wire's form of the type code.

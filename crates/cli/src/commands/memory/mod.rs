@@ -1,4 +1,4 @@
-//! `isorb crm`: looks at reflective memory, and writes into it.
+//! `isorb memory`: lists, shows and writes areas of reflective memory.
 
 mod dump;
 mod list;
@@ -18,74 +18,75 @@ use std::error::Error;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Which server, and what to do.
+/// Arguments of `isorb memory`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The node's server [default: in the run-time folder, or ISORB_CRM_SOCKET].
+    /// Socket of the node's server [default: ISORB_MEMORY_SOCKET, or a file in the run-time
+    /// folder].
     #[arg(long, value_name = "FILE", global = true)]
     socket: Option<PathBuf>,
-    /// The coordinator, to see all nodes.
+    /// URL of the coordinator, to list all nodes.
     #[arg(long, value_name = "URL", global = true)]
     coordinator: Option<String>,
     #[command(subcommand)]
-    what: What,
+    action: Action,
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum What {
-    /// Lists areas: size, writer, readers, values a second, age, state; and what is read here of other nodes, with what was lost or
-    /// too old. With --coordinator, of all nodes.
+enum Action {
+    /// Lists areas with size, writer, readers, rate, age and state, and the replicas that this node
+    /// reads from other nodes, with lost and stale values. With --coordinator, lists all nodes.
     Ls {
-        /// Milliseconds over which values a second are counted; 0 shows none.
+        /// Interval in milliseconds over which rates are measured; 0 shows no rates.
         #[arg(long, value_name = "MS", default_value_t = 300)]
         over: u64,
-        /// Areas of a node at most, and as many that are read on it.
+        /// The most areas to list of a node, and the most replicas.
         #[arg(long, default_value_t = 1000)]
         limit: u32,
     },
-    /// Shows values as they come: number, age, rate, misses, first octets, or the value by its IDL type.
+    /// Shows each new value: number, age, rate, missed values, and its first octets or its JSON by
+    /// an IDL type.
     Watch {
-        /// The area.
+        /// Name of the area.
         name: String,
-        /// Ends after so many values.
+        /// Number of values after which it ends.
         #[arg(long)]
         count: Option<u64>,
         #[command(flatten)]
-        asked: ReaderArgs,
+        reader: ReaderArgs,
         #[command(flatten)]
-        of: TypeArgs,
+        value_type: TypeArgs,
     },
     /// Prints the latest value.
     Dump {
-        /// The area.
+        /// Name of the area.
         name: String,
-        /// The octets themselves instead of a table of them.
+        /// Writes the octets themselves instead of a table of them.
         #[arg(long)]
         raw: bool,
-        /// Milliseconds to wait for a first value.
-        #[arg(long, value_name = "MS", default_value_t = 2000)]
-        patience: u64,
+        /// How long to wait for a first value, in milliseconds.
+        #[arg(long, alias = "patience", value_name = "MS", default_value_t = 2000)]
+        timeout: u64,
         #[command(flatten)]
-        of: TypeArgs,
+        value_type: TypeArgs,
     },
-    /// Writes a value, from an argument or from standard input, into an area without a writer; makes the area with --create. With --period
-    /// it goes on: the value again, or one of each line of standard input.
+    /// Writes a value into an area that has no writer. With --period it writes periodically: the
+    /// same value, or one value for each line of standard input.
     Write {
-        /// The area.
+        /// Name of the area.
         name: String,
-        /// The value; standard input without it.
+        /// The value [default: standard input].
         value: Option<String>,
-        /// Makes the area first, for values of so many bytes.
+        /// Creates the area first, for values of at most this many bytes.
         #[arg(long, value_name = "BYTES")]
         create: Option<u32>,
         #[command(flatten)]
-        promised: WriterArgs,
-        /// The value is hexadecimal digits.
+        writer: WriterArgs,
+        /// Reads the value as hexadecimal digits.
         #[arg(long, conflicts_with = "idl")]
         hex: bool,
-        /// With a type, the value is JSON.
         #[command(flatten)]
-        of: TypeArgs,
+        value_type: TypeArgs,
     },
 }
 
@@ -94,46 +95,46 @@ pub fn run(args: &Args, orb_arguments: Vec<String>) -> Result<(), Box<dyn Error>
     let (config, _) = Config::from_args(orb_arguments)?;
     let orb = Orb::with_config(config)?;
     let library = || Library::connect(&orb, args.socket.clone().unwrap_or_else(default_socket));
-    match &args.what {
-        What::Ls { over, limit } => {
+    match &args.action {
+        Action::Ls { over, limit } => {
             let over = Duration::from_millis(*over);
             match &args.coordinator {
                 Some(url) => list::all(&coordinator(&orb, url)?, *limit, over),
                 None => list::here(&library()?, *limit, over),
             }
         }
-        What::Watch { name, count, asked, of } => {
-            watch::watch(&library()?, name, &asked.qos()?, *count, of.load()?.as_ref())
+        Action::Watch { name, count, reader, value_type } => {
+            watch::watch(&library()?, name, &reader.qos()?, *count, value_type.load()?.as_ref())
         }
-        What::Dump { name, raw, patience, of } => {
-            let form = if *raw { Form::Raw } else { of.load()?.map_or(Form::Table, Form::Typed) };
-            dump::dump(&library()?, name, &form, Duration::from_millis(*patience))
+        Action::Dump { name, raw, timeout, value_type } => {
+            let form = if *raw { Form::Raw } else { value_type.load()?.map_or(Form::Table, Form::Typed) };
+            dump::dump(&library()?, name, &form, Duration::from_millis(*timeout))
         }
-        What::Write { name, value, create, promised, hex, of } => {
-            let form = write::Input { hex: *hex, typed: of.load()? };
-            write::write(&library()?, name, value.as_deref(), &form, *create, promised)
+        Action::Write { name, value, create, writer, hex, value_type } => {
+            let form = write::Input { hex: *hex, value_type: value_type.load()? };
+            write::write(&library()?, name, value.as_deref(), &form, *create, writer)
         }
     }
 }
 
-/// The coordinator at a URL.
+/// Resolves the coordinator's URL.
 ///
 /// # Errors
-/// A sentence that says what to look at, where it does not answer or something else does.
+/// A message that names the URL and, for common causes, what to check.
 pub(super) fn coordinator(orb: &Orb, url: &str) -> Result<Glob_CommRef, String> {
     orb.resolve(url).map_err(|exception| {
         let hint = match exception.kind {
             Kind::Transient | Kind::CommFailure | Kind::Timeout => {
-                "; is `isorb crm-coordinator` running there? It prints its URL as it starts"
+                "; check that `isorb memory-coordinator` runs there; it prints its URL when it is ready"
             }
-            Kind::ObjectNotExist => "; who listens there is no coordinator",
+            Kind::ObjectNotExist => "; the server at this address is not a coordinator of reflective memory",
             _ => "",
         };
         format!("coordinator {url}: {exception}{hint}")
     })
 }
 
-/// The latest value, none where there is none yet.
+/// Reads the latest value, if one has been written.
 fn latest(reader: &mut AreaReader, value: &mut [u8]) -> Result<Option<Sample>, ReadError> {
     match reader.latest(value) {
         Ok(sample) => Ok(Some(sample)),

@@ -1,9 +1,9 @@
-//! What a reader asks for and a writer promises, on the command line.
+//! Quality-of-service options of readers and writers.
 
 use isorb_reflective_memory::idl::{Mode, Path, ReaderQoS, WriterQoS};
 
-/// As fast as it comes, and no promise.
-pub(super) const PLAIN: ReaderQoS = ReaderQoS {
+/// Every value as it is written, without a guarantee.
+pub(super) const BEST_EFFORT: ReaderQoS = ReaderQoS {
     how: Mode::PushOnWrite,
     period: 0,
     deadline: 0,
@@ -13,61 +13,65 @@ pub(super) const PLAIN: ReaderQoS = ReaderQoS {
     parity: 0,
 };
 
-/// What a reader asks for.
+/// Options of a reader.
 #[derive(Debug, clap::Args)]
 pub(super) struct ReaderArgs {
-    /// Asks for the latest value so often, in milliseconds, instead of each as it is written.
+    /// Receives the latest value at this period, in milliseconds, instead of each value as it is
+    /// written.
     #[arg(long, value_name = "MS")]
     every: Option<f64>,
-    /// How old a value may be when it can be read, in milliseconds.
+    /// Greatest age of a value when it becomes readable, in milliseconds.
     #[arg(long, value_name = "MS")]
     deadline: Option<f64>,
-    /// Values kept beside the latest.
+    /// Number of older values to keep.
     #[arg(long, default_value_t = 0)]
     histories: u32,
-    /// Only with that timing, or not at all: the writer's promise and the nodes' capacity are held against it.
+    /// Requires admission: the reader is refused if the writer's period or a node's capacity do not
+    /// allow its timing.
     #[arg(long)]
     guaranteed: bool,
-    /// How values come from another node.
+    /// Transport between nodes.
     #[arg(long, value_enum, default_value = "udp")]
-    path: Way,
-    /// A parity datagram after so many datagrams; 0 for none.
+    path: PathArg,
+    /// Number of datagrams that share one parity datagram; 0 for no parity.
     #[arg(long, default_value_t = 0)]
     parity: u8,
 }
 
-/// How values go from node to node.
+/// Transports between nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-enum Way {
-    /// Datagrams: the latest value counts.
+enum PathArg {
+    /// Datagrams; only the latest value is delivered.
     Udp,
-    /// A call a value, none lost.
+    /// One call for each value; none is lost.
     Orb,
-    /// Oneway calls, none lost.
+    /// One oneway call for each value; none is lost.
     Oneway,
-    /// Datagrams that go once to all nodes.
+    /// Datagrams sent once to all nodes.
     Multicast,
 }
 
-/// What a writer promises.
+/// Options of a writer.
 #[derive(Debug, clap::Args)]
 pub(super) struct WriterArgs {
-    /// Writes on, so often, in milliseconds, and promises it to guaranteed readers.
+    /// Writes periodically with this period, in milliseconds; guaranteed readers are admitted for
+    /// it.
     #[arg(long, value_name = "MS")]
     pub period: Option<f64>,
-    /// Bytes of the largest value that it will write: guaranteed readers are admitted for no more [default: the area's size].
+    /// Size of the largest value in bytes; guaranteed readers are admitted for it [default: the
+    /// area's size].
     #[arg(long, value_name = "BYTES")]
     largest: Option<u32>,
-    /// Ends after so many values.
+    /// Number of values after which it ends.
     #[arg(long, requires = "period")]
     pub count: Option<u64>,
 }
 
 impl ReaderArgs {
-    /// As the service has it.
+    /// The options as the service's structure.
     ///
     /// # Errors
-    /// A time that is none.
+    /// A message that names the option with the invalid time.
     pub(super) fn qos(&self) -> Result<ReaderQoS, String> {
         Ok(ReaderQoS {
             how: if self.every.is_some() { Mode::PeriodicPush } else { Mode::PushOnWrite },
@@ -76,10 +80,10 @@ impl ReaderArgs {
             histories: self.histories,
             guaranteed: self.guaranteed,
             through: match self.path {
-                Way::Udp => Path::PathUdp,
-                Way::Orb => Path::PathOrb,
-                Way::Oneway => Path::PathOneway,
-                Way::Multicast => Path::PathMulticast,
+                PathArg::Udp => Path::PathUdp,
+                PathArg::Orb => Path::PathOrb,
+                PathArg::Oneway => Path::PathOneway,
+                PathArg::Multicast => Path::PathMulticast,
             },
             parity: self.parity,
         })
@@ -87,24 +91,24 @@ impl ReaderArgs {
 }
 
 impl WriterArgs {
-    /// As the service has it.
+    /// The options as the service's structure.
     ///
     /// # Errors
-    /// A time that is none.
+    /// A message that names the option with the invalid time.
     pub(super) fn qos(&self) -> Result<WriterQoS, String> {
         let period = self.period.map_or(Ok(0), |ms| nanoseconds("--period", ms))?;
         Ok(WriterQoS { period, size: self.largest.unwrap_or(0) })
     }
 }
 
-/// A day is longer than anybody waits for a value.
+/// One day.
 const LONGEST_MS: f64 = 86_400_000.0;
 
 fn nanoseconds(option: &str, ms: f64) -> Result<u64, String> {
     if ms > 0.0 && ms <= LONGEST_MS {
         return Ok((ms * 1e6) as u64);
     }
-    Err(format!("{option} {ms}: give milliseconds above 0 and up to {LONGEST_MS}"))
+    Err(format!("{option} {ms}: the time must be above 0 and at most {LONGEST_MS} milliseconds"))
 }
 
 #[cfg(test)]

@@ -4,8 +4,8 @@ use isorb::generated::{
     Any, CdrErrorKind, Decode, Decoder, Encode, Encoder, Fixed, Idl, LongDouble, Plain as _,
 };
 use isorb_cdr::{Order, Text, Version};
-use isorb_idl_rust_check::from_types::types::*;
 use isorb_scope::Region;
+use isorb_tests::corpus::from_types::types::*;
 use std::fmt::Debug;
 
 fn bytes<'v>(value: impl Encode<'v>) -> Vec<u8> {
