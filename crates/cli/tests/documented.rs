@@ -6,7 +6,7 @@
 mod common;
 
 use common::{ISORB, Service, ended};
-use isorb_testkit::{TempFolder, document};
+use isorb_testkit::{Process, TempFolder, document, wait_until};
 use std::path::Path;
 use std::process::Command;
 
@@ -30,20 +30,31 @@ struct Reader<'f> {
     services: Vec<Service>,
     /// What the page says, and what stands for it here; what was started last comes first.
     instead: Vec<(String, String)>,
+    /// Writers that go on.
+    writers: Vec<Process>,
 }
 
 impl Reader<'_> {
     fn command(&self, line: &str) -> Command {
         let line = self.instead.iter().fold(line.to_owned(), |line, (said, here)| line.replace(said, here));
         let mut command = Command::new(ISORB);
-        command.args(line.split_whitespace().skip(1)).current_dir(self.folder.path());
+        let words = line.split_whitespace().skip(1).map(|word| word.trim_matches('\''));
+        command.args(words).current_dir(self.folder.path());
         command
     }
 
     /// Runs a command to its end, or starts what serves.
     fn follow(&mut self, line: &str) {
         let words: Vec<&str> = line.split_whitespace().collect();
-        if !["event-channel", "scheduler", "naming"].contains(&words[1]) {
+        if words.contains(&"--period") {
+            self.writers.push(Process::unread(&mut self.command(line)));
+            // A reader is slower than a test: the writer has written when the next command runs.
+            let dump = format!("isorb memory {} {} dump {}", words[2], words[3], words[5]);
+            wait_until("the writer writes", || ended(&mut self.command(&dump)).0 == Some(0));
+            return;
+        }
+        let services = ["event-channel", "scheduler", "naming", "memory-coordinator", "memory-server"];
+        if !services.contains(&words[1]) {
             let (code, _, error) = ended(&mut self.command(line));
             assert_eq!(code, Some(0), "{line}: {error}");
             return;
@@ -55,6 +66,9 @@ impl Reader<'_> {
                 free = free.replace(&format!("{option} {port}"), &format!("{option} 0"));
             }
         }
+        if words[1] == "memory-coordinator" {
+            free += " --port 0";
+        }
         let service = Service::of(&mut self.command(&free));
         if let Some(port) = after("--port") {
             let (_, address) = service.url.split_once('@').unwrap();
@@ -64,6 +78,10 @@ impl Reader<'_> {
         if words[1] == "scheduler" {
             let here = service.url.clone();
             self.instead.insert(0, ("corbaloc::127.0.0.1:PORT/ScheduleService".into(), here));
+        }
+        if words[1] == "memory-coordinator" {
+            let here = service.url.clone();
+            self.instead.insert(0, ("corbaloc::1.2@127.0.0.1:2810/ReflectiveMemory".into(), here));
         }
         self.services.push(service);
     }
@@ -83,7 +101,7 @@ fn follow(reader: &mut Reader<'_>, page: &str, least: usize) {
 }
 
 fn reader(folder: &TempFolder) -> Reader<'_> {
-    Reader { folder, services: Vec::new(), instead: Vec::new() }
+    Reader { folder, services: Vec::new(), instead: Vec::new(), writers: Vec::new() }
 }
 
 #[test]
@@ -146,4 +164,14 @@ fn the_guide_to_naming_does_what_it_says() {
     let mut reader = reader(&folder);
     follow(&mut reader, &document("guides/naming.md"), 1);
     assert!(folder.path().join("naming.redb").exists());
+}
+
+#[test]
+fn the_tutorial_on_reflective_memory_does_what_it_says() {
+    let page = document("tutorials/reflective-memory.md");
+    let folder = TempFolder::new();
+    write(folder.path(), "plant.idl", blocks(&page, "idl")[0].as_bytes());
+    let mut reader = reader(&folder);
+    follow(&mut reader, &page, 11);
+    assert_eq!((reader.services.len(), reader.writers.len()), (3, 1));
 }
