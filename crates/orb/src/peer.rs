@@ -33,10 +33,10 @@ const SWEEP_AT: usize = 64;
 
 /// All peers by the routes to them, and by what keeps their connections apart.
 #[derive(Default)]
-pub(crate) struct Peers(PiMutex<Known>);
+pub(crate) struct Peers(PiMutex<PeerTable>);
 
 #[derive(Default)]
-struct Known {
+struct PeerTable {
     peers: HashMap<(Routes, Setup), Arc<Peer>>,
     /// How many peers there were after the last sweep.
     swept: usize,
@@ -83,7 +83,7 @@ impl Peers {
 }
 
 /// Removes unused peers and ended connections; returns the connections that are to be closed.
-fn sweep(known: &mut Known) -> Vec<Arc<Connection>> {
+fn sweep(known: &mut PeerTable) -> Vec<Arc<Connection>> {
     let mut unused = Vec::new();
     known.peers.retain(|_, peer| {
         let mut connections = peer.connections.lock();

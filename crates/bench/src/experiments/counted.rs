@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::BenchError;
 use crate::cases::Case;
@@ -48,7 +48,7 @@ struct Tool {
     /// The heading of the table.
     heading: String,
     /// The lines of the table and the JSON of a subject, by the rates of client and server.
-    show: fn(&'static str, [&Rates; 2]) -> (String, Value),
+    show: fn(&'static str, [&Rates; 2]) -> (String, String),
 }
 
 /// Counts instructions in user space, and prints as it goes.
@@ -63,7 +63,7 @@ pub fn instructions(launcher: &Launcher, options: &Options) -> Result<(), BenchE
     let show = |subject, rates: [&Rates; 2]| {
         let [client, server] = rates.map(|rates| rates.values().sum::<f64>().round() as u64);
         let line = format!("  {subject:<14} {client:>9} {server:>9} {:>9}", client + server);
-        (line, json!({"subject": subject, "client_instructions": client, "server_instructions": server}))
+        (line, object(subject, "instructions", [json!(client), json!(server)]))
     };
     run(launcher, options, &Tool { package: "valgrind", words, read: read_callgrind, heading, show })
 }
@@ -83,9 +83,14 @@ pub fn syscalls(launcher: &Launcher, options: &Options) -> Result<(), BenchError
         });
         let line =
             format!("  {subject:<14} client: {}\n  {:<14} server: {}", list(&client), "", list(&server));
-        (line, json!({"subject": subject, "client_syscalls": client, "server_syscalls": server}))
+        (line, object(subject, "syscalls", [json!(client), json!(server)]))
     };
     run(launcher, options, &Tool { package: "strace", words, read: read_strace, heading, show })
+}
+
+/// A line of the results, its fields in their order.
+fn object(subject: &str, what: &str, [client, server]: [serde_json::Value; 2]) -> String {
+    format!(r#"{{"subject":"{subject}","client_{what}":{client},"server_{what}":{server}}}"#)
 }
 
 /// The line `summary: N` (callgrind's file format), N being instructions where no cache is

@@ -37,7 +37,7 @@ use isorb_giop::{MessageKind, ProtocolError, context};
 use isorb_rt::priority::Priority;
 use isorb_rt::time::Deadline;
 use isorb_scope::{Buffer, Scope};
-use servant::{Known, apply_priority, call_servant, look_up, upcall_priority};
+use servant::{DeclaredOperation, apply_priority, call_servant, look_up, upcall_priority};
 use std::hint::cold_path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -202,7 +202,7 @@ struct Incoming<'u> {
     contexts: ServiceContexts<'u>,
     arguments: Decoder<'u>,
     text: Text,
-    operation: Known,
+    operation: DeclaredOperation,
     target: Result<UpcallTarget<'u>, Refused>,
 }
 

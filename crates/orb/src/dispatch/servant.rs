@@ -14,10 +14,10 @@ use std::hint::cold_path;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// An operation of the servant's interface: its number and name.
-pub(super) type Known = Option<(u16, &'static str)>;
+pub(super) type DeclaredOperation = Option<(u16, &'static str)>;
 
 #[inline(always)]
-pub(super) fn look_up(target: &UpcallTarget<'_>, request: &Request<'_>) -> Known {
+pub(super) fn look_up(target: &UpcallTarget<'_>, request: &Request<'_>) -> DeclaredOperation {
     target.servant().interface().operations.look_up(request.operation.as_bytes())
 }
 
@@ -26,7 +26,7 @@ pub(super) fn look_up(target: &UpcallTarget<'_>, request: &Request<'_>) -> Known
 #[inline(always)]
 pub(super) fn call_servant<'u, G>(
     target: &'u UpcallTarget<'u>,
-    known: Known,
+    known: DeclaredOperation,
     upcall: &'u UpcallRequest<'u>,
     mut arguments: Decoder<'u>,
     e: &mut Encoder<'u>,

@@ -289,10 +289,10 @@ fn room(wanted: RequestBuffering, orb: &Orb) -> BufferLimits {
 
 /// The pools of an ORB.
 #[derive(Default)]
-pub(crate) struct Pools(PiMutex<Known>);
+pub(crate) struct Pools(PiMutex<PoolTable>);
 
 #[derive(Default)]
-struct Known {
+struct PoolTable {
     last: ThreadpoolId,
     pools: HashMap<ThreadpoolId, Arc<Threadpool>>,
     closed: bool,

@@ -328,7 +328,7 @@ impl Lane {
 }
 
 /// The state of a connection after its messages were read.
-enum Drained {
+enum AfterRead {
     Done,
     Close,
     /// This thread has released the connection already.
@@ -372,10 +372,10 @@ impl Member {
         loop {
             match self.drain(lane, orb, buffers) {
                 // The turn is kept, so that no thread reads the connection any more.
-                Drained::Close => return Next::Break(()),
-                Drained::Released => return Next::Continue(()),
-                Drained::Done if self.turn.pass() => return Next::Continue(()),
-                Drained::Done => {}
+                AfterRead::Close => return Next::Break(()),
+                AfterRead::Released => return Next::Continue(()),
+                AfterRead::Done if self.turn.pass() => return Next::Continue(()),
+                AfterRead::Done => {}
             }
         }
     }
@@ -383,13 +383,13 @@ impl Member {
     /// Serves the messages that have arrived, until the socket is empty or the peer does not read its
     /// replies. A message with nothing behind it counts as the last one, which saves a receive call:
     /// later octets cause another event. Only an announced end of the stream has to be read.
-    fn drain(self: &Arc<Self>, lane: &Arc<Lane>, orb: &Orb, buffers: &mut CallBuffers) -> Drained {
+    fn drain(self: &Arc<Self>, lane: &Arc<Lane>, orb: &Orb, buffers: &mut CallBuffers) -> AfterRead {
         let connection = &self.connection;
         if self.blocked.load(Ordering::Acquire) {
             match connection.flush() {
                 Ok(true) => self.blocked.store(false, Ordering::Release),
-                Ok(false) => return Drained::Done,
-                Err(_) => return Drained::Close,
+                Ok(false) => return AfterRead::Done,
+                Err(_) => return AfterRead::Close,
             }
         }
         let sharing = lane.server.as_ref().filter(|server| server.shares());
@@ -405,25 +405,25 @@ impl Member {
                         connection.mark_used();
                         self.release(lane, !done);
                         server.serve(lane, orb, Source::Member(self), arrived, buffers);
-                        return Drained::Released;
+                        return AfterRead::Released;
                     }
                     let mut send = |message: &Message<'_>| self.send(message);
                     if orb.handler().handle(orb, connection, arrived, buffers, &mut send).is_break() {
-                        return Drained::Close;
+                        return AfterRead::Close;
                     }
                     buffers.trim();
                     if self.has_left(lane) {
-                        return Drained::Released;
+                        return AfterRead::Released;
                     }
                     let done = last && !self.closed.load(Ordering::SeqCst);
                     if done || self.blocked.load(Ordering::Acquire) {
-                        return Drained::Done;
+                        return AfterRead::Done;
                     }
                 }
-                Err(ReadError::WouldBlock) => return Drained::Done,
+                Err(ReadError::WouldBlock) => return AfterRead::Done,
                 Err(error) => {
                     finish(connection, error);
-                    return Drained::Close;
+                    return AfterRead::Close;
                 }
             }
         }

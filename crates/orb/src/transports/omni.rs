@@ -3,7 +3,7 @@
 //! A name is less than isorb's own references say of a path ([`Locality`](isorb_transport::Locality)): two hosts may have the same. So these
 //! addresses are tried after those that are sure.
 
-use super::route::{Found, Route, Trust};
+use super::route::{ObjectAddresses, Route, Trust};
 use super::{Published, Transports};
 use isorb_giop::component::{Component, TAG_OMNIORB_UNIX_TRANS, TaggedComponent};
 use isorb_giop::profile::{TAG_INTERNET_IOP, TAG_TAO_UIOP};
@@ -31,7 +31,7 @@ pub(super) fn is_nowhere(profile: &IiopProfile, route: &Route) -> bool {
 }
 
 /// The unix socket that an IIOP profile names for this host, if it is there.
-pub(super) fn read(profile: &TaggedProfile, transports: &Transports) -> Option<(Found, Trust)> {
+pub(super) fn read(profile: &TaggedProfile, transports: &Transports) -> Option<(ObjectAddresses, Trust)> {
     if !cfg!(feature = "unix") || profile.tag != TAG_INTERNET_IOP {
         return None;
     }
@@ -41,7 +41,10 @@ pub(super) fn read(profile: &TaggedProfile, transports: &Transports) -> Option<(
     transports.by_tag(TAG_TAO_UIOP)?.locality(&path).filter(|_| own_name().is_some_and(|own| own == host))?;
     let routes = vec![Route { tag: TAG_TAO_UIOP, address: path }];
     let (code_sets, orb_type) = (profile.code_sets(), profile.orb_type());
-    Some((Found { routes, version: profile.version, code_sets, orb_type, key: profile.key }, Trust::Perhaps))
+    Some((
+        ObjectAddresses { routes, version: profile.version, code_sets, orb_type, key: profile.key },
+        Trust::Perhaps,
+    ))
 }
 
 #[cfg(all(test, feature = "unix"))]

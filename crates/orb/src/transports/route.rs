@@ -84,7 +84,7 @@ pub(crate) fn address_profile(profile: &TaggedProfile) -> isorb_cdr::Result<Addr
 
 /// The addresses of an object, from all its profiles.
 #[derive(Clone, Debug)]
-pub(crate) struct Found {
+pub(crate) struct ObjectAddresses {
     /// In the order in which they are tried.
     pub routes: Vec<Route>,
     pub key: Vec<u8>,
@@ -93,9 +93,9 @@ pub(crate) struct Found {
     pub orb_type: Option<u32>,
 }
 
-impl Found {
+impl ObjectAddresses {
     /// The same, for each transport apart.
-    fn by_tag(mut self) -> Vec<(u32, Found)> {
+    fn by_tag(mut self) -> Vec<(u32, ObjectAddresses)> {
         let mut parts: Vec<(u32, Vec<Route>)> = Vec::new();
         for route in std::mem::take(&mut self.routes) {
             match parts.iter_mut().find(|(tag, _)| *tag == route.tag) {
@@ -103,7 +103,7 @@ impl Found {
                 None => parts.push((route.tag, vec![route])),
             }
         }
-        parts.into_iter().map(|(tag, routes)| (tag, Found { routes, ..self.clone() })).collect()
+        parts.into_iter().map(|(tag, routes)| (tag, ObjectAddresses { routes, ..self.clone() })).collect()
     }
 }
 
@@ -115,14 +115,14 @@ pub(super) enum Trust {
 }
 
 struct Candidate {
-    found: Found,
+    found: ObjectAddresses,
     trust: Trust,
     rank: usize,
 }
 
 /// The addresses of `ior` that transports of `order` reach. Profiles with the same key as the first are the same object.
 /// `None` when there is none.
-pub(crate) fn find(ior: &Ior, transports: &Transports, order: &[u32]) -> Option<Found> {
+pub(crate) fn find(ior: &Ior, transports: &Transports, order: &[u32]) -> Option<ObjectAddresses> {
     let candidates = ior.profiles.iter().flat_map(|profile| {
         let read = read(profile, transports).into_iter().chain(omni::read(profile, transports));
         let found = read.flat_map(|(found, trust)| {
@@ -155,12 +155,13 @@ pub(crate) fn find(ior: &Ior, transports: &Transports, order: &[u32]) -> Option<
     Some(found)
 }
 
-fn read(profile: &TaggedProfile, transports: &Transports) -> Option<(Found, Trust)> {
+fn read(profile: &TaggedProfile, transports: &Transports) -> Option<(ObjectAddresses, Trust)> {
     if profile.tag == TAG_INTERNET_IOP {
         let profile = IiopProfile::parse(&profile.data).ok()?;
         let routes = secure::routes(&profile).filter(|route| !omni::is_nowhere(&profile, route)).collect();
         let (code_sets, orb_type) = (profile.code_sets(), profile.orb_type());
-        let found = Found { routes, version: profile.version, code_sets, orb_type, key: profile.key };
+        let found =
+            ObjectAddresses { routes, version: profile.version, code_sets, orb_type, key: profile.key };
         return Some((found, Trust::Sure));
     }
     let transport = transports.by_tag(profile.tag).filter(|transport| !transport.capabilities().multicast)?;
@@ -176,7 +177,7 @@ fn read(profile: &TaggedProfile, transports: &Transports) -> Option<(Found, Trus
     };
     let (code_sets, orb_type) = (profile.code_sets(), profile.orb_type());
     let routes = vec![Route { tag: profile.tag, address: profile.address }];
-    Some((Found { routes, version: profile.version, code_sets, orb_type, key: profile.key }, trust))
+    Some((ObjectAddresses { routes, version: profile.version, code_sets, orb_type, key: profile.key }, trust))
 }
 
 #[cfg(test)]
