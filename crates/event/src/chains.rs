@@ -115,7 +115,7 @@ impl Chains {
 impl ChainSlot {
     fn refuses(&self, asks: &Quality) -> Option<String> {
         if self.occupant.is_some() {
-            return Some("another consumer is connected under this name of the chain".into());
+            return Some("a consumer is connected under this name of the chain already".into());
         }
         if let Some(worst) = asks.worst_case.filter(|worst| *worst > self.cost) {
             return Some(format!(

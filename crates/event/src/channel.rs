@@ -94,9 +94,9 @@ impl Channel {
         strategy: Strategy,
         setup: &crate::dispatch::ThreadSetup,
     ) -> Result<Pipeline, SpawnError> {
-        let route: Weak<dyn Redispatch> = Arc::downgrade(&(self.core.clone() as Arc<dyn Redispatch>));
+        let successor: Weak<dyn Redispatch> = Arc::downgrade(&(self.core.clone() as Arc<dyn Redispatch>));
         let queued =
-            Queued::start(dispatched(configuration, strategy), &self.core.kernel.levels, setup, route)?;
+            Queued::start(dispatched(configuration, strategy), &self.core.kernel.levels, setup, successor)?;
         let dispatch: Arc<dyn Dispatch> = match queued {
             Some(queued) => Arc::new(queued),
             None => Arc::new(Direct),

@@ -133,22 +133,22 @@ impl fmt::Display for OtherPreemption {
             Preemption::Deferred => ("where they call yield_now", "Upcalls"),
             Preemption::None => ("when they return", "SingleThreaded"),
         };
-        write!(f, "the scheduler counts on consumers that give way {when}, and this dispatching ")?;
+        write!(f, "the scheduler assumes that consumers yield {when}, but this dispatching ")?;
         match self.dispatching {
             Some(Preemption::Full) => {
-                f.write_str("has them give way at once: take a plan with Preemption::Full")?
+                f.write_str("pre-empts them at once: use a plan with Preemption::Full")?
             }
             Some(Preemption::Deferred) => {
                 f.write_str(
-                    "has them give way where they call yield_now: take a plan with Preemption::Deferred",
+                    "lets them yield where they call yield_now: use a plan with Preemption::Deferred",
                 )?;
             }
             Some(Preemption::None) => {
-                f.write_str("has each run to its end: take a plan with Preemption::None")?;
+                f.write_str("runs each to its end: use a plan with Preemption::None")?;
             }
-            None => {
-                f.write_str("calls them on the supplier's thread, or does not say how: no plan is for that")?
-            }
+            None => f.write_str(
+                "runs them on the supplier's thread, or in an unknown order: no plan assumes that",
+            )?,
         }
         write!(f, ", or the configuration Full with Strategy::{strategy}")
     }
@@ -160,9 +160,9 @@ impl fmt::Display for ConnectError {
             ConnectError::Filter(error) => return error.fmt(f),
             ConnectError::NotAdmitted(error) => return error.fmt(f),
             ConnectError::Thread(error) => return error.fmt(f),
-            ConnectError::TooMany => "as many are connected as the channel can hold",
+            ConnectError::TooMany => "the channel is full: raise Limits::consumers or Limits::suppliers",
             ConnectError::TooManyObservers => {
-                "as many observers are told as the channel can tell: remove one, or raise Limits::observers"
+                "the channel has no room for another observer: remove one, or raise Limits::observers"
             }
             ConnectError::TooManyPublications => {
                 "a supplier declares at most 4096 publications; leave some open (0 is any)"

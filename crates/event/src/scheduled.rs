@@ -20,16 +20,18 @@ use std::time::Duration;
 /// and is refused otherwise ([`StartError::Preemption`](crate::StartError::Preemption)).
 ///
 /// ```
-/// use isorb_event::{Channel, Config, ConnectError, ConsumerQos, Event, Filter, Quality, Scheduled, Strategy};
+/// use isorb_event::{Channel, Config, ConnectError, ConsumerQos, Event, Filter};
+/// use isorb_event::{Quality, Scheduled, Strategy};
 /// use isorb_sched::{Nanos, Plan, Policy, RuntimeScheduler};
 /// use std::{sync::Arc, time::Duration};
 ///
 /// let ms = Nanos::from_ms;
 /// let plan = Plan::with_levels(Policy::RateMonotonic, &[ms(25), ms(100)], 1..=100)?;
 /// let scheduled = Scheduled::new(RuntimeScheduler::new(plan));
-/// // The plan counts on pre-emption: a thread a level, each at its priority.
+/// // The plan assumes full pre-emption: one thread for each level, at its priority.
 /// let strategy = Strategy::Threads { per_level: 1 };
-/// let config = Config { levels: scheduled.levels(), scheduler: Arc::new(scheduled), strategy, ..Config::default() };
+/// let levels = scheduled.levels();
+/// let config = Config { levels, scheduler: Arc::new(scheduled), strategy, ..Config::default() };
 /// let channel = Channel::new(config)?;
 ///
 /// let declared = |cost, period| Quality {
@@ -210,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn the_admitted_get_what_the_plan_says_and_make_room_when_they_leave() {
+    fn admitted_consumers_get_the_plans_priorities_and_free_them_on_leaving() {
         let ms = Nanos::from_ms;
         for (policy, expected) in [
             (Policy::RateMonotonic, SubPriority::Static(0)),

@@ -1,5 +1,5 @@
-//! With threads of the channel's own, an event costs no allocation on any of them, nor does a
-//! time-out. The only test of this program, since all of its threads are counted.
+//! With threads of the channel's own, neither an event nor a time-out allocates on any of them. The
+//! only test of this program, since all of its threads are counted.
 
 use isorb_event::{
     Channel, Config, ConsumerQos, Event, Filter, Overflow, Priority, ProxyPushConsumer, Quality, Strategy,
@@ -21,7 +21,7 @@ fn until(what: &str, so: impl Fn() -> bool) {
     }
 }
 
-/// Consumers of all kinds; what each has got.
+/// Connects consumers of all kinds. Returns the count of each.
 fn connect(channel: &Channel, supplier: &Arc<ProxyPushConsumer>) -> [Arc<AtomicU64>; 5] {
     let deadline = Filter::deadline(Duration::from_millis(1));
     let filters = [
@@ -29,7 +29,7 @@ fn connect(channel: &Channel, supplier: &Arc<ProxyPushConsumer>) -> [Arc<AtomicU
         Filter::all_of([Filter::of(20, 1), Filter::of(21, 1)]),
         Filter::interval(Duration::from_millis(1)),
         Filter::any_of([Filter::of(99, 1), deadline]),
-        // Pushed by the first of them.
+        // Pushed by the first consumer.
         Filter::of(30, 1),
     ];
     let levels = [0, 9_000, 17_000, 25_000, 17_000];
@@ -74,8 +74,8 @@ fn rounds(strategy: Strategy) {
             got(0) >= n / 2 && got(1) >= n / 2 && got(2) > 3 && got(3) > 0 && got(4) >= n / 2
         });
     };
-    // A thread's first record takes a ring, whenever the thread happens to run first. After that
-    // nothing does.
+    // A thread's first record takes a ring, whenever the thread first runs. Later ones allocate
+    // nothing.
     let mut in_a_row = 0;
     for _ in 0..60 {
         let before = process_allocations();
@@ -99,7 +99,7 @@ fn no_thread_of_a_channel_allocates() {
     {
         rounds(strategy);
     }
-    // Timers: 100,000 set, one more set and cancelled, all of them fallen due.
+    // Timers: 100,000 armed, one more armed and cancelled, all of them expired.
     let mut timers = TimerHeap::with_capacity(100_001);
     let at = |n: u64| n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 16;
     let before = process_allocations();

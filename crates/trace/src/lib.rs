@@ -7,7 +7,8 @@
 //! It does not draw anything (`isorb-timeline` does) and knows no ORB.
 //!
 //! ```
-//! use isorb_trace::{RecordKind, Participant, Record, RecordBuffer, Recording, Role, decode, encode};
+//! use isorb_trace::{Participant, Record, RecordBuffer, RecordKind, Recording, Role};
+//! use isorb_trace::{decode, encode};
 //!
 //! let mut buffer = RecordBuffer::new(16);
 //! buffer.add(Record { at: 1_000, kind: RecordKind::Push, level: 0, id: 7, a: 0, b: 0 });
@@ -32,6 +33,6 @@ mod ring;
 
 pub use buffer::RecordBuffer;
 pub use file::{DecodeError, VERSION, decode, encode};
-pub use record::{Record, RecordKind, Track};
+pub use record::{DropReason, Record, RecordKind, Track};
 pub use recorder::{OpenRun, Recorder, RecorderLimits};
 pub use recording::{Participant, Recording, Role};

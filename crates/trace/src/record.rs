@@ -28,8 +28,7 @@ pub enum RecordKind {
     /// A consumer used more processor time than it declared. `a`: used, `b`: declared, in
     /// nanoseconds.
     Overrun = 8,
-    /// An event was lost to a limit. `a`: which (0 the queue, 1 the pool of copies, 2 larger than a
-    /// slot, 3 skipped after an overrun).
+    /// An event was lost to a limit. `a`: the [`DropReason`].
     Drop = 9,
     /// A more urgent consumer returned, and the pre-empted one has the processor again unless a
     /// third one takes it now. The thread of the more urgent consumer writes this, if the
@@ -46,6 +45,20 @@ impl RecordKind {
             .into_iter()
             .find(|kind| *kind as u8 == code)
     }
+}
+
+/// Why an event was lost: argument `a` of [`RecordKind::Drop`].
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[repr(u8)]
+pub enum DropReason {
+    /// The consumer's queue was full, or the consumer was in backoff.
+    Queue = 0,
+    /// All copies of events were in use.
+    Copies = 1,
+    /// The event's data exceed the size of a copy.
+    TooLarge = 2,
+    /// It was skipped after an overrun.
+    Skipped = 3,
 }
 
 /// One thing that happened.

@@ -10,7 +10,8 @@ const MOUNT_DEBUGFS: &str = "mount -t debugfs none /sys/kernel/debug";
 pub fn throttling(root: &Root) -> Finding {
     const CHECK: &str = "throttling";
     const MATTERS: &str = "A real-time thread that takes a whole processor is stopped for the rest of each period, however \
-                           urgent it is. It is the net under a program that loops; take it away once yours does not.";
+                           urgent it is. The limit protects the machine from a program that loops: keep lanes below it, \
+                           or switch it off once no real-time thread can loop.";
     match facts::throttling(root) {
         Some((-1, _)) => Finding::good(CHECK, "off (sched_rt_runtime_us is -1)"),
         Some((runtime, period)) if runtime >= period => {

@@ -3,7 +3,7 @@
 use super::{BACKING_OFF, Connection, DISCONNECTED, PushOutcome};
 use crate::counters::count;
 use isorb_rt::sync::atomic::Ordering::{AcqRel, Acquire, Release};
-use isorb_trace::RecordKind;
+use isorb_trace::DropReason;
 
 /// What to do with a push that arrives on its supplier's thread.
 pub(super) enum CallDecision {
@@ -23,7 +23,7 @@ impl Connection {
         }
         if busy & BACKING_OFF != 0 && self.backoff_left() != 0 {
             count(&self.counters.dropped);
-            self.record(RecordKind::Drop, now, 0, 0);
+            self.record_drop(now, DropReason::Queue);
             return CallDecision::Drop(PushOutcome::Dropped);
         }
         if busy & !BACKING_OFF == 0 { CallDecision::Call } else { CallDecision::Enqueue }

@@ -6,7 +6,7 @@ use crate::event::Event;
 use crate::kernel::PendingDisconnect;
 use crate::placement::Containment;
 use isorb_rt::sync::atomic::Ordering::{AcqRel, Relaxed};
-use isorb_trace::RecordKind;
+use isorb_trace::{DropReason, RecordKind};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 impl Connection {
@@ -60,7 +60,7 @@ impl Connection {
     pub(super) fn call_timed(&self, events: &[Event<'_>], since: u64, now: &mut u64) {
         if self.skip.load(Relaxed) && self.skip.swap(false, Relaxed) {
             count(&self.counters.skipped);
-            self.record(RecordKind::Drop, *now, 3, 0);
+            self.record_drop(*now, DropReason::Skipped);
             return;
         }
         let clock = &*self.kernel.clock;
@@ -70,7 +70,7 @@ impl Connection {
         let since = if since == 0 { *now } else { since };
         let begin = *now;
         let recorder = &self.kernel.recorder;
-        let run = recorder.begin(self.note(RecordKind::Begin, begin, begin.saturating_sub(since), 0));
+        let run = recorder.begin(self.trace_record(RecordKind::Begin, begin, begin.saturating_sub(since), 0));
         let used = self.placement.worst_case().map(|worst| {
             self.nested.store(0, Relaxed);
             (worst, clock.cpu_ns())
@@ -78,7 +78,8 @@ impl Connection {
         let result = catch_unwind(AssertUnwindSafe(|| self.consumer.push(events)));
         let failed = !matches!(result, Ok(Ok(())));
         *now = clock.now_ns();
-        recorder.end(run, self.note(RecordKind::End, *now, now.saturating_sub(begin), u64::from(failed)));
+        recorder
+            .end(run, self.trace_record(RecordKind::End, *now, now.saturating_sub(begin), u64::from(failed)));
         if failed {
             self.failed();
         } else {

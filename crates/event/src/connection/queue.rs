@@ -8,7 +8,7 @@ use crate::placement::SubPriority;
 use isorb_rt::queue::Overflow;
 use isorb_rt::sync::atomic::Ordering::AcqRel;
 use isorb_rt::time::Deadline;
-use isorb_trace::RecordKind;
+use isorb_trace::{DropReason, RecordKind};
 use std::collections::VecDeque;
 
 pub(super) struct Queue {
@@ -58,11 +58,11 @@ impl Connection {
         if cause == NoCopy::TooLarge {
             count(&self.counters.too_large);
             count(&self.kernel.totals.too_large);
-            self.record(RecordKind::Drop, now, 2, 0);
+            self.record_drop(now, DropReason::TooLarge);
             return PushOutcome::TooLarge;
         }
         count(&self.counters.not_kept);
-        self.record(RecordKind::Drop, now, 1, 0);
+        self.record_drop(now, DropReason::Copies);
         match self.quality.overflow {
             Overflow::Refuse | Overflow::Block => PushOutcome::Refused,
             Overflow::DropOldest | Overflow::DropNewest => PushOutcome::Dropped,
@@ -95,13 +95,13 @@ impl Connection {
                 Overflow::DropNewest => {
                     drop(queue);
                     count(&self.counters.dropped);
-                    self.record(RecordKind::Drop, *now, 0, 0);
+                    self.record_drop(*now, DropReason::Queue);
                     return PushOutcome::Dropped;
                 }
                 Overflow::Refuse | Overflow::Block => {
                     drop(queue);
                     count(&self.counters.refused);
-                    self.record(RecordKind::Drop, *now, 0, 0);
+                    self.record_drop(*now, DropReason::Queue);
                     return PushOutcome::Refused;
                 }
             }
@@ -115,7 +115,7 @@ impl Connection {
         drop(queue);
         if displaced.is_some() {
             count(&self.counters.dropped);
-            self.record(RecordKind::Drop, *now, 0, 0);
+            self.record_drop(*now, DropReason::Queue);
         }
         if self.kernel.counting {
             count(&self.counters.queued);

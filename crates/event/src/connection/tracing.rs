@@ -2,7 +2,7 @@
 
 use super::Connection;
 use isorb_rt::sync::atomic::Ordering::Relaxed;
-use isorb_trace::{Record, RecordKind};
+use isorb_trace::{DropReason, Record, RecordKind};
 
 /// A consumer that yielded to a nested one.
 pub(crate) struct YieldState {
@@ -17,12 +17,16 @@ impl Connection {
     pub(crate) fn record(&self, kind: RecordKind, at: u64, a: u64, b: u64) {
         if self.kernel.recorder.is_on() {
             let at = if at == 0 { self.kernel.clock.now_ns() } else { at };
-            self.kernel.recorder.record(self.note(kind, at, a, b));
+            self.kernel.recorder.record(self.trace_record(kind, at, a, b));
         }
     }
 
+    pub(super) fn record_drop(&self, at: u64, reason: DropReason) {
+        self.record(RecordKind::Drop, at, reason as u64, 0);
+    }
+
     #[inline]
-    pub(super) fn note(&self, kind: RecordKind, at: u64, a: u64, b: u64) -> Record {
+    pub(super) fn trace_record(&self, kind: RecordKind, at: u64, a: u64, b: u64) -> Record {
         Record { at, kind, level: self.level(), id: self.id, a, b }
     }
 

@@ -14,10 +14,10 @@ impl Dispatch for Direct {
     }
 
     /// Serves pushes that were queued by a dispatcher that this one replaced.
-    fn ready(&self, work: ReadyConsumer) -> Result<(), ReadyConsumer> {
-        let mut next = Some(work);
-        while let Some(work) = next {
-            next = work.run();
+    fn ready(&self, consumer: ReadyConsumer) -> Result<(), ReadyConsumer> {
+        let mut next = Some(consumer);
+        while let Some(consumer) = next {
+            next = consumer.run();
         }
         Ok(())
     }

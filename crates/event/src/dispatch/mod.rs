@@ -40,7 +40,7 @@ pub trait Dispatch: Send + Sync + 'static {
     ///
     /// # Errors
     /// The consumer comes back if the dispatcher is closed.
-    fn ready(&self, work: ReadyConsumer) -> Result<(), ReadyConsumer>;
+    fn ready(&self, consumer: ReadyConsumer) -> Result<(), ReadyConsumer>;
 
     /// Returns true if its consumers use only an event's any; events without one are not queued for
     /// them. Asked when a consumer connects with it.
@@ -65,7 +65,7 @@ pub trait Dispatch: Send + Sync + 'static {
 /// Hands ready consumers of a closed dispatcher to its replacement.
 pub trait Redispatch: Send + Sync {
     /// Passes the consumer to the current dispatcher.
-    fn redispatch(&self, work: ReadyConsumer);
+    fn redispatch(&self, consumer: ReadyConsumer);
 }
 
 /// A consumer with queued pushes.

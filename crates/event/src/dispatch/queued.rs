@@ -21,7 +21,7 @@ pub struct Queued {
 
 pub(crate) struct Shared {
     lanes: Box<[Arc<Lane>]>,
-    route: Weak<dyn Redispatch>,
+    successor: Weak<dyn Redispatch>,
     /// Consumers may yield to more urgent ones.
     pub upcalls: bool,
 }
@@ -36,7 +36,7 @@ impl Queued {
         strategy: Strategy,
         levels: &[Priority],
         setup: &ThreadSetup,
-        route: Weak<dyn Redispatch>,
+        successor: Weak<dyn Redispatch>,
     ) -> Result<Option<Queued>, SpawnError> {
         let setup = setup.clone().for_levels(levels);
         let count = levels.len();
@@ -56,7 +56,7 @@ impl Queued {
         let plan: Vec<(Priority, usize)> = lanes.iter().map(|(_, p, threads)| (*p, *threads)).collect();
         let lanes = lanes.into_iter().map(|(lane, ..)| Arc::new(lane)).collect();
         let queued = Queued {
-            shared: Arc::new(Shared { lanes, route, upcalls }),
+            shared: Arc::new(Shared { lanes, successor, upcalls }),
             preemption: strategy.preemption(),
             threads: PiMutex::new(Vec::new()),
         };
@@ -64,7 +64,7 @@ impl Queued {
             for thread in 0..threads {
                 let shared = queued.shared.clone();
                 let name = format!("event-{}-{thread}", priority.get());
-                let started = setup.spawn(name, priority, move || shared.work(number, thread));
+                let started = setup.spawn(name, priority, move || shared.run_thread(number, thread));
                 match started {
                     Ok(thread) => queued.threads.lock().push(thread),
                     Err(error) => {
@@ -104,24 +104,24 @@ impl Shared {
     }
 
     /// The body of a thread.
-    fn work(self: &Arc<Self>, lane: usize, thread: usize) {
+    fn run_thread(self: &Arc<Self>, lane: usize, thread: usize) {
         super::upcall::serve(self);
-        while let Some(work) = self.lanes[lane].wait(thread) {
+        while let Some(consumer) = self.lanes[lane].wait(thread) {
             if self.lanes[lane].is_closed() {
-                self.send_on(work);
+                self.redispatch(consumer);
             } else {
-                self.run(work);
+                self.run(consumer);
             }
         }
     }
 
     /// Runs the consumer, and queues it again if it has more.
-    pub(crate) fn run(self: &Arc<Self>, work: ReadyConsumer) {
-        let frame = self.upcalls.then(|| Frame::enter(self, work.level(), &work.0));
-        let more = work.run();
+    pub(crate) fn run(self: &Arc<Self>, consumer: ReadyConsumer) {
+        let frame = self.upcalls.then(|| Frame::enter(self, consumer.level(), &consumer.0));
+        let more = consumer.run();
         drop(frame);
-        if let Some(Err(work)) = more.map(|work| self.lane(work.level()).put(work)) {
-            self.send_on(work);
+        if let Some(Err(consumer)) = more.map(|consumer| self.lane(consumer.level()).put(consumer)) {
+            self.redispatch(consumer);
         }
     }
 
@@ -129,10 +129,10 @@ impl Shared {
         self.lanes[0].take_above(Some(level))
     }
 
-    fn send_on(&self, work: ReadyConsumer) {
+    fn redispatch(&self, consumer: ReadyConsumer) {
         // Without a channel no consumer is left.
-        if let Some(route) = self.route.upgrade() {
-            route.redispatch(work);
+        if let Some(successor) = self.successor.upgrade() {
+            successor.redispatch(consumer);
         }
     }
 }
@@ -143,8 +143,8 @@ impl Dispatch for Queued {
     }
 
     #[inline]
-    fn ready(&self, work: ReadyConsumer) -> Result<(), ReadyConsumer> {
-        self.shared.lane(work.level()).put(work)
+    fn ready(&self, consumer: ReadyConsumer) -> Result<(), ReadyConsumer> {
+        self.shared.lane(consumer.level()).put(consumer)
     }
 
     fn reserve(&self, consumers: usize) {
@@ -163,15 +163,15 @@ impl Dispatch for Queued {
         }
         // Without threads only this call empties the lanes.
         for lane in &self.shared.lanes {
-            while let Some(work) = lane.take_above(None) {
-                self.shared.send_on(work);
+            while let Some(consumer) = lane.take_above(None) {
+                self.shared.redispatch(consumer);
             }
         }
     }
 
     fn step(&self) -> bool {
-        let work = self.shared.lanes.iter().rev().find_map(|lane| lane.take_above(None));
-        work.map(|work| self.shared.run(work)).is_some()
+        let consumer = self.shared.lanes.iter().rev().find_map(|lane| lane.take_above(None));
+        consumer.map(|consumer| self.shared.run(consumer)).is_some()
     }
 }
 

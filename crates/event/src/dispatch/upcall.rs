@@ -70,10 +70,10 @@ pub fn yield_now() -> usize {
         return 0;
     };
     let mut pushes = 0;
-    while let Some(work) = shared.take_above(level) {
-        let by = work.consumer();
-        let since = connection.begin_yield(&work.0);
-        shared.run(work);
+    while let Some(consumer) = shared.take_above(level) {
+        let by = consumer.consumer();
+        let since = connection.begin_yield(&consumer.0);
+        shared.run(consumer);
         connection.end_yield(since, by);
         pushes += 1;
     }

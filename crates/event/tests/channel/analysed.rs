@@ -1,6 +1,6 @@
-//! The analysis against the channel in virtual time, tick by tick: whoever was admitted is answered
-//! within the response that the scheduler computed, and in order of levels takes just that at
-//! worst; whoever was refused, forced in, misses.
+//! The analysis against the channel in virtual time, tick by tick. An admitted consumer meets its
+//! analysed response time, and in order of levels reaches exactly that in the worst case. A refused
+//! consumer that is forced in misses its deadline.
 
 use crate::common::*;
 use crate::executed::{BAD, Forced, GOOD, POLICIES, Task, Unchecked, plan, quality};
@@ -13,25 +13,25 @@ use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, OnceLock};
 
 const TICK: u64 = 1_000_000;
-/// The least common multiple of the periods is 280 ms; what the first arrivals left over is done in
-/// the second.
+/// The least common multiple of the periods is 280 ms; a second one finishes what the first left
+/// over.
 const SPAN: u64 = 560;
 
-/// Who are released when, and a processor that they share.
+/// The release times of the tasks, and the processor that they share.
 struct World {
     clock: Arc<VirtualClock>,
     supplier: OnceLock<ProxyPushConsumer>,
     /// Each task's period and first arrival, in ticks.
     arrivals: Vec<(u64, u64)>,
     now: AtomicU64,
-    /// Whether a consumer makes way at each tick.
+    /// Whether a consumer yields at each tick.
     yields: bool,
     worst: Vec<AtomicU64>,
     missed: AtomicU64,
 }
 
 impl World {
-    /// A tick passes, whoever computes meanwhile.
+    /// A tick passes, whichever task computes.
     fn tick(&self) {
         let now = self.now.fetch_add(1, SeqCst) + 1;
         self.clock.advance(TICK);
@@ -59,14 +59,14 @@ impl World {
     }
 }
 
-/// How a channel that is driven by hand hands the processor over.
+/// The pre-emption of a channel that the test drives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Serving {
-    /// Consumers make way at each tick, and events come at ticks: that is at once.
+    /// Consumers yield at each tick, and events arrive at ticks: full pre-emption.
     AtOnce,
-    /// They never make way.
+    /// They never yield.
     Upcalls,
-    /// They cannot.
+    /// They cannot yield.
     Single,
 }
 
@@ -80,8 +80,8 @@ impl Serving {
     }
 }
 
-/// Runs the tasks, the first arrivals so many ticks after the start; the longest response of each,
-/// in nanoseconds, and how many were late.
+/// Runs the tasks with these first arrivals in ticks. Returns each task's longest response in
+/// nanoseconds, and its misses.
 fn run(
     tasks: &[Task],
     first: &[u64],
@@ -128,17 +128,16 @@ fn scheduled(policy: Policy, preemption: Preemption) -> Arc<Scheduled> {
     Arc::new(Scheduled::new(RuntimeScheduler::new(plan(policy).preemption(preemption))))
 }
 
-/// The longest response of each task over runs with different first arrivals, and what the analysis
-/// says of it.
+/// The longest response of each task over runs with different first arrivals, and the analysed one.
 fn compared(policy: Policy, serving: Serving) -> Vec<(u64, u64)> {
     let mut worst = vec![0; GOOD.len()];
     let mut bounds = Vec::new();
-    // One after the other, a tick apart, in each order, and all at once.
+    // One after the other, a tick apart, in each order; and all together.
     for first in [[0, 0, 0], [1, 1, 0], [1, 0, 1], [0, 1, 1], [2, 1, 0], [0, 1, 2]] {
         let scheduler = scheduled(policy, serving.preemption());
         let levels = scheduler.levels();
         let asked = Arc::new(Unchecked(scheduler.clone()));
-        // Who is served is still connected when the analysis is asked.
+        // The tasks are still connected when the analysis is read.
         let admitted: Vec<_> =
             GOOD.iter().map(|task| scheduler.admit(task.name, &quality(*task, 0))).collect();
         let response = |task: &Task| scheduler.response(task.name).unwrap().as_nanos() as u64;
@@ -152,7 +151,7 @@ fn compared(policy: Policy, serving: Serving) -> Vec<(u64, u64)> {
 }
 
 #[test]
-fn whoever_was_admitted_is_answered_within_the_analysed_response() {
+fn admitted_tasks_meet_the_analysed_response() {
     for policy in POLICIES {
         for serving in [Serving::AtOnce, Serving::Upcalls, Serving::Single] {
             let compared = compared(policy, serving);
@@ -160,10 +159,10 @@ fn whoever_was_admitted_is_answered_within_the_analysed_response() {
                 compared.iter().all(|(seen, bound)| seen <= bound),
                 "{policy} {serving:?}: seen, analysed: {compared:?}"
             );
-            // In queues by deadline or laxity the demand-bound test shows that nobody is later than
-            // its deadline, and no more.
+            // In queues by deadline or laxity the demand-bound test only shows that no task misses
+            // its deadline.
             if [Policy::RateMonotonic, Policy::DeadlineMonotonic, Policy::Criticality].contains(&policy) {
-                // Who is less urgent begins at least a nanosecond before, and here a tick.
+                // A less urgent task begins at least a nanosecond before, and here a tick.
                 let reached = compared.iter().all(|(seen, bound)| seen + TICK > *bound);
                 assert!(reached, "{policy} {serving:?}: seen, analysed: {compared:?}");
             }
@@ -171,9 +170,9 @@ fn whoever_was_admitted_is_answered_within_the_analysed_response() {
     }
 }
 
-/// Served otherwise than they were admitted for, some are over what the analysis says.
+/// With another kind of pre-emption than admitted for, some exceed the analysis.
 #[test]
-fn the_analysed_response_is_for_one_way_to_hand_the_processor_over() {
+fn the_analysis_holds_for_one_kind_of_preemption() {
     for policy in [Policy::RateMonotonic, Policy::DeadlineMonotonic, Policy::Criticality] {
         let full = compared(policy, Serving::AtOnce);
         let single = compared(policy, Serving::Single);
@@ -182,10 +181,9 @@ fn the_analysed_response_is_for_one_way_to_hand_the_processor_over() {
     }
 }
 
-/// 83 % of the processor is asked for, and it is refused; forced in, somebody is late, in the first
-/// 40 ms at that.
+/// A task set of 83 % is refused; forced in, a task misses within the first 40 ms.
 #[test]
-fn whoever_was_refused_misses_when_forced_in() {
+fn refused_tasks_miss_when_forced_in() {
     for policy in POLICIES {
         for serving in [Serving::AtOnce, Serving::Upcalls, Serving::Single] {
             let scheduler = scheduled(policy, serving.preemption());

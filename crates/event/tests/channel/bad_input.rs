@@ -1,5 +1,5 @@
-//! What is wrong with a consumer is said, with its name and the numbers, before anything of it is
-//! there.
+//! Errors of consumers, graphs and configurations are reported with names and numbers before
+//! anything is started.
 
 use crate::common::*;
 use isorb_event::dispatch::{Direct, Dispatch, Queued, ReadyConsumer};
@@ -39,7 +39,7 @@ fn declares(cost: u64, period: u64, deadline: Option<u64>) -> Quality {
 }
 
 #[test]
-fn consumers_that_cannot_be_in_time_are_refused_with_the_numbers() {
+fn consumers_that_would_miss_deadlines_are_refused_with_the_numbers() {
     let cases = [
         (declares(1, 0, None), "radar cannot be admitted: its period is zero"),
         (declares(0, 10, None), "radar cannot be admitted: its worst-case cost is zero"),
@@ -76,13 +76,13 @@ fn consumers_that_cannot_be_in_time_are_refused_with_the_numbers() {
         }
         let supplier = channel.for_suppliers().connect().unwrap();
         assert_eq!(supplier.push(&event(20, 0, 0)).taken, 1, "by imu only");
-        // What was refused has taken nothing away.
+        // A refusal uses no capacity.
         let _second = connect("radar", &declares(2, 10, None)).unwrap();
     }
 }
 
 #[test]
-fn graphs_that_are_none_are_refused_by_the_name_of_the_operation() {
+fn malformed_graphs_are_refused_with_the_name_of_the_operation() {
     let operation = |name: &str, cost: u64, period: u64, on: &[usize]| Operation {
         worst: Nanos::from_ms(cost),
         period: Nanos::from_ms(period),
@@ -120,7 +120,7 @@ fn graphs_that_are_none_are_refused_by_the_name_of_the_operation() {
             Ok(_) => scheduler.admit_graph(&graph).unwrap_err().to_string(),
         };
         assert!(refused.contains(said), "{refused}, not {said}");
-        // Nothing is promised: all of the processor can be had by another one.
+        // Nothing is promised: the whole processor is still available.
         channel(&scheduler)
             .for_consumers()
             .connect(
@@ -132,7 +132,7 @@ fn graphs_that_are_none_are_refused_by_the_name_of_the_operation() {
 }
 
 #[test]
-fn more_memory_than_there_is_is_refused() {
+fn configurations_beyond_memory_are_refused() {
     for limits in [
         Limits { events: usize::MAX, ..Limits::default() },
         Limits { payload: usize::MAX, ..Limits::default() },
@@ -150,7 +150,7 @@ fn more_memory_than_there_is_is_refused() {
 }
 
 #[test]
-fn levels_that_are_none_are_refused() {
+fn malformed_levels_are_refused() {
     let priority = |of| Priority::new(of).unwrap();
     for levels in
         [vec![], vec![priority(2), priority(1)], vec![priority(1); 2], (0..65).map(priority).collect()]
@@ -188,7 +188,7 @@ fn observers_beyond_the_limit_are_refused() {
     assert_eq!(append(), Err(ConnectError::Destroyed));
 }
 
-/// A dispatcher that says nothing of the order in which it serves.
+/// A dispatcher without a known order.
 struct Anyhow;
 
 impl Dispatch for Anyhow {
@@ -201,22 +201,21 @@ impl Dispatch for Anyhow {
     fn close(&self) {}
 }
 
-/// Promises for consumers that give way to each other in one way are not kept by a dispatching that
-/// has them do so in another.
+/// Promises that assume one kind of pre-emption are not valid under another.
 #[test]
-fn a_dispatching_that_its_scheduler_does_not_count_on_is_refused() {
+fn a_dispatching_that_the_scheduler_does_not_assume_is_refused() {
     let strategies = [
-        (Strategy::Direct, None, "calls them on the supplier's thread"),
-        (Strategy::SingleThreaded, Some(Preemption::None), "has each run to its end"),
-        (Strategy::ByHand { upcalls: false }, Some(Preemption::None), "has each run to its end"),
-        (Strategy::Upcalls, Some(Preemption::Deferred), "has them give way where they call yield_now"),
-        (Strategy::ByHand { upcalls: true }, Some(Preemption::Deferred), "has them give way where they call"),
-        (Strategy::Threads { per_level: 1 }, Some(Preemption::Full), "has them give way at once"),
+        (Strategy::Direct, None, "runs them on the supplier's thread"),
+        (Strategy::SingleThreaded, Some(Preemption::None), "runs each to its end"),
+        (Strategy::ByHand { upcalls: false }, Some(Preemption::None), "runs each to its end"),
+        (Strategy::Upcalls, Some(Preemption::Deferred), "lets them yield where they call yield_now"),
+        (Strategy::ByHand { upcalls: true }, Some(Preemption::Deferred), "lets them yield where they call"),
+        (Strategy::Threads { per_level: 1 }, Some(Preemption::Full), "pre-empts them at once"),
     ];
     let plans = [
-        (Preemption::Full, "give way at once, and this", "Strategy::Threads"),
-        (Preemption::Deferred, "give way where they call yield_now, and this", "Strategy::Upcalls"),
-        (Preemption::None, "give way when they return, and this", "Strategy::SingleThreaded"),
+        (Preemption::Full, "yield at once, but this", "Strategy::Threads"),
+        (Preemption::Deferred, "yield where they call yield_now, but this", "Strategy::Upcalls"),
+        (Preemption::None, "yield when they return, but this", "Strategy::SingleThreaded"),
     ];
     for (promised, counts_on, instead) in plans {
         let config = || {
@@ -240,7 +239,7 @@ fn a_dispatching_that_its_scheduler_does_not_count_on_is_refused() {
             assert!([counts_on, said, instead].iter().all(|part| told.contains(part)), "{told}");
             assert_eq!(told, SwapError::Preemption(other).to_string());
         }
-        // Without dispatching nobody is put in order, whatever the strategy.
+        // Without dispatching consumers are not ordered, whatever the strategy.
         for configuration in [
             Configuration::ForwardingDiscriminator,
             Configuration::SubscriptionAndFiltering,
@@ -253,7 +252,7 @@ fn a_dispatching_that_its_scheduler_does_not_count_on_is_refused() {
             assert_eq!(swapped, Err(SwapError::Preemption(other)), "{configuration:?}");
         }
         assert_eq!(channel.configuration(), Configuration::Full, "nothing has changed");
-        // By type, and with a dispatcher of the caller's.
+        // By type, and with a dispatcher of the caller.
         let own = |strategy| {
             let levels = config().levels;
             Queued::alone(strategy, &levels, &ThreadSetup::default()).unwrap().unwrap()
@@ -273,7 +272,7 @@ fn a_dispatching_that_its_scheduler_does_not_count_on_is_refused() {
         assert_eq!(anyhow, Err(SwapError::Preemption(OtherPreemption { promised, dispatching: None })));
         channel.destroy();
     }
-    // Who promises nothing may have any.
+    // Without promises any dispatching is accepted.
     for (strategy, ..) in strategies {
         Channel::new(Config { own_threads: false, ..Config::with(strategy) }).unwrap().destroy();
     }

@@ -1,4 +1,4 @@
-//! Consumers that push on: admitted as a whole, and held to it in virtual time.
+//! Chains of consumers: admitted as a whole, and checked in virtual time.
 
 use crate::common::*;
 use isorb_event::{
@@ -40,7 +40,7 @@ fn scheduled() -> Scheduled {
 fn scheduled_by(policy: Policy) -> Scheduled {
     let levels = [Nanos::from_ms(20), Nanos::from_ms(100)];
     let plan = Plan::with_levels(policy, &levels, 1..=10).unwrap();
-    // One thread serves, and none is pre-empted.
+    // One thread serves, without pre-emption.
     Scheduled::new(RuntimeScheduler::new(plan.preemption(Preemption::None)))
 }
 
@@ -55,12 +55,12 @@ struct World {
     clock: Arc<VirtualClock>,
     supplier: OnceLock<ProxyPushConsumer>,
     ms: AtomicU64,
-    /// From the sensor's event to the end of the chain, at worst.
+    /// The worst time from the sensor's event to the end of the chain.
     longest: AtomicU64,
 }
 
 impl World {
-    /// A millisecond passes, whoever computes meanwhile.
+    /// A millisecond passes, whichever consumer computes.
     fn tick(&self) {
         let now = self.ms.fetch_add(1, Ordering::SeqCst) + 1;
         self.clock.advance(MS);
@@ -87,7 +87,7 @@ impl World {
     }
 }
 
-/// A consumer that computes for so long, then pushes the next type on.
+/// A consumer that computes for a time, then pushes the next type.
 fn connect(
     channel: &Channel,
     world: &Arc<World>,
@@ -110,8 +110,8 @@ fn connect(
     channel.for_consumers().connect(Arc::new(consumer), qos)
 }
 
-/// Runs a radar and the chain under a scheduler; says how long the chain took at worst, and how
-/// many deadlines were missed.
+/// Runs a radar and the chain under a scheduler. Returns the worst end-to-end time and the number
+/// of missed deadlines.
 fn fly(
     scheduler: Arc<dyn RunTimeScheduler>,
     levels: Vec<Priority>,
@@ -155,8 +155,7 @@ fn an_admitted_chain_keeps_its_deadline_from_end_to_end() {
     }
 }
 
-/// The control: what is refused, and forced in all the same, misses, in whichever order it is
-/// served.
+/// The control: a refused chain that is forced in misses its deadline, in any order of service.
 #[test]
 fn a_refused_chain_that_is_forced_in_misses() {
     for policy in Policy::ALL {
@@ -168,7 +167,7 @@ fn a_refused_chain_that_is_forced_in_misses() {
         assert!(refusal.contains(" ms") && refusal.contains("over its deadline"), "{refusal}");
         let urgent = Quality { priority: placed.priority, sub_priority: placed.sub_priority, ..radar(12) };
         let urgent = Quality { deadline: placed.deadline, ..urgent };
-        // Shares of the deadline in proportion to costs. In order of arrival the radar's level goes
+        // Shares of the deadline in proportion to costs. In order of arrival the radar's level is
         // first.
         let stage = |deadline: u64| Quality {
             priority: match policy.order() {
@@ -185,7 +184,7 @@ fn a_refused_chain_that_is_forced_in_misses() {
     }
 }
 
-/// Deadlines of the stages count from their own events, and put those into their places.
+/// The deadlines of stages count from their own events and determine their order.
 #[test]
 fn stages_are_queued_by_the_policy() {
     for (policy, queued) in [
@@ -206,7 +205,7 @@ fn stages_are_queued_by_the_policy() {
 }
 
 #[test]
-fn a_place_in_a_chain_is_one_consumers_and_no_more_than_was_promised() {
+fn a_chain_slot_admits_one_consumer_within_its_promise() {
     let scheduled = scheduled();
     let id = scheduled.admit_graph(&chain([2, 3, 5], 80)).unwrap();
     assert!(scheduled.admit_graph(&chain([1, 1, 1], 80)).unwrap_err().to_string().contains("sensor"));
@@ -222,7 +221,7 @@ fn a_place_in_a_chain_is_one_consumers_and_no_more_than_was_promised() {
     assert_eq!(placement.deadline, Some(Duration::from_millis(24)));
     assert_eq!(placement.worst_case, Some(Duration::from_millis(3)));
     assert!(scheduled.admit("fuse", &asks(3)).unwrap_err().to_string().contains("already"));
-    assert!(!scheduled.withdraw(id), "somebody is connected");
+    assert!(!scheduled.withdraw(id), "a consumer is connected");
     scheduled.leave(number);
     let again = scheduled.admit("fuse", &asks(3)).unwrap().1;
     scheduled.leave(again);
@@ -231,7 +230,7 @@ fn a_place_in_a_chain_is_one_consumers_and_no_more_than_was_promised() {
 }
 
 #[test]
-fn a_chain_leaves_no_room_for_what_would_break_it() {
+fn a_consumer_that_would_break_a_chain_is_refused() {
     let scheduled = scheduled();
     let id = scheduled.admit_graph(&chain([2, 3, 5], 80)).unwrap();
     let refusal = scheduled.admit("radar", &radar(15)).unwrap_err().to_string();
@@ -241,7 +240,7 @@ fn a_chain_leaves_no_room_for_what_would_break_it() {
 }
 
 #[test]
-fn a_graph_of_too_many_ways_is_refused_and_holds_nothing() {
+fn a_graph_with_too_many_paths_is_refused_without_a_trace() {
     let mut graph = Graph::new();
     let first = Operation { worst: Nanos::new(1), period: Nanos::from_ms(100), ..Operation::new("op0") };
     let mut on = graph.add(first).unwrap();

@@ -1,11 +1,11 @@
-//! What the tests share.
+//! Helpers of the channel's tests.
+
+pub use isorb_testkit::wait_until;
 
 use isorb_event::{Channel, Config, ConsumerQos, Event, Filter, ModuleSet, ProxyPushSupplier, PushConsumer};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
 
-/// A consumer that writes down what it gets: for each push, type, source and creation time of its
-/// events.
+/// A consumer that records each push: type, source and creation time of its events.
 #[derive(Clone, Default)]
 pub struct Log(Arc<Mutex<Vec<Push>>>);
 
@@ -31,15 +31,6 @@ impl Log {
     /// The creation times only.
     pub fn take_times(&self) -> Vec<Vec<u64>> {
         self.take().into_iter().map(|push| push.into_iter().map(|e| e.2).collect()).collect()
-    }
-}
-
-/// Gives other threads a minute to bring something about.
-pub fn until(what: &str, mut so: impl FnMut() -> bool) {
-    let start = Instant::now();
-    while !so() {
-        assert!(start.elapsed() < Duration::from_secs(60), "waited in vain: {what}");
-        std::thread::sleep(Duration::from_millis(1));
     }
 }
 

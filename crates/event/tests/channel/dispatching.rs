@@ -37,7 +37,7 @@ fn levels_first_then_arrival() {
         supplier.push(&event(t, 0, i as u64));
     }
     drain(&channel);
-    // A consumer that has more goes behind those of its level that came meanwhile.
+    // A consumer with more pushes is queued behind those of its level that arrived meanwhile.
     let types: Vec<i32> = log.take().iter().map(|push| push[0].0).collect();
     assert_eq!(types, [21, 21, 22, 23, 20, 24, 20]);
 }
@@ -84,7 +84,7 @@ fn sub_priorities_order_a_level() {
 }
 
 #[test]
-fn a_full_queue_does_what_its_consumer_says() {
+fn a_full_queue_follows_the_overflow_policy() {
     let policies = [
         (Overflow::DropOldest, vec![2, 3], Pushed { taken: 1, ..Pushed::default() }),
         (Overflow::DropNewest, vec![1, 2], Pushed { dropped: 1, ..Pushed::default() }),
@@ -142,8 +142,8 @@ fn a_consumer_may_own_a_supplier() {
             supplier.push(&event(21, 1, 0));
         };
         let forwards = channel.for_consumers().connect(Arc::new(forwards), wants(Filter::of(20, 1))).unwrap();
-        // It is disconnected while an event is under way, so the tables with it, and what it owns,
-        // are dropped by the next change.
+        // It is disconnected while an event is under way, so the next change drops the tables, and
+        // with them the consumer and its supplier.
         let forwards = Mutex::new(Some(forwards));
         let ends = move |_: &[Event<'_>]| drop(forwards.lock().unwrap().take());
         let ends = channel.for_consumers().connect(Arc::new(ends), wants(Filter::of(22, 1))).unwrap();
@@ -166,7 +166,7 @@ fn one_copy_however_many_queues() {
     assert_eq!((channel.free_copies(), log.take().len()), (all, 20));
 }
 
-/// Where a consumer finds the data of its event, and how many copies are free meanwhile.
+/// The address of an event's data as its consumer sees it, and the free copies meanwhile.
 fn seen_at(strategy: Strategy) -> (Vec<(usize, usize)>, usize, usize) {
     let channel = Channel::new(Config { own_threads: false, ..Config::with(strategy) }).unwrap();
     let seen = Arc::new(Mutex::new(Vec::new()));
@@ -210,7 +210,7 @@ fn conjunctions_of_many_go_through_queues_whole() {
     assert_eq!(channel.free_copies(), isorb_event::Limits::default().events);
 }
 
-/// The low consumer pushes to two others and yields; who runs when is in the log.
+/// The low consumer pushes to two others and yields; the log has the order.
 fn upcalls(strategy: Strategy) -> Vec<&'static str> {
     let channel = Channel::new(Config { own_threads: false, ..Config::with(strategy) }).unwrap();
     let log = Arc::new(Mutex::new(Vec::new()));
@@ -242,19 +242,19 @@ fn upcalls(strategy: Strategy) -> Vec<&'static str> {
 }
 
 #[test]
-fn upcalls_nest_by_urgency_and_only_so() {
+fn upcalls_nest_only_by_priority() {
     let nested = upcalls(Strategy::ByHand { upcalls: true });
     assert_eq!(nested, ["low", "mid", "high", "/high", "/mid", "/low", "equal", "/equal", "equal", "/equal"]);
-    // The control: without upcalls everyone runs to its end.
+    // The control: without upcalls each runs to its end.
     let flat = upcalls(BY_HAND);
     assert_eq!(flat, ["low", "/low", "mid", "/mid", "high", "/high", "equal", "/equal", "equal", "/equal"]);
     assert_eq!(yield_now(), 0, "outside of a dispatcher it does nothing");
 }
 
-/// Each strategy with threads: all events, in order for each supplier, one push at a time for each
-/// consumer.
+/// Each strategy with threads: all events arrive, in order for each supplier, one push at a time
+/// for each consumer.
 #[test]
-fn threads_lose_double_and_reorder_nothing() {
+fn threads_lose_double_and_reorder_no_events() {
     const EVENTS: u64 = 3_000;
     for strategy in [Strategy::SingleThreaded, Strategy::Threads { per_level: 3 }, Strategy::Upcalls] {
         let config = Config { block: Duration::from_secs(60), ..Config::with(strategy) };
@@ -302,7 +302,7 @@ fn threads_lose_double_and_reorder_nothing() {
     }
 }
 
-/// A consumer that never returns in time delays no other: its own queue fills, and that is all.
+/// A consumer that never returns in time delays no other. Only its own queue fills.
 #[test]
 fn a_slow_consumer_delays_no_other_level() {
     let channel = Channel::new(Config::with(Strategy::Threads { per_level: 1 })).unwrap();
@@ -334,18 +334,18 @@ fn a_slow_consumer_delays_no_other_level() {
     }
     assert!((47..=48).contains(&refused), "one runs, two wait: {refused}");
     assert_eq!(slow.counts().refused, u64::from(refused));
-    // On a busy machine its thread may not have come to it yet.
+    // On a busy machine its thread may not have reached it yet.
     while !begun.load(Ordering::SeqCst) {
         std::thread::yield_now();
     }
-    // Let it go; what waits is thrown away.
+    // Release it; its queued events are dropped.
     drop(slow);
     go.wait();
 }
 
-/// Registrations are exchanged in one step; what waits still comes, first.
+/// Registrations are replaced in one step; queued events still arrive, first.
 #[test]
-fn a_consumer_that_subscribes_anew_loses_nothing_that_waits() {
+fn resubscribing_loses_no_queued_events() {
     let limits = Limits { masks: 2, ..Limits::default() };
     let config = Config { limits, ..Config::with(Strategy::ByHand { upcalls: false }) };
     let (channel, _) = still(config);
@@ -356,7 +356,7 @@ fn a_consumer_that_subscribes_anew_loses_nothing_that_waits() {
     assert_eq!((push(20, 1), push(21, 2)), (1, 0));
     proxy.resubscribe(vec![Filter::of(21, 0)]).unwrap();
     assert_eq!((push(20, 3), push(21, 4), proxy.waiting()), (0, 1, 2));
-    // What cannot be is refused, and changes nothing.
+    // An invalid request is refused and changes nothing.
     let mask = |source_mask| Filter::Masked { source_mask, type_mask: 1, source: 0, event_type: 0 };
     let refused = proxy.resubscribe(vec![mask(2), mask(4), mask(8)]);
     assert_eq!(refused, Err(isorb_event::ConnectError::TooManyMasks));

@@ -1,4 +1,5 @@
-//! Pushes that come sooner than their consumer declared are counted, and made: in virtual time.
+//! Pushes that arrive sooner than their consumer declared are counted and delivered; in virtual
+//! time.
 
 use crate::common::*;
 use isorb_event::{
@@ -16,7 +17,7 @@ fn every(period: u64, jitter: u64) -> Quality {
     Quality { period: Some(ms(period)), jitter: ms(jitter), ..Quality::default() }
 }
 
-/// Pushes after so many milliseconds each; served whenever they come, or all at the end.
+/// Pushes after these milliseconds each; served as they arrive, or all at the end.
 fn pushes(channel: &Channel, clock: &VirtualClock, pauses: &[u64], serve: bool) {
     let supplier = channel.for_suppliers().connect().unwrap();
     for pause in pauses {
@@ -28,7 +29,7 @@ fn pushes(channel: &Channel, clock: &VirtualClock, pauses: &[u64], serve: bool) 
 }
 
 #[test]
-fn what_comes_sooner_than_declared_is_counted_however_it_is_dispatched() {
+fn early_pushes_are_counted_under_any_dispatching() {
     let cases: [(Quality, &[u64], u64); 5] = [
         (every(10, 0), &[0, 10, 10, 12, 10], 0),
         (every(10, 0), &[0, 5, 5, 5, 5, 5, 5], 3),
@@ -38,7 +39,7 @@ fn what_comes_sooner_than_declared_is_counted_however_it_is_dispatched() {
     ];
     for strategy in [Strategy::Direct, Strategy::ByHand { upcalls: false }] {
         for (number, (quality, pauses, early)) in cases.iter().enumerate() {
-            // Served later, they are as early as they were when they came.
+            // Served later, they are still counted by their arrival.
             for serve in [true, false] {
                 let (channel, clock) = still(Config::with(strategy));
                 let log = Log::default();
@@ -52,7 +53,7 @@ fn what_comes_sooner_than_declared_is_counted_however_it_is_dispatched() {
 }
 
 #[test]
-fn pushes_are_counted_not_events_and_those_too_that_are_lost() {
+fn early_counts_pushes_including_lost_ones() {
     let by_hand = || still(Config::with(Strategy::ByHand { upcalls: false }));
     // Two events are one push.
     let (channel, clock) = by_hand();
@@ -65,7 +66,7 @@ fn pushes_are_counted_not_events_and_those_too_that_are_lost() {
         clock.advance(10 * MS);
     }
     assert_eq!((proxy.counts().queued, proxy.counts().early), (2, 0));
-    // A time-out is one, too.
+    // A time-out is a push too.
     let (channel, clock) = by_hand();
     let often = wants(Filter::interval(Duration::from_millis(4))).quality(every(10, 0));
     let proxy = Log::default().connect(&channel, often);
@@ -74,7 +75,7 @@ fn pushes_are_counted_not_events_and_those_too_that_are_lost() {
         channel.expire();
     }
     assert_eq!((proxy.counts().timeouts, proxy.counts().early), (5, 3), "at 4 and 16 they are not");
-    // Who has no room for it got it too soon all the same.
+    // A push that finds no room was too early all the same.
     let (channel, clock) = by_hand();
     let full = Quality { queue: 1, overflow: Overflow::DropNewest, ..every(10, 0) };
     let proxy = Log::default().connect(&channel, wants(Filter::of(20, 0)).quality(full));
@@ -92,9 +93,9 @@ fn channel(scheduler: &Arc<Scheduled>) -> (Channel, Arc<VirtualClock>) {
     still(Config { levels, scheduler, ..Config::with(Strategy::ByHand { upcalls: false }) })
 }
 
-/// Jitter lets pushes come close together, and so takes what admission has to give.
+/// Jitter lets pushes arrive close together, and so uses capacity.
 #[test]
-fn admission_counts_on_the_jitter_that_pushes_are_allowed() {
+fn admission_accounts_for_the_declared_jitter() {
     let scheduler = scheduled();
     let (channel, clock) = channel(&scheduler);
     let connect = |name: &str, quality: Quality| {
@@ -112,8 +113,8 @@ fn admission_counts_on_the_jitter_that_pushes_are_allowed() {
         ..every(40, 0)
     };
     let first = connect("fast", fast(5)).unwrap();
-    // On time one of the fast one's goes before it. With jitter the next one may come 5 ms after
-    // that, and goes before it, too.
+    // Without jitter one job of the fast task is before it. With jitter the next may arrive 5 ms
+    // later, and is before it too.
     let Err(ConnectError::NotAdmitted(why)) = connect("slow", slow.clone()) else { panic!("admitted") };
     assert!(why.to_string().contains("slow cannot be admitted: it would take at least 22 ms"), "{why}");
     pushes(&channel, &clock, &[0, 6, 4, 6], true);
@@ -129,10 +130,9 @@ fn admission_counts_on_the_jitter_that_pushes_are_allowed() {
     assert_eq!(second.counts().early, 2);
 }
 
-/// Who has a place in a chain declares nothing: its pushes may come as late as those before it
-/// take.
+/// A consumer of a chain declares nothing: its pushes may be as late as those before it allow.
 #[test]
-fn a_place_in_a_chain_has_the_chains_period() {
+fn a_chain_slot_has_the_chains_period() {
     let after = |on| vec![Dependency { on, call: Call::OneWay, times: 1 }];
     let mut graph = Graph::new();
     let operation = |name: &str, worst| Operation { worst: Nanos::from_ms(worst), ..Operation::new(name) };
@@ -143,8 +143,8 @@ fn a_place_in_a_chain_has_the_chains_period() {
     scheduler.admit_graph(&graph).unwrap();
     let (channel, clock) = channel(&scheduler);
     let proxy = Log::default().connect(&channel, ConsumerQos::new("show", Filter::of(20, 0)));
-    // Of the 100 ms the sensor has 61 for its 8: it may end then once, and as soon as it is set off
-    // the next time.
+    // Of the 100 ms the sensor has 61 for its 8. It may end at that time once, and immediately
+    // after its release the next time.
     pushes(&channel, &clock, &[61, 39, 100], true);
     assert_eq!(proxy.counts().early, 0);
     pushes(&channel, &clock, &[38], true);

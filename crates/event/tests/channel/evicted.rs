@@ -1,13 +1,13 @@
-//! Consumers that forfeited and are frozen hold up nobody who connects.
+//! Evicted consumers that do not answer delay no thread that connects.
 
-use crate::common::{Log, event, until, wants};
+use crate::common::{Log, event, wait_until, wants};
 use isorb_event::{Channel, Config, Event, Failure, Filter, Limits, PushConsumer, Quality};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
 use std::sync::{Arc, Condvar, Mutex};
 
 const FROZEN: usize = 3;
 
-/// Fails at each push, and when it is told that it is disconnected does not answer until it thaws.
+/// Fails at each push, and blocks when it is notified of its disconnection, until it thaws.
 #[derive(Default)]
 struct Frozen {
     thawed: Mutex<bool>,
@@ -35,7 +35,7 @@ impl PushConsumer for Frozen {
 }
 
 #[test]
-fn who_connects_takes_the_place_of_the_forfeited_and_does_not_wait_until_they_are_told() {
+fn a_new_consumer_replaces_an_evicted_one_without_waiting_for_its_notification() {
     let limits = Limits { consumers: FROZEN, suppliers: 2, ..Limits::default() };
     let channel = Channel::new(Config { limits, ..Config::default() }).unwrap();
     let frozen = Arc::new(Frozen::default());
@@ -46,13 +46,13 @@ fn who_connects_takes_the_place_of_the_forfeited_and_does_not_wait_until_they_ar
         channel.for_consumers().connect(frozen.clone(), qos)
     };
     let _proxies: Vec<_> = (0..FROZEN).map(|_| join().unwrap()).collect();
-    // All forfeit at once. The channel tells one of them, and waits.
+    // All are evicted together. The channel notifies one of them and waits.
     supplier.push(&event(20, 0, 1));
 
     let connected = AtomicBool::new(false);
     let log = Log::default();
     std::thread::scope(|scope| {
-        // Thaws them however this ends.
+        // Thaws them in any case.
         struct Thaw<'a>(&'a Frozen);
         impl Drop for Thaw<'_> {
             fn drop(&mut self) {
@@ -68,8 +68,8 @@ fn who_connects_takes_the_place_of_the_forfeited_and_does_not_wait_until_they_ar
             assert_eq!((log.take().len(), frozen.told.load(SeqCst)), (proxies.len(), 0));
             connected.store(true, SeqCst);
         });
-        until("others connect, in all places there are", || connected.load(SeqCst));
+        wait_until("others connect, in all places there are", || connected.load(SeqCst));
         drop(thaw);
     });
-    until("all are told in the end", || frozen.told.load(SeqCst) as usize == FROZEN);
+    wait_until("all are told in the end", || frozen.told.load(SeqCst) as usize == FROZEN);
 }

@@ -1,12 +1,11 @@
-//! Admission against the machine: consumers that were admitted are answered within the analysed
-//! responses by the channel's real-time threads on one processor, under each policy; those that
-//! were refused, forced in, miss. (`analysed.rs` does so in virtual time, to the millisecond.)
+//! Admission against the machine. Admitted consumers meet the analysed responses with the channel's
+//! real-time threads on one processor, under each policy; refused ones that are forced in miss.
+//! (`analysed.rs` does the same in virtual time, to the millisecond.)
 //!
-//! ReadyConsumer is counted on the thread's own CPU clock, so what a consumer computes is what it
-//! declares. What the channel adds is declared as cost. What the machine adds (waking up,
-//! interrupts, a hypervisor) is measured before, during and after, and declared to the analysis as
-//! blocking. A run on a machine that is so noisy that nothing could be admitted with that says
-//! nothing, and is made again.
+//! Work is measured on the thread's own CPU clock, so a consumer computes exactly as long as it
+//! declares. The cost of the channel is declared too. Disturbances of the machine (wake-up latency,
+//! interrupts, a hypervisor) are measured before, during and after a run, and enter the analysis as
+//! blocking. A run on a machine too noisy to admit anything is repeated.
 
 use crate::common::*;
 use isorb_event::{
@@ -23,9 +22,9 @@ use std::time::Duration;
 
 const MS: u64 = 1_000_000;
 const SPAN: u64 = 560 * MS;
-/// What the channel computes for an event besides its consumer: declared, too.
+/// The channel's own cost of an event, declared too.
 const OVERHEAD: u64 = MS / 2;
-/// So often a job may be disturbed: itself, twice by who goes before it, and as its supplier wakes
+/// The disturbances of a job: one of its own, two of jobs before it, and one as its supplier wakes
 /// up.
 const DISTURBED: u64 = 4;
 
@@ -49,19 +48,19 @@ impl Task {
     }
 }
 
-/// 43 % of the processor; with room to spare for each whichever runs first, and without
-/// pre-emption. By criticality the middle one goes first.
+/// 43 % of the processor, with slack for each in any order and without pre-emption. By criticality
+/// the middle one is first.
 pub const GOOD: [Task; 3] = [
     task("fast", 8, 40, 40).critical(Criticality::High),
     task("middle", 12, 70, 60).critical(Criticality::VeryHigh),
     task("slow", 8, 140, 120).critical(Criticality::Low),
 ];
-/// In time where the fast one pre-empts the slow one, and late where not.
+/// In time if the fast one pre-empts the slow one, late if not.
 const PREEMPTING: [Task; 2] = [task("fast", 4, 30, 16), task("slow", 40, 140, 130)];
-/// 83 % of the processor, and 40 ms of work within 30 all the same, whoever goes first.
+/// 83 % of the processor, but 40 ms of work within 30 in any order.
 pub const BAD: [Task; 2] = [task("fast", 20, 40, 25), task("slow", 20, 60, 30)];
 
-/// What a task declares that costs so much more than what it computes.
+/// The declaration of a task that costs so much more than it computes.
 pub fn quality(task: Task, overhead: u64) -> Quality {
     let ns = |ns| Some(Duration::from_nanos(ns));
     Quality {
@@ -73,7 +72,7 @@ pub fn quality(task: Task, overhead: u64) -> Quality {
     }
 }
 
-/// All that rank tasks by what is known of them; the other goes by declared priorities.
+/// All policies that rank tasks by their parameters; the remaining one uses declared priorities.
 pub const POLICIES: [Policy; 6] = [
     Policy::RateMonotonic,
     Policy::DeadlineMonotonic,
@@ -92,8 +91,7 @@ fn scheduled(policy: Policy) -> Scheduled {
     Scheduled::new(RuntimeScheduler::new(plan(policy)))
 }
 
-/// The longest responses by the analysis on a machine with so much noise; `None` where that leaves
-/// no room for the tasks.
+/// The analysed responses on a machine with this noise; `None` if it leaves no room for the tasks.
 fn analysed(policy: Policy, tasks: &[Task], noise: u64) -> Option<Vec<u64>> {
     let mut scheduler = RuntimeScheduler::new(plan(policy));
     let connect = |task: &Task| {
@@ -108,7 +106,7 @@ fn analysed(policy: Policy, tasks: &[Task], noise: u64) -> Option<Vec<u64>> {
     ids?.into_iter().map(|id| Some(scheduler.response(id)?.ns())).collect()
 }
 
-/// Puts consumers where a scheduler would that took them for a tenth as expensive.
+/// Places consumers like a scheduler that believes them ten times cheaper.
 pub struct Forced(pub Scheduled);
 
 impl RunTimeScheduler for Forced {
@@ -123,7 +121,7 @@ impl RunTimeScheduler for Forced {
     }
 }
 
-/// As it is, but for that it does not say what it counts on, so that any channel takes it.
+/// As the inner scheduler, but without a promised pre-emption, so that any channel accepts it.
 pub struct Unchecked(pub Arc<Scheduled>);
 
 impl RunTimeScheduler for Unchecked {
@@ -136,32 +134,33 @@ impl RunTimeScheduler for Unchecked {
     }
 }
 
-/// What was seen of a consumer.
+/// The observations of one consumer.
 #[derive(Debug, Clone, Copy, Default)]
-struct Seen {
+struct Observations {
     served: u64,
     missed: u64,
     worst_ns: u64,
-    /// The longest time in which it was kept from running while it was busy.
+    /// The longest interruption while it computed.
     gap: u64,
     /// The native priority that served it last.
     native: Option<u8>,
 }
 
-/// As it is written down: consumers share no lock, which a less urgent one could hold.
+/// The observations while they are recorded. Consumers share no lock that a less urgent one could
+/// hold.
 #[derive(Default)]
 struct Notes {
     served: AtomicU64,
     missed: AtomicU64,
     worst_ns: AtomicU64,
     gap: AtomicU64,
-    /// 0 is none.
+    /// 0 for none.
     native: AtomicU64,
 }
 
 impl Notes {
-    fn read(&self) -> Seen {
-        Seen {
+    fn read(&self) -> Observations {
+        Observations {
             served: self.served.load(SeqCst),
             missed: self.missed.load(SeqCst),
             worst_ns: self.worst_ns.load(SeqCst),
@@ -171,7 +170,7 @@ impl Notes {
     }
 }
 
-/// Computes for so long on this thread's CPU clock; the longest pause.
+/// Computes for a time on this thread's CPU clock. Returns the longest pause.
 fn compute(cost: u64) -> u64 {
     let end = thread_cpu_ns() + cost;
     let (mut gap, mut last) = (0, now_ns());
@@ -189,7 +188,7 @@ fn run(
     levels: Vec<isorb_event::Priority>,
     scheduler: Arc<dyn RunTimeScheduler>,
     strategy: Strategy,
-) -> Vec<Seen> {
+) -> Vec<Observations> {
     let cpu = current_cpus().unwrap().iter().last().unwrap();
     let threads = ThreadSetup::fifo().on(Cpus::one(cpu));
     let channel = Channel::new(Config { levels, threads, scheduler, ..Config::with(strategy) }).unwrap();
@@ -239,8 +238,7 @@ fn run(
     notes.iter().map(|notes| notes.read()).collect()
 }
 
-/// The longest time, of a tenth of a second, for which a thread at the top priority wakes up late
-/// or is kept from running.
+/// The longest delay, within a tenth of a second, of a thread at the top priority.
 fn noise() -> u64 {
     let cpu = current_cpus().unwrap().iter().last().unwrap();
     let look = || {
@@ -278,33 +276,42 @@ fn alone() -> Option<MutexGuard<'static, ()>> {
     Some(PROCESSOR.lock().unwrap_or_else(|poisoned| poisoned.into_inner()))
 }
 
-/// So many runs that had bounds, and were over them, tell something.
+/// The number of runs above their bounds that count as a failure.
 const BOUNDED: usize = 3;
 
-/// Runs an admitted set until each response is within the analysed one, at most eight times. A
-/// machine that is too noisy for bounds most of the time is said to be.
-fn admitted(policy: Policy, tasks: &[Task], strategy: Strategy) -> Vec<Seen> {
+/// Runs an admitted set until each response is within the analysed one, at most eight times.
+/// Reports a machine that is too noisy for bounds most of the time.
+fn admitted(policy: Policy, tasks: &[Task], strategy: Strategy) -> Vec<Observations> {
     let mut told = Vec::new();
     for _ in 0..8 {
         let scheduled = scheduled(policy);
         let before = noise();
-        let seen = run(tasks, scheduled.levels(), Arc::new(scheduled), strategy);
+        let observed = run(tasks, scheduled.levels(), Arc::new(scheduled), strategy);
         let served = |task: &Task| SPAN.div_ceil(task.period);
-        assert!(tasks.iter().zip(&seen).all(|(task, seen)| seen.served == served(task)), "{seen:?}");
-        // Nobody of the set keeps the most urgent from running.
-        let top = seen.iter().map(|seen| seen.native).max().flatten();
-        let gap = seen.iter().filter(|seen| seen.native == top).map(|seen| seen.gap).max().unwrap_or(0);
+        assert!(
+            tasks.iter().zip(&observed).all(|(task, observed)| observed.served == served(task)),
+            "{observed:?}"
+        );
+        // No task of the set delays the most urgent one.
+        let top = observed.iter().map(|observed| observed.native).max().flatten();
+        let gap = observed
+            .iter()
+            .filter(|observed| observed.native == top)
+            .map(|observed| observed.gap)
+            .max()
+            .unwrap_or(0);
         let noise = before.max(noise()).max(gap);
         let bounds = analysed(policy, tasks, noise);
-        let within = |bounds: &Vec<u64>| seen.iter().zip(bounds).all(|(seen, bound)| seen.worst_ns <= *bound);
+        let within = |bounds: &Vec<u64>| {
+            observed.iter().zip(bounds).all(|(observed, bound)| observed.worst_ns <= *bound)
+        };
         let held = bounds.as_ref().is_some_and(within);
-        // Whoever goes last waits for the others at the first release: the bounds are about
-        // something.
+        // The last task waits for the others at the first release, so the bounds are meaningful.
         let all: u64 = tasks.iter().map(|task| task.cost).sum();
-        assert!(seen.iter().any(|seen| seen.worst_ns >= all), "{policy:?}: {seen:?}");
-        told.push((noise, bounds, seen));
+        assert!(observed.iter().any(|observed| observed.worst_ns >= all), "{policy:?}: {observed:?}");
+        told.push((noise, bounds, observed));
         if held {
-            return told.pop().map(|(_, _, seen)| seen).unwrap_or_default();
+            return told.pop().map(|(_, _, observed)| observed).unwrap_or_default();
         }
     }
     if told.iter().filter(|(_, bounds, _)| bounds.is_some()).count() < BOUNDED {
@@ -312,33 +319,33 @@ fn admitted(policy: Policy, tasks: &[Task], strategy: Strategy) -> Vec<Seen> {
     } else {
         panic!("{policy:?}, {strategy:?}: admitted, and over the analysed responses: {told:?}");
     }
-    told.pop().map(|(_, _, seen)| seen).unwrap_or_default()
+    told.pop().map(|(_, _, observed)| observed).unwrap_or_default()
 }
 
-/// Levels that are next to each other have native priorities of their own, so that the fast one
-/// pre-empts; and one thread for both, which does not, is late.
+/// Adjacent levels have different native priorities, so the fast task pre-empts. With one thread
+/// for both it is late.
 #[test]
-fn neighbouring_levels_pre_empt_each_other() {
+fn adjacent_levels_preempt_each_other() {
     let Some(_alone) = alone() else { return };
     for policy in [Policy::RateMonotonic, Policy::DeadlineMonotonic] {
         for per_level in [1, 2] {
-            let seen = admitted(policy, &PREEMPTING, Strategy::Threads { per_level });
-            assert!(seen[0].native > seen[1].native, "{policy:?}: {seen:?}");
+            let observed = admitted(policy, &PREEMPTING, Strategy::Threads { per_level });
+            assert!(observed[0].native > observed[1].native, "{policy:?}: {observed:?}");
         }
         let scheduled = scheduled(policy);
-        let seen = run(
+        let observed = run(
             &PREEMPTING,
             scheduled.levels(),
             Arc::new(Unchecked(Arc::new(scheduled))),
             Strategy::SingleThreaded,
         );
-        assert!(seen[0].missed > 0, "nobody pre-empts on one thread: {seen:?}");
+        assert!(observed[0].missed > 0, "there is no pre-emption on one thread: {observed:?}");
     }
 }
 
-/// Where a level has two threads, they take turns on one processor: the verdict holds as for one.
+/// Two threads of a level share one processor; the verdict holds as for one.
 #[test]
-fn a_second_thread_of_a_level_takes_nothing_from_the_verdict() {
+fn a_second_thread_of_a_level_keeps_the_verdict() {
     let Some(_alone) = alone() else { return };
     for policy in [Policy::EarliestDeadline, Policy::MinimumLaxity] {
         admitted(policy, &GOOD, Strategy::Threads { per_level: 2 });
@@ -346,11 +353,11 @@ fn a_second_thread_of_a_level_takes_nothing_from_the_verdict() {
 }
 
 #[test]
-fn who_was_admitted_is_in_time_and_who_was_refused_is_not() {
+fn admitted_sets_meet_deadlines_and_refused_ones_do_not() {
     let Some(_alone) = alone() else { return };
     for policy in POLICIES {
         admitted(policy, &GOOD, Strategy::Threads { per_level: 1 });
-        // Refused, and right so.
+        // Refused, and rightly so.
         let refusing = scheduled(policy);
         let (levels, refusing) = (refusing.levels(), Arc::new(refusing));
         let channel = Channel::new(Config {
@@ -368,10 +375,11 @@ fn who_was_admitted_is_in_time_and_who_was_refused_is_not() {
         let _first = connect(BAD[0]).unwrap();
         let Err(ConnectError::NotAdmitted(why)) = connect(BAD[1]) else { panic!("{policy:?}: admitted") };
         assert!(why.to_string().contains("slow cannot be admitted"), "{why}");
-        let seen = run(&BAD, levels, Arc::new(Forced(scheduled(policy))), Strategy::Threads { per_level: 1 });
+        let observed =
+            run(&BAD, levels, Arc::new(Forced(scheduled(policy))), Strategy::Threads { per_level: 1 });
         assert!(
-            seen.iter().any(|seen| seen.missed > 0),
-            "{policy:?}: 40 ms of work within 30, and in time: {seen:?}"
+            observed.iter().any(|observed| observed.missed > 0),
+            "{policy:?}: 40 ms of work within 30, and in time: {observed:?}"
         );
     }
 }

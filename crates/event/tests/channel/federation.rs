@@ -1,4 +1,5 @@
-//! Channels in a line, a tree, a ring: each event exactly once, and none that nobody wants.
+//! Members in a line, a tree and a ring: each event arrives exactly once, and unwanted events cross
+//! no link.
 
 use crate::common::*;
 use isorb_event::federation::{
@@ -9,7 +10,7 @@ use isorb_event::{Channel, Config, ConsumerQos, Filter, Limits, ProxyPushSupplie
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
-/// A link inside the process, that can be cut.
+/// A transport inside the process that can be cut.
 struct Wire {
     far: OnceLock<(Federation, LinkId)>,
     up: AtomicBool,
@@ -66,7 +67,7 @@ impl Net {
 
     fn join(&mut self, a: usize, b: usize) {
         self.link(a, b);
-        // Both were told before there was an other end: tell again.
+        // The state was sent before the other end existed: send it again.
         self.nodes[a].tick(1, 1);
         self.nodes[b].tick(1, 1);
     }
@@ -130,7 +131,7 @@ fn fifty_channels_deliver_exactly_once() {
 }
 
 #[test]
-fn what_nobody_wants_never_crosses() {
+fn unwanted_events_never_cross_a_link() {
     const N: usize = 50;
     for edges in shapes(N) {
         let net = Net::new(N, edges);
@@ -183,29 +184,29 @@ fn a_ring_that_is_cut_is_a_line_and_joins_again() {
         net.push(0, 20, n);
         assert_eq!(log.take_times(), [[n]]);
         if cut {
-            // First one of the two ways from 0 to 3, then after mending the other.
+            // First one of the two routes from 0 to 3, then, after mending, the other.
             if n == 2 {
                 net.join(2, 3);
             }
             let wire = net.wires.iter().position(|[a, b]| (a.0, b.0) == if n == 1 { (2, 3) } else { (3, 4) });
             net.cut(wire.unwrap());
-            // One that still has a shorter way in mind takes another one when that lags three
+            // A member that still knows a shorter route takes another when that one lags three
             // versions behind.
             (0..3).for_each(|_| net.nodes.iter().for_each(|node| node.tick(n * 10, u64::MAX)));
         }
     }
 }
 
-/// As when it was stopped for a while, and its neighbours gave it up.
+/// As when it was stopped for a time and its neighbours left it.
 #[test]
-fn what_enters_where_no_link_is_left_comes_when_there_is_one_again() {
+fn events_of_an_isolated_member_arrive_after_it_joins_again() {
     let mut net = Net::new(2, line(2));
     let log = Log::default();
     let _c = net.consumer(1, &log, Filter::of(20, 0));
     net.push(0, 20, 1);
     net.cut(0);
     (2..=10).for_each(|n| net.push(0, 20, n));
-    // Nobody has ever wanted this.
+    // No member has ever wanted this.
     net.push(0, 21, 11);
     assert_eq!(log.take_times().concat(), [1]);
     net.join(0, 1);
@@ -235,11 +236,11 @@ fn channels_that_fall_silent_are_forgotten() {
 }
 
 #[test]
-fn what_was_heard_before_the_first_tick_is_not_old() {
+fn messages_before_the_first_tick_do_not_expire() {
     let mut net = Net::new(2, []);
     net.link(0, 1);
     let log = Log::default();
-    // Told to channel 0 before either of them knows what the time is.
+    // Sent to channel 0 before the first tick of either.
     let _c = net.consumer(1, &log, Filter::of(20, 0));
     net.nodes[1].resend(net.wires[0][1].1);
     assert_eq!(net.nodes[0].known(), 1);
@@ -249,7 +250,7 @@ fn what_was_heard_before_the_first_tick_is_not_old() {
     assert_eq!(log.take().len(), 1);
 }
 
-/// A link that does not take anything, until it is let go.
+/// A transport that blocks until it is released.
 struct Stalled(AtomicBool);
 
 impl Transport for Stalled {
@@ -266,7 +267,7 @@ impl Transport for Stalled {
 }
 
 #[test]
-fn a_link_that_stalls_holds_up_nobody() {
+fn a_stalled_link_delays_no_consumer() {
     use isorb_event::dispatch::{Dispatch, Queued};
     let config = Config { id: 1, ..Config::default() };
     let setup = config.threads.clone();
@@ -298,7 +299,7 @@ fn a_link_that_stalls_holds_up_nobody() {
 }
 
 #[test]
-fn who_wants_too_much_is_sent_everything() {
+fn a_member_with_too_many_filters_is_sent_everything() {
     use isorb_event::federation::MAX_FILTERS;
     let net = Net::new(2, line(2));
     let log = Log::default();
@@ -318,7 +319,7 @@ fn who_wants_too_much_is_sent_everything() {
     assert_eq!((log.take_times(), net.nodes[0].counts().forwarded), (vec![vec![1]], 2));
 }
 
-/// A link that leads nowhere; what it is asked for is written down.
+/// A transport without a far end that records requests.
 #[derive(Default)]
 struct Sink {
     requests: Mutex<Vec<StreamRequest>>,
@@ -326,7 +327,7 @@ struct Sink {
 }
 
 impl Sink {
-    /// Whether it is asked for events of channel 9 now; `None` if nothing was said.
+    /// Whether events of channel 9 are requested of it; `None` if there was no message.
     fn asked(&self) -> Option<bool> {
         let requests = std::mem::take(&mut *self.requests.lock().unwrap());
         requests.last().map(|pull| !pull.consumers.is_empty())
@@ -336,7 +337,7 @@ impl Sink {
 impl Transport for Sink {
     fn announce(&self, messages: &[ControlMessage]) -> Result<(), LinkDown> {
         for pull in messages.iter().flat_map(|message| &message.requests).filter(|pull| pull.source == 9) {
-            // The same request may be told again, as that it was granted.
+            // The same request may be repeated, to acknowledge the grant.
             let again = self.last.swap(pull.number, Ordering::SeqCst) == pull.number;
             if !again || pull.consumers.is_empty() {
                 self.requests.lock().unwrap().push(pull.clone());
@@ -349,8 +350,8 @@ impl Transport for Sink {
     }
 }
 
-/// Each tick's version comes by all ways. Which of them has it first must not decide where events
-/// go, or they would overtake each other.
+/// Each tick's version arrives by all routes. The order of arrival must not decide the route, or
+/// events would be reordered.
 #[test]
 fn a_longer_way_that_is_ahead_does_not_take_the_events() {
     let channel = Channel::new(Config { id: 1, own_threads: false, ..Config::default() }).unwrap();
@@ -362,7 +363,7 @@ fn a_longer_way_that_is_ahead_does_not_take_the_events() {
     let hears = |link: LinkId, version, hops| {
         let interests = vec![Interest { origin: 9, version, hops, filters: vec![] }];
         let sender = u64::from(100 + link.0);
-        // Whatever is asked for is granted.
+        // Every request is granted.
         let sink = if link == short { &near } else { &far };
         let granted = vec![(1, sink.last.load(Ordering::SeqCst))];
         let positions = vec![StreamPosition { source: 9, epoch: version, position: 0, granted }];
@@ -378,8 +379,8 @@ fn a_longer_way_that_is_ahead_does_not_take_the_events() {
         assert_eq!((near.asked(), far.asked()), (None, None), "version {version} by the long way first");
         hears(short, version, 0);
     }
-    // One that does not keep up is none any more, until it does. It goes on until the other has
-    // begun.
+    // A route that does not keep up is abandoned until it does. The old stream continues until the
+    // new one has begun.
     (20..23).for_each(|version| hears(long, version, 1));
     assert_eq!((near.asked(), far.requests.lock().unwrap().len()), (None, 1));
     hears(long, 23, 1);
@@ -389,10 +390,10 @@ fn a_longer_way_that_is_ahead_does_not_take_the_events() {
     assert!(!node.receive_message(LinkId(99), &ControlMessage::default()), "a link that is gone says so");
 }
 
-/// A neighbour asks for what comes after a number that is far beyond what there is: others behind
-/// the same channel get what comes.
+/// A neighbour requests events after a number far beyond the current one. Others behind the same
+/// member still receive their events.
 #[test]
-fn who_says_that_it_has_had_what_is_not_there_yet_harms_nobody_else() {
+fn a_request_beyond_the_end_harms_no_other_member() {
     let net = Net::new(3, line(3));
     let forger = Arc::new(Sink::default());
     let link = net.nodes[1].join(forger);
@@ -410,16 +411,16 @@ fn who_says_that_it_has_had_what_is_not_there_yet_harms_nobody_else() {
     assert_eq!(log.take_times(), [[2]]);
 }
 
-/// Others may remember what it said before; it must not have to outdo that one by one.
+/// Others may remember its earlier versions; it must not need to exceed them one by one.
 #[test]
-fn a_channel_that_was_started_anew_is_heard_at_once() {
+fn a_restarted_member_is_recognised_at_once() {
     let mut net = Net::new(3, line(3));
     let log = Log::default();
     let _before = net.consumer(2, &log, Filter::of(20, 0));
     (0..50).for_each(|_| net.nodes[2].tick(1, 1_000));
     net.push(0, 20, 1);
     assert_eq!(log.take_times(), [[1]]);
-    // It ends without a word to anybody but its neighbour, and comes again with the same number.
+    // It ends, notifying only its neighbour, and returns with the same number.
     net.cut(1);
     let limits = Limits { trace_threads: 0, ..Limits::default() };
     let config = Config { id: 3, limits, own_threads: false, ..Config::default() };
@@ -431,7 +432,8 @@ fn a_channel_that_was_started_anew_is_heard_at_once() {
     assert_eq!(log.take_times(), [[2]]);
 }
 
-/// Who cannot be reached for the whole patience is given up, and so is its link's consumer.
+/// A neighbour that is unreachable for the whole patience is left, and the link's consumer is
+/// disconnected.
 #[test]
 fn a_neighbour_that_stays_away_is_left() {
     let net = Net::new(2, line(2));

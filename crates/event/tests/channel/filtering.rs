@@ -56,7 +56,7 @@ fn a_registration_is_served_once_an_event_and_registrations_are_independent() {
 }
 
 #[test]
-fn look_ups_are_as_many_as_kinds_of_subscription() {
+fn each_kind_of_subscription_costs_one_look_up() {
     let limits = Limits { consumers: 3_000, ..Limits::default() };
     let channel = Channel::new(Config { limits, ..Config::default() }).unwrap();
     let log = Log::default();
@@ -72,10 +72,10 @@ fn look_ups_are_as_many_as_kinds_of_subscription() {
     assert_eq!(channel.lookups(), 1);
 }
 
-/// By bits it is one look-up for each distinct pair of masks, however many consumers have it; and
-/// who has it gets what is his.
+/// With bit masks there is one look-up for each distinct pair of masks, however many consumers use
+/// it.
 #[test]
-fn look_ups_by_bits_are_as_many_as_distinct_masks() {
+fn each_distinct_mask_costs_one_look_up() {
     let limits = Limits { consumers: 3_000, ..Limits::default() };
     let channel = Channel::new(Config { limits, ..Config::default() }).unwrap();
     let admin = channel.for_consumers();
@@ -85,8 +85,7 @@ fn look_ups_by_bits_are_as_many_as_distinct_masks() {
         counting.fetch_add(1, Ordering::Relaxed);
     });
     let connect = |filter| admin.connect(consumer.clone(), wants(filter)).unwrap();
-    // Of eight bits of the type; of four of the source; of those together. 100 values each, as far
-    // as there are so many.
+    // Eight bits of the type; four of the source; both together. Up to 100 values each.
     let masks = [(0xff, 0), (0, 0xf), (0xff, 0xf)];
     let mut connected: Vec<Vec<_>> = Vec::new();
     for (distinct, (type_mask, source_mask)) in masks.into_iter().enumerate() {
@@ -112,7 +111,7 @@ fn look_ups_by_bits_are_as_many_as_distinct_masks() {
         assert_eq!(taken, wanted(event_type as u32, source as u32), "{event_type:#x} of {source}");
         assert_eq!(taken, count.swap(0, Ordering::Relaxed));
     }
-    // A mask costs as long as somebody has it.
+    // A mask costs a look-up while a consumer uses it.
     for left in (0..masks.len()).rev() {
         connected.pop();
         assert_eq!(channel.lookups(), left);
@@ -120,7 +119,7 @@ fn look_ups_by_bits_are_as_many_as_distinct_masks() {
 }
 
 #[test]
-fn the_suspended_cost_nothing_and_come_back() {
+fn suspended_consumers_cost_nothing_and_resume() {
     let channel = Channel::new(Config::default()).unwrap();
     let log = Log::default();
     let proxy = log.connect(&channel, wants(Filter::all_of([Filter::of(20, 0), Filter::of(21, 0)])));
@@ -139,7 +138,7 @@ fn the_suspended_cost_nothing_and_come_back() {
 }
 
 #[test]
-fn urgent_consumers_of_a_pattern_come_first() {
+fn urgent_consumers_of_a_pattern_are_first() {
     let channel = Channel::new(Config::default()).unwrap();
     let order = Arc::new(std::sync::Mutex::new(Vec::new()));
     let _c: Vec<_> = [5, 30, 10]
@@ -156,7 +155,7 @@ fn urgent_consumers_of_a_pattern_come_first() {
     assert_eq!(*order.lock().unwrap(), [30, 10, 5]);
 }
 
-/// What each configuration makes of a conjunction, a filter and a stranger.
+/// How each configuration treats a conjunction, a filter and an unwanted event.
 fn behaves(configuration: Configuration, push: impl Fn(&Log, &Log, [Event<'static>; 3])) {
     let (both, one) = (Log::default(), Log::default());
     push(&both, &one, [event(20, 1, 1), event(21, 1, 2), event(30, 1, 3)]);
@@ -189,7 +188,7 @@ fn connect_and_push<M: isorb_event::ModuleSet>(
 }
 
 #[test]
-fn configurations_are_what_they_say() {
+fn configurations_use_their_modules() {
     use Configuration::*;
     for configuration in [Full, ForwardingDiscriminator, SubscriptionAndFiltering, Broadcaster] {
         for strategy in [Strategy::Direct, Strategy::ByHand { upcalls: false }] {
@@ -203,7 +202,7 @@ fn configurations_are_what_they_say() {
 }
 
 #[test]
-fn configurations_by_type_are_what_they_say() {
+fn configurations_by_type_use_their_modules() {
     let fixed = |config| {
         move |both: &Log, one: &Log, events: [Event<'static>; 3]| match config {
             Configuration::Broadcaster => {
@@ -240,7 +239,7 @@ fn configurations_by_type_are_what_they_say() {
 }
 
 #[test]
-fn limits_are_kept_and_leave_nothing_behind() {
+fn limits_hold_and_refusals_leave_nothing() {
     let limits = Limits {
         consumers: 2,
         suppliers: 1,
@@ -274,7 +273,7 @@ fn limits_are_kept_and_leave_nothing_behind() {
 }
 
 #[test]
-fn what_cannot_be_kept_is_counted_and_said() {
+fn failed_copies_are_counted_and_reported() {
     let limits = Limits { events: 1, payload: 4, ..Limits::default() };
     let channel = Channel::new(Config { limits, ..Config::default() }).unwrap();
     let log = Log::default();
@@ -286,7 +285,7 @@ fn what_cannot_be_kept_is_counted_and_said() {
     assert_eq!(supplier.push(&event(20, 0, 2).octets(b"1234")).taken, 1);
     let other = log.connect(&channel, wants(Filter::all_of([Filter::of(22, 0), Filter::of(23, 0)])));
     assert_eq!(supplier.push(&event(22, 0, 3)).dropped, 1);
-    // The last event of a conjunction needs no copy, so it may be of any size.
+    // The last event of a conjunction needs no copy, so any size is accepted.
     assert_eq!(supplier.push(&event(21, 0, 4).octets(&[0; 100])).taken, 1);
     assert_eq!(log.take_times(), [[2, 4]]);
     assert_eq!((proxy.counts().too_large, other.counts().not_kept, channel.free_copies()), (1, 1, 1));
@@ -294,7 +293,7 @@ fn what_cannot_be_kept_is_counted_and_said() {
 }
 
 #[test]
-fn failing_and_panicking_consumers_forfeit_and_delay_nobody() {
+fn failing_and_panicking_consumers_are_evicted_and_delay_no_other() {
     struct Failing(AtomicU32);
     impl PushConsumer for Failing {
         fn push(&self, events: &[Event<'_>]) -> Result<(), Failure> {
@@ -328,7 +327,7 @@ fn a_consumer_may_connect_and_disconnect_others_while_it_runs() {
     let consumer = move |_: &[Event<'_>]| {
         let mut held = inner_held.lock().unwrap();
         held.clear();
-        // More changes than there are versions of the tables.
+        // More changes than versions of the tables.
         (0..40).for_each(|_| held.push(inner_log.connect(&inner, wants(Filter::of(21, 0)))));
     };
     let _c = channel.for_consumers().connect(Arc::new(consumer), wants(Filter::of(20, 0))).unwrap();

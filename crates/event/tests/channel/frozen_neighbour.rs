@@ -1,19 +1,19 @@
-//! A neighbour that is frozen when it is told something holds up no events on their way to others.
+//! A neighbour that does not answer a control message delays no events to others.
 
-use crate::common::{Log, event, until};
+use crate::common::{Log, event, wait_until};
 use isorb_event::federation::{
     ControlMessage, Federation, ForwardError, ForwardedEvent, Gateways, Interest, LinkDown, LinkId, Transport,
 };
 use isorb_event::{Channel, Config, ConsumerQos, Filter, Priority, Quality};
 use std::sync::{Arc, Condvar, Mutex, OnceLock};
 
-/// A link inside the process, whose far end can be frozen.
+/// A transport inside the process with a far end that can be frozen.
 #[derive(Default)]
 struct Wire {
     far: OnceLock<(Federation, LinkId)>,
     frozen: Mutex<bool>,
     thaws: Condvar,
-    /// How many wait for its answer.
+    /// The threads that wait for its reply.
     waiting: Mutex<u32>,
 }
 
@@ -50,7 +50,7 @@ fn member(id: u64, gateways: Gateways) -> (Channel, Federation) {
     (channel, node)
 }
 
-/// Joins two. The way from the first to the second, and the first's link.
+/// Joins two members. Returns the transport from the first to the second, and the first's link.
 fn join(a: &Federation, b: &Federation) -> (Arc<Wire>, LinkId) {
     let (ab, ba) = (Arc::new(Wire::default()), Arc::new(Wire::default()));
     let (at_a, at_b) = (a.join(ab.clone()), b.join(ba.clone()));
@@ -64,7 +64,7 @@ fn urgent_events_pass_a_neighbour_that_does_not_answer() {
     let (_channel, middle) = member(2, Gateways::Threads(1, Config::default().threads));
     let (sink, to) = member(3, Gateways::Channel);
     let (_idle, beside) = member(4, Gateways::Channel);
-    // The one that will be frozen is told first.
+    // The neighbour that will be frozen is notified first.
     let (stalls, _) = join(&middle, &beside);
     let (_, up) = join(&middle, &from);
     join(&middle, &to);
@@ -77,14 +77,14 @@ fn urgent_events_pass_a_neighbour_that_does_not_answer() {
     };
     let mut seen = Vec::new();
     let mut now = 0;
-    until("the way is made", || {
+    wait_until("the way is made", || {
         now += 1;
         [&from, &middle, &to, &beside].iter().for_each(|node| node.tick(now, u64::MAX));
         push(now);
         seen.extend(log.take_times().concat());
         !seen.is_empty()
     });
-    until("what was pushed has come", || {
+    wait_until("what was pushed has come", || {
         seen.extend(log.take_times().concat());
         seen.last() == Some(&now)
     });
@@ -98,15 +98,15 @@ fn urgent_events_pass_a_neighbour_that_does_not_answer() {
     std::thread::scope(|scope| {
         let thaw = Thaw(&stalls);
         stalls.freeze(true);
-        // At the urgent level there is something to say, which the next to come by finds.
+        // At the urgent level there is an update, which the next thread finds.
         let interests = vec![Interest { origin: 77, version: 1, hops: 0, filters: vec![Filter::of(30, 0)] }];
         assert!(middle.accept_message(
             up,
             &ControlMessage { sender: 1, level: 3, interests, ..ControlMessage::default() }
         ));
         scope.spawn(|| (now + 1..=now + 3).for_each(push));
-        until("the frozen one is being told", || *stalls.waiting.lock().unwrap() == 1);
-        until("urgent events come all the same", || {
+        wait_until("the frozen one is being told", || *stalls.waiting.lock().unwrap() == 1);
+        wait_until("urgent events come all the same", || {
             seen.extend(log.take_times().concat());
             seen.last() == Some(&(now + 3))
         });
@@ -114,5 +114,5 @@ fn urgent_events_pass_a_neighbour_that_does_not_answer() {
         drop(thaw);
     });
     assert!(seen.windows(2).all(|pair| pair[0] + 1 == pair[1]), "in order, none lost: {seen:?}");
-    until("it answers when it thaws", || *stalls.waiting.lock().unwrap() == 0);
+    wait_until("it answers when it thaws", || *stalls.waiting.lock().unwrap() == 0);
 }

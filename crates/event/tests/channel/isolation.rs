@@ -1,4 +1,4 @@
-//! A consumer that stands still, fails or panics: the others get all the same.
+//! A consumer that blocks, fails or panics: the others receive everything all the same.
 
 use crate::common::*;
 use isorb_event::dispatch::{Dispatch, Queued};
@@ -12,7 +12,7 @@ const STRATEGIES: [Strategy; 4] =
     [Strategy::Direct, Strategy::SingleThreaded, Strategy::Threads { per_level: 1 }, Strategy::Upcalls];
 const EVENTS: u64 = 50;
 
-/// A gate that a consumer stands at.
+/// A gate at which a consumer blocks.
 #[derive(Default)]
 struct Gate(Mutex<(bool, u64)>, Condvar);
 
@@ -33,10 +33,10 @@ fn own_threads() -> Option<Arc<dyn Dispatch>> {
     queued.map(|queued| Arc::new(queued) as Arc<dyn Dispatch>)
 }
 
-/// Beside one that stands still, whatever becomes of its full queue; it has threads of its own, as
-/// remote consumers have.
+/// Beside a blocked consumer, with any overflow policy; it has threads of its own, as remote
+/// consumers do.
 #[test]
-fn one_that_stands_still_holds_up_nobody() {
+fn a_blocked_consumer_delays_no_other() {
     for strategy in STRATEGIES {
         for overflow in [Overflow::DropOldest, Overflow::DropNewest, Overflow::Refuse] {
             let channel = Channel::new(Config::with(strategy)).unwrap();
@@ -49,7 +49,7 @@ fn one_that_stands_still_holds_up_nobody() {
             let supplier = channel.for_suppliers().connect().unwrap();
             (1..=EVENTS).for_each(|n| _ = supplier.push(&event(20, 0, n)));
             let mut got = Vec::new();
-            until("the others get all", || {
+            wait_until("the others get all", || {
                 got.extend(log.take_times().concat());
                 got.len() as u64 == EVENTS
             });
@@ -59,17 +59,16 @@ fn one_that_stands_still_holds_up_nobody() {
             assert!(counts.dropped + counts.refused >= EVENTS - 5, "{counts:?}");
             gate.0.lock().unwrap().0 = true;
             gate.1.notify_all();
-            until("what its queue kept comes", || {
+            wait_until("what its queue kept comes", || {
                 gate.0.lock().unwrap().1 == EVENTS - counts.dropped - counts.refused
             });
         }
     }
 }
 
-/// Threads of each level of its own: one that stands still at a low level needs no others to leave
-/// the high ones alone.
+/// With threads for each level, a consumer that blocks at a low level does not delay high levels.
 #[test]
-fn one_that_stands_still_on_a_low_level_does_not_hold_up_a_high_one() {
+fn a_blocked_consumer_at_a_low_level_does_not_delay_a_high_one() {
     let channel = Channel::new(Config::with(Strategy::Threads { per_level: 1 })).unwrap();
     let (gate, log) = (Arc::new(Gate::default()), Log::default());
     let _stands = channel.for_consumers().connect(gate.clone(), wants(Filter::of(20, 0))).unwrap();
@@ -78,7 +77,7 @@ fn one_that_stands_still_on_a_low_level_does_not_hold_up_a_high_one() {
     let supplier = channel.for_suppliers().connect().unwrap();
     (1..=EVENTS).for_each(|n| _ = supplier.push(&event(20, 0, n)));
     let mut got = 0;
-    until("the urgent one gets all", || {
+    wait_until("the urgent one gets all", || {
         got += log.take().len() as u64;
         got == EVENTS
     });
@@ -95,9 +94,9 @@ impl PushConsumer for Bad {
     }
 }
 
-/// Beside one that fails and panics in turn, until it is disconnected.
+/// Beside a consumer that alternately fails and panics, until it is disconnected.
 #[test]
-fn one_that_fails_or_panics_holds_up_nobody_and_is_disconnected() {
+fn a_failing_or_panicking_consumer_delays_no_other_and_is_disconnected() {
     for strategy in STRATEGIES {
         let channel = Channel::new(Config::with(strategy)).unwrap();
         let log = Log::default();
@@ -109,11 +108,11 @@ fn one_that_fails_or_panics_holds_up_nobody_and_is_disconnected() {
         let supplier = channel.for_suppliers().connect().unwrap();
         (1..=EVENTS).for_each(|n| _ = supplier.push(&event(20, 0, n)));
         let mut got = Vec::new();
-        until("the others get all", || {
+        wait_until("the others get all", || {
             got.extend(log.take_times().concat());
             got.len() as u64 == EVENTS
         });
         assert_eq!(got, (1..=EVENTS).collect::<Vec<_>>(), "{strategy:?}");
-        until("it is disconnected", || !bad.is_connected() && channel.consumers().len() == 1);
+        wait_until("it is disconnected", || !bad.is_connected() && channel.consumers().len() == 1);
     }
 }

@@ -1,4 +1,5 @@
-//! Levels of urgency in a federation: each by itself, and each consumer's events in order.
+//! Priority levels of a federation: each is independent, and each consumer receives its events in
+//! order.
 
 use crate::common::*;
 use isorb_event::federation::{
@@ -9,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-/// A link inside the process.
+/// A transport inside the process.
 #[derive(Default)]
 struct Wire(OnceLock<(Federation, LinkId)>);
 
@@ -40,7 +41,7 @@ fn member(id: u64, levels: &Levels) -> Member {
     Member { channel, node }
 }
 
-/// Two channels, linked.
+/// Two linked members.
 fn pair(levels: &Levels) -> [Member; 2] {
     let members = [member(1, levels), member(2, levels)];
     let wires: [Arc<Wire>; 2] = Default::default();
@@ -66,9 +67,9 @@ impl Member {
     }
 }
 
-/// Both are told all, once and in order; what both want crosses twice.
+/// Both levels receive all events, once and in order. Events that both want cross twice.
 #[test]
-fn an_event_that_is_wanted_at_two_levels_comes_once_to_each() {
+fn an_event_wanted_at_two_levels_arrives_once_at_each() {
     let [near, far] = pair(&Levels::default());
     let (low, high) = (Log::default(), Log::default());
     let _low = far.consume(&low, Priority::MIN, Filter::any_of([Filter::of(20, 0), Filter::of(21, 0)]));
@@ -81,7 +82,7 @@ fn an_event_that_is_wanted_at_two_levels_comes_once_to_each() {
     assert_eq!((near.node.counts().forwarded, far.node.counts().received), (6, 6));
 }
 
-/// The halves come from both sides, and the whole is of its consumer's level.
+/// The parts come from both sides, and the push is at its consumer's level.
 #[test]
 fn a_conjunction_at_an_urgent_level_is_fed_from_both_sides() {
     let [near, far] = pair(&Levels::default());
@@ -95,7 +96,7 @@ fn a_conjunction_at_an_urgent_level_is_fed_from_both_sides() {
 }
 
 #[test]
-fn who_has_gone_is_sent_nothing_at_any_level() {
+fn a_disconnected_consumer_receives_nothing_at_any_level() {
     let [near, far] = pair(&Levels::default());
     let log = Log::default();
     for priority in [Priority::MIN, Priority::MAX] {
@@ -112,16 +113,16 @@ fn who_has_gone_is_sent_nothing_at_any_level() {
     assert_eq!(near.node.counts().forwarded, 4);
 }
 
-/// A consumer that is not urgent does not return until one that is was called, by an event that
-/// came after its own, or until somebody has looked in vain. Was it?
-fn urgent_comes_meanwhile(levels: &Levels) -> bool {
+/// A less urgent consumer does not return until an urgent one was called by a later event, or the
+/// wait was in vain. Returns whether it was called.
+fn urgent_event_arrives_meanwhile(levels: &Levels) -> bool {
     let [near, far] = pair(levels);
     let [begun, came, looked] = [0; 3].map(|_| Arc::<AtomicBool>::default());
     let (seen, met, released) = (begun.clone(), came.clone(), looked.clone());
     let low = move |_: &[Event<'_>]| {
         seen.store(true, SeqCst);
         let since = Instant::now();
-        // Only so that a failing test ends.
+        // So that a failing test ends.
         while !met.load(SeqCst) && !released.load(SeqCst) && since.elapsed() < Duration::from_secs(60) {
             std::thread::sleep(Duration::from_millis(1));
         }
@@ -136,7 +137,7 @@ fn urgent_comes_meanwhile(levels: &Levels) -> bool {
         while !begun.load(SeqCst) {
             std::thread::sleep(Duration::from_millis(1));
         }
-        // On this thread. What was left to the other, busy one has not been done when this returns.
+        // On this thread. Work left to the other, busy thread may not be done on return.
         near.push(21, 2);
         let meanwhile = came.load(SeqCst);
         looked.store(true, SeqCst);
@@ -145,10 +146,10 @@ fn urgent_comes_meanwhile(levels: &Levels) -> bool {
 }
 
 #[test]
-fn what_is_urgent_is_not_held_up_by_consumers_of_what_is_less_so() {
-    assert!(urgent_comes_meanwhile(&Levels::default()));
-    // The control: one level, whose thread is busy.
-    assert!(!urgent_comes_meanwhile(&Levels::one()));
+fn urgent_events_are_not_delayed_by_less_urgent_consumers() {
+    assert!(urgent_event_arrives_meanwhile(&Levels::default()));
+    // The control: one level with a busy thread.
+    assert!(!urgent_event_arrives_meanwhile(&Levels::one()));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! After the first round, an event costs no allocation: not directly, not through queues,
+//! After the first round an event allocates no memory: neither directly nor through queues,
 //! conjunctions and time-outs.
 
 use crate::common::*;
@@ -8,8 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Nobody serves the queues: each does what its policy says, all of it is counted, and nothing
-/// grows.
+/// No thread serves the queues: each follows its policy, everything is counted, and nothing grows.
 #[test]
 fn a_flood_on_full_queues_is_counted_and_takes_no_memory() {
     const FLOOD: u64 = 3_000;
@@ -39,12 +38,12 @@ fn a_flood_on_full_queues_is_counted_and_takes_no_memory() {
     };
     assert_eq!(allocations_during(flood), 0);
     let flood = FLOOD as u32;
-    // The oldest makes room for what is taken; the supplier hears of the others.
+    // The oldest is dropped for an accepted one; the supplier learns of the others.
     assert_eq!(told, Pushed { taken: flood, dropped: flood, refused: 2 * flood, ..Pushed::default() });
     let lost = consumers.each_ref().map(|consumer| (consumer.counts().dropped, consumer.counts().refused));
     assert_eq!(lost, [(FLOOD, 0), (FLOOD, 0), (0, FLOOD), (0, FLOOD)]);
     assert!(channel.consumers().iter().all(|consumer| consumer.waiting == 10));
-    // Those ten that wait in the first queue are others than the ten that the rest share.
+    // The ten events in the first queue differ from the ten that the rest share.
     assert_eq!(channel.free_copies(), copies - 10);
     while channel.step() {}
     assert_eq!(channel.free_copies(), isorb_event::Limits::default().events);

@@ -1,11 +1,11 @@
-//! Filters and correlation against a model that knows no tables: it asks each filter about each
-//! event, one after the other.
+//! Filters and correlation against a model without tables, which evaluates each filter for each
+//! event.
 
 use crate::common::*;
 use isorb_event::{Channel, Config, Event, Filter, Strategy};
 use proptest::prelude::*;
 
-/// A filter with the newest event that each of its leaves let through, by number of arrival.
+/// A filter with the newest event of each of its leaves, by number of arrival.
 #[derive(Clone)]
 struct Model {
     filter: Filter,
@@ -39,7 +39,7 @@ impl Model {
         }
     }
 
-    /// Takes what satisfied it out.
+    /// Removes the events that satisfied it.
     fn take(&mut self, into: &mut Vec<u64>) {
         if self.satisfied() {
             into.extend(self.newest.take());
@@ -77,7 +77,7 @@ fn passes(filter: &Filter, event: &Event<'_>) -> bool {
     }
 }
 
-/// Few types and sources, so that much matches.
+/// Few types and sources, so that many events match.
 fn simple() -> impl Strategy_<Value = Filter> {
     prop_oneof![
         4 => (16..20, 1..4).prop_map(|(t, s)| Filter::of(t, s)),
@@ -116,26 +116,26 @@ fn filter() -> impl Strategy_<Value = Filter> {
 }
 
 #[derive(Clone, Debug)]
-enum Step {
+enum Action {
     Push(i32, i32),
     Suspend(usize),
     Resume(usize),
     Leave(usize),
 }
 
-fn step() -> impl Strategy_<Value = Step> {
+fn step() -> impl Strategy_<Value = Action> {
     prop_oneof![
-        20 => (15..21, 0..5).prop_map(|(t, s)| Step::Push(t, s)),
-        1 => (0..6usize).prop_map(Step::Suspend),
-        2 => (0..6usize).prop_map(Step::Resume),
-        1 => (0..6usize).prop_map(Step::Leave),
+        20 => (15..21, 0..5).prop_map(|(t, s)| Action::Push(t, s)),
+        1 => (0..6usize).prop_map(Action::Suspend),
+        2 => (0..6usize).prop_map(Action::Resume),
+        1 => (0..6usize).prop_map(Action::Leave),
     ]
 }
 
 fn check(
     strategy: Strategy,
     consumers: &[Vec<Filter>],
-    steps: &[Step],
+    steps: &[Action],
 ) -> Result<(), proptest::test_runner::TestCaseError> {
     let (channel, _) = still(Config::with(strategy));
     let logs: Vec<Log> = consumers.iter().map(|_| Log::default()).collect();
@@ -154,7 +154,7 @@ fn check(
     for (number, step) in steps.iter().enumerate() {
         let number = number as u64 + 1;
         match *step {
-            Step::Push(t, s) => {
+            Action::Push(t, s) => {
                 let event = event(t, s, number);
                 supplier.push(&event);
                 while channel.step() {}
@@ -164,20 +164,20 @@ fn check(
                         true => models[i].iter_mut().filter_map(|model| model.push(&event, number)).collect(),
                         false => vec![],
                     };
-                    // Registrations are independent: which of two comes first is not promised.
+                    // Registrations are independent: their order is not defined.
                     got.sort();
                     expected.sort();
                     prop_assert_eq!(got, expected, "consumer {} at event {}", i, number);
                 }
             }
-            Step::Suspend(i) | Step::Resume(i) if i < proxies.len() => {
+            Action::Suspend(i) | Action::Resume(i) if i < proxies.len() => {
                 if let Some(proxy) = &proxies[i] {
-                    let suspend = matches!(step, Step::Suspend(_));
+                    let suspend = matches!(step, Action::Suspend(_));
                     if suspend { proxy.suspend() } else { proxy.resume() }.unwrap();
                     listed[i] = !suspend;
                 }
             }
-            Step::Leave(i) if i < proxies.len() => {
+            Action::Leave(i) if i < proxies.len() => {
                 proxies[i] = None;
                 listed[i] = false;
             }
@@ -196,7 +196,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
 
     #[test]
-    fn each_consumer_gets_what_its_filters_say(
+    fn each_consumer_receives_what_its_filters_select(
         consumers in prop::collection::vec(prop::collection::vec(filter(), 1..3), 1..6),
         steps in prop::collection::vec(step(), 0..80),
     ) {
@@ -205,8 +205,8 @@ proptest! {
     }
 
     #[test]
-    fn lists_come_back_as_the_filters_they_were(filters in prop::collection::vec(filter(), 1..4)) {
-        // Groups by count only: what stands alone joins others of its kind.
+    fn encoded_filters_parse_to_the_same_filters(filters in prop::collection::vec(filter(), 1..4)) {
+        // Groups by count only: single filters join others of their kind.
         let groups: Vec<Filter> = filters.into_iter().map(|f| Filter::Disjunction(vec![f])).collect();
         let back = isorb_event::parse(&isorb_event::encode(&groups, 0)).unwrap();
         let ask = |filters: &[Filter], t, s| -> Vec<bool> {
@@ -218,7 +218,7 @@ proptest! {
         }
     }
 
-    /// Whatever the octets: a filter or a reason, no panic.
+    /// Any octets are a filter or an error, never a panic.
     #[test]
     fn any_list_is_read_or_refused(list in prop::collection::vec((0..18i32, -3..5i32, 0..3u64), 0..60)) {
         let list: Vec<_> = list

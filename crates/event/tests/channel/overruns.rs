@@ -1,5 +1,4 @@
-//! Consumers that use more than they declared, and deadlines that are missed: in virtual time,
-//! which is what consumers use.
+//! Overruns and missed deadlines; in virtual time, which is also the processor time of consumers.
 
 use crate::common::*;
 use isorb_event::{Config, Containment, Event, Filter, Priority, Quality, Strategy, VirtualClock};
@@ -8,7 +7,7 @@ use std::time::Duration;
 
 const MS: u64 = 1_000_000;
 
-/// A consumer that runs as many milliseconds as an event's creation time says, and declared two.
+/// A consumer that runs for the milliseconds in an event's creation time, and declared two.
 fn run(containment: Containment, times: &[u64]) -> (isorb_event::Counts, Vec<u64>, u8, bool) {
     let (channel, clock) = still(Config::with(Strategy::ByHand { upcalls: false }));
     let log = Log::default();
@@ -80,18 +79,18 @@ fn a_deadline_counts_from_arrival() {
     let supplier = channel.for_suppliers().connect().unwrap();
     (0..3).for_each(|_| assert_eq!(supplier.push(&event(20, 0, 2)).taken, 1));
     while channel.step() {}
-    // They end 2, 4 and 6 ms after they came.
+    // They end 2, 4 and 6 ms after their arrival.
     assert_eq!(proxy.counts().missed, 1);
 }
 
-/// What a more urgent one uses, nested on its stack, is not held against who made way.
+/// The time of a nested, more urgent consumer does not count for the one that yielded.
 #[test]
-fn who_makes_way_has_not_used_what_the_others_did() {
+fn nested_consumers_do_not_count_as_overrun() {
     let (channel, clock) = still(Config::with(Strategy::ByHand { upcalls: true }));
     let supplier = Arc::new(channel.for_suppliers().connect().unwrap());
     let ms = |ms| Some(Duration::from_millis(ms));
-    // Each takes 2 ms, and pushes to the next, more urgent one in the midst of that. The last one
-    // takes so much longer.
+    // Each takes 2 ms and pushes to the next, more urgent one in the middle. The last one takes
+    // much longer.
     let connect = |type_: i32, priority: i16, longer: u64| {
         let (clock, supplier) = (clock.clone(), supplier.clone());
         let consumer = move |_: &[Event<'_>]| {

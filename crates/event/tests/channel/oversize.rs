@@ -1,4 +1,4 @@
-//! Events with more data than a copy may have.
+//! Events with more data than a copy can hold.
 
 use crate::common::*;
 use isorb_event::dispatch::Queued;
@@ -18,10 +18,10 @@ fn config(strategy: Strategy) -> Config {
     Config { limits: Limits { payload: LIMIT, ..Limits::default() }, ..Config::with(strategy) }
 }
 
-/// With each way to dispatch and each policy of a full queue: what is as large as may be comes,
-/// what is larger by one octet is counted where it can be looked for, and the supplier is told.
+/// With each strategy and overflow policy: an event of the largest size arrives, a larger one is
+/// counted and the supplier is told.
 #[test]
-fn what_is_too_large_to_wait_is_counted_and_said() {
+fn an_event_too_large_for_a_queue_is_counted_and_reported() {
     for strategy in [
         Strategy::SingleThreaded,
         Strategy::Threads { per_level: 1 },
@@ -56,7 +56,7 @@ fn what_is_too_large_to_wait_is_counted_and_said() {
     }
 }
 
-/// An any counts as the octets do, and who needs no copy gets any size.
+/// An any counts like octets, and a consumer without a queue receives any size.
 #[test]
 fn without_a_queue_there_is_no_limit() {
     let channel = Channel::new(config(Strategy::Direct)).unwrap();
@@ -74,9 +74,9 @@ fn without_a_queue_there_is_no_limit() {
     assert_eq!((log.take().len(), waiting.counts().too_large), (1, 1));
 }
 
-/// The limit is the channel's own, up to what its pool can be given.
+/// Each channel has its own limit.
 #[test]
-fn each_channel_has_the_limit_that_it_is_given() {
+fn each_channel_has_its_own_limit() {
     const LARGE: usize = 1 << 20;
     let limits = Limits { payload: LARGE, events: 2, ..Limits::default() };
     let channel = Channel::new(Config { limits, ..Config::with(Strategy::SingleThreaded) }).unwrap();
@@ -108,10 +108,10 @@ impl Transport for Far {
     }
 }
 
-/// What crosses a link is kept in the federation's history, whatever a consumer's copy may have:
-/// what is larger than that is counted there.
+/// Events that cross a link are stored in the federation's history, whatever the size of a
+/// consumer's copies. Larger ones are counted there.
 #[test]
-fn what_a_federation_cannot_remember_is_counted() {
+fn an_event_too_large_for_the_history_is_counted() {
     let config = Config { id: 1, own_threads: false, ..config(Strategy::ByHand { upcalls: false }) };
     let channel = Channel::new(config).unwrap();
     let history = History { events: 8, octets: 2 * LIMIT };

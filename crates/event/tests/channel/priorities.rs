@@ -1,4 +1,5 @@
-//! Who is through first on one processor: with real-time threads, and with controls that must fail.
+//! Which consumer finishes first on one processor: with real-time threads, and with controls that
+//! must fail.
 
 use crate::common::*;
 use isorb_event::{Channel, Config, Event, Filter, Priority, Quality, Strategy, ThreadSetup};
@@ -11,7 +12,7 @@ use std::time::Duration;
 const LOW: u64 = 30_000_000;
 const HIGH: u64 = 60_000_000;
 
-/// A consumer that computes for so long, and notes when it began and when it was through.
+/// A consumer that computes for a time and records its begin and end.
 fn computing(ns: u64) -> (impl Fn(&[Event<'_>]) + Send + Sync, Arc<[AtomicU64; 2]>) {
     let times = Arc::new([AtomicU64::new(0), AtomicU64::new(0)]);
     let noted = times.clone();
@@ -24,9 +25,9 @@ fn computing(ns: u64) -> (impl Fn(&[Event<'_>]) + Send + Sync, Arc<[AtomicU64; 2
     (consumer, times)
 }
 
-/// A low consumer computes for 30 ms. Ten milliseconds into that, an event comes for a high one,
-/// which computes for 60 ms. Who is through first? Threads that share the processor fairly, however
-/// soon the high one begins, give it to the low one: it has less left.
+/// A low consumer computes for 30 ms. After ten, an event arrives for a high one, which computes
+/// for 60 ms. Returns whether the high one finishes first. Threads that share the processor fairly
+/// would let the low one finish first, since it has less left.
 fn high_is_through_before_low(strategy: Strategy, fifo: bool) -> bool {
     let cpu = current_cpus().unwrap().iter().next().unwrap();
     let setup = if fifo { ThreadSetup::fifo() } else { ThreadSetup::default() };
@@ -39,7 +40,8 @@ fn high_is_through_before_low(strategy: Strategy, fifo: bool) -> bool {
     let _h = admin.connect(Arc::new(high), wants(Filter::of(21, 0)).quality(at(Priority::MAX))).unwrap();
     let supplier = channel.for_suppliers().connect().unwrap();
     let of = |times: &[AtomicU64; 2], which: usize| times[which].load(Ordering::SeqCst);
-    // The supplier is more urgent than both where it may be, so that it is never kept from pushing.
+    // The supplier has a higher priority than both where possible, so that it is never kept from
+    // pushing.
     std::thread::scope(|s| {
         s.spawn(|| {
             set_current_cpus(&Cpus::one(cpu)).unwrap();
@@ -64,7 +66,7 @@ fn high_is_through_before_low(strategy: Strategy, fifo: bool) -> bool {
 }
 
 #[test]
-fn the_urgent_consumer_is_through_first() {
+fn the_urgent_consumer_finishes_first() {
     let may = std::thread::spawn(|| SchedClass::Fifo(1).set_current().is_ok()).join().unwrap();
     if !may {
         println!("SKIPPED: no right to real-time scheduling here");
@@ -79,8 +81,9 @@ fn the_urgent_consumer_is_through_first() {
     assert!(!high_is_through_before_low(Strategy::Direct, true), "dispatching off");
 }
 
-/// A low consumer's time-out computes, for at most so long, until a high one's comes. Does it come?
-fn high_timer_comes_meanwhile(levels: &[i16], patience: Duration) -> bool {
+/// A low consumer computes in its time-out until a high consumer's time-out arrives, or at most for
+/// `patience`. Returns whether it arrived.
+fn high_timer_fires_meanwhile(levels: &[i16], patience: Duration) -> bool {
     let cpu = current_cpus().unwrap().iter().next().unwrap();
     let levels = levels.iter().map(|level| Priority::new(*level).unwrap()).collect();
     let threads = ThreadSetup::fifo().on(Cpus::one(cpu));
@@ -93,7 +96,7 @@ fn high_timer_comes_meanwhile(levels: &[i16], patience: Duration) -> bool {
         if begun.swap(true, Ordering::SeqCst) {
             return;
         }
-        // The high one is connected, and its time-out is due within a period, while this computes.
+        // The high consumer connects, and its timer expires within a period, while this computes.
         met.store(false, Ordering::SeqCst);
         let until = now_ns() + patience.as_nanos() as u64;
         while !met.load(Ordering::SeqCst) && now_ns() < until {}
@@ -114,13 +117,13 @@ fn high_timer_comes_meanwhile(levels: &[i16], patience: Duration) -> bool {
 }
 
 #[test]
-fn the_urgent_consumers_timer_is_noticed_while_a_low_one_computes() {
+fn an_urgent_timer_fires_while_a_low_consumer_computes() {
     let may = std::thread::spawn(|| SchedClass::Fifo(1).set_current().is_ok()).join().unwrap();
     if !may {
         println!("SKIPPED: no right to real-time scheduling here");
         return;
     }
-    assert!(high_timer_comes_meanwhile(&[0, 20_000], Duration::from_secs(60)));
-    // The control: one level, whose timer thread is busy with the low one.
-    assert!(!high_timer_comes_meanwhile(&[0], Duration::from_millis(300)), "one level for both");
+    assert!(high_timer_fires_meanwhile(&[0, 20_000], Duration::from_secs(60)));
+    // The control: one level, with a timer thread that is busy with the low one.
+    assert!(!high_timer_fires_meanwhile(&[0], Duration::from_millis(300)), "one level for both");
 }

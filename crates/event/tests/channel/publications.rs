@@ -1,4 +1,4 @@
-//! What suppliers declare, and what follows from it.
+//! Publications of suppliers and their effects.
 
 use crate::common::*;
 use isorb_event::federation::{
@@ -14,7 +14,7 @@ fn declares(publications: &[(i32, i32)]) -> SupplierQos {
 }
 
 #[test]
-fn what_was_not_declared_is_counted_or_refused() {
+fn undeclared_events_are_counted_or_refused() {
     for undeclared in [Undeclared::Count, Undeclared::Refuse] {
         let channel = Channel::new(Config { undeclared, ..Config::default() }).unwrap();
         let log = Log::default();
@@ -25,7 +25,11 @@ fn what_was_not_declared_is_counted_or_refused() {
             let pushed = says.push(&event);
             assert_eq!((pushed.taken, pushed.undeclared), (1, 0));
         }
-        assert_eq!(silent.push(&event(99, 9, 3)).undeclared, 0, "who declares nothing may push anything");
+        assert_eq!(
+            silent.push(&event(99, 9, 3)).undeclared,
+            0,
+            "a supplier without publications may push anything"
+        );
         let others = [event(20, 2, 4), event(22, 1, 5)];
         let pushed = says.push_all(&others);
         let gets = if undeclared == Undeclared::Count { 2 } else { 0 };
@@ -35,7 +39,7 @@ fn what_was_not_declared_is_counted_or_refused() {
 }
 
 #[test]
-fn nobody_declares_without_bound() {
+fn publications_are_bounded() {
     let channel = Channel::new(Config::default()).unwrap();
     let many = |count: usize| SupplierQos::new((0..count as i32).map(|n| Publication::new(20 + n, 1)));
     assert!(channel.for_suppliers().connect_with(many(MAX_PUBLICATIONS)).is_ok());
@@ -44,10 +48,10 @@ fn nobody_declares_without_bound() {
     assert!(refused.to_string().contains(&MAX_PUBLICATIONS.to_string()), "{refused}");
 }
 
-type Told = Option<Vec<Publication>>;
+type Notified = Option<Vec<Publication>>;
 
 #[derive(Default)]
-struct Watch(Mutex<Vec<Told>>);
+struct Watch(Mutex<Vec<Notified>>);
 
 impl Observer for Watch {
     fn update_consumers(&self, _: u64, _: &[Filter]) {}
@@ -57,28 +61,28 @@ impl Observer for Watch {
 }
 
 #[test]
-fn observers_are_told_what_all_suppliers_together_publish() {
+fn observers_receive_the_publications_of_all_suppliers() {
     let channel = Channel::new(Config::default()).unwrap();
     let watch = Arc::new(Watch::default());
     channel.append_observer(watch.clone()).unwrap();
-    let told = || std::mem::take(&mut *watch.0.lock().unwrap());
+    let notified = || std::mem::take(&mut *watch.0.lock().unwrap());
     let some = |list: &[(i32, i32)]| Some(declares(list).publications);
-    assert_eq!(told(), [None], "nobody is there");
+    assert_eq!(notified(), [None], "no supplier is connected");
     let one = channel.for_suppliers().connect_with(declares(&[(21, 1), (20, 1)])).unwrap();
-    assert_eq!(told(), [some(&[(20, 1), (21, 1)])]);
+    assert_eq!(notified(), [some(&[(20, 1), (21, 1)])]);
     let same = channel.for_suppliers().connect_with(declares(&[(20, 1)])).unwrap();
-    assert!(told().is_empty(), "no news");
+    assert!(notified().is_empty(), "unchanged");
     let silent = channel.for_suppliers().connect().unwrap();
-    assert_eq!(told(), [None]);
+    assert_eq!(notified(), [None]);
     drop(silent);
-    assert_eq!(told(), [some(&[(20, 1), (21, 1)])]);
+    assert_eq!(notified(), [some(&[(20, 1), (21, 1)])]);
     drop(one);
-    assert_eq!(told(), [some(&[(20, 1)])]);
+    assert_eq!(notified(), [some(&[(20, 1)])]);
     let gateway = SupplierQos { gateway: true, ..SupplierQos::default() };
     let _gateway = channel.for_suppliers().connect_with(gateway).unwrap();
-    assert!(told().is_empty(), "a gateway is not told of");
+    assert!(notified().is_empty(), "a gateway is not reported");
     drop(same);
-    assert_eq!(told(), [None]);
+    assert_eq!(notified(), [None]);
 }
 
 struct NoSuccessor;
@@ -92,9 +96,9 @@ impl Transport for NoSuccessor {
     }
 }
 
-/// The tables tell: a look-up for each kind of subscription.
+/// The number of look-ups shows it: one for each kind of subscription.
 #[test]
-fn a_federation_subscribes_to_nothing_that_nobody_publishes() {
+fn a_federation_subscribes_only_to_published_events() {
     let channel = Channel::new(Config { id: 1, ..Config::default() }).unwrap();
     let federation = Federation::builder(&channel).build().unwrap();
     let link = federation.join(Arc::new(NoSuccessor));
@@ -117,15 +121,15 @@ fn a_federation_subscribes_to_nothing_that_nobody_publishes() {
     assert_eq!(channel.lookups(), 2, "by type and by source");
     drop(anything_of_2);
     assert_eq!(channel.lookups(), 1);
-    // Between two neighbours no less: what comes by the one goes on by the other without its own
-    // tables.
+    // Between two neighbours as well: events of one go on to the other without passing this
+    // member's tables.
     let second = federation.join(Arc::new(NoSuccessor));
     hears(second, 3, vec![Filter::of_type(40)]);
     assert_eq!(channel.lookups(), 1);
     hears(second, 4, vec![Filter::from_source(7)]);
     assert_eq!(channel.lookups(), 2);
     federation.leave(second);
-    // And whoever says nothing may push anything.
+    // A supplier without publications may push anything.
     let _silent = channel.for_suppliers().connect().unwrap();
     // By type, by source, by both.
     assert_eq!(channel.lookups(), 3);

@@ -1,4 +1,4 @@
-//! ModuleSet replaced while events flow: none lost, doubled or reordered for a consumer.
+//! Modules replaced while events flow: no event is lost, doubled or reordered for a consumer.
 
 use crate::common::*;
 use isorb_event::{Channel, Config, Configuration, Event, Filter, Overflow, Quality, Strategy, SwapError};
@@ -16,14 +16,14 @@ const ROWS: [(Configuration, Strategy); 7] = [
     (Configuration::Full, Strategy::Direct),
 ];
 
-/// Suppliers push numbered events to consumers of all of them while the row is replaced again and
-/// again. Each consumer must see each supplier's numbers from 1 on, without a gap, a repetition or
-/// a step back.
+/// Suppliers push numbered events to consumers of all of them while the modules are replaced
+/// repeatedly. Each consumer must receive each supplier's numbers from 1 on, without a gap, a
+/// repetition or a step back.
 #[test]
-fn nothing_is_lost_doubled_or_reordered() {
+fn no_event_is_lost_doubled_or_reordered() {
     const SUPPLIERS: usize = 2;
     const SWAPS: usize = 70;
-    /// Of each supplier, at least, while modules are replaced.
+    /// The least events of each supplier while modules are replaced.
     const ENOUGH: u64 = SWAPS as u64 / 2;
     let config = Config { block: Duration::from_secs(60), ..Config::default() };
     let channel = Channel::new(config).unwrap();
@@ -49,7 +49,7 @@ fn nothing_is_lost_doubled_or_reordered() {
                 queue: 8,
                 ..Quality::default()
             };
-            // Alike in every configuration: one plain registration for everything.
+            // The same in every configuration: one plain registration for everything.
             let qos = wants(Filter::Everything).quality(quality);
             channel.for_consumers().connect(Arc::new(consumer), qos).unwrap()
         })
@@ -68,7 +68,7 @@ fn nothing_is_lost_doubled_or_reordered() {
                 }
             });
         }
-        // However late a supplier begins.
+        // However late a supplier begins, it pushes some.
         let scarce = || sent.iter().any(|sent| sent.load(Ordering::Relaxed) <= ENOUGH);
         let begun = std::time::Instant::now();
         for swap in 0.. {
@@ -95,7 +95,7 @@ fn nothing_is_lost_doubled_or_reordered() {
 }
 
 #[test]
-fn what_waits_in_a_queue_comes_before_what_is_pushed_directly_later() {
+fn queued_events_arrive_before_later_direct_pushes() {
     let (channel, _) = still(Config::with(Strategy::ByHand { upcalls: false }));
     let log = Log::default();
     let _c = log.connect(&channel, wants(Filter::of(20, 0)));
@@ -118,7 +118,7 @@ fn what_waits_in_a_queue_comes_before_what_is_pushed_directly_later() {
 #[test]
 fn a_consumer_may_replace_the_modules_that_run_it() {
     for strategy in [Strategy::Direct, Strategy::SingleThreaded, Strategy::Threads { per_level: 1 }] {
-        // Only a direct upcall stands in the way of its own swap; the others wait for a dispatcher,
+        // Only a direct upcall blocks its own replacement; the others wait for a dispatcher,
         // however late it runs.
         let patience = Duration::from_millis(if strategy == Strategy::Direct { 5 } else { 60_000 });
         let channel = Channel::new(Config::with(strategy)).unwrap();
@@ -147,11 +147,10 @@ fn a_consumer_may_replace_the_modules_that_run_it() {
     }
 }
 
-/// What conjunctions have gathered, and timers that are set, outlive configurations that know no
-/// conjunctions: there each event comes by itself. Where they are known, a conjunction goes on with
-/// what it had.
+/// Events held by conjunctions, and armed timers, survive configurations without correlation, where
+/// each event arrives by itself. With correlation, a conjunction continues with the events it held.
 #[test]
-fn what_conjunctions_hold_and_timers_await_outlives_a_swap() {
+fn conjunctions_and_timers_survive_a_replacement() {
     const MS: u64 = 1_000_000;
     for between in [
         Configuration::ForwardingDiscriminator,
@@ -172,7 +171,7 @@ fn what_conjunctions_hold_and_timers_await_outlives_a_swap() {
         let correlates = between == Configuration::ForwardingDiscriminator;
         let by_itself = if correlates { vec![] } else { vec![vec![(20, 0, 2)]] };
         assert_eq!(both.take(), by_itself, "{between:?}");
-        // A broadcaster tells it to everybody.
+        // A broadcaster delivers it to all.
         let told = usize::from(between == Configuration::Broadcaster);
         assert_eq!(silence.take().len(), told, "{between:?}");
         clock.advance(10 * MS);

@@ -12,7 +12,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const SWAPS: usize = 36;
 const SUPPLIERS: usize = 2;
 
-/// ModuleSet that know conjunctions.
+/// Modules with correlation.
 const CORRELATING: [(Configuration, Strategy); 6] = [
     (Configuration::Full, Strategy::Threads { per_level: 2 }),
     (Configuration::ForwardingDiscriminator, Strategy::Direct),
@@ -22,7 +22,7 @@ const CORRELATING: [(Configuration, Strategy); 6] = [
     (Configuration::Full, Strategy::Threads { per_level: 1 }),
 ];
 
-/// Those, and modules that know none between them.
+/// Those, alternating with modules without correlation.
 const ALL: [(Configuration, Strategy); 6] = [
     (Configuration::Full, Strategy::Threads { per_level: 2 }),
     (Configuration::SubscriptionAndFiltering, Strategy::Direct),
@@ -37,7 +37,7 @@ fn patient(priority: i16) -> Quality {
     Quality { priority, overflow: Overflow::Block, queue: 8, ..Quality::default() }
 }
 
-/// Exchanges the modules for those of the rows, one after the other.
+/// Replaces the modules by each of these in turn.
 fn swap(channel: &Channel, rows: &[(Configuration, Strategy)], mut between: impl FnMut(usize)) {
     for number in 0..SWAPS {
         let (configuration, strategy) = rows[number % rows.len()];
@@ -46,8 +46,9 @@ fn swap(channel: &Channel, rows: &[(Configuration, Strategy)], mut between: impl
     }
 }
 
-/// Each supplier pushes a position and a speed of the same number, again and again; a consumer for
-/// each wants both. What each consumer got, and how many pairs each supplier pushed.
+/// Each supplier repeatedly pushes a position and a speed with the same number; a consumer for each
+/// supplier wants both. Returns what each consumer received, and the number of pairs each supplier
+/// pushed.
 fn pairs(rows: &[(Configuration, Strategy)], end: (Configuration, Strategy)) -> (Vec<Vec<Push>>, Vec<u64>) {
     let channel = Channel::new(Config { block: PATIENCE, ..Config::default() }).unwrap();
     let logs: Vec<Log> = (0..SUPPLIERS).map(|_| Log::default()).collect();
@@ -77,20 +78,20 @@ fn pairs(rows: &[(Configuration, Strategy)], end: (Configuration, Strategy)) -> 
         let numbers = || sent.iter().map(|sent| sent.load(SeqCst)).collect::<Vec<_>>();
         swap(&channel, rows, |_| {
             let before = numbers();
-            until("events flow", || numbers().iter().zip(&before).all(|(now, then)| *now > then + 2));
+            wait_until("events flow", || numbers().iter().zip(&before).all(|(now, then)| *now > then + 2));
         });
         stop.store(true, SeqCst);
     });
     let sent: Vec<u64> = sent.into_iter().map(AtomicU64::into_inner).collect();
     channel.reconfigure(end.0, end.1, PATIENCE).unwrap();
-    // One more of each tells that what came before has come.
+    // One more of each shows that all earlier ones have arrived.
     let supplier = channel.for_suppliers().connect().unwrap();
     let mut got: Vec<Vec<Push>> = vec![Vec::new(); SUPPLIERS];
     for (i, got) in got.iter_mut().enumerate() {
         let (source, last) = (1 + i as i32, sent[i] + 1);
         supplier.push(&event(20, source, last));
         supplier.push(&event(21, source, last));
-        until("the last comes", || {
+        wait_until("the last comes", || {
             got.extend(logs[i].take());
             got.last().is_some_and(|push| push.last() == Some(&(21, source, last)))
         });
@@ -101,7 +102,7 @@ fn pairs(rows: &[(Configuration, Strategy)], end: (Configuration, Strategy)) -> 
 }
 
 #[test]
-fn a_conjunction_is_complete_exactly_once_whoever_dispatches_meanwhile() {
+fn a_conjunction_is_complete_exactly_once_under_any_dispatcher() {
     let (got, sent) = pairs(&CORRELATING, CORRELATING[0]);
     for (i, (got, sent)) in got.iter().zip(sent).enumerate() {
         assert!(sent > SWAPS as u64);
@@ -111,11 +112,11 @@ fn a_conjunction_is_complete_exactly_once_whoever_dispatches_meanwhile() {
     }
 }
 
-/// ModuleSet that know no conjunctions hand on each event by itself; what a conjunction had
-/// gathered waits, and gives way to something newer when modules come that know it again. So a
-/// change of modules forgets one event at the most, and nothing comes twice.
+/// Modules without correlation pass each event by itself. An event held by a conjunction waits, and
+/// is replaced by a newer one when modules with correlation return. So a replacement drops at most
+/// one event, and none arrives twice.
 #[test]
-fn nothing_comes_twice_where_conjunctions_are_known_only_at_times() {
+fn no_event_arrives_twice_if_correlation_is_switched() {
     let (got, sent) = pairs(&ALL, ALL[1]);
     for (got, sent) in got.iter().zip(sent) {
         let (alone, together): (Vec<&Push>, Vec<&Push>) = got.iter().partition(|push| push.len() == 1);
@@ -136,7 +137,7 @@ fn nothing_comes_twice_where_conjunctions_are_known_only_at_times() {
     }
 }
 
-/// An interval keeps its grid: each point of it is a time-out or counted as too late, and each
+/// An interval timer keeps its grid: each point is a time-out or is counted as late, and each
 /// time-out is one push.
 #[test]
 fn intervals_keep_their_phase() {
@@ -152,34 +153,34 @@ fn intervals_keep_their_phase() {
     };
     let qos = wants(Filter::interval(Duration::from_nanos(PERIOD))).quality(patient(10_000));
     let proxy = channel.for_consumers().connect(Arc::new(consumer), qos).unwrap();
-    // When the next one is due, and how many points of the grid are behind: not between a time-out
-    // and its count.
+    // When the next one is due, and how many points of the grid have passed; not read between a
+    // time-out and its count.
     let grid = || {
         let points = || proxy.counts().timeouts + proxy.counts().late_intervals;
         let (next, behind) = (channel.next_timeout().unwrap(), points());
         (channel.next_timeout() == Some(next) && points() == behind).then_some((next, behind))
     };
     let mut first = None;
-    until("the first is awaited", || {
+    wait_until("the first is awaited", || {
         first = grid();
         first.is_some()
     });
     let (first, behind) = first.unwrap();
     swap(&channel, &ALL, |number| {
-        until("time-outs come", || came.load(SeqCst) > 2 * number as u64);
+        wait_until("time-outs come", || came.load(SeqCst) > 2 * number as u64);
         assert_eq!((channel.next_timeout().unwrap() - first) % PERIOD, 0, "after {number} changes");
     });
-    until("each point of the grid is accounted for", || {
+    wait_until("each point of the grid is accounted for", || {
         let accounted = |(next, now): (u64, u64)| (next - first) / PERIOD == now - behind;
         grid().is_some_and(accounted) && came.load(SeqCst) == proxy.counts().timeouts
     });
     assert_eq!(wrong.load(SeqCst), 0);
 }
 
-/// A deadline comes again and again where nothing satisfies it, under all modules, and never twice
-/// for one stretch of time.
+/// A deadline timer fires repeatedly if nothing satisfies it, with all modules, and never twice for
+/// one interval.
 #[test]
-fn deadlines_come_again_and_no_oftener_than_they_may() {
+fn deadline_timers_fire_again_and_not_too_often() {
     const DEADLINE: u64 = 2_000_000;
     let channel = Channel::new(Config { block: PATIENCE, ..Config::default() }).unwrap();
     let log = Log::default();
@@ -192,7 +193,7 @@ fn deadlines_come_again_and_no_oftener_than_they_may() {
     swap(&channel, &ALL, |number| {
         supplier.push(&event(20, 0, number as u64));
         let before = got.len();
-        until("the event comes, and then a deadline", || {
+        wait_until("the event comes, and then a deadline", || {
             got.extend(log.take());
             let place = got[before..].iter().position(|push| push[..] == [(20, 0, number as u64)]);
             place.is_some_and(|place| got[before + place..].len() > 1)
@@ -200,7 +201,7 @@ fn deadlines_come_again_and_no_oftener_than_they_may() {
     });
     let events = got.iter().filter(|push| push[0].0 == 20).count();
     assert_eq!(events, SWAPS, "each event once");
-    until("each that was counted comes", || {
+    wait_until("each that was counted comes", || {
         got.extend(log.take());
         (got.len() - SWAPS) as u64 == proxy.counts().timeouts
     });

@@ -12,7 +12,7 @@ fn ms(n: u64) -> Duration {
 }
 
 #[test]
-fn intervals_come_each_period_and_do_not_pile_up() {
+fn intervals_fire_each_period_and_do_not_pile_up() {
     let (channel, clock) = still(Config::default());
     let log = Log::default();
     let proxy = log.connect(&channel, wants(Filter::interval(ms(10))));
@@ -27,7 +27,7 @@ fn intervals_come_each_period_and_do_not_pile_up() {
         log.take(),
         [[(designator::INTERVAL_TIMEOUT, 0, 100_000)], [(designator::INTERVAL_TIMEOUT, 0, 100_000)]]
     );
-    // Looked at too late: one time-out, the missed ones counted, and the grid is kept.
+    // Checked too late: one time-out, the missed ones are counted, and the grid is kept.
     clock.advance(35 * MS);
     assert_eq!((channel.expire(), proxy.counts().late_intervals), (1, 2));
     clock.advance(5 * MS);
@@ -37,7 +37,7 @@ fn intervals_come_each_period_and_do_not_pile_up() {
 }
 
 #[test]
-fn a_deadline_comes_only_without_the_events() {
+fn a_deadline_timer_fires_only_without_the_events() {
     let (channel, clock) = still(Config::default());
     let log = Log::default();
     let both = Filter::all_of([Filter::of(20, 0), Filter::of(21, 0)]);
@@ -51,7 +51,7 @@ fn a_deadline_comes_only_without_the_events() {
     // Satisfied at 9: due at 19.
     clock.advance(9 * MS);
     assert_eq!(channel.expire(), 0);
-    // Half a conjunction does not put it off.
+    // Half a conjunction does not restart it.
     supplier.push(&event(20, 0, 3));
     clock.advance(MS);
     assert_eq!(channel.expire(), 1);
@@ -85,7 +85,7 @@ fn a_time_out_can_be_a_term_of_a_conjunction() {
 }
 
 #[test]
-fn the_suspended_have_no_time_outs() {
+fn suspended_consumers_have_no_time_outs() {
     let (channel, clock) = still(Config::default());
     let log = Log::default();
     let proxy = log.connect(&channel, wants(Filter::interval(ms(10))));
@@ -116,7 +116,7 @@ fn time_outs_are_queued_at_their_consumers_priority() {
     assert_eq!(log.take_times(), [[30_000], [20_000], [10_000]]);
 }
 
-/// With the channel's own threads, in real time: that they come, not when.
+/// With the channel's own threads, in real time: checks that time-outs arrive, not when.
 #[test]
 fn threads_of_their_own_drive_them() {
     for strategy in [Strategy::Direct, Strategy::Threads { per_level: 1 }] {

@@ -1,4 +1,4 @@
-//! The trace of a push, a run, a pre-emption, a deadline.
+//! The trace records of pushes, runs, pre-emptions and deadlines.
 
 use crate::common::*;
 use isorb_event::dispatch::{Dispatch, Queued};
@@ -61,8 +61,8 @@ fn a_nested_run_is_in_the_trace_from_push_to_deadline() {
     assert_eq!(channel.recorder().snapshot(), tracks);
 }
 
-/// Waits without giving the processor away.
-fn until(what: &str, so: impl Fn() -> bool) {
+/// Waits without yielding the processor.
+fn wait_until(what: &str, so: impl Fn() -> bool) {
     let patience = Instant::now() + Duration::from_secs(60);
     while !so() {
         assert!(Instant::now() < patience, "waited in vain: {what}");
@@ -70,7 +70,7 @@ fn until(what: &str, so: impl Fn() -> bool) {
     }
 }
 
-/// The records of all threads, by time; of those at one moment, each thread's stay in order.
+/// The records of all threads by time; those of one thread stay in order.
 fn records(channel: &Channel) -> Vec<Record> {
     let tracks = channel.recorder().snapshot();
     let mut all: Vec<Record> = tracks.into_iter().flat_map(|track| track.records).collect();
@@ -82,7 +82,7 @@ fn of(records: &[Record], kind: RecordKind) -> Vec<Record> {
     records.iter().copied().filter(|record| record.kind == kind).collect()
 }
 
-/// Threads for each level, all on this processor.
+/// A channel with threads for each level, all on this processor.
 fn on(cpu: usize) -> Config {
     let threads = ThreadSetup::default().on(Cpus::one(cpu));
     Config { trace: true, threads, ..Config::with(Strategy::Threads { per_level: 1 }) }
@@ -92,18 +92,17 @@ fn at(priority: i16) -> Quality {
     Quality { priority: Priority::new(priority).unwrap(), ..Quality::default() }
 }
 
-/// A consumer of type 20 that pushes an event of type 21 and does not return until that one's
-/// consumer has.
+/// A consumer of type 20 that pushes an event of type 21 and returns after that one's consumer.
 fn waits(channel: &Channel, supplier: &Arc<ProxyPushConsumer>) -> impl Fn(&[Event<'_>]) + use<> {
     let (channel, supplier) = (channel.clone(), supplier.clone());
     move |_| {
         supplier.push(&event(21, 0, 0));
-        until("the other one returns", || !of(&records(&channel), RecordKind::End).is_empty());
+        wait_until("the other one returns", || !of(&records(&channel), RecordKind::End).is_empty());
     }
 }
 
-/// A consumer at `first` that is not done before one at `second` has returned; what the trace says
-/// of it.
+/// Runs a consumer at `first` that does not end before one at `second` has returned. Returns the
+/// records.
 fn two(config: Config, first: i16, second: i16, own: Option<Arc<dyn Dispatch>>) -> (Vec<Record>, u32, u32) {
     let channel = Channel::new(config).unwrap();
     let supplier = Arc::new(channel.for_suppliers().connect().unwrap());
@@ -116,15 +115,15 @@ fn two(config: Config, first: i16, second: i16, own: Option<Arc<dyn Dispatch>>) 
     let inner = admin.connect(inner, qos).unwrap();
     supplier.push(&event(20, 0, 0));
     let ended = || of(&records(&channel), RecordKind::End).len() == 2;
-    until("both have returned", ended);
-    // What follows the end of a run is written by then as well.
+    wait_until("both have returned", ended);
+    // By then the records after the end of a run are written too.
     let (outer, inner) = (outer.id(), inner.id());
     channel.destroy();
     (records(&channel), outer, inner)
 }
 
 #[test]
-fn who_loses_the_processor_to_another_thread_is_in_the_trace() {
+fn a_preemption_by_another_thread_is_in_the_trace() {
     let cpu = current_cpus().unwrap().iter().next().unwrap();
     let (records, low, high) = two(on(cpu), 0, 30_000, None);
     let (lost, back) = (of(&records, RecordKind::Preempt), of(&records, RecordKind::Resume));
@@ -147,14 +146,14 @@ fn who_loses_the_processor_to_another_thread_is_in_the_trace() {
 }
 
 #[test]
-fn nobody_loses_the_processor_to_the_less_urgent_nor_on_another_one_nor_after_its_end() {
+fn less_urgent_runs_other_processors_and_ended_runs_are_no_preemption() {
     let cpus: Vec<usize> = current_cpus().unwrap().iter().collect();
     let none = |(records, ..): (Vec<Record>, u32, u32)| {
         let lost = [RecordKind::Preempt, RecordKind::Resume].map(|what| of(&records, what));
         assert_eq!(lost, [Vec::new(), Vec::new()], "{records:?}");
     };
     none(two(on(cpus[0]), 30_000, 0, None));
-    // Equals: two threads of one level.
+    // Equal levels: two threads of one level.
     let strategy = Strategy::Threads { per_level: 2 };
     none(two(Config { strategy, ..on(cpus[0]) }, 9_000, 9_000, None));
     match cpus[..] {
@@ -175,7 +174,7 @@ fn nobody_loses_the_processor_to_the_less_urgent_nor_on_another_one_nor_after_it
     let supplier = channel.for_suppliers().connect().unwrap();
     for (n, event_type) in [20, 21, 20, 21].into_iter().enumerate() {
         supplier.push(&event(event_type, 0, 0));
-        until("it has returned", || of(&records(&channel), RecordKind::End).len() == n + 1);
+        wait_until("it has returned", || of(&records(&channel), RecordKind::End).len() == n + 1);
     }
     channel.destroy();
     none((records(&channel), 0, 0));

@@ -1,4 +1,5 @@
-//! Real-time upcalls: who makes way for whom, and how deep they nest (paper 001, section 5.1.1).
+//! Real-time upcalls: which consumers yield to which, and how deep they nest (TAO event service
+//! paper, section 5.1.1).
 
 use crate::common::*;
 use isorb_event::{
@@ -24,7 +25,7 @@ fn connect(
     channel.for_consumers().connect(Arc::new(consumer), wants(Filter::of(type_, 0)).quality(quality)).unwrap()
 }
 
-/// A low consumer makes way while two of one level are ready, each of which makes way in its turn.
+/// A low consumer yields while two of one level are ready, each of which yields in turn.
 #[test]
 fn of_two_that_are_ready_at_a_level_one_is_nested_after_the_other() {
     let (channel, _) = still(Config::with(Strategy::ByHand { upcalls: true }));
@@ -48,21 +49,21 @@ fn of_two_that_are_ready_at_a_level_one_is_nested_after_the_other() {
     ];
     supplier.push(&event(20, 0, 0));
     while channel.step() {}
-    // What came while one ran goes behind two, which was there before.
+    // The event that arrived while one ran is queued behind two.
     let expected = ["low", "one", "/one", "two", "top", "/top", "/two", "three", "/three", "/low"];
     assert_eq!(*log.lock().unwrap(), expected);
 }
 
-/// Consumers that push to each other as a seed says, and make way in between.
+/// Consumers that push to each other as a seed decides, and yield in between.
 struct Crowd {
     channel: Channel,
     supplier: ProxyPushConsumer,
     random: AtomicU64,
     left: AtomicU64,
-    /// The levels of those on the stack.
+    /// The levels of the consumers on the stack.
     stack: Mutex<Vec<usize>>,
     deepest: AtomicU64,
-    /// Two of one level were on the stack at once, or a less urgent one above a more urgent one.
+    /// Two of one level were on the stack together, or a less urgent one above a more urgent one.
     wrong: AtomicBool,
     makes_way: fn(&Channel),
 }
@@ -95,7 +96,7 @@ impl Crowd {
     }
 }
 
-/// How deep they nested, and whether there were ever two of one level.
+/// The deepest nesting, and whether two of one level ever nested.
 fn crowd(seed: u64, makes_way: fn(&Channel)) -> (u64, bool) {
     let (channel, _) = still(Config::with(Strategy::ByHand { upcalls: true }));
     let crowd = Arc::new(Crowd {
@@ -137,12 +138,12 @@ fn at_most_one_upcall_a_level_is_nested() {
         deepest = deepest.max(deep);
     }
     assert_eq!(deepest, PRIORITIES.len() as u64, "there was one of each level");
-    // The control: who runs whoever is next has two of one level on the stack before long.
+    // The control: without the rule two of one level are soon on the stack.
     assert!((0..50).all(|seed| crowd(seed, anybody).1));
 }
 
-/// On one processor a low consumer computes until an event came for a high one, and for 20 ms more.
-/// Is the high one through first?
+/// On one processor a low consumer computes until an event arrived for a high one, and for 20 ms
+/// more. Returns whether the high one finishes first.
 fn high_is_through_first(strategy: Strategy, yields: bool) -> bool {
     let cpu = current_cpus().unwrap().iter().next().unwrap();
     let threads = ThreadSetup::fifo().on(Cpus::one(cpu));
@@ -174,7 +175,7 @@ fn high_is_through_first(strategy: Strategy, yields: bool) -> bool {
     std::thread::scope(|s| {
         s.spawn(|| {
             set_current_cpus(&Cpus::one(cpu)).unwrap();
-            // Above them all: it is never kept from pushing.
+            // Above all consumers, so that it is never kept from pushing.
             SchedClass::Fifo(99).set_current().unwrap();
             supplier.push(&event(20, 0, 0));
             while !begun.load(SeqCst) {
@@ -193,14 +194,14 @@ fn high_is_through_first(strategy: Strategy, yields: bool) -> bool {
 }
 
 #[test]
-fn on_one_processor_who_makes_way_lets_the_urgent_one_through_first() {
+fn on_one_processor_a_yielding_consumer_lets_the_urgent_one_finish_first() {
     let may = std::thread::spawn(|| SchedClass::Fifo(99).set_current().is_ok()).join().unwrap();
     if !may {
         println!("SKIPPED: no right to real-time scheduling here");
         return;
     }
     assert!(high_is_through_first(Strategy::Upcalls, true));
-    // The controls: who never makes way, and a thread that nests nobody.
+    // The controls: a consumer that never yields, and a thread that never nests.
     assert!(!high_is_through_first(Strategy::Upcalls, false), "without yield_now");
     assert!(!high_is_through_first(Strategy::SingleThreaded, true), "one thread, without upcalls");
 }

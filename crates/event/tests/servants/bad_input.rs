@@ -1,12 +1,13 @@
-//! What clients of the standard Event Service do wrong: the standard's exception each, and nothing
-//! is left of it.
+//! Errors of clients of the OMG's Event Service: each gets the standard's exception and leaves
+//! nothing behind.
 
-use crate::{client, server, until};
+use crate::{client, server};
 use isorb::{Any, Kind, Object, Orb, Reference, SystemException, Upcall};
 use isorb_event::servants::standard::cos_event_channel_admin as admin;
 use isorb_event::servants::standard::cos_event_comm as comm;
 use isorb_event::servants::{CosEventService, EventServiceOptions};
 use isorb_event::{Channel, Config, Limits};
+use isorb_testkit::wait_until;
 use std::sync::{Arc, Mutex};
 
 struct World {
@@ -18,7 +19,7 @@ struct World {
     suppliers: admin::SupplierAdminRef,
 }
 
-/// Nobody is asked whether it is there: nothing goes away but by what the test does.
+/// Without pings: proxies end only by the test's calls.
 fn world(proxies: u32, limits: Limits) -> World {
     let (orb, channel) = server(Config { limits, ..Config::default() });
     let options = EventServiceOptions { proxies, ping: None, ..EventServiceOptions::default() };
@@ -56,7 +57,7 @@ impl World {
     }
 }
 
-/// A push consumer that keeps what it gets, and a pull supplier that has nothing.
+/// A push consumer that keeps its values, and a pull supplier without events.
 #[derive(Default)]
 struct Ends(Mutex<Vec<Any>>);
 
@@ -85,9 +86,9 @@ impl comm::PullSupplier for Ends {
     }
 }
 
-/// How a call ended.
+/// The result of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Told {
+enum CallResult {
     Fine,
     AlreadyConnected,
     Disconnected,
@@ -95,23 +96,23 @@ enum Told {
     System(Kind),
 }
 
-/// What an operation's own errors say; which of them there can be differs.
-macro_rules! told {
+/// The user exceptions of an operation; they differ between operations.
+macro_rules! call_results {
     ($($error:path: $($variant:ident),*;)*) => {
-        $(impl From<Result<(), $error>> for Told {
-            fn from(result: Result<(), $error>) -> Told {
+        $(impl From<Result<(), $error>> for CallResult {
+            fn from(result: Result<(), $error>) -> CallResult {
                 type Error = $error;
                 match result {
-                    Ok(()) => Told::Fine,
-                    Err(Error::System(exception)) => Told::System(exception.kind),
-                    $(Err(Error::$variant(_)) => Told::$variant,)*
+                    Ok(()) => CallResult::Fine,
+                    Err(Error::System(exception)) => CallResult::System(exception.kind),
+                    $(Err(Error::$variant(_)) => CallResult::$variant,)*
                 }
             }
         })*
     };
 }
 
-told! {
+call_results! {
     admin::proxy_push_supplier::ConnectPushConsumerError: AlreadyConnected, TypeError;
     admin::proxy_pull_supplier::ConnectPullConsumerError: AlreadyConnected;
     admin::proxy_push_consumer::ConnectPushSupplierError: AlreadyConnected;
@@ -120,27 +121,27 @@ told! {
     comm::pull_supplier::PullError: Disconnected;
 }
 
-impl From<Result<(), SystemException>> for Told {
-    fn from(result: Result<(), SystemException>) -> Told {
-        result.map_or_else(|exception| Told::System(exception.kind), |()| Told::Fine)
+impl From<Result<(), SystemException>> for CallResult {
+    fn from(result: Result<(), SystemException>) -> CallResult {
+        result.map_or_else(|exception| CallResult::System(exception.kind), |()| CallResult::Fine)
     }
 }
 
-fn told<E>(result: Result<(), E>) -> Told
+fn call_result<E>(result: Result<(), E>) -> CallResult
 where
-    Told: From<Result<(), E>>,
+    CallResult: From<Result<(), E>>,
 {
     result.into()
 }
 
-/// The same object under another interface's name, as a client without types would have it.
+/// The same object under another interface's name, as for a client without types.
 fn taken_for<R: Reference>(object: &Object) -> R {
     R::from_object(object.clone())
 }
 
-type Case = (&'static str, fn(&World) -> Vec<Told>, &'static [Told]);
+type Case = (&'static str, fn(&World) -> Vec<CallResult>, &'static [CallResult]);
 
-/// What is done, and how each call ends. Whoever connects in it disconnects in it.
+/// The calls and their results. Each case disconnects what it connected.
 const CASES: &[Case] = &[
     (
         "consumers and suppliers that are nil",
@@ -148,14 +149,14 @@ const CASES: &[Case] = &[
             let (to_push, from_pull) = (world.proxy_push_supplier(), world.proxy_pull_consumer());
             let (to_pull, from_push) = (world.proxy_pull_supplier(), world.proxy_push_consumer());
             let calls = vec![
-                // They could not be called.
-                told(to_push.connect_push_consumer(None::<&comm::PushConsumerRef>)),
-                told(from_pull.connect_pull_supplier(None::<&comm::PullSupplierRef>)),
-                // They need not be: they come by themselves.
-                told(to_pull.connect_pull_consumer(None::<&comm::PullConsumerRef>)),
-                told(from_push.connect_push_supplier(None::<&comm::PushSupplierRef>)),
-                told(to_push.connect_push_consumer(&world.push_consumer())),
-                told(from_pull.connect_pull_supplier(&world.pull_supplier())),
+                // Without a reference they could not be called.
+                call_result(to_push.connect_push_consumer(None::<&comm::PushConsumerRef>)),
+                call_result(from_pull.connect_pull_supplier(None::<&comm::PullSupplierRef>)),
+                // They need no reference: they call the channel.
+                call_result(to_pull.connect_pull_consumer(None::<&comm::PullConsumerRef>)),
+                call_result(from_push.connect_push_supplier(None::<&comm::PushSupplierRef>)),
+                call_result(to_push.connect_push_consumer(&world.push_consumer())),
+                call_result(from_pull.connect_pull_supplier(&world.pull_supplier())),
             ];
             to_push.disconnect_push_supplier().unwrap();
             from_pull.disconnect_pull_consumer().unwrap();
@@ -164,12 +165,12 @@ const CASES: &[Case] = &[
             calls
         },
         &[
-            Told::System(Kind::BadParam),
-            Told::System(Kind::BadParam),
-            Told::Fine,
-            Told::Fine,
-            Told::Fine,
-            Told::Fine,
+            CallResult::System(Kind::BadParam),
+            CallResult::System(Kind::BadParam),
+            CallResult::Fine,
+            CallResult::Fine,
+            CallResult::Fine,
+            CallResult::Fine,
         ],
     ),
     (
@@ -180,10 +181,10 @@ const CASES: &[Case] = &[
             let (consumer, supplier) = (world.push_consumer(), world.pull_supplier());
             let connect = || {
                 [
-                    told(to_push.connect_push_consumer(&consumer)),
-                    told(to_pull.connect_pull_consumer(None::<&comm::PullConsumerRef>)),
-                    told(from_push.connect_push_supplier(None::<&comm::PushSupplierRef>)),
-                    told(from_pull.connect_pull_supplier(&supplier)),
+                    call_result(to_push.connect_push_consumer(&consumer)),
+                    call_result(to_pull.connect_pull_consumer(None::<&comm::PullConsumerRef>)),
+                    call_result(from_push.connect_push_supplier(None::<&comm::PushSupplierRef>)),
+                    call_result(from_pull.connect_pull_supplier(&supplier)),
                 ]
             };
             let calls = [connect(), connect()].concat();
@@ -194,14 +195,14 @@ const CASES: &[Case] = &[
             calls
         },
         &[
-            Told::Fine,
-            Told::Fine,
-            Told::Fine,
-            Told::Fine,
-            Told::AlreadyConnected,
-            Told::AlreadyConnected,
-            Told::AlreadyConnected,
-            Told::AlreadyConnected,
+            CallResult::Fine,
+            CallResult::Fine,
+            CallResult::Fine,
+            CallResult::Fine,
+            CallResult::AlreadyConnected,
+            CallResult::AlreadyConnected,
+            CallResult::AlreadyConnected,
+            CallResult::AlreadyConnected,
         ],
     ),
     (
@@ -209,15 +210,15 @@ const CASES: &[Case] = &[
         |world| {
             let (to_pull, from_push) = (world.proxy_pull_supplier(), world.proxy_push_consumer());
             let calls = vec![
-                told(from_push.push(&Any::new(&1).unwrap())),
-                told(to_pull.pull().map(drop)),
-                told(to_pull.try_pull().map(drop)),
+                call_result(from_push.push(&Any::new(&1).unwrap())),
+                call_result(to_pull.pull().map(drop)),
+                call_result(to_pull.try_pull().map(drop)),
             ];
             to_pull.disconnect_pull_supplier().unwrap();
             from_push.disconnect_push_consumer().unwrap();
             calls
         },
-        &[Told::Disconnected, Told::Disconnected, Told::Disconnected],
+        &[CallResult::Disconnected, CallResult::Disconnected, CallResult::Disconnected],
     ),
     (
         "disconnected: no objects any more",
@@ -227,29 +228,29 @@ const CASES: &[Case] = &[
             to_push.connect_push_consumer(&world.push_consumer()).unwrap();
             from_push.connect_push_supplier(None::<&comm::PushSupplierRef>).unwrap();
             vec![
-                told(to_push.disconnect_push_supplier()),
-                told(from_pull.disconnect_pull_consumer()),
-                told(to_pull.disconnect_pull_supplier()),
-                told(from_push.disconnect_push_consumer()),
-                told(to_push.disconnect_push_supplier()),
-                told(to_push.connect_push_consumer(&world.push_consumer())),
-                told(from_pull.connect_pull_supplier(&world.pull_supplier())),
-                told(to_pull.try_pull().map(drop)),
-                told(to_pull.pull().map(drop)),
-                told(from_push.push(&Any::new(&1).unwrap())),
+                call_result(to_push.disconnect_push_supplier()),
+                call_result(from_pull.disconnect_pull_consumer()),
+                call_result(to_pull.disconnect_pull_supplier()),
+                call_result(from_push.disconnect_push_consumer()),
+                call_result(to_push.disconnect_push_supplier()),
+                call_result(to_push.connect_push_consumer(&world.push_consumer())),
+                call_result(from_pull.connect_pull_supplier(&world.pull_supplier())),
+                call_result(to_pull.try_pull().map(drop)),
+                call_result(to_pull.pull().map(drop)),
+                call_result(from_push.push(&Any::new(&1).unwrap())),
             ]
         },
         &[
-            Told::Fine,
-            Told::Fine,
-            Told::Fine,
-            Told::Fine,
-            Told::System(Kind::ObjectNotExist),
-            Told::System(Kind::ObjectNotExist),
-            Told::System(Kind::ObjectNotExist),
-            Told::System(Kind::ObjectNotExist),
-            Told::System(Kind::ObjectNotExist),
-            Told::System(Kind::ObjectNotExist),
+            CallResult::Fine,
+            CallResult::Fine,
+            CallResult::Fine,
+            CallResult::Fine,
+            CallResult::System(Kind::ObjectNotExist),
+            CallResult::System(Kind::ObjectNotExist),
+            CallResult::System(Kind::ObjectNotExist),
+            CallResult::System(Kind::ObjectNotExist),
+            CallResult::System(Kind::ObjectNotExist),
+            CallResult::System(Kind::ObjectNotExist),
         ],
     ),
     (
@@ -261,17 +262,17 @@ const CASES: &[Case] = &[
             let as_push: comm::PushConsumerRef = taken_for(to_push.object());
             let as_consumer: admin::ProxyPushSupplierRef = taken_for(from_push.object());
             let calls = vec![
-                told(as_pull.pull().map(drop)),
-                told(as_pull.try_pull().map(drop)),
-                told(as_pull.connect_pull_consumer(None::<&comm::PullConsumerRef>)),
-                told(as_push.push(&Any::new(&1).unwrap())),
-                told(as_consumer.connect_push_consumer(&world.push_consumer())),
+                call_result(as_pull.pull().map(drop)),
+                call_result(as_pull.try_pull().map(drop)),
+                call_result(as_pull.connect_pull_consumer(None::<&comm::PullConsumerRef>)),
+                call_result(as_push.push(&Any::new(&1).unwrap())),
+                call_result(as_consumer.connect_push_consumer(&world.push_consumer())),
             ];
             to_push.disconnect_push_supplier().unwrap();
             from_push.disconnect_push_consumer().unwrap();
             calls
         },
-        &[Told::System(Kind::BadOperation); 5],
+        &[CallResult::System(Kind::BadOperation); 5],
     ),
     (
         "objects that never were",
@@ -282,26 +283,26 @@ const CASES: &[Case] = &[
             let address = world.here.string_to_object(&url).unwrap();
             let unknown: admin::ProxyPushSupplierRef = taken_for(&address);
             let calls = vec![
-                told(unknown.connect_push_consumer(&world.push_consumer())),
-                told(unknown.disconnect_push_supplier()),
+                call_result(unknown.connect_push_consumer(&world.push_consumer())),
+                call_result(unknown.disconnect_push_supplier()),
             ];
             calls
         },
-        &[Told::System(Kind::ObjectNotExist), Told::System(Kind::ObjectNotExist)],
+        &[CallResult::System(Kind::ObjectNotExist), CallResult::System(Kind::ObjectNotExist)],
     ),
 ];
 
 #[test]
-fn what_clients_do_wrong_is_told_as_the_standard_has_it() {
-    // Fewer than the cases use in all: what leaked would be missed before the end.
+fn client_errors_raise_the_standards_exceptions() {
+    // Fewer than the cases use in total: a leak would be noticed before the end.
     let limits = Limits { consumers: 2, suppliers: 2, ..Limits::default() };
     let world = world(4, limits);
     for round in 0..3 {
         for (name, call, expected) in CASES {
             assert_eq!(call(&world), *expected, "{name}, round {round}");
             assert_eq!(world.channel.consumers().len(), 0, "{name}, round {round}");
-            // The threads that ask pull suppliers give their places back as they end.
-            until("there is room for suppliers", || {
+            // The polling threads free their proxies as they end.
+            wait_until("there is room for suppliers", || {
                 let both = [world.channel.for_suppliers().connect(), world.channel.for_suppliers().connect()];
                 both.iter().all(Result::is_ok)
             });
@@ -309,10 +310,9 @@ fn what_clients_do_wrong_is_told_as_the_standard_has_it() {
     }
 }
 
-/// An any is any value: none at all, one of a type that nobody knows, and one that is nested as
-/// deep as the ORB lets through.
+/// An any of any value: null, of an unknown type, and nested as deep as the ORB allows.
 #[test]
-fn a_strange_any_is_handed_on_and_nothing_to_pull_is_no_error() {
+fn an_unknown_any_is_passed_on_and_an_empty_pull_is_no_error() {
     let world = world(8, Limits::default());
     let (to_pull, from_push) = (world.proxy_pull_supplier(), world.proxy_push_consumer());
     to_pull.connect_pull_consumer(None::<&comm::PullConsumerRef>).unwrap();
@@ -329,10 +329,10 @@ fn a_strange_any_is_handed_on_and_nothing_to_pull_is_no_error() {
     assert!(!to_pull.try_pull().unwrap().1);
 }
 
-/// Whoever obtains proxies on and on displaces his own; those that are connected stay. Where all
-/// are connected there is IMP_LIMIT.
+/// A client that obtains proxies endlessly evicts its own; connected proxies stay. If all are
+/// connected: IMP_LIMIT.
 #[test]
-fn a_flood_of_proxies_meets_the_limit() {
+fn a_flood_of_proxies_is_bounded() {
     const PROXIES: u32 = 6;
     let world = world(PROXIES, Limits { consumers: 2, suppliers: 2, ..Limits::default() });
     let kept = world.proxy_pull_supplier();
@@ -342,33 +342,37 @@ fn a_flood_of_proxies_meets_the_limit() {
         world.proxy_push_supplier();
         world.proxy_pull_consumer();
     }
-    assert_eq!(told(first.try_pull().map(drop)), Told::System(Kind::ObjectNotExist), "it made room");
+    assert_eq!(
+        call_result(first.try_pull().map(drop)),
+        CallResult::System(Kind::ObjectNotExist),
+        "it made room"
+    );
     assert!(!kept.try_pull().unwrap().1, "it is connected");
     // The channel's own limits: a third consumer, a third supplier.
     let connect = |proxy: &admin::ProxyPullSupplierRef| {
-        told(proxy.connect_pull_consumer(None::<&comm::PullConsumerRef>))
+        call_result(proxy.connect_pull_consumer(None::<&comm::PullConsumerRef>))
     };
     let (second, third) = (world.proxy_pull_supplier(), world.proxy_pull_supplier());
-    assert_eq!((connect(&second), connect(&third)), (Told::Fine, Told::System(Kind::ImpLimit)));
+    assert_eq!((connect(&second), connect(&third)), (CallResult::Fine, CallResult::System(Kind::ImpLimit)));
     let supplies = |proxy: &admin::ProxyPushConsumerRef| {
-        told(proxy.connect_push_supplier(None::<&comm::PushSupplierRef>))
+        call_result(proxy.connect_push_supplier(None::<&comm::PushSupplierRef>))
     };
     let (one, two, three) =
         (world.proxy_push_consumer(), world.proxy_push_consumer(), world.proxy_push_consumer());
-    assert_eq!((supplies(&one), supplies(&two)), (Told::Fine, Told::Fine));
-    assert_eq!(supplies(&three), Told::System(Kind::ImpLimit));
+    assert_eq!((supplies(&one), supplies(&two)), (CallResult::Fine, CallResult::Fine));
+    assert_eq!(supplies(&three), CallResult::System(Kind::ImpLimit));
     let refused = world.channel.consumers().len();
     assert_eq!(refused, 2, "of the refused nothing is there");
-    // Who was refused may try again when there is room.
+    // A refused client may try again when there is room.
     one.disconnect_push_consumer().unwrap();
     kept.disconnect_pull_supplier().unwrap();
-    assert_eq!((supplies(&three), connect(&third)), (Told::Fine, Told::Fine));
+    assert_eq!((supplies(&three), connect(&third)), (CallResult::Fine, CallResult::Fine));
     drop((second, two));
 }
 
-/// All places are taken by who is connected: nobody makes room.
+/// If all proxies are connected, none is evicted.
 #[test]
-fn a_proxy_too_many_is_refused_where_all_are_connected() {
+fn a_further_proxy_is_refused_if_all_are_connected() {
     let world = world(4, Limits::default());
     let connected: Vec<_> = (0..)
         .map(|_| world.consumers.obtain_pull_supplier())

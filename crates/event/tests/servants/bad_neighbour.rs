@@ -1,25 +1,26 @@
-//! What a neighbour in a federation does wrong: an exception where somebody waits for an answer,
-//! nothing believed, and nothing that grows. Nobody is authenticated: who keeps to the protocol and
-//! lies about what is wanted is believed.
+//! Errors of a neighbour in a federation: an exception if it waits for a reply, no effect, and no
+//! growth. There is no authentication: a neighbour that keeps to the protocol and announces false
+//! interests is believed.
 
-use crate::{client, server, until};
+use crate::{client, server};
 use idl::{LaneRef, LinkEndView, LinkRef, NeighbourRef};
 use isorb::{Kind, Orb, Reference, Upcall};
 use isorb_event::federation::{Federation, LinkId, MAX_FILTERS};
 use isorb_event::servants::isorb_link::isorb_event as idl;
 use isorb_event::servants::{FederationServant, LinkOptions};
 use isorb_event::{Channel, Config, ConsumerQos, Event, Filter, ProxyPushSupplier, designator};
+use isorb_testkit::wait_until;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// As many as a member has.
 const LEVELS: usize = 4;
-/// The most links that others may join, and the most channels that a member knows.
+/// The most links that others may join, and the most members that one knows.
 const MOST: usize = 1024;
 const MEMBER: u64 = 1;
 const FORGER: u64 = 9;
 
-/// A member, whom a program that is none joins, and another that is as it should be.
+/// A member, a forger that joins it, and a correct neighbour.
 struct World {
     orb: Orb,
     here: Orb,
@@ -51,7 +52,7 @@ fn world() -> World {
     let joins = FederationServant::start(&far, &good, LinkOptions::new(Duration::from_secs(5))).unwrap();
     let url = format!("corbaloc::127.0.0.1:{}/EventFederation", orb.endpoint_addresses()[0].1);
     let link = joins.join(&far.string_to_object(&url).unwrap()).unwrap();
-    until("they know each other", || federation.known() == 1 && good.known() == 1);
+    wait_until("they know each other", || federation.known() == 1 && good.known() == 1);
     let here = client();
     let door = here.resolve(&neighbourhood.object().to_string()).unwrap();
     let good = (far, other, good, joins, link);
@@ -68,7 +69,7 @@ fn world() -> World {
     }
 }
 
-/// The forger's end: it takes everything.
+/// The forger's end: it accepts everything.
 struct Ends;
 
 impl idl::Link for Ends {
@@ -92,7 +93,7 @@ impl World {
         (poa.activate(Arc::new(Ends)).unwrap(), poa.activate(Arc::new(Ends)).unwrap())
     }
 
-    /// Joins with so many lanes. The member's end, and where it takes events.
+    /// Joins with this number of lanes. Returns the member's end and its lanes.
     fn join(&self, channel: u64, nil: Option<Nil>, lanes: usize) -> Result<(LinkRef, LaneRef), Kind> {
         let (link, lane) = self.end();
         let here = Some(&link).filter(|_| nil != Some(Nil::Transport));
@@ -101,13 +102,13 @@ impl World {
         Ok((link_end.here.unwrap(), link_end.levels[0].clone().unwrap()))
     }
 
-    /// The one that is as it should be still gets and gives, and nothing is known of others.
+    /// The correct neighbour still receives and sends, and no other member is known.
     fn is_well(&self, after: &str) {
-        assert_eq!(self.federation.known(), 1, "{after}: somebody was believed");
+        assert_eq!(self.federation.known(), 1, "{after}: a forged member was accepted");
         let (_, channel, ..) = &self.good;
         let supplier = channel.for_suppliers().connect().unwrap();
         let before = self.seen.lock().unwrap().len();
-        until(&format!("after {after} an event comes"), || {
+        wait_until(&format!("after {after} an event comes"), || {
             supplier.push(&Event::new(20, 1).created(7).ttl(4));
             self.seen.lock().unwrap().len() > before
         });
@@ -122,7 +123,7 @@ enum Nil {
 }
 
 #[test]
-fn who_joins_as_nobody_could_is_refused() {
+fn invalid_joins_are_refused() {
     let world = world();
     let links = world.federation.links();
     let cases = [
@@ -139,7 +140,7 @@ fn who_joins_as_nobody_could_is_refused() {
     }
     assert_eq!(world.federation.links(), links, "nothing is left of them");
     world.is_well("refused joins");
-    // The control: one that could is let in.
+    // The control: a valid join is accepted.
     assert!(world.join(FORGER, None, LEVELS).is_ok());
     assert_eq!(world.federation.links(), links + 1);
 }
@@ -159,7 +160,7 @@ fn head(source: u64, granted: Vec<idl::Grant>) -> idl::ControlMessage {
 }
 
 #[test]
-fn what_a_neighbour_says_that_cannot_be_is_refused_or_not_believed() {
+fn invalid_messages_are_refused_or_ignored() {
     let world = world();
     let (link, _) = world.join(FORGER, None, LEVELS).unwrap();
     let entry = |type_| idl::Entry { type_, source: 0, time: 0 };
@@ -186,7 +187,7 @@ fn what_a_neighbour_says_that_cannot_be_is_refused_or_not_believed() {
         ("a pull for more channels than can be", asks(MEMBER, MEMBER, vec![FORGER; 2_000]), None),
         ("a pull of what is still to come", asks(2, MEMBER, vec![FORGER]), None),
         ("a head of an unknown channel", head(77, vec![own]), None),
-        ("a head that grants what nobody asked for", head(2, vec![own]), None),
+        ("a position that grants what was not requested", head(2, vec![own]), None),
     ];
     for (what, message, refused) in cases {
         let answer = link.announce(&vec![message]).err().map(|e| e.kind);
@@ -194,13 +195,13 @@ fn what_a_neighbour_says_that_cannot_be_is_refused_or_not_believed() {
         world.is_well(what);
     }
     link.leave().unwrap();
-    until("the link is left", || world.federation.links() == 1);
-    // Twice does no harm, and who goes on hears that it is over.
+    wait_until("the link is left", || world.federation.links() == 1);
+    // A second leave does no harm, and a sender that continues gets an error.
     link.leave().unwrap();
     let gone = link.announce(&vec![interest(FORGER, vec![])]).unwrap_err().kind;
     assert!(matches!(gone, Kind::ObjectNotExist | Kind::Transient), "{gone:?}");
     world.is_well("leaving");
-    // The control: what can be is believed.
+    // The control: a valid message is accepted.
     let (link, _) = world.join(FORGER, None, LEVELS).unwrap();
     for level in 0..LEVELS as u8 {
         let message = idl::ControlMessage { level, ..interest(FORGER, vec![entry(30)]) };
@@ -210,7 +211,7 @@ fn what_a_neighbour_says_that_cannot_be_is_refused_or_not_believed() {
 }
 
 #[test]
-fn events_that_nobody_asked_for_are_counted_and_dropped() {
+fn unrequested_events_are_counted_and_dropped() {
     let world = world();
     let (_link, lane) = world.join(FORGER, None, LEVELS).unwrap();
     let event = |channel, number, sender, epoch| idl::Event {
@@ -228,13 +229,13 @@ fn events_that_nobody_asked_for_are_counted_and_dropped() {
         ("of this channel", event(MEMBER, u64::MAX, FORGER, 1)),
         ("of the other one, in an epoch of no grant", event(2, u64::MAX, FORGER, u64::MAX)),
         ("of the other one, in its name", event(2, u64::MAX, 2, 0)),
-        ("of nobody", event(0, 0, 0, 0)),
+        ("of no member", event(0, 0, 0, 0)),
     ];
     let before = world.federation.counts();
     for (at, (what, event)) in forged.into_iter().enumerate() {
         lane.forward(&vec![event]).unwrap();
         let repeated = before.repeated + at as u64 + 1;
-        until(what, || world.federation.counts().repeated >= repeated);
+        wait_until(what, || world.federation.counts().repeated >= repeated);
     }
     let counts = world.federation.counts();
     assert_eq!((counts.received, counts.repeated - before.repeated), (before.received, 5));
@@ -242,9 +243,9 @@ fn events_that_nobody_asked_for_are_counted_and_dropped() {
     world.is_well("forged events");
 }
 
-/// Each from an end that is nowhere, as of somebody who joins and dies, again and again.
+/// Each from an end that no longer exists, like a process that joins and dies repeatedly.
 #[test]
-fn who_joins_without_end_is_refused_in_time_and_makes_room() {
+fn endless_joins_are_refused_and_expire() {
     let world = world();
     let (link, lane) = world.end();
     let poa = world.here.root_poa().unwrap();
@@ -257,7 +258,7 @@ fn who_joins_without_end_is_refused_in_time_and_makes_room() {
     assert_eq!(join().unwrap_err().kind, Kind::ImpLimit);
     assert_eq!(world.federation.links(), MOST);
     world.is_well("a flood of joins");
-    // None of them is reached for as long as is waited.
+    // None of them is reachable within the patience.
     let (.., good, _, _) = &world.good;
     for now in [1_000, 1_400, 1_800, 2_200] {
         world.federation.tick(now, 500);
@@ -268,10 +269,9 @@ fn who_joins_without_end_is_refused_in_time_and_makes_room() {
     assert!(world.orb.endpoint_addresses().len() == 1 && world.channel.id() == MEMBER);
 }
 
-/// By more numbers than there may be channels, each of them new, and for each channel by more
-/// neighbours.
+/// With more numbers than a member remembers, each new, and more neighbours for each.
 #[test]
-fn who_calls_himself_by_many_numbers_is_known_by_so_many_at_most() {
+fn a_forger_with_many_numbers_is_bounded() {
     let world = world();
     let (link, _) = world.join(FORGER, None, LEVELS).unwrap();
     let many: Vec<idl::Interest> = (100..100 + 2 * MOST as u64)

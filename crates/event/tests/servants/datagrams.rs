@@ -1,9 +1,9 @@
 //! Federations by datagrams, on the loopback interface.
 
-use crate::until;
 use isorb_event::federation::Federation;
 use isorb_event::servants::{UdpGateway, UdpOptions};
 use isorb_event::{Channel, Config, ConsumerQos, Event, Filter, ProxyPushSupplier};
+use isorb_testkit::wait_until;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::{Arc, Mutex};
 
@@ -27,10 +27,10 @@ pub fn member(id: u64, event_type: i32) -> Member {
     Member { channel, federation, seen, _consumer: consumer }
 }
 
-/// Whoever is asked first: everybody tells everybody until all know all.
+/// Lets all members send their state until all know all.
 pub fn acquaint(members: &[Member]) {
     let others = members.len() - 1;
-    until("all know all", || {
+    wait_until("all know all", || {
         members.iter().for_each(|m| m.federation.tick(isorb_rt::time::now_ns(), u64::MAX));
         members.iter().all(|m| m.federation.known() == others)
     });
@@ -41,7 +41,7 @@ pub fn free_port() -> SocketAddr {
 }
 
 #[test]
-fn two_neighbours_by_datagrams_and_strangers_are_not_heard() {
+fn two_neighbours_by_datagrams_ignore_other_addresses() {
     let (a, b) = (member(1, 21), member(2, 20));
     let (here, there) = (free_port(), free_port());
     let one = UdpGateway::start(&a.federation, UdpOptions::to_neighbour(here, there)).unwrap();
@@ -52,18 +52,17 @@ fn two_neighbours_by_datagrams_and_strangers_are_not_heard() {
     let supplier = a.channel.for_suppliers().connect().unwrap();
     let data = vec![7; 30_000];
     supplier.push(&Event::new(20, 1).created(1).octets(&data));
-    until("one event", || !b.seen.lock().unwrap().is_empty());
-    // Who sends counts it only then.
-    until("it is counted", || a.federation.counts().forwarded == b.federation.counts().received);
+    wait_until("one event", || !b.seen.lock().unwrap().is_empty());
+    // The sender counts it only then.
+    wait_until("it is counted", || a.federation.counts().forwarded == b.federation.counts().received);
     let sent = a.federation.counts().forwarded;
     supplier.push(&Event::new(22, 1).created(2));
-    assert_eq!(a.federation.counts().forwarded, sent, "nobody wants it");
+    assert_eq!(a.federation.counts().forwarded, sent, "no member wants it");
     let large = vec![7; 70_000];
     supplier.push(&Event::new(20, 1).created(3).octets(&large));
-    // By another thread, where that is still at the first one.
-    until("one larger than a datagram is lost", || a.federation.counts().lost == 1);
-    // Rubbish, cut and changed datagrams, and good ones: what a channel says to somebody who
-    // repeats it from his own address.
+    // By another thread, if that is still at the first one.
+    wait_until("one larger than a datagram is lost", || a.federation.counts().lost == 1);
+    // Random, cut and changed datagrams, and valid ones of another address.
     let stranger = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     for length in 0..60 {
         let mut datagram = b"isEv\x03\x01\x01\x00".to_vec();
@@ -79,10 +78,10 @@ fn two_neighbours_by_datagrams_and_strangers_are_not_heard() {
     let mut room = [0; 2_048];
     let length = overheard.recv(&mut room).unwrap();
     stranger.send_to(&room[..length], there).unwrap();
-    until("they were counted", || other.rejected() == 121);
-    assert_eq!(b.federation.known(), 1, "nobody was believed");
+    wait_until("they were counted", || other.rejected() == 121);
+    assert_eq!(b.federation.known(), 1, "no forged member was accepted");
     supplier.push(&Event::new(20, 1).created(4));
-    until("the last event", || b.seen.lock().unwrap().len() == 2);
+    wait_until("the last event", || b.seen.lock().unwrap().len() == 2);
     assert_eq!(*b.seen.lock().unwrap(), [(1, 30_000), (4, 0)]);
     drop(one);
     supplier.push(&Event::new(20, 1).created(5));
@@ -107,23 +106,23 @@ fn a_group_gets_one_datagram_for_all() {
     acquaint(&members);
     let supplier = members[0].channel.for_suppliers().connect().unwrap();
     let push = |n| assert_eq!(supplier.push(&Event::new(20, 1).created(n).ttl(4)).taken, 2);
-    // Each is granted what it asks for at its own time, and is sent what it missed then.
+    // Each request is granted in its own time, and the missed events are sent then.
     let mut first = 1;
-    until("both are sent what is pushed", || {
+    wait_until("both are sent what is pushed", || {
         push(first);
         first += 1;
         members.iter().all(|m| m.seen.lock().unwrap().last() == Some(&(first - 1, 0)))
     });
     let forwarded = || members[0].federation.counts().forwarded;
-    until("each datagram is counted by all three", || {
+    wait_until("each datagram is counted by all three", || {
         let heard = |m: &Member| m.federation.counts().received + m.federation.counts().repeated;
         members[1..].iter().all(|m| heard(m) == forwarded())
     });
     let before = forwarded();
     (first..first + 5).for_each(push);
     let all: Vec<_> = (1..first + 5).map(|n| (n, 0)).collect();
-    until("five more each", || members.iter().all(|m| m.seen.lock().unwrap().len() >= all.len()));
+    wait_until("five more each", || members.iter().all(|m| m.seen.lock().unwrap().len() >= all.len()));
     members.iter().for_each(|m| assert_eq!(*m.seen.lock().unwrap(), all));
-    until("they are counted", || forwarded() >= before + 5);
+    wait_until("they are counted", || forwarded() >= before + 5);
     assert_eq!(forwarded(), before + 5, "one datagram for both");
 }

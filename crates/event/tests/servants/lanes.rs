@@ -1,18 +1,18 @@
-//! Links whose levels of urgency have threads of their own, on one processor.
+//! Links with threads for each priority level, on one processor.
 
-use crate::until;
 use isorb::Orb;
 use isorb::rt::{RealTime, RealTimeConfig};
 use isorb_event::federation::{Federation, Levels};
 use isorb_event::servants::{FederationServant, LinkOptions, UdpGateway, UdpOptions};
 use isorb_event::{Channel, Config, ConsumerQos, Event, Filter, Priority, Quality, ThreadSetup};
 use isorb_rt::sched::{Cpus, SchedClass, current_cpus};
+use isorb_testkit::wait_until;
 use std::net::{Ipv4Addr, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
-/// What is not urgent, and what is.
+/// A less urgent event type, and an urgent one.
 const TYPES: [i32; 2] = [20, 21];
 const FLOOD: u64 = 200;
 const LONG: Duration = Duration::from_secs(60);
@@ -37,7 +37,7 @@ fn setup() -> (ThreadSetup, RealTimeConfig) {
     (setup.on(Cpus::one(cpu)), RealTimeConfig { mode, cpus: vec![cpu], ..RealTimeConfig::default() })
 }
 
-/// Two members with a link. Consumers run on the threads that bring what came.
+/// Two members with a link. Consumers run on the threads that receive.
 fn pair(by: By, levels: &Levels) -> [Member; 2] {
     let [one, other] = [1, 2].map(|id| {
         let channel = Channel::new(Config { id, ..Config::default() }).unwrap();
@@ -73,9 +73,9 @@ fn pair(by: By, levels: &Levels) -> [Member; 2] {
     <[Member; 2]>::try_from(members.collect::<Vec<_>>()).ok().unwrap()
 }
 
-/// A flood of events for a consumer that is not urgent, which keeps the processor until the urgent
-/// one was called, or so long each; and behind all of them in order of pushing, one for the urgent
-/// one. How many of the flood had come when that came?
+/// Pushes a flood of events for a less urgent consumer, which keeps the processor for each until
+/// the urgent consumer was called, or for `patience`. Behind all of them one event for the urgent
+/// consumer is pushed. Returns how many of the flood had arrived when it was called.
 fn before_the_urgent_one(by: By, levels: &Levels, patience: Duration) -> u64 {
     let [near, far] = pair(by, levels);
     let (came, before) = ([0, 1].map(|_| Arc::new(AtomicU64::new(0))), Arc::new(AtomicU64::new(u64::MAX)));
@@ -83,7 +83,7 @@ fn before_the_urgent_one(by: By, levels: &Levels, patience: Duration) -> u64 {
     let (count, met, now) = (came[0].clone(), before.clone(), flooding.clone());
     let low = move |_: &[Event<'_>]| {
         let since = Instant::now();
-        // Not asleep: the urgent one needs the processor that this has.
+        // Without sleeping: the urgent thread must pre-empt this one.
         while now.load(SeqCst) && met.load(SeqCst) == u64::MAX && since.elapsed() < patience {
             std::hint::spin_loop();
         }
@@ -109,12 +109,12 @@ fn before_the_urgent_one(by: By, levels: &Levels, patience: Duration) -> u64 {
     let tick = || {
         [&near, &far].iter().for_each(|member| member.federation.tick(isorb_rt::time::now_ns(), u64::MAX));
     };
-    until("both are wanted here", || {
+    wait_until("both are wanted here", || {
         tick();
         TYPES.iter().for_each(|event_type| push(*event_type));
         came.iter().all(|came| came.load(SeqCst) > 0)
     });
-    until("nothing is under way", || {
+    wait_until("nothing is under way", || {
         let all = || near.federation.counts().forwarded == far.federation.counts().received;
         all() && came.iter().map(|came| came.load(SeqCst)).sum::<u64>() == far.federation.counts().received
     });
@@ -122,13 +122,13 @@ fn before_the_urgent_one(by: By, levels: &Levels, patience: Duration) -> u64 {
     flooding.store(true, SeqCst);
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            // Else who keeps the processor may keep it from pushing.
+            // Otherwise the busy consumer may keep it from pushing.
             let _ = SchedClass::Fifo(99).set_current();
             (0..FLOOD).for_each(|_| push(TYPES[0]));
             push(TYPES[1]);
         });
     });
-    until("the urgent one came", || {
+    wait_until("the urgent one came", || {
         // A datagram may have been lost.
         if by == By::Datagrams {
             tick();
@@ -145,9 +145,9 @@ fn an_urgent_event_overtakes_a_flood_of_others_over_a_link() {
     }
 }
 
-/// With one level, or one connection for all of them, it comes behind the flood.
+/// With one level, or one connection for all of them, it arrives behind the flood.
 #[test]
-fn without_levels_or_lanes_it_comes_behind_them() {
+fn without_levels_or_lanes_it_arrives_behind_the_flood() {
     let short = Duration::from_millis(2);
     for (by, levels) in [
         (By::Calls { lanes: true }, Levels::one()),
@@ -173,6 +173,6 @@ fn members_with_other_levels_are_refused() {
     let (four, one) = (member(1, Levels::default()), member(2, Levels::one()));
     let ((here, near), (_there, far)) = (orb(&four), orb(&one));
     let refused = near.join(&here.string_to_object(&far.object().to_string()).unwrap()).unwrap_err();
-    assert!(refused.to_string().contains("1 levels of urgency here, 4 there"), "{refused}");
+    assert!(refused.to_string().contains("1 priority levels here, 4 there"), "{refused}");
     assert_eq!((four.links(), one.links()), (0, 0));
 }

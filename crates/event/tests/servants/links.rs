@@ -1,10 +1,11 @@
 //! A federation over the ORB.
 
-use crate::{server, until};
+use crate::server;
 use isorb::Orb;
 use isorb_event::federation::Federation;
 use isorb_event::servants::{FederationServant, LinkOptions};
 use isorb_event::{Channel, Config, ConsumerQos, Event, Filter};
+use isorb_testkit::wait_until;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -31,10 +32,10 @@ impl Member {
     }
 }
 
-/// Waits until both ends have counted all that crossed their links: who sends counts an event only
-/// after it has arrived. Only of use once the last event has come where it goes.
+/// Waits until both ends have counted all events that crossed their links. The sender counts an
+/// event only after it has arrived. Useful only after the last event has arrived.
 fn until_counted(members: &[Member]) {
-    until("all is counted that crossed", || {
+    wait_until("all is counted that crossed", || {
         let counts = members.iter().map(|member| member.federation.counts());
         let (sent, came) = counts.fold((0, 0), |(sent, came), counts| {
             (sent + counts.forwarded, came + counts.received + counts.repeated)
@@ -48,7 +49,7 @@ fn a_ring_over_the_wire_delivers_once_and_only_what_is_wanted() {
     let ring: Vec<Member> = (1..=4).map(member).collect();
     let links: Vec<_> = (0..4).map(|i| ring[i].join(&ring[(i + 1) % 4])).collect();
     assert!(ring.iter().zip(links).all(|(member, link)| member.federation.is_up(link)));
-    until("everybody knows everybody", || ring.iter().all(|m| m.federation.known() == 3));
+    wait_until("everybody knows everybody", || ring.iter().all(|m| m.federation.known() == 3));
     let log = Arc::new(Mutex::new(Vec::new()));
     let seen = log.clone();
     let consumer = move |events: &[Event<'_>]| {
@@ -64,25 +65,25 @@ fn a_ring_over_the_wire_delivers_once_and_only_what_is_wanted() {
         supplier.push(&Event::new(event_type, source).created(time).ttl(8).octets(b"data"));
     };
     let sent = || ring.iter().map(|m| m.federation.counts().forwarded).sum::<u64>();
-    until("the interest is known at the supplier", || {
+    wait_until("the interest is known at the supplier", || {
         push(22, 5, 0);
         !log.lock().unwrap().is_empty()
     });
-    // Behind all that are under way.
+    // Behind all events under way.
     push(22, 5, 1);
-    until("all of them came", || log.lock().unwrap().last().is_some_and(|(time, _)| *time == 1));
+    wait_until("all of them came", || log.lock().unwrap().last().is_some_and(|(time, _)| *time == 1));
     until_counted(&ring);
     log.lock().unwrap().clear();
     let before = sent();
     (0..50).for_each(|_| push(23, 5, 1));
     (0..50).for_each(|_| push(22, 6, 1));
-    assert_eq!(sent(), before, "nobody wants these");
+    assert_eq!(sent(), before, "no member wants these");
     push(20, 1, 2);
     push(21, 1, 3);
     push(22, 5, 4);
-    // One that came twice would come before this.
+    // A repeated event would arrive before this one.
     push(22, 5, 5);
-    until("the last event", || log.lock().unwrap().iter().any(|(time, _)| *time == 5));
+    wait_until("the last event", || log.lock().unwrap().iter().any(|(time, _)| *time == 5));
     let got: Vec<_> = log.lock().unwrap().iter().map(|(time, data)| (*time, data.len())).collect();
     assert_eq!(got, [(2, 4), (3, 4), (4, 4), (5, 4)]);
 }
@@ -102,21 +103,21 @@ fn a_link_that_is_left_can_be_joined_again() {
     let supplier = a.channel.for_suppliers().connect().unwrap();
     for round in 1..=3 {
         let link = a.join(b);
-        until("an event arrives", || {
+        wait_until("an event arrives", || {
             supplier.push(&Event::new(20, 1).created(round).ttl(1));
             log.lock().unwrap().contains(&(1, round))
         });
-        // Behind all that are under way.
+        // Behind all events under way.
         supplier.push(&Event::new(20, 2).created(round).ttl(1));
-        until("all of them came", || log.lock().unwrap().contains(&(2, round)));
+        wait_until("all of them came", || log.lock().unwrap().contains(&(2, round)));
         until_counted(&members);
         a.federation.leave(link);
-        until("the neighbour has left too", || b.federation.known() == 0);
+        wait_until("the neighbour has left too", || b.federation.known() == 0);
         let before = a.federation.counts().forwarded;
         supplier.push(&Event::new(20, 1).created(100).ttl(1));
         assert_eq!(a.federation.counts().forwarded, before);
     }
-    // What entered meanwhile came with the next link; what did after the last one did not.
+    // Events that entered meanwhile arrived over the next link; those after the last link did not.
     let mut came = log.lock().unwrap().clone();
     came.dedup();
     assert_eq!(came, [(1, 1), (2, 1), (1, 100), (1, 2), (2, 2), (1, 100), (1, 3), (2, 3)]);
@@ -134,20 +135,20 @@ fn a_neighbour_with_the_same_number_is_refused() {
     assert_eq!((a.federation.known(), b.federation.known()), (0, 0));
 }
 
-/// Whether a member subscribes for others to what its own suppliers push.
+/// Returns true if a member subscribes for others to the events of its own suppliers.
 fn is_asked(member: &Member) -> bool {
     member.channel.consumers().iter().any(|consumer| consumer.name.starts_with("federation"))
 }
 
-/// In the middle of a line of five is a consumer of what both ends push: two links away each, and
-/// the halves from both sides.
+/// A consumer in the middle of a line of five wants events of both ends, two links away each:
+/// single ones and conjunctions of both.
 #[test]
-fn who_suspends_resumes_and_changes_is_followed_over_two_links() {
+fn suspending_resuming_and_resubscribing_take_effect_over_two_links() {
     let line: Vec<Member> = (1..=5).map(member).collect();
     for pair in line.windows(2) {
         pair[1].join(&pair[0]);
     }
-    until("everybody knows everybody", || line.iter().all(|m| m.federation.known() == 4));
+    wait_until("everybody knows everybody", || line.iter().all(|m| m.federation.known() == 4));
     let log = Arc::new(Mutex::new(Vec::new()));
     let seen = log.clone();
     let consumer = move |events: &[Event<'_>]| {
@@ -164,38 +165,39 @@ fn who_suspends_resumes_and_changes_is_followed_over_two_links() {
     let crossed = || line.iter().map(|m| m.federation.counts().forwarded).sum::<u64>();
     let asked = || [is_asked(&line[0]), is_asked(&line[4])];
     let take = || std::mem::take(&mut *log.lock().unwrap());
-    // Pairs of halves, one after the other; all come, each once.
+    // Pairs of events, one after the other; all arrive, once each.
     let all_come = |left, right, from: u64| {
         for time in from..from + 50 {
             push(0, left, time);
             push(1, right, time);
-            until("both halves", || log.lock().unwrap().len() as u64 > time - from);
+            wait_until("both halves", || log.lock().unwrap().len() as u64 > time - from);
         }
         let mut pairs = take();
         pairs.iter_mut().for_each(|pair| pair.sort_unstable());
         let expected: Vec<_> = (from..from + 50).map(|time| vec![(left, time), (right, time)]).collect();
         assert_eq!(pairs, expected);
     };
-    // Nothing of this crosses a link. What did before has come.
+    // None of these crosses a link. Earlier ones have arrived.
     let stays = |end, event_type| {
         until_counted(&line);
         let before = crossed();
         (0..100).for_each(|_| push(end, event_type, 1));
         assert_eq!((crossed(), take().len()), (before, 0));
     };
-    until("both ends are asked", || asked() == [true; 2]);
+    wait_until("both ends are asked", || asked() == [true; 2]);
     all_come(20, 21, 1_000);
     stays(0, 23);
     for round in 1..=3 {
         proxy.suspend().unwrap();
-        until("nobody is asked", || asked() == [false; 2]);
+        wait_until("no member is asked", || asked() == [false; 2]);
         stays(0, 20);
         stays(1, 21);
         proxy.resume().unwrap();
-        until("both ends are asked again", || asked() == [true; 2]);
+        wait_until("both ends are asked again", || asked() == [true; 2]);
         all_come(20, 21, 1_000 + round * 100);
     }
-    // One of the halves is another now: that end is asked for it, and no longer for the former.
+    // One event of the pair is another now: that end is asked for it, and no longer for the former
+    // one.
     until_counted(&line);
     proxy.resubscribe(vec![both(20, 22)]).unwrap();
     let crosses = |end, event_type| {
@@ -203,14 +205,14 @@ fn who_suspends_resumes_and_changes_is_followed_over_two_links() {
         push(end, event_type, 1);
         crossed() > before
     };
-    until("the other half is wanted", || crosses(1, 22));
-    until("the former is not", || !crosses(1, 21));
-    // Behind all tries that are under way. Each of the one end completes a pair with one of those,
-    // the last of them with this.
+    wait_until("the other half is wanted", || crosses(1, 22));
+    wait_until("the former is not", || !crosses(1, 21));
+    // Behind all attempts under way. Each event of one end completes a pair with one of those; the
+    // last of them with this one.
     push(1, 22, 2);
     for time in 3.. {
         push(0, 20, time);
-        until("a pair", || !log.lock().unwrap().is_empty());
+        wait_until("a pair", || !log.lock().unwrap().is_empty());
         let pair = take().concat();
         assert!(pair.len() == 2 && pair.contains(&(20, time)), "{pair:?}");
         if pair.contains(&(22, 2)) {
@@ -220,12 +222,12 @@ fn who_suspends_resumes_and_changes_is_followed_over_two_links() {
     stays(1, 21);
     let before = crossed();
     push(1, 22, 1_000);
-    until("it has crossed both links", || crossed() == before + 2);
+    wait_until("it has crossed both links", || crossed() == before + 2);
     push(0, 20, 1_001);
-    until("a pair", || !log.lock().unwrap().is_empty());
+    wait_until("a pair", || !log.lock().unwrap().is_empty());
     assert_eq!(take().concat(), [(22, 1_000), (20, 1_001)]);
     drop(proxy);
-    until("nobody is asked", || asked() == [false; 2]);
+    wait_until("no member is asked", || asked() == [false; 2]);
     stays(0, 20);
     stays(1, 22);
 }

@@ -1,12 +1,12 @@
-//! Datagrams through relays that lose, double and hold back some of them, as a seed says.
+//! Datagrams through relays that lose, double and delay some of them, as a seed decides.
 
 use crate::datagrams::{Member, acquaint, free_port, member};
-use crate::until;
 use isorb::transport::{Interface, Multicast};
 use isorb_event::Event;
 use isorb_event::servants::{UdpGateway, UdpOptions};
 use isorb_netlab::{Impairment, Plan};
 use isorb_rt::time::now_ns;
+use isorb_testkit::wait_until;
 use socket2::{Domain, Protocol, Socket, Type};
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::Arc;
@@ -18,7 +18,7 @@ fn bad(seed: u64) -> Plan {
     Plan { seed, loss: 0.05, duplicate: 0.05, reorder: 0.1, delay_ns: 300_000, jitter_ns: 200_000 }
 }
 
-/// One side of a relay: where it hears, by which socket it speaks, and to whom.
+/// One side of a relay: its receiving socket, its sending socket and its destination.
 struct Side {
     hears: UdpSocket,
     speaks: UdpSocket,
@@ -26,7 +26,7 @@ struct Side {
 }
 
 impl Side {
-    /// To a neighbour, who hears nobody else and is heard at the same socket.
+    /// To a neighbour that accepts only this address.
     fn neighbour(socket: UdpSocket, to: SocketAddr) -> Side {
         Side { speaks: socket.try_clone().unwrap(), hears: socket, to }
     }
@@ -77,7 +77,7 @@ impl Drop for Relay {
     }
 }
 
-/// One way. What the relay said itself, which a group brings back, stays where it is.
+/// One direction. The relay's own datagrams, which a group loops back, are dropped.
 fn carry(
     hears: &UdpSocket,
     own: SocketAddr,
@@ -104,15 +104,16 @@ fn carry(
     }
 }
 
-/// Each pushes so many events of its type, and gets those of the others.
+/// The number of events that each member pushes; it receives those of the others.
 const EVENTS: u64 = 150;
 
-/// All push at once, some at a time, and all gets everywhere: once and in order.
-fn all_come(members: &[Member]) {
+/// All members push together, a few events at a time, and all events arrive everywhere, once and in
+/// order.
+fn assert_all_arrive(members: &[Member]) {
     acquaint(members);
     let tick = || members.iter().for_each(|m| m.federation.tick(now_ns(), u64::MAX));
     let suppliers: Vec<_> = members.iter().map(|m| m.channel.for_suppliers().connect().unwrap()).collect();
-    // By its source's number. The first of all says that events are wanted there.
+    // By the number of the source. The first event shows that events are wanted there.
     let push = |number: u64| {
         for (i, supplier) in suppliers.iter().enumerate() {
             let time = (i as u64 + 1) << 32 | number;
@@ -127,7 +128,7 @@ fn all_come(members: &[Member]) {
     let pairs = || (0..members.len()).flat_map(|to| (0..members.len()).map(move |of| (to, of)));
     let everywhere = |f: &dyn Fn(&[u64]) -> bool| pairs().all(|(to, of)| f(&got(&members[to], of)));
     let mut number = 0;
-    until("events of all come everywhere", || {
+    wait_until("events of all come everywhere", || {
         number += 1;
         push(number);
         tick();
@@ -141,7 +142,7 @@ fn all_come(members: &[Member]) {
             std::thread::sleep(Duration::from_millis(2));
         }
     }
-    // However slow the machine is: as long as any come, more will.
+    // On a slow machine, more events arrive as long as any do.
     let total = || members.iter().map(|member| member.seen.lock().unwrap().len()).sum::<usize>();
     let (mut before, mut since) = (total(), Instant::now());
     while !everywhere(&|numbers| numbers.last() == Some(&last)) {
@@ -173,14 +174,14 @@ fn a_link_that_loses_doubles_and_reorders_brings_all_once_and_in_order() {
             .map(|(i, options)| UdpGateway::start(&members[i].federation, options).unwrap());
         let relay =
             Relay::start(Side::neighbour(to_a, a), Side::neighbour(to_b, b), |way| bad(seed << 8 | way));
-        all_come(&members);
-        // The control: without asking again, these would not have come, and those not in order.
+        assert_all_arrive(&members);
+        // The control: without repeated requests some events would be missing or out of order.
         let repeated: u64 = members.iter().map(|m| m.federation.counts().repeated).sum();
         assert!(relay.lost.load(SeqCst) > 0 && repeated > 0, "seed {seed}: nothing went wrong");
     }
 }
 
-/// Two of them hear each other, the third through the relay.
+/// Two of them receive each other directly, the third through the relay.
 #[test]
 fn a_group_that_loses_doubles_and_reorders_brings_all_once_and_in_order() {
     let group = |n: u8| Ipv4Addr::new(239, 255, 80 + n, (std::process::id() % 250) as u8 + 1);
@@ -200,6 +201,6 @@ fn a_group_that_loses_doubles_and_reorders_brings_all_once_and_in_order() {
         })
         .collect();
     let relay = Relay::start(here, there, |way| bad(1 << 8 | way));
-    all_come(&members);
+    assert_all_arrive(&members);
     assert!(relay.lost.load(SeqCst) > 0, "nothing went wrong");
 }

@@ -1,4 +1,4 @@
-//! The channel as CORBA objects, called through the wire.
+//! The channel as CORBA objects, called over the wire.
 
 mod bad_input;
 mod bad_neighbour;
@@ -16,27 +16,17 @@ mod wide;
 
 use isorb::{Config, Orb};
 use isorb_event::Channel;
-use std::time::{Duration, Instant};
 
-/// An ORB that serves, and a channel in it.
+/// An ORB that serves, and its channel.
 pub fn server(channel: isorb_event::Config) -> (Orb, Channel) {
     let orb = Orb::with_config(Config::default()).unwrap();
     orb.root_poa().unwrap().manager().activate().unwrap();
     (orb, Channel::new(channel).unwrap())
 }
 
-/// Another ORB, which serves calls back.
+/// Another ORB, which serves call-backs.
 pub fn client() -> Orb {
     let orb = Orb::with_config(Config::default()).unwrap();
     orb.root_poa().unwrap().manager().activate().unwrap();
     orb
-}
-
-/// Waits until it is so. Says what was waited for, should it never be.
-pub fn until(what: &str, mut so: impl FnMut() -> bool) {
-    let start = Instant::now();
-    while !so() {
-        assert!(start.elapsed() < Duration::from_secs(60), "waited in vain: {what}");
-        std::thread::sleep(Duration::from_millis(2));
-    }
 }

@@ -1,5 +1,5 @@
-//! omniORB as a client of the standard Event Service. Built here, where omniidl and its headers
-//! are; else skipped with a sentence.
+//! omniORB as a client of the OMG's Event Service. Built here if omniidl and its headers are
+//! installed; otherwise skipped with a message.
 
 use crate::server;
 use isorb_event::Config;
@@ -7,7 +7,7 @@ use isorb_event::servants::{CosEventService, EventServiceOptions};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Runs a step of the build in `folder`; `None` says why not.
+/// Runs a step of the build in `folder`. An error says why it failed.
 fn step(folder: &Path, program: &str, arguments: &[&str]) -> Result<(), String> {
     let output = Command::new(program)
         .args(arguments)

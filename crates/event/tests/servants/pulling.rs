@@ -1,11 +1,12 @@
-//! The pull model's limits: a queue that is full, and a supplier that fails.
+//! Limits of the pull model: a full queue, and a failing supplier.
 
-use crate::{client, server, until};
+use crate::{client, server};
 use isorb::{Any, Kind, Orb, SystemException, Upcall};
 use isorb_event::servants::standard::cos_event_channel_admin as admin;
 use isorb_event::servants::standard::cos_event_comm as comm;
 use isorb_event::servants::{CosEventService, EventServiceOptions};
 use isorb_event::{Channel, Config, Counts, Event, Overflow, Quality};
+use isorb_testkit::wait_until;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
@@ -13,7 +14,7 @@ use std::time::Duration;
 
 fn far(quality: Quality) -> (Orb, Channel, CosEventService, admin::EventChannelRef, Orb) {
     let (orb, channel) = server(Config { block: Duration::from_millis(1), ..Config::default() });
-    // The first rest as well: five failures take four and a half seconds.
+    // Also the first backoff: five failures take four and a half seconds.
     let push_timeout = Duration::from_millis(300);
     let options = EventServiceOptions { quality, push_timeout, ..EventServiceOptions::default() };
     let face = CosEventService::start(&orb, &channel, options).unwrap();
@@ -22,7 +23,7 @@ fn far(quality: Quality) -> (Orb, Channel, CosEventService, admin::EventChannelR
     (orb, channel, face, far, here)
 }
 
-/// Five values for a queue of two, by policy: what can be pulled, and what is counted.
+/// Five values for a queue of two, by policy: the values that can be pulled, and the counts.
 #[test]
 fn a_full_queue_follows_its_policy_and_counts() {
     for (overflow, pulled, dropped, refused) in [
@@ -39,7 +40,7 @@ fn a_full_queue_follows_its_policy_and_counts() {
         let other = channel.for_suppliers().connect().unwrap();
         for value in 1..=5 {
             from_push.push(&Any::new(&value).unwrap()).unwrap();
-            // Events without an any are nothing to him, and displace nothing.
+            // Events without an any are not queued and displace nothing.
             other.push(&Event::new(20, 1).octets(b"no any"));
         }
         let seen = &channel.consumers()[0];
@@ -56,7 +57,7 @@ fn a_full_queue_follows_its_policy_and_counts() {
     }
 }
 
-/// Fails at first, so often, and then says its number of calls.
+/// Fails a number of times, then returns the number of its calls.
 struct Moody {
     failures: u64,
     calls: AtomicU64,
@@ -79,23 +80,23 @@ impl comm::PullSupplier for Moody {
 }
 
 #[test]
-fn a_pull_supplier_that_fails_is_given_up_after_some_patience_and_may_come_again() {
+fn a_failing_pull_supplier_is_abandoned_and_may_connect_again() {
     let (_orb, channel, _face, far, here) = far(Quality { failures: 5, ..Quality::default() });
     let poa = here.root_poa().unwrap();
     let proxy = far.for_suppliers().unwrap().unwrap().obtain_pull_consumer().unwrap().unwrap();
     let never = Arc::new(Moody { failures: u64::MAX, calls: AtomicU64::new(0) });
     let reference: comm::PullSupplierRef = poa.activate(never.clone()).unwrap();
     proxy.connect_pull_supplier(&reference).unwrap();
-    until("it is given up", || channel.totals().suppliers_lost == 1);
-    // A call may have ended before it began, under load.
+    wait_until("it is given up", || channel.totals().suppliers_lost == 1);
+    // A call may have timed out before it began, under load.
     assert!(never.calls.load(Relaxed) <= 5, "asked no more than it may fail");
 
-    // The proxy takes another; one that is unwell for a while is waited for.
+    // The proxy accepts another supplier, and tolerates one that fails for a while.
     let to_pull = far.for_consumers().unwrap().unwrap().obtain_pull_supplier().unwrap().unwrap();
     to_pull.connect_pull_consumer(None::<&comm::PullConsumerRef>).unwrap();
     let later: comm::PullSupplierRef =
         poa.activate(Arc::new(Moody { failures: 2, calls: AtomicU64::new(0) })).unwrap();
-    until("the proxy is free", || proxy.connect_pull_supplier(&later).is_ok());
+    wait_until("the proxy is free", || proxy.connect_pull_supplier(&later).is_ok());
     assert!(to_pull.pull().unwrap().get::<u64>().is_some_and(|call| call > 2));
     let again = proxy.connect_pull_supplier(&later).unwrap_err();
     assert!(matches!(again, admin::proxy_pull_consumer::ConnectPullSupplierError::AlreadyConnected(_)));

@@ -1,7 +1,7 @@
-//! Remote consumers: each level of priority has threads and connections of its own, and one that
-//! does not read is left alone.
+//! Remote consumers: each priority level has threads and connections of its own, and a consumer
+//! that does not read is backed off.
 
-use crate::{client, server, until};
+use crate::{client, server};
 use isorb::poa::PoaPolicies;
 use isorb::rt::policy::PriorityModel::{ClientPropagated, ServerDeclared};
 use isorb::rt::{RealTime, RealTimeConfig, ThreadpoolLane, ThreadpoolOptions};
@@ -9,11 +9,12 @@ use isorb::{Orb, Reference, Upcall};
 use isorb_event::servants::stamped::{rtec_event_channel_admin as admin, rtec_event_comm as comm};
 use isorb_event::servants::{EventServiceOptions, RtecEventService};
 use isorb_event::{Channel, Config, Limits, Priority, Quality, Strategy};
+use isorb_testkit::wait_until;
 use std::net::TcpListener;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// Notes the priorities at which it is called.
+/// Records the priorities at which it is called.
 struct Consumer(Orb, Mutex<Vec<Option<i16>>>);
 
 impl comm::PushConsumer for Consumer {
@@ -40,7 +41,7 @@ impl Consumer {
 
 const LARGE: i32 = 20;
 const SMALL: i32 = 30;
-/// Eight megabytes in all: more than lies in sockets.
+/// Eight megabytes in all, more than socket buffers hold.
 const LARGE_EVENTS: usize = 2_000;
 
 fn event(event_type: i32, octets: usize) -> comm::Event {
@@ -85,7 +86,7 @@ impl World {
             .unwrap();
     }
 
-    /// Whom a frozen process looks like: its system accepts connections, and nobody reads.
+    /// A frozen process: its system accepts connections, and no thread reads.
     fn connect_frozen(&self, types: &[i32]) -> TcpListener {
         let frozen = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("corbaloc::1.2@{}/Frozen", frozen.local_addr().unwrap());
@@ -97,10 +98,10 @@ impl World {
         self.supplier.push(&vec![event(event_type, octets)]).unwrap();
     }
 
-    /// Sends until the first consumer's socket takes no more.
+    /// Pushes until the first consumer's socket is full.
     fn clog(&self) {
         (0..LARGE_EVENTS).for_each(|_| self.push(LARGE, 4_096));
-        until("a push is stuck", || {
+        wait_until("a push is stuck", || {
             let before = self.channel.consumers()[0].counts.pushed;
             std::thread::sleep(Duration::from_millis(200));
             let now = &self.channel.consumers()[0];
@@ -113,7 +114,7 @@ fn wake_threshold() -> Quality {
     Quality { queue: 2 * LARGE_EVENTS, failures: 0, ..Quality::default() }
 }
 
-/// The object of a servant whose pool says at which priority it serves.
+/// The object of a servant in a pool with a server-declared priority.
 fn served_at(
     orb: &Orb,
     name: &str,
@@ -126,7 +127,7 @@ fn served_at(
 }
 
 #[test]
-fn more_frozen_consumers_than_threads_hold_up_nobody() {
+fn more_frozen_consumers_than_threads_delay_no_other() {
     let options = EventServiceOptions {
         quality: wake_threshold(),
         threads: 1,
@@ -138,11 +139,11 @@ fn more_frozen_consumers_than_threads_hold_up_nobody() {
     let consumer = Consumer::at(&world.here);
     world.connect(&world.here.root_poa().unwrap().activate(consumer.clone()).unwrap(), &[LARGE]);
     (0..LARGE_EVENTS).for_each(|_| world.push(LARGE, 4_096));
-    until("the good one gets all", || consumer.seen().len() == LARGE_EVENTS);
+    wait_until("the good one gets all", || consumer.seen().len() == LARGE_EVENTS);
     let consumers = world.channel.consumers();
     for frozen in &consumers[..4] {
-        // The first attempt costs the time-out, and each is followed by a rest twice as long: ten
-        // fill a minute and a half.
+        // The first attempt costs the time-out, and each is followed by a backoff twice as long:
+        // ten attempts take a minute and a half.
         assert!(frozen.counts.failed <= 10, "{frozen:?}");
         assert!(frozen.waiting > 0, "{frozen:?}: what came while it rested waits");
     }
@@ -150,7 +151,7 @@ fn more_frozen_consumers_than_threads_hold_up_nobody() {
 }
 
 #[test]
-fn a_stuck_push_holds_up_nobody_at_another_level() {
+fn a_blocked_push_delays_no_other_level() {
     let clogged = |levels: &[i16], push_timeout| {
         let options = EventServiceOptions {
             quality: wake_threshold(),
@@ -170,14 +171,15 @@ fn a_stuck_push_holds_up_nobody_at_another_level() {
         world.connect(&served_at(&world.here, "urgent", declared, &consumer), &[SMALL]);
         world.clog();
         world.push(SMALL, 16);
-        until("the urgent one is served", || consumer.seen().len() == 1);
+        wait_until("the urgent one is served", || consumer.seen().len() == 1);
         let failed = world.channel.consumers()[0].counts.failed;
         drop(frozen);
         failed
     };
-    // The time-out is out of reach: who waited for the frozen one would wait in vain.
+    // The time-out is longer than the test: a thread that waited for the frozen consumer would not
+    // return.
     assert_eq!(clogged(&[0, 16_384], Duration::from_secs(600)), 0);
-    // At one level it waits until the push in its way has timed out.
+    // At the same level it waits until the push before it has timed out.
     let waited = (0..5).any(|_| clogged(&[0], Duration::from_secs(2)) > 0);
     assert!(waited, "the control does not fail");
 }
@@ -204,7 +206,7 @@ fn pushes_carry_the_level_s_priority_over_a_connection_of_its_band() {
     world.connect(&served_at(&there, "propagated", with(ClientPropagated, 0), &follower), &[SMALL]);
     world.push(SMALL, 16);
     let all = || consumers.iter().chain([&follower]).all(|consumer| consumer.seen().len() == 1);
-    until("all were pushed to", all);
+    wait_until("all were pushed to", all);
     let at: Vec<_> = consumers.iter().map(|consumer| consumer.seen()[0]).collect();
     assert_eq!(at, [Some(0), Some(12_000), Some(32_767)]);
     assert_eq!(follower.seen(), [Some(0)], "at the least urgent level");
@@ -216,8 +218,8 @@ fn pushes_carry_the_level_s_priority_over_a_connection_of_its_band() {
 }
 
 #[test]
-fn those_who_do_not_answer_are_asked_at_the_same_time() {
-    // Out of reach: who asked one after the other would come to the first only.
+fn unresponsive_peers_are_pinged_in_parallel() {
+    // Longer than the test: sequential pings would reach only the first peer.
     let options = EventServiceOptions {
         ping_timeout: Duration::from_secs(600),
         pings: 1,
@@ -229,7 +231,7 @@ fn those_who_do_not_answer_are_asked_at_the_same_time() {
         let check = scope.spawn(|| world.face.check());
         let asked: Vec<_> = frozen.iter().map(|frozen| frozen.accept().unwrap()).collect();
         drop((asked, frozen));
-        // Who does not answer by the time-out is as good as gone, and so is who closes.
+        // A peer that does not reply within the time-out is gone, and so is one that closes.
         assert_eq!(check.join().unwrap(), 12);
     });
     assert!(world.channel.consumers().is_empty());

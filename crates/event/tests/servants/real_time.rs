@@ -1,15 +1,16 @@
 //! TAO's interfaces, in both layouts of an event.
 
-use crate::{client, server, until};
+use crate::{client, server};
 use isorb::{Any, Reference, Upcall};
 use isorb_event::servants::{EventServiceOptions, Layout, RtecEventService};
 use isorb_event::{Config, Strategy};
+use isorb_testkit::wait_until;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// Lists of type and source that are no filters: groups without members or with fewer than they
-/// say, nested ones among them; a negation or masks alone; time-outs of zero; what designates
-/// nothing; conjunctions and time-outs where one event is asked about; too much of it.
+/// Malformed lists of type and source: groups without members or with fewer than announced, also
+/// nested; a negation or masks alone; time-outs of zero; unknown designators; conjunctions and
+/// time-outs where a single-event filter is needed; too many terms.
 const MALFORMED: [&[(i32, i32)]; 21] = [
     &[(8, 0)],
     &[(9, 0)],
@@ -110,9 +111,9 @@ macro_rules! layout {
                 let publication = admin::Publication { event: event(20, 3, 0), dependency_info: Default::default() };
                 let says = admin::SupplierQOS { publications: vec![publication], is_gateway: false };
                 supplier.connect_push_supplier(None::<&comm::PushSupplierRef>, &says).unwrap();
-                until("the observer is told", || watching.0.lock().unwrap().last() == Some(&vec![(20, 3)]));
+                wait_until("the observer is told", || watching.0.lock().unwrap().last() == Some(&vec![(20, 3)]));
                 supplier.push(&vec![event(21, 3, 1), event(20, 4, 2), event(20, 3, 3)]).unwrap();
-                until("the one that was declared", || consumer.0.lock().unwrap().len() == 1);
+                wait_until("the one that was declared", || consumer.0.lock().unwrap().len() == 1);
                 assert_eq!(*consumer.0.lock().unwrap(), [vec![event(20, 3, 3)]]);
                 assert_eq!(channel.totals().undeclared, 2);
             }
@@ -137,14 +138,14 @@ macro_rules! layout {
                     rich.data.payload = b"octets".to_vec();
                     rich.data.any_value = Any::new(&"text".to_owned()).unwrap();
                     supplier.push(&vec![rich.clone(), event(22, 1, 12), event(21, 1, 13), event(30, 7, 14)]).unwrap();
-                    until("two pushes", || consumer.0.lock().unwrap().len() == 2);
+                    wait_until("two pushes", || consumer.0.lock().unwrap().len() == 2);
                     let got = std::mem::take(&mut *consumer.0.lock().unwrap());
                     assert_eq!(got, [vec![rich, event(21, 1, 13)], vec![event(30, 7, 14)]]);
                     proxy.suspend_connection().unwrap();
                     supplier.push(&vec![event(30, 7, 15)]).unwrap();
                     proxy.resume_connection().unwrap();
                     supplier.push(&vec![event(30, 7, 16)]).unwrap();
-                    until("one push", || consumer.0.lock().unwrap().len() == 1);
+                    wait_until("one push", || consumer.0.lock().unwrap().len() == 1);
                     assert_eq!(consumer.0.lock().unwrap()[0], [event(30, 7, 16)]);
                     proxy.disconnect_push_supplier().unwrap();
                     assert!(proxy.object().non_existent().unwrap());
@@ -162,7 +163,7 @@ macro_rules! layout {
                 for list in MALFORMED {
                     let error = proxy.connect_push_consumer(&reference, &qos(list)).unwrap_err();
                     assert!(matches!(error, TypeError(_)), "{list:?}: {error}");
-                    assert!(channel.consumers().is_empty(), "{list:?}: nobody is connected by half");
+                    assert!(channel.consumers().is_empty(), "{list:?}: no consumer is half connected");
                 }
                 let nil = proxy.connect_push_consumer(None::<&comm::PushConsumerRef>, &qos(&[(20, 0)]));
                 assert!(matches!(nil.unwrap_err(), System(e) if e.kind == isorb::Kind::BadParam));
@@ -191,16 +192,15 @@ macro_rules! layout {
                 assert_eq!((face.check(), channel.consumers().len()), (0, 2));
                 other.shutdown(true).unwrap();
                 drop(other);
-                until("the other is gone", || face.check() == 1);
+                wait_until("the other is gone", || face.check() == 1);
                 assert_eq!((face.check(), channel.consumers().len()), (0, 1));
             }
 
-            /// A process that is frozen looks like this: its system accepts connections, and nobody
-            /// reads.
+            /// A frozen process: its system accepts connections, and no thread reads.
             fn frozen(strategy: Strategy) {
                 const EVENTS: usize = 2_000;
                 let quality = isorb_event::Quality { queue: EVENTS, failures: 0, ..isorb_event::Quality::default() };
-                // The other one answers within this, however busy the machine.
+                // The other one answers within this time, however busy the machine.
                 let limit = Duration::from_secs(2);
                 let options = EventServiceOptions { quality, push_timeout: limit, ping: None, ping_timeout: limit, pings: 2, layout: $layout, ..EventServiceOptions::default() };
                 let limits = isorb_event::Limits { events: 2 * EVENTS, payload: 8_192, ..isorb_event::Limits::default() };
@@ -220,13 +220,13 @@ macro_rules! layout {
                 proxy.connect_push_consumer(&reference, &qos(&[(20, 0)])).unwrap();
                 let supplier = far.for_suppliers().unwrap().unwrap().obtain_push_consumer().unwrap().unwrap();
                 supplier.connect_push_supplier(None::<&comm::PushSupplierRef>, &admin::SupplierQOS::default()).unwrap();
-                // Eight megabytes: more than lies in sockets.
+                // Eight megabytes, more than socket buffers hold.
                 let mut large = event(20, 1, 0);
                 large.data.payload = vec![7; 4_096];
                 (0..EVENTS).for_each(|_| supplier.push(&vec![large.clone()]).unwrap());
-                until("the other gets all", || consumer.0.lock().unwrap().len() == EVENTS);
+                wait_until("the other gets all", || consumer.0.lock().unwrap().len() == EVENTS);
                 assert_eq!(channel.consumers().len(), 2, "{strategy:?}: the frozen one is still there");
-                until("it does not answer, and is removed", || {
+                wait_until("it does not answer, and is removed", || {
                     face.check();
                     channel.consumers().len() == 1
                 });
@@ -263,7 +263,7 @@ macro_rules! layout {
                     here.root_poa().unwrap().activate(Arc::new(Consumer::default())).unwrap();
                 let proxy = far.for_consumers().unwrap().unwrap().obtain_push_supplier().unwrap().unwrap();
                 proxy.connect_push_consumer(&consumer, &qos(&[(8, 2), (20, 1), (21, 0)])).unwrap();
-                until("told twice", || observer.0.lock().unwrap().len() == 2);
+                wait_until("told twice", || observer.0.lock().unwrap().len() == 2);
                 let wanted = observer.0.lock().unwrap()[1].clone();
                 let types: Vec<_> =
                     wanted.dependencies.iter().map(|d| (d.event.header.type_, d.event.header.source)).collect();

@@ -1,11 +1,12 @@
 //! The OMG's Event Service: push and pull on both sides.
 
-use crate::{client, server, until};
+use crate::{client, server};
 use isorb::{Any, Orb, Reference, Upcall};
 use isorb_event::Config;
 use isorb_event::servants::standard::cos_event_channel_admin as admin;
 use isorb_event::servants::standard::cos_event_comm as comm;
 use isorb_event::servants::{CosEventService, EventServiceOptions};
+use isorb_testkit::wait_until;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
@@ -68,12 +69,12 @@ fn push_and_pull_in_any_mixture() {
     assert!(from_push.push(&Any::new(&0i32).unwrap()).is_err(), "not connected");
     from_push.connect_push_supplier(None::<&comm::PushSupplierRef>).unwrap();
     (1..=3).for_each(|n| from_push.push(&Any::new(&n).unwrap()).unwrap());
-    until("three", || pushed.0.lock().unwrap().len() == 3);
+    wait_until("three", || pushed.0.lock().unwrap().len() == 3);
     assert_eq!(to_pull.pull().unwrap().get::<i32>(), Some(1));
     assert_eq!(to_pull.try_pull().unwrap(), (Any::new(&2i32).unwrap(), true));
     assert_eq!(to_pull.pull().unwrap().get::<i32>(), Some(3));
 
-    // A pull that waits gets what comes.
+    // A waiting pull receives the next event.
     std::thread::scope(|s| {
         let waiting = s.spawn(|| to_pull.pull().unwrap().get::<i32>());
         from_push.push(&Any::new(&4i32).unwrap()).unwrap();
@@ -85,10 +86,10 @@ fn push_and_pull_in_any_mixture() {
     assert!(from_pull.connect_pull_supplier(None::<&comm::PullSupplierRef>).is_err());
     from_pull.connect_pull_supplier(&asked).unwrap();
     assert_eq!([to_pull.pull().unwrap().get(), to_pull.pull().unwrap().get()], [Some(5i32), Some(6)]);
-    until("six", || pushed.0.lock().unwrap().len() == 6);
+    wait_until("six", || pushed.0.lock().unwrap().len() == 6);
     assert_eq!(*pushed.0.lock().unwrap(), [1, 2, 3, 4, 5, 6]);
 
-    // Disconnected, they are no objects any more; a pull that waits ends.
+    // Disconnected proxies no longer exist as objects; a waiting pull ends.
     std::thread::scope(|s| {
         let waiting = s.spawn(|| to_pull.pull().is_err());
         from_pull.disconnect_pull_consumer().unwrap();
@@ -125,5 +126,5 @@ fn a_supplier_is_told_that_its_event_was_too_large() {
     }
     assert_eq!(channel.totals().too_large, 1);
     from_push.push(&Any::new(&7i32).unwrap()).unwrap();
-    until("the one that fits", || *pushed.0.lock().unwrap() == [7]);
+    wait_until("the one that fits", || *pushed.0.lock().unwrap() == [7]);
 }

@@ -1,11 +1,12 @@
-//! Who is gone, frozen, or never came, makes room for others and holds up nobody.
+//! Peers that are gone, frozen or never connected free their proxies and delay no other peer.
 
-use crate::{client, server, until};
+use crate::{client, server};
 use isorb::{Kind, Object, Orb, Reference, Upcall};
 use isorb_event::servants::stamped::{rtec_event_channel_admin as admin, rtec_event_comm as comm};
 use isorb_event::servants::standard::{cos_event_channel_admin as cos, cos_event_comm as cos_comm};
 use isorb_event::servants::{CosEventService, EventServiceOptions, RtecEventService};
 use isorb_event::{Channel, Config, ConsumerQos, Event, Filter, Limits, Observer, Publication};
+use isorb_testkit::wait_until;
 use std::net::TcpListener;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
@@ -14,7 +15,7 @@ use std::time::Duration;
 
 const SUPPLIERS: usize = 3;
 
-/// Nobody is asked but by hand, and one answer too few is enough.
+/// Pings only when the test asks, and one missing reply is enough.
 fn by_hand() -> EventServiceOptions {
     EventServiceOptions { ping: None, pings: 1, ..EventServiceOptions::default() }
 }
@@ -36,13 +37,13 @@ fn world(options: EventServiceOptions) -> World {
     World { _orb: orb, channel, face, here, far }
 }
 
-/// What is left of a process that was killed: an address at which nobody listens.
+/// The address of a killed process, at which no socket listens.
 fn killed(orb: &Orb) -> Object {
     let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     orb.string_to_object(&format!("corbaloc:iiop:1.2@{free}/gone")).unwrap()
 }
 
-/// A process that is frozen: it is connected to, and never answers.
+/// A frozen process: it accepts connections and never replies.
 fn frozen(orb: &Orb) -> (TcpListener, Object) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let at = listener.local_addr().unwrap();
@@ -93,7 +94,7 @@ fn suppliers_that_were_killed_leave_room_and_publish_nothing_more() {
 }
 
 #[test]
-fn a_supplier_that_pushes_is_there_whatever_its_reference_says() {
+fn a_supplier_that_pushes_is_alive_whatever_its_reference() {
     let World { channel, face, here, far, .. } = &world(by_hand());
     let pushed = Arc::new(AtomicU64::new(0));
     let counting = pushed.clone();
@@ -109,7 +110,7 @@ fn a_supplier_that_pushes_is_there_whatever_its_reference_says() {
     proxy.connect_push_supplier(&silent, &publishes(20)).unwrap();
     for number in 1..=3 {
         proxy.push(&vec![event(20)]).unwrap();
-        until("it came", || pushed.load(Relaxed) == number);
+        wait_until("it came", || pushed.load(Relaxed) == number);
         assert_eq!(face.check(), 0);
     }
     assert_eq!((face.check(), channel.totals().suppliers_lost), (1, 1), "and then it is silent");
@@ -126,18 +127,18 @@ fn standard_suppliers_and_pull_consumers_that_were_killed_are_removed() {
     let pull = far.for_consumers().unwrap().unwrap().obtain_pull_supplier().unwrap().unwrap();
     pull.connect_pull_consumer(&cos_comm::PullConsumerRef::from_object(killed(&here))).unwrap();
     assert!(!pull.try_pull().unwrap().1);
-    // Who has pulled of late is there.
+    // A consumer that pulled recently counts as alive.
     assert_eq!((face.check(), channel.consumers().len()), (1, 1));
     assert_eq!((face.check(), channel.consumers().len()), (1, 0));
     assert_eq!(channel.totals().suppliers_lost, 1);
     assert_eq!((push.object().non_existent(), pull.object().non_existent()), (Ok(true), Ok(true)));
 }
 
-/// Counts what it is told.
+/// Counts its notifications.
 #[derive(Default)]
-struct Told(AtomicU64);
+struct NotificationCounter(AtomicU64);
 
-impl admin::Observer for Told {
+impl admin::Observer for NotificationCounter {
     fn update_consumer(&self, _: Upcall<'_>, _: admin::ConsumerQOSView<'_>) -> isorb::Result<()> {
         self.0.fetch_add(1, Relaxed);
         Ok(())
@@ -148,22 +149,22 @@ impl admin::Observer for Told {
     }
 }
 
-/// With a time-out that is longer than any test: whoever waited for the frozen one would never come
-/// back.
+/// With a time-out longer than any test: a thread that waited for the frozen peer would never
+/// return.
 #[test]
-fn a_frozen_observer_holds_up_nobody() {
+fn a_frozen_observer_delays_no_other() {
     let options = EventServiceOptions { push_timeout: Duration::from_secs(3_600), observers: 2, ..by_hand() };
     let World { channel, face, here, far, .. } = &world(options);
     let (_listener, object) = frozen(here);
     let stuck = far.append_observer(&admin::ObserverRef::from_object(object)).unwrap();
-    let told = Arc::new(Told::default());
+    let told = Arc::new(NotificationCounter::default());
     let reference: admin::ObserverRef = here.root_poa().unwrap().activate(told.clone()).unwrap();
     far.append_observer(&reference).unwrap();
     for _ in 0..40 {
         let consumer = Arc::new(|_: &[Event<'_>]| ());
         drop(channel.for_consumers().connect(consumer, ConsumerQos::new("some", Filter::of(20, 1))).unwrap());
     }
-    until("the other one is told", || told.0.load(Relaxed) > 1);
+    wait_until("the other one is told", || told.0.load(Relaxed) > 1);
 
     let third = far.append_observer(&reference).unwrap_err();
     assert!(matches!(third, admin::event_channel::AppendObserverError::CANT_APPEND_OBSERVER(_)), "{third:?}");
@@ -175,8 +176,8 @@ fn a_frozen_observer_holds_up_nobody() {
 }
 
 #[test]
-fn proxies_that_nobody_connects_to_make_room() {
-    // The channel and its two administrators do not count.
+fn unconnected_proxies_are_evicted() {
+    // The channel and its two admin objects do not count.
     let options = EventServiceOptions { proxies: 4, ..by_hand() };
     let World { here, far, .. } = &world(options);
     let consumers = far.for_consumers().unwrap().unwrap();
@@ -187,9 +188,9 @@ fn proxies_that_nobody_connects_to_make_room() {
     let gone: Vec<bool> = proxies.iter().map(|proxy| proxy.object().non_existent().unwrap()).collect();
     let expected: Vec<bool> = (0..20).map(|at| at < 17).collect();
     assert_eq!(gone, expected, "the oldest made room");
-    assert_eq!(connected.object().non_existent(), Ok(false), "who is connected stays");
+    assert_eq!(connected.object().non_existent(), Ok(false), "a connected proxy stays");
 
-    // Where all are connected there is no room.
+    // If all are connected there is no room.
     for proxy in [0, 1, 2].map(|_| consumers.obtain_push_supplier().unwrap().unwrap()) {
         let reference: comm::PushConsumerRef = here.root_poa().unwrap().activate(Arc::new(Nothing)).unwrap();
         proxy.connect_push_consumer(&reference, &admin::ConsumerQOS::default()).unwrap();

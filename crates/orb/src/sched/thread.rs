@@ -88,6 +88,7 @@ pub(crate) fn reassert(priority: Priority, class: SchedClass) {
 }
 
 /// Forgets this thread's class, because another thread may change it from now on.
+#[cfg(any(feature = "miop", feature = "dynamic-scheduling"))]
 pub(crate) fn forget_class() {
     CLASS.set(None);
 }

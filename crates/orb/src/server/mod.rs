@@ -15,9 +15,9 @@ mod reply;
 mod session;
 mod thread_lane;
 
-pub(crate) use endpoint::{
-    Endpoints, free_local_endpoints, listens_by, open_listener, open_local_listener, spawn,
-};
+#[cfg(feature = "miop")]
+pub(crate) use endpoint::spawn;
+pub(crate) use endpoint::{Endpoints, free_local_endpoints, listens_by, open_listener, open_local_listener};
 pub(crate) use lane::Lane;
 pub(crate) use lane_server::{Acceptor, LaneEndpoints, LaneServer};
 pub(crate) use reference::make_reference;
