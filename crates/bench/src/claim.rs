@@ -88,9 +88,12 @@ pub struct Claim {
     kind: Kind,
     limit: Limit,
     says: String,
-    values: Box<dyn Fn(&dyn Cells) -> Vec<f64>>,
-    applies: Box<dyn Fn(&dyn Cells) -> bool>,
+    values: Box<OfCells<Vec<f64>>>,
+    applies: Box<OfCells<bool>>,
 }
+
+/// Computes a value from the rows of an experiment.
+type OfCells<T> = dyn Fn(&dyn Cells) -> T;
 
 /// A claim of the paper. The first of `values` is compared with `limit`. In `says`, `{0:.2}` stands
 /// for the first value with two decimals, and `{limit}` for the comparison and its limit.

@@ -338,7 +338,7 @@ fn dispatching_threads_have_the_priority_that_was_asked_for() {
     const FIFO: u32 = 1;
     let folder = TempFolder::new();
     let serve = |name: &str, more: &[&str]| {
-        let (socket, said) = (folder.text(name), folder.text(&format!("{name}-said")));
+        let (socket, said) = (folder.text(name), folder.text(format!("{name}-said")));
         let mut command = Command::new(ISORB);
         command.args(["memory-server", "--name", name, "--socket", &socket]).args(more);
         let server = Service::of(command.stderr(std::fs::File::create(&said).unwrap()));

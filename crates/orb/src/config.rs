@@ -258,8 +258,11 @@ impl Config {
     }
 }
 
-/// The `-ORB…` options of a command line with their values, and the other arguments.
-fn split(args: impl IntoIterator<Item = String>) -> Result<(Vec<(String, String)>, Vec<String>)> {
+/// Name and value of a `-ORB…` option.
+type OrbOption = (String, String);
+
+/// The `-ORB…` options of a command line, and the other arguments.
+fn split(args: impl IntoIterator<Item = String>) -> Result<(Vec<OrbOption>, Vec<String>)> {
     let (mut options, mut others) = (Vec::new(), Vec::new());
     let mut args = args.into_iter();
     while let Some(name) = args.next() {

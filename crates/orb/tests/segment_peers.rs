@@ -370,11 +370,11 @@ fn a_bad_peer_costs_its_connection_only() {
             case(&here, 1);
             let before = held();
             (2..2 + ROUNDS).for_each(|round| case(&here, round));
-            wait_until(&format!("{form}, {what}: there were {before:?}"), || {
+            wait_until(format!("{form}, {what}: there were {before:?}"), || {
                 held().iter().zip(before).all(|(now, before)| *now <= before)
             });
             here.end();
-            wait_until(&format!("{form}, {what}: segments are left"), || segments().is_empty());
+            wait_until(format!("{form}, {what}: segments are left"), || segments().is_empty());
         }
     }
 }

@@ -432,7 +432,7 @@ fn a_server_without_descriptors_waits_and_accepts_sessions_again() {
     scene.goes_on("before", 3, || ());
     let pid = Pid::from_child(&scene.server.0);
     let limit = getrlimit(Resource::Nofile);
-    prlimit(Some(pid), Resource::Nofile, Rlimit { current: Some(3), ..limit.clone() }).unwrap();
+    prlimit(Some(pid), Resource::Nofile, Rlimit { current: Some(3), ..limit }).unwrap();
     let waiting = session_socket::connect_to(&scene.socket).unwrap();
     let before = session_ticks(&scene.server);
     std::thread::sleep(Duration::from_secs(1));

@@ -422,8 +422,11 @@ mod tests {
         entries: BTreeMap<(u64, u64), usize>,
         arrivals: u64,
         /// All handles that there ever were, with the entry's rank while it is in the queue.
-        handles: Vec<(Option<Handle>, Option<(u64, u64)>)>,
+        handles: Vec<(Option<Handle>, Option<Rank>)>,
     }
+
+    /// Key and number of the push.
+    type Rank = (u64, u64);
 
     impl Oracle {
         fn push(&mut self, key: u64, handle: Option<Handle>) {

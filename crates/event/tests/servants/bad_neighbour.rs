@@ -108,7 +108,7 @@ impl World {
         let (_, channel, ..) = &self.good;
         let supplier = channel.for_suppliers().connect().unwrap();
         let before = self.seen.lock().unwrap().len();
-        wait_until(&format!("after {after} an event comes"), || {
+        wait_until(format!("after {after} an event comes"), || {
             supplier.push(&Event::new(20, 1).created(7).ttl(4));
             self.seen.lock().unwrap().len() > before
         });
