@@ -85,7 +85,7 @@ impl<const F: bool, const C: bool, D: Dispatch> ModuleSet for Fixed<F, C, D> {
     }
 }
 
-/// Modules that can be replaced: they are in the [`Pipeline`] of the view that an event reads.
+/// Modules that can be replaced: they are in the `Pipeline` of the view that an event reads.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Replaceable(());
 

@@ -38,7 +38,7 @@ const PER_SECOND: u64 = 20;
 /// Writes a record of [`Level::Error`].
 ///
 /// # Real-time
-/// As [`write`].
+/// As [`write`](fn@write).
 #[cold]
 pub fn error(target: &'static str, text: fmt::Arguments<'_>) {
     write(Level::Error, target, text);
@@ -47,7 +47,7 @@ pub fn error(target: &'static str, text: fmt::Arguments<'_>) {
 /// Writes a record of [`Level::Warn`].
 ///
 /// # Real-time
-/// As [`write`].
+/// As [`write`](fn@write).
 #[cold]
 pub fn warn(target: &'static str, text: fmt::Arguments<'_>) {
     write(Level::Warn, target, text);
@@ -56,7 +56,7 @@ pub fn warn(target: &'static str, text: fmt::Arguments<'_>) {
 /// Writes a record of [`Level::Info`].
 ///
 /// # Real-time
-/// As [`write`].
+/// As [`write`](fn@write).
 #[cold]
 pub fn info(target: &'static str, text: fmt::Arguments<'_>) {
     write(Level::Info, target, text);
@@ -65,7 +65,7 @@ pub fn info(target: &'static str, text: fmt::Arguments<'_>) {
 /// Writes a record of [`Level::Debug`].
 ///
 /// # Real-time
-/// As [`write`].
+/// As [`write`](fn@write).
 #[cold]
 pub fn debug(target: &'static str, text: fmt::Arguments<'_>) {
     write(Level::Debug, target, text);

@@ -100,7 +100,7 @@ pub struct RequestBuffering {
 }
 
 /// Further options of a pool. The default: 2 MiB of stack that is touched when used, no buffering,
-/// no borrowing, and otherwise the values of [`RealTimeConfig`](super::super::RealTimeConfig).
+/// no borrowing, and otherwise the values of [`RealTimeConfig`](crate::rt::RealTimeConfig).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ThreadpoolOptions {
     /// Stack of each thread in bytes; 0 for 2 MiB.
@@ -138,7 +138,7 @@ impl fmt::Display for InvalidThreadpool {
 
 impl std::error::Error for InvalidThreadpool {}
 
-/// The errors of [`destroy_threadpool`](super::super::RtOrb::destroy_threadpool).
+/// The errors of [`destroy_threadpool`](crate::rt::RtOrb::destroy_threadpool).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DestroyError {

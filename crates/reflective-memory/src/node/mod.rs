@@ -10,13 +10,13 @@
 //!   coordinator ◄─Glob_Comm─ link     registration
 //! ```
 //!
-//! The server has three owners: [`areas`], [`channels`] and the [link](coordinator_link) to the
-//! coordinator. Each has a state machine without I/O under a lock of its own. [`Node`] has the
+//! The server has three owners: `areas`, `channels` and the link to the
+//! coordinator. Each has a state machine without I/O under a lock of its own. `Node` has the
 //! operations in which two owners take part.
 //!
 //! | thread | purpose | calls other processes |
 //! |---|---|---|
-//! | `memory-sessions` | sessions of libraries; all [timers] | no |
+//! | `memory-sessions` | sessions of libraries; all timers | no |
 //! | `memory-handback` | adopts areas after a restart | the coordinator |
 //! | `memory-register` | keeps the node registered | the coordinator |
 //! | `memory-ping` | finds dead readers' nodes | other nodes |
