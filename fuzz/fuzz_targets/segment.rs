@@ -40,7 +40,7 @@ impl Inward for Segment {
         into.fill_with(|| self.0.next());
     }
     fn sleep(&self, _: Word, _: u32, _: Deadline) {}
-    fn rouse(&self, _: Word) -> bool {
+    fn wake_own(&self, _: Word) -> bool {
         false
     }
 }
@@ -53,11 +53,11 @@ impl Outward for Segment {
         assert!(at as usize + bytes.len() <= CAPACITY as usize);
     }
     fn store(&self, _: Word, _: u32) {}
-    fn settle(&self) -> bool {
+    fn fence(&self) -> bool {
         true
     }
     fn wake(&self, _: Word) {}
-    fn ring(&self) {}
+    fn ring_doorbell(&self) {}
 }
 
 fuzz_target!(|data: &[u8]| {
