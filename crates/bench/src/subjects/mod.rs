@@ -53,9 +53,9 @@ pub enum Subject {
     Futex,
     /// iceoryx2's request and response, both ends polling.
     Iceoryx2,
-    /// [`IsorbSegment`](Self::IsorbSegment) whose ends never spin before they sleep: a control.
+    /// [`IsorbSegment`](Self::IsorbSegment) without spinning before a sleep: a control.
     IsorbSegmentAsleep,
-    /// [`IsorbUnix`](Self::IsorbUnix) whose calls have no time-out, as those of
+    /// [`IsorbUnix`](Self::IsorbUnix) without a time-out of calls, as those of
     /// [`RawUnix`](Self::RawUnix) have none: the kernel sets no timer for either.
     IsorbUnixUnlimited,
     /// [`IsorbTls`](Self::IsorbTls) with a connection, and so a handshake, for each call.
