@@ -5,15 +5,14 @@
 //! The thread that read a request runs it, with a permit. When all permits are taken:
 //! 1. the lane starts a dynamic thread, while it may;
 //! 2. else it borrows a permit and a thread from a lane of lower priority
-//!    ([`ThreadLane::borrow_thread`]);
-//!    RT-CORBA 5.8, thread borrowing);
+//!    ([`ThreadLane::borrow_thread`]; RT-CORBA 5.8, thread borrowing);
 //! 3. else it buffers the request, if the pool buffers requests, or refuses it when the buffer is
 //!    full;
 //! 4. else its thread waits for a permit, and later requests wait in the sockets.
 //!
 //! A thread must be free to read a request while all permits are taken. A lane for which 1, 2 or 3
 //! applies therefore has one thread more than permits. It is an ordinary thread of the lane:
-//! whichever has no request to run reads.
+//! any thread without a request to run reads.
 //!
 //! Buffered requests run in the order of their priorities. Those of a lane mostly have the same
 //! one; those of a pool without lanes need not.
