@@ -2,9 +2,9 @@
 //!
 //! It is not a test: nothing here passes or fails by a time. It promises that two figures of one
 //! table may be compared. Each subject is a client and a server process of its own, pinned and at
-//! the same priority as the others. Subjects take turns in short [`blocks`], and all
-//! others are stopped meanwhile. A control of plain sockets with the same bytes runs twice in every
-//! table, which shows the noise.
+//! the same priority as the others. Subjects take turns in short [`blocks`], and all others
+//! are stopped meanwhile. A control of plain sockets with the same bytes runs twice in every table,
+//! which shows the noise.
 //!
 //! ```text
 //!   cli             commands, and the peer programs that the harness starts

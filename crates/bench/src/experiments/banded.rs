@@ -240,9 +240,10 @@ impl Subject {
         self.banded && self.between != Between::SortedLink
     }
 
-    /// Is the subject one of those that a round measures? Subjects that are compared with
-    /// the case without low clients are in each round, since many short rounds expose both sides to
-    /// the same disturbances of the machine. The others are in every other round.
+    /// Is the subject one of those that a round measures? Each round has
+    /// the subjects that are compared with the case without low clients, since many short rounds
+    /// expose both sides to the same disturbances of the machine. The others are in every
+    /// other one.
     fn takes(&self, round: u32) -> bool {
         self.alone() && !self.over_link() || round % 2 == 1
     }

@@ -2,7 +2,7 @@
 //!
 //! In this process and without a connection: the step that a server makes between reading a request
 //! and calling the servant. The message's key lies in memory as a request's does, in a scope or on
-//! the heap. The negative control are persistent objects. Their keys name the path to their
+//! the heap. The negative control is persistent objects. Their keys name the path to their
 //! POA, so the same step must grow with the depth.
 
 use std::hint::black_box;

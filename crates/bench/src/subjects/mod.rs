@@ -55,8 +55,8 @@ pub enum Subject {
     Iceoryx2,
     /// [`IsorbSegment`](Self::IsorbSegment) without spinning before a sleep: a control.
     IsorbSegmentAsleep,
-    /// [`IsorbUnix`](Self::IsorbUnix) without a time-out of calls, as those of
-    /// [`RawUnix`](Self::RawUnix) have none: the kernel sets no timer for either.
+    /// [`IsorbUnix`](Self::IsorbUnix) without a time-out of calls. [`RawUnix`](Self::RawUnix)
+    /// has none either, so the kernel sets no timer for the two.
     IsorbUnixUnlimited,
     /// [`IsorbTls`](Self::IsorbTls) with a connection, and so a handshake, for each call.
     IsorbTlsEachCall,
