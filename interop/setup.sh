@@ -3,7 +3,7 @@
 #
 #   interop/setup.sh [omniorb] [omniorbpy] [jacorb]      all three when none is named
 #
-# Installs missing packages and rebuilds peers whose sources changed; a second run does nothing. Builds in
+# Installs missing packages and rebuilds peers with changed sources; a second run does nothing. Builds in
 # interop/.build, or in the folder that ISORB_INTEROP_BUILD names. Where a package cannot be installed, it
 # lists what is missing and exits with code 3.
 set -u

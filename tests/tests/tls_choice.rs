@@ -168,7 +168,7 @@ fn a_spoiled_handshake_is_no_reason_to_go_without() {
 
 #[test]
 fn where_nobody_listens_only_who_requires_it_does_without_an_answer() {
-    let ours = authority("nobody");
+    let ours = authority("unreachable");
     let server = orb(&ours, "server", &BOTH);
     let reference = serve(&server);
     // Bound but not listening, so that no other process can listen there.

@@ -33,13 +33,13 @@ pub(crate) struct Shared {
     pub max_streams: usize,
 }
 
-/// A place among a bounded number, given back at the end.
-pub(crate) struct Place<'c>(&'c AtomicUsize);
+/// One of a bounded number of connections or streams; released when dropped.
+pub(crate) struct Permit<'c>(&'c AtomicUsize);
 
-impl<'c> Place<'c> {
-    pub fn take(used: &'c AtomicUsize, limit: usize) -> Option<Place<'c>> {
+impl<'c> Permit<'c> {
+    pub fn take(used: &'c AtomicUsize, limit: usize) -> Option<Permit<'c>> {
         let more = |n: usize| (n < limit).then_some(n + 1);
-        used.fetch_update(Ordering::AcqRel, Ordering::Acquire, more).ok().map(|_| Place(used))
+        used.fetch_update(Ordering::AcqRel, Ordering::Acquire, more).ok().map(|_| Permit(used))
     }
 
     /// Released later by another owner, which takes it with [`adopt`](Self::adopt).
@@ -47,12 +47,12 @@ impl<'c> Place<'c> {
         std::mem::forget(self);
     }
 
-    pub fn adopt(used: &'c AtomicUsize) -> Place<'c> {
-        Place(used)
+    pub fn adopt(used: &'c AtomicUsize) -> Permit<'c> {
+        Permit(used)
     }
 }
 
-impl Drop for Place<'_> {
+impl Drop for Permit<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::AcqRel);
     }
@@ -144,7 +144,7 @@ fn answer(
                 None => refuse(stream, Refusal::NoNews, deadline),
             }
         }
-        Asked::Events => match Place::take(&shared.streams, shared.max_streams) {
+        Asked::Events => match Permit::take(&shared.streams, shared.max_streams) {
             Some(_place) => events(stream, request, shared),
             None => refuse(stream, Refusal::Busy, deadline),
         },

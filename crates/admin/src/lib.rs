@@ -19,11 +19,11 @@
 //! and an asynchronous run-time into every build and into the process that runs the real-time
 //! threads. What is here reads one bounded head a connection and closes it after the answer.
 //!
-//! # Who may connect
-//! Everyone who reaches the port: so it listens on loopback unless told otherwise, and there is
-//! neither encryption nor a password. A page of another site that has its name resolve to this
-//! machine (DNS rebinding) is refused by the `Host` it sends: names other than `localhost` must be
-//! allowed by [`Options::hosts`].
+//! # Access
+//! Every client that reaches the port is served, without encryption or a password. So the server
+//! listens on loopback unless it is configured otherwise. A page of another site that has its name
+//! resolve to this machine (DNS rebinding) is refused by the `Host` it sends: names other than
+//! `localhost` must be allowed by [`Options::hosts`].
 #![forbid(unsafe_code)]
 
 mod board;

@@ -46,7 +46,7 @@ fn area_key(area: &AreaStatus) -> String {
     format!("a{}", area.name)
 }
 
-/// One area may have several replicas here, for readers who ask for different things.
+/// One area may have several replicas here, for readers with different requirements.
 fn replica_key(replica: &ReplicaStatus) -> String {
     format!("r{}/{}", replica.handle, replica.name)
 }

@@ -2,7 +2,7 @@
 
 use crate::Source;
 use crate::board::Board;
-use crate::connection::{Place, Shared, serve, turn_away};
+use crate::connection::{Permit, Shared, serve, turn_away};
 use isorb_rt::sched::{SpawnError, Thread, ThreadSpec};
 use std::fmt;
 use std::io;
@@ -123,17 +123,17 @@ fn accept(listener: &TcpListener, shared: &Arc<Shared>, limit: usize) {
         if shared.board.is_stopped() {
             return;
         }
-        let Some(place) = Place::take(&shared.connections, limit) else {
+        let Some(permit) = Permit::take(&shared.connections, limit) else {
             turn_away(&mut stream);
             continue;
         };
         let theirs = shared.clone();
         let serving = spawn("admin-client", move || {
-            let _place = Place::adopt(&theirs.connections);
+            let _permit = Permit::adopt(&theirs.connections);
             serve(stream, &theirs);
         });
         if serving.is_ok() {
-            place.keep();
+            permit.keep();
         }
     }
 }

@@ -203,7 +203,7 @@ fn too_many_are_turned_away() {
     drop(second);
 }
 
-/// A source whose numbers fill any socket's buffers.
+/// A source with so many numbers that they fill any socket's buffers.
 struct Much;
 
 impl Source for Much {

@@ -2,9 +2,9 @@
 //!
 //! It is not a test: nothing here passes or fails by a time. It promises that two figures of one
 //! table may be compared. Each subject is a client and a server process of its own, pinned and at
-//! the same priority as the others. Subjects take turns in short [`blocks`], and a subject whose
-//! turn it is not is stopped. A control of plain sockets with the same bytes runs twice in every
-//! table, which shows the noise.
+//! the same priority as the others. Subjects take turns in short [`blocks`], and all others
+//! are stopped meanwhile. A control of plain sockets with the same bytes runs twice in every table,
+//! which shows the noise.
 //!
 //! ```text
 //!   cli             commands, and the peer programs that the harness starts
@@ -12,7 +12,7 @@
 //!   claim           tables of claims on the rows, and their verdict
 //!   figure, page    rows, tables and figures; the report
 //!   blocks, stats   subjects interleaved in blocks; distributions and ratios
-//!   workload        a server and a client whose threads play roles
+//!   workload        a server and a client with threads that play roles
 //!   subjects        raw, isorb, omniORB and others: a client and a server each
 //!   event_peers     the other processes of event channels
 //!   process         child processes that cannot outlive the run

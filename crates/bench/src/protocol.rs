@@ -5,8 +5,8 @@
 //!
 //! `block NAME SIZE WARM N` makes WARM calls that are not measured and N that are timed one by one,
 //! and answers `samples N` and a line's end, followed by N times 8 octets: nanoseconds in the order
-//! of the machine. Of a case whose sample is a burst, the N calls together are one sample: the mean
-//! nanoseconds a call.
+//! of the machine. In a case of bursts, the N calls together are one sample: the mean nanoseconds
+//! a call.
 //!
 //! The C++ peers in `peers/` speak the same.
 

@@ -126,6 +126,6 @@ fn system_calls_are_counted() {
 
 #[test]
 fn what_cannot_be_understood_ends_with_the_status_of_usage() {
-    assert_eq!(bench("two-way --subjects nobody").status.code(), Some(2));
+    assert_eq!(bench("two-way --subjects unknown").status.code(), Some(2));
     assert_eq!(bench("--help").status.code(), Some(0));
 }

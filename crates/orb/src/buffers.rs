@@ -1,8 +1,8 @@
 //! The memory that a thread needs to make or serve one call, kept from call to call.
 //!
-//! A nested call (by a servant, or a request that is served while a call waits) takes another set of
-//! buffers. Each thread keeps as many sets as its deepest nesting so far, up to a bound, so that the
-//! steady state allocates nothing.
+//! A nested call (by a servant, or a request that is served while a call waits) takes another set
+//! of buffers. Each thread keeps as many sets as its deepest nesting so far, up to a bound, so that
+//! the steady state allocates nothing.
 
 use crate::{Result, SystemException};
 use isorb_giop::{Kind, minor};
@@ -15,11 +15,11 @@ use std::sync::{Arc, OnceLock};
 pub(crate) const MAX_NESTING: usize = 64;
 /// Octets of the region of an upcall, and of the results of a call with owned results.
 pub(crate) const REGION: usize = 16 << 10;
-/// Octets of a reply that a lane's thread can write before its buffer grows. Large slices are lent, not
-/// written.
+/// Octets of a reply that a lane's thread can write before its buffer grows. Large slices are lent,
+/// not written.
 const REPLY: usize = 16 << 10;
-/// Message blocks up to this size stay with the connection and the threads that read it. Larger ones
-/// go back to the pool, so that one large message does not occupy memory for ever.
+/// Message blocks up to this size stay with the connection and the threads that read it. Larger
+/// ones go back to the pool, so that one large message does not occupy memory for ever.
 pub(crate) const BLOCK_STAYS: usize = 128 << 10;
 /// An encoding buffer that grew beyond this is freed after the call.
 const STAY: usize = 2 << 20;
@@ -47,7 +47,8 @@ impl CallBuffers {
         CallBuffers { region, encode: MessageBuffer::default(), block }
     }
 
-    /// For a thread of a lane: with a region that is in memory already and does not grow, or with none.
+    /// For a thread of a lane: with a region that is in memory already and does not grow, or with
+    /// none.
     pub fn with_memory(pool: &Arc<BufferPool>, memory: LaneMemory) -> CallBuffers {
         let region = match memory {
             LaneMemory::Region(bytes) => {
@@ -55,7 +56,8 @@ impl CallBuffers {
                 region.prefault();
                 region
             }
-            // Nothing fits the region and the pool retains nothing, so each block comes from the heap.
+            // Nothing fits the region and the pool retains nothing, so each block comes from the
+            // heap.
             LaneMemory::Heap(limit) => Region::with_overflow(0, BufferPool::new(limit, 0)),
         };
         let mut buffers = CallBuffers { region, ..CallBuffers::new(pool) };
@@ -73,9 +75,10 @@ impl CallBuffers {
     }
 }
 
-/// The buffer that messages are written to, kept from message to message. It knows the header of the
-/// last request, so that the next request of the same operation to the same target is written behind
-/// that header. This saves 162 of 2,186 user-space instructions of a void call over TCP (callgrind).
+/// The buffer that messages are written to, kept from message to message. It knows the header of
+/// the last request, so that the next request of the same operation to the same target is written
+/// behind that header. This saves 162 of 2,186 user-space instructions of a void call over TCP
+/// (callgrind).
 pub(crate) struct MessageBuffer {
     buffer: Vec<u8>,
     header: HeaderId,
@@ -100,8 +103,8 @@ impl HeaderId {
         (follows as usize) << (usize::BITS - 1)
     }
 
-    /// The header of a GIOP 1.2 request by key to the target with this number, without service contexts
-    /// or with that of a priority.
+    /// The header of a GIOP 1.2 request by key to the target with this number, without service
+    /// contexts or with that of a priority.
     #[inline(always)]
     pub fn request(target: u64, operation: &'static str, priority: bool) -> HeaderId {
         HeaderId { target, name: (operation.as_ptr().addr(), operation.len() | Self::priority(priority)) }
@@ -122,7 +125,8 @@ impl MessageBuffer {
         std::mem::take(&mut self.buffer)
     }
 
-    /// Takes the buffer for a request with this header; also returns how many octets of the header it has.
+    /// Takes the buffer for a request with this header; also returns how many octets of the header
+    /// it has.
     #[inline(always)]
     pub fn take_with(&mut self, header: HeaderId) -> (Vec<u8>, usize) {
         let octets = if self.header == header { self.octets } else { 0 };
@@ -249,8 +253,8 @@ fn put_aside(put: impl FnOnce(&mut NestedBuffers)) {
     THREAD_BUFFERS.with(|ready| put(&mut ready.nested.borrow_mut()));
 }
 
-/// The pool for results that exceed a region. There is one in the process, since the scope is entered
-/// before the called ORB is known.
+/// The pool for results that exceed a region. There is one in the process, since the scope is
+/// entered before the called ORB is known.
 fn results() -> Arc<BufferPool> {
     static RESULTS: OnceLock<Arc<BufferPool>> = OnceLock::new();
     RESULTS.get_or_init(|| BufferPool::new(256 << 20, 16 << 20)).clone()
@@ -300,7 +304,8 @@ fn too_deep() -> SystemException {
         .detail("calls are nested too deeply on one thread: does a call back call back?")
 }
 
-/// One level of nesting. A panic, such as a servant's, ends it, too; the borrowed buffers are lost then.
+/// One level of nesting. A panic, such as a servant's, ends it, too; the borrowed buffers are lost
+/// then.
 struct Nested;
 
 impl Nested {

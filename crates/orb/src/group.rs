@@ -1,8 +1,9 @@
 //! References to groups of objects behind a multicast group (CORBA 3.3 part 2, clause 11).
 //!
-//! A reference to a group comes from a URL, such as `corbaloc:miop:1.0@1.0-domain-1/225.1.1.1:5000`,
-//! or from another ORB. Its oneway operations go to all members; others go to the object behind IIOP
-//! that the reference names beside the group, or are BAD_OPERATION.
+//! A reference to a group comes from a URL, such as
+//! `corbaloc:miop:1.0@1.0-domain-1/225.1.1.1:5000`, or from another ORB. Its oneway operations go
+//! to all members; others go to the object behind IIOP that the reference names beside the group,
+//! or are BAD_OPERATION.
 
 use crate::binding::RtComponents;
 use crate::object::{Locality, Target};
@@ -56,7 +57,7 @@ pub(crate) fn address(ior: &Ior) -> Option<String> {
     read(ior).map(|(_, at, group)| format!("{at}, group {} of {}", group.id, group.domain))
 }
 
-/// The target of a reference whose first profile is a group's. `None` for any other reference, and
+/// The target of a reference if its first profile is a group's. `None` for any other reference, and
 /// without a transport to groups.
 ///
 /// # Errors

@@ -48,7 +48,8 @@ impl Orb {
         Orb::builder().arguments(args).build()
     }
 
-    /// Makes an ORB with a configuration that the program made. Same as [`Orb::builder`] with this configuration.
+    /// Makes an ORB with a configuration that the program made. Same as [`Orb::builder`] with this
+    /// configuration.
     ///
     /// # Errors
     /// As [`OrbBuilder::build`].
@@ -89,7 +90,8 @@ impl Orb {
         self.server().registry.root(self)
     }
 
-    /// Host and port of each open TCP endpoint, as references name them; none before [`Orb::root_poa`].
+    /// Host and port of each open TCP endpoint, as references name them; none before
+    /// [`Orb::root_poa`].
     pub fn endpoint_addresses(&self) -> Vec<(String, u16)> {
         self.endpoints().map_or_else(Vec::new, |endpoints| endpoints.published.clone())
     }
@@ -103,7 +105,8 @@ impl Orb {
         open.map(|connection| ServedConnection::of(&connection)).collect()
     }
 
-    /// Transport and address of each open endpoint, in the transport's own form; none before [`Orb::root_poa`].
+    /// Transport and address of each open endpoint, in the transport's own form; none before
+    /// [`Orb::root_poa`].
     pub fn endpoint_names(&self) -> Vec<(&'static str, String)> {
         self.endpoints().map_or_else(Vec::new, |endpoints| endpoints.names())
     }
@@ -113,11 +116,12 @@ impl Orb {
         self.transports().datagrams().clone()
     }
 
-    /// Serves until [`Orb::shutdown`], and until the requests that ran then are answered. Activates the
-    /// root POA's manager if the program has not.
+    /// Serves until [`Orb::shutdown`], and until the requests that ran then are answered. Activates
+    /// the root POA's manager if the program has not.
     ///
     /// # Real-time
-    /// Blocks the calling thread, which serves only the requests of POAs with the main-thread model.
+    /// Blocks the calling thread, which serves only the requests of POAs with the main-thread
+    /// model.
     pub fn run(&self) {
         if self.endpoints().is_some() {
             self.server().registry.activate_untouched_root();
@@ -135,7 +139,8 @@ impl Orb {
         }
     }
 
-    /// Runs one request of a POA with the main-thread model, waiting up to `timeout` for one; `false` when none came.
+    /// Runs one request of a POA with the main-thread model, waiting up to `timeout` for one;
+    /// `false` when none came.
     ///
     /// # Real-time
     /// Blocks up to `timeout`, then for the upcall.
@@ -152,8 +157,9 @@ impl Orb {
         self.server().plain_keys.lock().insert(key.as_bytes().to_vec(), object.clone());
     }
 
-    /// Stops: POAs are deactivated and destroyed, their servants etherealised, connections closed in order. With `wait`, running
-    /// upcalls are waited for; without, they go on, and their clients get their replies.
+    /// Stops: POAs are deactivated and destroyed, their servants etherealised, connections closed
+    /// in order. With `wait`, running upcalls are waited for; without, they go on, and their
+    /// clients get their replies.
     ///
     /// # Errors
     /// BAD_INV_ORDER (OMG minor 3) with `wait` from inside an upcall, which would wait for itself.
@@ -202,10 +208,11 @@ impl Orb {
         crate::invoke::call_scope(f)
     }
 
-    /// The value in `any`, if it is a `T` or of a type equivalent to it. References in it belong to this ORB, so that they can be
-    /// called; [`Any::get`] does for values without references.
+    /// The value in `any`, if it is a `T` or of a type equivalent to it. References in it belong to
+    /// this ORB, so that they can be called; [`Any::get`] does for values without references.
     ///
-    /// A reference is found as the type that the sender said, and as an [`Object`], which can be narrowed.
+    /// A reference is found as the type that the sender said, and as an [`Object`], which can be
+    /// narrowed.
     ///
     /// # Real-time
     /// Allocates.
@@ -213,15 +220,16 @@ impl Orb {
         any.get_with(Some(self))
     }
 
-    /// Finds the servant behind `key` and `operation` of its interface, as a request does, and releases
-    /// them; for measurements of demultiplexing. False when a request would be refused.
+    /// Finds the servant behind `key` and `operation` of its interface, as a request does, and
+    /// releases them; for measurements of demultiplexing. False when a request would be refused.
     #[doc(hidden)]
     pub fn demultiplex(&self, key: &[u8], operation: &str) -> bool {
         let entered = self.server().registry.enter(key, operation);
         entered.is_ok_and(|e| e.servant().interface().operations.look_up(operation.as_bytes()).is_some())
     }
 
-    /// The calling thread's slots, in which services pass what they know to their interceptors (PICurrent).
+    /// The calling thread's slots, in which services pass what they know to their interceptors
+    /// (PICurrent).
     pub fn pi_current(&self) -> PiCurrent {
         self.server().interceptors.current()
     }

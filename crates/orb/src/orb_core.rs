@@ -25,8 +25,9 @@ use std::sync::atomic::{AtomicU8, Ordering};
 
 /// An object request broker. Cheap to clone; all clones are the same ORB.
 ///
-/// Dropping the last clone does not end an ORB whose [root POA](Orb::root_poa) was asked for: its threads and POAs hold it, until
-/// [`Orb::shutdown`]. After a `fork` only the process that made the ORB may use it: the other has none of its threads.
+/// Dropping the last clone does not end an ORB after a call of [`Orb::root_poa`]: its threads and
+/// POAs hold it until [`Orb::shutdown`]. After a `fork` only the process that made the ORB may use
+/// it: the other has none of its threads.
 ///
 /// ```no_run
 /// let orb = isorb::Orb::init(std::env::args())?;
@@ -43,7 +44,8 @@ struct Inner {
     handler: Box<dyn RequestHandler>,
 }
 
-/// Sends a finished message over the connection that it belongs to. When it cannot, the connection breaks.
+/// Sends a finished message over the connection that it belongs to. When it cannot, the connection
+/// breaks.
 pub(crate) type SendReply<'a> = dyn FnMut(&Message<'_>) + 'a;
 
 /// The server side of an ORB, for the layers below it.
@@ -197,7 +199,8 @@ impl Orb {
         }
     }
 
-    /// Uses a client's connection for calls to the addresses that it listens at, if this ORB is configured so.
+    /// Uses a client's connection for calls to the addresses that it listens at, if this ORB is
+    /// configured so.
     pub(crate) fn accept_bidirectional(&self, connection: &Arc<Connection>, data: &[u8]) {
         if !self.config().bidirectional || connection.bidirectional.swap(true, Ordering::AcqRel) {
             return;
@@ -245,8 +248,9 @@ impl Orb {
         self.rt_client().network.lock().clone()
     }
 
-    /// Sets the mapping from CORBA priorities to the marks of packets (`RTCORBA::NetworkPriorityMapping`). It concerns connections
-    /// whose protocol properties ask for marks; those that are open, or planned for references in use, keep what they have.
+    /// Sets the mapping from CORBA priorities to the marks of packets
+    /// (`RTCORBA::NetworkPriorityMapping`). It concerns connections with protocol properties that
+    /// ask for marks; those that are open, or planned for references in use, keep what they have.
     pub fn set_network_priority_mapping(&self, mapping: Arc<dyn NetworkPriorityMapping>) {
         let before = std::mem::replace(&mut *self.rt_client().network.lock(), mapping);
         drop(before);

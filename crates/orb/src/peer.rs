@@ -65,7 +65,8 @@ impl Peers {
         unused.iter().for_each(|connection| connection.break_off());
     }
 
-    /// Uses a connection that a client opened for calls to the objects that it serves (bidirectional GIOP).
+    /// Uses a connection that a client opened for calls to the objects that it serves
+    /// (bidirectional GIOP).
     pub fn adopt(&self, routes: Routes, connection: &Arc<Connection>) {
         for route in routes {
             let peer = self.get(vec![route], Setup::default());
@@ -105,8 +106,8 @@ fn sweep(known: &mut PeerTable) -> Vec<Arc<Connection>> {
     unused
 }
 
-/// A connection that was idle for longer, in nanoseconds, is checked before a request is sent on it. The
-/// time may be off by a tick of the kernel's clock.
+/// A connection that was idle for longer, in nanoseconds, is checked before a request is sent on
+/// it. The time may be off by a tick of the kernel's clock.
 const IDLE_NS: u64 = 10_000_000;
 
 /// One server, by the routes to it in order of preference.
@@ -162,13 +163,13 @@ impl Peer {
         &self.setup
     }
 
-    /// A connection for one call: an idle one; else a new one while there are fewer than the limit; else
-    /// the one with the fewest calls. A connection that was idle for a while is checked first, since the
-    /// peer may have closed it.
+    /// A connection for one call: an idle one; else a new one while there are fewer than the limit;
+    /// else the one with the fewest calls. A connection that was idle for a while is checked first,
+    /// since the peer may have closed it.
     ///
     /// # Errors
-    /// TRANSIENT and TIMEOUT when none can be opened, NO_PERMISSION when the peer cannot be trusted, REBIND
-    /// when none may be opened.
+    /// TRANSIENT and TIMEOUT when none can be opened, NO_PERMISSION when the peer cannot be
+    /// trusted, REBIND when none may be opened.
     ///
     /// # Real-time
     /// One PI lock; after an idle time one receive system call that does not wait. The first call
@@ -182,8 +183,8 @@ impl Peer {
                 && first.is_open()
                 && !first.bidirectional.load(Ordering::Acquire)
             {
-                // The count is 0, so no thread decrements it. Threads increment it under this lock, since only a
-                // bidirectional connection has more than one peer.
+                // The count is 0, so no thread decrements it. Threads increment it under this lock,
+                // since only a bidirectional connection has more than one peer.
                 first.in_flight.store(1, Ordering::Relaxed);
                 let lease = Lease { connection: first.clone(), waited: false };
                 drop(connections);
@@ -283,8 +284,8 @@ impl Peer {
     /// Connects by the first route that leads to the server.
     ///
     /// # Errors
-    /// TRANSIENT and TIMEOUT when none does; NO_PERMISSION for a peer that cannot be trusted. After such a
-    /// peer, or a failed handshake, no further route is tried, since it may be unprotected.
+    /// TRANSIENT and TIMEOUT when none does; NO_PERMISSION for a peer that cannot be trusted. After
+    /// such a peer, or a failed handshake, no further route is tried, since it may be unprotected.
     fn connect(
         &self,
         connector: &Connector,

@@ -53,9 +53,9 @@ impl Echo for Worker {
 }
 
 #[derive(Default)]
-struct Ear(Mutex<Vec<(String, bool)>>);
+struct Overruns(Mutex<Vec<(String, bool)>>);
 
-impl OverrunObserver for Ear {
+impl OverrunObserver for Overruns {
     fn overrun(&self, operation: &BudgetStatus, used: Duration, running: bool) {
         assert!(used > operation.budget.worst_case);
         self.0.lock().unwrap().push((operation.operation.clone(), running));
@@ -66,21 +66,21 @@ fn budget(ms: u64, overrun: Overrun) -> Budget {
     Budget { worst_case: Duration::from_millis(ms), overrun }
 }
 
-fn setup() -> (Orb, Arc<Worker>, EchoRef, Arc<Ear>) {
+fn setup() -> (Orb, Arc<Worker>, EchoRef, Arc<Overruns>) {
     let (server, client) = (server(), Orb::with_config(Config::default()).unwrap());
     let pool = server.rt().create_threadpool(lane(2_000, 1), &ThreadpoolOptions::default()).unwrap();
     let policies = PoaPolicies::new().threadpool(pool).priority_model(ServerDeclared, 2_000);
     let worker = arc::<Worker>();
     let object: EchoRef = poa(&server, "worker", policies).activate(worker.clone()).unwrap();
-    let ear = arc::<Ear>();
-    server.rt().set_overrun_observer(Some(ear.clone()));
+    let overruns = arc::<Overruns>();
+    server.rt().set_overrun_observer(Some(overruns.clone()));
     let object = far(&client, &object);
-    (server, worker, object, ear)
+    (server, worker, object, overruns)
 }
 
 #[test]
 fn overruns_are_counted_at_their_end() {
-    let (server, _, object, ear) = setup();
+    let (server, _, object, overruns) = setup();
     let rt = server.rt();
     rt.set_budget(ECHO, "sleep", budget(20, Overrun::Report)).unwrap();
     rt.set_budget(ECHO, "call_back", budget(40, Overrun::Report)).unwrap();
@@ -95,18 +95,18 @@ fn overruns_are_counted_at_their_end() {
     assert_eq!((of("sleep").calls, of("sleep").overruns, of("sleep").demoted), (2, 1, 0));
     assert!(of("sleep").worst_seen >= Duration::from_millis(25));
     assert_eq!((of("call_back").calls, of("call_back").overruns), (1, 0), "waiting costs no processor time");
-    assert_eq!(*ear.0.lock().unwrap(), [("sleep".to_owned(), false)]);
+    assert_eq!(*overruns.0.lock().unwrap(), [("sleep".to_owned(), false)]);
     assert!(rt.clear_budget(ECHO, "sleep"));
     assert!(!rt.clear_budget(ECHO, "sleep"));
     object.sleep(25).unwrap();
-    assert_eq!(ear.0.lock().unwrap().len(), 1);
+    assert_eq!(overruns.0.lock().unwrap().len(), 1);
     assert_eq!(rt.set_budget(ECHO, "sleep", budget(0, Overrun::Report)).unwrap_err().kind, Kind::BadParam);
     server.shutdown(true).unwrap();
 }
 
 #[test]
 fn the_watchdog_demotes_who_goes_on_and_the_thread_recovers() {
-    let (server, worker, object, ear) = setup();
+    let (server, worker, object, overruns) = setup();
     let rt = server.rt();
     rt.set_budget(ECHO, "sleep", budget(5, Overrun::Demote)).unwrap();
     rt.start_watchdog(&WatchdogOptions::default()).unwrap();
@@ -126,7 +126,7 @@ fn the_watchdog_demotes_who_goes_on_and_the_thread_recovers() {
         for pair in classes.chunks(2) {
             assert_eq!(pair, [SchedClass::Other, fifo(2_000)], "demoted until it returned");
         }
-        assert_eq!(*ear.0.lock().unwrap(), vec![("sleep".to_owned(), true); 3]);
+        assert_eq!(*overruns.0.lock().unwrap(), vec![("sleep".to_owned(), true); 3]);
     }
     // A panic ends the measurement as a return does.
     rt.set_budget(ECHO, "fail", budget(5, Overrun::Demote)).unwrap();
@@ -147,12 +147,12 @@ fn the_watchdog_demotes_who_goes_on_and_the_thread_recovers() {
 
 #[test]
 fn budgets_hold_for_derived_interfaces_and_not_for_others() {
-    let (server, _, object, ear) = setup();
+    let (server, _, object, overruns) = setup();
     server.rt().set_budget("IDL:omg.org/CORBA/Object:1.0", "sleep", budget(1, Overrun::Report)).unwrap();
     server.rt().set_budget("IDL:Test/Other:1.0", "sleep", budget(1, Overrun::Report)).unwrap();
     object.sleep(5).unwrap();
     object.ping().unwrap();
-    assert_eq!(ear.0.lock().unwrap().len(), 1, "every interface is an Object");
+    assert_eq!(overruns.0.lock().unwrap().len(), 1, "every interface is an Object");
     assert_eq!(object.object().type_id(), ECHO);
     server.shutdown(true).unwrap();
 }

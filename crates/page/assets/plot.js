@@ -1,7 +1,7 @@
 // Draws the figures of the report: one plot for each element of class "plot", from the data beside it.
 "use strict";
 (() => {
-  // Distinct to people who see colours differently (Okabe and Ito).
+  // Distinct also with deficient colour vision (Okabe and Ito).
   const colours = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c6d31", "#7f7f7f"];
   const dashes = [[], [6, 4], [2, 3]];
   const data = JSON.parse(document.getElementById("data").textContent);

@@ -2,8 +2,8 @@
 //! and a high one.
 //!
 //! The test asserts an order of events, not a time. With the ceiling the middle thread is last,
-//! whichever is woken first. With inheritance alone it is last only if the high thread waits for the
-//! lock already, and with std's lock never.
+//! whichever is woken first. With inheritance alone it is last only if the high thread waits for
+//! the lock already, and with std's lock never.
 #![cfg(not(loom))]
 
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
@@ -72,8 +72,8 @@ impl Actor {
 struct Scene {
     middle: Actor,
     high: Actor,
-    /// The threads in the order in which they were done. No thread waits for this lock: its holder is
-    /// the most urgent that runs.
+    /// The threads in the order in which they were done. No thread waits for this lock: its holder
+    /// is the most urgent that runs.
     done: PiMutex<Vec<&'static str>>,
 }
 

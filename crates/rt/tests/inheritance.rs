@@ -79,8 +79,8 @@ struct Scene {
     middle_goes: Parker,
 }
 
-/// Whether the high thread got its lock while the middle one was busy. All threads run on `cpu`. The
-/// directing thread is the most urgent, so the others run only while it sleeps.
+/// Whether the high thread got its lock while the middle one was busy. All threads run on `cpu`.
+/// The directing thread is the most urgent, so the others run only while it sleeps.
 fn high_overtook<L: Lock>(cpu: usize, through_condition: bool) -> bool {
     let (scene, lock) = (Arc::new(Scene::default()), Arc::new(L::new()));
     let thread = move |name: &str, priority| {

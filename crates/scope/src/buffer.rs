@@ -170,7 +170,8 @@ impl Drop for BufferPool {
                 let block = *slot.get_mut();
                 if !block.is_null() {
                     let words = (SMALLEST << class) / 8;
-                    // SAFETY: as in `take`; the pool is being dropped, so no other thread can take it.
+                    // SAFETY: as in `take`; the pool is being dropped, so no other thread can take
+                    // it.
                     drop(unsafe { Box::from_raw(core::ptr::slice_from_raw_parts_mut(block, words)) });
                 }
             }

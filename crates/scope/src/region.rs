@@ -33,8 +33,8 @@ impl Region {
         Region { memory, overflow: None, peak: 0 }
     }
 
-    /// A region that takes blocks from `pool` for values that do not fit, each at least twice as long
-    /// as the one before.
+    /// A region that takes blocks from `pool` for values that do not fit, each at least twice as
+    /// long as the one before.
     ///
     /// # Real-time
     /// As [`Region::new`]. A scope that stays within `bytes` never touches the pool.

@@ -43,15 +43,15 @@ pub struct Scope<'r> {
     before: Cell<usize>,
     overflow: Option<&'r Arc<BufferPool>>,
     /// Newest record of the values that `keep` holds, each linked to the one before.
-    kept: Cell<Option<NonNull<Kept>>>,
+    kept: Cell<Option<NonNull<DropRecord>>>,
     peak: Cell<usize>,
     report_peak: NonNull<usize>,
     _region: PhantomData<&'r mut u64>,
 }
 
 /// Stands in the region before a kept value.
-struct Kept {
-    before: Option<NonNull<Kept>>,
+struct DropRecord {
+    before: Option<NonNull<DropRecord>>,
     drop: unsafe fn(*mut u8),
     value: *mut u8,
 }
@@ -244,10 +244,10 @@ impl<'r> Scope<'r> {
         }
         let place = self.reserve::<T>(1)?;
         if core::mem::needs_drop::<T>() {
-            let record = self.reserve::<Kept>(1)?;
+            let record = self.reserve::<DropRecord>(1)?;
             // SAFETY: new, aligned place for one record.
             unsafe {
-                record.write(Kept { before: self.kept.get(), drop: drop_it::<T>, value: place.cast() })
+                record.write(DropRecord { before: self.kept.get(), drop: drop_it::<T>, value: place.cast() })
             };
             self.kept.set(NonNull::new(record));
         }
@@ -301,7 +301,7 @@ impl<'r> Scope<'r> {
                 drop(Buffer::from_parts(first, words, pool));
             }
         }
-        const HEAD: usize = size_of::<Borrowed>() + size_of::<Kept>();
+        const HEAD: usize = size_of::<Borrowed>() + size_of::<DropRecord>();
         let Some(size) = wanted.checked_add(HEAD + 8) else { return false };
         let size = size.max(self.capacity.get().saturating_mul(2));
         let Some(buffer) = self.overflow.and_then(|pool| pool.take(size)) else { return false };
@@ -316,8 +316,8 @@ impl<'r> Scope<'r> {
         unsafe {
             let borrowed = first.cast::<Borrowed>();
             borrowed.write(Borrowed { first, words, pool });
-            let record = borrowed.add(1).cast::<Kept>();
-            record.write(Kept { before: self.kept.get(), drop: give_back, value: borrowed.cast() });
+            let record = borrowed.add(1).cast::<DropRecord>();
+            record.write(DropRecord { before: self.kept.get(), drop: give_back, value: borrowed.cast() });
             self.kept.set(NonNull::new(record));
         }
         true
@@ -337,7 +337,7 @@ impl Drop for Scope<'_> {
             // SAFETY: records lie in the region, are written once and never moved; each is visited
             // once, and no borrow of the scope is left when it is dropped.
             unsafe {
-                let Kept { before, drop, value } = record.read();
+                let DropRecord { before, drop, value } = record.read();
                 self.kept.set(before);
                 drop(value);
             }

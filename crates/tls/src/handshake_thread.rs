@@ -2,8 +2,8 @@
 //!
 //! A client that sends nothing occupies a slot for as long as a handshake may take, and delays no
 //! other client. If all slots are taken, a new client replaces the one that has sent nothing for
-//! longest, or the one with the longest handshake. Only while all of them are new do further clients
-//! wait in the socket's backlog.
+//! longest, or the one with the longest handshake. Only while all of them are new do further
+//! clients wait in the socket's backlog.
 
 use crate::context::Context;
 use crate::handshake::{Handshake, Progress};

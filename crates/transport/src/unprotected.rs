@@ -4,9 +4,10 @@ use std::error::Error;
 use std::fmt;
 use std::io;
 
-/// The content of an error of [`Transport::connect`](crate::Transport::connect) where a peer answered
-/// but the connection would not be protected. A client that took it for an absent peer would go on to
-/// an address without protection, so an attacker could force that by disturbing a handshake.
+/// The content of an error of [`Transport::connect`](crate::Transport::connect) where a peer
+/// answered but the connection would not be protected. A client that took it for an absent peer
+/// would go on to an address without protection, so an attacker could force that by disturbing a
+/// handshake.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unprotected {
     /// One side does not trust the other, or they support no common protection; with the reason.

@@ -1,5 +1,5 @@
-//! If both ends of a segment share a processor, neither spins before it sleeps, however long it may:
-//! the other end needs the processor. A process of its own, since it is bound to processors.
+//! If both ends of a segment share a processor, neither spins before it sleeps, however long it
+//! may: the other end needs the processor. A process of its own, since it is bound to processors.
 
 use isorb_rt::sched::{Cpus, current_cpus, set_current_cpus};
 use isorb_transport::conformance::{PATIENCE, connect, receive, send_all};

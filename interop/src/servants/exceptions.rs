@@ -55,7 +55,7 @@ impl SystemExceptions for Echo {
 
 /// Attributes behind a lock.
 #[derive(Default)]
-pub(super) struct Kept(Mutex<State>);
+pub(super) struct AttributesServant(Mutex<State>);
 
 #[derive(Default)]
 struct State {
@@ -65,13 +65,13 @@ struct State {
     paint: Option<Colour>,
 }
 
-impl Kept {
+impl AttributesServant {
     fn with<T>(&self, f: impl FnOnce(&mut State) -> T) -> T {
         f(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-impl Attributes for Kept {
+impl Attributes for AttributesServant {
     fn changes(&self, _: Upcall<'_>) -> Result<u32> {
         Ok(self.with(|state| state.changes))
     }

@@ -1,6 +1,6 @@
 //! The root object and the life of the server.
 
-use super::exceptions::{Guarded, Kept};
+use super::exceptions::{AttributesServant, Guarded};
 use super::forwards::Mover;
 use super::objects::{Diamond, Maker, Total, internal};
 use super::values::Echo;
@@ -89,7 +89,7 @@ impl Root {
         root.add::<InheritanceRef, _>(poa, &["inheritance"], Diamond::new(poa)?)?;
         root.add::<UserExceptionsRef, _>(poa, &["user_exceptions"], Echo)?;
         root.add::<SystemExceptionsRef, _>(poa, &["system_exceptions"], Echo)?;
-        root.add::<AttributesRef, _>(poa, &["attributes"], Kept::default())?;
+        root.add::<AttributesRef, _>(poa, &["attributes"], AttributesServant::default())?;
         root.add::<AttributeExceptionsRef, _>(poa, &["attribute_exceptions"], Guarded::default())?;
         root.add::<OnewaysRef, _>(poa, &["oneways"], Total::default())?;
         root.add::<CallbacksRef, _>(poa, &["callbacks", "bidirectional"], Echo)?;

@@ -1,4 +1,5 @@
-//! Servants and calls as a program writes them. What matters is that this compiles; nothing here is sent.
+//! Servants and calls as a program writes them. What matters is that this compiles; nothing here is
+//! sent.
 
 use isorb::generated::{IsA, Reference, Serves};
 use isorb::{Result, Scope, Upcall};

@@ -208,7 +208,8 @@ fn wide_text_is_wide_wherever_it_stands() {
     let mut e = Encoder::new(Vec::new(), narrow);
     (&value).encode(&mut e);
     assert_eq!(e.flatten().map_err(|error| error.kind), Err(CdrErrorKind::NoWideCodeSet));
-    // In GIOP 1.2 a wide string has two octets a character and no terminator, a narrow one has one and one more.
+    // In GIOP 1.2 a wide string has two octets a character and no terminator, a narrow one has one
+    // and one more.
     let sent = bytes(&ByWChar::X("ab".to_owned()));
     // wchar: length octet, then UTF-16; padding to the length of the string.
     assert_eq!(sent, [&[2, 0, b'x', 0][..], &4u32.to_ne_bytes(), &[0, b'a', 0, b'b']].concat());
@@ -216,7 +217,8 @@ fn wide_text_is_wide_wherever_it_stands() {
 
 #[test]
 fn structures_lie_as_the_standard_says() {
-    // CORBA 3.3 part 2, clause 9.3.1: natural alignment, here in both byte orders. double, then string.
+    // CORBA 3.3 part 2, clause 9.3.1: natural alignment, here in both byte orders. double, then
+    // string.
     let big = [
         0x3f, 0xf0, 0, 0, 0, 0, 0, 0, // 1.0
         0, 0, 0, 0, 0, 0, 0, 9, // 9

@@ -1,5 +1,7 @@
-// Two processes that hand a word of shared memory to and fro and sleep on it: what any transport whose ends sleep has to pay.
-// `peer server`, `peer client FILE`; obeys the lines of the protocol in crates/bench/src/protocol.rs, void calls only.
+// Two processes that hand a word of shared memory to and fro and sleep on it. Every transport that
+// sleeps at both ends has at least this cost.
+// `peer server`, `peer client FILE`; obeys the lines of the protocol in
+// crates/bench/src/protocol.rs, void calls only.
 #include <linux/futex.h>
 #include <signal.h>
 #include <sys/prctl.h>

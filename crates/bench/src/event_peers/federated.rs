@@ -1,4 +1,4 @@
-//! A federated channel whose consumers work.
+//! A federated channel with consumers that do work for each event.
 
 use std::io;
 use std::time::Duration;

@@ -240,9 +240,10 @@ impl Subject {
         self.banded && self.between != Between::SortedLink
     }
 
-    /// Is the subject one of those that a round measures? Each round has those whose spread is
-    /// compared with that without low clients: the more and the shorter rounds, the more alike is
-    /// what the machine does besides to either. The others are in every other one.
+    /// Is the subject one of those that a round measures? Each round has
+    /// the subjects that are compared with the case without low clients, since many short rounds
+    /// expose both sides to the same disturbances of the machine. The others are in every
+    /// other one.
     fn takes(&self, round: u32) -> bool {
         self.alone() && !self.over_link() || round % 2 == 1
     }

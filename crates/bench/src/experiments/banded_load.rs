@@ -12,7 +12,7 @@ use crate::figure::Measured;
 
 pub const EXPERIMENT: Experiment = Experiment {
     name: NAME,
-    about: "Jitter of a high client beside six low ones whose requests grow with its own, over a link and three transports of a host",
+    about: "Jitter of a high client beside six low ones that send requests as long as its own, over a link and three transports of a host",
     source: "Lankes, Pfeiffer, Bemmerl (ROFES): figures 11 to 14",
     paper: PAPER,
     seconds: (55, 600),

@@ -2,8 +2,8 @@
 //!
 //! In this process and without a connection: the step that a server makes between reading a request
 //! and calling the servant. The message's key lies in memory as a request's does, in a scope or on
-//! the heap. The negative control are persistent objects, whose keys name the path to their POA:
-//! the same step, and it must grow with the depth.
+//! the heap. The negative control is persistent objects. Their keys name the path to their
+//! POA, so the same step must grow with the depth.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -178,7 +178,7 @@ mod tests {
             assert!(keys.iter().all(|key| orb.demultiplex(key, OPERATION) && !orb.demultiplex(key, "pong")));
             let measured = measure(&orb, &keys[0], &keys[6], 1);
             assert!(measured.iter().all(|samples| samples.as_ref().is_some_and(|s| s.summary().n == 250)));
-            assert!(measure(&orb, b"nobody", &keys[0], 1)[0].is_none(), "a look-up that fails is no result");
+            assert!(measure(&orb, b"missing", &keys[0], 1)[0].is_none(), "a look-up that fails is no result");
         }
         orb.shutdown(true).unwrap();
     }

@@ -2,7 +2,7 @@
 //! it.
 //!
 //! The request is placed in pieces, as the views of structures are. Three ways to hold it: in a
-//! scope, whose leaving does not depend on what is in it; in a scope with values that need
+//! scope, which takes the same time to leave whatever is in it; in a scope with values that need
 //! finalising, which is what the paper measured; and piece by piece on the heap, the control.
 
 use std::hint::black_box;

@@ -6,7 +6,7 @@ use crate::figure::{Values, times};
 use crate::stats::{Samples, Summary, median};
 use crate::workload::RoleResult;
 
-/// Calls whose jitter and spread are taken together. A virtual machine stalls for hundreds of
+/// Calls that share one figure of jitter and spread. A virtual machine stalls for hundreds of
 /// microseconds about once a second: of rounds of a second most would hold a stall, and the figures
 /// would be the host's.
 const BLOCK: usize = 20;
@@ -181,7 +181,7 @@ mod tests {
         assert!(of(5, "jitter_ns") > 1000.0 * of(0, "jitter_ns"));
     }
 
-    /// Rounds of four blocks whose calls spread as far as said.
+    /// Rounds of four blocks with these spreads of calls.
     fn spreading(spreads: &[u64]) -> Rounds {
         let mut rounds = Rounds::default();
         for &spread in spreads {

@@ -53,10 +53,10 @@ pub enum Subject {
     Futex,
     /// iceoryx2's request and response, both ends polling.
     Iceoryx2,
-    /// [`IsorbSegment`](Self::IsorbSegment) whose ends never spin before they sleep: a control.
+    /// [`IsorbSegment`](Self::IsorbSegment) without spinning before a sleep: a control.
     IsorbSegmentAsleep,
-    /// [`IsorbUnix`](Self::IsorbUnix) whose calls have no time-out, as those of
-    /// [`RawUnix`](Self::RawUnix) have none: the kernel sets no timer for either.
+    /// [`IsorbUnix`](Self::IsorbUnix) without a time-out of calls. [`RawUnix`](Self::RawUnix)
+    /// has none either, so the kernel sets no timer for the two.
     IsorbUnixUnlimited,
     /// [`IsorbTls`](Self::IsorbTls) with a connection, and so a handshake, for each call.
     IsorbTlsEachCall,

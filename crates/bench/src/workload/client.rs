@@ -119,8 +119,8 @@ fn run_plan(callee: &Callee, plan: &Plan) -> Result<Vec<RoleResult>> {
                 ));
             }
         }
-        // All are ready, then all know the time: first for a call that all make at once, which opens
-        // as many connections as are needed at a time, and then for the run.
+        // All are ready, then all know the time: first for a call that all make at once, which
+        // opens as many connections as are needed at a time, and then for the run.
         for at in [&warm_up, &start] {
             barrier.wait();
             at.store(now_ns() + HEAD_START_NS, Ordering::Release);

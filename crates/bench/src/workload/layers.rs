@@ -56,15 +56,15 @@ pub fn distributions(names: &'static [&'static str], parts: &[u64]) -> Vec<(&'st
     names.iter().enumerate().map(of).collect()
 }
 
-/// What the server saw of the one call that is on its way.
+/// When the server received the current call, and when it last replied.
 #[derive(Default)]
-pub(super) struct Seen {
+pub(super) struct ServerTimes {
     received: AtomicU64,
     replied: AtomicU64,
 }
 
 /// Runs first of all when a request has been read, and last before a reply is sent.
-pub(super) struct Stamper(pub Arc<Seen>);
+pub(super) struct Stamper(pub Arc<ServerTimes>);
 
 impl ServerRequestInterceptor for Stamper {
     fn receive_request_service_contexts(
@@ -86,7 +86,7 @@ impl ServerRequestInterceptor for Stamper {
 }
 
 /// The servant.
-pub(super) struct Timed(pub Arc<Seen>);
+pub(super) struct Timed(pub Arc<ServerTimes>);
 
 impl Layered for Timed {
     fn timed<'u>(&'u self, _: Upcall<'u>, m: &mut MessageView<'u>) -> Result<Stamps> {
@@ -103,7 +103,7 @@ impl Layered for Timed {
 
 /// An ORB with the interceptor, and the servant that belongs to it.
 pub(super) fn server(config: isorb::Config) -> Result<(Orb, Timed)> {
-    let seen = Arc::new(Seen::default());
+    let seen = Arc::new(ServerTimes::default());
     let stamper = Arc::new(Stamper(seen.clone()));
     let orb = Orb::builder()
         .config(config)

@@ -22,7 +22,7 @@ pub struct Role {
 }
 
 impl Role {
-    /// Threads at a CORBA priority whose calls have no payload.
+    /// Threads at a CORBA priority that send no payload.
     pub fn new(threads: u32, hz: u32, work: i32, priority: i16) -> Role {
         Role { threads, hz, work, priority: Some(priority), ..Role::default() }
     }

@@ -116,7 +116,7 @@ fn bands(lanes: &[i16]) -> Vec<PriorityBand> {
     lanes.iter().map(|&priority| PriorityBand { low: priority, high: priority }).collect()
 }
 
-/// The kernel ends a process whose real-time threads run for two seconds without once blocking: a
+/// The kernel ends the process if a real-time thread runs for two seconds without once blocking: a
 /// bug here must not take the machine away.
 pub fn limit_spinning() -> io::Result<()> {
     const MICROSECONDS: u64 = 2_000_000;

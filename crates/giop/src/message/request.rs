@@ -252,7 +252,8 @@ impl CachedHeader {
     /// find the same key, operation, contexts and body.
     ///
     /// # Real-time
-    /// One comparison of octets, of [`CachedHeader::MAX`] at most; linear in the number of contexts.
+    /// One comparison of octets, of [`CachedHeader::MAX`] at most; linear in the number of
+    /// contexts.
     #[inline(always)]
     pub fn matches(
         &self,

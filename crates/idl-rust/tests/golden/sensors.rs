@@ -179,11 +179,11 @@ pub mod sensors {
     ///
     /// The interface as a servant implements it.
     pub trait Base: Send + Sync + 'static {
-        /// IDL: `string who()`
+        /// IDL: `string tag()`
         ///
         /// # Errors
         /// A system exception.
-        fn who<'u>(&'u self, cx: Upcall<'u>) -> Result<&'u str>;
+        fn tag<'u>(&'u self, cx: Upcall<'u>) -> Result<&'u str>;
     }
 
     /// A reference to an object with the interface `Sensors::Base`; never nil.
@@ -203,32 +203,32 @@ pub mod sensors {
             e: &mut Encoder<'u>,
         ) -> Result<Outcome> {
             match operation {
-                0 => base::serve_who(servant, cx, d, e),
+                0 => base::serve_tag(servant, cx, d, e),
                 _ => Err(bad_operation()),
             }
         }
     }
 
     impl BaseRef {
-        /// IDL: `string who()`
+        /// IDL: `string tag()`
         ///
         /// # Errors
         /// A system exception.
-        pub fn who(&self) -> Result<String> {
+        pub fn tag(&self) -> Result<String> {
             call_scope(|scope| {
-                let result = base::call_who(&self.0, scope)?;
+                let result = base::call_tag(&self.0, scope)?;
                 Ok(result.to_owned())
             })
         }
 
-        /// IDL: `string who()`
+        /// IDL: `string tag()`
         ///
-        /// Like [`Self::who`], with results that borrow from `scope`.
+        /// Like [`Self::tag`], with results that borrow from `scope`.
         ///
         /// # Errors
         /// A system exception.
-        pub fn who_in<'s>(&self, scope: &'s Scope<'s>) -> Result<&'s str> {
-            base::call_who(&self.0, scope)
+        pub fn tag_in<'s>(&self, scope: &'s Scope<'s>) -> Result<&'s str> {
+            base::call_tag(&self.0, scope)
         }
     }
 
@@ -251,34 +251,34 @@ pub mod sensors {
         pub static INTERFACE: Interface = Interface {
             id: "IDL:Sensors/Base:1.0",
             bases: &[],
-            operations: Operations::new(&["who"], 0, &[0]),
+            operations: Operations::new(&["tag"], 0, &[0]),
         };
 
-        /// Serves `who`: reads the arguments, calls the servant, writes the reply.
+        /// Serves `tag`: reads the arguments, calls the servant, writes the reply.
         ///
         /// # Errors
         /// The servant's error; MARSHAL for malformed arguments.
-        pub fn serve_who<'u, S: super::Base + ?Sized>(
+        pub fn serve_tag<'u, S: super::Base + ?Sized>(
             servant: &'u S,
             cx: Upcall<'u>,
             _: &mut Decoder<'u>,
             e: &mut Encoder<'u>,
         ) -> Result<Outcome> {
-            let result = super::Base::who(servant, cx)?;
+            let result = super::Base::tag(servant, cx)?;
             e.string(result);
             Ok(Outcome::Results)
         }
 
-        /// Calls `who` on an object.
+        /// Calls `tag` on an object.
         ///
         /// # Errors
         /// The errors of the reference's method.
-        pub fn call_who<'s>(object: &Object, scope: &'s Scope<'s>) -> Result<&'s str> {
-            object.invoke(&WHO, scope, &|_: &mut Encoder<'_>| {})?.results(|d| d.string())
+        pub fn call_tag<'s>(object: &Object, scope: &'s Scope<'s>) -> Result<&'s str> {
+            object.invoke(&TAG, scope, &|_: &mut Encoder<'_>| {})?.results(|d| d.string())
         }
 
-        /// The request of `who`.
-        static WHO: Operation = Operation { name: "who", oneway: false };
+        /// The request of `tag`.
+        static TAG: Operation = Operation { name: "tag", oneway: false };
     }
 
     /// IDL: `interface Sensors::Probe : Sensors::Base`
@@ -323,7 +323,7 @@ pub mod sensors {
             e: &mut Encoder<'u>,
         ) -> Result<Outcome> {
             match operation {
-                0 => base::serve_who(servant, cx, d, e),
+                0 => base::serve_tag(servant, cx, d, e),
                 1 => probe::serve_sample(servant, cx, d, e),
                 2 => probe::serve_feed(servant, cx, d, e),
                 _ => Err(bad_operation()),
@@ -332,25 +332,25 @@ pub mod sensors {
     }
 
     impl ProbeRef {
-        /// IDL: `string who()`
+        /// IDL: `string tag()`
         ///
         /// # Errors
         /// A system exception.
-        pub fn who(&self) -> Result<String> {
+        pub fn tag(&self) -> Result<String> {
             call_scope(|scope| {
-                let result = base::call_who(&self.0, scope)?;
+                let result = base::call_tag(&self.0, scope)?;
                 Ok(result.to_owned())
             })
         }
 
-        /// IDL: `string who()`
+        /// IDL: `string tag()`
         ///
-        /// Like [`Self::who`], with results that borrow from `scope`.
+        /// Like [`Self::tag`], with results that borrow from `scope`.
         ///
         /// # Errors
         /// A system exception.
-        pub fn who_in<'s>(&self, scope: &'s Scope<'s>) -> Result<&'s str> {
-            base::call_who(&self.0, scope)
+        pub fn tag_in<'s>(&self, scope: &'s Scope<'s>) -> Result<&'s str> {
+            base::call_tag(&self.0, scope)
         }
 
         /// Measures on one channel.
@@ -411,7 +411,7 @@ pub mod sensors {
         pub static INTERFACE: Interface = Interface {
             id: "IDL:Sensors/Probe:1.0",
             bases: &["IDL:Sensors/Base:1.0"],
-            operations: Operations::new(&["who", "sample", "feed"], 2, &[0, 2, 1, 0xffff]),
+            operations: Operations::new(&["tag", "sample", "feed"], 0, &[1, 2, 0, 0xffff]),
         };
 
         /// The errors of `Sensors::Probe::sample`.

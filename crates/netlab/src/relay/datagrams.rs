@@ -1,4 +1,4 @@
-//! A bad way for datagrams.
+//! A relay of datagrams that impairs them.
 
 use std::io::{self, ErrorKind};
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
@@ -38,7 +38,7 @@ impl DatagramRelay {
         let front = bind()?;
         let address = front.local_addr()?;
         let (end, dropped) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
-        let mut way = Way {
+        let mut forwarder = Forwarder {
             front,
             server,
             clients: Vec::new(),
@@ -49,8 +49,8 @@ impl DatagramRelay {
         let (stop, count) = (end.clone(), dropped.clone());
         let thread = std::thread::Builder::new().name("netlab-relay".to_owned()).spawn(move || {
             while !stop.load(Ordering::Relaxed) {
-                way.step();
-                count.store(way.there.dropped() + way.back.dropped(), Ordering::Relaxed);
+                forwarder.step();
+                count.store(forwarder.there.dropped() + forwarder.back.dropped(), Ordering::Relaxed);
             }
         })?;
         Ok(DatagramRelay { address, end, dropped, thread: Some(thread) })
@@ -77,7 +77,7 @@ impl Drop for DatagramRelay {
     }
 }
 
-struct Way {
+struct Forwarder {
     front: UdpSocket,
     server: SocketAddr,
     // Each with its socket; the server knows the client by the address of the socket.
@@ -88,7 +88,7 @@ struct Way {
     buffer: Vec<u8>,
 }
 
-impl Way {
+impl Forwarder {
     /// Receives new datagrams, forwards those that are due, and sleeps if there was nothing to do.
     fn step(&mut self) {
         let now = now_ns();

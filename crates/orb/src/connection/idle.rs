@@ -1,8 +1,8 @@
 //! Detection of idle connections.
 //!
-//! Each request sets a mark, which is one store. The idle reaper removes the mark and counts the time
-//! from then. So it notices an idle connection up to a quarter of the limit late, and no request reads
-//! a clock for it.
+//! Each request sets a mark, which is one store. The idle reaper removes the mark and counts the
+//! time from then. So it notices an idle connection up to a quarter of the limit late, and no
+//! request reads a clock for it.
 
 use super::{Connection, LOG, Ordering, Side};
 use crate::log::warn;
@@ -11,8 +11,8 @@ use isorb_rt::time::Deadline;
 use std::sync::atomic::AtomicU8;
 use std::time::Duration;
 
-/// Grace period in nanoseconds: a new connection is not evicted before, since its first request may be
-/// on its way.
+/// Grace period in nanoseconds: a new connection is not evicted before, since its first request may
+/// be on its way.
 pub(crate) const GRACE_NS: u64 = 1_000_000_000;
 
 /// Whether the client has sent requests.
@@ -75,7 +75,8 @@ impl Connection {
     }
 
     /// Closes the connection in order if its client has left it unused for too long at `now`, in
-    /// nanoseconds. Otherwise returns when to look again; `None` means not before the shorter limit.
+    /// nanoseconds. Otherwise returns when to look again; `None` means not before the shorter
+    /// limit.
     ///
     /// Exempt are connections that this ORB opened, those that it calls back over, and those of
     /// datagrams. Messages under way have limits of their own.

@@ -18,10 +18,11 @@ use std::time::Duration;
 const HEADER: usize = 12;
 /// First block of a connection.
 const SMALL: usize = 4096;
-/// Block of a connection on which messages come faster than they are read: one system call gets many.
+/// Block of a connection on which messages come faster than they are read: one system call gets
+/// many.
 const LARGE: usize = 32 << 10;
-/// Octets that are reserved when only the header of a message has arrived. More are reserved as octets
-/// arrive, so that a peer that announces much and sends nothing occupies no memory.
+/// Octets that are reserved when only the header of a message has arrived. More are reserved as
+/// octets arrive, so that a peer that announces much and sends nothing occupies no memory.
 const RESERVED_AT_ONCE: usize = 256 << 10;
 
 /// Messages of which fragments may be outstanding at a time.
@@ -136,8 +137,8 @@ impl Inbox {
     /// here for the next reader.
     ///
     /// # Real-time
-    /// One system call for a message that arrives whole, none for one that came with another; a block is taken from the pool
-    /// when the message outgrows the present one.
+    /// One system call for a message that arrives whole, none for one that came with another; a
+    /// block is taken from the pool when the message outgrows the present one.
     #[inline(always)]
     pub fn next(
         &mut self,
@@ -262,8 +263,8 @@ impl Inbox {
         (self.start, self.end) = (0, kept.len());
     }
 
-    /// The receive time-out for the time until `deadline`: the present one if it is about right, since
-    /// setting another costs a system call.
+    /// The receive time-out for the time until `deadline`: the present one if it is about right,
+    /// since setting another costs a system call.
     pub fn timeout_for(&self, deadline: Deadline) -> Timeout {
         let left = deadline.remaining();
         match (self.timeout.duration(), left) {
@@ -272,8 +273,8 @@ impl Inbox {
         }
     }
 
-    /// How to receive more of a partly received message. A peer that sends piece by piece has no more
-    /// time than one that sends nothing, and each message must end in time.
+    /// How to receive more of a partly received message. A peer that sends piece by piece has no
+    /// more time than one that sends nothing, and each message must end in time.
     #[cold]
     fn wait_for_rest(
         &mut self,
@@ -467,7 +468,8 @@ fn slack(left: Duration) -> Duration {
     left / 64 + Duration::from_millis(1)
 }
 
-/// The request id of a reply; 0 for other messages, and for malformed ones, which the reader detects.
+/// The request id of a reply; 0 for other messages, and for malformed ones, which the reader
+/// detects.
 #[inline]
 fn reply_id(header: &Header, message: &[u8]) -> u32 {
     if !matches!(header.kind, MessageKind::Reply | MessageKind::LocateReply) {

@@ -1,9 +1,9 @@
 //! One connection, used alike by the side that opened it and the side that accepted it.
 //!
-//! There is no reader thread. The first thread that waits for a reply takes the inbox (the leader of
-//! TAO's leader/followers): it delivers the replies to others into their slots and hands the inbox
-//! over when it has its own. A server's connection has a thread that always reads. With bidirectional
-//! GIOP both kinds of threads meet on one connection, and the same rule holds.
+//! There is no reader thread. The first thread that waits for a reply takes the inbox (the leader
+//! of TAO's leader/followers): it delivers the replies to others into their slots and hands the
+//! inbox over when it has its own. A server's connection has a thread that always reads. With
+//! bidirectional GIOP both kinds of threads meet on one connection, and the same rule holds.
 //!
 //! ```text
 //!   call ──► Outbox (one lock, one send) ──► wire
@@ -59,7 +59,8 @@ pub(crate) struct Limits {
     pub message_timeout: Option<Duration>,
 }
 
-/// Which side opened the connection; request ids of the two sides differ in their low bit (clause 9.8).
+/// Which side opened the connection; request ids of the two sides differ in their low bit (clause
+/// 9.8).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Side {
     Connector,
@@ -177,7 +178,8 @@ impl Connection {
         self
     }
 
-    /// Whether a reply may never arrive without an error: messages get lost, or a peer dies unnoticed.
+    /// Whether a reply may never arrive without an error: messages get lost, or a peer dies
+    /// unnoticed.
     #[inline]
     pub fn is_unsure(&self) -> bool {
         self.unsure
@@ -203,8 +205,8 @@ impl Connection {
         &self.account
     }
 
-    /// When it is to be broken off unless it makes progress, in nanoseconds. For connections on which no
-    /// thread blocks.
+    /// When it is to be broken off unless it makes progress, in nanoseconds. For connections on
+    /// which no thread blocks.
     #[inline]
     pub fn abandoned_at(&self) -> Option<u64> {
         self.account.abandoned_at(self.limits.message_timeout, self.limits.send_timeout)
@@ -235,12 +237,13 @@ impl Connection {
         self.mark_used();
         self.serving.fetch_add(1, Ordering::SeqCst);
         let serving = Serving(self);
-        // In one order with `close`: either it sees the request, or the request sees that it closes.
+        // In one order with `close`: either it sees the request, or the request sees that it
+        // closes.
         (self.state.load(Ordering::SeqCst) == OPEN).then_some(serving)
     }
 
-    /// Closes in order (clause 9.4.6): the threads of running requests send their replies first. Kept
-    /// octets for which the peer has no room are lost.
+    /// Closes in order (clause 9.4.6): the threads of running requests send their replies first.
+    /// Kept octets for which the peer has no room are lost.
     ///
     /// # Real-time
     /// Does not wait. Some system calls.
@@ -250,8 +253,8 @@ impl Connection {
         }
     }
 
-    /// Closes all of these in order, as [`close`](Self::close) does, and waits for the peers to read
-    /// kept replies: for [`ORDERLY_CLOSE`] at most in all.
+    /// Closes all of these in order, as [`close`](Self::close) does, and waits for the peers to
+    /// read kept replies: for [`ORDERLY_CLOSE`] at most in all.
     pub fn close_all(connections: &[Arc<Connection>]) {
         let by = Deadline::after(ORDERLY_CLOSE);
         // All are closing before the first wait.
@@ -368,12 +371,13 @@ impl Connection {
         sent
     }
 
-    /// As [`Connection::send`], for a call that waits until `deadline` in all, and `timeout` from its start. When that passes
-    /// before anything was sent, the connection stays good for others, unless its stream keeps what it refuses.
+    /// As [`Connection::send`], for a call that waits until `deadline` in all, and `timeout` from
+    /// its start. When that passes before anything was sent, the connection stays good for others,
+    /// unless its stream keeps what it refuses.
     ///
     /// # Real-time
-    /// As [`Connection::send`], and bounded by the deadline besides. One more system call where calls with different time-outs
-    /// share a connection.
+    /// As [`Connection::send`], and bounded by the deadline besides. One more system call where
+    /// calls with different time-outs share a connection.
     pub fn send_by(
         &self,
         message: &Message<'_>,
@@ -395,7 +399,8 @@ impl Connection {
         }
     }
 
-    /// The usual case: nothing waits to be sent, no other thread sends, and the socket takes it all.
+    /// The usual case: nothing waits to be sent, no other thread sends, and the socket takes it
+    /// all.
     #[inline(always)]
     fn send_in(&self, message: &Message<'_>, within: SendTimeout) -> Result<(), SendError> {
         let fragment = self.limits.fragment;
@@ -442,7 +447,8 @@ impl Connection {
         sent
     }
 
-    /// Sends a short whole message of the protocol's own, such as CloseConnection, as far as that is possible without waiting.
+    /// Sends a short whole message of the protocol's own, such as CloseConnection, as far as that
+    /// is possible without waiting.
     pub fn send_control(&self, message: &[u8]) {
         if let Ok(mut outbox) = self.outbox.try_lock() {
             let sent = outbox::put_bytes(&mut outbox, &*self.stream, message);
@@ -459,8 +465,8 @@ impl Connection {
         self.send_control(&isorb_giop::message::cancel_request(version, id));
     }
 
-    /// Sends a message without waiting for the peer. Octets that the socket does not take are kept, up
-    /// to one message's limit. `Ok(true)` when nothing is left to send.
+    /// Sends a message without waiting for the peer. Octets that the socket does not take are kept,
+    /// up to one message's limit. `Ok(true)` when nothing is left to send.
     pub fn send_or_keep(&self, message: &Message<'_>) -> Result<bool, SendError> {
         if !self.takes_replies() {
             return Err(SendError::Closed);
@@ -487,7 +493,8 @@ impl Connection {
         sent
     }
 
-    /// Records that a call begins at `now_ns`; whether the last one began more than `idle_ns` before.
+    /// Records that a call begins at `now_ns`; whether the last one began more than `idle_ns`
+    /// before.
     #[inline]
     pub fn was_idle(&self, now_ns: u64, idle_ns: u64) -> bool {
         let before = self.used_at.load(Ordering::Relaxed);
@@ -495,8 +502,8 @@ impl Connection {
         now_ns.saturating_sub(before) >= idle_ns
     }
 
-    /// The peer announced that it closes: nothing more is sent, and waiting calls learn that they were not
-    /// processed.
+    /// The peer announced that it closes: nothing more is sent, and waiting calls learn that they
+    /// were not processed.
     pub fn close_in_order(&self) {
         // Also if it is broken: the message is older than the break, and says more.
         self.state.store(CLOSED_BY_PEER, Ordering::Release);
@@ -523,8 +530,8 @@ impl Connection {
         }
     }
 
-    /// Records the end of the connection while the inbox is held. The next reader after CloseConnection
-    /// finds the end of the stream, and must know that the close was orderly.
+    /// Records the end of the connection while the inbox is held. The next reader after
+    /// CloseConnection finds the end of the stream, and must know that the close was orderly.
     #[inline]
     fn note(&self, read: &Result<Arrived, ReadError>) {
         if !matches!(read, Ok(arrived) if arrived.header.kind != MessageKind::CloseConnection) {

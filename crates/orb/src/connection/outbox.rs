@@ -112,7 +112,8 @@ impl Outbox {
         self.account.leaving.note(self.since, now_ns(), self.sent, held);
     }
 
-    /// Whether a message can be sent directly: no octets are kept, and the stream has this send time-out.
+    /// Whether a message can be sent directly: no octets are kept, and the stream has this send
+    /// time-out.
     #[inline]
     pub fn is_ready(&self, timeout: Timeout) -> bool {
         self.is_empty() && self.timeout == Some(timeout)
@@ -188,9 +189,9 @@ fn send_pieces(
     send_all(outbox, stream, &pieces[..n], within)
 }
 
-/// Sends a short whole message without waiting. Octets that the socket does not take are kept, or the
-/// whole message is left out. On an error the connection is lost: a part of the message was sent, and
-/// there is no memory for the rest.
+/// Sends a short whole message without waiting. Octets that the socket does not take are kept, or
+/// the whole message is left out. On an error the connection is lost: a part of the message was
+/// sent, and there is no memory for the rest.
 pub(crate) fn put_bytes(outbox: &mut Outbox, stream: &dyn Stream, message: &[u8]) -> Result<(), SendError> {
     let mut taken = 0;
     let mut begun = false;
@@ -319,7 +320,8 @@ fn send_rest(
     total: usize,
     within: SendTimeout,
 ) -> Result<(), SendError> {
-    // After a signal: until when the peer must take some octets. Repeated signals give it no more time.
+    // After a signal: until when the peer must take some octets. Repeated signals give it no more
+    // time.
     let mut interrupted = None;
     while sent < total {
         let each = interrupted.map_or(within.each, Timeout::until);

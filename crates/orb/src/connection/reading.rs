@@ -4,20 +4,23 @@ use super::*;
 use std::hint::cold_path;
 
 impl Connection {
-    /// Reads the next message that is not a reply into `into`, for the connection's own thread. Replies
-    /// are delivered while the inbox is held: a caller that gets the inbox must find its reply delivered.
+    /// Reads the next message that is not a reply into `into`, for the connection's own thread.
+    /// Replies are delivered while the inbox is held: a caller that gets the inbox must find its
+    /// reply delivered.
     #[inline(always)]
     pub fn read(&self, into: &mut Buffer) -> Result<Arrived, ReadError> {
         self.read_held(self.inbox.lock(), Wait::Block, into).0
     }
 
     /// As [`Connection::read`], without waiting. Also says whether the socket is known to be empty
-    /// behind the message, the end of the stream aside. If a caller holds the inbox, the poller reports
-    /// the connection again when the caller releases it, so that no lane thread waits for a caller.
+    /// behind the message, the end of the stream aside. If a caller holds the inbox, the poller
+    /// reports the connection again when the caller releases it, so that no lane thread waits for a
+    /// caller.
     ///
-    /// With `exclusive`, this thread owns the connection until its socket is empty. A lane thread that
-    /// shares the connection releases it after each message. The edge-triggered event for later octets
-    /// may have gone to another thread, so it must receive once more to learn that the socket is empty.
+    /// With `exclusive`, this thread owns the connection until its socket is empty. A lane thread
+    /// that shares the connection releases it after each message. The edge-triggered event for
+    /// later octets may have gone to another thread, so it must receive once more to learn that the
+    /// socket is empty.
     pub fn read_arrived(&self, into: &mut Buffer, exclusive: bool) -> (Result<Arrived, ReadError>, bool) {
         if let Ok(mut inbox) = self.inbox.try_lock() {
             inbox.emptied &= exclusive;
@@ -69,8 +72,8 @@ impl Connection {
         *self.watch.lock() = Some((poller.clone(), token));
     }
 
-    /// Waits for the reply to the request of `slot`, if no other thread reads and the reply is the next
-    /// message. Otherwise the caller passes the result, the message that was read instead, to
+    /// Waits for the reply to the request of `slot`, if no other thread reads and the reply is the
+    /// next message. Otherwise the caller passes the result, the message that was read instead, to
     /// [`await_reply`](Self::await_reply).
     #[inline(always)]
     pub fn await_next_reply(
@@ -103,9 +106,9 @@ impl Connection {
         }
     }
 
-    /// Waits for the reply to the request of `slot`, and delivers replies to other calls meanwhile. The
-    /// reply is put into `into`. A message that is not a reply is handed to `other` with the inbox
-    /// released, and may be answered there. `begun` is the result of
+    /// Waits for the reply to the request of `slot`, and delivers replies to other calls meanwhile.
+    /// The reply is put into `into`. A message that is not a reply is handed to `other` with the
+    /// inbox released, and may be answered there. `begun` is the result of
     /// [`await_next_reply`](Self::await_next_reply).
     #[inline(never)]
     pub fn await_reply<'c>(
@@ -143,8 +146,8 @@ impl Connection {
             }
             let mut held = self.inbox.try_lock().ok();
             if held.is_none() {
-                // The wait is announced before the second attempt: a holder that leaves in between sees either
-                // the announcement or a free lock.
+                // The wait is announced before the second attempt: a holder that leaves in between
+                // sees either the announcement or a free lock.
                 let waiting = slot.announce();
                 held = self.inbox.try_lock().ok();
                 if held.is_none() {
@@ -159,8 +162,8 @@ impl Connection {
                         self.hand_over();
                         return Err(if woken { ReadError::ClosedInOrder } else { ReadError::TimedOut });
                     }
-                    // Woken to read, perhaps because a send failed. Earlier messages are read all the same: one may
-                    // be the reply, or CloseConnection.
+                    // Woken to read, perhaps because a send failed. Earlier messages are read all
+                    // the same: one may be the reply, or CloseConnection.
                     continue;
                 }
             }
@@ -185,7 +188,7 @@ impl Connection {
     /// One receive system call that does not wait.
     #[cold]
     pub fn still_open(&self) -> bool {
-        // A bidirectional connection always has a reader, and so has one whose inbox is held.
+        // A bidirectional connection always has a reader, and so has one with its inbox held.
         if !self.bidirectional.load(Ordering::Acquire)
             && let Ok(mut inbox) = self.inbox.try_lock()
         {

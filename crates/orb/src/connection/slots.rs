@@ -75,8 +75,8 @@ impl Slots {
         Some(self.others.take()? + 1)
     }
 
-    /// Puts a reply into its slot and wakes the call that waits there; `message` becomes an empty block.
-    /// A reply for which no call waits, as after a time-out, is dropped.
+    /// Puts a reply into its slot and wakes the call that waits there; `message` becomes an empty
+    /// block. A reply for which no call waits, as after a time-out, is dropped.
     pub fn deliver(&self, arrived: Arrived, message: &mut Buffer, pool: &Arc<BufferPool>) {
         let index = (arrived.request_id >> SLOT_SHIFT) as usize % SLOTS;
         let delivery = &self.deliveries[index];
@@ -142,8 +142,8 @@ impl Slot<'_> {
         self.delivery().full.load(Ordering::Acquire)
     }
 
-    /// As [`Slot::arrived`], without a lock when nothing was delivered. Exact for the thread that holds
-    /// the inbox, since only this thread delivers.
+    /// As [`Slot::arrived`], without a lock when nothing was delivered. Exact for the thread that
+    /// holds the inbox, since only this thread delivers.
     #[inline]
     pub fn arrived_hint(&self, into: &mut Buffer) -> Option<Arrived> {
         if self.is_full() { self.arrived(into) } else { None }
@@ -158,7 +158,8 @@ impl Drop for Slot<'_> {
     fn drop(&mut self) {
         let delivery = self.delivery();
         delivery.id.store(NO_REQUEST, Ordering::Release);
-        // Most calls read their own reply. One that is delivered at this moment stays; the next user drops it.
+        // Most calls read their own reply. One that is delivered at this moment stays; the next
+        // user drops it.
         if delivery.full.load(Ordering::Acquire) {
             delivery.drop_late();
         }

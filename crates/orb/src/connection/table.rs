@@ -36,7 +36,8 @@ pub(crate) struct Direction {
 }
 
 impl Direction {
-    /// Records the state at `now`: `moved` octets of the messages since `since`, `held` octets of blocks.
+    /// Records the state at `now`: `moved` octets of the messages since `since`, `held` octets of
+    /// blocks.
     pub fn note(&self, since: u64, now: u64, moved: usize, held: usize) {
         if self.since.load(Ordering::Relaxed) == 0 || self.moved.swap(moved, Ordering::Relaxed) != moved {
             self.at.store(now, Ordering::Relaxed);
@@ -99,8 +100,9 @@ impl BufferAccount {
     /// A block of at least `bytes`; evicts connections when the pool runs low.
     ///
     /// # Real-time
-    /// As [`BufferPool::take`]; when more than three quarters of the pool are out, one walk over the connections under a PI lock.
-    /// A thread that may block waits up to a second for blocks whose threads are about to return them.
+    /// As [`BufferPool::take`]; when more than three quarters of the pool are out, one walk over
+    /// the connections under a PI lock. A thread that may block waits up to a second for blocks
+    /// that other threads are about to return.
     pub fn take(&self, bytes: usize, wait: Wait) -> Option<Buffer> {
         self.evict();
         let mut taken = self.pool.take(bytes);
@@ -122,8 +124,8 @@ impl BufferAccount {
         }
     }
 
-    /// When the connection is to be broken off unless it makes progress, in nanoseconds. A message must
-    /// arrive within `message` of its beginning. A kept reply must move once in `send`.
+    /// When the connection is to be broken off unless it makes progress, in nanoseconds. A message
+    /// must arrive within `message` of its beginning. A kept reply must move once in `send`.
     #[inline]
     pub fn abandoned_at(&self, message: Option<Duration>, send: Option<Duration>) -> Option<u64> {
         let arriving = self.arriving.since();
@@ -156,7 +158,8 @@ impl BufferAccount {
     }
 }
 
-/// The connection that has been open for longest without a request, if for longer than the grace period.
+/// The connection that has been open for longest without a request, if for longer than the grace
+/// period.
 fn longest_silent(connections: &[Weak<Connection>]) -> Option<usize> {
     let now = now_ns();
     let silent = connections.iter().enumerate().filter_map(|(i, connection)| {
@@ -172,8 +175,8 @@ pub(crate) struct ConnectionTable(PiMutex<Vec<Weak<Connection>>>);
 
 impl ConnectionTable {
     /// Adds a connection, unless `limit` are open; removes ended ones. A full table evicts the
-    /// connection that has been open for longest without a request, so that clients that only connect
-    /// do not keep others out.
+    /// connection that has been open for longest without a request, so that clients that only
+    /// connect do not keep others out.
     pub fn admit(&self, connection: &Arc<Connection>, limit: usize) -> bool {
         let mut connections = self.0.lock();
         if connections.len() >= limit || connections.len() == connections.capacity() {
@@ -201,8 +204,8 @@ impl ConnectionTable {
         true
     }
 
-    /// How many more connections may be open with a limit of `limit`. Not for the request path: it may
-    /// walk over all connections.
+    /// How many more connections may be open with a limit of `limit`. Not for the request path: it
+    /// may walk over all connections.
     pub fn room(&self, limit: usize) -> usize {
         let mut connections = self.0.lock();
         if connections.len() >= limit {

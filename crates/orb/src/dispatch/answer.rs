@@ -10,8 +10,8 @@ use crate::{Orb, SystemException};
 use isorb_cdr::{Encoder, Text};
 use isorb_giop::message::{self, OrdinaryReply, ReplyStatus, Request, ServiceContext};
 
-/// Answers before the upcall whether the object was found, and returns it. The upcall's result is not
-/// sent.
+/// Answers before the upcall whether the object was found, and returns it. The upcall's result is
+/// not sent.
 #[cold]
 pub(super) fn answer_early(
     server: &ServerCore,
@@ -35,8 +35,8 @@ pub(super) fn answer_early(
 /// Most characters of a detail in a reply.
 const LONGEST_DETAIL: usize = 1000;
 
-/// As [`write_exception`], with the exception's detail as a service context (ExceptionDetailMessage), if
-/// the reply has no other context and no interceptor sees it.
+/// As [`write_exception`], with the exception's detail as a service context
+/// (ExceptionDetailMessage), if the reply has no other context and no interceptor sees it.
 #[cold]
 pub(super) fn write_detailed_exception(
     e: &mut Encoder<'_>,

@@ -1,7 +1,9 @@
-//! Serving `_bind_priority_band`: the connection of a band goes to the lane of that band (RT-CORBA 1.2, clause 5.13.2).
+//! Serving `_bind_priority_band`: the connection of a band goes to the lane of that band (RT-CORBA
+//! 1.2, clause 5.13.2).
 //!
-//! A client that uses the lane's own address is there already. A connection that was accepted elsewhere
-//! is moved: the lane watches it from now on, and its former thread releases it after this message.
+//! A client that uses the lane's own address is there already. A connection that was accepted
+//! elsewhere is moved: the lane watches it from now on, and its former thread releases it after
+//! this message.
 
 use crate::connection::Connection;
 use crate::poa::UpcallTarget;
@@ -17,8 +19,8 @@ use std::sync::Arc;
 /// Moves a connection to the lane of its band, if the request announces one.
 ///
 /// # Errors
-/// NO_RESOURCES (OMG|2) where the object's pool has no lane for the band, or its lane takes no more connections; what reading the band
-/// gives.
+/// NO_RESOURCES (OMG|2) where the object's pool has no lane for the band, or its lane takes no more
+/// connections; what reading the band gives.
 #[cold]
 pub(super) fn bind(
     orb: &Orb,

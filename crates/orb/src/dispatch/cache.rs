@@ -1,9 +1,9 @@
 //! The requests that a thread served last, so that the next one like them is not looked up again.
 //!
-//! A [`CachedHeader`] has the octets of a request's header from the response flags to the operation's
-//! name. A request with the same octets is for the same operation of the same object. The object is
-//! kept as a [`WeakTarget`]: it keeps nothing alive, and says whether the object is still active in a
-//! POA that takes requests. So deactivation needs no word to the caches.
+//! A [`CachedHeader`] has the octets of a request's header from the response flags to the
+//! operation's name. A request with the same octets is for the same operation of the same object.
+//! The object is kept as a [`WeakTarget`]: it keeps nothing alive, and says whether the object is
+//! still active in a POA that takes requests. So deactivation needs no word to the caches.
 //!
 //! ```text
 //!   header's octets equal? ─► object active, gate of its POA open? ─► upcall
@@ -38,7 +38,7 @@ struct Entry {
     operation: (u16, &'static str),
 }
 
-/// A request whose object is active and whose operation its interface declares.
+/// A request for an active object and for an operation that its interface declares.
 pub(super) struct CachedRequest {
     pub place: RequestPlace,
     pub object: ActiveObjectRef,
@@ -76,8 +76,9 @@ pub(super) fn find(
     })
 }
 
-/// Whether a service context concerns the upcall only, such as a priority or an unknown context. The
-/// others concern the connection: its code sets until they are known, bidirectional use, its band.
+/// Whether a service context concerns the upcall only, such as a priority or an unknown context.
+/// The others concern the connection: its code sets until they are known, bidirectional use, its
+/// band.
 #[inline]
 fn is_for_the_upcall(connection: Option<&Arc<Connection>>, id: u32) -> bool {
     match id {

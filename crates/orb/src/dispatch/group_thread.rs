@@ -1,7 +1,7 @@
 //! The scheduling class of the thread that receives a group's messages.
 //!
-//! It reads for all members. Its class is at least that of their highest lane; otherwise a thread of a
-//! class in between would delay that lane's requests.
+//! It reads for all members. Its class is at least that of their highest lane; otherwise a thread
+//! of a class in between would delay that lane's requests.
 
 use crate::sched::thread::forget_class;
 use isorb_rt::sched::{NativeRange, SchedClass, ThreadId};

@@ -88,13 +88,14 @@ impl Orb {
     }
 }
 
-/// PortableGroup::GOA: a POA whose objects are members of groups.
+/// PortableGroup::GOA: a POA with objects that are members of groups.
 impl Poa {
     /// Makes an id, and the object with that id a member of a group; activate it with
     /// [`activate_object_with_id`](Poa::activate_object_with_id).
     ///
     /// # Errors
-    /// NotAGroupObject; WrongPolicy without SYSTEM_ID; COMM_FAILURE when the multicast group cannot be joined.
+    /// NotAGroupObject; WrongPolicy without SYSTEM_ID; COMM_FAILURE when the multicast group cannot
+    /// be joined.
     ///
     /// # Real-time
     /// As [`associate_reference_with_id`](Poa::associate_reference_with_id).
@@ -105,18 +106,20 @@ impl Poa {
         Ok(id)
     }
 
-    /// Makes the object with this id a member of a group. Where its POA has a thread pool, requests to the group run on the lane of their
-    /// priority: the calling thread's where the POA's priority model is client-propagated, the object's own where it is server-declared.
-    /// Otherwise they run on the thread that hears them, one after the other, for one member after the other.
+    /// Makes the object with this id a member of a group. Where its POA has a thread pool, requests
+    /// to the group run on the lane of their priority: the calling thread's where the POA's
+    /// priority model is client-propagated, the object's own where it is server-declared. Otherwise
+    /// they run on the thread that hears them, one after the other, for one member after the other.
     ///
     /// # Errors
-    /// NotAGroupObject; BAD_PARAM with minor code OMG|14 with SYSTEM_ID, when the POA did not make the id; COMM_FAILURE when the multicast group
-    /// cannot be joined.
+    /// NotAGroupObject; BAD_PARAM with minor code OMG|14 with SYSTEM_ID, when the POA did not make
+    /// the id; COMM_FAILURE when the multicast group cannot be joined.
     ///
     /// # Real-time
-    /// For the first member at an address: opens a socket, starts a thread as urgent as the calling one, and allocates what messages are put
-    /// together in, about `multicast_message_bytes` times `multicast_messages`. That thread becomes as urgent as the most urgent lane of the
-    /// POA's pool.
+    /// For the first member at an address: opens a socket, starts a thread as urgent as the calling
+    /// one, and allocates what messages are put together in, about `multicast_message_bytes` times
+    /// `multicast_messages`. That thread becomes as urgent as the most urgent lane of the POA's
+    /// pool.
     pub fn associate_reference_with_id(
         &self,
         group: &Object,

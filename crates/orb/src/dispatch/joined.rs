@@ -1,8 +1,9 @@
-//! Requests to groups: the members of this process in one multicast group, and the thread that receives
-//! the group's messages.
+//! Requests to groups: the members of this process in one multicast group, and the thread that
+//! receives the group's messages.
 //!
-//! Each request is written once for each member, with the member's object key in place of the group's
-//! profile, and then served as any other oneway: by a lane of the member's thread pool, or by this thread.
+//! Each request is written once for each member, with the member's object key in place of the
+//! group's profile, and then served as any other oneway: by a lane of the member's thread pool, or
+//! by this thread.
 //!
 //! ```text
 //!   datagrams ──► reader, at the class of the highest lane ──┬─► a lane of each member's pool, by the request's priority
@@ -101,8 +102,9 @@ impl Joined {
     /// Serves a request to all members of its group.
     ///
     /// # Real-time
-    /// Copies the message for each member; allocates nothing in the steady state. Hands it over under two PI locks and with a system call
-    /// for each that has a thread pool; runs the others' upcalls.
+    /// Copies the message for each member; allocates nothing in the steady state. Hands it over
+    /// under two PI locks and with a system call for each that has a thread pool; runs the others'
+    /// upcalls.
     fn request(&self, orb: &Orb, message: &[u8], buffers: &mut CallBuffers) {
         let counts = &orb.transports().groups().counts;
         let Ok(request) = GroupRequest::find(message) else { return counts.refuse() };
@@ -148,8 +150,8 @@ pub(super) fn run(server: &ServerCore, orb: &Orb, text: Text, arrived: Arrived, 
     buffers.trim();
 }
 
-/// The encoding of the request's text, from the request itself, since there is no connection with agreed
-/// code sets.
+/// The encoding of the request's text, from the request itself, since there is no connection with
+/// agreed code sets.
 fn text(request: &GroupRequest<'_>) -> Option<Text> {
     match request.code_sets {
         Some(data) => CodeSets::read(data).ok()?.text(Version::V1_2).ok(),

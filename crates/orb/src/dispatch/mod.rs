@@ -134,8 +134,8 @@ fn prepare_thread() {
     cache::warm_up();
 }
 
-/// Serves the request in `buffers.block` and hands its reply, if one is expected, to `send`, while the
-/// servant's results are still borrowed.
+/// Serves the request in `buffers.block` and hands its reply, if one is expected, to `send`, while
+/// the servant's results are still borrowed.
 ///
 /// # Errors
 /// [`ProtocolError`] when it is no request, and the connection cannot go on.
@@ -208,7 +208,8 @@ struct Incoming<'u> {
 
 /// Why a request gets no upcall.
 enum Refused {
-    /// The client named the object by a profile that is not IIOP, and is asked for the key (clause 9.4.3.1).
+    /// The client named the object by a profile that is not IIOP, and is asked for the key (clause
+    /// 9.4.3.1).
     NeedsKey,
     Refusal(Refusal),
 }
@@ -398,8 +399,8 @@ fn resolve<'u>(
     Ok(Some((incoming, Parsed { request, interceptors })))
 }
 
-/// Applies the service contexts about the connection: code sets and bidirectional listen points. The
-/// inner error is for the client, also for a priority band that cannot be read.
+/// Applies the service contexts about the connection: code sets and bidirectional listen points.
+/// The inner error is for the client, also for a priority band that cannot be read.
 #[cold]
 fn apply_contexts(
     orb: &Orb,
@@ -426,7 +427,8 @@ fn apply_contexts(
     Ok(Ok(()))
 }
 
-/// The priority at which the request in `buffers.block` will run, as far as it is known before its upcall.
+/// The priority at which the request in `buffers.block` will run, as far as it is known before its
+/// upcall.
 fn request_priority(
     server: &ServerCore,
     orb: &Orb,

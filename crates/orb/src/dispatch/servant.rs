@@ -1,4 +1,4 @@
-//! The call of the servant, whose results, exception or panic become the reply.
+//! The call of the servant. Its results, exception or panic become the reply.
 
 use super::answer::write_detailed_exception;
 use crate::interceptor::{ReplyOffsets, Serving};
@@ -137,8 +137,8 @@ pub(super) fn apply_priority(
     }
 }
 
-/// The priority of a request for an object of a real-time POA. If the client sent a priority, the reply
-/// is begun again with it (RT-CORBA 1.2, clause 5.4.2).
+/// The priority of a request for an object of a real-time POA. If the client sent a priority, the
+/// reply is begun again with it (RT-CORBA 1.2, clause 5.4.2).
 pub(super) fn upcall_priority(
     orb: &Orb,
     target: &UpcallTarget<'_>,
@@ -165,7 +165,8 @@ pub(super) fn echo(
     let data = context::rt_corba_priority(priority);
     let context = ServiceContext { id: context::RT_CORBA_PRIORITY, data: &data };
     if let Some(serving) = intercepted {
-        // Its replies are written once more with what was added; there is room, unless interceptors added very many.
+        // Its replies are written once more with what was added; there is room, unless interceptors
+        // added very many.
         _ = serving.add_reply_context(context);
         return;
     }

@@ -233,7 +233,8 @@ impl<'a> Call<'_, 'a> {
                 }
                 _ => None,
             };
-            // A request without contexts other than its priority has the header of the one before it.
+            // A request without contexts other than its priority has the header of the one before
+            // it.
             let plain = announce.is_none() && listen_points.is_none() && contexts.band.is_none();
             let plain = plain && self.exchange.is_none();
             let beginning = HeaderId::request(target.number, self.operation, contexts.priority.is_some());
@@ -323,7 +324,8 @@ impl<'a> Call<'_, 'a> {
         })
     }
 
-    /// A call to an object of this ORB, with the same messages, dispatcher and time-out, but no connection.
+    /// A call to an object of this ORB, with the same messages, dispatcher and time-out, but no
+    /// connection.
     #[inline(never)]
     fn local<'s>(
         &self,
@@ -365,7 +367,8 @@ impl<'a> Call<'_, 'a> {
             match reply {
                 Some(bytes) => {
                     let bytes = bytes?;
-                    // As over a connection, a late reply is dropped. An exception says more than TIMEOUT.
+                    // As over a connection, a late reply is dropped. An exception says more than
+                    // TIMEOUT.
                     let status = bytes.get(OrdinaryReply::STATUS_AT..OrdinaryReply::STATUS_AT + 4);
                     let refused = status == Some(&(ReplyStatus::SystemException as u32).to_ne_bytes());
                     if self.deadline.is_past() && !refused {
@@ -379,8 +382,8 @@ impl<'a> Call<'_, 'a> {
         })
     }
 
-    /// Encodes a request with service contexts: the first of a connection, which announces code sets and
-    /// listen points, and requests with contexts of interceptors.
+    /// Encodes a request with service contexts: the first of a connection, which announces code
+    /// sets and listen points, and requests with contexts of interceptors.
     #[cold]
     fn encode_with_contexts<'e>(
         &self,

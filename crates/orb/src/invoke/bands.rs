@@ -19,10 +19,10 @@ use std::sync::atomic::Ordering;
 static BIND: Operation = Operation { name: BIND_PRIORITY_BAND, oneway: false };
 
 impl Call<'_, '_> {
-    /// Announces the band of a connection before its first request (RT-CORBA 1.2, clause 5.13.2), by the
-    /// implicit operation `_bind_priority_band` with the band in a context. A server without this operation
-    /// serves the connection as any other. A server without a lane for the band refuses it, and the
-    /// connection is of no use.
+    /// Announces the band of a connection before its first request (RT-CORBA 1.2, clause 5.13.2),
+    /// by the implicit operation `_bind_priority_band` with the band in a context. A server without
+    /// this operation serves the connection as any other. A server without a lane for the band
+    /// refuses it, and the connection is of no use.
     #[cold]
     pub fn bind_band(
         &self,
@@ -54,7 +54,8 @@ impl Call<'_, '_> {
             Ok::<_, SystemException>(outcome)
         })?;
         let agreed = match answered {
-            // Not agreed means a forward or another address, which the request itself will get, too.
+            // Not agreed means a forward or another address, which the request itself will get,
+            // too.
             Ok(agreed) => agreed,
             Err(Failure::Final(exception))
                 if matches!(exception.kind, Kind::BadOperation | Kind::NoImplement) =>

@@ -14,14 +14,15 @@ use isorb_rt::sched::SchedClass;
 use std::sync::Arc;
 
 impl Object {
-    /// The same object with overrides of Real-Time CORBA policies. Policies that are not set come from this
-    /// reference's overrides.
+    /// The same object with overrides of Real-Time CORBA policies. Policies that are not set come
+    /// from this reference's overrides.
     #[must_use]
     pub fn with_rt_overrides(&self, overrides: &Overrides) -> Object {
         self.overriding(overrides.or(self.rt_overrides()))
     }
 
-    /// The priority model that the reference carries (RT-CORBA 1.2, clause 5.4); `None` for an object that is not a real-time one.
+    /// The priority model that the reference carries (RT-CORBA 1.2, clause 5.4); `None` for an
+    /// object that is not a real-time one.
     ///
     /// # Errors
     /// INV_OBJREF when its policies are malformed.
@@ -36,7 +37,8 @@ impl Object {
         })
     }
 
-    /// The priority bands that the reference carries: those of a server that wants its clients to use them (clause 5.13.2).
+    /// The priority bands that the reference carries: those of a server that wants its clients to
+    /// use them (clause 5.13.2).
     ///
     /// # Errors
     /// INV_OBJREF when its policies are malformed.
@@ -90,11 +92,13 @@ impl Object {
     }
 
     /// Opens the connections that calls will use, so that the first call finds them
-    /// (`_validate_connection`): one for each priority band or lane, with its band announced. Returns the
-    /// policies that contradict each other, and opens nothing for them; none on success.
+    /// (`_validate_connection`): one for each priority band or lane, with its band announced.
+    /// Returns the policies that contradict each other, and opens nothing for them; none on
+    /// success.
     ///
     /// # Errors
-    /// TRANSIENT and the like when the object cannot be reached; NO_RESOURCES when the server has no lane for a band.
+    /// TRANSIENT and the like when the object cannot be reached; NO_RESOURCES when the server has
+    /// no lane for a band.
     ///
     /// # Real-time
     /// Connects, calls the object and allocates, so that later calls need not.
@@ -102,8 +106,9 @@ impl Object {
         self.validate_connections(1)
     }
 
-    /// As [`validate_connection`](Self::validate_connection), for threads that will call at the same time:
-    /// opens that many connections for each band or lane, up to `connections_per_server`.
+    /// As [`validate_connection`](Self::validate_connection), for threads that will call at the
+    /// same time: opens that many connections for each band or lane, up to
+    /// `connections_per_server`.
     ///
     /// # Errors
     /// As [`validate_connection`](Self::validate_connection).
@@ -111,7 +116,8 @@ impl Object {
     /// # Real-time
     /// As [`validate_connection`](Self::validate_connection).
     pub fn validate_connections(&self, threads: usize) -> Result<Vec<RtPolicy>> {
-        // An ordinary call follows forwards. A call that the caller's policies refuse was not forwarded.
+        // An ordinary call follows forwards. A call that the caller's policies refuse was not
+        // forwarded.
         match self.non_existent() {
             Ok(_) => {}
             Err(exception) if is_local(&exception) => {}
@@ -148,8 +154,8 @@ pub(crate) struct PriorityBinding {
 
 impl PriorityBinding {
     /// # Errors
-    /// INV_POLICY when policies or priorities contradict each other; DATA_CONVERSION for a native priority
-    /// without a CORBA priority.
+    /// INV_POLICY when policies or priorities contradict each other; DATA_CONVERSION for a native
+    /// priority without a CORBA priority.
     pub fn find(object: &Object, target: &Target, peer: &Arc<Peer>) -> Result<PriorityBinding> {
         let plan = object.plan(target, peer)?;
         let calling = if plan.asks_for_priority() { calling_priority(object.orb())? } else { None };
@@ -176,7 +182,8 @@ pub(crate) fn group_priority(object: &Object, facts: Option<&RtComponents>) -> R
     }
 }
 
-/// The priority that is sent with a call to an object of this ORB. The rules are those of remote calls.
+/// The priority that is sent with a call to an object of this ORB. The rules are those of remote
+/// calls.
 ///
 /// # Errors
 /// As [`PriorityBinding::find`] and [`Plan::choose`].
@@ -194,8 +201,8 @@ pub(crate) fn local_priority(object: &Object, facts: &RtComponents) -> Result<Op
 /// the priority transform is applied.
 ///
 /// # Errors
-/// DATA_CONVERSION (OMG|2) when the mapping has no CORBA priority for the native one, or the transform
-/// has none.
+/// DATA_CONVERSION (OMG|2) when the mapping has no CORBA priority for the native one, or the
+/// transform has none.
 ///
 /// # Real-time
 /// One system call if the thread never set its priority.

@@ -1,4 +1,5 @@
-//! A call, from the stub's arguments to the reply's results: its policies, and the attempts that it takes.
+//! A call, from the stub's arguments to the reply's results: its policies, and the attempts that it
+//! takes.
 
 mod attempt;
 mod bands;
@@ -48,8 +49,9 @@ impl Object {
     /// The system exception that the call ended in.
     ///
     /// # Real-time
-    /// After a thread's and a connection's first calls: allocates nothing, one PI lock to choose the connection and one to
-    /// send, one send and (on a connection of its own) one receive system call; waits as long as the round-trip time-out says.
+    /// After a thread's and a connection's first calls: allocates nothing, one PI lock to choose
+    /// the connection and one to send, one send and (on a connection of its own) one receive system
+    /// call; waits as long as the round-trip time-out says.
     pub fn invoke<'s, 'a>(
         &self,
         operation: &Operation,
@@ -208,7 +210,8 @@ impl Object {
                     target.addressing.store(way, Ordering::Relaxed);
                 }
                 Err(Failure::NotProcessed(exception)) => {
-                    // Once more on a new connection; a forwarded object goes back to where it was first.
+                    // Once more on a new connection; a forwarded object goes back to where it was
+                    // first.
                     let went_back = self.forget_forward(&target);
                     if retried && !went_back {
                         return Err(exception);
@@ -220,7 +223,8 @@ impl Object {
                     if !self.forget_forward(&target) {
                         return Err(exception);
                     }
-                    // A forward led there: the call returns to its source, which may know a better address.
+                    // A forward led there: the call returns to its source, which may know a better
+                    // address.
                     forwards += 1;
                     if forwards > MAX_FORWARDS {
                         return Err(exception);

@@ -13,7 +13,8 @@ use std::any::Any;
 use std::hint::cold_path;
 use std::sync::Arc;
 
-/// Replies up to this length are copied into the caller's scope; longer ones are kept there as blocks.
+/// Replies up to this length are copied into the caller's scope; longer ones are kept there as
+/// blocks.
 const COPY_UP_TO: usize = 2048;
 
 /// The reply to a call, before the results are read.
@@ -29,7 +30,8 @@ impl<'s> Reply<'s> {
     /// Reads the results of an operation without `raises`.
     ///
     /// # Errors
-    /// MARSHAL and the like for malformed results, UNKNOWN for a user exception that the operation does not raise.
+    /// MARSHAL and the like for malformed results, UNKNOWN for a user exception that the operation
+    /// does not raise.
     pub fn results<T>(self, read: impl FnOnce(&mut Decoder<'s>) -> isorb_cdr::Result<T>) -> Result<T> {
         self.raises(read, |_, _| Ok(None::<SystemException>))
     }
@@ -246,8 +248,8 @@ pub(super) fn lost(peer: &str, completed: Completion) -> SystemException {
         .detail(format!("the connection to {peer} was lost"))
 }
 
-/// Moves a message from a thread's block to the caller's scope. A short one is copied, a long one keeps
-/// its block.
+/// Moves a message from a thread's block to the caller's scope. A short one is copied, a long one
+/// keeps its block.
 pub(super) fn take_message<'s>(
     scope: &'s Scope<'s>,
     block: &mut Buffer,

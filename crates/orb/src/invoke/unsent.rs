@@ -1,4 +1,4 @@
-//! The failures of calls whose request could not be sent.
+//! The failures of calls that could not send their request.
 
 use super::attempt::Call;
 use super::reply::{Failure, lost};
@@ -16,7 +16,7 @@ pub(super) enum Unsent {
 }
 
 impl Call<'_, '_> {
-    /// The failure of an attempt whose request was not sent.
+    /// The failure of an attempt that did not send its request.
     #[cold]
     pub(super) fn not_sent(&self, why: Unsent, connection: &Connection) -> Failure {
         let peer = connection.peer();
@@ -32,8 +32,8 @@ impl Call<'_, '_> {
     }
 }
 
-/// Wide text without a code set in the reference is INV_OBJREF (clause 7.10.2.6); GIOP 1.0 has no wide
-/// text.
+/// Wide text without a code set in the reference is INV_OBJREF (clause 7.10.2.6); GIOP 1.0 has no
+/// wide text.
 #[cold]
 pub(super) fn wide_text(error: isorb_cdr::Error, target: &Target) -> SystemException {
     if error.kind == isorb_cdr::ErrorKind::NoWideCodeSet && target.version > Version::V1_0 {
@@ -58,7 +58,8 @@ pub(super) fn too_long(connection: &Connection) -> SystemException {
     ))
 }
 
-/// Without a time-out, the call would wait for ever for a lost reply or an unnoticed death of the peer.
+/// Without a time-out, the call would wait for ever for a lost reply or an unnoticed death of the
+/// peer.
 #[cold]
 pub(super) fn endless(peer: &str) -> SystemException {
     SystemException::new(Kind::InvPolicy, 0, Completion::No).detail(format!(

@@ -41,7 +41,8 @@ impl<'a> OrbBuilder<'a> {
         self
     }
 
-    /// Sets the command line. Its `-ORB…` arguments override the configuration; [`Orb::arguments`] has the others.
+    /// Sets the command line. Its `-ORB…` arguments override the configuration; [`Orb::arguments`]
+    /// has the others.
     pub fn arguments(mut self, arguments: impl IntoIterator<Item = String>) -> OrbBuilder<'a> {
         self.arguments = arguments.into_iter().collect();
         self

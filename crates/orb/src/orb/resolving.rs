@@ -8,8 +8,8 @@ use isorb_giop::url::{Address, Corbaloc, ObjectUrl};
 use isorb_giop::{Kind, Name, minor};
 
 impl Orb {
-    /// The object that a URL names (`IOR:`, `corbaloc:`, `corbaname:`, `file:`) or, without a colon, the initial reference of that
-    /// name.
+    /// The object that a URL names (`IOR:`, `corbaloc:`, `corbaname:`, `file:`) or, without a
+    /// colon, the initial reference of that name.
     ///
     /// # Errors
     /// BAD_PARAM with a sentence for what is no URL, INV_OBJREF, and what resolving a name ends in.
@@ -32,7 +32,8 @@ impl Orb {
         })
     }
 
-    /// An initial reference: registered in this process, configured (`-ORBInitRef`), or below `-ORBDefaultInitRef`.
+    /// An initial reference: registered in this process, configured (`-ORBInitRef`), or below
+    /// `-ORBDefaultInitRef`.
     ///
     /// # Errors
     /// INV_OBJREF with a sentence that says how to configure the name.
@@ -109,7 +110,8 @@ impl Orb {
 
 static RESOLVE: Operation = Operation { name: "resolve", oneway: false };
 
-/// Calls `resolve` of a naming context for `corbaname:` URLs. Each exception of the service becomes a sentence.
+/// Calls `resolve` of a naming context for `corbaname:` URLs. Each exception of the service becomes
+/// a sentence.
 ///
 /// Written by hand: `isorb-naming`, which has the generated client, is above this crate.
 fn resolve_name(context: &Object, name: &Name) -> Result<Object> {

@@ -136,7 +136,8 @@ impl Endpoints {
         serve_connection(orb, lane.filter(|_| connection.is_pollable()), connection)
     }
 
-    /// Stops accepting and closes all connections in order, those with running requests after the replies.
+    /// Stops accepting and closes all connections in order, those with running requests after the
+    /// replies.
     pub fn close(&self, orb: &Orb) {
         self.closed.store(true, Ordering::SeqCst);
         self.idle_reaper.stop();
@@ -171,7 +172,8 @@ pub(crate) fn open_listener(orb: &Orb, endpoint: &str) -> Result<(Box<dyn Listen
     Ok((listener, at))
 }
 
-/// Listens at an endpoint of a lane that only this host reaches; also returns its profile's address.
+/// Listens at an endpoint of a lane that only this host reaches; also returns its profile's
+/// address.
 ///
 /// # Errors
 /// BAD_PARAM for an endpoint that other hosts reach, COMM_FAILURE when it cannot be opened.
@@ -234,8 +236,8 @@ pub(crate) fn listens_by(orb: &Orb, tag: u32) -> bool {
     tags.any(|transport| transport.profile_tag() == tag)
 }
 
-/// The host and port of a TCP endpoint in references: the endpoint's option, else the ORB's setting,
-/// else the address that it listens at.
+/// The host and port of a TCP endpoint in references: the endpoint's option, else the ORB's
+/// setting, else the address that it listens at.
 fn public_address(
     listens_at: &str,
     own: Option<(String, Option<u16>)>,
@@ -278,7 +280,8 @@ pub(super) fn accepted_connection(orb: &Orb, tag: u32, stream: Box<dyn Stream>) 
     }
 }
 
-/// Whether the peer caused a failure to accept: it may not connect, or has left. Others need not wait then.
+/// Whether the peer caused a failure to accept: it may not connect, or has left. Others need not
+/// wait then.
 pub(super) fn is_fault_of_peer(error: &std::io::Error) -> bool {
     use ErrorKind::{ConnectionAborted, NotConnected, PermissionDenied};
     matches!(error.kind(), PermissionDenied | NotConnected | ConnectionAborted)
@@ -320,7 +323,8 @@ fn accept(orb: &Orb, listening: &ListeningEndpoint, closed: &AtomicBool) {
 }
 
 pub(crate) fn spawn(name: String, f: impl FnOnce() + Send + 'static) -> Result<()> {
-    // The class of the thread that opens the endpoints, so that a real-time server serves at its priority.
+    // The class of the thread that opens the endpoints, so that a real-time server serves at its
+    // priority.
     let class = SchedClass::current().unwrap_or_default();
     let spawned = ThreadSpec::new(name).class(class).spawn(f);
     spawned.map(drop).map_err(|error| SystemException::from(Kind::NoResources).detail(error.to_string()))

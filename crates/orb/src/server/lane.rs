@@ -1,11 +1,11 @@
 //! A fixed number of threads for all connections of an endpoint.
 //!
-//! All threads wait on one poller, edge-triggered; the kernel chooses the thread that gets an event. A
-//! connection has one owner at a time. A thread that gets an event of an owned connection leaves it to
-//! the owner, which looks once more before it releases the connection.
+//! All threads wait on one poller, edge-triggered; the kernel chooses the thread that gets an
+//! event. A connection has one owner at a time. A thread that gets an event of an owned connection
+//! leaves it to the owner, which looks once more before it releases the connection.
 //!
-//! A lane of a thread pool has a [`LaneServer`] beside. It accepts its own connections, and a thread
-//! releases the connection before it runs a request, so that others can read the next one.
+//! A lane of a thread pool has a [`LaneServer`] beside. It accepts its own connections, and a
+//! thread releases the connection before it runs a request, so that others can read the next one.
 
 use super::buffered::Source;
 use super::lane_server::LaneServer;
@@ -137,13 +137,13 @@ impl Lane {
     }
 
     /// Whether the lane can take another connection, with at most `limit`. A full lane evicts the
-    /// connection that has been open for longest without a request, if that is longer than the grace
-    /// period. So clients that only connect do not keep others out.
+    /// connection that has been open for longest without a request, if that is longer than the
+    /// grace period. So clients that only connect do not keep others out.
     ///
     /// # Real-time
     /// Allocates nothing. If the lane is full, one walk over the members under the lane's PI lock.
-    /// There is no walk while the last one showed that no grace period has ended, so that a storm of
-    /// new connections does not delay the clients that are served.
+    /// There is no walk while the last one showed that no grace period has ended, so that a storm
+    /// of new connections does not delay the clients that are served.
     pub fn has_room(&self, orb: &Orb, limit: usize) -> bool {
         self.connections() < limit || self.evict_silent(orb)
     }
@@ -181,7 +181,8 @@ impl Lane {
         true
     }
 
-    /// Serves events until the lane is closed, or the thread is a dynamic one that was idle for its time-out.
+    /// Serves events until the lane is closed, or the thread is a dynamic one that was idle for its
+    /// time-out.
     pub fn run(self: &Arc<Self>, orb: &Orb) {
         let server = self.server.as_ref();
         let mut buffers = server.map_or_else(|| CallBuffers::new(orb.pool()), |server| server.buffers(orb));
@@ -257,10 +258,11 @@ impl Lane {
         }
     }
 
-    /// Stops accepting, closes all connections in order, ends all threads. For a lane of a thread pool.
+    /// Stops accepting, closes all connections in order, ends all threads. For a lane of a thread
+    /// pool.
     pub fn end(&self) {
         if let Some(server) = &self.server {
-            // First, so that a thread whose acceptor fails knows why.
+            // First, so that a thread with a failed acceptor knows the reason.
             let left = server.threads.close();
             server.acceptors().iter().for_each(|acceptor| acceptor.listener.close());
             let connections: Vec<_> = {
@@ -340,7 +342,8 @@ impl Member {
         &self.connection
     }
 
-    /// Sends as much of a reply as the peer takes, and keeps the rest. A failure breaks the connection.
+    /// Sends as much of a reply as the peer takes, and keeps the rest. A failure breaks the
+    /// connection.
     pub fn send(&self, message: &Message<'_>) {
         let sent = self.connection.send_or_keep(message);
         replace_too_long(&self.connection, sent.err(), message);
@@ -380,9 +383,9 @@ impl Member {
         }
     }
 
-    /// Serves the messages that have arrived, until the socket is empty or the peer does not read its
-    /// replies. A message with nothing behind it counts as the last one, which saves a receive call:
-    /// later octets cause another event. Only an announced end of the stream has to be read.
+    /// Serves the messages that have arrived, until the socket is empty or the peer does not read
+    /// its replies. A message with nothing behind it counts as the last one, which saves a receive
+    /// call: later octets cause another event. Only an announced end of the stream has to be read.
     fn drain(self: &Arc<Self>, lane: &Arc<Lane>, orb: &Orb, buffers: &mut CallBuffers) -> AfterRead {
         let connection = &self.connection;
         if self.blocked.load(Ordering::Acquire) {
@@ -401,7 +404,7 @@ impl Member {
                     if let Some(server) = sharing
                         && arrived.header.kind == MessageKind::Request
                     {
-                        // A client whose request waits for a permit is not idle.
+                        // A client with a request that waits for a permit is not idle.
                         connection.mark_used();
                         self.release(lane, !done);
                         server.serve(lane, orb, Source::Member(self), arrived, buffers);
@@ -429,8 +432,8 @@ impl Member {
         }
     }
 
-    /// Whether the connection was moved to another lane. Then the turn is kept, so that no thread of
-    /// this lane reads it any more.
+    /// Whether the connection was moved to another lane. Then the turn is kept, so that no thread
+    /// of this lane reads it any more.
     fn has_left(&self, lane: &Arc<Lane>) -> bool {
         if self.connection.lane.get().is_none_or(|number| *number == lane.number) {
             return false;

@@ -1,5 +1,5 @@
-//! The server of a thread pool's lane: its acceptors, its threads and their priority, and what it does
-//! with a request while all its threads are busy.
+//! The server of a thread pool's lane: its acceptors, its threads and their priority, and what it
+//! does with a request while all its threads are busy.
 //!
 //! ```text
 //!   poller ─► a thread reads the request and releases the connection ─► permit? ─► runs it, then buffered ones
@@ -48,7 +48,7 @@ pub(crate) struct LaneServer {
     max_connections: usize,
     /// Properties of its clients' sockets, from a POA's server protocol policy.
     setup: OnceLock<Setup>,
-    /// Empty blocks, for the threads whose blocks hold buffered requests.
+    /// Empty blocks, for the threads that left theirs to buffered requests.
     spare: PiMutex<Vec<Buffer>>,
     /// Requests to groups that wait for a thread, the highest priority first.
     group_requests: PiMutex<PriorityQueue<Reverse<Option<Priority>>, BufferedRequest>>,
@@ -91,8 +91,8 @@ impl<'s> Permit<'s> {
     }
 
     /// Releases the permit before the reply is sent, unless a buffered request needs it. The client
-    /// may call again before this thread is back, and must not find the lane busy with a request that
-    /// was answered.
+    /// may call again before this thread is back, and must not find the lane busy with a request
+    /// that was answered.
     fn release_before_reply(&self) {
         if self.held.get() && self.server.threads.release_unless_buffered() {
             self.held.set(false);
@@ -145,7 +145,8 @@ impl LaneServer {
         &self.acceptors
     }
 
-    /// Sets the properties of the sockets that are accepted from now on. The first POA's setting stays.
+    /// Sets the properties of the sockets that are accepted from now on. The first POA's setting
+    /// stays.
     pub fn set_socket_setup(&self, setup: Setup) {
         let _ = self.setup.set(setup);
     }
@@ -192,7 +193,8 @@ impl LaneServer {
             let all = self.acceptors.iter().map(|acceptor| self.accept_at(acceptor, lane, orb));
             let failed = all.fold(false, |failed, fails| failed | fails);
             if failed {
-                // A thread tries again when a connection ends, when the next client connects, or after a pause.
+                // A thread tries again when a connection ends, when the next client connects, or
+                // after a pause.
                 while !self.accepting.pass() {}
                 if !self.threads.is_closed() {
                     lane.retry_accept();
@@ -205,7 +207,8 @@ impl LaneServer {
         }
     }
 
-    /// Accepts the connections that wait at one acceptor; `true` when it failed before the last one.
+    /// Accepts the connections that wait at one acceptor; `true` when it failed before the last
+    /// one.
     fn accept_at(&self, acceptor: &Acceptor, lane: &Lane, orb: &Orb) -> bool {
         loop {
             match acceptor.listener.accept(Wait::No) {
@@ -322,8 +325,8 @@ impl LaneServer {
         })
     }
 
-    /// Has a thread of the lane run the request to a group that lies in `block`, which gets an empty
-    /// block. `false` when the queue is full; the request is lost, as a datagram would be.
+    /// Has a thread of the lane run the request to a group that lies in `block`, which gets an
+    /// empty block. `false` when the queue is full; the request is lost, as a datagram would be.
     ///
     /// # Real-time
     /// Two PI locks and a system call; a block from the pool.

@@ -1,9 +1,9 @@
 //! The serving side below the POA: endpoints, and the threads that read requests.
 //!
 //! The thread that reads a request runs it and sends its reply. Which thread reads depends on the
-//! endpoint's concurrency: one for each connection ([`session`]), a fixed number for all connections
-//! ([`lane`]), or the threads of a thread pool's lane ([`lane_server`]). What a request means is
-//! known above ([`RequestHandler`](crate::orb_core::RequestHandler)).
+//! endpoint's concurrency: one for each connection ([`session`]), a fixed number for all
+//! connections ([`lane`]), or the threads of a thread pool's lane ([`lane_server`]). What a request
+//! means is known above ([`RequestHandler`](crate::orb_core::RequestHandler)).
 
 mod buffered;
 mod endpoint;

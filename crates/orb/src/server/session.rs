@@ -8,7 +8,8 @@ use crate::connection::Connection;
 use std::hint::cold_path;
 use std::sync::Arc;
 
-/// Serves a connection until it ends. The thread blocks in receive, between messages without a time-out.
+/// Serves a connection until it ends. The thread blocks in receive, between messages without a
+/// time-out.
 #[inline(never)]
 pub(crate) fn serve(orb: &Orb, connection: &Arc<Connection>) {
     let mut buffers = CallBuffers::new(connection.pool());

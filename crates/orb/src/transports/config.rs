@@ -11,29 +11,34 @@ const PROTOCOLS: &[&str] = &["segment", "unix", ADDED, "tcp", "udp", "miop"];
 const PROTOCOLS: &[&str] = &["segment", "unix", ADDED, "tcp", "udp"];
 
 settings! {
-    /// Settings of the transports. Each key of the table `[transport]` has the name of its field here.
+    /// Settings of the transports. Each key of the table `[transport]` has the name of its field
+    /// here.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct TransportConfig {
-        /// The transports that calls use, in order of preference. The ORB does not call over a transport that is not in
-        /// the list. `added` stands for the transports that the program added and the list does not name. A call skips
-        /// addresses that have no meaning on this host.
+        /// The transports that calls use, in order of preference. The ORB does not call over a
+        /// transport that is not in the list. `added` stands for the transports that the program
+        /// added and the list does not name. A call skips addresses that have no meaning on this
+        /// host.
         protocols: Vec<String> = PROTOCOLS.iter().copied().map(String::from).collect(), "-ORBProtocols";
-        /// Permissions of the unix sockets at which the ORB listens, those of segments included; at most `0o777`. 384 is
-        /// `0o600`: only processes of the same user can connect.
+        /// Permissions of the unix sockets at which the ORB listens, those of segments included; at
+        /// most `0o777`. 384 is `0o600`: only processes of the same user can connect.
         socket_mode: u32 = 0o600;
-        /// Octets of a connection's receive segment, rounded up to a power of two. Each side has one.
+        /// Octets of a connection's receive segment, rounded up to a power of two. Each side has
+        /// one.
         segment_bytes: usize = 64 << 10, in 4 << 10..=1 << 30;
-        /// How long, in microseconds, a thread that waits on a segment polls before it sleeps. It polls only while its
-        /// peer was last seen on another processor. 0: never.
+        /// How long, in microseconds, a thread that waits on a segment polls before it sleeps. It
+        /// polls only while its peer was last seen on another processor. 0: never.
         segment_spin_us: u64 = 20, "-ORBSegmentSpin";
         /// Numbers of other users who may share segments with this ORB, in both directions.
         segment_users: Vec<u32> = Vec::new();
         /// The number of senders that a UDP endpoint keeps state for.
         udp_peers: usize = 64, in 1..;
-        /// The interface for joining groups and sending to them: its name, or an IPv4 address. Empty: the routed one.
+        /// The interface for joining groups and sending to them: its name, or an IPv4 address.
+        /// Empty: the routed one.
         #[cfg(feature = "miop")]
         multicast_interface: String = String::new();
-        /// The number of networks that a message to a group may cross. 1: it stays in the local network.
+        /// The number of networks that a message to a group may cross. 1: it stays in the local
+        /// network.
         #[cfg(feature = "miop")]
         multicast_hops: u32 = 1, in 0..=255;
         /// Whether messages to a group also reach its members on this host.

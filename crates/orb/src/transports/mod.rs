@@ -52,8 +52,8 @@ pub(crate) struct Transports {
     groups: Arc<isorb_transport::Miop>,
 }
 
-/// Whether a datagram is one GIOP message and nothing else. There are no fragments in datagrams, since
-/// they would be lost one by one.
+/// Whether a datagram is one GIOP message and nothing else. There are no fragments in datagrams,
+/// since they would be lost one by one.
 #[cfg(feature = "udp")]
 fn is_message(datagram: &[u8]) -> bool {
     let header = datagram.first_chunk().and_then(|head| Header::parse(head).ok());
@@ -62,8 +62,8 @@ fn is_message(datagram: &[u8]) -> bool {
     })
 }
 
-/// Whether a whole message expects a reply. For requests of GIOP 1.0 and 1.1 this is not known, since the
-/// flag follows the service contexts.
+/// Whether a whole message expects a reply. For requests of GIOP 1.0 and 1.1 this is not known,
+/// since the flag follows the service contexts.
 #[cfg(feature = "udp")]
 fn asks_for_answer(message: &[u8]) -> bool {
     /// Of GIOP 1.2, behind the request's number (CORBA 3.3 part 2, 9.4.2.2).
@@ -132,8 +132,8 @@ impl Transports {
         self.all.iter().find(|transport| transport.profile_tag() == tag)
     }
 
-    /// Profile tags in order of preference. A protocol policy gives [`find`] another such list. Other tags
-    /// are not used.
+    /// Profile tags in order of preference. A protocol policy gives [`find`] another such list.
+    /// Other tags are not used.
     pub fn order(&self) -> &[u32] {
         &self.order
     }
@@ -159,8 +159,8 @@ fn order(all: &[Arc<dyn Transport>], names: &[String]) -> Vec<u32> {
     order
 }
 
-/// Checks an order of protocols. The built-in names are valid in every build, so that one configuration
-/// file serves all builds.
+/// Checks an order of protocols. The built-in names are valid in every build, so that one
+/// configuration file serves all builds.
 ///
 /// # Errors
 /// A sentence with the unknown name.

@@ -1,7 +1,9 @@
-//! Unix sockets in omniORB's form: a component of the IIOP profile with the host's name and the path.
+//! Unix sockets in omniORB's form: a component of the IIOP profile with the host's name and the
+//! path.
 //!
-//! A name is less than isorb's own references say of a path ([`Locality`](isorb_transport::Locality)): two hosts may have the same. So these
-//! addresses are tried after those that are sure.
+//! A name is less than isorb's own references say of a path
+//! ([`Locality`](isorb_transport::Locality)): two hosts may have the same. So these addresses are
+//! tried after those that are sure.
 
 use super::route::{ObjectAddresses, Route, Trust};
 use super::{Published, Transports};

@@ -1,8 +1,8 @@
 //! From a reference to the addresses to try.
 //!
-//! A local address, such as a path, is valid only where it means the server's socket. Its profile names
-//! the host as it runs now and the file; the client checks that it finds the same. Otherwise a path could
-//! lead to another server, on another host or in another container.
+//! A local address, such as a path, is valid only where it means the server's socket. Its profile
+//! names the host as it runs now and the file; the client checks that it finds the same. Otherwise
+//! a path could lead to another server, on another host or in another container.
 
 use super::{TAG_TCP, TAG_UDP, Transports, omni, secure};
 use isorb_giop::codeset::CodeSetComponentInfo;
@@ -107,7 +107,8 @@ impl ObjectAddresses {
     }
 }
 
-/// How certain an address is, the best first: known to be the server's, or not known to be another's.
+/// How certain an address is, the best first: known to be the server's, or not known to be
+/// another's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Trust {
     Sure,
@@ -120,8 +121,8 @@ struct Candidate {
     rank: usize,
 }
 
-/// The addresses of `ior` that transports of `order` reach. Profiles with the same key as the first are the same object.
-/// `None` when there is none.
+/// The addresses of `ior` that transports of `order` reach. Profiles with the same key as the first
+/// are the same object. `None` when there is none.
 pub(crate) fn find(ior: &Ior, transports: &Transports, order: &[u32]) -> Option<ObjectAddresses> {
     let candidates = ior.profiles.iter().flat_map(|profile| {
         let read = read(profile, transports).into_iter().chain(omni::read(profile, transports));

@@ -1,5 +1,5 @@
-//! Addresses over TLS: a component of the IIOP profile (OMG Security, TAG_SSL_SEC_TRANS) with a port at
-//! the profile's host, and the protection that the server supports and requires.
+//! Addresses over TLS: a component of the IIOP profile (OMG Security, TAG_SSL_SEC_TRANS) with a
+//! port at the profile's host, and the protection that the server supports and requires.
 
 use super::{Route, TAG_TCP, TAG_TLS};
 use isorb_giop::IiopProfile;
@@ -39,8 +39,8 @@ fn ssl(profile: &IiopProfile) -> Option<(u16, u16)> {
     })
 }
 
-/// All addresses of an IIOP profile: the one over TLS, if any, and the plain ones, unless the server
-/// requires protection.
+/// All addresses of an IIOP profile: the one over TLS, if any, and the plain ones, unless the
+/// server requires protection.
 pub(crate) fn routes(profile: &IiopProfile) -> impl Iterator<Item = Route> {
     let ssl = ssl(profile);
     let secure = ssl.map(|(_, port)| Route { tag: TAG_TLS, ..Route::tcp(&profile.host, port) });
@@ -69,7 +69,8 @@ mod tests {
         assert_eq!(tags(7, &[]), [(TAG_TCP, "lab:7".into())]);
         assert_eq!(tags(7, &[component(8, true)]), [(TAG_TLS, "lab:8".into()), (TAG_TCP, "lab:7".into())]);
         assert_eq!(tags(0, &[component(8, false)]), [(TAG_TLS, "lab:8".into())]);
-        // A port without TLS does not count where protection is required, nor port 0 anywhere beside TLS.
+        // A port without TLS does not count where protection is required, nor port 0 anywhere
+        // beside TLS.
         assert_eq!(tags(7, &[component(8, false)]), [(TAG_TLS, "lab:8".into())]);
         assert_eq!(tags(0, &[component(8, true)]), [(TAG_TLS, "lab:8".into())]);
         let more = Component::AlternateAddress { host: "other".into(), port: 9 };

@@ -79,8 +79,8 @@ impl std::error::Error for OutOfRange {}
 /// native priority that `to_native` yields comes back from `to_corba`.
 ///
 /// # Real-time
-/// Called on the path of every request that changes a priority: implementations neither allocate nor
-/// block.
+/// Called on the path of every request that changes a priority: implementations neither allocate
+/// nor block.
 pub trait PriorityMapping: Send + Sync {
     /// The native priority, or `None` where this mapping has none (`DATA_CONVERSION`).
     fn to_native(&self, corba: Priority) -> Option<u8>;

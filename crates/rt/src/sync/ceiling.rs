@@ -206,7 +206,7 @@ impl<T: ?Sized + fmt::Debug> fmt::Debug for CeilingGuard<'_, T> {
 const CEILINGS: usize = 100;
 
 /// What a thread knows of the ceilings that it runs under.
-struct Held {
+struct HeldCeilings {
     /// How many locks of each ceiling.
     locks: [Cell<u32>; CEILINGS],
     /// What it has without them; `None` while it holds none.
@@ -216,8 +216,8 @@ struct Held {
 }
 
 thread_local! {
-    static HELD: Held = const {
-        Held {
+    static HELD: HeldCeilings = const {
+        HeldCeilings {
             locks: [const { Cell::new(0) }; CEILINGS],
             own: Cell::new(None),
             given: Cell::new(SchedClass::Other),
@@ -225,7 +225,7 @@ thread_local! {
     };
 }
 
-impl Held {
+impl HeldCeilings {
     /// The thread's own class, which is the one that it has now unless that was given here; and the
     /// one that it has now.
     fn own(&self) -> Result<(SchedClass, SchedClass), SchedError> {

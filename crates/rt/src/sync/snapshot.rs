@@ -44,11 +44,11 @@ struct Version<T> {
 }
 
 struct Writer {
-    places: Box<[Place]>,
+    slots: Box<[Slot]>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum Slot {
     Free,
     Current,
     /// Replaced, after this many readers had entered.
@@ -72,14 +72,14 @@ impl<T> Snapshot<T> {
     /// If `versions` is not 2 to 256.
     pub fn new(versions: usize, value: T) -> Self {
         assert!((2..=256).contains(&versions), "a snapshot has 2 to 256 versions");
-        let mut places = vec![Place::Free; versions].into_boxed_slice();
-        places[0] = Place::Current;
+        let mut slots = vec![Slot::Free; versions].into_boxed_slice();
+        slots[0] = Slot::Current;
         let mut value = Some(value);
         let version = |_| Version { left: AtomicU64::new(0), value: UnsafeCell::new(value.take()) };
         Snapshot {
             current: AtomicU64::new(0),
             versions: (0..versions).map(version).collect(),
-            writer: PiMutex::new(Writer { places }),
+            writer: PiMutex::new(Writer { slots }),
         }
     }
 
@@ -102,7 +102,7 @@ impl<T> Snapshot<T> {
         }
     }
 
-    /// Puts `value` in the current one's place, for reads from now on. Drops what no reader holds
+    /// Replaces the current value by `value`, for reads from now on. Drops what no reader holds
     /// any more.
     ///
     /// # Errors
@@ -113,7 +113,7 @@ impl<T> Snapshot<T> {
     pub fn replace(&self, value: T) -> Result<(), Busy<T>> {
         let mut writer = self.writer.lock();
         self.reclaim(&mut writer);
-        let Some(free) = writer.places.iter().position(|place| *place == Place::Free) else {
+        let Some(free) = writer.slots.iter().position(|slot| *slot == Slot::Free) else {
             return Err(Busy(value));
         };
         let version = &self.versions[free];
@@ -122,8 +122,8 @@ impl<T> Snapshot<T> {
         version.value.with_mut(|slot| unsafe { *slot = Some(value) });
         version.left.store(0, Relaxed);
         let before = self.current.swap((free as u64) << SHIFT, AcqRel);
-        writer.places[free] = Place::Current;
-        writer.places[(before >> SHIFT) as usize] = Place::Retired(before & ENTERED);
+        writer.slots[free] = Slot::Current;
+        writer.slots[(before >> SHIFT) as usize] = Slot::Retired(before & ENTERED);
         self.reclaim(&mut writer);
         Ok(())
     }
@@ -151,13 +151,13 @@ impl<T> Snapshot<T> {
 
     fn reclaim(&self, writer: &mut Writer) -> bool {
         let mut none = true;
-        for (version, place) in self.versions.iter().zip(writer.places.iter_mut()) {
-            if let Place::Retired(entered) = *place {
+        for (version, slot) in self.versions.iter().zip(writer.slots.iter_mut()) {
+            if let Slot::Retired(entered) = *slot {
                 if version.left.load(Acquire) == entered {
                     // SAFETY: no reader can enter a version that is not current, and all that had
                     // entered left.
                     version.value.with_mut(|value| unsafe { *value = None });
-                    *place = Place::Free;
+                    *slot = Slot::Free;
                 } else {
                     none = false;
                 }

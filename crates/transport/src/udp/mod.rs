@@ -10,9 +10,9 @@
 //!                 │ no: counted, dropped           │ full: counted, dropped
 //! ```
 //!
-//! A function recognises whole messages ([`Udp::whole`]). Other datagrams are counted and dropped, so
-//! noise never reaches a connection. Nothing is retransmitted: a caller that waits for a reply needs
-//! a time-out.
+//! A function recognises whole messages ([`Udp::whole`]). Other datagrams are counted and dropped,
+//! so noise never reaches a connection. Nothing is retransmitted: a caller that waits for a reply
+//! needs a time-out.
 
 mod client;
 mod server;

@@ -20,8 +20,8 @@ use std::time::Duration;
 const MAX_WAITING: usize = 2 * ROOM;
 /// A sender without a datagram for so long may be replaced by another.
 const REPLACEABLE_AFTER_NS: u64 = 1_000_000_000;
-/// A sender without a datagram for so long is removed when another one sends, even if it waits for a
-/// reply.
+/// A sender without a datagram for so long is removed when another one sends, even if it waits for
+/// a reply.
 const FORGET_AFTER_NS: u64 = 60_000_000_000;
 
 pub(super) fn listen(_: &Udp, at: SocketAddr) -> io::Result<(UdpSocket, u16)> {
@@ -241,8 +241,8 @@ impl Listener for Demultiplexer {
 
     fn close(&self) {
         self.closed.store(true, Ordering::Release);
-        // Wakes waiting threads, although the kernel reports that the socket is not connected. Replies
-        // may still be sent.
+        // Wakes waiting threads, although the kernel reports that the socket is not connected.
+        // Replies may still be sent.
         let _ = rustix::net::shutdown(&*self.socket, Shutdown::Read);
     }
 

@@ -18,12 +18,12 @@ const PIECE: usize = 1384;
 /// Values that wait for the sending thread, and for a consumer. Beyond, they are lost.
 const PLACES: usize = 256;
 
-struct Held {
+struct Deployment {
     threads: Vec<Thread<()>>,
     stop: Arc<AtomicBool>,
 }
 
-impl Drop for Held {
+impl Drop for Deployment {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Release);
         self.threads.drain(..).for_each(|thread| drop(thread.join()));
@@ -37,7 +37,7 @@ pub fn wire(site: &Site<'_>, low: u32, size: usize, echo: &Echo) -> Result<Wired
     let to = site.right(|| Ok(UdpSocket::bind((right, 0))?))?;
     from.connect(to.local_addr()?)?;
     to.set_read_timeout(Some(Duration::from_millis(250)))?;
-    let mut held = Held { threads: Vec::new(), stop: Arc::default() };
+    let mut held = Deployment { threads: Vec::new(), stop: Arc::default() };
     let mut consumers = Vec::new();
     for pair in 0..=low {
         let (give, take) = sync_channel::<[u8; STAMP]>(PLACES);

@@ -35,7 +35,7 @@ pub enum Link {
 }
 
 /// Gateways end before their channels.
-struct Held {
+struct Deployment {
     gateways: Vec<UdpGateway>,
     neighbours: Vec<FederationServant>,
     orbs: Vec<Orb>,
@@ -43,7 +43,7 @@ struct Held {
     channels: Vec<Channel>,
 }
 
-impl Drop for Held {
+impl Drop for Deployment {
     fn drop(&mut self) {
         self.gateways.clear();
         self.neighbours.clear();
@@ -70,7 +70,7 @@ pub fn wire(site: &Site<'_>, by: Link, low: u32, size: usize, echo: &Echo) -> Re
     let config =
         Config { id: 2, levels, threads, limits, ..Config::with(Strategy::Threads { per_level: 1 }) };
     let far = site.right(|| Channel::new(config).map_err(refused))?;
-    // Before the consumers, whose subscriptions the members announce to each other.
+    // Before the consumers, since the members announce the subscriptions to each other.
     let one = Federation::builder(&near).build().map_err(refused)?;
     let other = Federation::builder(&far).build().map_err(refused)?;
     let mut connected = Vec::new();
@@ -84,7 +84,7 @@ pub fn wire(site: &Site<'_>, by: Link, low: u32, size: usize, echo: &Echo) -> Re
         }
         connected.push(far.for_consumers().connect(Arc::new(consumer), qos).map_err(refused)?);
     }
-    let mut held = Held {
+    let mut held = Deployment {
         gateways: Vec::new(),
         neighbours: Vec::new(),
         orbs: Vec::new(),
@@ -116,7 +116,11 @@ pub fn wire(site: &Site<'_>, by: Link, low: u32, size: usize, echo: &Echo) -> Re
     Ok(Wired { senders, elsewhere: None, held: Box::new(held), counts: None })
 }
 
-fn datagrams(site: &Site<'_>, [one, other]: [&Federation; 2], held: &mut Held) -> Result<(), BenchError> {
+fn datagrams(
+    site: &Site<'_>,
+    [one, other]: [&Federation; 2],
+    held: &mut Deployment,
+) -> Result<(), BenchError> {
     let here = site.left(|| free(site.lab.left().address()))?;
     let there = site.right(|| free(site.lab.right().address()))?;
     // A receiving thread inherits the class of the thread that starts it.
@@ -129,7 +133,7 @@ fn datagrams(site: &Site<'_>, [one, other]: [&Federation; 2], held: &mut Held) -
     Ok(())
 }
 
-fn calls(site: &Site<'_>, [one, other]: [&Federation; 2], held: &mut Held) -> Result<(), BenchError> {
+fn calls(site: &Site<'_>, [one, other]: [&Federation; 2], held: &mut Deployment) -> Result<(), BenchError> {
     let patience = Duration::from_secs(20);
     // Threads that serve calls inherit the class of the thread that starts them.
     let member = |host: &Host, federation: &Federation| {

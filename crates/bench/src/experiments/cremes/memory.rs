@@ -22,14 +22,14 @@ use crate::experiments::BenchError;
 const HOPELESS_NS: u64 = 50_000;
 
 /// Everything that must live while values flow.
-struct Held {
+struct Deployment {
     consumers: Vec<Thread<()>>,
     stop: Arc<AtomicBool>,
     orbs: Vec<Orb>,
     servers: Vec<(Arc<NodeServer>, Library)>,
 }
 
-impl Drop for Held {
+impl Drop for Deployment {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Release);
         self.consumers.drain(..).for_each(|thread| drop(thread.join()));
@@ -50,7 +50,8 @@ pub fn wire(site: &Site<'_>, path: Path, low: u32, size: usize, echo: &Echo) -> 
         let glob = Coordinator::start(&orb, Arc::new(MemoryStore::default())).map_err(refused)?;
         Ok((orb, glob.object().object().to_string()))
     })?;
-    let mut held = Held { consumers: Vec::new(), stop: Arc::default(), orbs: vec![orb], servers: Vec::new() };
+    let mut held =
+        Deployment { consumers: Vec::new(), stop: Arc::default(), orbs: vec![orb], servers: Vec::new() };
     let (orb, near) = site.left(|| node(site, left, "near", &glob))?;
     held.orbs.push(orb);
     let (orb, far) = site.right(|| node(site, right, "far", &glob))?;

@@ -36,7 +36,7 @@ fn function(x: u64) -> u64 {
     x.rotate_left(7) ^ 0x9e37_79b9
 }
 
-trait Step {
+trait Operation {
     fn step(&self, x: u64) -> u64;
 }
 
@@ -50,14 +50,14 @@ impl A {
     }
 }
 
-impl Step for A {
+impl Operation for A {
     #[inline(never)]
     fn step(&self, x: u64) -> u64 {
         x.rotate_left(7) ^ 0x9e37_79b9
     }
 }
 
-impl Step for B {
+impl Operation for B {
     #[inline(never)]
     fn step(&self, x: u64) -> u64 {
         x.rotate_left(9) ^ 0x9e37_79b9
@@ -85,8 +85,8 @@ fn run(cx: &mut Context<'_>, out: &mut Measured) -> Result<(), BenchError> {
 /// Picoseconds a call, of each subject.
 fn measure(rounds: usize) -> [Samples; 4] {
     // The compiler cannot know which of the two it is.
-    let objects: [Box<dyn Step + Send>; 2] = [Box::new(A), Box::new(B)];
-    let object: &dyn Step = objects[black_box(0)].as_ref();
+    let objects: [Box<dyn Operation + Send>; 2] = [Box::new(A), Box::new(B)];
+    let object: &dyn Operation = objects[black_box(0)].as_ref();
     let names: HashMap<&str, fn(u64) -> u64> = HashMap::from([("function", function as fn(u64) -> u64)]);
     let name = black_box("function");
     let mut results: [Samples; 4] = Default::default();

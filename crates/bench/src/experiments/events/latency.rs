@@ -149,7 +149,7 @@ impl PushConsumer for Watch {
 }
 
 /// The ages of events at the first consumer and at the last.
-type Seen = [Vec<u64>; 2];
+type Ages = [Vec<u64>; 2];
 
 /// The consumers; the first and the last keep what they see of so many events.
 fn watches(consumers: u32, events: usize) -> Vec<Arc<Watch>> {
@@ -163,7 +163,7 @@ fn pushed(ms: u32) -> usize {
     usize::try_from(u64::from(ms) * 1_000_000 / PERIOD_NS).unwrap_or(0)
 }
 
-fn results(watches: &[Arc<Watch>]) -> Seen {
+fn results(watches: &[Arc<Watch>]) -> Ages {
     let of = |watch: Option<&Arc<Watch>>| {
         let ages = watch.and_then(|watch| watch.0.as_ref()?.lock().ok().map(|ages| ages.clone()));
         ages.unwrap_or_default()
@@ -178,7 +178,7 @@ fn through_channel(
     others: u32,
     configuration: Configuration,
     ms: u32,
-) -> Result<Seen, BenchError> {
+) -> Result<Ages, BenchError> {
     let channel = Channel::new(Config { configuration, ..Config::default() }).map_err(refused)?;
     let watches = watches(consumers, pushed(ms) * suppliers as usize);
     let mut connected = bystanders(&channel, others)?;
@@ -193,7 +193,7 @@ fn through_channel(
 }
 
 /// The consumers are in another process.
-fn to_another_process(cx: &Context<'_>, consumers: u32, ms: u32) -> Result<Seen, BenchError> {
+fn to_another_process(cx: &Context<'_>, consumers: u32, ms: u32) -> Result<Ages, BenchError> {
     let orb = remote::orb()?;
     let channel = Channel::new(Config::default()).map_err(refused)?;
     let options = EventServiceOptions { threads: 0, ping: None, ..EventServiceOptions::default() };
@@ -226,7 +226,7 @@ fn supply(cx: &Context<'_>, channel: &Channel, suppliers: u32, ms: u32) -> Resul
     Ok(())
 }
 
-fn in_a_loop(cx: &Context<'_>, consumers: u32, ms: u32) -> Result<Seen, BenchError> {
+fn in_a_loop(cx: &Context<'_>, consumers: u32, ms: u32) -> Result<Ages, BenchError> {
     let watches = watches(consumers, pushed(ms));
     let called = watches.clone();
     let start = now_ns() + 10_000_000;

@@ -103,7 +103,7 @@ fn run(cx: &mut Context<'_>, out: &mut Measured) -> Result<(), BenchError> {
     let figure = Figure::new("laxity", "Laxity", x, y, &["mean_ms", "min_ms"]);
     out.figures = vec![figure.divide(1.0).linear()];
     let again = format!(
-        "{} runs with a miss were thrown away and repeated, since meanwhile a thread above all others was kept from the processor for longer than half of what the load leaves of a tenth of a second; {} runs were added at points whose first one had a miss (at most {} of both)",
+        "{} runs with a miss were thrown away and repeated, since meanwhile a thread above all others was kept from the processor for longer than half of what the load leaves of a tenth of a second; {} runs were added at points with a miss in the first run (at most {} of both)",
         more.disturbed,
         more.doubtful,
         cx.pick(QUICK_MORE, MORE)

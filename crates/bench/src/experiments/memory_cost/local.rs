@@ -158,9 +158,9 @@ fn other(waits: Waits) -> usize {
     usize::from(waits == Waits::Spinning)
 }
 
-/// One direction of the control: the words of a value, and whose turn it is. Each in cache lines of
-/// its own, wherever the memory comes from: else blocks differ by the lines that a value happens to
-/// lie across.
+/// One direction of the control: the words of a value, and the side that has the turn. Each in
+/// cache lines of its own, wherever the memory comes from: else blocks differ by the lines that a
+/// value happens to lie across.
 #[repr(align(128))]
 struct Bare {
     turn: AtomicU32,

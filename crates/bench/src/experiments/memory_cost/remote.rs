@@ -136,15 +136,15 @@ pub fn measure(cx: &mut Context<'_>, out: &mut Measured) -> Result<(), BenchErro
     Ok(())
 }
 
-/// The reader's end on its processor: when it saw each value, told back through `seen`.
-struct Seen {
+/// The reader's end on its processor: the number of the last value that it saw, and when.
+struct Arrival {
     number: AtomicU32,
     at_ns: isorb_rt::sync::atomic::AtomicU64,
 }
 
-impl Seen {
-    fn new() -> Arc<Seen> {
-        Arc::new(Seen { number: AtomicU32::new(0), at_ns: isorb_rt::sync::atomic::AtomicU64::new(0) })
+impl Arrival {
+    fn new() -> Arc<Arrival> {
+        Arc::new(Arrival { number: AtomicU32::new(0), at_ns: isorb_rt::sync::atomic::AtomicU64::new(0) })
     }
 
     fn record(&self, number: u32) {
@@ -176,7 +176,7 @@ pub fn service(
     values: usize,
     mut before: impl FnMut() + Send + 'static,
 ) -> Result<(Vec<u64>, AreaWriter, AreaReader), BenchError> {
-    let (seen, stop) = (Seen::new(), Arc::new(AtomicBool::new(false)));
+    let (seen, stop) = (Arrival::new(), Arc::new(AtomicBool::new(false)));
     let first = writer.sequence();
     let (tells, ends) = (seen.clone(), stop.clone());
     let reading = thread(cx, 1, SchedClass::Other, move || {
@@ -222,7 +222,7 @@ fn bare(cx: &Context<'_>, size: usize, values: usize) -> Result<Vec<u64>, BenchE
     let sending = thread(cx, 0, SchedClass::Other, move || send(read, &rung, &from, size, &ends))?;
     let (write, ends) = (replica.writer().map_err(refused)?, stop.clone());
     let receiving = thread(cx, 1, SchedClass::Other, move || receive(write, &to, size, &ends))?;
-    let seen = Seen::new();
+    let seen = Arrival::new();
     let (mut reader, tells, ends) = (replica.reader().map_err(refused)?, seen.clone(), stop.clone());
     let reading = thread(cx, 1, SchedClass::Other, move || {
         let mut value = vec![0; size];

@@ -45,18 +45,18 @@ impl Lock for Mutex<()> {
     }
 }
 
-/// How much work is what.
+/// Loops of work: while the lock is held, and in a millisecond.
 #[derive(Clone, Copy, Debug)]
-pub struct Work {
+pub struct WorkAmount {
     held: i32,
     unit: f64,
 }
 
-impl Work {
+impl WorkAmount {
     /// On the processor that contenders share.
-    pub fn calibrate(cx: &Context<'_>) -> Result<Work, BenchError> {
+    pub fn calibrate(cx: &Context<'_>) -> Result<WorkAmount, BenchError> {
         let unit = calibrate_work(cx)?;
-        Ok(Work { held: (HELD_MS * unit).round() as i32, unit })
+        Ok(WorkAmount { held: (HELD_MS * unit).round() as i32, unit })
     }
 }
 
@@ -64,7 +64,7 @@ impl Work {
 /// many times.
 pub fn waits<L: Lock>(
     cx: &Context<'_>,
-    amount: Work,
+    amount: WorkAmount,
     hog_ms: u32,
     times: u32,
 ) -> Result<Vec<u64>, BenchError> {
@@ -77,7 +77,7 @@ pub fn waits<L: Lock>(
     (0..times).map(one).collect()
 }
 
-fn once<L: Lock>(cx: &Context<'_>, amount: Work, hog: i32) -> Result<u64, BenchError> {
+fn once<L: Lock>(cx: &Context<'_>, amount: WorkAmount, hog: i32) -> Result<u64, BenchError> {
     let lock = Arc::new(L::default());
     let top = cx.fifo.unwrap_or(3);
     let spawn = |below: u8, f: Box<dyn FnOnce() -> u64 + Send>| {

@@ -11,7 +11,7 @@ use std::time::Duration;
 use isorb_rt::sync::PiMutex;
 use isorb_rt::time::now_ns;
 
-use self::inversion::{HELD_MS, Work, waits};
+use self::inversion::{HELD_MS, WorkAmount, waits};
 use super::catalogue::Experiment;
 use super::{BenchError, Context};
 use crate::claim::{Above, AtMost, Below, Cells, Claim, claims, control, paper};
@@ -72,7 +72,7 @@ fn run(cx: &mut Context<'_>, out: &mut Measured) -> Result<(), BenchError> {
 /// The inversion with either mutex, in turns.
 fn invert(cx: &mut Context<'_>, out: &mut Measured) -> Result<(), BenchError> {
     let (rounds, times_each) = (cx.pick(4, 20), 5);
-    let amount = Work::calibrate(cx)?;
+    let amount = WorkAmount::calibrate(cx)?;
     for hog_ms in HOG_MS {
         cx.progress(format!("{NAME}: inversion, {hog_ms} ms"));
         let (mut std, mut pi) = (Samples::new(), Samples::new());

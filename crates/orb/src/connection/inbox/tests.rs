@@ -59,7 +59,8 @@ fn message(number: usize, len: usize) -> Vec<u8> {
     message
 }
 
-/// Whatever the lengths of messages and of what a receive gives: the same messages come out, whole and in order.
+/// Whatever the lengths of messages and of what a receive gives: the same messages come out, whole
+/// and in order.
 fn inbox(pool: &Arc<BufferPool>, limit: usize) -> Inbox {
     Inbox::new(pool, limit, None, BufferAccount::new(&Arc::default(), pool))
 }

@@ -1,6 +1,6 @@
-//! The thread lane in every interleaving: no permit is taken twice, no request is lost or run twice,
-//! borrowed threads learn of their priority, all waits end. Each thread here does what the server of a
-//! lane does.
+//! The thread lane in every interleaving: no permit is taken twice, no request is lost or run
+//! twice, borrowed threads learn of their priority, all waits end. Each thread here does what the
+//! server of a lane does.
 
 use super::*;
 use loom::sync::Arc;
@@ -17,7 +17,8 @@ fn with_two_preemptions(f: impl Fn() + Sync + Send + 'static) {
 /// A lane and the effects of its requests.
 struct Lane {
     threads: ThreadLane<u32>,
-    /// Runs, counted without synchronisation: with one permit no thread may miss the count of the last.
+    /// Runs, counted without synchronisation: with one permit no thread may miss the count of the
+    /// last.
     runs: AtomicU32,
     /// Four bits for each request, in which runs are counted.
     served: AtomicU32,
@@ -70,7 +71,8 @@ impl Lane {
         self.finish();
     }
 
-    /// After a request that ran: its permit is released when its reply is sent, unless a request is buffered.
+    /// After a request that ran: its permit is released when its reply is sent, unless a request is
+    /// buffered.
     fn finish(&self) {
         if self.threads.release_unless_buffered() {
             return;

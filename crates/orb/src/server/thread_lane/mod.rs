@@ -1,20 +1,21 @@
 //! The threads of a lane: which of them may run requests, and what happens to requests while all of
 //! them are busy.
 //!
-//! A lane has *permits*: one for each static thread, and one for each dynamic thread that exists. The
-//! thread that read a request runs it, with a permit. When all permits are taken:
+//! A lane has *permits*: one for each static thread, and one for each dynamic thread that exists.
+//! The thread that read a request runs it, with a permit. When all permits are taken:
 //! 1. the lane starts a dynamic thread, while it may;
-//! 2. else it borrows a permit and a thread from a lane of lower priority ([`ThreadLane::borrow_thread`];
-//!    RT-CORBA 5.8, thread borrowing);
-//! 3. else it buffers the request, if the pool buffers requests, or refuses it when the buffer is full;
+//! 2. else it borrows a permit and a thread from a lane of lower priority
+//!    ([`ThreadLane::borrow_thread`]; RT-CORBA 5.8, thread borrowing);
+//! 3. else it buffers the request, if the pool buffers requests, or refuses it when the buffer is
+//!    full;
 //! 4. else its thread waits for a permit, and later requests wait in the sockets.
 //!
 //! A thread must be free to read a request while all permits are taken. A lane for which 1, 2 or 3
-//! applies therefore has one thread more than permits. It is an ordinary thread of the lane: whichever
-//! has no request to run reads.
+//! applies therefore has one thread more than permits. It is an ordinary thread of the lane:
+//! any thread without a request to run reads.
 //!
-//! Buffered requests run in the order of their priorities. Those of a lane mostly have the same one;
-//! those of a pool without lanes need not.
+//! Buffered requests run in the order of their priorities. Those of a lane mostly have the same
+//! one; those of a pool without lanes need not.
 //!
 //! This module knows no messages, so the loom tests run it in all interleavings.
 
@@ -179,16 +180,16 @@ impl<T> ThreadLane<T> {
         Admission::Full
     }
 
-    /// The dynamic thread of [`Admission::RunAndGrow`] could not be started: takes back the thread and
-    /// the permit.
+    /// The dynamic thread of [`Admission::RunAndGrow`] could not be started: takes back the thread
+    /// and the permit.
     pub fn abandon_growth(&self) {
         let mut state = self.state.lock();
         state.dynamic -= 1;
         state.running -= 1;
     }
 
-    /// Buffers a request of `bytes` bytes for the next thread that has a permit: the most urgent first,
-    /// equally urgent ones in order of arrival.
+    /// Buffers a request of `bytes` bytes for the next thread that has a permit: the most urgent
+    /// first, equally urgent ones in order of arrival.
     ///
     /// # Real-time
     /// Allocates nothing. Takes a PI lock for O(log n) and for `request`.
@@ -222,8 +223,8 @@ impl<T> ThreadLane<T> {
         true
     }
 
-    /// The caller's request is done. Returns the most urgent buffered request, for which the caller keeps
-    /// its permit, or releases the permit.
+    /// The caller's request is done. Returns the most urgent buffered request, for which the caller
+    /// keeps its permit, or releases the permit.
     pub fn next(&self) -> Option<T> {
         let mut state = self.state.lock();
         if let Some(request) = state.pop() {
@@ -235,8 +236,8 @@ impl<T> ThreadLane<T> {
         None
     }
 
-    /// Releases the caller's permit and returns true, unless a request is buffered, for which the caller
-    /// keeps it.
+    /// Releases the caller's permit and returns true, unless a request is buffered, for which the
+    /// caller keeps it.
     pub fn release_unless_buffered(&self) -> bool {
         let mut state = self.state.lock();
         if !state.buffer.is_empty() {
@@ -248,17 +249,18 @@ impl<T> ThreadLane<T> {
         true
     }
 
-    /// Releases the permit of a request that ended in a panic. Buffered requests wait for the next thread
-    /// that finishes.
+    /// Releases the permit of a request that ended in a panic. Buffered requests wait for the next
+    /// thread that finishes.
     pub fn release(&self) {
         self.state.lock().running -= 1;
         self.changed.notify_one(&self.state);
     }
 
-    /// Borrows a permit and an idle thread of this lane for `request`; the caller then wakes a thread.
+    /// Borrows a permit and an idle thread of this lane for `request`; the caller then wakes a
+    /// thread.
     ///
-    /// `raise` raises the priority of every idle thread first, since it is not known which of them will
-    /// wake up. The others return to their own priority before they do anything else.
+    /// `raise` raises the priority of every idle thread first, since it is not known which of them
+    /// will wake up. The others return to their own priority before they do anything else.
     pub fn borrow_thread(&self, request: impl FnOnce() -> T, mut raise: impl FnMut(ThreadId)) -> bool {
         let mut state = self.state.lock();
         if state.closed || !state.has_permit(&self.config) {
@@ -273,8 +275,8 @@ impl<T> ThreadLane<T> {
         true
     }
 
-    /// The next request of another lane, and whether there are more, for which other threads are to be
-    /// woken.
+    /// The next request of another lane, and whether there are more, for which other threads are to
+    /// be woken.
     pub fn borrowed_request(&self) -> (Option<T>, bool) {
         let mut state = self.state.lock();
         let request = state.borrowed.pop_front();
