@@ -91,7 +91,8 @@ impl AgentScheduler {
     /// an earlier deadline, and no promoted push may go.
     ///
     /// # Real-time
-    /// Does what is due, as [`next_action`](AgentScheduler::next_action). Neither allocates nor blocks.
+    /// Does what is due, as [`next_action`](AgentScheduler::next_action) does. Neither allocates
+    /// nor blocks.
     pub fn next_arrival(&mut self, now_ns: u64) -> Option<(u32, Via)> {
         let Entry { level, receive, via, .. } = self.arrivals.first()?;
         // What is due may promote a push.
