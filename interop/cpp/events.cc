@@ -227,8 +227,9 @@ struct Events {
     ProxyPushConsumer_var unconnected = suppliers->obtain_push_consumer();
     EXPECT_THROW(unconnected->push(number(1)), CosEventComm::Disconnected, );
     ConsumerAdmin_var consumers = channel->for_consumers();
-    ProxyPushSupplier_var unconnected = consumers->obtain_push_supplier();
-    EXPECT_THROW(unconnected->connect_push_consumer(CosEventComm::PushConsumer::_nil()), CORBA::BAD_PARAM, );
+    ProxyPushSupplier_var unconnected_supplier = consumers->obtain_push_supplier();
+    EXPECT_THROW(unconnected_supplier->connect_push_consumer(CosEventComm::PushConsumer::_nil()),
+                 CORBA::BAD_PARAM, );
     ProxyPullConsumer_var asking = suppliers->obtain_pull_consumer();
     EXPECT_THROW(asking->connect_pull_supplier(CosEventComm::PullSupplier::_nil()), CORBA::BAD_PARAM, );
     proxy->disconnect_push_supplier();

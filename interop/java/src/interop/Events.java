@@ -192,8 +192,8 @@ public final class Events {
         Check.expectThrow(AlreadyConnected.class, () -> proxy.connect_push_consumer(reference));
         ProxyPushConsumer unconnected = channel.for_suppliers().obtain_push_consumer();
         Check.expectThrow(Disconnected.class, () -> unconnected.push(number(1)));
-        ProxyPushSupplier unconnected = channel.for_consumers().obtain_push_supplier();
-        Check.expectThrow(org.omg.CORBA.BAD_PARAM.class, () -> unconnected.connect_push_consumer(null));
+        ProxyPushSupplier unconnectedSupplier = channel.for_consumers().obtain_push_supplier();
+        Check.expectThrow(org.omg.CORBA.BAD_PARAM.class, () -> unconnectedSupplier.connect_push_consumer(null));
         ProxyPullConsumer asking = channel.for_suppliers().obtain_pull_consumer();
         Check.expectThrow(org.omg.CORBA.BAD_PARAM.class, () -> asking.connect_pull_supplier(null));
         proxy.disconnect_push_supplier();
