@@ -53,8 +53,6 @@ pub use isorb_cdr::{Arg, Fixed, LongDouble, WChar, WString};
 pub use isorb_giop::{Completion, Kind, SystemException, minor};
 pub use isorb_scope::{Region, Scope};
 pub use isorb_transport as transport;
-#[doc(hidden)]
-pub use log::note;
 pub use object::Object;
 pub use orb::{OrbBuilder, ServedConnection};
 pub use orb_core::Orb;

@@ -83,8 +83,12 @@ pub fn write(level: Level, target: &'static str, text: fmt::Arguments<'_>) {
     if !is_enabled(level) {
         return;
     }
+    let Some(suppressed) = RATE.admit(clock_gettime(ClockId::Realtime).tv_sec as u64) else { return };
+    write_line(level, target, text, suppressed);
+}
+
+fn write_line(level: Level, target: &'static str, text: fmt::Arguments<'_>, suppressed: u64) {
     let now = clock_gettime(ClockId::Realtime);
-    let Some(suppressed) = RATE.admit(now.tv_sec as u64) else { return };
     let mut line = Line::new();
     line.header(now.tv_sec, now.tv_nsec / 1_000_000, level, target);
     // A text that does not fit is cut off. An argument that fails to format leaves what came
@@ -100,17 +104,34 @@ pub fn write(level: Level, target: &'static str, text: fmt::Arguments<'_>) {
 /// Whether records of this level are written.
 pub fn is_enabled(level: Level) -> bool {
     static MOST: OnceLock<Option<Level>> = OnceLock::new();
-    let most = MOST.get_or_init(|| most_verbose(std::env::var("ISORB_LOG").ok().as_deref()));
+    let most = MOST.get_or_init(|| {
+        let setting = std::env::var_os("ISORB_LOG").map(|setting| setting.to_string_lossy().into_owned());
+        most_verbose(setting.as_deref()).unwrap_or_else(|| {
+            let wrong = setting.unwrap_or_default();
+            write_line(
+                Level::Warn,
+                "isorb::log",
+                format_args!(
+                    "ISORB_LOG is '{wrong}', which is no level; records from info on are written. Set it to \
+                     off, error, warn, info or debug"
+                ),
+                0,
+            );
+            Some(Level::Info)
+        })
+    });
     most.is_some_and(|most| level <= most)
 }
 
-fn most_verbose(setting: Option<&str>) -> Option<Level> {
+/// The least severe level to write, if any, by this setting; `None` where the setting is unknown.
+fn most_verbose(setting: Option<&str>) -> Option<Option<Level>> {
     match setting {
-        Some("off") => None,
-        Some("error") => Some(Level::Error),
-        Some("warn") => Some(Level::Warn),
-        Some("debug") => Some(Level::Debug),
-        _ => Some(Level::Info),
+        Some("off") => Some(None),
+        Some("error") => Some(Some(Level::Error)),
+        Some("warn") => Some(Some(Level::Warn)),
+        None | Some("info") => Some(Some(Level::Info)),
+        Some("debug") => Some(Some(Level::Debug)),
+        Some(_) => None,
     }
 }
 
@@ -252,11 +273,13 @@ mod tests {
     #[test]
     fn the_setting_names_the_least_severe_level() {
         for (setting, most) in [
-            (None, Some(Level::Info)),
-            (Some("off"), None),
-            (Some("error"), Some(Level::Error)),
-            (Some("debug"), Some(Level::Debug)),
-            (Some("loud"), Some(Level::Info)),
+            (None, Some(Some(Level::Info))),
+            (Some("off"), Some(None)),
+            (Some("error"), Some(Some(Level::Error))),
+            (Some("warn"), Some(Some(Level::Warn))),
+            (Some("info"), Some(Some(Level::Info))),
+            (Some("debug"), Some(Some(Level::Debug))),
+            (Some("loud"), None),
         ] {
             assert_eq!(most_verbose(setting), most);
         }

@@ -91,10 +91,13 @@ pub(crate) fn components(
     let mut info = IorInfo { name, policies, components: Vec::new() };
     for interceptor in interceptors {
         if let Err(exception) = interceptor.establish_components(&mut info) {
-            crate::log::note(format_args!(
-                "interceptor {} raised in establish_components for POA {name}, which is ignored: {exception}",
-                interceptor.name()
-            ));
+            crate::log::warn(
+                "isorb::interceptor",
+                format_args!(
+                    "interceptor {} raised in establish_components for POA {name}, which is ignored: {exception}",
+                    interceptor.name()
+                ),
+            );
         }
     }
     for interceptor in interceptors {

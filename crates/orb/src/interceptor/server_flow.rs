@@ -188,7 +188,7 @@ impl<'r> Serving<'r> {
                 self.info.sending = Sending::System(error.into());
                 (self.info.point, self.info.status) = (Point::SendException, ReplyStatus::SystemException);
                 self.end();
-                crate::log::note(format_args!("a reply could not be written: {error}"));
+                crate::log::warn("isorb::interceptor", format_args!("a reply could not be written: {error}"));
                 encode.put_back(buffer);
                 return;
             }

@@ -230,10 +230,13 @@ impl PoaManager {
                     body.waiting -= 1;
                     if !changed && !hinted && patient.is_past() && body.state == State::Holding {
                         hinted = true;
-                        crate::log::note(format_args!(
-                            "a request waits because POA manager {} is not active: call activate() on it, or Orb::run",
-                            self.0.id
-                        ));
+                        crate::log::warn(
+                            "isorb::poa",
+                            format_args!(
+                                "a request waits because POA manager {} is not active: call activate() on it, or Orb::run",
+                                self.0.id
+                            ),
+                        );
                     }
                 }
             }

@@ -95,7 +95,7 @@ impl Threadpool {
                 && matches!(class, SchedClass::Reserved(_))
                 && settings.mode != RealTime::Require
             {
-                crate::log::note(format_args!("going on without a reservation: {refused}"));
+                crate::log::warn("isorb::pool", format_args!("going on without a reservation: {refused}"));
                 if pool.lanes.len() > i
                     && let Some(lane) = pool.lanes.pop()
                 {

@@ -262,13 +262,16 @@ impl Budgets {
         let observer = self.observer.lock().clone();
         match observer {
             Some(observer) => observer.overrun(&entry.status(), used, running),
-            None => crate::log::note(format_args!(
-                "{} of {} has used {used:?} of processor time{}, its budget is {:?}",
-                entry.operation,
-                entry.interface,
-                if running { " and runs" } else { "" },
-                entry.budget.worst_case
-            )),
+            None => crate::log::warn(
+                "isorb::sched",
+                format_args!(
+                    "{} of {} has used {used:?} of processor time{}, its budget is {:?}",
+                    entry.operation,
+                    entry.interface,
+                    if running { " and runs" } else { "" },
+                    entry.budget.worst_case
+                ),
+            ),
         }
     }
 }

@@ -114,7 +114,7 @@ impl Priorities {
         })?;
         if self.granted.set(granted).is_ok() {
             for missing in granted.missing() {
-                crate::log::note(format_args!("going on without real time: {missing}"));
+                crate::log::warn("isorb::sched", format_args!("going on without real time: {missing}"));
             }
         }
         Ok(granted)

@@ -83,7 +83,7 @@ pub(crate) fn reassert(priority: Priority, class: SchedClass) {
     PRIORITY.set(Some(priority));
     if let Err(error) = change(class) {
         CLASS.set(None);
-        crate::log::note(format_args!("a thread of a lane: {error}"));
+        crate::log::warn("isorb::sched", format_args!("a thread of a lane: {error}"));
     }
 }
 
@@ -121,7 +121,10 @@ impl SavedPriority {
         if let Some(class) = self.class
             && let Err(error) = apply(class)
         {
-            crate::log::note(format_args!("a thread keeps the priority of a scheduling segment: {error}"));
+            crate::log::warn(
+                "isorb::sched",
+                format_args!("a thread keeps the priority of a scheduling segment: {error}"),
+            );
         }
     }
 }
@@ -136,7 +139,7 @@ pub(crate) fn class() -> Option<SchedClass> {
 pub(crate) fn restore_class(class: Option<SchedClass>) {
     if let Err(error) = change(class.unwrap_or_default()) {
         CLASS.set(None);
-        crate::log::note(format_args!("a demoted thread stays so: {error}"));
+        crate::log::warn("isorb::sched", format_args!("a demoted thread stays so: {error}"));
     }
 }
 
@@ -214,7 +217,10 @@ impl Drop for PriorityGuard {
             // Restoring the earlier class is normally permitted. After a refusal the thread keeps
             // its higher priority, which is logged.
             if let Err(error) = apply(class) {
-                crate::log::note(format_args!("a thread keeps the priority of a request: {error}"));
+                crate::log::warn(
+                    "isorb::sched",
+                    format_args!("a thread keeps the priority of a request: {error}"),
+                );
             }
         }
     }

@@ -157,14 +157,20 @@ impl Current {
             let id = spawned.id();
             let scheduler = current.scheduling.scheduler();
             if let Err(exception) = scheduler.begin_new_scheduling_segment(&scheduled) {
-                return crate::log::note(format_args!("a distributable thread could not begin: {exception}"));
+                return crate::log::warn(
+                    "isorb::scheduling",
+                    format_args!("a distributable thread could not begin: {exception}"),
+                );
             }
             let (thread, segments) = (Some(spawned), vec![segment]);
             stack::push(Frame { thread, segments, foreign: 1, request: false, saved: None });
             action();
             while stack::pop().is_some() {}
             if let Err(exception) = scheduler.end_scheduling_segment(&current.orb, id, None) {
-                crate::log::note(format_args!("a distributable thread could not end: {exception}"));
+                crate::log::warn(
+                    "isorb::scheduling",
+                    format_args!("a distributable thread could not end: {exception}"),
+                );
             }
         };
         let spec = ThreadSpec::new("isorb-dt").class(class);
