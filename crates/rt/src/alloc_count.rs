@@ -18,6 +18,7 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::backtrace::Backtrace;
 use std::cell::Cell;
+use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The system's allocator, counting calls that may take memory: allocations and reallocations.
@@ -57,14 +58,34 @@ pub fn allocations_during<R>(f: impl FnOnce() -> R) -> u64 {
 /// Calls `f`; if this thread allocates meanwhile, prints where and aborts the process. For finding
 /// what [`allocations_during`] has counted.
 pub fn trap_allocations<R>(f: impl FnOnce() -> R) -> R {
-    struct Reset(bool);
-    impl Drop for Reset {
-        fn drop(&mut self) {
-            TRAP.set(self.0);
-        }
-    }
-    let _reset = Reset(TRAP.replace(true));
+    let _trap = AllocationTrap::arm();
     f()
+}
+
+/// While it lives, an allocation of this thread prints where it happened and aborts the process.
+#[derive(Debug)]
+pub struct AllocationTrap {
+    before: bool,
+    /// It stays on its thread.
+    here: PhantomData<*const ()>,
+}
+
+impl AllocationTrap {
+    /// Arms the trap of the calling thread.
+    pub fn arm() -> AllocationTrap {
+        AllocationTrap { before: TRAP.replace(true), here: PhantomData }
+    }
+}
+
+impl Drop for AllocationTrap {
+    fn drop(&mut self) {
+        TRAP.set(self.before);
+    }
+}
+
+/// Whether [`CountingAllocator`] is the allocator of this process.
+pub fn is_installed() -> bool {
+    allocations_during(|| drop(std::hint::black_box(Box::new(0u64)))) > 0
 }
 
 // SAFETY: everything is left to the system's allocator; counting touches no memory of the

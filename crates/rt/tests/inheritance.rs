@@ -7,11 +7,11 @@
 #![cfg(not(loom))]
 
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::{Arc, Condvar, Mutex, OnceLock};
 use std::time::Duration;
 
 use isorb_rt::sched::{Cpus, SchedClass, ThreadSpec, current_cpus};
-use isorb_rt::sync::{Parker, PiCondvar, PiMutex};
+use isorb_rt::sync::{Parker, PiCondvar, PiLatch, PiMutex, PiOnceLock, Waiters};
 use isorb_rt::time::{Deadline, now_ns, sleep_until, thread_cpu_ns};
 
 const MS: u64 = 1_000_000;
@@ -68,6 +68,104 @@ impl Lock for Std {
         f();
         drop(self.1.wait_while(guard, |notified| !*notified).unwrap());
     }
+}
+
+/// A lock that one thread holds to work for all: the low thread has slot 0, the high one slot 1.
+struct Shared(PiMutex<bool>, Waiters);
+
+impl Shared {
+    fn leave(&self, guard: isorb_rt::sync::PiGuard<'_, bool>) {
+        drop(guard);
+        self.1.hand_over();
+    }
+}
+
+impl Lock for Shared {
+    fn new() -> Self {
+        Shared(PiMutex::new(false), Waiters::new(2))
+    }
+    fn with(&self, _: bool, f: impl FnOnce()) {
+        if let Ok(guard) = self.0.try_lock() {
+            f();
+            return self.leave(guard);
+        }
+        loop {
+            let announced = self.1.announce(1);
+            if let Ok(guard) = self.0.try_lock() {
+                drop(announced);
+                return self.leave(guard);
+            }
+            assert!(announced.park(&self.0, Deadline::NONE));
+        }
+    }
+    fn wait(&self, _: impl FnOnce()) {
+        unreachable!("it is no condition");
+    }
+}
+
+/// A value that the low thread makes and the high one needs.
+struct Once(PiOnceLock<()>);
+
+impl Lock for Once {
+    fn new() -> Self {
+        Once(PiOnceLock::new())
+    }
+    fn with(&self, _: bool, f: impl FnOnce()) {
+        self.0.get_or_init(f);
+    }
+    fn wait(&self, _: impl FnOnce()) {
+        unreachable!("it is no condition");
+    }
+}
+
+/// What the low thread does, and the high one waits for.
+struct Latch(OnceLock<PiLatch>);
+
+impl Lock for Latch {
+    fn new() -> Self {
+        Latch(OnceLock::new())
+    }
+    fn with(&self, _: bool, f: impl FnOnce()) {
+        match self.0.get() {
+            Some(latch) => drop(latch.wait_until(Deadline::NONE)),
+            None => {
+                let latch = self.0.get_or_init(PiLatch::new);
+                f();
+                latch.open();
+            }
+        }
+    }
+    fn wait(&self, _: impl FnOnce()) {
+        unreachable!("it is no condition");
+    }
+}
+
+#[test]
+fn a_loan_ends_at_the_deadline_and_when_the_holder_leaves() {
+    if ThreadSpec::new("probe").class(SchedClass::Fifo(40)).spawn(|| ()).is_err() {
+        println!("skipped: no right to real-time scheduling here");
+        return;
+    }
+    let shared = Arc::new(Shared::new());
+    let held = shared.0.lock();
+    let other = shared.clone();
+    let waiter = ThreadSpec::new("waiter").class(SchedClass::Fifo(1)).spawn(move || {
+        let announced = other.1.announce(1);
+        let at = now_ns() + 5 * MS;
+        assert!(!announced.park(&other.0, Deadline::at_ns(at)) && now_ns() >= at);
+        // The loan of a thread that has left in time is gone, so the next is one of its own.
+        announced.park(&other.0, Deadline::NONE)
+    });
+    let waiter = waiter.unwrap();
+    while !shared.1.has_loans() {
+        std::thread::yield_now();
+    }
+    sleep_until(Deadline::after(Duration::from_millis(20)));
+    assert!(!waiter.is_finished(), "it lends again, as long as this thread holds the lock");
+    shared.1.wake(1);
+    assert!(waiter.join().unwrap());
+    shared.leave(held);
+    assert!(!shared.1.has_loans());
 }
 
 #[derive(Default)]
@@ -167,6 +265,9 @@ fn a_waiter_lends_its_priority() {
         return;
     }
     let cpu = current_cpus().unwrap().iter().last().unwrap();
+    assert!(high_overtook::<Shared>(cpu, false), "a waiter of a thread that works for all");
+    assert!(high_overtook::<Latch>(cpu, false), "a latch");
+    assert!(high_overtook::<Once>(cpu, false), "a value that is made on first use");
     for through_condition in [false, true] {
         assert!(
             high_overtook::<Pi>(cpu, through_condition),

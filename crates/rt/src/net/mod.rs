@@ -5,11 +5,13 @@
 //! socket2's sockets both do.
 
 mod connect;
+mod interface;
 mod options;
 mod poller;
 mod transfer;
 
 pub use connect::{connect_tcp, connect_unix, connect_unix_packets};
+pub use interface::interface_rate;
 pub use options::{
     set_dontroute, set_dscp, set_keepalive, set_nodelay, set_priority, set_recv_buffer, set_recv_timeout,
     set_send_buffer, set_send_timeout,

@@ -127,7 +127,7 @@ impl SchedClass {
         if r == 0 { Ok(()) } else { Err(last_error()) }
     }
 
-    pub(super) fn get(thread: i32) -> Result<SchedClass, SchedError> {
+    pub(crate) fn get(thread: i32) -> Result<SchedClass, SchedError> {
         let mut attr = blank();
         let size = attr.size;
         // SAFETY: the kernel writes at most `size` bytes, the structure's size.

@@ -4,7 +4,7 @@ use core::hint::black_box;
 use core::ptr;
 
 use rustix::io::Errno;
-use rustix::mm::{MlockAllFlags, mlockall, munlockall};
+use rustix::mm::{MlockAllFlags, mlock, mlockall, munlockall};
 
 /// How [`lock_memory`] treats pages that were not touched yet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -44,6 +44,19 @@ pub fn lock_memory(lock: MemoryLock) -> Result<(), Errno> {
 /// `PERM`, where a sandbox forbids the call.
 pub fn unlock_memory() -> Result<(), Errno> {
     munlockall()
+}
+
+/// Locks the pages that these bytes lie in: they are read in now, and stay in memory until they are
+/// unmapped.
+///
+/// # Errors
+/// `NOMEM` (beyond `RLIMIT_MEMLOCK`, or not mapped), `PERM` (the limit is 0), `AGAIN`.
+///
+/// # Real-time
+/// Blocks until the pages are there. For start-up.
+pub fn lock_range(address: usize, bytes: usize) -> Result<(), Errno> {
+    // SAFETY: the call changes no octet, and the kernel checks the range.
+    unsafe { mlock(ptr::without_provenance_mut(address), bytes) }
 }
 
 /// Touches the next `bytes` of the calling thread's stack, or what is left of it but for a reserve,
@@ -129,6 +142,16 @@ mod tests {
             }
             Err(e) => println!("skipped: memory may not be locked here: {e}"),
         }
+    }
+
+    #[test]
+    fn a_range_is_locked_where_that_is_allowed() {
+        let memory = vec![1u8; 64 << 10];
+        match lock_range(memory.as_ptr().addr(), memory.len()) {
+            Ok(()) => assert!(memory.iter().all(|octet| *octet == 1)),
+            Err(e) => println!("skipped: memory may not be locked here: {e}"),
+        }
+        assert_eq!(lock_range(PAGE, PAGE), Err(Errno::NOMEM), "no page there");
     }
 
     fn minor_faults() -> i64 {

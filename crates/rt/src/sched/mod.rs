@@ -9,11 +9,13 @@ mod class;
 mod id;
 mod memory;
 mod rights;
+mod supervision;
 mod thread;
 
 pub use affinity::{Cpus, current_cpu, current_cpus, possible_cpus, set_current_cpus};
 pub use class::{NativeRange, Reservation, SchedClass, SchedError};
 pub use id::ThreadId;
-pub use memory::{MemoryLock, lock_memory, prefault_stack, unlock_memory};
+pub use memory::{MemoryLock, lock_memory, lock_range, prefault_stack, unlock_memory};
 pub use rights::{Granted, MissingRight, Need, RealTime, Right};
+pub use supervision::{OnPanic, PanicCounts, panic_counts};
 pub use thread::{SpawnError, Thread, ThreadSpec};

@@ -10,6 +10,7 @@ use rustix::io::Errno;
 use super::affinity::{Cpus, set_current_cpus};
 use super::class::{SchedClass, SchedError};
 use super::memory::prefault_stack;
+use super::supervision::{reported, supervise};
 use crate::sync::futex::thread_id;
 
 /// A thread to be started: its class, processors and memory.
@@ -55,6 +56,11 @@ impl ThreadSpec {
         }
     }
 
+    /// A thread of the caller's class, as the standard library starts one.
+    pub fn inheriting(name: impl Into<String>) -> Self {
+        ThreadSpec::new(name).class(SchedClass::current().unwrap_or_default())
+    }
+
     /// Its scheduling class. It is set whatever the creator's is, so an `Other` thread of a
     /// real-time creator is one.
     #[must_use]
@@ -84,7 +90,8 @@ impl ThreadSpec {
         self
     }
 
-    /// Starts the thread, waits until it is what this says, and lets it call `f`.
+    /// Starts the thread, waits until it is what this says, and lets it call `f`. If `f` panics,
+    /// the thread ends with a log record.
     ///
     /// # Errors
     /// [`SpawnError`]; the thread has ended then, and `f` was dropped without being called.
@@ -105,7 +112,7 @@ impl ThreadSpec {
             // The receiver waits for it.
             let _ = report.send(outcome.map(|()| thread_id()));
             drop(report);
-            outcome.is_ok().then(f)
+            outcome.is_ok().then(|| reported(f))
         };
         let handle = builder.spawn(body).map_err(|e| SpawnError::Create(errno(&e)))?;
         match outcome.recv() {
@@ -118,6 +125,29 @@ impl ThreadSpec {
             // It unwound before it could report; nothing there does.
             Err(_) => Err(SpawnError::Create(Errno::AGAIN)),
         }
+    }
+
+    /// As [`spawn`](Self::spawn), for a thread that its program cannot do without. If `f` panics,
+    /// the thread is replaced: it calls `f` again, with the class and the processors that this says
+    /// ([`OnPanic`](super::OnPanic) has the exceptions).
+    ///
+    /// # Errors
+    /// As [`spawn`](Self::spawn).
+    ///
+    /// # Real-time
+    /// As [`spawn`](Self::spawn). A replacement allocates nothing; it costs the panic, two log
+    /// records and two system calls.
+    pub fn spawn_supervised(self, mut f: impl FnMut() + Send + 'static) -> Result<Thread<()>, SpawnError> {
+        let spec = self.clone();
+        let mut begun = false;
+        let body = move || {
+            if std::mem::replace(&mut begun, true) {
+                // What the panic left behind. A class that is refused now was granted before.
+                let _ = spec.apply_to_current();
+            }
+            f();
+        };
+        self.spawn(move || supervise(body))
     }
 
     fn apply_to_current(&self) -> Result<(), SpawnError> {
@@ -197,11 +227,32 @@ mod tests {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicBool, Ordering};
 
+    use super::super::panic_counts;
     use super::*;
     use crate::sched::current_cpus;
     use crate::sync::Parker;
     use crate::testing::{in_thread, may_be_real_time};
     use crate::time::Deadline;
+
+    #[test]
+    fn a_supervised_thread_begins_again_as_it_was() {
+        let before = panic_counts();
+        let (report, seen) = mpsc::channel();
+        let mut runs = 0;
+        let body = move || {
+            runs += 1;
+            let name = std::thread::current().name().map(str::to_owned);
+            report.send((runs, name, thread_id(), SchedClass::current().unwrap())).unwrap();
+            assert!(runs > 1, "on purpose");
+        };
+        let thread = ThreadSpec::new("again").spawn_supervised(body).unwrap();
+        let id = thread.native_id();
+        thread.join().unwrap();
+        let expected = |run| (run, Some("again".to_owned()), id, SchedClass::Other);
+        assert_eq!(seen.iter().collect::<Vec<_>>(), [1, 2].map(expected));
+        let after = panic_counts();
+        assert!(after.panics > before.panics && after.replaced > before.replaced, "{after:?}");
+    }
 
     #[test]
     fn a_thread_is_what_its_spec_says_when_its_function_starts() {

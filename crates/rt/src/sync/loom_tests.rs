@@ -195,15 +195,18 @@ struct Shared {
     delivered: Vec<AtomicU32>,
 }
 
-/// Waits for the reply of `me` as the ORB does.
+/// Waits for the reply of `me` as the ORB does. All threads but the first lend their priorities.
 fn await_reply(s: &Shared, me: usize) {
+    let mut held = None;
     loop {
-        let mut held = s.arriving.try_lock().ok();
+        if held.is_none() {
+            held = s.arriving.try_lock().ok();
+        }
         if held.is_none() {
             let announced = s.waiters.announce(me);
             held = s.arriving.try_lock().ok();
             if held.is_none() {
-                assert!(announced.park(Deadline::NONE));
+                assert!(announced.park(&s.arriving, Deadline::NONE));
                 drop(announced);
                 if s.delivered[me].load(Ordering::Acquire) == 1 {
                     return s.waiters.hand_over();
@@ -211,7 +214,7 @@ fn await_reply(s: &Shared, me: usize) {
                 continue;
             }
         }
-        let Some(mut arriving) = held else { continue };
+        let Some(mut arriving) = held.take() else { continue };
         if s.delivered[me].load(Ordering::Acquire) == 1 {
             drop(arriving);
             return s.waiters.hand_over();
@@ -223,6 +226,18 @@ fn await_reply(s: &Shared, me: usize) {
         }
         s.delivered[caller].store(1, Ordering::Release);
         s.waiters.wake(caller);
+        if !s.waiters.has_loans() {
+            held = Some(arriving);
+            continue;
+        }
+        let announced = s.waiters.announce(me);
+        drop(arriving);
+        s.waiters.hand_over();
+        assert!(announced.park_behind(Deadline::NONE));
+        drop(announced);
+        if s.delivered[me].load(Ordering::Acquire) == 1 {
+            return s.waiters.hand_over();
+        }
     }
 }
 
@@ -254,4 +269,6 @@ fn loom_waiters_hand_over() {
 #[test]
 fn loom_waiters_hand_over_three() {
     three_threads(|| all_are_answered(&[0, 2, 1]));
+    three_threads(|| all_are_answered(&[0, 1, 2]));
+    three_threads(|| all_are_answered(&[2, 0, 1]));
 }

@@ -5,8 +5,10 @@
 //! | [`PiMutex`], [`PiCondvar`] | exclusion and conditions; the holder runs at the priority of its most urgent waiter |
 //! | [`CeilingMutex`] | exclusion with a ceiling that was computed off line |
 //! | [`EventCount`] | conditions with a notifier that locks the mutex often |
+//! | [`PiOnceLock`] | a value that is made on first use |
+//! | [`PiLatch`] | an event that a known thread brings about; it runs at the priority of the most urgent waiter |
 //! | [`Parker`] | one thread that waits for one event |
-//! | [`Waiters`] | threads that wait while one of them works for all |
+//! | [`Waiters`] | threads that wait while one of them works for all, at the priority of the most urgent |
 //! | [`Turn`] | work that one thread at a time does for all, without waiting |
 //! | [`Snapshot`] | values that are read all the time and seldom replaced |
 //!
@@ -23,8 +25,10 @@ pub mod facade;
 pub(crate) mod futex;
 mod parker;
 mod pi_condvar;
+mod pi_latch;
 mod pi_lock;
 mod pi_mutex;
+mod pi_once;
 mod snapshot;
 mod turn;
 mod waiters;
@@ -34,8 +38,10 @@ pub use event_count::EventCount;
 pub use facade::{atomic, cell, thread};
 pub use parker::Parker;
 pub use pi_condvar::PiCondvar;
+pub use pi_latch::PiLatch;
 pub use pi_lock::{LockError, NotOwner, PiLock};
 pub use pi_mutex::{PiGuard, PiMutex};
+pub use pi_once::PiOnceLock;
 pub use snapshot::{Busy, Snapshot, SnapshotGuard};
 pub use turn::Turn;
 pub use waiters::{Announced, Waiters};

@@ -94,6 +94,11 @@ impl Parker {
         }
     }
 
+    /// Whether a token waits to be taken.
+    pub(super) fn has_token(&self) -> bool {
+        self.state.value.load(Acquire) == TOKEN
+    }
+
     /// The deadline passed; the token may have come at the same moment.
     fn give_up(&self) -> bool {
         self.state.value.swap(EMPTY, Acquire) == TOKEN
