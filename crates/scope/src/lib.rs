@@ -31,9 +31,12 @@
 extern crate alloc;
 
 mod buffer;
+mod index_pool;
 mod region;
+mod reserved;
 mod scope;
 
 pub use buffer::{Buffer, BufferPool};
+pub use index_pool::IndexPool;
 pub use region::Region;
 pub use scope::{Full, Scope};

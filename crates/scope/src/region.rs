@@ -69,6 +69,15 @@ impl Region {
         }
     }
 
+    /// Address and length in bytes of its memory, for locking its pages.
+    pub fn range(&self) -> (usize, usize) {
+        let address = match &self.memory {
+            Memory::Owned(block) => block.as_ptr().addr(),
+            Memory::Static(block) => block.as_ptr().addr(),
+        };
+        (address, self.capacity())
+    }
+
     /// Size in bytes.
     pub fn capacity(&self) -> usize {
         8 * match &self.memory {
