@@ -4,9 +4,9 @@ use isorb_giop::NameComponent;
 use isorb_naming::binding::{Binding, BindingKind, ContextId, Target};
 use isorb_naming::store::{Mode, OpenError};
 use isorb_naming::{FileStore, Store};
+use isorb_store::redb::{self, Database, TableDefinition};
 use isorb_testkit::TempFolder;
 use proptest::prelude::*;
-use redb::{Database, TableDefinition};
 use std::path::Path;
 
 /// Octets of the header of a redb file.

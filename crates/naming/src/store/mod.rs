@@ -120,7 +120,5 @@ pub trait Store: Send + Sync {
 
 /// A number that no other store has, as far as chance can tell.
 fn new_stamp() -> u64 {
-    use std::hash::{BuildHasher, Hasher};
-    // The standard library takes its keys from the operating system.
-    std::hash::RandomState::new().build_hasher().finish()
+    isorb_rt::random_u64()
 }

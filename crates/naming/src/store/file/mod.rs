@@ -1,44 +1,25 @@
 //! A store in a file. The process can be killed at any time without losing acknowledged operations.
 //!
-//! One redb file, three tables. Each operation is a transaction of its own that is on disk before
-//! it is acknowledged, so after `kill -9` or a loss of power the file holds all operations that
-//! were acknowledged, and of the one that was under way all or nothing.
+//! Three tables of an [`isorb_store::Database`]. Each operation is a transaction of its own that is
+//! on disk before it is acknowledged, so after `kill -9` or a loss of power the file holds all
+//! operations that were acknowledged, and of the one that was under way all or nothing. While the
+//! disk is full names are resolved, but not bound.
 
-mod open;
+mod schema;
 
 use super::{Capacity, Entries, Fault, Mode, OpenError, Refusal, Store};
 use crate::binding::{Binding, ContextId};
 use isorb_giop::NameComponent;
-use redb::{
-    Database, Durability, ReadableDatabase, ReadableTable, ReadableTableMetadata, TableDefinition,
-    WriteTransaction,
-};
+use isorb_store::redb::{self, ReadTransaction, ReadableTable, ReadableTableMetadata, WriteTransaction};
+use isorb_store::{Database, StoreError};
+use schema::{BINDINGS, CONTEXTS, LAST_KEY, META, Names, STAMP_KEY};
 use std::ops::Bound;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
-
-/// Numbers by name: [`FORMAT_KEY`], [`STAMP_KEY`], [`LAST_KEY`].
-const META: TableDefinition<'_, &str, u64> = TableDefinition::new("isorb-naming");
-/// The contexts that exist.
-const CONTEXTS: TableDefinition<'_, u64, ()> = TableDefinition::new("contexts");
-/// Context, id, kind to [`Binding::to_octets`]. The order of the keys is the order of listings.
-const BINDINGS: TableDefinition<'_, (u64, &str, &str), &[u8]> = TableDefinition::new("bindings");
-
-const FORMAT_KEY: &str = "format";
-const STAMP_KEY: &str = "stamp";
-/// The number of the newest context.
-const LAST_KEY: &str = "last";
-
-/// The layout of the tables above.
-const FORMAT: u64 = 1;
-
-/// The cache of the database in octets.
-const CACHE: usize = 16 << 20;
 
 /// A store in a file.
 #[derive(Debug)]
 pub struct FileStore {
-    database: Database,
+    database: Database<Names>,
     stamp: u64,
     capacity: Capacity,
 }
@@ -46,11 +27,8 @@ pub struct FileStore {
 impl FileStore {
     /// Opens a store, or creates one if there is no file.
     ///
-    /// The whole file is read, checked and written anew (which also frees the space of removed
-    /// bindings), in time proportional to its size.
-    ///
     /// # Errors
-    /// [`OpenError`]; a file that is not a store is not changed.
+    /// Those of [`Database::open`].
     pub fn open(path: impl AsRef<Path>) -> Result<FileStore, OpenError> {
         FileStore::open_with_capacity(path, Capacity::default())
     }
@@ -60,27 +38,9 @@ impl FileStore {
     /// # Errors
     /// As [`FileStore::open`].
     pub fn open_with_capacity(path: impl AsRef<Path>, capacity: Capacity) -> Result<FileStore, OpenError> {
-        let (database, stamp) = open::open(path.as_ref())?;
+        let database = Database::open(path, Names)?;
+        let stamp = database.read(|transaction| schema::number(transaction, STAMP_KEY))?;
         Ok(FileStore { database, stamp, capacity })
-    }
-
-    /// Runs one operation. When it returns, the operation is on disk or has no effect.
-    fn write<T>(&self, run: impl FnOnce(&WriteTransaction) -> Result<T, Refusal>) -> Result<T, Refusal> {
-        let operation = || {
-            let transaction = begin(&self.database)?;
-            match run(&transaction) {
-                Ok(value) => {
-                    transaction.commit()?;
-                    Ok(value)
-                }
-                Err(refusal) => {
-                    transaction.abort()?;
-                    Err(refusal)
-                }
-            }
-        };
-        // Faults that the check cannot see may show when a page is reused.
-        catch_unwind(AssertUnwindSafe(operation)).unwrap_or(Err(CORRUPT))
     }
 
     fn make(&self, transaction: &WriteTransaction) -> Result<ContextId, Refusal> {
@@ -127,20 +87,17 @@ impl Store for FileStore {
     }
 
     fn contains(&self, context: ContextId) -> Result<bool, Refusal> {
-        let contexts = self.database.begin_read()?.open_table(CONTEXTS)?;
-        Ok(contexts.get(context.0)?.is_some())
+        self.database.read(|transaction| Ok(transaction.open_table(CONTEXTS)?.get(context.0)?.is_some()))
     }
 
     fn lookup(&self, context: ContextId, name: &NameComponent) -> Result<Binding, Refusal> {
-        let transaction = self.database.begin_read()?;
-        let found = transaction.open_table(BINDINGS)?.get(key(context, name))?;
-        match found {
-            Some(found) => Binding::from_octets(found.value()).ok_or(CORRUPT),
-            None => {
+        self.database.read(|transaction| {
+            let Some(found) = transaction.open_table(BINDINGS)?.get(key(context, name))? else {
                 check_context(&transaction.open_table(CONTEXTS)?, context)?;
-                Err(Refusal::Unbound)
-            }
-        }
+                return Err(Refusal::Unbound);
+            };
+            Binding::from_octets(found.value()).ok_or(CORRUPT)
+        })
     }
 
     fn bind(
@@ -150,11 +107,11 @@ impl Store for FileStore {
         binding: &Binding,
         mode: Mode,
     ) -> Result<(), Refusal> {
-        self.write(|transaction| self.put(transaction, context, name, binding, mode))
+        self.database.write(|transaction| self.put(transaction, context, name, binding, mode))
     }
 
     fn unbind(&self, context: ContextId, name: &NameComponent) -> Result<(), Refusal> {
-        self.write(|transaction| {
+        self.database.write(|transaction| {
             check_context(&transaction.open_table(CONTEXTS)?, context)?;
             let mut bindings = transaction.open_table(BINDINGS)?;
             let removed = bindings.remove(key(context, name))?;
@@ -163,11 +120,11 @@ impl Store for FileStore {
     }
 
     fn create(&self) -> Result<ContextId, Refusal> {
-        self.write(|transaction| self.make(transaction))
+        self.database.write(|transaction| self.make(transaction))
     }
 
     fn create_bound(&self, context: ContextId, name: &NameComponent) -> Result<ContextId, Refusal> {
-        self.write(|transaction| {
+        self.database.write(|transaction| {
             // Before there is a new one, which could have the same number.
             check_context(&transaction.open_table(CONTEXTS)?, context)?;
             let id = self.make(transaction);
@@ -179,7 +136,7 @@ impl Store for FileStore {
     }
 
     fn destroy(&self, context: ContextId) -> Result<(), Refusal> {
-        self.write(|transaction| {
+        self.database.write(|transaction| {
             let mut contexts = transaction.open_table(CONTEXTS)?;
             check_context(&contexts, context)?;
             let bindings = transaction.open_table(BINDINGS)?;
@@ -199,25 +156,33 @@ impl Store for FileStore {
         after: Option<&NameComponent>,
         limit: usize,
     ) -> Result<Entries, Refusal> {
-        let transaction = self.database.begin_read()?;
-        check_context(&transaction.open_table(CONTEXTS)?, context)?;
-        let bindings = transaction.open_table(BINDINGS)?;
-        let first = match after {
-            Some(after) => Bound::Excluded(key(context, after)),
-            None => Bound::Included((context.0, "", "")),
-        };
-        let mut entries = Entries::new();
-        for entry in bindings.range((first, Bound::Unbounded))?.take(limit) {
-            let (key, value) = entry?;
-            let (owner, id, kind) = key.value();
-            if owner != context.0 {
-                break;
-            }
-            let binding = Binding::from_octets(value.value()).ok_or(CORRUPT)?;
-            entries.push((NameComponent::new(id, kind), binding.kind));
-        }
-        Ok(entries)
+        self.database.read(|transaction| list(transaction, context, after, limit))
     }
+}
+
+fn list(
+    transaction: &ReadTransaction,
+    context: ContextId,
+    after: Option<&NameComponent>,
+    limit: usize,
+) -> Result<Entries, Refusal> {
+    check_context(&transaction.open_table(CONTEXTS)?, context)?;
+    let bindings = transaction.open_table(BINDINGS)?;
+    let first = match after {
+        Some(after) => Bound::Excluded(key(context, after)),
+        None => Bound::Included((context.0, "", "")),
+    };
+    let mut entries = Entries::new();
+    for entry in bindings.range((first, Bound::Unbounded))?.take(limit) {
+        let (key, value) = entry?;
+        let (owner, id, kind) = key.value();
+        if owner != context.0 {
+            break;
+        }
+        let binding = Binding::from_octets(value.value()).ok_or(CORRUPT)?;
+        entries.push((NameComponent::new(id, kind), binding.kind));
+    }
+    Ok(entries)
 }
 
 fn key(context: ContextId, name: &NameComponent) -> (u64, &str, &str) {
@@ -228,26 +193,20 @@ fn check_context(contexts: &impl ReadableTable<u64, ()>, context: ContextId) -> 
     contexts.get(context.0)?.map(drop).ok_or(Refusal::NoContext)
 }
 
-fn begin(database: &Database) -> Result<WriteTransaction, Refusal> {
-    let mut transaction = database.begin_write()?;
-    transaction.set_durability(Durability::Immediate)?;
-    transaction.set_two_phase_commit(true);
-    Ok(transaction)
-}
-
 const CORRUPT: Refusal = Refusal::Failed(Fault::Corrupt);
 
-impl From<redb::Error> for Refusal {
-    fn from(error: redb::Error) -> Refusal {
-        Refusal::Failed(match error {
-            redb::Error::Io(error) => Fault::Io(error.kind()),
-            redb::Error::PreviousIo | redb::Error::DatabaseClosed | redb::Error::LockPoisoned(_) => {
-                Fault::Stopped
-            }
-            // Other errors mean a missing or changed table, since no other process writes to the
-            // file.
-            _ => Fault::Corrupt,
-        })
+impl StoreError for Refusal {
+    fn fault(&self) -> Option<Fault> {
+        match self {
+            Refusal::Failed(fault) => Some(*fault),
+            _ => None,
+        }
+    }
+}
+
+impl From<Fault> for Refusal {
+    fn from(fault: Fault) -> Refusal {
+        Refusal::Failed(fault)
     }
 }
 
@@ -255,9 +214,9 @@ macro_rules! refusals {
     ($($error:ident)*) => {
         $(impl From<redb::$error> for Refusal {
             fn from(error: redb::$error) -> Refusal {
-                redb::Error::from(error).into()
+                Refusal::Failed(error.into())
             }
         })*
     };
 }
-refusals! { StorageError TableError TransactionError CommitError SetDurabilityError }
+refusals! { StorageError TableError }

@@ -1,0 +1,96 @@
+//! A database in one file, for services that keep registrations.
+//!
+//! [`Database`] is a [`redb`] database with a [`Schema`] of its own. It adds three properties:
+//!
+//! - **An acknowledged write survives** `kill -9` and a loss of power. Each write is one
+//!   transaction that is on disk before it returns.
+//! - **A fault of the disk suspends writes, not the service.** After ENOSPC, EIO or a file system
+//!   that became read-only, reads go on. Writes are refused with the fault, and resume by
+//!   themselves when the disk takes them again. The log says both once.
+//! - **A damaged or foreign file** gives an [`OpenError`]. It is never changed, and never a panic.
+//!
+//! The file is private to its owner, and another user's file is refused.
+//!
+//! ```
+//! use isorb_store::{Database, Fault, OpenError, Schema, copy_table, redb};
+//! use redb::{ReadTransaction, TableDefinition, WriteTransaction};
+//!
+//! const HEIGHTS: TableDefinition<'_, &str, u64> = TableDefinition::new("heights");
+//!
+//! struct Heights;
+//!
+//! impl Schema for Heights {
+//!     fn create(&self, transaction: &WriteTransaction) -> Result<(), redb::Error> {
+//!         transaction.open_table(HEIGHTS)?;
+//!         Ok(())
+//!     }
+//!     fn verify(&self, transaction: &ReadTransaction) -> Result<(), OpenError> {
+//!         transaction.open_table(HEIGHTS).map(drop).map_err(|_| OpenError::Foreign)
+//!     }
+//!     fn copy(&self, from: &ReadTransaction, into: &WriteTransaction) -> Result<(), redb::Error> {
+//!         copy_table(from, into, HEIGHTS)
+//!     }
+//! }
+//!
+//! # let folder = isorb_testkit::TempFolder::new();
+//! # let path = folder.file("heights.redb");
+//! let database = Database::open(path, Heights).unwrap();
+//! database
+//!     .write(|transaction| {
+//!         transaction.open_table(HEIGHTS)?.insert("Zugspitze", 2962)?;
+//!         Ok::<_, Fault>(())
+//!     })
+//!     .unwrap();
+//! ```
+
+mod backend;
+mod database;
+mod error;
+mod open;
+#[cfg(test)]
+mod tests;
+
+pub use database::Database;
+pub use error::{Fault, OpenError, StoreError};
+pub use redb;
+
+use redb::{Key, ReadTransaction, ReadableTable, TableDefinition, Value, WriteTransaction};
+
+/// The tables of a database.
+pub trait Schema: Send + Sync {
+    /// Creates the tables of a new database.
+    ///
+    /// # Errors
+    /// Those of the database.
+    fn create(&self, transaction: &WriteTransaction) -> Result<(), redb::Error>;
+
+    /// Checks every record of an opened file.
+    ///
+    /// # Errors
+    /// [`OpenError::Foreign`] without the tables, [`OpenError::Version`] for another layout,
+    /// [`OpenError::Corrupt`] for a record that this schema never writes.
+    fn verify(&self, transaction: &ReadTransaction) -> Result<(), OpenError>;
+
+    /// Copies all records into new tables: [`copy_table`] for each table.
+    ///
+    /// # Errors
+    /// Those of the database.
+    fn copy(&self, from: &ReadTransaction, into: &WriteTransaction) -> Result<(), redb::Error>;
+}
+
+/// Copies a table.
+///
+/// # Errors
+/// Those of the database, such as a missing table.
+pub fn copy_table<K: Key, V: Value>(
+    from: &ReadTransaction,
+    into: &WriteTransaction,
+    table: TableDefinition<'_, K, V>,
+) -> Result<(), redb::Error> {
+    let mut copy = into.open_table(table)?;
+    for record in from.open_table(table)?.iter()? {
+        let (key, value) = record?;
+        copy.insert(key.value(), value.value())?;
+    }
+    Ok(())
+}

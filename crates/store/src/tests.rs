@@ -1,0 +1,113 @@
+//! Each operation on the disk fails in turn: no acknowledged record is lost, reads go on, and
+//! writes resume.
+
+use crate::backend::faults;
+use crate::{Database, Fault, OpenError, Schema, copy_table, redb};
+use isorb_testkit::{TempFolder, retry};
+use redb::{ReadTransaction, TableDefinition, WriteTransaction};
+use std::os::unix::fs::PermissionsExt;
+
+const NUMBERS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("numbers");
+
+struct Numbers;
+
+impl Schema for Numbers {
+    fn create(&self, transaction: &WriteTransaction) -> Result<(), redb::Error> {
+        transaction.open_table(NUMBERS)?;
+        Ok(())
+    }
+
+    fn verify(&self, transaction: &ReadTransaction) -> Result<(), OpenError> {
+        transaction.open_table(NUMBERS).map(drop).map_err(|_| OpenError::Foreign)
+    }
+
+    fn copy(&self, from: &ReadTransaction, into: &WriteTransaction) -> Result<(), redb::Error> {
+        copy_table(from, into, NUMBERS)
+    }
+}
+
+fn insert(database: &Database<Numbers>, number: u64) -> Result<(), Fault> {
+    database.write(|transaction| {
+        transaction.open_table(NUMBERS)?.insert(number, &[number as u8; 3000][..])?;
+        Ok(())
+    })
+}
+
+fn contains(database: &Database<Numbers>, number: u64) -> Result<bool, Fault> {
+    database.read(|transaction| Ok(transaction.open_table(NUMBERS)?.get(number)?.is_some()))
+}
+
+/// Inserts from `first` on while operations fail as injected. All acknowledged numbers are there,
+/// all the time and after the database is opened anew.
+fn survive(until: u32, stays: bool, reads: bool) -> bool {
+    let folder = TempFolder::new();
+    let path = folder.file("numbers");
+    let database = Database::open(&path, Numbers).unwrap();
+    (0..3).for_each(|number| insert(&database, number).unwrap());
+    let mut acknowledged: Vec<u64> = (0..3).collect();
+    faults::inject(until, stays, reads);
+    for number in 3..7 {
+        match insert(&database, number) {
+            Ok(()) => acknowledged.push(number),
+            Err(fault) => assert_ne!(fault, Fault::Corrupt, "operation {until}"),
+        }
+        if !reads {
+            assert!(acknowledged.iter().all(|number| contains(&database, *number).unwrap()));
+        }
+    }
+    let failed = faults::clear();
+    retry("a write after the fault", || insert(&database, 30));
+    acknowledged.push(30);
+    assert_eq!(database.suspended(), None);
+    assert!(acknowledged.iter().all(|number| contains(&database, *number).unwrap()));
+    drop(database);
+    let database = Database::open(&path, Numbers).unwrap();
+    assert!(acknowledged.iter().all(|number| contains(&database, *number).unwrap()));
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "a draft was left");
+    failed
+}
+
+#[test]
+fn each_operation_fails_in_turn() {
+    // Each write for a moment; some writes and some of all operations for a while.
+    for (stays, reads, step) in [(false, false, 1), (true, false, 3), (false, true, 3), (true, true, 3)] {
+        let mut operation = 1;
+        while survive(operation, stays, reads) {
+            operation += step;
+        }
+        assert!(operation > 30, "{operation} operations were made to fail");
+    }
+}
+
+#[test]
+fn a_full_disk_at_the_start() {
+    let folder = TempFolder::new();
+    let path = folder.file("numbers");
+    insert(&Database::open(&path, Numbers).unwrap(), 1).unwrap();
+    faults::inject(1, true, false);
+    let database = Database::open(&path, Numbers).unwrap();
+    assert!(contains(&database, 1).unwrap());
+    assert_eq!(insert(&database, 2), Err(Fault::Io(std::io::ErrorKind::StorageFull)));
+    assert_eq!(Database::open(&path, Numbers).unwrap_err(), OpenError::InUse);
+    faults::clear();
+    retry("a write after the fault", || insert(&database, 2));
+    assert!(contains(&database, 1).unwrap() && contains(&database, 2).unwrap());
+}
+
+#[test]
+fn files_are_private_and_drafts_go() {
+    let folder = TempFolder::new();
+    let path = folder.file("numbers");
+    // A draft of a process that was killed, and the file of another program.
+    std::fs::write(folder.file("numbers.new-1"), "half").unwrap();
+    std::fs::write(folder.file("numbers.news"), "good").unwrap();
+    let database = Database::open(&path, Numbers).unwrap();
+    assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    assert!(!folder.file("numbers.new-1").exists());
+    assert!(folder.file("numbers.news").exists());
+    drop(database);
+    // A group that the operator lets read keeps its right.
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o640)).unwrap();
+    drop(Database::open(&path, Numbers).unwrap());
+    assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o640);
+}
