@@ -1,7 +1,7 @@
 //! Reading values in CDR, in place.
 
 use crate::fragment_boundaries::FragmentTail;
-use crate::{Decode, Error, ErrorKind, Narrow, Order, Plain, Result, Text, Version, Wide};
+use crate::{Decode, Error, ErrorKind, Narrow, Order, Plain, Result, Text, Version, Wide, wide};
 use alloc::string::String;
 use core::any::Any;
 use isorb_scope::Scope;
@@ -357,14 +357,17 @@ impl<'m> Decoder<'m> {
             Version::V1_0 => Err(self.error(ErrorKind::NoWideCodeSet)),
             Version::V1_1 => {
                 let unit = self.get::<u16>()?;
-                char::from_u32(unit.into()).ok_or(self.error(ErrorKind::Text))
+                wide::chars([unit].into_iter(), self.text.wide)
+                    .next()
+                    .flatten()
+                    .ok_or(self.error(ErrorKind::Text))
             }
             Version::V1_2 => {
                 let n = usize::from(self.get::<u8>()?);
                 let bytes: &[u8] = self.take(n)?;
-                let mut chars = char::decode_utf16(units(bytes));
+                let mut chars = wide::chars(units(bytes), self.text.wide);
                 match (chars.next(), chars.next()) {
-                    (Some(Ok(c)), None) if n.is_multiple_of(2) => Ok(c),
+                    (Some(Some(c)), None) if n.is_multiple_of(2) => Ok(c),
                     _ => Err(self.error(ErrorKind::Text)),
                 }
             }
@@ -444,22 +447,25 @@ impl<'m> Decoder<'m> {
                 let unit = [unit[0], unit[1]];
                 if little { u16::from_le_bytes(unit) } else { u16::from_be_bytes(unit) }
             });
-            return char::decode_utf16(units).collect::<Result<_, _>>().map_err(|_| text);
+            return wide::chars(units, self.text.wide).collect::<Option<_>>().ok_or(text);
         }
         let n = self.count(1)?;
         let bytes: &[u8] = self.take(n)?;
         if !n.is_multiple_of(2) {
             return Err(text);
         }
-        char::decode_utf16(units(bytes)).collect::<Result<_, _>>().map_err(|_| text)
+        wide::chars(units(bytes), self.text.wide).collect::<Option<_>>().ok_or(text)
     }
 
     fn utf16(&mut self, n: usize, units: impl Iterator<Item = u16>) -> Result<&'m str> {
         let text = self.error(ErrorKind::Text);
-        self.scope.str_with(3 * n, |out| {
+        let wide = self.text.wide;
+        // Three octets in UTF-8 are the most for one unit, four for a surrogate.
+        let most = if wide == Wide::Utf16Units { 4 } else { 3 };
+        self.scope.str_with(most * n, |out| {
             let mut at = 0;
-            for c in char::decode_utf16(units) {
-                let c = c.map_err(|_| text)?;
+            for c in wide::chars(units, wide) {
+                let c = c.ok_or(text)?;
                 at += c.encode_utf8(&mut out[at..]).len();
             }
             Ok(at)

@@ -1,6 +1,6 @@
 //! Writing values in CDR, in this machine's byte order.
 
-use crate::{Error, ErrorKind, Narrow, Order, Plain, Result, Text, Version, Wide};
+use crate::{Error, ErrorKind, Narrow, Order, Plain, Result, Text, Version, Wide, wide};
 use alloc::vec::Vec;
 use zerocopy::IntoBytes;
 
@@ -238,7 +238,7 @@ impl<'v> Encoder<'v> {
             return self.fail(ErrorKind::NoWideCodeSet);
         }
         let mut units = [0u16; 2];
-        let units = c.encode_utf16(&mut units);
+        let units = wide::units_of(c, self.text.wide, &mut units);
         match self.text.version {
             Version::V1_0 => self.fail(ErrorKind::NoWideCodeSet),
             Version::V1_1 => match units {
@@ -263,19 +263,21 @@ impl<'v> Encoder<'v> {
         if self.text.wide == Wide::None {
             return self.fail(ErrorKind::NoWideCodeSet);
         }
-        let units = s.encode_utf16().count();
+        let form = self.text.wide;
+        let mut units = 0;
+        wide::for_each_unit(s, form, |_| units += 1);
         match self.text.version {
             Version::V1_0 => self.fail(ErrorKind::NoWideCodeSet),
             Version::V1_1 => {
                 self.count(units + 1);
-                s.encode_utf16().for_each(|unit| self.put(unit));
+                wide::for_each_unit(s, form, |unit| self.put(unit));
                 self.put(0u16);
             }
             Version::V1_2 => {
                 let mark = s.chars().next().map_or(&[][..], byte_order_mark);
                 self.count(2 * units + mark.len());
                 self.raw(mark);
-                s.encode_utf16().for_each(|unit| self.raw(&unit.to_be_bytes()));
+                wide::for_each_unit(s, form, |unit| self.raw(&unit.to_be_bytes()));
             }
         }
     }

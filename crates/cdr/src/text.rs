@@ -58,6 +58,9 @@ pub enum Wide {
     None,
     /// UTF-16 (0x00010109).
     Utf16,
+    /// UTF-16 with units that are no characters, which some peers send: the unpaired surrogate
+    /// 0xD800 + n is the private character U+10F800 + n in memory.
+    Utf16Units,
 }
 
 /// Everything that the form of text depends on.

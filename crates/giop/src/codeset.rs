@@ -183,7 +183,7 @@ pub const fn narrow_id(narrow: Narrow) -> u32 {
 pub const fn wide_id(wide: Wide) -> u32 {
     match wide {
         Wide::None => 0,
-        Wide::Utf16 => UTF_16,
+        Wide::Utf16 | Wide::Utf16Units => UTF_16,
     }
 }
 

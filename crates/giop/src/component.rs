@@ -17,15 +17,19 @@ pub const TAG_POLICIES: u32 = 2;
 pub const TAG_ALTERNATE_IIOP_ADDRESS: u32 = 3;
 /// TAG_SSL_SEC_TRANS.
 pub const TAG_SSL_SEC_TRANS: u32 = 20;
-/// TAO's list of endpoints, one for each lane.
+/// TAO's list of endpoints, one for each lane; [`crate::lane_endpoints`] reads it.
 pub const TAG_TAO_ENDPOINTS: u32 = 0x5441_4f02;
 /// omniORB's address over a unix socket: the name of the host, and the path.
 pub const TAG_OMNIORB_UNIX_TRANS: u32 = 0x4154_5402;
 /// The locality of an address of one host: isorb's own component ("ISO\x01").
 pub const TAG_LOCALITY: u32 = 0x4953_4f01;
+/// The endpoints of lanes of transports that TAO does not have: isorb's own component ("ISO\x02").
+pub const TAG_LANE_ENDPOINTS: u32 = 0x4953_4f02;
 
 /// TAG_ORB_TYPE of omniORB ("ATT").
 pub const ORB_TYPE_OMNIORB: u32 = 0x4154_5400;
+/// TAG_ORB_TYPE of TAO ("TAO").
+pub const ORB_TYPE_TAO: u32 = 0x5441_4f00;
 /// TAG_ORB_TYPE of this ORB ("ISO").
 pub const ORB_TYPE_ISORB: u32 = 0x4953_4f00;
 
@@ -55,6 +59,7 @@ pub fn tag_name(tag: u32) -> Option<&'static str> {
         40 => "TAG_GROUP_IIOP",
         TAG_TAO_ENDPOINTS => "TAO endpoint list",
         TAG_LOCALITY => "isorb locality",
+        TAG_LANE_ENDPOINTS => "isorb endpoints of lanes",
         0x4154_5401 => "omniORB bidirectional",
         0x4154_5402 => "omniORB unix transport",
         0x4154_5403 => "omniORB persistent server id",
@@ -114,17 +119,6 @@ impl PolicyValue {
     }
 }
 
-/// An address with the CORBA priority of the lane that listens there.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TaoEndpoint {
-    /// Host name or address.
-    pub host: String,
-    /// TCP port.
-    pub port: u16,
-    /// CORBA priority, 0 to 32767.
-    pub priority: i16,
-}
-
 /// A component with its meaning.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -166,8 +160,6 @@ pub enum Component {
         /// The address's identity on the host.
         identity: String,
     },
-    /// TAO's endpoints; the first is the profile's own address.
-    TaoEndpoints(Vec<TaoEndpoint>),
     /// Any other component, unchanged.
     Unknown(TaggedComponent),
 }
@@ -185,7 +177,6 @@ impl Component {
                 | TAG_POLICIES
                 | TAG_ALTERNATE_IIOP_ADDRESS
                 | TAG_SSL_SEC_TRANS
-                | TAG_TAO_ENDPOINTS
                 | TAG_LOCALITY
                 | TAG_OMNIORB_UNIX_TRANS
         ) {
@@ -201,8 +192,7 @@ impl Component {
             }
             TAG_LOCALITY => Component::Locality { host: c.str()?.into(), identity: c.str()?.into() },
             TAG_OMNIORB_UNIX_TRANS => Component::OmniUnix { host: c.str()?.into(), path: c.str()?.into() },
-            TAG_SSL_SEC_TRANS => Component::Ssl { supports: c.u16()?, requires: c.u16()?, port: c.u16()? },
-            _ => Component::TaoEndpoints(tao_endpoints(c)?),
+            _ => Component::Ssl { supports: c.u16()?, requires: c.u16()?, port: c.u16()? },
         })
     }
 
@@ -242,28 +232,10 @@ impl Component {
                     put_name(e, identity);
                 }),
             ),
-            Component::TaoEndpoints(endpoints) => (
-                TAG_TAO_ENDPOINTS,
-                encapsulated(|e| {
-                    e.count(endpoints.len());
-                    for endpoint in endpoints {
-                        put_name(e, &endpoint.host);
-                        e.put(endpoint.port);
-                        e.put(endpoint.priority);
-                    }
-                }),
-            ),
             Component::Unknown(tagged) => return Ok(tagged.clone()),
         };
         Ok(TaggedComponent { tag, data: data? })
     }
-}
-
-fn tao_endpoints(c: &mut Cursor<'_>) -> Result<Vec<TaoEndpoint>> {
-    let n = c.count(8)?;
-    (0..n)
-        .map(|_| Ok(TaoEndpoint { host: c.str()?.into(), port: c.u16()?, priority: c.u16()?.cast_signed() }))
-        .collect()
 }
 
 #[cfg(test)]
@@ -298,11 +270,6 @@ mod tests {
         );
         let ssl = tagged(TAG_SSL_SEC_TRANS, b"\0\0\0\x66\0\x26\x02\xac");
         assert_eq!(Component::parse(&ssl), Ok(Component::Ssl { supports: 0x66, requires: 0x26, port: 684 }));
-        let endpoints = tagged(TAG_TAO_ENDPOINTS, b"\0\0\0\0\0\0\0\x01\0\0\0\x02h\0\x0a\xf9\0\x07");
-        assert_eq!(
-            Component::parse(&endpoints),
-            Ok(Component::TaoEndpoints(vec![TaoEndpoint { host: "h".into(), port: 2809, priority: 7 }]))
-        );
         // A policy's value is an encapsulation inside the encapsulation.
         let policies = tagged(TAG_POLICIES, b"\0\0\0\0\0\0\0\x01\0\0\0\x28\0\0\0\x02\0\x01");
         assert_eq!(
@@ -330,7 +297,6 @@ mod tests {
             Component::Ssl { supports: 1, requires: 2, port: 3 },
             Component::Locality { host: "boot".into(), identity: "fe00:1".into() },
             Component::OmniUnix { host: "lab".into(), path: "/run/x".into() },
-            Component::TaoEndpoints(vec![TaoEndpoint { host: "a".into(), port: 65535, priority: -1 }]),
             Component::Unknown(tagged(77, &[1, 2])),
         ] {
             assert_eq!(Component::parse(&component.to_tagged().unwrap()), Ok(component));
@@ -339,7 +305,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes(tag in prop_oneof![0u32..40, Just(TAG_TAO_ENDPOINTS), Just(TAG_LOCALITY)], data: Vec<u8>) {
+        fn any_bytes(tag in prop_oneof![0u32..40, Just(TAG_LOCALITY)], data: Vec<u8>) {
             if let Ok(component) = Component::parse(&TaggedComponent { tag, data }) {
                 // What was read can be written and read again.
                 prop_assert_eq!(Component::parse(&component.to_tagged().unwrap()), Ok(component));

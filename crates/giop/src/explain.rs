@@ -4,12 +4,13 @@ use crate::AddressProfile;
 use crate::component::{self, Component, PolicyValue, TaggedComponent};
 use crate::header::minor_version;
 use crate::ior::Ior;
+use crate::lane_endpoints::{self, LaneEndpoint};
 #[cfg(feature = "miop")]
 use crate::miop::UipmcProfile;
 use crate::policy::{PriorityModel, PriorityModelPolicy, RtPolicy};
 use crate::profile::{
     self, IiopProfile, TAG_INTERNET_IOP, TAG_ISORB_SEGMENTS, TAG_MULTIPLE_COMPONENTS, TAG_TAO_DIOP,
-    TAG_TAO_UIOP,
+    TAG_TAO_SHMIOP, TAG_TAO_UIOP,
 };
 use crate::url::{Address, Corbaloc, ObjectUrl};
 use crate::{UrlError, codeset};
@@ -103,13 +104,9 @@ impl Lines {
             let (number, tag) = (i + 1, tagged.tag);
             self.line(&format!("profile {number}: {name} (tag {tag:#x}), {} bytes", tagged.data.len()));
             self.indented(|lines| match tagged.tag {
-                TAG_INTERNET_IOP => match IiopProfile::parse(&tagged.data) {
-                    Ok(profile) => lines.iiop(&profile, &tagged.data),
-                    Err(error) => lines.malformed(&tagged.data, error),
-                },
-                // The layout is IIOP's.
-                TAG_TAO_DIOP => match IiopProfile::parse(&tagged.data) {
-                    Ok(profile) => lines.iiop(&profile, &tagged.data),
+                // All have the layout of IIOP.
+                TAG_INTERNET_IOP | TAG_TAO_DIOP | TAG_TAO_SHMIOP => match IiopProfile::parse(&tagged.data) {
+                    Ok(profile) => lines.iiop(tagged.tag, &profile, &tagged.data),
                     Err(error) => lines.malformed(&tagged.data, error),
                 },
                 #[cfg(feature = "miop")]
@@ -118,7 +115,7 @@ impl Lines {
                     Err(error) => lines.malformed(&tagged.data, error),
                 },
                 TAG_MULTIPLE_COMPONENTS => match profile::multiple_components(&tagged.data) {
-                    Ok(components) => lines.components(&components),
+                    Ok(components) => lines.components(tagged.tag, &components),
                     Err(error) => lines.malformed(&tagged.data, error),
                 },
                 TAG_TAO_UIOP | TAG_ISORB_SEGMENTS => match AddressProfile::parse(tagged) {
@@ -135,7 +132,7 @@ impl Lines {
         self.line(&format!("address: {}", profile.address));
         self.line(&format!("object key: {} bytes", profile.key.len()));
         self.indented(|lines| lines.dump(&profile.key));
-        self.components(&profile.components);
+        self.components(profile.tag, &profile.components);
     }
 
     fn malformed(&mut self, data: &[u8], error: isorb_cdr::Error) {
@@ -143,23 +140,37 @@ impl Lines {
         self.dump(data);
     }
 
-    fn iiop(&mut self, profile: &IiopProfile, data: &[u8]) {
+    fn iiop(&mut self, tag: u32, profile: &IiopProfile, data: &[u8]) {
         let order = if data.first().is_some_and(|flag| flag & 1 == 1) { "little" } else { "big" };
         self.line(&format!("IIOP version: 1.{} ({order} endian)", minor_version(profile.version)));
         self.line(&format!("address: {}", address(&profile.host, profile.port)));
         self.line(&format!("object key: {} bytes", profile.key.len()));
         self.indented(|lines| lines.dump(&profile.key));
-        self.components(&profile.components);
+        self.components(tag, &profile.components);
     }
 
-    fn components(&mut self, components: &[TaggedComponent]) {
+    fn components(&mut self, profile: u32, components: &[TaggedComponent]) {
         for tagged in components {
             let name = component::tag_name(tagged.tag).unwrap_or("unknown");
             self.line(&format!("component: {name} (tag {:#x}), {} bytes", tagged.tag, tagged.data.len()));
-            self.indented(|lines| match Component::parse(tagged) {
-                Ok(component) => lines.component(&component),
-                Err(error) => lines.malformed(&tagged.data, error),
+            self.indented(|lines| match lane_endpoints::read(profile, tagged) {
+                Some(Ok(lanes)) => lines.lanes(&lanes),
+                Some(Err(error)) => lines.malformed(&tagged.data, error),
+                None => match Component::parse(tagged) {
+                    Ok(component) => lines.component(&component),
+                    Err(error) => lines.malformed(&tagged.data, error),
+                },
             });
+        }
+    }
+
+    fn lanes(&mut self, lanes: &[LaneEndpoint]) {
+        for LaneEndpoint { address: host, port, priority } in lanes {
+            let at = if *port == 0 { host.clone() } else { address(host, *port) };
+            match priority {
+                0.. => self.line(&format!("endpoint: {at}, CORBA priority {priority}")),
+                _ => self.line(&format!("endpoint: {at}, of any priority")),
+            }
         }
     }
 
@@ -195,12 +206,6 @@ impl Lines {
             }
             Component::Locality { host, identity } => {
                 self.line(&format!("means: identity {identity} on the host with boot id {host}"));
-            }
-            Component::TaoEndpoints(endpoints) => {
-                for endpoint in endpoints {
-                    let address = address(&endpoint.host, endpoint.port);
-                    self.line(&format!("endpoint: {address}, CORBA priority {}", endpoint.priority));
-                }
             }
             Component::Unknown(tagged) => {
                 #[cfg(feature = "miop")]
@@ -342,7 +347,6 @@ fn real_time(policy: &PolicyValue) -> Option<String> {
 mod tests {
     use super::*;
     use crate::codeset::CodeSetComponentInfo;
-    use crate::component::TaoEndpoint;
     use crate::profile::TaggedProfile;
     use alloc::vec;
     use alloc::vec::Vec;
@@ -351,6 +355,7 @@ mod tests {
 
     #[test]
     fn every_field_is_there() {
+        let lanes = [LaneEndpoint { address: "lab".into(), port: 9, priority: 3 }];
         let components = [
             Component::OrbType(component::ORB_TYPE_ISORB),
             Component::CodeSets(CodeSetComponentInfo::ours()),
@@ -360,7 +365,7 @@ mod tests {
                 PolicyValue { policy_type: 99, value: b"?".into() },
             ]),
             Component::AlternateAddress { host: "fe80::1".into(), port: 7 },
-            Component::TaoEndpoints(vec![TaoEndpoint { host: "lab".into(), port: 9, priority: 3 }]),
+            Component::Unknown(lane_endpoints::write(0, &lanes).unwrap().unwrap()),
             Component::Unknown(TaggedComponent { tag: 0xabcd, data: b"\x01hi".into() }),
         ];
         let profile = IiopProfile {

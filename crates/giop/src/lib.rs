@@ -45,6 +45,7 @@ pub mod explain;
 pub mod fragment;
 pub mod header;
 pub mod ior;
+pub mod lane_endpoints;
 pub mod message;
 #[cfg(feature = "miop")]
 pub mod miop;

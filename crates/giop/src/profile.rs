@@ -22,6 +22,8 @@ pub const TAG_TAO_UIOP: u32 = 0x5441_4f00;
 pub const TAG_TAO_SHMIOP: u32 = 0x5441_4f02;
 /// TAO's UDP.
 pub const TAG_TAO_DIOP: u32 = 0x5441_4f04;
+/// TAO's SCTP.
+pub const TAG_TAO_SCIOP: u32 = 0x5441_4f0e;
 
 /// isorb's memory segments ("ISO\0").
 pub const TAG_ISORB_SEGMENTS: u32 = 0x4953_4f00;
@@ -36,6 +38,7 @@ pub fn tag_name(tag: u32) -> Option<&'static str> {
         TAG_TAO_UIOP => "TAO unix sockets",
         TAG_TAO_SHMIOP => "TAO shared memory",
         TAG_TAO_DIOP => "TAO UDP",
+        TAG_TAO_SCIOP => "TAO SCTP",
         TAG_ISORB_SEGMENTS => "isorb memory segments",
         _ => return None,
     })

@@ -31,6 +31,39 @@ fn a_reference_of_omniorb() {
     assert!(text.contains("(omniORB)"), "{text}");
 }
 
+/// The reference of this name among those that TAO wrote.
+fn of_tao(name: &str) -> Ior {
+    let text = include_str!("../../../interop/golden/tao-iors.txt");
+    let mut lines = text.lines().skip_while(|line| *line != format!("# {name}"));
+    lines.nth(1).unwrap().parse().unwrap()
+}
+
+/// TAO's lists of endpoints have the layout that each profile's tag says.
+#[test]
+fn endpoints_of_lanes_of_tao() {
+    let (addresses, shown) = (["127.0.0.1:20010", "127.0.0.1:20020", "127.0.0.1:20030"], [10, 20, 30]);
+    let paths = ["/run/rt/s10", "/run/rt/s20", "/run/rt/s30"];
+    for (group, lists) in [
+        ("ior_iiop", &[addresses][..]),
+        ("ior_uiop", &[paths]),
+        ("ior_iiop_uiop", &[addresses, paths]),
+        ("ior_diop", &[addresses]),
+        ("ior_shmiop", &[["localhost:20010", "localhost:20020", "localhost:20030"]]),
+    ] {
+        let ior = of_tao(&format!("{group} client_propagated_lanes"));
+        let text = explain::explain_ior(&ior);
+        assert!(!text.contains("malformed"), "{text}");
+        for (address, priority) in lists.iter().flat_map(|list| list.iter().zip(shown)) {
+            let line = format!("endpoint: {address}, CORBA priority {priority}\n");
+            assert!(text.contains(&line), "{group}: no {line}in\n{text}");
+        }
+        let plain = explain::explain_ior(&of_tao(&format!("{group} plain")));
+        assert!(plain.contains("of any priority"), "{plain}");
+    }
+    let shared = explain::explain_ior(&of_tao("ior_shmiop plain"));
+    assert!(shared.contains("address: localhost:20000") && shared.contains("(TAO)"), "{shared}");
+}
+
 /// Every recorded message of another ORB can be read to the end of its header, with everything in
 /// it that this crate knows. `ISORB_RECORDINGS` names another folder of recordings.
 #[test]

@@ -9,8 +9,8 @@ pub const MAX_HISTORIES: usize = 1022;
 
 /// Bytes of the head of a segment; whole cache lines.
 pub(crate) const HEAD_BYTES: usize = 256;
-/// Words before the value in a buffer: mark, length, time, epoch, source sequence.
-pub(crate) const SLOT_HEAD: usize = 5;
+/// Words before the value in a buffer: mark, length, time and its bound, epoch, source sequence.
+pub(crate) const SLOT_HEAD: usize = 6;
 /// A buffer begins at a cache line of its own, so that writing one does not disturb the readers of
 /// another.
 const LINE_WORDS: usize = 8;

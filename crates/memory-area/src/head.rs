@@ -8,7 +8,7 @@ use isorb_rt::sync::atomic::Ordering::{Relaxed, Release, SeqCst};
 use isorb_rt::sync::atomic::{AtomicU32, AtomicU64, fence};
 
 /// "isorbcrm" and the version of the layout.
-pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"isorbcm1");
+pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"isorbcm2");
 
 /// The first bytes of a segment. All of it can be changed by another process at any time.
 #[repr(C, align(64))]

@@ -29,7 +29,7 @@ impl Area {
 /// Value `n` is the number `n` twice, with `n` as its time.
 fn write(ring: Ring<'_>, n: u64) {
     ring.open(n).put(0, &bytes(n)).unwrap();
-    ring.publish(n, Stamp { len: 16, written_ns: n, epoch: 1, source: n });
+    ring.publish(n, Stamp { len: 16, written_ns: n, bound_ns: 0, epoch: 1, source: n });
 }
 
 fn bytes(n: u64) -> [u8; 16] {

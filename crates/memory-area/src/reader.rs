@@ -8,6 +8,7 @@ use crate::mapping::Mapping;
 use crate::ring::{MAX_SEQUENCE, Miss, Ring, Stamp};
 use crate::words::View;
 use core::fmt;
+use isorb_rt::clock_sync::DRIFT_PPM;
 use isorb_rt::time::{Deadline, now_ns};
 use std::sync::Arc;
 
@@ -21,8 +22,12 @@ pub struct Sample {
     pub sequence: u64,
     /// Bytes of it.
     pub len: usize,
-    /// When it was written, nanoseconds on the clock of [`now_ns`].
+    /// When it was written, nanoseconds on the clock of [`now_ns`]. For a value of another node
+    /// this is an estimate, within [`bound_ns`](Self::bound_ns).
     pub written_ns: u64,
+    /// How far `written_ns` may be wrong in either direction; 0 for a value of this node,
+    /// [`u64::MAX`] where the other node has answered nothing yet.
+    pub bound_ns: u64,
     /// Which writer wrote it, from 1; another number than the last time means that the writer was
     /// restarted.
     pub epoch: u64,
@@ -38,6 +43,22 @@ impl Sample {
     /// Nanoseconds since it was written; zero if the writer says that it was written in the future.
     pub fn age_ns(&self) -> u64 {
         now_ns().saturating_sub(self.written_ns)
+    }
+
+    /// How far [`age_ns`](Self::age_ns) may be wrong in either direction: the bound of the time of
+    /// writing, and the drift of two clocks since. None where the bound is not known.
+    pub fn age_bound_ns(&self) -> Option<u64> {
+        match self.bound_ns {
+            0 => Some(0),
+            u64::MAX => None,
+            bound => Some(bound.saturating_add(self.age_ns() / 1_000_000 * DRIFT_PPM + DRIFT_PPM)),
+        }
+    }
+
+    /// The largest age that the value can have. Where the bound is not known, the age counts what
+    /// the value took beyond the least one-way time between the nodes.
+    pub fn max_age_ns(&self) -> u64 {
+        self.age_ns().saturating_add(self.age_bound_ns().unwrap_or(0))
     }
 }
 
@@ -323,6 +344,7 @@ fn sample(sequence: u64, stamp: Stamp, missed: u64) -> Sample {
         sequence,
         len: stamp.len,
         written_ns: stamp.written_ns,
+        bound_ns: stamp.bound_ns,
         epoch: stamp.epoch,
         source: stamp.source,
         missed,
@@ -386,7 +408,7 @@ mod tests {
         let (mut writer, mut out) = (segment.writer().unwrap(), [0; 16]);
         let mut write = |source: u64| {
             writer.draft().put(0, &[source as u8]).unwrap();
-            writer.publish_as(1, 0, crate::Source { sequence: source, epoch: 1 }).unwrap();
+            writer.publish_as(1, 0, crate::Source { sequence: source, epoch: 1, bound_ns: 0 }).unwrap();
         };
         let mut rest = |behind: u64| {
             let mut reader = segment.reader().unwrap();

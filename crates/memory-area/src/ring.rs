@@ -31,6 +31,8 @@ pub(crate) struct Ring<'m> {
 pub(crate) struct Stamp {
     pub len: usize,
     pub written_ns: u64,
+    /// How far `written_ns` may be wrong; 0 where the value was written on this node.
+    pub bound_ns: u64,
     pub epoch: u64,
     /// The number that the value has where it was first written.
     pub source: u64,
@@ -77,6 +79,7 @@ impl<'m> Ring<'m> {
         slot[2].store(stamp.written_ns, Relaxed);
         slot[3].store(stamp.epoch, Relaxed);
         slot[4].store(stamp.source, Relaxed);
+        slot[5].store(stamp.bound_ns, Relaxed);
         fail_point(FailPoint::MarkComplete);
         slot[0].store(2 * n, Release);
         fail_point(FailPoint::Name);
@@ -115,6 +118,7 @@ impl<'m> Ring<'m> {
         let written_ns = slot[2].load(Relaxed);
         let epoch = slot[3].load(Relaxed);
         let source = slot[4].load(Relaxed);
+        let bound_ns = slot[5].load(Relaxed);
         let fits = len <= self.geometry.size() as u64;
         let len = if fits { len as usize } else { 0 };
         fail_point(FailPoint::Copy);
@@ -127,6 +131,6 @@ impl<'m> Ring<'m> {
         if !fits {
             return Err(Miss::Damaged);
         }
-        Ok((seen, Stamp { len, written_ns, epoch, source }))
+        Ok((seen, Stamp { len, written_ns, bound_ns, epoch, source }))
     }
 }

@@ -34,6 +34,9 @@ pub struct Source {
     pub sequence: u64,
     /// Which writer of that area wrote it.
     pub epoch: u64,
+    /// How far the time of writing may be wrong in either direction, because another node's clock
+    /// measured it, in nanoseconds; [`u64::MAX`] where it is not known.
+    pub bound_ns: u64,
 }
 
 impl Writer {
@@ -120,7 +123,7 @@ impl Writer {
     /// When `len` is more than the area takes.
     #[inline]
     pub fn publish(&mut self, len: usize, written_ns: u64) -> Result<u64, TooLarge> {
-        self.publish_as(len, written_ns, Source { sequence: self.latest + 1, epoch: self.epoch })
+        self.publish_as(len, written_ns, Source { sequence: self.latest + 1, epoch: self.epoch, bound_ns: 0 })
     }
 
     /// [`publish`](Self::publish) for a replica: what is published was written elsewhere, where it
@@ -133,7 +136,8 @@ impl Writer {
             return Err(self.too_large(len));
         }
         self.latest += 1;
-        let stamp = Stamp { len, written_ns, epoch: source.epoch, source: source.sequence };
+        let Source { sequence, epoch, bound_ns } = source;
+        let stamp = Stamp { len, written_ns, bound_ns, epoch, source: sequence };
         self.ring().publish(self.latest, stamp);
         if self.wake {
             self.mapping.head().announce();

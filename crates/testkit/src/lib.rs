@@ -31,5 +31,5 @@ pub use documents::{document, documents, repository};
 pub use folder::TempFolder;
 #[cfg(feature = "orb")]
 pub use orb::{OrbPair, RunningOrb};
-pub use process::Process;
+pub use process::{Process, runs_alone, threads_in_write};
 pub use wait::{HANG_LIMIT, retry, wait_for, wait_until};

@@ -125,6 +125,49 @@ impl Drop for Process {
     }
 }
 
+/// The names of the threads of a process that wait in, or are about to make, a `write` to this
+/// descriptor.
+///
+/// # Panics
+/// Where the process has ended.
+pub fn threads_in_write(process: u32, fd: u32) -> Vec<String> {
+    let tasks = std::fs::read_dir(format!("/proc/{process}/task")).expect("the process runs");
+    let writes = |task: &std::path::PathBuf| {
+        // The number of the system call, and its arguments in hexadecimal.
+        let call = std::fs::read_to_string(task.join("syscall")).unwrap_or_default();
+        let write = if cfg!(target_arch = "x86_64") { 1 } else { 64 };
+        call.starts_with(&format!("{write} {fd:#x} "))
+    };
+    let name = |task: std::path::PathBuf| std::fs::read_to_string(task.join("comm")).unwrap_or_default();
+    let threads = tasks.flatten().map(|task| task.path()).filter(writes);
+    threads.map(|task| name(task).trim().to_owned()).collect()
+}
+
+/// Names the test that a child process of a test program runs.
+const ALONE: &str = "ISORB_TEST_ALONE";
+
+/// Runs a test of this program in a process of its own, which `timeout` kills if it hangs: its
+/// threads could keep a processor for ever. The test calls this first, with its name, and goes on
+/// if it returns `true`, which it does in the child. In the parent it returns `false` after the
+/// child's end.
+///
+/// # Panics
+/// Where the child fails, with its output.
+pub fn runs_alone(test: &str) -> bool {
+    if std::env::var(ALONE).is_ok_and(|name| name == test) {
+        return true;
+    }
+    let program = std::env::current_exe().expect("a test knows its program");
+    let mut command = Command::new("timeout");
+    command.args(["-s", "KILL", "60"]).arg(program).args(["--exact", test, "--nocapture"]).env(ALONE, test);
+    let output = command.stdin(Stdio::null()).output().expect("timeout starts");
+    let text = |octets: &[u8]| String::from_utf8_lossy(octets).into_owned();
+    let (out, error) = (text(&output.stdout), text(&output.stderr));
+    assert!(output.status.success(), "{test} in a process of its own: {}\n{out}{error}", output.status);
+    out.lines().filter(|line| line.contains("skipped")).for_each(|line| println!("{line}"));
+    false
+}
+
 fn spawn(command: &mut Command) -> Child {
     let child = command.stdin(Stdio::piped()).spawn();
     child.unwrap_or_else(|error| panic!("{command:?} does not start: {error}"))

@@ -6,13 +6,13 @@
 //! one to what happens to listen there.
 
 use crate::Locality;
+use isorb_rt::sync::PiOnceLock;
 use rustix::fs::{Mode, chmod, stat, unlink};
 use rustix::io::Errno;
 use socket2::{Domain, SockAddr, Socket, Type};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
-use std::sync::OnceLock;
 
 const BACKLOG: i32 = 128;
 /// `sun_path` with its final zero.
@@ -81,7 +81,7 @@ fn fresh() -> String {
 
 /// What `path` means to this process: the running kernel, and the file that the path leads to.
 pub(crate) fn locality(path: &str) -> Option<Locality> {
-    static BOOT: OnceLock<Option<String>> = OnceLock::new();
+    static BOOT: PiOnceLock<Option<String>> = PiOnceLock::new();
     let boot = BOOT.get_or_init(|| {
         let id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
         Some(id.trim().to_string()).filter(|id| !id.is_empty())

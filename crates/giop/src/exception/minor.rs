@@ -135,6 +135,8 @@ codes! { ISORB ISORB_VMCID:
     IMP_LIMIT_MESSAGE ImpLimit 1 "the message is larger than its limit",
     IMP_LIMIT_PENDING ImpLimit 2 "too many calls wait for a reply on one connection",
     IMP_LIMIT_NESTING ImpLimit 3 "calls are nested too deeply on one thread",
+    IMP_LIMIT_LANE ImpLimit 4 "the message is longer than the message blocks of its lane (messages)",
+    NO_RESOURCES_LANE NoResources 1 "all message blocks of the lane are in use (messages)",
     TRANSIENT_CONNECT Transient 1 "no connection could be opened",
     TRANSIENT_CLOSED Transient 2 "the peer closed the connection before it took the request",
     TRANSIENT_FORWARDS Transient 3 "the object was forwarded too often",

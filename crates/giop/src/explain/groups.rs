@@ -4,14 +4,14 @@ use super::{Lines, address};
 use crate::component::TaggedComponent;
 use crate::header::minor_version;
 use crate::miop::{Group, TAG_GROUP, TAG_GROUP_IIOP, UipmcProfile};
-use crate::profile::IiopProfile;
+use crate::profile::{IiopProfile, TAG_INTERNET_IOP, TAG_UIPMC};
 use alloc::format;
 
 impl Lines {
     pub(super) fn uipmc(&mut self, profile: &UipmcProfile) {
         self.line(&format!("MIOP version: 1.{}", minor_version(profile.version)));
         self.line(&format!("multicast group: {}, UDP", address(&profile.address, profile.port)));
-        self.components(&profile.components);
+        self.components(TAG_UIPMC, &profile.components);
     }
 
     /// Explains a component of groups; false for any other component.
@@ -24,7 +24,7 @@ impl Lines {
             TAG_GROUP_IIOP => match IiopProfile::parse(&tagged.data) {
                 Ok(profile) => {
                     self.line("for requests that are answered:");
-                    self.indented(|lines| lines.iiop(&profile, &tagged.data));
+                    self.indented(|lines| lines.iiop(TAG_INTERNET_IOP, &profile, &tagged.data));
                 }
                 Err(error) => self.malformed(&tagged.data, error),
             },

@@ -7,7 +7,7 @@
 
 use crate::cursor::Cursor;
 use crate::octets::put_name;
-use crate::profile::{TAG_INTERNET_IOP, TAG_TAO_DIOP, TAG_TAO_SHMIOP, TAG_TAO_UIOP};
+use crate::profile::{TAG_INTERNET_IOP, TAG_TAO_DIOP, TAG_TAO_SCIOP, TAG_TAO_SHMIOP, TAG_TAO_UIOP};
 use alloc::string::String;
 use alloc::vec::Vec;
 use isorb_cdr::{Encoder, ErrorKind, Result};
@@ -161,7 +161,7 @@ pub(super) fn write(protocols: &[Protocol], e: &mut Encoder<'_>) {
         e.put(protocol.tag);
         // The layout follows from the tag alone, because a reader knows nothing else.
         match protocol.tag {
-            TAG_INTERNET_IOP => {
+            TAG_INTERNET_IOP | TAG_TAO_SCIOP => {
                 let p = match protocol.properties {
                     ProtocolProperties::Tcp(p) => p,
                     _ => TcpProperties::default(),
@@ -202,7 +202,8 @@ pub(super) fn read(c: &mut Cursor<'_>) -> Result<Vec<Protocol>> {
 fn read_one(c: &mut Cursor<'_>) -> Result<Protocol> {
     let tag = c.u32()?;
     let properties = match tag {
-        TAG_INTERNET_IOP => ProtocolProperties::Tcp(TcpProperties {
+        // TAO's SCTP has the attributes of TCP; nothing here uses them.
+        TAG_INTERNET_IOP | TAG_TAO_SCIOP => ProtocolProperties::Tcp(TcpProperties {
             send_buffer_size: c.u32()?,
             recv_buffer_size: c.u32()?,
             keep_alive: flag(c)?,

@@ -28,7 +28,7 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use std::sync::atomic::{AtomicBool, AtomicU64, fence};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 /// The monitor wakes a receiver so long before its time limit. The receiver waits for the rest with
@@ -201,8 +201,12 @@ impl WaitTable {
 
 impl TimeoutMonitor {
     fn of_the_process() -> io::Result<&'static TimeoutMonitor> {
-        static MONITOR: Mutex<Option<(u32, &'static TimeoutMonitor)>> = Mutex::new(None);
-        let mut monitor = MONITOR.lock().unwrap_or_else(PoisonError::into_inner);
+        type OfProcess = PiMutex<Option<(u32, &'static TimeoutMonitor)>>;
+        #[cfg(not(loom))]
+        static MONITOR: OfProcess = PiMutex::new(None);
+        #[cfg(loom)]
+        static MONITOR: std::sync::LazyLock<OfProcess> = std::sync::LazyLock::new(|| PiMutex::new(None));
+        let mut monitor = MONITOR.lock();
         let process = std::process::id();
         // The child of a fork has the parent's memory but not its thread.
         if let Some((owner, monitor)) = *monitor
@@ -218,7 +222,8 @@ impl TimeoutMonitor {
             thread: OnceLock::new(),
         });
         let running = new.clone();
-        let thread = ThreadSpec::new("isorb-timeouts").stack_size(STACK).spawn(move || running.run());
+        let thread =
+            ThreadSpec::new("isorb-timeouts").stack_size(STACK).spawn_supervised(move || running.run());
         let _ = new.thread.set(thread.map_err(not_started)?);
         Ok(monitor.insert((process, Box::leak(Box::new(new)))).1)
     }
