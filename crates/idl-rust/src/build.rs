@@ -26,6 +26,26 @@ impl Build {
         Build::default().embedded(isorb_idl::standard::file)
     }
 
+    /// The same with options of the front end.
+    pub fn from_options(front: isorb_idl::Options) -> Build {
+        Build { front, ..Build::default() }
+    }
+
+    /// Breaking a rule that other IDL compilers do not enforce is an error, not a warning
+    /// ([`isorb_idl::Rule`]).
+    #[must_use]
+    pub fn strict(mut self, on: bool) -> Build {
+        self.front.strict = on;
+        self
+    }
+
+    /// Silences a rule that other IDL compilers do not enforce.
+    #[must_use]
+    pub fn allow(mut self, rule: isorb_idl::Rule) -> Build {
+        self.front.allow.push(rule);
+        self
+    }
+
     /// Adds a directory in which `#include` looks.
     #[must_use]
     pub fn include(mut self, directory: impl Into<PathBuf>) -> Build {
@@ -60,6 +80,22 @@ impl Build {
     #[must_use]
     pub fn any(mut self, on: bool) -> Build {
         self.options = self.options.any(on);
+        self
+    }
+
+    /// Whether each octet but 0 is a boolean TRUE, for peers that send uninitialised members. Off
+    /// by default: octets other than 0 and 1 are MARSHAL.
+    #[must_use]
+    pub fn lenient_booleans(mut self, on: bool) -> Build {
+        self.options = self.options.lenient_booleans(on);
+        self
+    }
+
+    /// Gives an integer member of a struct this value in the struct's `Default`; see
+    /// [`Options::default_value`].
+    #[must_use]
+    pub fn default_value(mut self, member: impl Into<String>, value: u32) -> Build {
+        self.options = self.options.default_value(member, value);
         self
     }
 

@@ -159,6 +159,9 @@ impl Module<'_, '_> {
         Some(match shape {
             Shape::Number(_) => quote!(#d.get()),
             Shape::Array(..) if analysis.plain(shape).is_some() => quote!(#d.get()),
+            Shape::Bool if self.r#gen.options.lenient_booleans => {
+                quote!(#d.get::<u8>().map(|octet| octet != 0))
+            }
             Shape::Bool => quote!(#d.boolean()),
             Shape::Char => quote!(#d.char()),
             Shape::WChar => quote!(#d.wchar()),

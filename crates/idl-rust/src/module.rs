@@ -33,8 +33,15 @@ impl<'s> Gen<'s> {
     /// The path of an IDL module that another crate (or the run-time) already has.
     pub fn external(&self, id: DefId) -> Option<&'s str> {
         matches!(self.spec[id].kind, DefKind::Module)
-            .then(|| self.options.external(&self.spec.scoped_name(id), self.spec[id].in_main_file))
+            .then(|| self.options.external(&self.spec.scoped_name(id), self.is_standard(id)))
             .flatten()
+    }
+
+    /// Whether all of a module comes from included files, those of module CORBA from the ORB's own.
+    fn is_standard(&self, id: DefId) -> bool {
+        let standard = |id: &DefId| self.spec.file(self.spec[*id].location.file).is_standard;
+        let definition = &self.spec[id];
+        !definition.in_main_file && (definition.name != "CORBA" || definition.contents.iter().all(standard))
     }
 
     /// The Rust module for the contents of `scope`: the external path if it is not in this output,

@@ -5,12 +5,15 @@
 pub struct Options {
     /// Whether types can be put into an `any` (`impl AnyValue`); on by default.
     pub any: bool,
+    /// Whether each octet but 0 is a boolean TRUE, as TAO and omniORB read it; off by default.
+    pub lenient_booleans: bool,
     externs: Vec<(String, String)>,
+    defaults: Vec<(String, u32)>,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Options { any: true, externs: Vec::new() }
+        Options { any: true, lenient_booleans: false, externs: Vec::new(), defaults: Vec::new() }
     }
 }
 
@@ -36,15 +39,36 @@ impl Options {
         self
     }
 
+    /// Whether each octet but 0 is a boolean TRUE. If not, octets other than 0 and 1 are MARSHAL.
+    #[must_use]
+    pub fn lenient_booleans(mut self, on: bool) -> Self {
+        self.lenient_booleans = on;
+        self
+    }
+
+    /// Gives an integer member of a struct, such as `Sensors::Reading::quality`, this value in the
+    /// struct's `Default`.
+    #[must_use]
+    pub fn default_value(mut self, member: impl Into<String>, value: u32) -> Self {
+        self.defaults.push((member.into(), value));
+        self
+    }
+
+    /// The value of a member in its struct's `Default`, if it has one of its own.
+    pub(crate) fn default_of(&self, member: &str) -> Option<u32> {
+        self.defaults.iter().find(|(name, _)| name == member).map(|(_, value)| *value)
+    }
+
     /// The Rust module of an IDL module that is not in the output. The standard modules are
-    /// generated only where their own file is compiled, as `isorb-naming` does for CosNaming.
-    pub(crate) fn external(&self, module: &str, in_main_file: bool) -> Option<&str> {
+    /// generated only where they do not come from the files of the ORB alone: where their own file
+    /// is compiled, as `isorb-naming` does for CosNaming, and where other files add to them.
+    pub(crate) fn external(&self, module: &str, is_standard: bool) -> Option<&str> {
         let of = |path: &'_ (String, String)| path.0.trim_start_matches("::") == module;
         if let Some((_, path)) = self.externs.iter().rev().find(|path| of(path)) {
             return Some(path);
         }
         match module {
-            _ if in_main_file => None,
+            _ if !is_standard => None,
             "CosNaming" => Some("::isorb_naming::cos_naming"),
             "CORBA" => Some("::isorb::corba"),
             _ => None,

@@ -40,3 +40,13 @@ fn an_interface_with_very_many_operations() {
     let rust = generated(&format!("interface Many {{ {operations} }};"));
     assert!(rust.contains("399 => many::serve_operation_399(servant, cx, d, e)"));
 }
+
+/// Each alias of a long chain costs the same: the text of its type code does not hold the chain.
+#[test]
+fn a_long_chain_of_aliases() {
+    let text: String = (1..2_000).map(|i| format!("typedef T{} T{i};\n", i - 1)).collect();
+    let files = isorb_idl::MemoryLoader::new().with("a.idl", format!("typedef string T0;\n{text}"));
+    let outcome = isorb_idl::compile_with(&isorb_idl::Options::default(), &files, "a.idl".as_ref());
+    let rust = isorb_idl_rust::generate(&outcome.spec.unwrap(), &isorb_idl_rust::Options::new());
+    assert!(rust.contains("pub type T1999 = T1998;") && rust.len() < 2_000 * 4_000, "{}", rust.len());
+}

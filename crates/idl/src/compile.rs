@@ -2,6 +2,7 @@
 
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::model::Spec;
+use crate::rule::{self, Rule};
 use crate::source::{EmbeddedFiles, FsLoader, Loader, SourceMap};
 use crate::{pp, sema, syntax};
 use std::path::{Path, PathBuf};
@@ -13,6 +14,13 @@ pub struct Options {
     pub include_dirs: Vec<PathBuf>,
     /// Macros that are defined beforehand, with their bodies (`-DNAME` has body `1`).
     pub defines: Vec<(String, String)>,
+    /// Rules that other compilers do not enforce are enforced: breaking one is an error.
+    pub strict: bool,
+    /// Rules without warnings and errors.
+    pub allow: Vec<Rule>,
+    /// `#include` finds files in the folder of the main file and in `include_dirs` only, whatever
+    /// the name or a link says.
+    pub confined: bool,
     /// Standard files for `#include`s that no directory satisfies.
     pub embedded: Option<EmbeddedFiles>,
 }
@@ -52,6 +60,10 @@ pub fn compile(options: &Options, file: &Path) -> Outcome {
 pub fn compile_with(options: &Options, loader: &dyn Loader, file: &Path) -> Outcome {
     let pp::Preprocessed { tokens, pragmas, sources, mut diagnostics } =
         pp::preprocess(options, loader, file);
+    let (allowed, reports) = rule::allowed(&pragmas);
+    diagnostics.strict = options.strict;
+    diagnostics.allowed = allowed.into_iter().chain(options.allow.iter().copied()).collect();
+    reports.into_iter().for_each(|report| diagnostics.push(report));
     let items = syntax::parse(tokens, &mut diagnostics);
     let spec = sema::resolve(&items, &pragmas, &sources, &mut diagnostics);
     let spec = (!diagnostics.has_errors()).then_some(spec);

@@ -2,8 +2,10 @@
 
 use crate::limits;
 use crate::model::{FileId, Location};
+use crate::rule::Rule;
 use crate::source::{SourceMap, Span};
 use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet};
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 /// The severity of a diagnostic.
@@ -31,6 +33,8 @@ pub struct Label {
 pub struct Diagnostic {
     /// The severity.
     pub severity: Severity,
+    /// The rule that other compilers do not enforce, if it is one.
+    pub rule: Option<Rule>,
     /// One sentence without a full stop.
     pub message: String,
     /// The position; `None` if it concerns no file (the main file cannot be read).
@@ -44,6 +48,20 @@ pub struct Diagnostic {
 }
 
 impl Diagnostic {
+    /// Removes all that would quote a file that is not shown.
+    fn withhold(&mut self, sources: &SourceMap) {
+        let hidden = |label: &Label| !sources.files()[label.location.file.index()].is_shown;
+        if !self.primary.iter().chain(&self.related).any(hidden) {
+            return;
+        }
+        let place = self.primary.iter().chain(&self.related).find(|label| hidden(label));
+        let file = place.map_or(FileId(0), |label| label.location.file);
+        self.message = format!("`{}` is no IDL, by its name and its text", path(sources, file));
+        (self.primary, self.rule) = (None, None);
+        (self.related, self.notes) = (Vec::new(), Vec::new());
+        self.hint = Some("its text is not shown; a file that is IDL has a name that ends in `.idl`".into());
+    }
+
     /// Shows the diagnostic with its source lines, ending in a newline; with terminal colours if
     /// asked.
     pub fn render(&self, sources: &SourceMap, color: bool) -> String {
@@ -51,7 +69,11 @@ impl Diagnostic {
             Severity::Error => Level::ERROR,
             Severity::Warning => Level::WARNING,
         };
-        let mut group = Group::with_title(level.primary_title(self.message.as_str()));
+        let title = level.primary_title(self.message.as_str());
+        let mut group = Group::with_title(match self.rule {
+            Some(rule) => title.id(rule.name()),
+            None => title,
+        });
         if let Some(primary) = &self.primary {
             group = place(group, sources, primary, AnnotationKind::Primary);
         }
@@ -100,6 +122,7 @@ fn place<'a>(group: Group<'a>, sources: &'a SourceMap, label: &'a Label, kind: A
 #[derive(Debug)]
 pub(crate) struct Report {
     severity: Severity,
+    rule: Option<Rule>,
     message: String,
     span: Option<Span>,
     label: String,
@@ -109,8 +132,15 @@ pub(crate) struct Report {
 
 impl Report {
     pub fn error(span: Span, message: impl Into<String>) -> Self {
-        let (label, related, hint) = Default::default();
-        Report { severity: Severity::Error, message: message.into(), span: Some(span), label, related, hint }
+        let (rule, label, related, hint) = Default::default();
+        let (severity, message, span) = (Severity::Error, message.into(), Some(span));
+        Report { severity, rule, message, span, label, related, hint }
+    }
+
+    /// A broken rule that leaves the meaning plain: a warning, and an error where the compilation
+    /// is strict.
+    pub fn lenient(rule: Rule, span: Span, message: impl Into<String>) -> Self {
+        Report { rule: Some(rule), ..Report::warning(span, message) }
     }
 
     pub fn warning(span: Span, message: impl Into<String>) -> Self {
@@ -136,13 +166,25 @@ impl Report {
 /// Collects reports, up to a limit.
 #[derive(Debug, Default)]
 pub(crate) struct Diagnostics {
+    /// Broken rules are errors.
+    pub strict: bool,
+    /// Rules that are not reported, strict or not.
+    pub allowed: BTreeSet<Rule>,
     reports: Vec<Report>,
     errors: usize,
     dropped: usize,
 }
 
 impl Diagnostics {
-    pub fn push(&mut self, report: Report) {
+    pub fn push(&mut self, mut report: Report) {
+        if let Some(rule) = report.rule {
+            if self.allowed.contains(&rule) {
+                return;
+            }
+            if self.strict {
+                report.severity = Severity::Error;
+            }
+        }
         self.errors += usize::from(report.severity == Severity::Error);
         // An error must not be lost behind a flood of warnings, so errors have room of their own.
         let kept = self.reports.iter().filter(|r| r.severity == report.severity).count();
@@ -160,8 +202,9 @@ impl Diagnostics {
     /// For what is about no place in a file.
     pub fn general(&mut self, message: String) {
         self.errors += 1;
-        let (label, related, hint) = Default::default();
-        self.reports.push(Report { severity: Severity::Error, message, span: None, label, related, hint });
+        let (rule, label, related, hint) = Default::default();
+        let (severity, span) = (Severity::Error, None);
+        self.reports.push(Report { severity, rule, message, span, label, related, hint });
     }
 
     /// Whether further errors would only be counted.
@@ -176,11 +219,13 @@ impl Diagnostics {
     /// Sorted by file (in order of inclusion), line and column, duplicates removed.
     pub fn finish(self, sources: &SourceMap) -> Vec<Diagnostic> {
         let mut all: Vec<Diagnostic> = self.reports.into_iter().map(|r| resolve(r, sources)).collect();
+        all.iter_mut().for_each(|diagnostic| diagnostic.withhold(sources));
         all.sort_by_key(|d| d.primary.as_ref().map(|p| p.location));
         all.dedup();
         if self.dropped > 0 {
             all.push(Diagnostic {
                 severity: if self.errors > limits::DIAGNOSTICS { Severity::Error } else { Severity::Warning },
+                rule: None,
                 message: format!("{} more errors or warnings are not shown", self.dropped),
                 primary: None,
                 related: Vec::new(),
@@ -203,8 +248,8 @@ fn resolve(report: Report, sources: &SourceMap) -> Diagnostic {
         }
     }
     let primary = report.span.map(|span| label(sources.written(span), report.label, sources));
-    let Report { severity, message, hint, .. } = report;
-    Diagnostic { severity, message, primary, related, notes, hint }
+    let Report { severity, rule, message, hint, .. } = report;
+    Diagnostic { severity, rule, message, primary, related, notes, hint }
 }
 
 /// At most this many levels of macros are shown.

@@ -34,6 +34,7 @@ mod diagnostic;
 mod limits;
 pub mod model;
 mod pp;
+mod rule;
 mod sema;
 mod source;
 pub mod standard;
@@ -41,4 +42,5 @@ mod syntax;
 
 pub use compile::{Options, Outcome, compile, compile_with};
 pub use diagnostic::{Diagnostic, Label, Severity};
+pub use rule::Rule;
 pub use source::{EmbeddedFiles, FsLoader, Loader, MemoryLoader, SourceMap};

@@ -29,5 +29,7 @@ pub(crate) const DEFINITIONS: usize = 500_000;
 pub(crate) const ARRAY_ELEMENTS: u64 = u32::MAX as u64;
 /// Structs and unions inside each other by value.
 pub(crate) const VALUE_DEPTH: u32 = 256;
+/// Aliases of aliases in one type code.
+pub(crate) const ALIAS_CODES: u32 = 32;
 /// Diagnostics that are kept; the rest is counted.
 pub(crate) const DIAGNOSTICS: usize = 100;

@@ -33,11 +33,14 @@ fn cases(text: &str) -> Vec<Case> {
     cases
 }
 
-fn options() -> Options {
+/// Bad files are compiled strictly, so that each broken rule has its case among them.
+fn options(strict: bool) -> Options {
     Options {
         include_dirs: vec![PathBuf::from("inc")],
         defines: vec![("FROM_COMMAND_LINE".to_owned(), "42".to_owned())],
         embedded: Some(|name| (name == "standard.idl").then_some("module Standard { typedef long T; };\n")),
+        strict,
+        ..Options::default()
     }
 }
 
@@ -57,7 +60,7 @@ fn run(folder: &str) -> Vec<(String, bool, usize)> {
         for case in cases(&std::fs::read_to_string(&path).expect("the file is text")) {
             let loader =
                 case.files.into_iter().fold(MemoryLoader::new(), |l, (name, text)| l.with(name, text));
-            let outcome = compile_with(&options(), &loader, Path::new("main.idl"));
+            let outcome = compile_with(&options(folder == "bad"), &loader, Path::new("main.idl"));
             let errors = outcome.diagnostics.iter().filter(|d| d.severity == Severity::Error).count();
             let _ = writeln!(given, "//// {}\n{}", case.name, outcome.render(false));
             if let Some(spec) = outcome.spec {

@@ -155,3 +155,130 @@ fn a_definition_from_a_macro_stands_where_the_macro_is_called() {
     let location = spec[id(&spec, "U")].location;
     assert_eq!((location.line, location.column), (5, 3));
 }
+
+/// A link or `..` leads out of the folders, and is refused; what is inside is found.
+#[test]
+fn includes_can_be_confined() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path();
+    std::fs::create_dir_all(root.join("inside/sub")).unwrap();
+    std::fs::create_dir(root.join("given")).unwrap();
+    let write = |name: &str, text: &str| std::fs::write(root.join(name), text).unwrap();
+    write("outside.idl", "typedef long Outer;");
+    write("inside/sub/in.idl", "typedef long Inner;");
+    write("given/lib.idl", "#include \"../inside/sub/in.idl\"\n");
+    std::os::unix::fs::symlink(root.join("outside.idl"), root.join("inside/link.idl")).unwrap();
+    let compile = |include: &str, confined| {
+        write("inside/main.idl", &format!("#include \"{include}\"\n"));
+        let include_dirs = vec![root.join("given")];
+        let options = isorb_idl::Options { include_dirs, confined, ..Default::default() };
+        isorb_idl::compile(&options, &root.join("inside/main.idl")).render(false)
+    };
+    for good in ["sub/in.idl", "sub/../sub/in.idl", "lib.idl"] {
+        assert_eq!(compile(good, true), "", "{good}");
+    }
+    for bad in ["../outside.idl", "link.idl", &root.join("outside.idl").display().to_string()] {
+        assert_eq!(compile(bad, false), "", "{bad}");
+        let refused = compile(bad, true);
+        assert!(refused.contains("includes are confined"), "{refused}");
+    }
+}
+
+#[test]
+fn a_file_that_is_no_idl_is_not_quoted() {
+    let main = |name: &str| format!("#include \"{name}\"\nstruct secret {{ long x; }};\n");
+    for text in
+        ["root:SECRET:0:0", "struct secret { long SECRET };", "#error SECRET", "\"SECRET", "#define A SECRET"]
+    {
+        for name in ["passwd", "key.pem"] {
+            let files = isorb_idl::MemoryLoader::new().with("main.idl", main(name)).with(name, text);
+            let shown = isorb_idl::compile_with(&isorb_idl::Options::default(), &files, "main.idl".as_ref());
+            let shown = shown.render(false);
+            assert!(!shown.contains("SECRET"), "{shown}");
+        }
+        // The same text in a file with the name of IDL is shown as always.
+        let files = isorb_idl::MemoryLoader::new().with("main.idl", main("a.idl")).with("a.idl", text);
+        let shown = isorb_idl::compile_with(&isorb_idl::Options::default(), &files, "main.idl".as_ref());
+        assert!(shown.render(false).contains("SECRET") || text.starts_with("#define"), "{text}");
+    }
+}
+
+/// Each broken rule is a warning, an error if the compilation is strict, and nothing where it is
+/// allowed; the name of the rule is in the message.
+#[test]
+fn rules_of_the_field() {
+    use isorb_idl::{MemoryLoader, Options, Rule, Severity, compile_with};
+    let cases = [
+        (Rule::Case, "struct Reading { long x; }; struct S { reading m; };"),
+        (Rule::RaisedTwice, "exception X {}; interface I { void f() raises (X, X); };"),
+        (Rule::RaisesOrder, "exception X {}; interface I { attribute long a setraises (X) getraises (X); };"),
+        (Rule::EarlyVersion, "module M {\n#pragma version S 2.3\nstruct S { long x; };\n};"),
+        (Rule::NarrowLiteral, "const wstring s = \"abc\"; const wchar c = 'a';"),
+        (Rule::Complement, "const long a = ~0xffff0000; const short b = ~0xffff;"),
+        (Rule::BarePrefix, "#pragma prefix omg.org\nstruct S { long x; };"),
+        (
+            Rule::DeadDefault,
+            "union U switch (boolean) { case TRUE: long x; case FALSE: long y; default: long z; };",
+        ),
+        (Rule::Pseudo, "pseudo interface I { void f(); };"),
+    ];
+    assert_eq!(cases.len(), Rule::ALL.len());
+    for (rule, text) in cases {
+        let run = |options: Options, text: &str| {
+            compile_with(&options, &MemoryLoader::new().with("a.idl", text), "a.idl".as_ref())
+        };
+        let lenient = run(Options::default(), text);
+        assert!(lenient.spec.is_some(), "{}", lenient.render(false));
+        let first = lenient.diagnostics.first().unwrap();
+        assert_eq!((first.severity, first.rule), (Severity::Warning, Some(rule)), "{text}");
+        assert!(lenient.render(false).contains(&format!("[{}]", rule.name())), "{}", lenient.render(false));
+        let strict = || Options { strict: true, ..Options::default() };
+        assert!(run(strict(), text).spec.is_none(), "{text}");
+        let allowed = run(Options { allow: vec![rule], ..strict() }, text);
+        assert!(allowed.spec.is_some() && allowed.diagnostics.is_empty(), "{}", allowed.render(false));
+        let by_pragma = run(strict(), &format!("#pragma isorb allow {}\n{text}", rule.name()));
+        assert!(by_pragma.spec.is_some(), "{}", by_pragma.render(false));
+    }
+}
+
+#[test]
+fn what_broken_rules_mean() {
+    use isorb_idl::model::{ConstValue, DefKind};
+    let spec = |text: &str| {
+        let files = isorb_idl::MemoryLoader::new().with("a.idl", text);
+        isorb_idl::compile_with(&isorb_idl::Options::default(), &files, "a.idl".as_ref()).spec.unwrap()
+    };
+    let value = |text: &str| {
+        let spec = spec(text);
+        match &spec[spec.find("c").unwrap()].kind {
+            DefKind::Const(constant) => constant.value.clone(),
+            _ => panic!(),
+        }
+    };
+    assert_eq!(value("const long c = ~0xffff0000;"), ConstValue::Integer(0xffff));
+    assert_eq!(value("const short c = ~0x8000;"), ConstValue::Integer(0x7fff));
+    assert_eq!(value("const wstring c = \"a\";"), ConstValue::WString("a".into()));
+    let versioned =
+        spec("#pragma version M::S 2.3\n#pragma prefix omg.org\nmodule M { struct S { long x; }; };");
+    assert_eq!(versioned[versioned.find("M::S").unwrap()].repository_id, "IDL:omg.org/M/S:2.3");
+    let union = spec("union c switch (boolean) { case TRUE: long x; case FALSE: long y; default: long z; };");
+    let DefKind::Union(union) = &union[union.find("c").unwrap()].kind else { panic!() };
+    assert_eq!(union.cases.iter().map(|case| &*case.member.name).collect::<Vec<_>>(), ["x", "y"]);
+    let local = spec("pseudo interface c { };");
+    assert!(matches!(&local[local.find("c").unwrap()].kind, DefKind::Interface(i) if i.local));
+}
+
+/// Twenty thousand aliases of aliases, of which each resolves in one step.
+#[test]
+fn a_long_chain_of_aliases() {
+    let mut text = String::from("typedef long T0;\n");
+    for i in 1..20_000 {
+        text += &format!("typedef T{} T{i};\n", i - 1);
+    }
+    text += "struct S { T19999 a; };\nconst T19999 c = 7;\n";
+    let files = isorb_idl::MemoryLoader::new().with("a.idl", text);
+    let outcome = isorb_idl::compile_with(&isorb_idl::Options::default(), &files, "a.idl".as_ref());
+    let spec = outcome.spec.unwrap();
+    let last = spec.find("T19999").unwrap();
+    assert_eq!(spec.resolve(&isorb_idl::model::Type::Named(last)), &isorb_idl::model::Type::Long);
+}

@@ -8,7 +8,7 @@ use crate::shape::Shape;
 use crate::types::number;
 use isorb_idl::model::{DefId, Member, Type};
 use proc_macro2::{Ident, TokenStream};
-use quote::quote;
+use quote::{ToTokens, quote};
 
 impl Module<'_, '_> {
     pub(super) fn structure(&self, id: DefId) -> TokenStream {
@@ -28,7 +28,8 @@ impl Module<'_, '_> {
         let fields: Vec<Ident> = names.members.iter().map(|name| ident(name)).collect();
         let docs: Vec<TokenStream> = members.iter().map(|m| self.member_doc(m)).collect();
         let owned = members.iter().map(|m| self.owned(&m.ty));
-        let default = default.then(|| quote!(, Default));
+        let defaults = self.default_values(id, members).filter(|_| default);
+        let default = (default && defaults.is_none()).then(|| quote!(, Default));
         if members.iter().any(|m| analysis.is_local(&m.ty)) {
             return quote! { #doc #[derive(Clone)] pub struct #name { #(#docs pub #fields: #owned),* } };
         }
@@ -68,9 +69,27 @@ impl Module<'_, '_> {
         if plain {
             tokens.extend(self.plain(id, members, &fields));
         }
+        if let Some(values) = defaults {
+            tokens.extend(quote! {
+                impl ::std::default::Default for #name {
+                    fn default() -> Self { Self { #(#fields: #values),* } }
+                }
+            });
+        }
         tokens
             .extend(self.codec(id, self.fields_codec(&name, members, &fields, plain, names.view.is_empty())));
         tokens
+    }
+
+    /// The values of `Default`, if a member has one of its own.
+    fn default_values(&self, id: DefId, members: &[Member]) -> Option<Vec<TokenStream>> {
+        let scope = self.r#gen.spec.scoped_name(id);
+        let value = |member: &Member| self.r#gen.options.default_of(&format!("{scope}::{}", member.name));
+        members.iter().any(|member| value(member).is_some()).then(|| {
+            let or_default = quote!(::std::default::Default::default());
+            let value = |m| value(m).map(|value| number(value.into()).into_token_stream());
+            members.iter().map(|m| value(m).unwrap_or_else(|| or_default.clone())).collect()
+        })
     }
 
     fn fields_codec(

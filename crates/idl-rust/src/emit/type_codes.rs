@@ -174,7 +174,7 @@ impl Module<'_, '_> {
             }
             DefKind::Union(u) => self.union_code(id, u, open),
             DefKind::Typedef(t) => {
-                let original = self.code(&t.ty, open);
+                let original = self.code(self.r#gen.spec.alias_of(t), open);
                 quote!(#type_code::new_alias(#repository_id, #name, &#original).unwrap_or_default())
             }
             DefKind::Interface(Interface { abstract_: true, .. }) => {

@@ -223,6 +223,10 @@ pub struct Enumerator {
 /// `typedef T name;`
 #[derive(Clone, Debug, PartialEq)]
 pub struct Typedef {
+    /// The last typedef of a chain of them, itself at its end.
+    pub(crate) last: DefId,
+    /// The number of typedefs that lead from here to the last one.
+    pub(crate) links: u32,
     /// The aliased type; [`Type::Array`] where the declarator had dimensions.
     pub ty: Type,
 }

@@ -61,6 +61,11 @@ pub struct FileInfo {
     pub is_main: bool,
     /// Whether the text came from the embedded standard files rather than from the file system.
     pub is_embedded: bool,
+    /// Whether diagnostics may show its text: not that of an included file without the name of IDL,
+    /// which may be anything that this process can read.
+    pub is_shown: bool,
+    /// Whether this is the ORB's own standard file of that name, wherever it was found.
+    pub is_standard: bool,
     /// The file that included this one first; `None` for the main file.
     pub included_by: Option<FileId>,
 }

@@ -1,6 +1,7 @@
 //! Questions that every back end asks of a [`Spec`].
 
-use super::{DefId, DefKind, Member, Spec, StateMember, Type};
+use super::{DefId, DefKind, Member, Spec, StateMember, Type, Typedef};
+use crate::limits;
 use std::collections::HashSet;
 
 impl Spec {
@@ -8,11 +9,21 @@ impl Spec {
     pub fn resolve<'a>(&'a self, mut ty: &'a Type) -> &'a Type {
         while let Type::Named(id) = ty {
             match &self[*id].kind {
-                DefKind::Typedef(t) => ty = &t.ty,
+                DefKind::Typedef(t) if t.last == *id => ty = &t.ty,
+                DefKind::Typedef(t) => match &self[t.last].kind {
+                    DefKind::Typedef(last) => ty = &last.ty,
+                    _ => break,
+                },
                 _ => break,
             }
         }
         ty
+    }
+
+    /// The type that the type code of an alias names: the aliased one, or, behind a chain of
+    /// aliases that no type code could hold, the type at its end.
+    pub fn alias_of<'a>(&'a self, alias: &'a Typedef) -> &'a Type {
+        if alias.links > limits::ALIAS_CODES { self.resolve(&alias.ty) } else { &alias.ty }
     }
 
     /// Whether values of the type differ in size or own something outside themselves, as the CORBA

@@ -172,10 +172,13 @@ impl Preprocessor<'_> {
             return;
         }
         // Names and strings of these may come from macros; others are not ours to touch.
-        let ours = |t: &Token| ["prefix", "ID", "version"].iter().any(|w| t.is_word(w));
+        let ours = |t: &Token| ["prefix", "ID", "version", "isorb"].iter().any(|w| t.is_word(w));
         let Some((kind, arguments)) = rest.split_first().filter(|(kind, _)| ours(kind)) else { return };
         let mut tokens = vec![kind.clone()];
-        tokens.extend(self.expand(arguments, 0));
+        match kind.is_word("isorb") {
+            true => tokens.extend_from_slice(arguments),
+            false => tokens.extend(self.expand(arguments, 0)),
+        }
         self.out.pragmas.push(tokens);
         let index = self.out.pragmas.len() as u32 - 1;
         self.emit(std::iter::once(Token::marker(Kind::Pragma(index), name.span)));

@@ -6,6 +6,7 @@ use crate::diagnostic::Report;
 use crate::limits;
 use crate::model::{FileId, FileInfo};
 use crate::source::{self, Span};
+use crate::standard;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
@@ -86,7 +87,7 @@ impl Preprocessor<'_> {
             places.extend(self.options.include_dirs.iter().map(|dir| dir.join(name)));
         }
         for place in places {
-            match self.open(&place, Some(at)) {
+            match self.confine(&place).and_then(|()| self.open(&place, Some(at))) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 other => return other,
             }
@@ -95,6 +96,24 @@ impl Preprocessor<'_> {
         match text {
             Some(text) => self.admit(PathBuf::from(name), text.to_owned(), Some(at), true),
             None => Err(io::ErrorKind::NotFound.into()),
+        }
+    }
+
+    /// Refuses a file outside the folders, where that is asked for.
+    fn confine(&self, place: &Path) -> io::Result<()> {
+        if !self.options.confined {
+            return Ok(());
+        }
+        let file = self.loader.canonical(place)?;
+        let main = self.out.sources.files().first().and_then(|file| file.path.parent());
+        let mut folders = self.options.include_dirs.iter().map(PathBuf::as_path).chain(main);
+        let inside = |folder: &Path| self.loader.canonical(folder).is_ok_and(|dir| file.starts_with(dir));
+        match folders.any(inside) {
+            true => Ok(()),
+            false => Err(io::Error::new(
+                io::ErrorKind::PermissionDenied,
+                "it lies outside the folders for includes, and includes are confined to them",
+            )),
         }
     }
 
@@ -109,6 +128,15 @@ impl Preprocessor<'_> {
             return Err(io::Error::new(io::ErrorKind::FileTooLarge, "the file is too large"));
         }
         self.admit(path, source::decode(bytes), at, false)
+    }
+
+    /// Whether a file has the name of IDL, also behind links; the text of others is not shown.
+    fn is_named_as_idl(&self, path: &Path) -> bool {
+        let named = |path: &Path| {
+            let extension = path.extension().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
+            matches!(&*extension, "idl" | "pidl" | "ridl" | "idl2" | "inc" | "h" | "hh")
+        };
+        named(path) && self.loader.canonical(path).is_ok_and(|path| named(&path))
     }
 
     fn admit(
@@ -126,6 +154,8 @@ impl Preprocessor<'_> {
             path: path.clone(),
             is_main: at.is_none(),
             is_embedded,
+            is_shown: is_embedded || at.is_none() || self.is_named_as_idl(&path),
+            is_standard: standard::file(&file_name(&path)).is_some_and(|standard| standard == text),
             included_by: at.map(|location| location.file),
         };
         let file = self.out.sources.add(info, at.map_or(0, |location| location.line), text.into());
@@ -134,6 +164,10 @@ impl Preprocessor<'_> {
         self.files.insert(path, file);
         Ok(file)
     }
+}
+
+fn file_name(path: &Path) -> String {
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
 /// Why a file cannot be read.

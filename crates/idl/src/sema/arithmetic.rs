@@ -28,6 +28,15 @@ pub(super) fn unary(operator: Unary, value: ConstValue, target: &Type) -> Comput
     }
 }
 
+/// The complement of a value that has the bits of a number of the target's width, but is out of its
+/// range: `~0xffffffff` as a `long`. `None` for all else.
+pub(super) fn complement_within(operator: Unary, value: &ConstValue, target: &Type) -> Option<ConstValue> {
+    let (Unary::Not, ConstValue::Integer(n)) = (operator, value) else { return None };
+    let (least, most) = target.integer_range().filter(|(least, _)| *least < 0)?;
+    let span = most - least + 1;
+    (most + 1..span).contains(n).then(|| ConstValue::Integer(!n + span))
+}
+
 /// Applies a binary operator to two values of the target's kind.
 pub(super) fn binary(operator: Binary, left: ConstValue, right: ConstValue, target: &Type) -> Computed {
     match (left, right) {

@@ -5,6 +5,7 @@ use super::arithmetic;
 use super::types::TypeContext;
 use crate::diagnostic::Report;
 use crate::model::{Const, ConstValue, DefKind, Type};
+use crate::rule::Rule;
 use crate::source::Span;
 use crate::syntax::ast::{Attrs, Binary, Expr, ExprKind, Ident, TypeExpr, Unary};
 use crate::syntax::literal;
@@ -142,6 +143,11 @@ impl Resolver<'_> {
             ExprKind::Unary(operator, inner) => {
                 self.check_arithmetic(target, expr.span)?;
                 let value = self.eval(inner, target)?;
+                if let Some(wrapped) = arithmetic::complement_within(*operator, &value, target) {
+                    let message = "`~` of this value is out of range; its lower bits are taken";
+                    self.diagnostics.push(Report::lenient(Rule::Complement, expr.span, message));
+                    return Some(wrapped);
+                }
                 let result = arithmetic::unary(*operator, value, target);
                 self.arithmetic(result, expr.span)
             }
@@ -192,6 +198,19 @@ impl Resolver<'_> {
         if fits {
             return Some(value);
         }
+        let widened = match (&value, target) {
+            (ConstValue::Char(c), Type::WChar) => Some((ConstValue::WChar(*c), "L'x'")),
+            (ConstValue::String(s), Type::WString { .. }) => {
+                Some((ConstValue::WString(s.clone()), "L\"text\""))
+            }
+            _ => None,
+        };
+        if let Some((widened, form)) = widened {
+            let message = format!("a `{}` wants a wide literal", self.spec.type_name(target));
+            let report = Report::lenient(Rule::NarrowLiteral, span, message);
+            self.diagnostics.push(report.hint(format!("write `{form}`")));
+            return Some(widened);
+        }
         let found = match &value {
             ConstValue::Integer(_) => "an integer",
             ConstValue::Float(_) => "a floating-point number",
@@ -212,8 +231,6 @@ impl Resolver<'_> {
             (ConstValue::Integer(_) | ConstValue::Float(_), Type::Fixed { .. }) => {
                 report.hint("a fixed-point literal ends in `d`, as in `1.5d`")
             }
-            (ConstValue::Char(_), Type::WChar) => report.hint("write `L'x'`"),
-            (ConstValue::String(_), Type::WString { .. }) => report.hint("write `L\"text\"`"),
             (ConstValue::Integer(0 | 1), Type::Boolean) => report.hint("write `TRUE` or `FALSE`"),
             _ => report,
         };

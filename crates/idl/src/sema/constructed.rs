@@ -1,7 +1,7 @@
 //! Structs, enums, exceptions, typedefs.
 
 use super::Resolver;
-use super::scope::{ScopeKind, Symbol};
+use super::scope::{ScopeKind, Symbol, fold};
 use super::types::TypeContext;
 use crate::model::{DefId, DefKind, Enum, Enumerator, Exception, Member, Struct, Type, Typedef, Union};
 use crate::syntax::ast::{Attrs, DeclKind, Declarator, Ident, Item, TypeExpr};
@@ -124,10 +124,37 @@ impl Resolver<'_> {
             // An alias of nothing good is declared all the same, so that its uses are not reported,
             // too.
             let ty = ty.unwrap_or(Type::Long);
-            let id = self.define(attrs, &declarator.name, DefKind::Typedef(Typedef { ty: ty.clone() }));
+            if self.is_known_alias(&declarator.name, &ty) {
+                continue;
+            }
+            let chained = match &ty {
+                Type::Named(id) => match &self.spec[*id].kind {
+                    DefKind::Typedef(alias) => Some((alias.last, alias.links + 1)),
+                    _ => None,
+                },
+                _ => None,
+            };
+            // The next definition is this one.
+            let (last, links) = chained.unwrap_or((DefId(self.spec.defs.len() as u32), 0));
+            let alias = DefKind::Typedef(Typedef { last, links, ty: ty.clone() });
+            let id = self.define(attrs, &declarator.name, alias);
             self.info(id).complete = true;
             self.consists_of(id, &ty, expr.span);
         }
+    }
+}
+
+impl Resolver<'_> {
+    /// Whether a standard file of the ORB has the same alias in this scope already, or the other
+    /// way round: specifications for other ORBs bring CORBA's sequences with them.
+    fn is_known_alias(&self, name: &Ident, ty: &Type) -> bool {
+        let Some(Symbol::Def(id)) = self.current().names.get(&fold(&name.name)).map(|entry| entry.what)
+        else {
+            return false;
+        };
+        let standard = |span| self.sources.files()[self.sources.written(span).file.index()].is_standard;
+        let same = matches!(&self.spec[id].kind, DefKind::Typedef(alias) if alias.ty == *ty);
+        same && self.spec[id].name == *name.name && standard(self.span(id)) != standard(name.span)
     }
 }
 

@@ -5,6 +5,7 @@ use super::Resolver;
 use crate::diagnostic::Report;
 use crate::model::{DefId, DefKind};
 use crate::pp::{Kind, Token};
+use crate::rule::Rule;
 use crate::source::Span;
 use crate::syntax::ast::{Ident, ScopedName, StringLiteral, TypePrefixTarget};
 use crate::syntax::literal;
@@ -46,6 +47,16 @@ impl Resolver<'_> {
                         self.prefix = prefix.into();
                     }
                 }
+                [first, .., last] | [first @ last] if first.kind == Kind::Ident => {
+                    let span = first.span.to(last.span);
+                    let prefix: String = rest.iter().map(|token| &*token.text).collect();
+                    let message = "`#pragma prefix` wants its prefix in quotes";
+                    let report = Report::lenient(Rule::BarePrefix, span, message);
+                    self.diagnostics.push(report.hint(format!("write `#pragma prefix \"{prefix}\"`")));
+                    if self.check_prefix(&prefix, span) {
+                        self.prefix = prefix.into();
+                    }
+                }
                 _ => self
                     .diagnostics
                     .error(kind.span, "`#pragma prefix` needs one string: `#pragma prefix \"company.com\"`"),
@@ -65,16 +76,39 @@ impl Resolver<'_> {
                     "`#pragma ID` needs a name and a string: `#pragma ID A::B \"IDL:x:1.0\"`",
                 ),
             },
-            _ => match rest.split_last() {
+            "version" => match rest.split_last() {
                 Some((number, name)) if number.kind == Kind::Number => {
-                    let Some(id) = self.pragma_target(name, kind.span) else { return };
-                    self.set_version(id, number);
+                    let Some(name) = self.pragma_name(name, kind.span) else { return };
+                    match self.peek(&name) {
+                        Some(id) => self.set_version(id, number),
+                        // The definition may follow.
+                        None => self.early_versions.push((self.stack.clone(), name, number.clone())),
+                    }
                 }
                 _ => self.diagnostics.error(
                     kind.span,
                     "`#pragma version` needs a name and a number: `#pragma version A::B 1.2`",
                 ),
             },
+            _ => {}
+        }
+    }
+
+    /// Gives definitions the versions of pragmas that stand before them.
+    pub(super) fn assign_early_versions(&mut self) {
+        for (stack, name, number) in std::mem::take(&mut self.early_versions) {
+            let stack = std::mem::replace(&mut self.stack, stack);
+            let found = self.peek(&name);
+            self.stack = stack;
+            match found {
+                Some(id) => {
+                    let message = format!("the version of `{name}` stands before its definition");
+                    let report = Report::lenient(Rule::EarlyVersion, name.span, message);
+                    self.diagnostics.push(report.also(self.span(id), "defined here"));
+                    self.set_version(id, &number);
+                }
+                None => self.not_a_target(&name),
+            }
         }
     }
 
@@ -90,8 +124,23 @@ impl Resolver<'_> {
         true
     }
 
-    /// The scoped name in a pragma, which is found without being introduced into the scope.
+    /// The definition that a pragma names, which is found without being introduced into the scope.
     fn pragma_target(&mut self, tokens: &[Token], at: Span) -> Option<DefId> {
+        let name = self.pragma_name(tokens, at)?;
+        let found = self.peek(&name);
+        if found.is_none() {
+            self.not_a_target(&name);
+        }
+        found
+    }
+
+    fn not_a_target(&mut self, name: &ScopedName) {
+        let report = Report::error(name.span, format!("`{name}` is not defined"));
+        self.diagnostics
+            .push(report.hint("the pragma must stand behind the definition, or a forward declaration"));
+    }
+
+    fn pragma_name(&mut self, tokens: &[Token], at: Span) -> Option<ScopedName> {
         let absolute = tokens.first().is_some_and(|t| t.is("::"));
         let rest = &tokens[usize::from(absolute)..];
         let mut parts = Vec::new();
@@ -113,14 +162,7 @@ impl Resolver<'_> {
             return None;
         };
         let span = first.span.to(last.span);
-        let name = ScopedName { absolute, parts, span };
-        let found = self.peek(&name);
-        if found.is_none() {
-            let report = Report::error(span, format!("`{name}` is not defined"));
-            self.diagnostics
-                .push(report.hint("the pragma must stand behind the definition, or a forward declaration"));
-        }
-        found
+        Some(ScopedName { absolute, parts, span })
     }
 
     pub(super) fn type_id(&mut self, target: &ScopedName, literal: &StringLiteral) {

@@ -6,6 +6,7 @@ use super::types::TypeContext;
 use crate::diagnostic::Report;
 use crate::limits;
 use crate::model::{Attribute, DefId, DefKind, Direction, Interface, Operation, Param, Type};
+use crate::rule::Rule;
 use crate::source::Span;
 use crate::syntax::ast::{
     AttributeDecl, Attrs, Flavor, Ident, Item, OperationDecl, ParamDecl, ScopedName, StringLiteral, TypeExpr,
@@ -266,7 +267,8 @@ impl Resolver<'_> {
                 let message = format!("`{name}` is {}, not an exception", self.what(id));
                 self.diagnostics.push(Report::error(name.span, message).also(self.span(id), "defined here"));
             } else if raises.contains(&id) {
-                self.diagnostics.error(name.span, format!("`{name}` is named twice"));
+                let message = format!("`{name}` is named twice");
+                self.diagnostics.push(Report::lenient(Rule::RaisedTwice, name.span, message));
             } else {
                 self.check_remote(&Type::Named(id), name.span, "raised");
                 raises.push(id);

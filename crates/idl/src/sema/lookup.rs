@@ -4,6 +4,7 @@ use super::Resolver;
 use super::scope::{ScopeId, ScopeKind, Symbol, fold};
 use crate::diagnostic::Report;
 use crate::model::{DefId, DefKind, Type};
+use crate::rule::Rule;
 use crate::source::Span;
 use crate::syntax::ast::{Ident, ScopedName};
 use crate::syntax::keyword::{Reserved, reserved};
@@ -118,7 +119,8 @@ impl Resolver<'_> {
                 if self.spec[id].name != *name.name {
                     let message =
                         format!("`{}` is spelled `{}` where it is defined", name.name, self.spec[id].name);
-                    let report = Report::error(name.span, message).also(self.span(id), "defined here");
+                    let report = Report::lenient(Rule::Case, name.span, message);
+                    let report = report.also(self.span(id), "defined here");
                     self.diagnostics
                         .push(report.hint("IDL wants every use to have the case of the definition"));
                 }

@@ -22,7 +22,7 @@ use crate::limits;
 use crate::model::{DefId, DefKind, Definition, Spec};
 use crate::pp::Token;
 use crate::source::{SourceMap, Span};
-use crate::syntax::ast::{Attrs, Decl, DeclKind, Ident, ImportTarget, Item};
+use crate::syntax::ast::{Attrs, Decl, DeclKind, Ident, ImportTarget, Item, ScopedName};
 use scope::{Scope, ScopeId, ScopeKind, Symbol};
 use std::rc::Rc;
 
@@ -41,12 +41,14 @@ pub(crate) fn resolve(
         stack: vec![ScopeId::FILE],
         prefix: "".into(),
         file_prefixes: Vec::new(),
+        early_versions: Vec::new(),
         pragmas,
         sources,
         diagnostics,
         full: false,
     };
     resolver.items(items);
+    resolver.assign_early_versions();
     resolver.check_forwards();
     resolver.assign_ids();
     resolver.spec
@@ -63,6 +65,8 @@ struct Resolver<'a> {
     prefix: Rc<str>,
     /// The prefixes of the including files.
     file_prefixes: Vec<Rc<str>>,
+    /// `#pragma version` of names that are not defined yet, with the scopes around them.
+    early_versions: Vec<(Vec<ScopeId>, ScopedName, Token)>,
     pragmas: &'a [Vec<Token>],
     sources: &'a SourceMap,
     diagnostics: &'a mut Diagnostics,

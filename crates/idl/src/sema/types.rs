@@ -247,9 +247,8 @@ impl Resolver<'_> {
         match ty {
             Type::Sequence { element, .. } | Type::Array { element, .. } => self.depth(element) + 1,
             Type::Named(id) => match self.spec[*id].kind {
-                DefKind::Struct(_) | DefKind::Union(_) | DefKind::Typedef(_) => {
-                    self.infos[id.index()].depth + 1
-                }
+                DefKind::Struct(_) | DefKind::Union(_) => self.infos[id.index()].depth + 1,
+                DefKind::Typedef(_) => self.infos[id.index()].depth,
                 _ => 0,
             },
             _ => 0,

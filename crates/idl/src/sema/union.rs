@@ -6,6 +6,7 @@ use super::scope::ScopeKind;
 use super::types::TypeContext;
 use crate::diagnostic::Report;
 use crate::model::{ConstValue, DefId, DefKind, Label, Type, Union, UnionCase};
+use crate::rule::Rule;
 use crate::source::Span;
 use crate::syntax::ast::{Attrs, LabelExpr, UnionDecl};
 use std::collections::HashMap;
@@ -65,8 +66,13 @@ impl Resolver<'_> {
         let discriminator = discriminator?;
         let default_label = self.free_label(&discriminator, &labels);
         if let (Some(span), None) = (labels.default, &default_label) {
-            let report = Report::error(span, "`default` can never apply: the labels name every value");
+            let message = "`default` can never apply: the labels name every value";
+            let report = Report::lenient(Rule::DeadDefault, span, message);
             self.diagnostics.push(report.hint("leave `default` out, or leave out a label"));
+            cases.retain_mut(|case| {
+                case.is_default = false;
+                !case.labels.is_empty()
+            });
         }
         let implicit_default = labels.default.is_none() && default_label.is_some();
         Some(Union { discriminator, cases, implicit_default, default_label })

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 /// Looks up a standard file by the name in the `#include`, such as `orb.idl` or `CosNaming.idl`.
 ///
@@ -18,6 +18,26 @@ pub trait Loader {
     /// # Errors
     /// `NotFound` makes the compiler look in the next directory; all else is reported.
     fn load(&self, path: &Path, limit: usize) -> io::Result<Vec<u8>>;
+
+    /// The one true name of the file or folder at `path`: absolute, and without links.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    fn canonical(&self, path: &Path) -> io::Result<PathBuf> {
+        let mut out = PathBuf::new();
+        for part in path.components() {
+            match part {
+                Component::CurDir => {}
+                Component::ParentDir
+                    if matches!(out.components().next_back(), Some(Component::Normal(_))) =>
+                {
+                    out.pop();
+                }
+                part => out.push(part),
+            }
+        }
+        Ok(out)
+    }
 }
 
 /// Reads from the file system.
@@ -25,6 +45,11 @@ pub trait Loader {
 pub struct FsLoader;
 
 impl Loader for FsLoader {
+    fn canonical(&self, path: &Path) -> io::Result<PathBuf> {
+        // The folder of a bare file name.
+        std::fs::canonicalize(if path.as_os_str().is_empty() { Path::new(".") } else { path })
+    }
+
     fn load(&self, path: &Path, limit: usize) -> io::Result<Vec<u8>> {
         use io::Read;
         // Asked before opening, since opening a pipe waits for its other end.

@@ -193,7 +193,14 @@ mod tests {
     fn columns_count_characters_however_long_the_line() {
         let text: String = "\n".to_owned() + &"aé€😀".repeat(1000) + "\nx";
         let mut map = SourceMap::default();
-        let info = FileInfo { path: "a".into(), is_main: true, is_embedded: false, included_by: None };
+        let info = FileInfo {
+            path: "a".into(),
+            is_main: true,
+            is_embedded: false,
+            is_shown: true,
+            is_standard: false,
+            included_by: None,
+        };
         let file = map.add(info, 0, text.as_str().into());
         let mut line = (1, 1);
         for (at, c) in text.char_indices() {

@@ -3,6 +3,7 @@
 use super::{Failed, Parsed, Parser};
 use crate::diagnostic::Report;
 use crate::pp::Kind;
+use crate::rule::Rule;
 use crate::syntax::ast::{Attrs, Decl, DeclKind, Flavor, ImportTarget, Item, TypePrefixTarget};
 
 impl Parser<'_> {
@@ -49,6 +50,12 @@ impl Parser<'_> {
                 Ok(DeclKind::Module { name, items })
             }
             "interface" => self.interface(Flavor::Plain),
+            "pseudo" if self.ahead(1).is_word("interface") => {
+                self.bump();
+                let message = "`pseudo` is no word of IDL; the interface is taken as `local`";
+                self.diagnostics.push(Report::lenient(Rule::Pseudo, token.span, message));
+                self.interface(Flavor::Local)
+            }
             "local" => {
                 self.bump();
                 self.interface(Flavor::Local)

@@ -3,6 +3,7 @@
 use super::{Parsed, Parser};
 use crate::diagnostic::Report;
 use crate::model::Direction;
+use crate::rule::Rule;
 use crate::syntax::ast::{
     AttributeDecl, Attrs, Decl, DeclKind, Flavor, Ident, Item, OperationDecl, ParamDecl, ScopedName,
     StringLiteral,
@@ -141,8 +142,14 @@ impl Parser<'_> {
                 self.diagnostics.push(report.hint("write `getraises (...)` and `setraises (...)`"));
                 return Err(super::Failed);
             }
+            let set_first = self.at_word("setraises").then(|| self.token().span);
+            let early = self.exceptions("setraises")?;
             get_raises = self.exceptions("getraises")?;
-            set_raises = self.exceptions("setraises")?;
+            set_raises = if early.is_empty() { self.exceptions("setraises")? } else { early };
+            if let Some(span) = set_first.filter(|_| !get_raises.is_empty()) {
+                let message = "`getraises` stands before `setraises`";
+                self.diagnostics.push(Report::lenient(Rule::RaisesOrder, span, message));
+            }
         }
         if names.len() > 1 && !(get_raises.is_empty() && set_raises.is_empty()) {
             let report =
