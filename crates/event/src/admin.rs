@@ -8,12 +8,15 @@ use crate::dispatch::Dispatch;
 use crate::error::ConnectError;
 use crate::event::Event;
 use crate::filter::Filter;
+use crate::kernel::FirstLoss;
 use crate::modules::{ModuleSet, Replaceable};
 use crate::placement::Quality;
 use crate::supplier::{Published, SupplierQos};
 use isorb_rt::priority::Priority;
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
 
 /// Where consumers connect.
 #[derive(Clone)]
@@ -207,7 +210,7 @@ impl<M: ModuleSet> SupplierAdmin<M> {
     pub fn connect_with(&self, qos: SupplierQos) -> Result<ProxyPushConsumer<M>, ConnectError> {
         let published = Published::new(&qos);
         let id = self.core.connect_supplier(qos)?;
-        Ok(ProxyPushConsumer { core: self.core.clone(), id, published })
+        Ok(ProxyPushConsumer { core: self.core.clone(), id, published, lost: AtomicU64::new(0) })
     }
 }
 
@@ -216,6 +219,7 @@ pub struct ProxyPushConsumer<M: ModuleSet = Replaceable> {
     core: Arc<Core<M>>,
     id: u32,
     published: Option<Published>,
+    lost: AtomicU64,
 }
 
 /// The outcome of an event, in consumers. A conjunction that waits for more events counts as taken.
@@ -228,7 +232,7 @@ pub struct Pushed {
     /// Consumers with a full queue and the policy to refuse.
     pub refused: u32,
     /// Consumers that did not get it because it would have to be queued and has more data than
-    /// [`Limits::payload`](crate::Limits::payload).
+    /// the largest copies ([`Limits::larger`](crate::Limits::larger)).
     pub too_large: u32,
     /// 1 if the supplier had not declared it. See
     /// [`Config::undeclared`](crate::Config::undeclared).
@@ -257,7 +261,26 @@ impl<M: ModuleSet> ProxyPushConsumer<M> {
         if self.published.as_ref().is_some_and(|published| !published.has(&event.header)) {
             return self.core.push_undeclared(self.id, event);
         }
-        self.core.push(self.id, event)
+        let pushed = self.core.push(self.id, event);
+        if pushed.dropped | pushed.refused | pushed.too_large != 0 {
+            self.count_loss(event, pushed);
+        }
+        pushed
+    }
+
+    #[cold]
+    fn count_loss(&self, event: &Event<'_>, pushed: Pushed) {
+        if self.lost.fetch_add(1, Relaxed) == 0 {
+            let (supplier, event_type) = (self.id, event.header.event_type);
+            let octets = event.data.octets.len() + event.data.any.len();
+            let (too_large, full) = (pushed.too_large, pushed.dropped + pushed.refused);
+            self.core.kernel.report_loss(FirstLoss { supplier, event_type, octets, too_large, full });
+        }
+    }
+
+    /// The number of its events that at least one consumer lost. The first is logged.
+    pub fn lost(&self) -> u64 {
+        self.lost.load(Relaxed)
     }
 
     /// Pushes an event to the subscribed consumers that `among` accepts.

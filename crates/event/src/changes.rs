@@ -15,7 +15,7 @@ use crate::registry::{Entry, Registry};
 use crate::supplier::{MAX_PUBLICATIONS, SupplierQos};
 use crate::view::View;
 use isorb_rt::priority::Priority;
-use isorb_rt::sched::SpawnError;
+use isorb_rt::sched::{SpawnError, ThreadSpec};
 use isorb_rt::sync::{Busy, PiGuard};
 use isorb_rt::time::{Deadline, now_ns, sleep_until};
 use std::collections::BTreeMap;
@@ -310,10 +310,11 @@ impl<M: ModuleSet> Core<M> {
     }
 
     /// Disconnects evicted consumers, notifies them, and disconnects suppliers that could not
-    /// disconnect themselves. Returns the number of consumers.
+    /// disconnect themselves. Logs first losses. Returns the number of consumers.
     pub(crate) fn sweep(&self) -> usize {
         let swept = self.remove_pending();
         self.notify_evicted();
+        self.kernel.log_losses();
         swept
     }
 
@@ -415,8 +416,7 @@ impl<M: ModuleSet> Core<M> {
             old.dispatch.close();
             Ok(())
         } else {
-            std::thread::Builder::new()
-                .name("event-close".into())
+            ThreadSpec::inheriting("event-close")
                 .spawn(move || old.dispatch.close())
                 .map_err(|_| SwapError::Unfinished)?;
             Err(SwapError::Unfinished)

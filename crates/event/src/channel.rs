@@ -234,8 +234,8 @@ impl<M: ModuleSet> Channel<M> {
         self.core.timers.next_at()
     }
 
-    /// Disconnects evicted consumers, for channels without threads of their own. Returns their
-    /// number.
+    /// Disconnects evicted consumers and logs the first losses of suppliers, for channels without
+    /// threads of their own. Returns the number of consumers.
     pub fn sweep(&self) -> usize {
         self.core.sweep()
     }

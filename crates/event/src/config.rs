@@ -2,6 +2,7 @@
 
 use crate::clock::{Clock, Monotonic};
 use crate::dispatch::{Strategy, ThreadSetup};
+use crate::event::SizeClass;
 use crate::modules::Configuration;
 use crate::placement::{AsDeclared, RunTimeScheduler};
 use crate::supplier::Undeclared;
@@ -23,13 +24,16 @@ pub struct Limits {
     /// Copies of queued events and of events held by conjunctions. Without a free copy the
     /// consumer's overflow policy applies.
     pub events: usize,
-    /// The most octets of a copy (payload and any together). All copies have this size, so the pool
-    /// takes `events` times as much.
-    ///
-    /// A larger event reaches the consumers without a queue. For others it is lost, counted
-    /// ([`Counts::too_large`](crate::Counts::too_large)) and reported to the supplier
-    /// ([`Pushed::too_large`](crate::Pushed::too_large)).
+    /// The most octets of such a copy (payload and any together). The pool takes `events` times as
+    /// much.
     pub payload: usize,
+    /// Copies of events with more data than `payload`, in any order. An event takes a copy of the
+    /// smallest size that holds it. Unused entries are zero.
+    ///
+    /// An event that is larger than all of them reaches the consumers without a queue. For others
+    /// it is lost, counted ([`Counts::too_large`](crate::Counts::too_large)) and reported to the
+    /// supplier ([`Pushed::too_large`](crate::Pushed::too_large)).
+    pub larger: [SizeClass; 3],
     /// Queued pushes of several events.
     pub sets: usize,
     /// Different masks in filters; each costs an event one look-up. Sources, types, and both
@@ -46,6 +50,18 @@ pub struct Limits {
     pub trace_records: usize,
 }
 
+impl Limits {
+    /// The sizes of copies, the smallest first.
+    pub(crate) fn size_classes(&self) -> Vec<SizeClass> {
+        let mut larger: Vec<SizeClass> = self.larger.to_vec();
+        larger.retain(|class| class.payload > self.payload && class.events > 0);
+        larger.sort_unstable();
+        let mut classes = vec![SizeClass { payload: self.payload, events: self.events }];
+        classes.append(&mut larger);
+        classes
+    }
+}
+
 impl Default for Limits {
     fn default() -> Self {
         Limits {
@@ -54,6 +70,11 @@ impl Default for Limits {
             observers: 64,
             events: 1024,
             payload: 1024,
+            larger: [
+                SizeClass { payload: 8 << 10, events: 128 },
+                SizeClass { payload: 64 << 10, events: 16 },
+                SizeClass::default(),
+            ],
             sets: 128,
             masks: 16,
             parts: 64,

@@ -65,9 +65,7 @@ impl<M: ModuleSet> Core<M> {
         }
         let setup = config.threads.for_levels(&levels);
         let limits = config.limits;
-        if !EventPool::fits(limits.events, limits.payload) {
-            return Err(StartError::Memory);
-        }
+        let events = EventPool::new(limits.size_classes()).ok_or(StartError::Memory)?;
         let kernel = Arc::new(Kernel::new(
             config.clock,
             Recorder::new(
@@ -79,13 +77,13 @@ impl<M: ModuleSet> Core<M> {
                 },
                 config.trace,
             ),
-            EventPool::new(limits.events, limits.payload),
+            events,
             event_lists(limits.sets),
             levels.into(),
             config.block,
             config.counting,
             config.latencies,
-            limits.consumers,
+            [limits.consumers, limits.suppliers],
         ));
         let timers = Arc::new(Timers::new(kernel.levels.len(), limits.timers));
         let core = Arc::new(Core {

@@ -39,8 +39,8 @@ counters! {
     refused,
     /// Events lost because all copies were in use ([`Limits::events`](crate::Limits::events)).
     not_kept,
-    /// Events lost because their data exceed [`Limits::payload`](crate::Limits::payload); suppliers
-    /// were told.
+    /// Events lost because their data exceed the largest copies
+    /// ([`Limits::larger`](crate::Limits::larger)); suppliers were told.
     too_large,
     /// Pushes at which the consumer failed.
     failed,

@@ -4,7 +4,7 @@ use isorb_rt::counted::{Counted, CountedPool};
 use std::cell::RefCell;
 
 /// The part of an event that the channel reads.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Header {
     /// The type. Types from [`designator::USER`](crate::designator::USER) on belong to the
     /// application.
@@ -16,6 +16,13 @@ pub struct Header {
     /// When the supplier made it, in units of 100 ns (`TimeBase::TimeT`). In a filter, the period
     /// of a timer.
     pub creation_time: u64,
+}
+
+impl Default for Header {
+    /// Type and source 0, one hop, no time.
+    fn default() -> Self {
+        Header { event_type: 0, source: 0, ttl: 1, creation_time: 0 }
+    }
 }
 
 /// The identity of an event in a federation. All zero: not stamped yet.
@@ -54,7 +61,7 @@ pub struct Event<'a> {
 impl<'a> Event<'a> {
     /// An event of this type and source that is forwarded over one hop, without time or data.
     pub fn new(event_type: i32, source: i32) -> Self {
-        Event { header: Header { event_type, source, ttl: 1, creation_time: 0 }, ..Event::default() }
+        Event { header: Header { event_type, source, ..Header::default() }, ..Event::default() }
     }
 
     /// Sets the octets.
@@ -104,12 +111,19 @@ impl Slot {
 /// A reference-counted copy.
 pub(crate) type EventCopy = Counted<Slot>;
 
-/// The memory for copies: a number of events of a fixed size.
-#[derive(Clone, Debug)]
-pub(crate) struct EventPool {
-    slots: CountedPool<Slot>,
-    payload: usize,
+/// Copies of events of one size.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+pub struct SizeClass {
+    /// The most octets of a copy (payload and any together).
+    pub payload: usize,
+    /// The number of copies.
+    pub events: usize,
 }
+
+/// The memory for copies: pools of events of one size each, the smallest first. An event takes a
+/// slot of the smallest size that fits, so small events never take the room of large ones.
+#[derive(Clone, Debug)]
+pub(crate) struct EventPool(Box<[(SizeClass, CountedPool<Slot>)]>);
 
 /// Why an event could not be copied.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -121,34 +135,39 @@ pub(crate) enum NoCopy {
 }
 
 impl EventPool {
-    /// Returns true if the memory can be allocated. A failed allocation would end the process.
-    pub(crate) fn fits(events: usize, payload: usize) -> bool {
-        let octets = payload.checked_add(size_of::<Slot>()).and_then(|slot| slot.checked_mul(events));
-        octets.is_some_and(|octets| Vec::<u8>::new().try_reserve_exact(octets).is_ok())
-    }
-
-    pub(crate) fn new(events: usize, payload: usize) -> Self {
-        let slot = |_| Slot {
-            header: Header::default(),
-            stamp: Stamp::default(),
-            pad1: 0,
-            octets: 0,
-            any: 0,
-            bytes: vec![0; payload].into_boxed_slice(),
+    /// The pools of these sizes, the smallest first. `None` if their memory cannot be allocated: a
+    /// failed allocation would end the process.
+    pub(crate) fn new(classes: Vec<SizeClass>) -> Option<EventPool> {
+        let octets = |class: &SizeClass| {
+            class.payload.checked_add(size_of::<Slot>()).and_then(|slot| slot.checked_mul(class.events))
         };
-        EventPool { slots: CountedPool::new(events, slot), payload }
+        let total = classes.iter().try_fold(0, |sum: usize, class| sum.checked_add(octets(class)?))?;
+        Vec::<u8>::new().try_reserve_exact(total).ok()?;
+        let pool = |class: SizeClass| {
+            let slot = |_| Slot {
+                header: Header::default(),
+                stamp: Stamp::default(),
+                pad1: 0,
+                octets: 0,
+                any: 0,
+                bytes: vec![0; class.payload].into_boxed_slice(),
+            };
+            (class, CountedPool::new(class.events, slot))
+        };
+        Some(EventPool(classes.into_iter().map(pool).collect()))
     }
 
+    /// The free slots of the smallest size.
     pub(crate) fn available(&self) -> usize {
-        self.slots.available()
+        self.0.first().map_or(0, |(_, slots)| slots.available())
     }
 
     fn copy(&self, event: &Event<'_>) -> Result<EventCopy, NoCopy> {
         let (octets, any) = (event.data.octets, event.data.any);
-        if octets.len() + any.len() > self.payload {
-            return Err(NoCopy::TooLarge);
-        }
-        let mut slot = self.slots.take().ok_or(NoCopy::Exhausted)?;
+        let length = octets.len() + any.len();
+        let slots = self.0.iter().find(|(class, _)| length <= class.payload);
+        let (_, slots) = slots.ok_or(NoCopy::TooLarge)?;
+        let mut slot = slots.take().ok_or(NoCopy::Exhausted)?;
         slot.header = event.header;
         slot.stamp = event.stamp;
         slot.pad1 = event.data.pad1;
@@ -189,9 +208,14 @@ impl<'a> CurrentEvent<'a> {
 mod tests {
     use super::*;
 
+    fn pool(classes: &[(usize, usize)]) -> EventPool {
+        EventPool::new(classes.iter().map(|&(payload, events)| SizeClass { payload, events }).collect())
+            .unwrap()
+    }
+
     #[test]
     fn a_copy_is_made_once_and_is_the_event() {
-        let pool = EventPool::new(2, 8);
+        let pool = pool(&[(8, 2)]);
         let event = Event { data: Data { pad1: 3, octets: b"abc", any: b"12345" }, ..Event::new(20, 7) };
         let current = CurrentEvent::new(&event, &pool);
         let (a, b) = (current.keep().unwrap(), current.keep().unwrap());
@@ -203,12 +227,17 @@ mod tests {
     }
 
     #[test]
-    fn an_event_that_does_not_fit_is_not_copied() {
-        let pool = EventPool::new(1, 4);
-        let large = Event::new(16, 0).octets(b"12345");
-        assert_eq!(CurrentEvent::new(&large, &pool).keep().unwrap_err(), NoCopy::TooLarge);
-        let small = Event::new(16, 0).octets(b"1234");
-        let _held = CurrentEvent::new(&small, &pool).keep().unwrap();
-        assert_eq!(CurrentEvent::new(&small, &pool).keep().unwrap_err(), NoCopy::Exhausted);
+    fn a_size_class_has_its_own_room_and_the_largest_is_the_limit() {
+        let pool = pool(&[(4, 1), (6, 1), (9, 1)]);
+        let keep = |length| {
+            let event = Event::new(16, 0).octets(&[7; 10][..length]);
+            CurrentEvent::new(&event, &pool).keep()
+        };
+        assert_eq!(keep(10).unwrap_err(), NoCopy::TooLarge);
+        let small = keep(4).unwrap();
+        assert_eq!(keep(4).unwrap_err(), NoCopy::Exhausted, "the larger slots are not for it");
+        let (middle, large) = (keep(5).unwrap(), keep(9).unwrap());
+        assert_eq!(keep(6).unwrap_err(), NoCopy::Exhausted);
+        assert_eq!([&small, &middle, &large].map(|copy| copy.event().data.octets.len()), [4, 5, 9]);
     }
 }

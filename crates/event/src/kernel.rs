@@ -9,6 +9,7 @@ use isorb_rt::priority::Priority;
 use isorb_rt::sync::{Parker, PiMutex};
 use isorb_trace::Recorder;
 use std::collections::VecDeque;
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,6 +18,40 @@ use std::time::Duration;
 pub(crate) enum PendingDisconnect {
     Consumer(u32),
     Supplier(u32),
+}
+
+/// The most first losses that wait to be logged. The log is limited, too.
+const MAX_LOSSES: usize = 64;
+
+/// The first event of a supplier that a consumer lost.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FirstLoss {
+    pub supplier: u32,
+    pub event_type: i32,
+    pub octets: usize,
+    /// Consumers for which it was too large.
+    pub too_large: u32,
+    /// Consumers with a full queue.
+    pub full: u32,
+}
+
+impl fmt::Display for FirstLoss {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let FirstLoss { supplier, event_type, octets, too_large, full } = *self;
+        write!(f, "supplier {supplier}: an event of type {event_type} with {octets} octets is lost for ")?;
+        match too_large {
+            0 => write!(
+                f,
+                "{full} consumers: their queues or all copies were full; raise Quality::queue or \
+                 Limits::events (--queue, --events)"
+            )?,
+            _ => write!(
+                f,
+                "{too_large} consumers, because no copy is so large: raise Limits::larger (--larger)"
+            )?,
+        }
+        f.write_str("; later losses are counted only")
+    }
 }
 
 pub(crate) struct Kernel {
@@ -37,6 +72,8 @@ pub(crate) struct Kernel {
     /// Disconnected consumers that have not been notified, at most `max_unnotified`.
     unnotified: PiMutex<VecDeque<Arc<Connection>>>,
     max_unnotified: usize,
+    /// The first losses of suppliers that have not been logged.
+    losses: PiMutex<Vec<FirstLoss>>,
     /// Wakes the thread that sweeps.
     pub sweeper: Parker,
 }
@@ -52,7 +89,7 @@ impl Kernel {
         block: Duration,
         counting: bool,
         latencies: bool,
-        consumers: usize,
+        [consumers, suppliers]: [usize; 2],
     ) -> Kernel {
         let leaving = PiMutex::new(Vec::with_capacity(consumers));
         Kernel {
@@ -68,6 +105,7 @@ impl Kernel {
             leaving,
             unnotified: PiMutex::default(),
             max_unnotified: consumers.max(1),
+            losses: PiMutex::new(Vec::with_capacity(suppliers.min(MAX_LOSSES))),
             sweeper: Parker::new(),
         }
     }
@@ -87,6 +125,23 @@ impl Kernel {
         }
         drop(leaving);
         self.sweeper.unpark();
+    }
+
+    /// Has the first loss of a supplier logged by the thread that sweeps.
+    #[cold]
+    pub(crate) fn report_loss(&self, loss: FirstLoss) {
+        let mut losses = self.losses.lock();
+        if losses.len() < losses.capacity() {
+            losses.push(loss);
+        }
+        drop(losses);
+        self.sweeper.unpark();
+    }
+
+    pub(crate) fn log_losses(&self) {
+        while let Some(loss) = { self.losses.lock().pop() } {
+            isorb_rt::log::warn("isorb::event", format_args!("{loss}"));
+        }
     }
 
     pub(crate) fn next_pending_disconnect(&self) -> Option<PendingDisconnect> {

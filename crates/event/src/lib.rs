@@ -82,7 +82,7 @@ pub use consumer::{Failure, PushConsumer};
 pub use counters::{Counts, Totals};
 pub use dispatch::{Strategy, ThreadSetup, yield_now};
 pub use error::{ConnectError, OtherPreemption, StartError, SwapError};
-pub use event::{Data, Event, Header, Stamp};
+pub use event::{Data, Event, Header, SizeClass, Stamp};
 pub use filter::{Dependency, Filter, MAX_DEPTH, MAX_TERMS, Malformed, encode, parse};
 pub use isorb_rt::priority::Priority;
 pub use isorb_rt::queue::Overflow;

@@ -33,6 +33,7 @@ fn channel(configuration: Configuration, strategy: Strategy) -> Channel {
         suppliers: 4,
         events: COPIES,
         payload: 0,
+        larger: Default::default(),
         sets: 1,
         parts: 1,
         timers: 0,

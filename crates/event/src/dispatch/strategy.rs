@@ -104,11 +104,12 @@ impl ThreadSetup {
         self
     }
 
+    /// Starts a thread that is replaced when it panics.
     pub(crate) fn spawn(
         &self,
         name: String,
         priority: Priority,
-        body: impl FnOnce() + Send + 'static,
+        body: impl FnMut() + Send + 'static,
     ) -> Result<Worker, SpawnError> {
         #[cfg(loom)]
         return Ok(self.model(name, priority, body));
@@ -127,7 +128,7 @@ impl ThreadSetup {
         &self,
         name: String,
         priority: Priority,
-        body: impl FnOnce() + Send + 'static,
+        body: impl FnMut() + Send + 'static,
     ) -> Result<Worker, SpawnError> {
         let native = self.mapping.as_ref().and_then(|mapping| mapping.to_native(priority));
         let class = native.map_or(SchedClass::Other, SchedClass::Fifo);
@@ -135,7 +136,7 @@ impl ThreadSetup {
         if let Some(cpus) = &self.cpus {
             spec = spec.cpus(*cpus);
         }
-        spec.spawn(body)
+        spec.spawn_supervised(body)
     }
 }
 

@@ -1,7 +1,7 @@
 //! How a channel becomes a member of a federation.
 
 use super::node::Federation;
-use super::{History, Levels};
+use super::{History, Levels, Security};
 use crate::channel::Channel;
 use crate::dispatch::{Dispatch, Queued, Strategy, ThreadSetup};
 use crate::error::ConnectError;
@@ -18,6 +18,7 @@ pub struct FederationBuilder {
     pub(super) history: History,
     pub(super) levels: Levels,
     pub(super) gateways: Gateways,
+    pub(super) security: Security,
 }
 
 impl FederationBuilder {
@@ -28,6 +29,7 @@ impl FederationBuilder {
             history: History::default(),
             levels: Levels::default(),
             gateways: Gateways::default(),
+            security: Security::default(),
         }
     }
 
@@ -56,6 +58,13 @@ impl FederationBuilder {
     #[must_use]
     pub fn gateways(mut self, gateways: Gateways) -> Self {
         self.gateways = gateways;
+        self
+    }
+
+    /// Which hosts the member exchanges events with; by default this one only.
+    #[must_use]
+    pub fn security(mut self, security: Security) -> Self {
+        self.security = security;
         self
     }
 

@@ -4,14 +4,17 @@ use super::LinkId;
 use crate::event::Header;
 use crate::filter::{Compiled, Filter};
 use crate::observer::Union;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The filters of one member's consumers.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Interest {
     /// The member.
     pub origin: u64,
-    /// Rises with each change and with each tick of the member.
+    /// Its process: a number drawn at random when it started. Versions of two processes are not
+    /// compared, so a forged or earlier version never stands above those of the process that runs.
+    pub incarnation: u64,
+    /// Rises with each change and with each tick of the process.
     pub version: u64,
     /// The number of links over which it came.
     pub hops: u32,
@@ -38,13 +41,22 @@ pub(super) struct Peer {
     pub channel: u64,
 }
 
-/// The interests that were received, by member.
+/// A process of a member: the member's number and the incarnation.
+type Process = (u64, u64);
+
+/// The most processes of one member that are remembered at a time.
+const MAX_PROCESSES: usize = 4;
+
+/// The interests that were received, by process. The process with the version that rose last is the
+/// member.
 #[derive(Default)]
 pub(super) struct Interests {
-    heard: BTreeMap<u64, Origin>,
-    /// The last versions of members that fell silent. Copies of these that others still pass on are
-    /// no sign of life.
-    silent: BTreeMap<u64, u64>,
+    heard: BTreeMap<Process, Origin>,
+    /// The last versions of processes that fell silent. Copies of these that others still pass on
+    /// are no sign of life.
+    silent: BTreeMap<Process, u64>,
+    /// The number of processes that were heard so far.
+    born: u64,
 }
 
 struct Origin {
@@ -60,6 +72,8 @@ struct Origin {
     /// When an interest last arrived. Until it expires the member keeps its filters, even without a
     /// route.
     at: u64,
+    /// When the version last rose, and the order of the processes; the greatest is the member's.
+    risen: (u64, u64),
 }
 
 struct Route {
@@ -88,14 +102,22 @@ impl Interests {
         sequence: u64,
         limit: usize,
     ) -> InterestChange {
-        let Interest { origin, version, hops, .. } = *interest;
+        let Interest { origin, incarnation, version, hops, .. } = *interest;
+        let process = (origin, incarnation);
+        let current = self.process(origin);
+        let is_known = self.heard.contains_key(&process);
         if interest.filters.len() > MAX_FILTERS
-            || !self.heard.contains_key(&origin) && self.heard.len() >= limit
-            || self.silent.get(&origin).is_some_and(|silent| *silent >= version)
+            || current.is_none() && self.heard.len() >= limit
+            || self.silent.get(&process).is_some_and(|silent| *silent >= version)
         {
             return InterestChange::default();
         }
-        self.silent.remove(&origin);
+        self.silent.remove(&process);
+        if !is_known {
+            self.make_room(origin);
+            self.born += 1;
+        }
+        let born = self.born;
         let new = || Origin {
             routes: BTreeMap::new(),
             version: 0,
@@ -103,8 +125,9 @@ impl Interests {
             wanted: Wanted::default(),
             since: Some(sequence),
             at: now,
+            risen: (now, born),
         };
-        let known = self.heard.entry(origin).or_insert_with(new);
+        let known = self.heard.entry(process).or_insert_with(new);
         let rank = |version: u64, hops: u32| (version, std::cmp::Reverse(hops));
         // The same version over a shorter route is news too. Otherwise a member that received it
         // over the longer route first would keep others to that.
@@ -121,6 +144,7 @@ impl Interests {
         let mut changed = false;
         if version > known.version {
             known.version = version;
+            known.risen.0 = now;
             changed = known.filters != interest.filters;
             if changed {
                 if known.filters.is_empty() {
@@ -130,7 +154,30 @@ impl Interests {
                 known.filters.clone_from(&interest.filters);
             }
         }
-        InterestChange { newer, changed }
+        InterestChange { newer, changed: changed || self.process(origin) != current }
+    }
+
+    /// Makes room for another process of a member: forgets the one with the version that has not
+    /// risen for the longest time.
+    fn make_room(&mut self, channel: u64) {
+        let oldest =
+            self.processes(channel).min_by_key(|(_, origin)| origin.risen).map(|(process, _)| *process);
+        if let Some(oldest) = oldest.filter(|_| self.processes(channel).count() >= MAX_PROCESSES) {
+            self.heard.remove(&oldest);
+        }
+    }
+
+    fn processes(&self, channel: u64) -> impl Iterator<Item = (&Process, &Origin)> {
+        self.heard.range((channel, 0)..=(channel, u64::MAX))
+    }
+
+    /// The process that is the member now.
+    fn process(&self, channel: u64) -> Option<Process> {
+        self.processes(channel).max_by_key(|(_, origin)| origin.risen).map(|(process, _)| *process)
+    }
+
+    fn origin(&self, channel: u64) -> Option<&Origin> {
+        self.processes(channel).map(|(_, origin)| origin).max_by_key(|origin| origin.risen)
     }
 
     /// Removes the routes over a link.
@@ -141,19 +188,19 @@ impl Interests {
     /// Sets the time of all received interests to `now`.
     pub(super) fn date(&mut self, now: u64) {
         for origin in self.heard.values_mut() {
-            origin.at = now;
+            (origin.at, origin.risen.0) = (now, now);
             origin.routes.values_mut().for_each(|route| route.at = now);
         }
     }
 
     /// Removes interests that were not renewed since `since`. Keeps the versions of at most `limit`
-    /// silent members. Returns true if a member was removed.
+    /// silent processes. Returns true if a process was removed.
     pub(super) fn expire(&mut self, since: u64, limit: usize) -> bool {
         let before = self.heard.len();
-        for (id, origin) in &mut self.heard {
+        for (process, origin) in &mut self.heard {
             origin.routes.retain(|_, route| route.at >= since);
             if origin.at < since {
-                self.silent.insert(*id, origin.version);
+                self.silent.insert(*process, origin.version);
             }
         }
         self.heard.retain(|_, origin| origin.at >= since);
@@ -165,16 +212,27 @@ impl Interests {
 
     /// The known members.
     pub(super) fn channels(&self) -> impl Iterator<Item = u64> + '_ {
-        self.heard.keys().copied()
+        let mut last = None;
+        self.heard
+            .keys()
+            .map(|(channel, _)| *channel)
+            .filter(move |channel| last.replace(*channel) != Some(*channel))
     }
 
-    /// The number of members with a route.
-    pub(super) fn reached(&self) -> usize {
-        self.heard.values().filter(|origin| !origin.routes.is_empty()).count()
+    /// The members with a route.
+    pub(super) fn reached(&self) -> impl Iterator<Item = u64> + '_ {
+        let reached = |channel: &u64| self.origin(*channel).is_some_and(|origin| !origin.routes.is_empty());
+        self.channels().filter(reached)
+    }
+
+    /// The neighbours that interests came from over a link.
+    pub(super) fn neighbours(&self, link: LinkId) -> BTreeSet<u64> {
+        let peers = self.heard.values().flat_map(|origin| origin.routes.keys());
+        peers.filter(|peer| peer.link == link).map(|peer| peer.channel).collect()
     }
 
     pub(super) fn knows(&self, channel: u64) -> bool {
-        self.heard.contains_key(&channel)
+        self.processes(channel).next().is_some()
     }
 
     /// The route to a member: the shortest of those that keep up; among equals the current one.
@@ -185,7 +243,7 @@ impl Interests {
         used: Option<Peer>,
         is_up: impl Fn(LinkId) -> bool,
     ) -> Option<Peer> {
-        self.best(self.heard.get(&channel)?, used, is_up).map(|(peer, _)| peer)
+        self.best(self.origin(channel)?, used, is_up).map(|(peer, _)| peer)
     }
 
     fn best<'a>(
@@ -216,7 +274,8 @@ impl Interests {
         used: Option<Peer>,
         is_up: impl Fn(LinkId) -> bool,
     ) -> Option<(Peer, Interest)> {
-        let origin = self.heard.get(&channel)?;
+        let process @ (_, incarnation) = self.process(channel)?;
+        let origin = self.heard.get(&process)?;
         // A version over another route says nothing about the best one. But its filters must not
         // wait.
         let news =
@@ -226,35 +285,36 @@ impl Interests {
             false => self.best(origin, used, is_up)?,
         };
         let (version, hops) = (route.version, route.hops.saturating_add(1));
-        Some((peer, Interest { origin: channel, version, hops, filters: origin.filters.clone() }))
+        let filters = origin.filters.clone();
+        Some((peer, Interest { origin: channel, incarnation, version, hops, filters }))
     }
 
     /// The smallest sequence number of own events at which one of these members subscribed without
     /// having received an event since.
     pub(super) fn since(&self, channels: &[u64]) -> Option<u64> {
-        channels.iter().filter_map(|channel| self.heard.get(channel)?.since).min()
+        channels.iter().filter_map(|channel| self.origin(*channel)?.since).min()
     }
 
     /// These members have received events. A request without a number then comes from a restarted
     /// member, which had the earlier ones.
     pub(super) fn have_begun(&mut self, channels: &[u64]) {
         for channel in channels {
-            if let Some(origin) = self.heard.get_mut(channel) {
-                origin.since = None;
-            }
+            let processes = self.heard.range_mut((*channel, 0)..=(*channel, u64::MAX));
+            processes.for_each(|(_, origin)| origin.since = None);
         }
     }
 
     /// The union of all filters, in a stable order.
     pub(super) fn union(&self) -> Vec<Filter> {
         let mut union = Union::default();
-        self.heard.values().flat_map(|origin| &origin.filters).for_each(|filter| union.add(filter));
+        let origins = self.channels().filter_map(|channel| self.origin(channel));
+        origins.flat_map(|origin| &origin.filters).for_each(|filter| union.add(filter));
         limited(union.into_filters())
     }
 
     /// Returns true if one of these members wants such an event.
     pub(super) fn want(&self, channels: &[u64], header: &Header) -> bool {
-        let wants = |channel| self.heard.get(channel).is_some_and(|origin| origin.wanted.has(header));
+        let wants = |channel: &u64| self.origin(*channel).is_some_and(|origin| origin.wanted.has(header));
         channels.iter().any(wants)
     }
 }
@@ -294,19 +354,51 @@ impl Wanted {
 mod tests {
     use super::*;
 
+    fn note(
+        interests: &mut Interests,
+        peer: u64,
+        [origin, incarnation, version]: [u64; 3],
+        now: u64,
+    ) -> InterestChange {
+        // Each process wants events of the type that is its incarnation.
+        let filters = vec![Filter::of_type(incarnation as i32)];
+        let interest = Interest { origin, incarnation, version, hops: 0, filters };
+        interests.note(Peer { link: LinkId(1), channel: peer }, &interest, now, 0, 10)
+    }
+
+    fn wants(interests: &Interests, event_type: i32) -> bool {
+        interests.want(&[1], &Header { event_type, source: 1, ..Header::default() })
+    }
+
     #[test]
     fn members_and_routes_are_bounded() {
         let mut interests = Interests::default();
-        let note = |interests: &mut Interests, channel, origin, version| {
-            let interest = Interest { origin, version, hops: 0, filters: Vec::new() };
-            interests.note(Peer { link: LinkId(1), channel }, &interest, 1, 0, 10)
-        };
         for number in 1..=100 {
-            note(&mut interests, number, 1, 1);
-            note(&mut interests, 1, number, 1);
+            note(&mut interests, number, [1, 20, 1], 1);
+            note(&mut interests, 1, [number, 20, 1], 1);
         }
-        assert_eq!((interests.heard.len(), interests.heard[&1].routes.len()), (10, 10));
+        assert_eq!((interests.heard.len(), interests.heard[&(1, 20)].routes.len()), (10, 10));
         // Interests over a known route are still accepted.
-        assert!(note(&mut interests, 5, 1, 2).newer);
+        assert!(note(&mut interests, 5, [1, 20, 2], 1).newer);
+    }
+
+    /// No version outdoes another: a forger does not know the incarnation, and a restart renews it.
+    #[test]
+    fn the_greatest_version_of_another_process_cuts_no_member_off() {
+        let mut interests = Interests::default();
+        note(&mut interests, 1, [1, 20, 1], 1);
+        for forged in 100..200 {
+            assert!(note(&mut interests, 9, [1, forged, u64::MAX], 1).newer);
+        }
+        assert_eq!(interests.heard.len(), MAX_PROCESSES);
+        // The member's next tick.
+        assert!(note(&mut interests, 1, [1, 20, 2], 2).changed);
+        assert!(wants(&interests, 20) && !wants(&interests, 199));
+        // It restarts, and its former process and the forged ones fall silent.
+        assert!(note(&mut interests, 1, [1, 21, 1], 3).changed);
+        assert!(wants(&interests, 21) && !wants(&interests, 20));
+        assert!(interests.expire(3, 10));
+        assert!(!note(&mut interests, 2, [1, 20, 2], 3).newer, "a copy that others pass on");
+        assert!(note(&mut interests, 1, [1, 21, 2], 4).newer && wants(&interests, 21));
     }
 }

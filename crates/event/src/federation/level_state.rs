@@ -32,12 +32,12 @@ impl LevelState {
         level: u8,
         begin: Priority,
         id: u64,
-        first: u64,
+        (incarnation, first): (u64, u64),
         membership: &FederationBuilder,
     ) -> Result<LevelState, ConnectError> {
         Ok(LevelState {
             level,
-            protocol: PiMutex::new(Protocol::new(id, first, membership.history)),
+            protocol: PiMutex::new(Protocol::new(id, incarnation, first, membership.history)),
             dispatch: membership.gateways.at(begin)?,
             level_links: PiMutex::new(Vec::new()),
             delivering: Turn::new(),

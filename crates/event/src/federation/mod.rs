@@ -41,6 +41,7 @@ mod messages;
 mod node;
 mod protocol;
 mod requests;
+mod security;
 #[cfg(test)]
 mod simulation;
 mod streams;
@@ -49,7 +50,9 @@ pub use builder::{FederationBuilder, Gateways};
 pub use interest::{Interest, MAX_FILTERS};
 pub use levels::Levels;
 pub use messages::{ControlMessage, ForwardedEvent, StreamPosition, StreamRequest};
-pub use node::{Federation, LinkId};
+pub use node::{Federation, LinkId, Neighbour};
+pub(crate) use security::PROOF;
+pub use security::{MIN_KEY, MemberKey, Security};
 
 /// The events that a member keeps at each level for repetition, its own and others'.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -82,6 +85,8 @@ pub struct FederationCounts {
     pub repeated: u64,
     /// Events without a hop left.
     pub expired: u64,
+    /// Datagrams and joins without the key, or with that of a message that arrived before.
+    pub unauthenticated: u64,
 }
 
 impl FederationCounts {
@@ -92,6 +97,7 @@ impl FederationCounts {
             received: self.received + other.received,
             repeated: self.repeated + other.repeated,
             expired: self.expired + other.expired,
+            unauthenticated: self.unauthenticated + other.unauthenticated,
         }
     }
 }
@@ -111,6 +117,11 @@ pub trait Transport: Send + Sync {
     /// # Errors
     /// [`ForwardError`].
     fn forward(&self, event: &ForwardedEvent<'_>) -> Result<(), ForwardError>;
+
+    /// The address of the other end, for tools and log records.
+    fn address(&self) -> String {
+        String::new()
+    }
 }
 
 /// The neighbour cannot be reached.

@@ -4,7 +4,7 @@ use super::gateways::LevelLink;
 use super::level_state::LevelState;
 use super::levels::Levels;
 use super::link_notifier::LinkNotifier;
-use super::{ControlMessage, FederationBuilder, FederationCounts, ForwardedEvent, Transport};
+use super::{ControlMessage, FederationBuilder, FederationCounts, ForwardedEvent, Security, Transport};
 use crate::admin::ProxyPushConsumer;
 use crate::channel::Channel;
 use crate::dispatch::ThreadSetup;
@@ -13,8 +13,10 @@ use crate::filter::Filter;
 use crate::observer::Observer;
 use crate::placement::Quality;
 use crate::supplier::{Publication, SupplierQos};
+use isorb_rt::log;
 use isorb_rt::priority::Priority;
 use isorb_rt::sync::{PiMutex, Turn};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
@@ -42,6 +44,23 @@ pub(super) struct Inner {
     observer: AtomicU64,
     link_entries: PiMutex<Vec<Arc<Link>>>,
     next: AtomicU32,
+    security: Security,
+    unauthenticated: AtomicU64,
+    /// What was logged last.
+    logged: PiMutex<Logged>,
+}
+
+/// The member at the other end of a link, or the members of a group.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Neighbour {
+    /// The link.
+    pub link: LinkId,
+    /// The address of its other end; empty if the transport does not tell.
+    pub address: String,
+    /// Their numbers. Empty if none has announced itself, or all fell silent.
+    pub channels: Vec<u64>,
+    /// The last message and event over the link were delivered.
+    pub up: bool,
 }
 
 /// A link for all levels. One thread at a time sends messages over it. Otherwise neighbours that
@@ -68,10 +87,10 @@ impl Federation {
         if channel.id() == 0 {
             return Err(ConnectError::Destroyed);
         }
-        let first = first_number();
+        let process = (isorb_rt::random_u64(), first_number());
         let begins = membership.levels.begins().iter().enumerate();
         let level_states = begins
-            .map(|(level, begin)| LevelState::new(level as u8, *begin, channel.id(), first, &membership));
+            .map(|(level, begin)| LevelState::new(level as u8, *begin, channel.id(), process, &membership));
         let inner = Arc::new(Inner {
             id: channel.id(),
             channel: channel.clone(),
@@ -85,6 +104,9 @@ impl Federation {
             observer: AtomicU64::new(0),
             link_entries: PiMutex::new(Vec::new()),
             next: AtomicU32::new(0),
+            security: membership.security,
+            unauthenticated: AtomicU64::new(0),
+            logged: PiMutex::default(),
         });
         let watch = Arc::new(ChannelObserver(Arc::downgrade(&inner)));
         inner.observer.store(channel.append_observer(watch)?.into(), Relaxed);
@@ -193,6 +215,44 @@ impl Federation {
             }
         }
         inner.process_all();
+        inner.log_changes(&self.neighbours());
+    }
+
+    /// The links and the members at their other ends.
+    pub fn neighbours(&self) -> Vec<Neighbour> {
+        let neighbour = |entry: Arc<Link>| {
+            let mut channels = BTreeSet::new();
+            for level_state in &self.inner.level_states {
+                channels.extend(level_state.protocol.lock().interests.neighbours(entry.id));
+            }
+            let (link, channels) = (entry.id, channels.into_iter().collect());
+            Neighbour { link, address: entry.link.address(), channels, up: self.is_up(link) }
+        };
+        self.inner.link_entries().map(neighbour).collect()
+    }
+
+    /// Which hosts it exchanges events with.
+    pub fn security(&self) -> &Security {
+        &self.inner.security
+    }
+
+    /// A number above all that earlier processes of this member have used.
+    #[cfg(not(loom))]
+    pub(crate) fn first_number(&self) -> u64 {
+        first_number()
+    }
+
+    /// Counts a message without the key; logs the first.
+    pub(crate) fn count_unauthenticated(&self, message: fmt::Arguments<'_>) {
+        if self.inner.unauthenticated.fetch_add(1, Relaxed) == 0 {
+            log::warn(
+                TARGET,
+                format_args!(
+                    "channel {}: {message}; it is ignored, and later ones are counted only",
+                    self.inner.id
+                ),
+            );
+        }
     }
 
     /// Returns true if the last message and event over the link were delivered, at all levels;
@@ -224,15 +284,19 @@ impl Federation {
     /// The counts of its links. An event that is wanted at several levels crosses at each of them
     /// and counts each time.
     pub fn counts(&self) -> FederationCounts {
+        let unauthenticated = self.inner.unauthenticated.load(Relaxed);
+        let counts = FederationCounts { unauthenticated, ..FederationCounts::default() };
         let level_states = self.inner.level_states.iter();
-        level_states
-            .fold(FederationCounts::default(), |sum, level_state| sum.and(level_state.protocol.lock().counts))
+        level_states.fold(counts, |sum, level_state| sum.and(level_state.protocol.lock().counts))
     }
 
     /// The number of members that are reachable at all levels, this one excluded.
     pub fn known(&self) -> usize {
         let level_states = self.inner.level_states.iter();
-        level_states.map(|level_state| level_state.protocol.lock().interests.reached()).min().unwrap_or(0)
+        level_states
+            .map(|level_state| level_state.protocol.lock().interests.reached().count())
+            .min()
+            .unwrap_or(0)
     }
 }
 
@@ -360,6 +424,79 @@ impl Inner {
     fn message(&self, level_state: &LevelState, link: LinkId, try_again: bool) -> Option<ControlMessage> {
         let message = level_state.protocol.lock().message(link, try_again)?;
         Some(ControlMessage { level: level_state.level, ..message })
+    }
+}
+
+/// The part of the program in log records.
+const TARGET: &str = "isorb::federation";
+
+/// What was logged last, so that each change is logged once.
+#[derive(Default)]
+struct Logged {
+    neighbours: BTreeMap<LinkId, Neighbour>,
+    has_namesake: bool,
+}
+
+impl Inner {
+    /// Logs the links that changed since the last call.
+    fn log_changes(&self, neighbours: &[Neighbour]) {
+        let mut logged = self.logged.lock();
+        let id = self.id;
+        let before = std::mem::take(&mut logged.neighbours);
+        logged.neighbours = neighbours.iter().map(|neighbour| (neighbour.link, neighbour.clone())).collect();
+        let has_namesake =
+            self.level_states.iter().any(|level_state| level_state.protocol.lock().has_namesake());
+        let new_namesake = has_namesake && !std::mem::replace(&mut logged.has_namesake, has_namesake);
+        drop(logged);
+        for neighbour in neighbours {
+            let former = before.get(&neighbour.link);
+            let (had, was_up) = former.map_or((&[][..], true), |former| (&former.channels, former.up));
+            let (now, up) = (&neighbour.channels, neighbour.up);
+            match (now.is_empty(), up) {
+                (false, true) if had != now || !was_up => {
+                    log::info(TARGET, format_args!("channel {id}: linked to {neighbour}"));
+                }
+                (_, false) if was_up => log::warn(
+                    TARGET,
+                    format_args!(
+                        "channel {id}: {neighbour} does not answer; events for it wait in the history"
+                    ),
+                ),
+                (true, true) if !had.is_empty() => {
+                    log::warn(TARGET, format_args!("channel {id}: {neighbour} has fallen silent"));
+                }
+                _ => {}
+            }
+        }
+        for (link, former) in &before {
+            if !neighbours.iter().any(|neighbour| neighbour.link == *link) && !former.channels.is_empty() {
+                log::warn(TARGET, format_args!("channel {id}: the link to {former} has ended"));
+            }
+        }
+        if new_namesake {
+            log::error(
+                TARGET,
+                format_args!(
+                    "channel {id}: another channel in the federation has the number {id}, too, so that events of \
+                     both are lost; give each a number of its own (--id)"
+                ),
+            );
+        }
+    }
+}
+
+impl fmt::Display for Neighbour {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &*self.channels {
+            [] => f.write_str("the neighbour")?,
+            [one] => write!(f, "channel {one}")?,
+            many => write!(f, "channels {many:?}")?,
+        }
+        if self.address.is_empty() {
+            write!(f, " (link {})", self.link.0)
+        } else {
+            write!(f, " at {}", self.address)
+        }
     }
 }
 

@@ -15,6 +15,10 @@ pub(super) const MAX_CHANNELS: usize = 1024;
 
 pub(super) struct Protocol {
     pub(super) id: u64,
+    /// The number of this process; see [`Interest::incarnation`].
+    incarnation: u64,
+    /// Another process with the number of this member.
+    namesake: Option<Namesake>,
     /// The last number given to a request or an epoch.
     pub(super) serial: u64,
     /// The number of the last event that entered here, and of the last one before this process.
@@ -38,6 +42,17 @@ pub(super) struct Protocol {
     /// The filters that other members apply to own suppliers changed.
     pub(super) wanted_changed: bool,
 }
+
+/// Another process that announces interests under this member's number.
+struct Namesake {
+    incarnation: u64,
+    version: u64,
+    rises: u32,
+}
+
+/// How often the version of a namesake rises before it counts as one that runs. Copies of an
+/// earlier process's last versions may still be under way.
+const RISES: u32 = 5;
 
 /// The state of a link.
 pub(super) struct LinkState {
@@ -75,17 +90,20 @@ impl PendingUpdates {
 }
 
 impl Protocol {
-    /// A protocol for member `id`. `first` is above all numbers of earlier processes with this id.
-    pub(super) fn new(id: u64, first: u64, history: History) -> Protocol {
+    /// A protocol for member `id`, of the process `incarnation`. `first` is above all numbers of
+    /// earlier processes with this id.
+    pub(super) fn new(id: u64, incarnation: u64, first: u64, history: History) -> Protocol {
         Protocol {
             id,
+            incarnation,
+            namesake: None,
             serial: first,
             sequence: first,
             first,
             now: None,
             own: Vec::new(),
             published: None,
-            version: first,
+            version: 1,
             told: false,
             interests: Interests::default(),
             upstreams: BTreeMap::new(),
@@ -147,6 +165,7 @@ impl Protocol {
         }
         let peer = Peer { link, channel: message.sender };
         let (id, now) = (self.id, self.now.unwrap_or(0));
+        message.interests.iter().filter(|interest| interest.origin == id).for_each(|own| self.note_own(own));
         // No member has the number 0.
         for interest in message.interests.iter().filter(|interest| ![0, id].contains(&interest.origin)) {
             let news = self.interests.note(peer, interest, now, self.sequence, MAX_CHANNELS);
@@ -160,6 +179,24 @@ impl Protocol {
         message.requests.iter().for_each(|pull| self.receive_request(peer, pull));
         message.positions.iter().for_each(|head| self.receive_position(peer, head));
         true
+    }
+
+    /// Notes an interest under this member's number.
+    fn note_own(&mut self, own: &Interest) {
+        let Interest { incarnation, version, .. } = *own;
+        match &mut self.namesake {
+            _ if incarnation == self.incarnation => {}
+            Some(known) if known.incarnation == incarnation => {
+                known.rises += u32::from(version > known.version);
+                known.version = known.version.max(version);
+            }
+            other => *other = Some(Namesake { incarnation, version, rises: 0 }),
+        }
+    }
+
+    /// Returns true if another running channel has this member's number.
+    pub(super) fn has_namesake(&self) -> bool {
+        self.namesake.as_ref().is_some_and(|namesake| namesake.rises >= RISES)
     }
 
     /// Returns true if there are updates for a link that is up.
@@ -194,8 +231,8 @@ impl Protocol {
     /// members would keep each other's memory of a third alive.
     fn passed(&self, link: LinkId, channel: u64, news: bool) -> Option<Interest> {
         if channel == self.id {
-            let filters = self.own.clone();
-            return Some(Interest { origin: channel, version: self.version, hops: 0, filters });
+            let (incarnation, filters) = (self.incarnation, self.own.clone());
+            return Some(Interest { origin: channel, incarnation, version: self.version, hops: 0, filters });
         }
         let (route, interest) =
             self.interests.passed(channel, news, self.used(channel), |link| self.is_up(link))?;

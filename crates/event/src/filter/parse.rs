@@ -70,9 +70,15 @@ impl std::error::Error for Malformed {}
 /// has it. Filters before the first group, or after [`GLOBAL`](d::GLOBAL), are disjunctions of one
 /// term.
 ///
+/// A list that is one empty disjunction has no registration and matches nothing: TAO's gateway
+/// subscribes with it while the other channel has no consumers.
+///
 /// # Errors
 /// [`Malformed`]; the interfaces raise `TypeError` for it.
 pub fn parse(list: &[Dependency]) -> Result<Vec<Filter>, Malformed> {
+    if let [Dependency { header: Header { event_type: d::DISJUNCTION, source: 0, .. }, .. }] = list {
+        return Ok(Vec::new());
+    }
     let mut at = Reader { list, at: 0 };
     let mut registrations = Vec::new();
     let mut alone = Vec::new();
@@ -285,5 +291,7 @@ mod tests {
             assert_eq!(parse(&list(entries)), Err(*expected), "{entries:?}");
         }
         assert_eq!(parse(&[]), Ok(vec![]));
+        assert_eq!(parse(&list(&[(d::DISJUNCTION, 0)])), Ok(vec![]), "what TAO's gateway sends");
+        assert_eq!(parse(&list(&[(d::DISJUNCTION, 0), (d::DISJUNCTION, 0)])), Err(Malformed::EmptyGroup));
     }
 }

@@ -118,6 +118,7 @@ pub(super) fn read_interest(interest: &idl::InterestView<'_>) -> Result<Interest
     });
     Ok(Interest {
         origin: interest.origin,
+        incarnation: interest.incarnation,
         version: interest.version,
         hops: interest.hops,
         filters: filters.collect(),
@@ -134,6 +135,7 @@ pub(super) fn write_interest(interest: &Interest) -> idl::Interest {
     };
     idl::Interest {
         origin: interest.origin,
+        incarnation: interest.incarnation,
         version: interest.version,
         hops: interest.hops,
         filters: encode(&groups, 0).into_iter().map(entry).collect(),

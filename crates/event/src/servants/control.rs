@@ -3,6 +3,7 @@
 use super::EventServiceOptions;
 use super::proxies::ProxyTable;
 use isorb::{Kind, Object, Policies, Result, SystemException};
+use isorb_rt::sched::ThreadSpec;
 use isorb_rt::sync::{Parker, PiMutex};
 use isorb_rt::time::Deadline;
 use std::collections::BTreeMap;
@@ -38,7 +39,11 @@ pub(super) struct Control {
 struct Watched {
     peer: Object,
     connected: Weak<dyn MonitoredPeer>,
+    /// The consumer's operation; 0 for none.
+    rt_info: i32,
     failures: u32,
+    /// A push to it failed: it is pinged at once.
+    suspect: bool,
 }
 
 impl Control {
@@ -56,29 +61,36 @@ impl Control {
             let (parker, stopped) = (control.parker.clone(), control.stopped.clone());
             let weak = Arc::downgrade(&control);
             let body = move || {
+                let mut round = Deadline::after(period);
                 while !stopped.load(Acquire) {
-                    parker.park_until(Deadline::after(period));
-                    match weak.upgrade() {
-                        Some(control) if !stopped.load(Acquire) => drop(control.check()),
-                        _ => return,
+                    parker.park_until(round);
+                    let Some(control) = weak.upgrade() else { return };
+                    if stopped.load(Acquire) {
+                        return;
+                    }
+                    control.check_suspects();
+                    if round.is_past() {
+                        control.check();
+                        round = Deadline::after(period);
                     }
                 }
             };
-            std::thread::Builder::new()
-                .name("event-control".into())
-                .spawn(body)
+            ThreadSpec::inheriting("event-control")
+                .spawn_supervised(body)
                 .map_err(|error| SystemException::from(Kind::NoResources).detail(error.to_string()))?;
         }
         Ok(control)
     }
 
-    /// Monitors a peer, until the result is passed to `forget`.
-    pub(super) fn watch(&self, peer: &Object, connected: Weak<dyn MonitoredPeer>) -> u64 {
+    /// Monitors a peer, until the result is passed to `forget`. `rt_info` is the operation as which
+    /// a consumer is connected, or 0.
+    pub(super) fn watch(&self, peer: &Object, connected: Weak<dyn MonitoredPeer>, rt_info: i32) -> u64 {
         let mut next = self.next.lock();
         *next += 1;
         // A live peer answers within this time.
         let policies = Policies { round_trip_timeout: Some(self.timeout), ..Policies::default() };
-        let watched = Watched { peer: peer.with_policies(policies), connected, failures: 0 };
+        let peer = peer.with_policies(policies);
+        let watched = Watched { peer, connected, rt_info, failures: 0, suspect: false };
         self.watched.lock().insert(*next, watched);
         *next
     }
@@ -86,6 +98,47 @@ impl Control {
     pub(super) fn forget(&self, number: u64) {
         let gone = self.watched.lock().remove(&number);
         drop(gone);
+    }
+
+    /// Has a peer pinged at once: a push to it failed.
+    pub(super) fn suspect(&self, number: u64) {
+        if let Some(entry) = self.watched.lock().get_mut(&number) {
+            entry.suspect = true;
+        }
+        self.parker.unpark();
+    }
+
+    fn check_suspects(&self) {
+        while let Some((number, peer)) = {
+            let mut watched = self.watched.lock();
+            let mut suspects = watched.iter_mut().filter(|(_, entry)| entry.suspect);
+            suspects.next().map(|(number, entry)| {
+                entry.suspect = false;
+                (*number, entry.peer.clone())
+            })
+        } {
+            self.ping_until_sure(number, &peer);
+        }
+    }
+
+    /// Pings the consumer that is connected as this operation, because another one wants to be.
+    /// Returns true if it is gone. Takes at most the time-out of a ping.
+    pub(super) fn is_vacated(&self, rt_info: i32) -> bool {
+        let watched = self.watched.lock();
+        let rival = watched.iter().find(|(_, entry)| rt_info != 0 && entry.rt_info == rt_info);
+        let rival = rival.map(|(number, entry)| (*number, entry.peer.clone()));
+        drop(watched);
+        rival.is_some_and(|(number, peer)| self.ping_until_sure(number, &peer))
+    }
+
+    /// Pings a peer as often as it takes to disconnect it, but only while it fails without a
+    /// time-out, as the address of a process that ended does. Returns true if it was disconnected.
+    fn ping_until_sure(&self, number: u64, peer: &Object) -> bool {
+        (0..self.limit).find_map(|_| match self.ping(number, peer) {
+            PingOutcome::Disconnected => Some(true),
+            PingOutcome::Failed => None,
+            PingOutcome::Alive | PingOutcome::TimedOut => Some(false),
+        }) == Some(true)
     }
 
     /// Pings all peers, up to [`MAX_PINGS`] at a time. A round takes at most the time-out for every
@@ -97,7 +150,8 @@ impl Control {
         let (next, removed) = (AtomicUsize::new(0), AtomicUsize::new(0));
         let ping = || {
             while let Some((number, peer)) = peers.get(next.fetch_add(1, Relaxed)) {
-                removed.fetch_add(usize::from(self.ping(*number, peer)), Relaxed);
+                let gone = self.ping(*number, peer) == PingOutcome::Disconnected;
+                removed.fetch_add(usize::from(gone), Relaxed);
             }
         };
         std::thread::scope(|scope| {
@@ -113,16 +167,16 @@ impl Control {
         removed.into_inner()
     }
 
-    /// Pings one peer. Returns true if it was disconnected.
-    fn ping(&self, number: u64, peer: &Object) -> bool {
+    /// Pings one peer.
+    fn ping(&self, number: u64, peer: &Object) -> PingOutcome {
         let active = || self.watched.lock().get(&number)?.connected.upgrade().map(|it| it.was_active());
         let answer = if active() == Some(true) { Ok(false) } else { peer.non_existent() };
         let mut watched = self.watched.lock();
-        let Some(entry) = watched.get_mut(&number) else { return false };
-        let gone = match answer {
+        let Some(entry) = watched.get_mut(&number) else { return PingOutcome::Disconnected };
+        let gone = match &answer {
             Ok(false) => {
                 entry.failures = 0;
-                false
+                return PingOutcome::Alive;
             }
             // The peer itself reports that it does not exist.
             Ok(true) => true,
@@ -132,14 +186,29 @@ impl Control {
             }
         };
         if !gone {
-            return false;
+            let timed_out = answer.is_err_and(|exception| exception.kind == Kind::Timeout);
+            return if timed_out { PingOutcome::TimedOut } else { PingOutcome::Failed };
         }
         let connected = entry.connected.upgrade();
         let forgotten = watched.remove(&number);
         drop(watched);
         drop(forgotten);
-        connected.inspect(|connected| connected.lost()).is_some()
+        if let Some(connected) = connected {
+            connected.lost();
+        }
+        PingOutcome::Disconnected
     }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum PingOutcome {
+    Alive,
+    /// It did not answer in time, and may yet.
+    TimedOut,
+    /// It cannot be reached.
+    Failed,
+    /// It is gone, and disconnected.
+    Disconnected,
 }
 
 impl Drop for Control {

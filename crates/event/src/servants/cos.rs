@@ -90,8 +90,7 @@ impl admin_idl::EventChannel for ChannelServant {
     }
 
     fn destroy(&self, _: Upcall<'_>) -> Result<()> {
-        self.shared.channel.destroy();
-        Ok(())
+        self.shared.destroy(&self.consumers)
     }
 }
 
@@ -187,7 +186,7 @@ impl ConsumerProxyState {
         }
         state.proxy = Some(proxy);
         state.connected = true;
-        state.watch = watch.map(|(peer, me)| shared.control.watch(peer, me));
+        state.watch = watch.map(|(peer, me)| shared.control.watch(peer, me, 0));
         Ok(())
     }
 

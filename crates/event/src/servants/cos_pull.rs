@@ -21,6 +21,7 @@ use comm::{
 };
 use isorb::{Any, Kind, Reference, Result, SystemException, Upcall};
 use isorb_rt::log;
+use isorb_rt::sched::ThreadSpec;
 use isorb_rt::sync::{Parker, PiCondvar, PiMutex};
 use isorb_rt::time::Deadline;
 use std::collections::VecDeque;
@@ -320,7 +321,7 @@ impl admin_idl::ProxyPullConsumer for PullConsumerServant {
                 me.stopped(&mine, &why);
             }
         };
-        let spawned = std::thread::Builder::new().name("event-pull".into()).spawn(body);
+        let spawned = ThreadSpec::inheriting("event-pull").spawn(body);
         if let Err(error) = spawned {
             self.shared.proxies.free_again(&self.slot);
             return Err(SystemException::from(Kind::NoResources).detail(error.to_string()).into());

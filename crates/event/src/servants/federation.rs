@@ -3,14 +3,15 @@
 use super::codec::{read_event, read_notice, write_event, write_notice};
 use super::isorb_link::isorb_event as idl;
 use crate::federation::{
-    ControlMessage, Federation, ForwardError, ForwardedEvent, LinkDown, LinkId, Transport,
+    ControlMessage, Federation, ForwardError, ForwardedEvent, LinkDown, LinkId, Security, Transport,
 };
 use idl::{LaneRef, LinkRef, NeighbourRef};
 use isorb::poa::PoaPolicies;
 use isorb::rt::policy::{PriorityModel, RtPolicy};
-use isorb::rt::{Overrides, ThreadpoolLane, ThreadpoolOptions};
+use isorb::rt::{Overrides, Priority, ThreadpoolLane, ThreadpoolOptions};
 use isorb::{Kind, Object, Orb, Poa, Policies, Reference, Result, SyncScope, SystemException, Upcall};
 use isorb_rt::sync::PiMutex;
+use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -54,13 +55,24 @@ struct Shared {
     /// The POA that receives events; it has a lane for each level if the options say so.
     entry: Poa,
     options: LinkOptions,
+    /// The challenges that wait for a join.
+    challenges: PiMutex<VecDeque<[u8; NONCE]>>,
 }
 
 /// Why a neighbour was not joined.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum LinkError {
     /// The neighbour returned a nil reference or another number of levels.
     Refused,
+    /// The object is no member of a federation.
+    NotAMember(SystemException),
+    /// This address is beyond this host, and the member's [`Security`] does not allow that.
+    BeyondThisHost(String),
+    /// The neighbour has a key, and this member has none.
+    KeyThere,
+    /// This member has a key, and the neighbour has none or another one.
+    NoKeyThere,
     /// The call to it failed.
     System(SystemException),
 }
@@ -68,8 +80,27 @@ pub enum LinkError {
 impl fmt::Display for LinkError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            LinkError::Refused => f.write_str("the neighbour gave no link"),
-            LinkError::System(exception) => exception.fmt(f),
+            LinkError::Refused => f.write_str("the neighbour gave no valid link"),
+            LinkError::NotAMember(exception) => write!(
+                f,
+                "the object there is no member of a federation ({exception}); give the URL that a channel with \
+                 --id prints as FEDERATION"
+            ),
+            LinkError::BeyondThisHost(host) => write!(
+                f,
+                "{host} is beyond this host, and the members have no key: give all the same one (--key-file), use \
+                 TLS, or --insecure in a network of trusted machines"
+            ),
+            LinkError::KeyThere => {
+                f.write_str("the members there have a key: give this one the same (--key-file)")
+            }
+            LinkError::NoKeyThere => f.write_str(
+                "the neighbour does not have the key of this member: give it the same (--key-file)",
+            ),
+            LinkError::System(exception) => match &exception.detail {
+                Some(why) => f.write_str(why),
+                None => exception.fmt(f),
+            },
         }
     }
 }
@@ -100,14 +131,22 @@ impl FederationServant {
         let entry = if options.lanes {
             let begins = federation.levels().begins();
             // Events of a lane stay in order only with one thread.
-            let lanes: Vec<_> = begins.iter().map(|begin| ThreadpoolLane::new(begin.get(), 1)).collect();
+            // Events have no bound of their own, so the lanes share the blocks of the ORB.
+            let lane = |begin: &Priority| ThreadpoolLane::new(begin.get(), 1).messages(1, 0);
+            let lanes: Vec<_> = begins.iter().map(lane).collect();
             let pool = orb.rt().create_threadpool_with_lanes(&lanes, &ThreadpoolOptions::default())?;
             let policies = PoaPolicies::new().threadpool(pool);
             make("event-lanes", policies.priority_model(PriorityModel::ServerDeclared, begins[0].get()))?
         } else {
             poa.clone()
         };
-        let shared = Arc::new(Shared { federation: federation.clone(), poa, entry, options });
+        let shared = Arc::new(Shared {
+            federation: federation.clone(),
+            poa,
+            entry,
+            options,
+            challenges: PiMutex::default(),
+        });
         let neighbour: NeighbourRef = shared.poa.activate(Arc::new(JoinServant(shared.clone())))?;
         let object = neighbour.object().clone();
         orb.register_corbaloc_key("EventFederation", &object);
@@ -122,26 +161,52 @@ impl FederationServant {
     /// Joins a neighbour. The link lasts until one of both leaves.
     ///
     /// # Errors
-    /// [`LinkError`].
+    /// [`LinkError`]; its text says what to do.
     pub fn join(&self, neighbour: &Object) -> Result<LinkId, LinkError> {
         let shared = &self.shared;
         let federation = &shared.federation;
-        let here = shared.here().map_err(LinkError::System)?;
+        shared.trust(neighbour)?;
+        let neighbour = NeighbourRef::from_object(timed(neighbour, shared.options.timeout));
+        let challenge = neighbour.challenge().map_err(|exception| match exception.kind {
+            Kind::BadOperation | Kind::ObjectNotExist | Kind::InvObjref | Kind::Marshal => {
+                LinkError::NotAMember(exception)
+            }
+            _ => LinkError::System(exception),
+        })?;
+        let key = match federation.security() {
+            Security::Key(key) => Some(key),
+            _ if challenge.is_empty() => None,
+            _ => return Err(LinkError::KeyThere),
+        };
+        let mine = key.map(|_| nonce());
+        let mine = mine.as_ref().map_or(&[][..], |mine| &mine[..]);
+        let mut here = shared.here().map_err(LinkError::System)?;
+        if let Some(key) = key {
+            here.link_end.shown = key.prove(&proof_text(JOIN, &challenge, mine, federation.id())).to_vec();
+        }
         let (end, link_end) = (here.end.clone(), here.link_end.clone());
         // This end first: the neighbour sends its state while it joins.
         let transport = Arc::new(OrbTransport { there: OnceLock::new(), _here: here });
         let link = federation.join(transport.clone());
         *end.link.lock() = Some(link);
-        let neighbour = NeighbourRef::from_object(timed(neighbour, shared.options.timeout));
-        let refused = match neighbour.join(federation.id(), &link_end) {
+        let shown = |there: &idl::LinkEnd| {
+            let text = proof_text(JOINED, &challenge, mine, there.channel);
+            key.is_none_or(|key| key.verifies(&text, &there.shown))
+        };
+        let refused = match neighbour.join(&challenge[..], mine, &link_end) {
+            Ok(there) if !shown(&there) => {
+                federation.count_unauthenticated(format_args!("channel {} has another key", there.channel));
+                LinkError::NoKeyThere
+            }
             Ok(there) => match shared.there(there.here.as_ref(), &refs(&there.levels)) {
-                Some(there) => {
+                Ok(there) => {
                     let _ = transport.there.set(there);
                     federation.resend(link);
                     return Ok(link);
                 }
-                None => LinkError::Refused,
+                Err(error) => error,
             },
+            Err(exception) if exception.kind == Kind::NoPermission && key.is_some() => LinkError::NoKeyThere,
             Err(exception) => LinkError::System(exception),
         };
         drop(transport);
@@ -174,21 +239,91 @@ impl Shared {
             servants.push(ActiveServant { poa: self.entry.clone(), object: lane.object().clone() });
             levels.push(Some(lane));
         }
-        Ok(LocalEnd { end, link_end: idl::LinkEnd { here: Some(own), levels }, _servants: servants })
+        let channel = self.federation.id();
+        let link_end = idl::LinkEnd { channel, here: Some(own), levels, shown: Vec::new() };
+        Ok(LocalEnd { end, link_end, _servants: servants })
     }
 
     /// The neighbour's end, if it is valid.
-    fn there(&self, link: Option<&LinkRef>, lanes: &[Option<&LaneRef>]) -> Option<RemoteEnd> {
-        let timed = |object: &Object| timed(object, self.options.timeout);
-        let same = lanes.len() == self.federation.levels().begins().len();
-        let lane = |lane: &Option<&LaneRef>| lane.map(|lane| LaneRef::from_object(timed(lane.object())));
-        let lanes = lanes.iter().map(lane).collect::<Option<Box<[LaneRef]>>>()?;
+    fn there(&self, link: Option<&LinkRef>, lanes: &[Option<&LaneRef>]) -> Result<RemoteEnd, LinkError> {
+        let link = link.ok_or(LinkError::Refused)?.object();
+        if lanes.len() != self.federation.levels().begins().len() {
+            return Err(LinkError::Refused);
+        }
+        self.trust(link)?;
+        let lane = |lane: &Option<&LaneRef>| {
+            let lane = lane.ok_or(LinkError::Refused)?.object();
+            self.trust(lane)?;
+            Ok(LaneRef::from_object(timed(lane, self.options.timeout)))
+        };
+        let lanes = lanes.iter().map(lane).collect::<Result<Box<[LaneRef]>, LinkError>>()?;
         // On a shared connection a control message would wait behind an event while its receiver
         // waits for a control message of this member.
-        let private = Overrides::new(&[RtPolicy::PrivateConnection]).ok()?;
-        let link = timed(link?.object()).with_rt_overrides(&private);
-        same.then_some(RemoteEnd { link: LinkRef::from_object(link), lanes })
+        let private = Overrides::new(&[RtPolicy::PrivateConnection]).map_err(LinkError::System)?;
+        let address =
+            addresses(link).next().map_or_else(String::new, |(host, port)| format!("{host}:{port}"));
+        let link = timed(link, self.options.timeout).with_rt_overrides(&private);
+        Ok(RemoteEnd { link: LinkRef::from_object(link), lanes, address })
     }
+
+    /// Refuses an address beyond this host, unless the member's security allows it.
+    fn trust(&self, object: &Object) -> Result<(), LinkError> {
+        match (self.federation.security(), beyond_this_host(object)) {
+            (Security::Loopback, Some(host)) => Err(LinkError::BeyondThisHost(host)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Checks the proof of a neighbour that joins, and makes this member's.
+    fn check_proof(&self, challenged: &[u8], mine: &[u8], back: &idl::LinkEndView<'_>) -> Result<Vec<u8>> {
+        let Security::Key(key) = self.federation.security() else { return Ok(Vec::new()) };
+        let mut challenges = self.challenges.lock();
+        let at = challenges.iter().position(|challenge| challenge[..] == *challenged);
+        let known = at.and_then(|at| challenges.remove(at)).is_some();
+        drop(challenges);
+        let proves = || key.verifies(&proof_text(JOIN, challenged, mine, back.channel), back.shown);
+        if !known || !proves() {
+            let channel = back.channel;
+            self.federation.count_unauthenticated(format_args!("channel {channel} joins without the key"));
+            return Err(SystemException::from(Kind::NoPermission).detail(LinkError::KeyThere.to_string()));
+        }
+        Ok(key.prove(&proof_text(JOINED, challenged, mine, self.federation.id())).to_vec())
+    }
+}
+
+/// The octets of a nonce.
+const NONCE: usize = 16;
+/// The most challenges that wait for a join; the oldest is dropped.
+const MAX_CHALLENGES: usize = 64;
+/// What a proof is for: a neighbour that joins, and its answer.
+const JOIN: &[u8] = b"isorb join";
+const JOINED: &[u8] = b"isorb joined";
+
+fn nonce() -> [u8; NONCE] {
+    let mut nonce = [0; NONCE];
+    nonce[..8].copy_from_slice(&isorb_rt::random_u64().to_be_bytes());
+    nonce[8..].copy_from_slice(&isorb_rt::random_u64().to_be_bytes());
+    nonce
+}
+
+fn proof_text(purpose: &[u8], challenge: &[u8], mine: &[u8], channel: u64) -> Vec<u8> {
+    [purpose, challenge, mine, &channel.to_be_bytes()].concat()
+}
+
+/// The addresses of a reference at which it is called without TLS.
+fn addresses(object: &Object) -> impl Iterator<Item = (String, u16)> {
+    let profiles = object.ior().iiop_profiles().flatten();
+    profiles.flat_map(|profile| profile.addresses().filter(|(_, port)| *port != 0).collect::<Vec<_>>())
+}
+
+/// The first host of a reference that is not this one and is called without TLS; `None` if there is
+/// none.
+pub fn beyond_this_host(object: &Object) -> Option<String> {
+    let is_here = |host: &str| {
+        let ip = host.trim_matches(['[', ']']).parse::<std::net::IpAddr>();
+        host == "localhost" || ip.is_ok_and(|ip| ip.is_loopback())
+    };
+    addresses(object).map(|(host, _)| host).find(|host| !is_here(host))
 }
 
 fn refs(lanes: &[Option<LaneRef>]) -> Vec<Option<&LaneRef>> {
@@ -207,6 +342,8 @@ struct RemoteEnd {
     link: LinkRef,
     /// By level.
     lanes: Box<[LaneRef]>,
+    /// Of its host.
+    address: String,
 }
 
 /// An object that is deactivated with its link.
@@ -236,37 +373,68 @@ fn timed(object: &Object, timeout: Duration) -> Object {
 struct JoinServant(Arc<Shared>);
 
 impl idl::Neighbour for JoinServant {
+    fn challenge<'u>(&'u self, cx: Upcall<'u>) -> Result<&'u [u8]> {
+        let Security::Key(_) = self.0.federation.security() else { return Ok(&[]) };
+        let challenge = nonce();
+        let mut challenges = self.0.challenges.lock();
+        let dropped = if challenges.len() >= MAX_CHALLENGES { challenges.pop_front() } else { None };
+        challenges.push_back(challenge);
+        drop((challenges, dropped));
+        Ok(cx.keep(challenge)?)
+    }
+
     fn join<'u>(
         &'u self,
         cx: Upcall<'u>,
-        channel: u64,
+        challenged: &'u [u8],
+        mine: &'u [u8],
         back: idl::LinkEndView<'u>,
     ) -> Result<idl::LinkEndView<'u>> {
         let shared = &self.0;
-        let bad = |why: String| SystemException::from(Kind::BadParam).detail(why);
+        let refused = |kind: Kind, why: String| {
+            isorb_rt::log::warn(
+                "isorb::federation",
+                format_args!(
+                    "channel {}: channel {} was not joined: {why}",
+                    shared.federation.id(),
+                    back.channel
+                ),
+            );
+            Err(SystemException::from(kind).detail(why))
+        };
+        let (own, channel) = (shared.federation.id(), back.channel);
         if channel == 0 {
-            return Err(bad("a channel of a federation has a number of its own, from 1 on".into()));
+            return refused(Kind::BadParam, "a channel of a federation has a number from 1 on".into());
         }
-        if channel == shared.federation.id() {
-            return Err(bad(format!("a channel with the number {channel} is here already")));
+        if channel == own {
+            let why = format!("the channel there has the number {channel}, too: give each its own (--id)");
+            return refused(Kind::BadParam, why);
         }
+        let shown = shared.check_proof(challenged, mine, &back)?;
         let (levels, theirs) = (shared.federation.levels().begins().len(), back.levels.len());
         if levels != theirs {
-            return Err(bad(format!(
-                "{levels} priority levels here, {theirs} there: configure the same number"
-            )));
+            let why = format!(
+                "channel {own} has {levels} priority levels, and the other {theirs}: give both the same"
+            );
+            return refused(Kind::BadParam, why);
         }
-        let there = shared.there(back.here, back.levels).ok_or(Kind::BadParam)?;
+        let there = match shared.there(back.here, back.levels) {
+            Ok(there) => there,
+            Err(error @ LinkError::BeyondThisHost(_)) => {
+                return refused(Kind::NoPermission, error.to_string());
+            }
+            Err(error) => return refused(Kind::BadParam, error.to_string()),
+        };
         if shared.federation.links() >= MAX_LINKS {
-            let why = format!("{MAX_LINKS} neighbours are joined already");
-            return Err(SystemException::from(Kind::ImpLimit).detail(why));
+            return refused(Kind::ImpLimit, format!("channel {own} has {MAX_LINKS} neighbours already"));
         }
         let here = shared.here()?;
         let (end, link_end) = (here.end.clone(), cx.keep(here.link_end.clone())?);
         let transport = OrbTransport { there: OnceLock::from(there), _here: here };
         *end.link.lock() = Some(shared.federation.join(Arc::new(transport)));
         let levels = cx.slice(&refs(&link_end.levels))?;
-        Ok(idl::LinkEndView { here: link_end.here.as_ref(), levels })
+        let shown = cx.keep(shown)?;
+        Ok(idl::LinkEndView { channel: own, here: link_end.here.as_ref(), levels, shown })
     }
 }
 
@@ -334,6 +502,10 @@ impl Transport for OrbTransport {
     fn announce(&self, messages: &[ControlMessage]) -> Result<(), LinkDown> {
         let messages: Vec<idl::ControlMessage> = messages.iter().map(write_notice).collect();
         self.there.get().ok_or(LinkDown)?.link.announce(&messages).map_err(|_| LinkDown)
+    }
+
+    fn address(&self) -> String {
+        self.there.get().map_or_else(String::new, |there| there.address.clone())
     }
 
     fn forward(&self, event: &ForwardedEvent<'_>) -> Result<(), ForwardError> {

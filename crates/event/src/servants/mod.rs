@@ -16,6 +16,7 @@ mod notifier;
 mod observers;
 mod proxies;
 mod registered;
+mod replay;
 mod service;
 mod supplier_proxy;
 mod udp;
@@ -33,7 +34,7 @@ pub mod plain;
 pub mod stamped;
 
 pub use cos::CosEventService;
-pub use federation::{FederationServant, LinkError, LinkOptions};
+pub use federation::{FederationServant, LinkError, LinkOptions, beyond_this_host};
 pub use registered::{LevelsError, RegisteredOperations};
 pub use service::{EventServiceOptions, Layout, RtecEventService};
 pub use udp::{UdpGateway, UdpOptions};

@@ -2,6 +2,7 @@
 
 use super::backoff::Backoff;
 use isorb::{Kind, Result, SystemException};
+use isorb_rt::sched::ThreadSpec;
 use isorb_rt::sync::{PiCondvar, PiMutex};
 use isorb_rt::time::Deadline;
 use std::collections::VecDeque;
@@ -37,9 +38,8 @@ impl<T: Send + 'static> Notifier<T> {
             stopped: AtomicBool::new(false),
         });
         let mine = told.clone();
-        std::thread::Builder::new()
-            .name(name.into())
-            .spawn(move || mine.run(&notify, &Backoff::new(timeout)))
+        ThreadSpec::inheriting(name)
+            .spawn_supervised(move || mine.run(&notify, &Backoff::new(timeout)))
             .map_err(|error| SystemException::from(Kind::NoResources).detail(error.to_string()))?;
         Ok(Notifier(told))
     }

@@ -18,7 +18,7 @@ use crate::event::{Data, Event, Header};
 use crate::filter::{Filter, encode, parse};
 use crate::servants::any;
 use crate::servants::backoff::Backoff;
-use crate::servants::control::MonitoredPeer;
+use crate::servants::control::{Control, MonitoredPeer};
 use crate::servants::notifier::Notifier;
 use crate::servants::proxies::ProxySlot;
 use crate::servants::service::Shared;
@@ -27,9 +27,9 @@ use crate::{Failure, Observer, Publication, SupplierQos, consumer};
 use isorb::generated::Any;
 use isorb::rt::{Priority, RtCurrent};
 use isorb::{Kind, Object, Reference, Result, SystemException, Upcall};
-use isorb_rt::sync::PiMutex;
-use std::sync::atomic::AtomicI16;
+use isorb_rt::sync::{PiMutex, PiOnceLock};
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicI16, AtomicU64};
 use std::sync::{Arc, Weak};
 
 /// Makes the channel an object.
@@ -62,8 +62,7 @@ impl EventChannel for Channel {
     }
 
     fn destroy(&self, _: Upcall<'_>) -> Result<()> {
-        self.shared.channel.destroy();
-        Ok(())
+        self.shared.destroy(&self.consumers)
     }
 
     fn append_observer(
@@ -196,8 +195,16 @@ impl ProxyPushSupplier for PushSupplierServant {
             backoff: Backoff::new(shared.options.push_timeout),
             current: shared.dispatch.as_ref().map(|_| consumer.object().orb().rt_current()),
             priority: AtomicI16::new(-1),
+            control: Arc::downgrade(&shared.control),
+            watch: AtomicU64::new(0),
         });
-        let proxy = shared.channel.for_consumers().connect(remote, qos).map_err(|error| {
+        let connect = || shared.channel.for_consumers().connect(remote.clone(), qos.clone());
+        let connected = match connect() {
+            // The consumer before it may have crashed: its operation is free then.
+            Err(ConnectError::NotAdmitted(_)) if shared.control.is_vacated(rt_info) => connect(),
+            connected => connected,
+        };
+        let proxy = connected.map_err(|error| {
             if let ConnectError::NotAdmitted(why) = &error {
                 // Clients of other ORBs see the exception without its detail.
                 isorb_rt::log::warn(
@@ -212,7 +219,9 @@ impl ProxyPushSupplier for PushSupplierServant {
         }
         state.proxy = Some(proxy);
         let me: Weak<dyn MonitoredPeer> = self.me.clone();
-        state.watch = Some(shared.control.watch(consumer.object(), me));
+        let watch = shared.control.watch(consumer.object(), me, rt_info);
+        remote.watch.store(watch, Relaxed);
+        state.watch = Some(watch);
         Ok(())
     }
 
@@ -301,6 +310,9 @@ struct RemoteConsumer {
     current: Option<RtCurrent>,
     /// The consumer's CORBA priority; negative until it is known.
     priority: AtomicI16,
+    control: Weak<Control>,
+    /// Its number there; 0 until it is known.
+    watch: AtomicU64,
 }
 
 impl RemoteConsumer {
@@ -322,7 +334,7 @@ impl RemoteConsumer {
 
 impl consumer::PushConsumer for RemoteConsumer {
     fn push(&self, events: &[Event<'_>]) -> Result<(), Failure> {
-        static NONE: std::sync::LazyLock<Any> = std::sync::LazyLock::new(Any::default);
+        static NONE: PiOnceLock<Any> = PiOnceLock::new();
         // Only events with an any cost memory.
         let anys: Vec<Any> = match events.iter().any(|event| !event.data.any.is_empty()) {
             true => events.iter().map(|event| any::unpack(event.data.any)).collect(),
@@ -333,7 +345,7 @@ impl consumer::PushConsumer for RemoteConsumer {
             data: RtecEventDataView {
                 pad1: events[i].data.pad1,
                 payload: events[i].data.octets,
-                any_value: anys.get(i).unwrap_or(&NONE),
+                any_value: anys.get(i).unwrap_or(NONE.get_or_init(Any::default)),
             },
         };
         self.take_priority();
@@ -346,8 +358,15 @@ impl consumer::PushConsumer for RemoteConsumer {
                 self.reference.push(&views[..count])
             }
         };
-        self.backoff.record(sent.as_ref().err().map(|exception| exception.kind));
-        sent.map_err(|_| Failure)
+        let failure = sent.err().map(|exception| exception.kind);
+        self.backoff.record(failure);
+        if let Some(Kind::CommFailure | Kind::Transient | Kind::ObjectNotExist) = failure
+            && let Some(control) = self.control.upgrade()
+        {
+            // Its connection ended: its process may have, too.
+            control.suspect(self.watch.load(Relaxed));
+        }
+        failure.map_or(Ok(()), |_| Err(Failure))
     }
 
     fn backoff(&self) -> std::time::Duration {

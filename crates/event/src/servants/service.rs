@@ -10,7 +10,7 @@ use crate::placement::Quality;
 use isorb::poa::{PoaPolicies, policies::ServantRetention};
 use isorb::rt::Overrides;
 use isorb::rt::policy::{PriorityBand, PriorityModel, RtPolicy};
-use isorb::{Kind, Object, Orb, Poa, Policies, Result, SyncScope, SystemException};
+use isorb::{Kind, Object, Orb, Poa, Policies, Reference, Result, SyncScope, SystemException};
 use isorb_rt::priority::Priority;
 use std::sync::Arc;
 use std::time::Duration;
@@ -53,6 +53,8 @@ pub struct EventServiceOptions {
     pub unconnected: Duration,
     /// The most remote observers. Each has a thread.
     pub observers: u32,
+    /// Whether a client that destroys the channel shuts the ORB down, too.
+    pub shutdown_on_destroy: bool,
 }
 
 impl Default for EventServiceOptions {
@@ -69,6 +71,7 @@ impl Default for EventServiceOptions {
             proxies: 4096,
             unconnected: Duration::from_secs(60),
             observers: 32,
+            shutdown_on_destroy: false,
         }
     }
 }
@@ -130,6 +133,13 @@ impl Shared {
         let bands = Overrides::new(&[RtPolicy::PriorityBands(bands(levels))])?;
         let channel = channel.clone();
         Ok(Arc::new(Shared { channel, options, poa, dispatch, control, proxies, observers, bands }))
+    }
+
+    /// Destroys the channel for a client. `own` is an object of this service.
+    pub(super) fn destroy(&self, own: &impl Reference) -> Result<()> {
+        self.channel.destroy();
+        // The client gets its reply before `Orb::run` returns.
+        if self.options.shutdown_on_destroy { own.object().orb().shutdown(false) } else { Ok(()) }
     }
 
     /// A reference with the push time-out, and with a connection for each priority level.

@@ -71,7 +71,7 @@ impl SupplierProxyState {
         }
         state.supplier = Some(Arc::new(supplier));
         let me: Weak<dyn MonitoredPeer> = self.me.clone();
-        state.watch = peer.map(|peer| self.shared.control.watch(peer, me));
+        state.watch = peer.map(|peer| self.shared.control.watch(peer, me, 0));
         Ok(true)
     }
 

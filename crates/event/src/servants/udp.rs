@@ -3,8 +3,10 @@
 //! A datagram has a header of eight octets (with the number of levels and the level) and a CDR
 //! body: the sender, and an event or a control message part as `IsorbEvent` defines it. Datagrams
 //! may be lost, doubled or reordered. A missing event is requested again, at most once a tick for
-//! each source; control messages are repeated with each tick. Nothing is authenticated: use it only
-//! in trusted networks.
+//! each source; control messages are repeated with each tick.
+//!
+//! With a key ([`Security::Key`]) a counter and a proof follow the body. A datagram without them,
+//! with a wrong proof, or with a counter that was received before is counted and ignored.
 
 use super::codec::{
     read_event, read_interest, read_position, read_request, write_event, write_interest, write_position,
@@ -13,12 +15,15 @@ use super::codec::{
 use super::isorb_link::isorb_event as idl;
 use crate::dispatch::ThreadSetup;
 use crate::federation::{
-    ControlMessage, Federation, ForwardError, ForwardedEvent, Interest, LinkDown, LinkId, Transport,
+    ControlMessage, Federation, ForwardError, ForwardedEvent, Interest, LinkDown, LinkId, MemberKey, PROOF,
+    Security, Transport,
 };
 use crate::filter::Filter;
+use crate::servants::replay::ReplayGuard;
 use isorb::transport::{Interface, Multicast};
 use isorb_cdr::{Decode, Decoder, Encode, Encoder, Order, Text};
 use isorb_rt::priority::Priority;
+use isorb_rt::sched::ThreadSpec;
 use isorb_rt::sync::{Parker, PiMutex};
 use isorb_rt::time::Deadline;
 use isorb_scope::Region;
@@ -32,16 +37,30 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::Duration;
 
 const MAGIC: [u8; 4] = *b"isEv";
-const VERSION: u8 = 3;
-const EVENT: u8 = 1;
-const INTEREST: u8 = 2;
-const PULL: u8 = 3;
-const HEAD: u8 = 4;
+const VERSION: u8 = 4;
 const HEADER: usize = 8;
+/// In the octet of the kind: a counter and a proof follow the body.
+const PROVEN: u8 = 0x80;
 /// The largest datagram of IPv4, in octets.
 const MAX_DATAGRAM: usize = 65_507;
 /// How often the receiving thread checks whether it should end.
 const STOP_CHECK: Duration = Duration::from_millis(100);
+
+/// What a datagram carries.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum DatagramKind {
+    Event = 1,
+    Interest = 2,
+    Request = 3,
+    Position = 4,
+}
+
+impl DatagramKind {
+    fn of(octet: u8) -> Option<DatagramKind> {
+        use DatagramKind::{Event, Interest, Position, Request};
+        [Event, Interest, Request, Position].into_iter().find(|kind| *kind as u8 == octet & !PROVEN)
+    }
+}
 
 /// The addresses of a link by datagrams.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -99,9 +118,12 @@ impl UdpGateway {
     /// caller.
     ///
     /// # Errors
-    /// The errors of the socket, the group and the threads.
+    /// The errors of the socket, the group and the threads; `PermissionDenied` for addresses beyond
+    /// this host, unless the member's [`Security`] allows them.
     pub fn start(federation: &Federation, options: UdpOptions) -> io::Result<UdpGateway> {
-        let named = |name: String, _, body| std::thread::Builder::new().name(name).spawn(body).map(drop);
+        let named = |name: String, _, body: Box<dyn FnMut() + Send>| {
+            ThreadSpec::inheriting(name).spawn_supervised(body).map(drop).map_err(io::Error::other)
+        };
         UdpGateway::start_on(federation, options, named)
     }
 
@@ -124,8 +146,16 @@ impl UdpGateway {
     fn start_on(
         federation: &Federation,
         options: UdpOptions,
-        spawn: impl Fn(String, Priority, Box<dyn FnOnce() + Send>) -> io::Result<()>,
+        spawn: impl Fn(String, Priority, Box<dyn FnMut() + Send>) -> io::Result<()>,
     ) -> io::Result<UdpGateway> {
+        if matches!(federation.security(), Security::Loopback) && !is_local(&options) {
+            let why = format!(
+                "{} is beyond this host, and the members have no key: give all the same one (--key-file), or \
+                 --insecure in a network of trusted machines",
+                options.to
+            );
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
+        }
         let socket = open(&options)?;
         let address = socket.local_addr()?;
         let socket = Arc::new(socket);
@@ -134,7 +164,14 @@ impl UdpGateway {
             levels: federation.levels().begins().len() as u8,
             socket: socket.clone(),
             to: options.to,
-            buffer: PiMutex::new(Vec::with_capacity(MAX_DATAGRAM)),
+            key: match federation.security() {
+                Security::Key(key) => Some(key.clone()),
+                Security::Loopback | Security::Insecure => None,
+            },
+            buffer: PiMutex::new(SendBuffer {
+                octets: Vec::with_capacity(MAX_DATAGRAM),
+                sent: federation.first_number(),
+            }),
         };
         let begins = federation.levels().begins().to_vec();
         let (top, others) =
@@ -163,8 +200,8 @@ impl UdpGateway {
         self.receiver.link
     }
 
-    /// Datagrams from another address than the neighbour's, or from a channel with another number
-    /// of levels. They are ignored.
+    /// Datagrams from another address than the neighbour's, from a channel with another number of
+    /// levels, or without the key. They are ignored.
     pub fn rejected(&self) -> u64 {
         self.receiver.rejected.load(Relaxed)
     }
@@ -218,36 +255,52 @@ struct Sender {
     levels: u8,
     socket: Arc<UdpSocket>,
     to: SocketAddr,
-    buffer: PiMutex<Vec<u8>>,
+    key: Option<MemberKey>,
+    buffer: PiMutex<SendBuffer>,
+}
+
+/// The memory for a datagram, and the number of the last one.
+struct SendBuffer {
+    octets: Vec<u8>,
+    sent: u64,
 }
 
 impl Sender {
     /// Sends a datagram. The buffer is reused.
-    fn send<'v>(&self, kind: u8, level: u8, body: impl Encode<'v>) -> Result<(), ForwardError> {
-        let mut held = self.buffer.lock();
-        let mut buffer = std::mem::take(&mut *held);
-        buffer.clear();
-        let mut e = Encoder::new(buffer, Text::DEFAULT);
+    fn send<'v>(&self, kind: DatagramKind, level: u8, body: impl Encode<'v>) -> Result<(), ForwardError> {
+        let mut buffer = self.buffer.lock();
+        let mut octets = std::mem::take(&mut buffer.octets);
+        octets.clear();
+        let mut e = Encoder::new(octets, Text::DEFAULT);
+        let proven = if self.key.is_some() { PROVEN } else { 0 };
         e.raw(&MAGIC);
-        e.raw(&[VERSION, kind, u8::from(cfg!(target_endian = "little")) | self.levels << 1, level]);
+        let order = u8::from(cfg!(target_endian = "little"));
+        e.raw(&[VERSION, kind as u8 | proven, order | self.levels << 1, level]);
         e.put(self.id);
         body.encode(&mut e);
-        let datagram = e.flatten().map_err(|_| ForwardError::TooLarge)?;
+        let mut datagram = e.flatten().map_err(|_| ForwardError::TooLarge)?;
+        if let Some(key) = &self.key {
+            buffer.sent += 1;
+            datagram.extend_from_slice(&buffer.sent.to_be_bytes());
+            let proof = key.prove(&datagram);
+            datagram.extend_from_slice(&proof);
+        }
         let sent = match datagram.len() {
             0..=MAX_DATAGRAM => self.socket.send_to(&datagram, self.to).map_err(|_| ForwardError::Down),
             _ => Err(ForwardError::TooLarge),
         };
-        *held = datagram;
+        buffer.octets = datagram;
         sent.map(drop)
     }
 
     /// Sends an interest; one that is too large for a datagram as 'everything', which includes it.
     fn send_interest(&self, level: u8, interest: &Interest) -> Result<(), ForwardError> {
-        match self.send(INTEREST, level, &write_interest(interest)) {
+        match self.send(DatagramKind::Interest, level, &write_interest(interest)) {
             Err(ForwardError::TooLarge) => {
-                let Interest { origin, version, hops, .. } = *interest;
-                let all = Interest { origin, version, hops, filters: vec![Filter::Everything] };
-                self.send(INTEREST, level, &write_interest(&all))
+                let Interest { origin, incarnation, version, hops, .. } = *interest;
+                let filters = vec![Filter::Everything];
+                let all = Interest { origin, incarnation, version, hops, filters };
+                self.send(DatagramKind::Interest, level, &write_interest(&all))
             }
             sent => sent,
         }
@@ -262,13 +315,21 @@ impl Transport for Sender {
         messages.iter().try_for_each(|message| {
             let ControlMessage { level, interests, requests, positions, .. } = message;
             interests.iter().try_for_each(|one| sent(self.send_interest(*level, one)))?;
-            requests.iter().try_for_each(|one| sent(self.send(PULL, *level, &write_request(one))))?;
-            positions.iter().try_for_each(|one| sent(self.send(HEAD, *level, &write_position(one))))
+            requests
+                .iter()
+                .try_for_each(|one| sent(self.send(DatagramKind::Request, *level, &write_request(one))))?;
+            positions
+                .iter()
+                .try_for_each(|one| sent(self.send(DatagramKind::Position, *level, &write_position(one))))
         })
     }
 
     fn forward(&self, event: &ForwardedEvent<'_>) -> Result<(), ForwardError> {
-        self.send(EVENT, event.level, write_event(event))
+        self.send(DatagramKind::Event, event.level, write_event(event))
+    }
+
+    fn address(&self) -> String {
+        format!("udp {}", self.to)
     }
 }
 
@@ -277,18 +338,33 @@ impl UdpReceiver {
     fn receive(&self) {
         let mut room = vec![0; MAX_DATAGRAM];
         let mut region = Region::new(MAX_DATAGRAM);
+        let mut guard = ReplayGuard::default();
         while !self.stop.load(Acquire) {
             // A time-out, or the error of an earlier datagram (its port is closed).
             let Ok((length, from)) = self.socket.recv_from(&mut room) else {
                 continue;
             };
-            if self.only.is_some_and(|only| only != from) {
+            let is_local =
+                !matches!(self.federation.security(), Security::Loopback) || from.ip().is_loopback();
+            if self.only.is_some_and(|only| only != from) || !is_local {
                 self.rejected.fetch_add(1, Relaxed);
                 continue;
             }
-            // Unknown datagrams are dropped silently: any host may send here.
-            let Some(level) = self.decode_datagram(&mut room[..length], &mut region) else {
-                continue;
+            // Other datagrams are dropped silently: any host may send here.
+            let level = match self.decode_datagram(&mut room[..length], &mut region, &mut guard) {
+                Ok(level) => level,
+                Err(Ignored::Unknown) => continue,
+                Err(Ignored::Levels) => {
+                    self.rejected.fetch_add(1, Relaxed);
+                    continue;
+                }
+                Err(Ignored::Unauthenticated) => {
+                    self.rejected.fetch_add(1, Relaxed);
+                    let federation = &self.federation;
+                    federation
+                        .count_unauthenticated(format_args!("a datagram from {from} has no valid proof"));
+                    continue;
+                }
             };
             match self.levels.get(level as usize) {
                 Some(thread) => thread.unpark(),
@@ -305,41 +381,96 @@ impl UdpReceiver {
         }
     }
 
-    /// Handles a datagram. Returns the level that has something to process.
-    fn decode_datagram(&self, datagram: &mut [u8], region: &mut Region) -> Option<u8> {
-        let federation = &self.federation;
-        let (header, body) = datagram.split_at_mut_checked(HEADER)?;
-        if header[..4] != MAGIC || header[4] != VERSION {
-            return None;
+    /// Checks the proof of a datagram. Returns the body and, with a key, the counter.
+    fn authenticate<'d>(&self, datagram: &'d mut [u8]) -> Result<(&'d mut [u8], Option<u64>), Ignored> {
+        let proven = datagram[5] & PROVEN != 0;
+        let Security::Key(key) = self.federation.security() else {
+            return if proven { Err(Ignored::Unauthenticated) } else { Ok((&mut datagram[HEADER..], None)) };
+        };
+        let Some(end) = datagram.len().checked_sub(PROOF).filter(|end| proven && *end >= HEADER + 8) else {
+            return Err(Ignored::Unauthenticated);
+        };
+        let (message, proof) = datagram.split_at_mut(end);
+        if !key.verifies(message, proof) {
+            return Err(Ignored::Unauthenticated);
         }
-        let order = if header[6] & 1 == 1 { Order::Little } else { Order::Big };
-        let (levels, level) = (header[6] >> 1, header[7]);
+        let (rest, counter) = message.split_at_mut(end - 8);
+        let counter = counter.iter().fold(0, |number, octet| number << 8 | u64::from(*octet));
+        Ok((&mut rest[HEADER..], Some(counter)))
+    }
+
+    /// Handles a datagram. Returns the level that has something to process.
+    fn decode_datagram(
+        &self,
+        datagram: &mut [u8],
+        region: &mut Region,
+        guard: &mut ReplayGuard,
+    ) -> Result<u8, Ignored> {
+        let federation = &self.federation;
+        if datagram.len() < HEADER || datagram[..4] != MAGIC || datagram[4] != VERSION {
+            return Err(Ignored::Unknown);
+        }
+        let kind = DatagramKind::of(datagram[5]).ok_or(Ignored::Unknown)?;
+        let order = if datagram[6] & 1 == 1 { Order::Little } else { Order::Big };
+        let (levels, level) = (datagram[6] >> 1, datagram[7]);
+        let (body, counter) = self.authenticate(datagram)?;
         let scope = region.enter();
         let mut d = Decoder::new(body, order, Text::DEFAULT, &scope);
         // A group loops back this member's own datagrams.
-        let sender: u64 = d.get().ok()?;
+        let sender: u64 = d.get()?;
         if sender == federation.id() {
-            return None;
+            return Err(Ignored::Unknown);
+        }
+        if counter.is_some_and(|counter| !guard.accept(sender, counter, isorb_rt::time::now_ns())) {
+            return Err(Ignored::Unauthenticated);
         }
         if usize::from(levels) != federation.levels().begins().len() {
-            self.rejected.fetch_add(1, Relaxed);
-            return None;
+            return Err(Ignored::Levels);
         }
         let mut message = ControlMessage { sender, level, ..ControlMessage::default() };
-        match header[5] {
-            EVENT => {
-                let event = read_event(&idl::EventView::decode(&mut d).ok()?, level);
+        match kind {
+            DatagramKind::Event => {
+                let event = read_event(&idl::EventView::decode(&mut d)?, level);
                 federation.accept_event(self.link, &ForwardedEvent { sender, ..event });
-                return Some(level);
+                return Ok(level);
             }
-            INTEREST => {
-                message.interests.push(read_interest(&idl::InterestView::decode(&mut d).ok()?).ok()?);
+            DatagramKind::Interest => {
+                let interest = read_interest(&idl::InterestView::decode(&mut d)?);
+                message.interests.push(interest.map_err(|_| Ignored::Unknown)?);
             }
-            PULL => message.requests.push(read_request(&idl::StreamRequestView::decode(&mut d).ok()?)),
-            HEAD => message.positions.push(read_position(&idl::StreamPositionView::decode(&mut d).ok()?)),
-            _ => return None,
+            DatagramKind::Request => {
+                message.requests.push(read_request(&idl::StreamRequestView::decode(&mut d)?));
+            }
+            DatagramKind::Position => {
+                message.positions.push(read_position(&idl::StreamPositionView::decode(&mut d)?));
+            }
         }
         federation.accept_message(self.link, &message);
-        Some(level)
+        Ok(level)
+    }
+}
+
+/// Why a datagram was ignored.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Ignored {
+    /// It is malformed, or this member's own.
+    Unknown,
+    /// Its channel has another number of levels.
+    Levels,
+    /// It has no proof, a wrong one, or was received before.
+    Unauthenticated,
+}
+
+impl From<isorb_cdr::Error> for Ignored {
+    fn from(_: isorb_cdr::Error) -> Ignored {
+        Ignored::Unknown
+    }
+}
+
+/// Returns true if no datagram of the link leaves this host.
+fn is_local(options: &UdpOptions) -> bool {
+    match options.to.ip().is_multicast() {
+        true => options.interface.is_loopback(),
+        false => options.to.ip().is_loopback(),
     }
 }

@@ -274,7 +274,7 @@ fn limits_hold_and_refusals_leave_nothing() {
 
 #[test]
 fn failed_copies_are_counted_and_reported() {
-    let limits = Limits { events: 1, payload: 4, ..Limits::default() };
+    let limits = Limits { events: 1, payload: 4, larger: Default::default(), ..Limits::default() };
     let channel = Channel::new(Config { limits, ..Config::default() }).unwrap();
     let log = Log::default();
     let quality = Quality { overflow: Overflow::Refuse, ..Quality::default() };

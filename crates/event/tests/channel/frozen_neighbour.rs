@@ -99,7 +99,13 @@ fn urgent_events_pass_a_neighbour_that_does_not_answer() {
         let thaw = Thaw(&stalls);
         stalls.freeze(true);
         // At the urgent level there is an update, which the next thread finds.
-        let interests = vec![Interest { origin: 77, version: 1, hops: 0, filters: vec![Filter::of(30, 0)] }];
+        let interests = vec![Interest {
+            incarnation: 1,
+            origin: 77,
+            version: 1,
+            hops: 0,
+            filters: vec![Filter::of(30, 0)],
+        }];
         assert!(middle.accept_message(
             up,
             &ControlMessage { sender: 1, level: 3, interests, ..ControlMessage::default() }

@@ -15,7 +15,10 @@ use std::sync::{Arc, Mutex};
 const LIMIT: usize = 100;
 
 fn config(strategy: Strategy) -> Config {
-    Config { limits: Limits { payload: LIMIT, ..Limits::default() }, ..Config::with(strategy) }
+    Config {
+        limits: Limits { payload: LIMIT, larger: Default::default(), ..Limits::default() },
+        ..Config::with(strategy)
+    }
 }
 
 /// With each strategy and overflow policy: an event of the largest size arrives, a larger one is
@@ -95,6 +98,19 @@ fn each_channel_has_its_own_limit() {
     assert_eq!(got.load(Ordering::SeqCst), LARGE);
 }
 
+/// The first loss of a supplier is logged by the thread that sweeps, later ones are counted.
+#[test]
+fn a_supplier_counts_its_losses() {
+    let channel = Channel::new(config(Strategy::ByHand { upcalls: false })).unwrap();
+    let log = Log::default();
+    let _consumer = log.connect(&channel, wants(Filter::of(20, 0)));
+    let supplier = channel.for_suppliers().connect().unwrap();
+    for (size, lost) in [(LIMIT, 0), (LIMIT + 1, 1), (1, 1), (2 * LIMIT, 2)] {
+        supplier.push(&event(20, 0, 0).octets(&[7; 2 * LIMIT][..size]));
+        assert_eq!(supplier.lost(), lost);
+    }
+}
+
 #[derive(Default)]
 struct Far(Mutex<Vec<usize>>);
 
@@ -118,7 +134,8 @@ fn an_event_too_large_for_the_history_is_counted() {
     let federation = Federation::builder(&channel).history(history).build().unwrap();
     let far = Arc::new(Far::default());
     let link = federation.join(far.clone());
-    let interests = vec![Interest { origin: 2, version: 1, hops: 0, filters: vec![Filter::of(20, 0)] }];
+    let interests =
+        vec![Interest { incarnation: 1, origin: 2, version: 1, hops: 0, filters: vec![Filter::of(20, 0)] }];
     let requests = vec![StreamRequest { source: 1, parent: 1, number: 1, after: None, consumers: vec![2] }];
     federation.receive_message(
         link,

@@ -105,7 +105,7 @@ fn a_federation_subscribes_only_to_published_events() {
     // By type, by source, by both: three look-ups.
     let filters = vec![Filter::of_type(20), Filter::from_source(2), Filter::of(22, 3)];
     let hears = |link, origin, filters| {
-        let interests = vec![Interest { origin, version: 1, hops: 0, filters }];
+        let interests = vec![Interest { incarnation: 1, origin, version: 1, hops: 0, filters }];
         federation.receive_message(
             link,
             &ControlMessage { sender: origin, interests, ..ControlMessage::default() },

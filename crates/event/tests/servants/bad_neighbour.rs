@@ -98,7 +98,8 @@ impl World {
         let (link, lane) = self.end();
         let here = Some(&link).filter(|_| nil != Some(Nil::Transport));
         let levels = vec![Some(&lane).filter(|_| nil != Some(Nil::Lane)); lanes];
-        let link_end = self.door.join(channel, LinkEndView { here, levels: &levels }).map_err(|e| e.kind)?;
+        let back = LinkEndView { channel, here, levels: &levels, shown: &[] };
+        let link_end = self.door.join(&[][..], &[][..], back).map_err(|e| e.kind)?;
         Ok((link_end.here.unwrap(), link_end.levels[0].clone().unwrap()))
     }
 
@@ -146,7 +147,7 @@ fn invalid_joins_are_refused() {
 }
 
 fn interest(origin: u64, filters: idl::Entries) -> idl::ControlMessage {
-    let wanted = vec![idl::Interest { origin, version: u64::MAX, hops: u32::MAX, filters }];
+    let wanted = vec![idl::Interest { incarnation: 1, origin, version: u64::MAX, hops: u32::MAX, filters }];
     idl::ControlMessage { sender: FORGER, level: 0, wanted, ..idl::ControlMessage::default() }
 }
 
@@ -253,7 +254,8 @@ fn endless_joins_are_refused_and_expire() {
         poa.deactivate_object(poa.reference_to_id(object).unwrap()).unwrap();
     }
     let levels = [Some(&lane); LEVELS];
-    let join = || world.door.join(FORGER, LinkEndView { here: Some(&link), levels: &levels });
+    let back = LinkEndView { channel: FORGER, here: Some(&link), levels: &levels, shown: &[] };
+    let join = || world.door.join(&[][..], &[][..], back);
     (1..MOST).for_each(|n| drop(join().unwrap_or_else(|e| panic!("{n}: {e}"))));
     assert_eq!(join().unwrap_err().kind, Kind::ImpLimit);
     assert_eq!(world.federation.links(), MOST);
@@ -275,7 +277,7 @@ fn a_forger_with_many_numbers_is_bounded() {
     let world = world();
     let (link, _) = world.join(FORGER, None, LEVELS).unwrap();
     let many: Vec<idl::Interest> = (100..100 + 2 * MOST as u64)
-        .map(|origin| idl::Interest { origin, version: 1, hops: 0, filters: vec![] })
+        .map(|origin| idl::Interest { incarnation: 1, origin, version: 1, hops: 0, filters: vec![] })
         .collect();
     for level in 0..LEVELS as u8 {
         let wanted = many.clone();

@@ -1,6 +1,6 @@
 //! Federations by datagrams, on the loopback interface.
 
-use isorb_event::federation::Federation;
+use isorb_event::federation::{Federation, Security};
 use isorb_event::servants::{UdpGateway, UdpOptions};
 use isorb_event::{Channel, Config, ConsumerQos, Event, Filter, ProxyPushSupplier};
 use isorb_testkit::wait_until;
@@ -15,8 +15,12 @@ pub struct Member {
 }
 
 pub fn member(id: u64, event_type: i32) -> Member {
+    member_with(id, event_type, Security::Loopback)
+}
+
+pub fn member_with(id: u64, event_type: i32, security: Security) -> Member {
     let channel = Channel::new(Config { id, ..Config::default() }).unwrap();
-    let federation = Federation::builder(&channel).build().unwrap();
+    let federation = Federation::builder(&channel).security(security).build().unwrap();
     let seen = Arc::new(Mutex::new(Vec::new()));
     let log = seen.clone();
     let consumer = move |events: &[Event<'_>]| {
@@ -65,7 +69,7 @@ fn two_neighbours_by_datagrams_ignore_other_addresses() {
     // Random, cut and changed datagrams, and valid ones of another address.
     let stranger = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     for length in 0..60 {
-        let mut datagram = b"isEv\x03\x01\x01\x00".to_vec();
+        let mut datagram = b"isEv\x04\x01\x01\x00".to_vec();
         datagram.resize(8 + length, 0xff);
         stranger.send_to(&datagram, there).unwrap();
         datagram[5] = 2;

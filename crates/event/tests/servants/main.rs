@@ -10,7 +10,9 @@ mod omniorb;
 mod pulling;
 mod push_priorities;
 mod real_time;
+mod secured;
 mod standard;
+mod tao;
 mod unreachable_peers;
 mod wide;
 

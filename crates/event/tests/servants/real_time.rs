@@ -13,7 +13,7 @@ use std::time::Duration;
 /// time-outs where a single-event filter is needed; too many terms.
 const MALFORMED: [&[(i32, i32)]; 21] = [
     &[(8, 0)],
-    &[(9, 0)],
+    &[(20, 0), (9, 0)],
     &[(11, 0)],
     &[(8, -1), (20, 0)],
     &[(8, 9), (20, 0)],

@@ -103,7 +103,8 @@ fn push_and_pull_in_any_mixture() {
 
 #[test]
 fn a_supplier_is_told_that_its_event_was_too_large() {
-    let limits = isorb_event::Limits { payload: 256, ..isorb_event::Limits::default() };
+    let limits =
+        isorb_event::Limits { payload: 256, larger: Default::default(), ..isorb_event::Limits::default() };
     let (orb, channel) = server(Config { limits, ..Config::default() });
     let face = CosEventService::start(&orb, &channel, EventServiceOptions::default()).unwrap();
     let here = client();

@@ -4,7 +4,7 @@ use crate::{client, server};
 use isorb::{Kind, Object, Orb, Reference, Upcall};
 use isorb_event::servants::stamped::{rtec_event_channel_admin as admin, rtec_event_comm as comm};
 use isorb_event::servants::standard::{cos_event_channel_admin as cos, cos_event_comm as cos_comm};
-use isorb_event::servants::{CosEventService, EventServiceOptions, RtecEventService};
+use isorb_event::servants::{CosEventService, EventServiceOptions, RegisteredOperations, RtecEventService};
 use isorb_event::{Channel, Config, ConsumerQos, Event, Filter, Limits, Observer, Publication};
 use isorb_testkit::wait_until;
 use std::net::TcpListener;
@@ -199,7 +199,7 @@ fn unconnected_proxies_are_evicted() {
     assert_eq!(full.kind, Kind::ImpLimit, "{full}");
 }
 
-struct Nothing;
+pub struct Nothing;
 
 impl comm::PushConsumer for Nothing {
     fn push(&self, _: Upcall<'_>, _: comm::EventSetView<'_>) -> isorb::Result<()> {
@@ -222,4 +222,55 @@ fn proxies_wait_no_longer_than_they_may() {
         assert_eq!(waits.object().non_existent(), Ok(!stays));
         assert_eq!(connected.object().non_existent(), Ok(false));
     }
+}
+
+/// A channel that admits the operation with the handle 1.
+fn admitting(options: EventServiceOptions) -> World {
+    let file = "[[operation]]\nname = 'map'\ncost = '1 ms'\nperiod = '100 ms'\n";
+    let file = isorb_sched::file::ScheduleFile::parse("map", file).unwrap();
+    let operations = RegisteredOperations::of_file(&file, isorb_sched::Preemption::Full).unwrap();
+    let levels = operations.levels(2).unwrap();
+    let strategy = isorb_event::Strategy::Threads { per_level: 1 };
+    let (orb, channel) =
+        server(Config { scheduler: Arc::new(operations), levels, strategy, ..Config::default() });
+    let face = RtecEventService::start(&orb, &channel, options).unwrap();
+    let here = client();
+    let far = here.resolve(&face.object().to_string()).unwrap();
+    World { _orb: orb, channel, face, here, far }
+}
+
+impl World {
+    /// Connects a consumer of events of type 20 as the operation with the handle 1.
+    fn consume(&self, consumer: &Object) -> Result<admin::ProxyPushSupplierRef, String> {
+        let dependencies = vec![admin::Dependency { event: event(20), rt_info: 1 }];
+        let qos = admin::ConsumerQOS { dependencies, is_gateway: false };
+        let proxy = self.far.for_consumers().unwrap().unwrap().obtain_push_supplier().unwrap().unwrap();
+        let consumer = comm::PushConsumerRef::from_object(consumer.clone());
+        match proxy.connect_push_consumer(&consumer, &qos) {
+            Ok(()) => Ok(proxy),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+}
+
+#[test]
+fn a_crashed_consumer_leaves_its_operation_to_its_successor() {
+    // Neither is pinged in its turn.
+    let world = admitting(EventServiceOptions { ping: None, ..EventServiceOptions::default() });
+    let crashed = world.consume(&killed(&world.here)).unwrap();
+    let live: comm::PushConsumerRef = world.here.root_poa().unwrap().activate(Arc::new(Nothing)).unwrap();
+    let successor = world.consume(live.object()).unwrap();
+    assert_eq!(crashed.object().non_existent(), Ok(true));
+    let refused = world.consume(&killed(&world.here)).unwrap_err();
+    assert!(refused.contains("another consumer is connected"), "{refused}");
+    assert_eq!(successor.object().non_existent(), Ok(false), "a consumer that answers stays");
+}
+
+#[test]
+fn a_consumer_is_pinged_at_once_when_a_push_to_it_fails() {
+    let hour = Some(Duration::from_secs(3_600));
+    let world = admitting(EventServiceOptions { ping: hour, ..EventServiceOptions::default() });
+    let crashed = world.consume(&killed(&world.here)).unwrap();
+    world.channel.for_suppliers().connect().unwrap().push(&Event::new(20, 1));
+    wait_until("it is disconnected", || crashed.object().non_existent() == Ok(true));
 }

@@ -137,7 +137,7 @@ impl World {
 
     fn protocol(&self, node: usize, life: u64) -> Protocol {
         let history = History { events: self.history, octets: 1 };
-        Protocol::new(node as u64 + 1, (life + 1) << 32, history)
+        Protocol::new(node as u64 + 1, u64::MAX / (life + 1), (life + 1) << 32, history)
     }
 
     fn wish(&mut self, node: usize) {
