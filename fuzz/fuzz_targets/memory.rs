@@ -7,6 +7,8 @@ use libfuzzer_sys::fuzz_target;
 use std::net::SocketAddr;
 
 const SIZE: usize = 4_000;
+const KINDS: [Kind; 6] =
+    [Kind::Fragment, Kind::Parity, Kind::Heartbeat, Kind::Choice, Kind::Probe, Kind::Answer];
 
 struct Area(Vec<u8>);
 
@@ -42,17 +44,16 @@ fuzz_target!(|data: &[u8]| {
         receiver.receive(peer, payload, 5, &mut area);
         let mut octets = vec![0; HEADER];
         Datagram {
-            kind: [Kind::Fragment, Kind::Parity, Kind::Heartbeat, Kind::Choice][usize::from(*kind) % 4],
+            kind: KINDS[usize::from(*kind) % KINDS.len()],
             channel: 1,
             epoch: 1,
             token: 7,
             push: u64::from(*push),
             sequence: u64::from(*push),
-            age_ns: 0,
             size: u32::from(*size) * 16 + u32::from(*more_size % 16),
             index: u32::from(*index),
             writer: 1,
-            payload: &[],
+            ..Datagram::default()
         }
         .write_head(octets.first_chunk_mut().unwrap());
         // Repeated to lengths that fragments have.

@@ -4,7 +4,7 @@
 //! Equal channels as a plant has them, and channels of mixed periods, at the writer's and at the
 //! reader's end. No network, no thread.
 
-use isorb_reflective_memory::admission::{NodeAdmission, NodeConfig, Wish};
+use isorb_reflective_memory::admission::{NodeAdmission, NodeConfig, Sender, Wish};
 use isorb_reflective_memory::wire::Channel;
 use std::time::{Duration, Instant};
 
@@ -24,6 +24,7 @@ fn main() {
 /// The slowest of each hundred admissions at either end.
 fn run(title: &str, channels: u64, wish: impl Fn(u64) -> Wish) {
     let config = NodeConfig { link_bits_per_s: 100_000_000_000, ..NodeConfig::default() };
+    let from = Sender { node: "near", link_bits_per_s: config.link_bits_per_s };
     let (mut near, mut far) = (NodeAdmission::new(&config), NodeAdmission::new(&config));
     let mut slowest = [Duration::ZERO; 2];
     for n in 1..=channels {
@@ -32,7 +33,7 @@ fn run(title: &str, channels: u64, wish: impl Fn(u64) -> Wish) {
         let push = near.admit_push("area", &channel, wish(n));
         slowest[0] = slowest[0].max(at.elapsed());
         let at = Instant::now();
-        let receive = far.admit_receive("area", &channel, wish(n));
+        let receive = far.admit_receive("area", &channel, wish(n), from);
         slowest[1] = slowest[1].max(at.elapsed());
         if let Some(refused) = push.err().or(receive.err()) {
             println!("{title:>8} {n:>6} refused: {refused}");

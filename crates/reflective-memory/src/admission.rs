@@ -1,11 +1,14 @@
 //! May one more channel come in? Processor and link of one node, asked together.
 //!
 //! A reader's deadline holds from the write to the moment at which the value can be read in its own
-//! memory: R(push agent) + R(network) + R(receive agent) <= D. The writer's node answers for the
-//! first two, the reader's node for the third, and neither may change its answer later. So each
-//! gets a fixed part of the deadline: an eighth, six and one, because a value takes a link of 100
-//! Mbit/s several times as long as a processor. A stage begins when the one before may have ended
-//! at the latest; that is its release jitter.
+//! memory: R(push agent) + R(writer's link) + R(reader's port) + R(receive agent) <= D. The
+//! writer's node answers for the first two, the reader's node for the others, and neither may
+//! change its answer later. So each stage gets a fixed part of the deadline: one, four, two and one
+//! eighth, because a value takes a link of 100 Mbit/s several times as long as a processor. A stage
+//! begins when the one before may have ended at the latest; that is its release jitter.
+//!
+//! Several nodes may send into the reader's port at the same time. Its queue is bounded by the
+//! sums of their rates and bursts (`port`).
 //!
 //! What the push agent has left of its part it may wait in the lower band
 //! ([`NodeAdmission::promotion`]); that gets less as others are admitted. On the link, datagrams
@@ -21,12 +24,14 @@
 //! contained ([`crate::agents`]), so a wrong number hurts the channel that it belongs to.
 
 mod costs;
+mod port;
 pub use costs::{Costs, CostsError, MAX_COST};
 
 use crate::agents::{AT_ONCE, Guarantee, INTAKE, WIRE_OVERHEAD, link_burst};
 use crate::wire::{Channel, HEADER};
 use core::fmt;
-use isorb_sched::{Admission, AdmissionConfig, Link, Nanos, Preemption, Refusal, Task, TaskId, Utilisation};
+use isorb_sched::{Admission, AdmissionConfig, Link, Nanos, Preemption, Task, TaskId, Utilisation};
+use port::{Excess, Flow, Port};
 
 /// What a node may give away.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -74,6 +79,16 @@ pub struct Grant {
     pub size: usize,
     cpu: TaskId,
     link: Option<TaskId>,
+    port: Option<u64>,
+}
+
+/// The node that sends a channel.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Sender<'a> {
+    /// Its name.
+    pub node: &'a str,
+    /// Bits a second of its link.
+    pub link_bits_per_s: u64,
 }
 
 /// What a channel was refused for, and what would be admitted instead.
@@ -81,8 +96,8 @@ pub struct Grant {
 pub struct Refused {
     /// Which resource is short.
     pub resource: Resource,
-    /// The numbers.
-    pub refusal: Box<Refusal>,
+    /// The numbers, as a sentence.
+    pub reason: String,
     /// The shortest period that would be admitted at this end, all else as asked.
     pub nearest_period_ns: Option<u64>,
     /// The shortest deadline that would be admitted at this end, all else as asked.
@@ -96,13 +111,15 @@ pub enum Resource {
     Cpu,
     /// The link.
     Link,
+    /// The port of the reader's node, which all senders share.
+    Port,
 }
 
 /// Which end of a channel a node is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum End {
+enum End<'a> {
     Push,
-    Receive,
+    Receive(Sender<'a>),
 }
 
 /// Admission at one node.
@@ -113,6 +130,7 @@ enum End {
 pub struct NodeAdmission {
     cpu: Admission,
     link: Admission,
+    port: Port,
     model: Model,
 }
 
@@ -127,6 +145,7 @@ struct Model {
 
 /// Eighths of the deadline at which the stages must have ended.
 const PUSHED: u64 = 1;
+const SENT: u64 = 5;
 const CARRIED: u64 = 7;
 const WHOLE: u64 = 8;
 
@@ -154,8 +173,15 @@ impl NodeAdmission {
         NodeAdmission {
             cpu: Admission::new(of(config.cpu_share)),
             link: Admission::new(of(config.link_share)),
+            port: Port::new(config.link_bits_per_s, config.link_share),
             model: Model { costs: config.costs, wire, burst: link_burst(rate) as u64 },
         }
+    }
+
+    /// Receives at this rate, where it differs from the rate at which one thread sends.
+    pub fn port(mut self, bits_per_s: u64, share: f64) -> NodeAdmission {
+        self.port = Port::new(bits_per_s, share);
+        self
     }
 
     /// Admits the writer's end of a channel: its push agent, and its datagrams on the link.
@@ -166,12 +192,18 @@ impl NodeAdmission {
         self.admit(End::Push, name, channel, wish)
     }
 
-    /// Admits the reader's end of a channel: its receive agent.
+    /// Admits the reader's end of a channel: its receive agent, and its datagrams at the port.
     ///
     /// # Errors
     /// As [`admit_push`](Self::admit_push).
-    pub fn admit_receive(&mut self, name: &str, channel: &Channel, wish: Wish) -> Result<Grant, Refused> {
-        self.admit(End::Receive, name, channel, wish)
+    pub fn admit_receive(
+        &mut self,
+        name: &str,
+        channel: &Channel,
+        wish: Wish,
+        from: Sender<'_>,
+    ) -> Result<Grant, Refused> {
+        self.admit(End::Receive(from), name, channel, wish)
     }
 
     /// Gives back what a channel had.
@@ -179,6 +211,9 @@ impl NodeAdmission {
         self.cpu.remove(grant.cpu);
         if let Some(link) = grant.link {
             self.link.remove(link);
+        }
+        if let Some(port) = grant.port {
+            self.port.remove(port);
         }
     }
 
@@ -203,8 +238,8 @@ impl NodeAdmission {
         (self.cpu.utilisation(), self.link.utilisation())
     }
 
-    fn admit(&mut self, end: End, name: &str, channel: &Channel, wish: Wish) -> Result<Grant, Refused> {
-        let (resource, refusal) = match self.try_admit(end, name, channel, wish) {
+    fn admit(&mut self, end: End<'_>, name: &str, channel: &Channel, wish: Wish) -> Result<Grant, Refused> {
+        let (resource, reason) = match self.try_admit(end, name, channel, wish) {
             Ok(grant) => return Ok(grant),
             Err(refused) => refused,
         };
@@ -212,47 +247,54 @@ impl NodeAdmission {
             self.nearest(end, name, channel, wish.deadline_ns, |deadline_ns| Wish { deadline_ns, ..wish });
         let nearest_period_ns =
             self.nearest(end, name, channel, wish.period_ns, |period_ns| Wish { period_ns, ..wish });
-        Err(Refused { resource, refusal, nearest_period_ns, nearest_deadline_ns })
+        Err(Refused { resource, reason, nearest_period_ns, nearest_deadline_ns })
     }
 
     fn try_admit(
         &mut self,
-        end: End,
+        end: End<'_>,
         name: &str,
         channel: &Channel,
         wish: Wish,
-    ) -> Result<Grant, (Resource, Box<Refusal>)> {
+    ) -> Result<Grant, (Resource, String)> {
         let agent = self.model.agent(end, name, channel, wish);
         let cost_ns = self.model.costs.of(channel);
-        let cpu = self.cpu.try_admit(agent).map_err(|refusal| (Resource::Cpu, refusal))?;
+        let cpu = self.cpu.try_admit(agent).map_err(|refusal| (Resource::Cpu, refusal.to_string()))?;
         let mut grant = Grant {
             guarantee: Guarantee {
                 period_ns: wish.period_ns,
-                deadline_ns: part(wish.deadline_ns, CARRIED).ns(),
+                deadline_ns: part(wish.deadline_ns, SENT).ns(),
                 promotion_ns: cpu.promotion.ns(),
                 cost_ns,
             },
             size: channel.size,
             cpu: cpu.id,
             link: None,
+            port: None,
         };
-        if end == End::Push {
-            match self.link.try_admit(self.model.message(name, channel, wish)) {
-                Ok(link) => grant.link = Some(link.id),
-                Err(refusal) => {
-                    self.cpu.remove(cpu.id);
-                    return Err((Resource::Link, refusal));
-                }
+        let carried = match end {
+            End::Push => {
+                let link = self.link.try_admit(self.model.message(name, channel, wish));
+                let link = link.map_err(|refusal| (Resource::Link, refusal.to_string()));
+                link.map(|link| grant.link = Some(link.id))
             }
+            End::Receive(from) => {
+                let port = self.port.admit(from.node, flow(channel, wish, from));
+                let reason = |excess| (Resource::Port, format!("{name} cannot be admitted: {excess}"));
+                port.map(|number| grant.port = Some(number)).map_err(reason)
+            }
+        };
+        if carried.is_err() {
+            self.cpu.remove(cpu.id);
         }
-        Ok(grant)
+        carried.map(|()| grant)
     }
 
     /// The smallest value from `asked` on that is admitted, to within a hundredth, as far as the
     /// search goes. It was tried.
     fn nearest(
         &mut self,
-        end: End,
+        end: End<'_>,
         name: &str,
         channel: &Channel,
         asked: u64,
@@ -263,18 +305,27 @@ impl NodeAdmission {
         let message = |value: Nanos| model.message(name, channel, wish(value.ns()));
         // The resources are asked apart: each search has an effort of its own, so that a refusal
         // takes a bounded time.
-        let mut found = self.cpu.nearest(asked, agent)?;
-        if end == End::Push {
-            found = found.max(self.link.nearest(asked, message)?);
-        }
-        let fits = self.cpu.fits(&agent(found)) && (end == End::Receive || self.link.fits(&message(found)));
-        fits.then_some(found.ns())
+        let by_cpu = self.cpu.nearest(asked, agent)?;
+        let (nearest, fits) = match end {
+            End::Push => {
+                let nearest = by_cpu.max(self.link.nearest(asked, message)?);
+                (nearest, self.link.fits(&message(nearest)))
+            }
+            End::Receive(from) => {
+                let fits =
+                    |value: &u64| self.port.check(from.node, flow(channel, wish(*value), from)).is_ok();
+                let longer = |value: &u64| Some(value.saturating_add(value / 100 + 1));
+                let by_port = std::iter::successors(Some(by_cpu.ns()), longer).take(STEPS).find(fits)?;
+                (Nanos::new(by_port), true)
+            }
+        };
+        (fits && self.cpu.fits(&agent(nearest))).then_some(nearest.ns())
     }
 }
 
 impl Model {
     /// What a channel asks of the processor at this end.
-    fn agent(&self, end: End, name: &str, channel: &Channel, wish: Wish) -> Task {
+    fn agent(&self, end: End<'_>, name: &str, channel: &Channel, wish: Wish) -> Task {
         let part = |eighths| part(wish.deadline_ns, eighths);
         let kib = (datagram(channel) as u64).div_ceil(1024);
         let one = self.costs.datagram_ns.saturating_add(kib.saturating_mul(self.costs.kib_ns));
@@ -289,7 +340,7 @@ impl Model {
                 task(cost.saturating_add(between)).deadline(part(PUSHED))
             }
             // Of a push and a receive agent with the same deadline, the latter goes first.
-            End::Receive => task(cost).deadline(part(WHOLE).minus(Nanos::new(1))).jitter(part(CARRIED)),
+            End::Receive(_) => task(cost).deadline(part(WHOLE).minus(Nanos::new(1))).jitter(part(CARRIED)),
         }
     }
 
@@ -300,10 +351,25 @@ impl Model {
         let ahead = (datagram(channel) + HEADER + WIRE_OVERHEAD) as u64 + self.burst;
         self.wire
             .message(name, octets, Nanos::new(wish.period_ns))
-            .deadline(part(CARRIED))
+            .deadline(part(SENT))
             .jitter(part(PUSHED))
             .blocking(self.wire.time_of(ahead))
     }
+}
+
+/// Steps of a hundredth in which the search at the port looks for a longer period or deadline: a
+/// thousand times as long.
+const STEPS: usize = 700;
+
+/// What a channel asks of the port of its reader's node.
+fn flow(channel: &Channel, wish: Wish, from: Sender<'_>) -> Flow {
+    let seconds = |nanos: Nanos| nanos.ns() as f64 / 1e9;
+    let octets = channel.wire_bytes(channel.size) as f64;
+    let rate = octets / (wish.period_ns.max(1) as f64 / 1e9);
+    // Values that waited on the sender's link come closer together than they were written.
+    let burst = octets + rate * seconds(part(wish.deadline_ns, SENT));
+    let within_s = seconds(part(wish.deadline_ns, CARRIED - SENT));
+    Flow { rate, link: link_rate(from.link_bits_per_s) as f64, burst, within_s }
 }
 
 /// Octets of the largest piece that anybody's datagram carries: all channels of a node have
@@ -322,13 +388,14 @@ impl fmt::Display for Resource {
         f.write_str(match self {
             Resource::Cpu => "processor",
             Resource::Link => "link",
+            Resource::Port => "port",
         })
     }
 }
 
 impl fmt::Display for Refused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.resource, self.refusal)?;
+        write!(f, "{}: {}", self.resource, self.reason)?;
         let text = |ns: Option<u64>| ns.map_or("none".into(), |ns| Nanos::new(ns).to_string());
         write!(
             f,
@@ -340,6 +407,26 @@ impl fmt::Display for Refused {
 }
 
 impl core::error::Error for Refused {}
+
+impl fmt::Display for Excess {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mbit = |bytes: f64| bytes * 8.0 / 1e6;
+        match *self {
+            Excess::Rate(rate, share) => write!(
+                f,
+                "the guaranteed channels into this node would have {:.3} Mbit/s, and may have {:.3}",
+                mbit(rate),
+                mbit(share)
+            ),
+            Excess::Delay(delay_s, within_s) => write!(
+                f,
+                "a value would wait up to {:.3} ms before this node's port, and the most urgent may wait {:.3}",
+                delay_s * 1e3,
+                within_s * 1e3
+            ),
+        }
+    }
+}
 
 #[cfg(test)]
 mod tests {
@@ -363,7 +450,7 @@ mod tests {
             }
             assert!(grants.len() < 100, "there is an end");
         };
-        // 8 KiB take about 0.76 ms of this link, and a push must have left after 8.75.
+        // 8 KiB take about 0.76 ms of this link, and a push must have left after 6.25.
         assert!((4..=11).contains(&grants.len()), "{}", grants.len());
         let text = refused.to_string();
         assert!(
@@ -383,19 +470,32 @@ mod tests {
     }
 
     #[test]
-    fn the_readers_end_counts_its_processor_only() {
-        let config = NodeConfig { link_bits_per_s: 1, ..NodeConfig::default() };
-        let mut node = NodeAdmission::new(&config);
-        let wish = Wish { period_ns: 10 * MS, deadline_ns: 10 * MS };
-        assert!(node.admit_receive("display", &channel(8192), wish).is_ok());
-        let refused = node.admit_push("display", &channel(8192), wish).unwrap_err();
-        assert_eq!(refused.resource, Resource::Link);
-        assert_eq!(node.len(), 1, "a refusal leaves nothing behind");
-        let hopeless = Wish { period_ns: MS, deadline_ns: 1000 };
-        assert_eq!(
-            node.admit_receive("display", &channel(1 << 20), hopeless).unwrap_err().resource,
-            Resource::Cpu
+    fn the_readers_end_counts_its_processor_and_all_senders_into_its_port() {
+        let mut node = NodeAdmission::new(&NodeConfig::default());
+        let from = |node| Sender { node, link_bits_per_s: 100_000_000 };
+        // 8 KiB every 4 ms are 18 Mbit/s. The values of three senders would wait for each other
+        // longer than two eighths of the deadline.
+        let wish = Wish { period_ns: 4 * MS, deadline_ns: 20 * MS };
+        let receive =
+            |node: &mut NodeAdmission, name| node.admit_receive("display", &channel(8192), wish, from(name));
+        let grants = ["a", "b"].map(|name| receive(&mut node, name).unwrap());
+        let refused = receive(&mut node, "c").unwrap_err();
+        assert_eq!((refused.resource, node.len()), (Resource::Port, 2), "a refusal leaves nothing behind");
+        let text = refused.to_string();
+        assert!(
+            text.contains("display cannot be admitted") && text.contains("before this node's port"),
+            "{text}"
         );
+        let period_ns = refused.nearest_period_ns.unwrap();
+        let again = Wish { period_ns, ..wish };
+        let grant =
+            node.admit_receive("display", &channel(8192), again, from("c")).expect("it is admissible");
+        node.release(&grant);
+        node.release(&grants[0]);
+        assert!(receive(&mut node, "c").is_ok(), "giving back makes room");
+        let hopeless = Wish { period_ns: MS, deadline_ns: 1000 };
+        let refused = node.admit_receive("display", &channel(1 << 20), hopeless, from("a")).unwrap_err();
+        assert_eq!(refused.resource, Resource::Cpu);
     }
 
     #[test]
@@ -432,7 +532,7 @@ mod tests {
         let wish = Wish { period_ns: 100 * MS, deadline_ns: 80 * MS };
         let grant = node.admit_push("slow", &channel(1000), wish).unwrap();
         let Guarantee { period_ns, deadline_ns, promotion_ns, cost_ns } = grant.guarantee;
-        assert_eq!((period_ns, deadline_ns), (100 * MS, 70 * MS));
+        assert_eq!((period_ns, deadline_ns), (100 * MS, 50 * MS));
         assert!(promotion_ns > 9 * MS && promotion_ns < 10 * MS, "an eighth of 80 ms less the response");
         // Another that is more urgent makes it less.
         let urgent = Wish { period_ns: 100 * MS, deadline_ns: 40 * MS };

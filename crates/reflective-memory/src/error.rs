@@ -142,7 +142,7 @@ pub struct OsError {
 
 impl Error {
     pub(crate) fn unknown_area(name: &str) -> Error {
-        Error::UnknownArea(UnknownArea { name: name.into() })
+        Error::UnknownArea(UnknownArea { name: name.into(), node: String::new() })
     }
 
     pub(crate) fn unknown_handle(which: u64) -> Error {
@@ -166,6 +166,28 @@ impl Error {
         Error::os(path.display().to_string(), error)
     }
 
+    /// Is a part of the system missing that may come: the server, the coordinator, the area or its
+    /// node? Then another attempt may succeed.
+    pub fn is_temporary(&self) -> bool {
+        match self {
+            Error::UnknownArea(error) => error.node.is_empty(),
+            Error::Unavailable(error) => error.temporary,
+            Error::Peer(error) => {
+                matches!(error, PeerError::NoAnswer { .. } | PeerError::Ended(_) | PeerError::Restarted)
+            }
+            Error::System(error) => {
+                matches!(
+                    error.kind,
+                    Kind::Transient | Kind::CommFailure | Kind::Timeout | Kind::ObjectNotExist
+                )
+            }
+            Error::Os(error) => {
+                matches!(error.source.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused)
+            }
+            _ => false,
+        }
+    }
+
     /// The same error as the IDL knows it.
     fn into_exception(self) -> Error {
         match self {
@@ -175,7 +197,10 @@ impl Error {
             | Error::Os(_)
             | Error::Memory(_)
             | Error::Agents(_)
-            | Error::Setup(_) => Error::Unavailable(Unavailable { reason: self.to_string() }),
+            | Error::Setup(_) => {
+                let temporary = self.is_temporary();
+                Error::Unavailable(Unavailable { reason: self.to_string(), temporary })
+            }
             exception => exception,
         }
     }
@@ -184,7 +209,13 @@ impl Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Error::UnknownArea(e) => write!(f, "there is no area {}", e.name),
+            Error::UnknownArea(e) if e.node.is_empty() => write!(f, "there is no area {}", e.name),
+            Error::UnknownArea(e) => write!(
+                f,
+                "the area {} is on the node {node}; use the socket of that node's server to write or destroy it",
+                e.name,
+                node = e.node
+            ),
             Error::AreaExists(AreaExists { what }) => {
                 write!(
                     f,

@@ -200,7 +200,7 @@ fn until(what: &str, reader: &mut AreaReader, number: u64) {
 
 /// The error of an attempt that is repeated.
 pub(crate) fn not_yet(reason: impl Into<String>) -> Error {
-    Error::Unavailable(crate::idl::Unavailable { reason: reason.into() })
+    Error::Unavailable(crate::idl::Unavailable { reason: reason.into(), temporary: false })
 }
 
 pub(crate) fn sooner_or_later<T>(what: &str, mut attempt: impl FnMut() -> Result<T, Error>) -> T {

@@ -44,5 +44,6 @@ mod session_socket;
 pub use error::Error;
 pub use library::{
     AreaReader, AreaWriter, EventSink, Holder, Library, Notice, NoticeCounts, Notifier, RemoteChannel, Rio,
+    wait_for,
 };
 pub mod wire;

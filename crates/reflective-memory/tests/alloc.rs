@@ -6,6 +6,7 @@ use isorb_reflective_memory::agents::{
 use isorb_reflective_memory::memory::{Geometry, Segment};
 use isorb_reflective_memory::wire::Channel;
 use isorb_rt::alloc_count::{CountingAllocator, allocations_during};
+use isorb_rt::clock_sync::RoundTrips;
 use std::net::SocketAddr;
 
 #[global_allocator]
@@ -38,6 +39,7 @@ fn pushing_and_receiving_allocate_nothing() {
             silence_ns: 5_000_000,
             second: None,
             deadline_ns: (id % 2 == 1).then_some(90_000),
+            clock: RoundTrips::default(),
         };
         far.add_receive(ReceiveAgent::new(spec).unwrap(), 0).unwrap();
         let guarantee = (id % 2 == 0).then_some(Guarantee {

@@ -5,7 +5,7 @@ mod world;
 
 use isorb::Reference;
 use isorb_reflective_memory::Error;
-use isorb_reflective_memory::idl::{CRM_CommRef, Glob_CommRef, Mode, Path, ReaderQoS, WriterQoS};
+use isorb_reflective_memory::idl::{self, CRM_CommRef, Glob_CommRef, Mode, Path, ReaderQoS, WriterQoS};
 use isorb_reflective_memory::memory::{ReadError, State};
 use isorb_rt::time::Deadline;
 use std::time::Duration;
@@ -120,8 +120,9 @@ fn whoever_counts_through_handles_closes_and_stops_no_channel() {
     server.set_running(handle, false).unwrap();
     until_state(&mut reader, State::Stopped);
     // Nonsense is refused, and changes nothing.
-    assert!(server.beat(u32::MAX, 1, isorb_reflective_memory::idl::State::StateOpen).is_err());
-    assert!(!server.push(u32::MAX, 1, 1, 1, 1, 0, b"nothing").unwrap());
+    let times = idl::Times { sent: 1, answered: 2, answer_arrived: 3 };
+    assert!(server.beat(u32::MAX, 1, idl::State::StateOpen, times).is_err());
+    assert!(!server.push(u32::MAX, 1, 1, 1, 1, 0, 0, b"nothing").unwrap());
     server.set_running(handle, true).unwrap();
     let deadline = Deadline::after(PATIENCE);
     while reader.state() != Some(State::Open) {

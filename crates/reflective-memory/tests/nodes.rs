@@ -173,11 +173,10 @@ fn strangers_datagrams_are_ignored() {
             token,
             push: 1_000_000,
             sequence: 1_000_000,
-            age_ns: 0,
             size: 4,
             index: 0,
             writer: 1,
-            payload: &[],
+            ..Default::default()
         }
         .write_head(&mut head);
         stranger.send_to(&[&head[..], b"open"].concat(), target).unwrap();

@@ -1,13 +1,12 @@
 //! The order in which the waiting datagrams of guaranteed receive agents are received.
 //!
-//! Each has a socket of its own, so the kernel tells their datagrams apart before anybody spends
-//! time on them: what is less urgent waits there, however much of it has come, and the next
-//! datagram that is taken in is always one of the most urgent agent.
+//! Each such agent has a socket of its own, so the kernel separates its datagrams from others. Less
+//! urgent datagrams wait in their sockets, however many have come. The next datagram that the
+//! thread receives is always one of the most urgent agent.
 
 use super::config::Via;
 use super::{AgentScheduler, Band};
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use isorb_rt::queue::{Handle, PriorityQueue};
 
 /// Sockets with something to receive. A socket is in it at most once.
 ///
@@ -15,66 +14,39 @@ use std::collections::BinaryHeap;
 /// Allocates nothing while there are no more agents than it was made for.
 #[derive(Debug)]
 pub(super) struct Arrivals {
-    heap: BinaryHeap<Reverse<Entry>>,
-    /// The entry that counts, a path each; 0 for none.
-    waiting: Vec<[u64; 2]>,
-    order: u64,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-struct Entry {
-    level: u64,
-    order: u64,
-    receive: u32,
-    via: Via,
+    queue: PriorityQueue<u64, (u32, Via)>,
+    /// The entries of each agent, one a path.
+    entries: Vec<[Option<Handle>; 2]>,
 }
 
 impl Arrivals {
     pub fn new(capacity: usize) -> Arrivals {
-        let heap = BinaryHeap::with_capacity(4 * capacity + 2);
-        Arrivals { heap, waiting: vec![[0; 2]; capacity], order: 0 }
+        Arrivals { queue: PriorityQueue::with_capacity(2 * capacity), entries: vec![[None; 2]; capacity] }
     }
 
-    /// Less `level` goes first; those of one level in order of arrival.
+    /// The least `level` goes first; equal levels go in order of arrival.
     fn push(&mut self, receive: u32, via: Via, level: u64) {
-        let Some(waiting) = self.waiting.get_mut(receive as usize) else { return };
-        let counts = &mut waiting[via as usize];
-        if *counts != 0 {
-            return;
+        let Some(entries) = self.entries.get_mut(receive as usize) else { return };
+        let entry = &mut entries[via as usize];
+        if entry.is_none() {
+            *entry = self.queue.push(level, (receive, via)).ok();
         }
-        self.order += 1;
-        *counts = self.order;
-        if self.heap.len() == self.heap.capacity() {
-            let waiting = &self.waiting;
-            self.heap.retain(|Reverse(entry)| is_current(waiting, entry));
-        }
-        self.heap.push(Reverse(Entry { level, order: self.order, receive, via }));
     }
 
     pub fn remove(&mut self, receive: u32, via: Via) {
-        if let Some(waiting) = self.waiting.get_mut(receive as usize) {
-            waiting[via as usize] = 0;
+        let entries = self.entries.get_mut(receive as usize);
+        if let Some(entry) = entries.and_then(|entries| entries[via as usize].take()) {
+            self.queue.remove(entry);
         }
     }
 
-    fn first(&mut self) -> Option<Entry> {
-        while let Some(Reverse(entry)) = self.heap.peek() {
-            if is_current(&self.waiting, entry) {
-                return Some(*entry);
-            }
-            self.heap.pop();
-        }
-        None
+    fn first(&self) -> Option<(u64, u32, Via)> {
+        self.queue.peek().map(|(level, (receive, via))| (level, *receive, *via))
     }
-}
-
-fn is_current(waiting: &[[u64; 2]], entry: &Entry) -> bool {
-    waiting.get(entry.receive as usize).is_some_and(|counts| counts[entry.via as usize] == entry.order)
 }
 
 impl AgentScheduler {
-    /// Something came in at an agent's own socket. Nothing happens where the agent has no
-    /// guarantee.
+    /// Something arrived at an agent's own socket. Has no effect on an agent without a guarantee.
     pub fn arrived(&mut self, receive: u32, via: Via) {
         let agent = self.receives.get(receive as usize).and_then(|slot| slot.agent.as_ref());
         if let Some(level) = agent.and_then(|agent| agent.deadline_ns) {
@@ -82,7 +54,7 @@ impl AgentScheduler {
         }
     }
 
-    /// Nothing is left at an agent's own socket, as far as is known.
+    /// An agent's own socket is empty, as far as is known.
     pub fn emptied(&mut self, receive: u32, via: Via) {
         self.arrivals.remove(receive, via);
     }
@@ -94,8 +66,8 @@ impl AgentScheduler {
     /// Does what is due, as [`next_action`](AgentScheduler::next_action) does. Neither allocates
     /// nor blocks.
     pub fn next_arrival(&mut self, now_ns: u64) -> Option<(u32, Via)> {
-        let Entry { level, receive, via, .. } = self.arrivals.first()?;
-        // What is due may promote a push.
+        let (level, receive, via) = self.arrivals.first()?;
+        // A timer that is due may promote a push.
         self.tick(now_ns);
         let may_go = self.link.ready_at(now_ns) <= now_ns;
         match self.queue.first_level(Band::Upper) {
@@ -104,34 +76,34 @@ impl AgentScheduler {
         }
     }
 
-    /// What the driver waits for. Where another thread takes datagrams in, it wakes the driver if
-    /// that is sooner afterwards.
+    /// The event that the driver waits for. Another thread that receives datagrams compares it
+    /// before and after, and wakes the driver where it has become sooner.
     pub fn due(&self) -> Due {
         let timer_ns = self.timers.next_at().unwrap_or(u64::MAX);
-        Due { timer_ns, ready: self.queue.order(), choices: self.choices.len() }
+        Due { timer_ns, ready: self.queue.pushed(), reports: self.reports.len() + self.answers.len() }
     }
 
-    /// Does an agent's own socket wait to be served?
-    pub fn has_arrivals(&mut self) -> bool {
+    /// Does an agent's own socket hold something?
+    pub fn has_arrivals(&self) -> bool {
         self.arrivals.first().is_some()
     }
 }
 
-/// What a scheduler's driver waits for while it has nothing to do.
+/// The events that a scheduler's driver waits for while it has nothing to do.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Due {
     /// The next timer; the largest number for none.
     timer_ns: u64,
     /// Counts agents that became ready.
     ready: u64,
-    /// Agents that say which path they want.
-    choices: usize,
+    /// Reports and answers that wait to be sent.
+    reports: usize,
 }
 
 impl Due {
     /// Does a thread that waits until `before` wait too long?
     pub fn is_sooner_than(self, before: Due) -> bool {
-        self.timer_ns < before.timer_ns || self.ready != before.ready || self.choices > before.choices
+        self.timer_ns < before.timer_ns || self.ready != before.ready || self.reports > before.reports
     }
 }
 
@@ -144,9 +116,9 @@ mod tests {
         let mut arrivals = Arrivals::new(3);
         let order = |arrivals: &mut Arrivals| {
             let mut order = Vec::new();
-            while let Some(entry) = arrivals.first() {
-                order.push((entry.receive, entry.via));
-                arrivals.remove(entry.receive, entry.via);
+            while let Some((_, receive, via)) = arrivals.first() {
+                order.push((receive, via));
+                arrivals.remove(receive, via);
             }
             order
         };
@@ -156,7 +128,7 @@ mod tests {
             arrivals.push(1, Via::First, 20);
         }
         assert_eq!(order(&mut arrivals), [(1, Via::First), (0, Via::First), (2, Via::Second)]);
-        // One that came again stands behind its equals, and old entries do not pile up.
+        // A socket that comes again goes behind its equals.
         for _ in 0..1000 {
             arrivals.push(0, Via::First, 50);
             arrivals.remove(0, Via::First);
@@ -164,7 +136,6 @@ mod tests {
         arrivals.push(2, Via::First, 50);
         arrivals.push(0, Via::First, 50);
         assert_eq!(order(&mut arrivals), [(2, Via::First), (0, Via::First)]);
-        assert!(arrivals.heap.capacity() < 100, "it does not grow");
         arrivals.push(7, Via::First, 1);
         assert_eq!(order(&mut arrivals), [], "no agent has that number");
     }

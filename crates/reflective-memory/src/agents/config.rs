@@ -2,6 +2,7 @@
 
 use crate::memory::{Reader, Writer};
 use crate::wire::Channel;
+use isorb_rt::clock_sync::RoundTrips;
 use std::net::SocketAddr;
 
 /// The limits and intervals of a scheduler.
@@ -99,6 +100,8 @@ pub struct ReceiveSpec {
     /// What a guaranteed channel's datagrams are served by, before all others: less is more urgent,
     /// on the scale of [`Guarantee::deadline_ns`]. None for best effort, in order of arrival.
     pub deadline_ns: Option<u64>,
+    /// What is known about the offset of the sender's clock.
+    pub clock: RoundTrips,
 }
 
 /// Another way from the sender.
@@ -108,6 +111,60 @@ pub struct SecondPath {
     pub peer: SocketAddr,
     /// A path that is silent for so long has failed.
     pub after_ns: u64,
+}
+
+/// The classes of datagrams on the network.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum TrafficClass {
+    /// Values of admitted channels.
+    Guaranteed,
+    /// Heartbeats, and what keeps channels working: short, and few.
+    Control,
+    /// All other values.
+    BestEffort,
+}
+
+/// The marks of a class of datagrams.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Mark {
+    /// The differentiated-services code point, for routers and switches.
+    pub dscp: u8,
+    /// The priority inside this machine (`SO_PRIORITY`).
+    pub priority: u8,
+}
+
+/// The marks of all classes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Marks {
+    /// Values of admitted channels.
+    pub guaranteed: Mark,
+    /// Heartbeats and what keeps channels working.
+    pub control: Mark,
+    /// All other values.
+    pub best_effort: Mark,
+}
+
+impl Default for Marks {
+    /// Expedited forwarding (46) for guaranteed channels, operation and management (CS2, 16) for
+    /// control, both with priority 6; best effort has none (RFC 4594).
+    fn default() -> Marks {
+        Marks {
+            guaranteed: Mark { dscp: 46, priority: 6 },
+            control: Mark { dscp: 16, priority: 6 },
+            best_effort: Mark { dscp: 0, priority: 0 },
+        }
+    }
+}
+
+impl Marks {
+    /// The mark of a class.
+    pub fn of(&self, class: TrafficClass) -> Mark {
+        match class {
+            TrafficClass::Guaranteed => self.guaranteed,
+            TrafficClass::Control => self.control,
+            TrafficClass::BestEffort => self.best_effort,
+        }
+    }
 }
 
 /// One of the ways between two nodes: each has a socket of its own at both ends.

@@ -1,20 +1,24 @@
-//! Channels of several readers' nodes, and channels with two paths: what a scheduler does for them.
+//! Channels to several readers' nodes, and the datagrams from receivers to senders: choices of a
+//! path and probes of the clock.
 
 use super::config::Via;
-use super::{Action, AgentScheduler, Choice, Push, ReceiveAgent, SchedulerError};
+use super::{
+    Action, AgentScheduler, Answer, Band, Push, PushKey, ReceiveAgent, Report, ReportKind, SchedulerError,
+    Slot, TrafficClass, WIRE_OVERHEAD,
+};
 use crate::fail_points::{FailPoint, fail_point};
-use crate::wire::{ChannelError, Datagram, HEADER};
+use crate::wire::{Channel, ChannelError, Datagram, HEADER, Kind};
 use std::net::SocketAddr;
 
 /// Set in the number of a channel that the sender gave, for all receivers of a group.
 pub const GROUP: u32 = 1 << 31;
 
 impl AgentScheduler {
-    /// Adds a receive agent that joins a group; gives the number by which it is removed. What went
-    /// before the next datagram was for others.
+    /// Adds a receive agent that joins a group; gives the number by which it is removed. Earlier
+    /// pushes of the group do not count as lost.
     ///
     /// # Errors
-    /// [`SchedulerError`]; also where the channel's number is none of a group, or the scheduler has
+    /// [`SchedulerError`]; also where the channel's number is not a group's, or the scheduler has
     /// joined it already.
     pub fn join(&mut self, agent: ReceiveAgent, now_ns: u64) -> Result<u32, SchedulerError> {
         let mut receive = agent.0;
@@ -35,7 +39,13 @@ impl AgentScheduler {
         Ok(index)
     }
 
-    /// Shows what comes, or not: where one reader of a group wants nothing, the others go on.
+    /// Is a receive agent a member of a group?
+    pub fn is_of_group(&self, receive: u32) -> bool {
+        let agent = self.receives.get(receive as usize).and_then(|slot| slot.agent.as_ref());
+        agent.is_some_and(|agent| agent.channel().id & GROUP != 0)
+    }
+
+    /// Shows what arrives, or not: one reader of a group can stop while the others continue.
     pub fn set_receiving(&mut self, channel: u32, receiving: bool, now_ns: u64) {
         if let Some(receive) = self.receives.get_mut(channel as usize).and_then(|slot| slot.agent.as_mut()) {
             receive.set_paused(!receiving, now_ns);
@@ -43,29 +53,27 @@ impl AgentScheduler {
         }
     }
 
-    /// The latest value goes again, for a reader that has just come.
+    /// Pushes the latest value again, for a reader that has just joined.
     pub fn repeat(&mut self, key: super::PushKey) {
         if self.push_mut(key).is_some_and(Push::refreshed) {
             self.requeue(key.index);
         }
     }
 
-    /// A receiver says on which path it wants to be sent to. Counted as a stray if it is none of
-    /// ours, or was said before another one.
-    pub(super) fn chosen(&mut self, from: SocketAddr, datagram: &Datagram<'_>) -> bool {
-        let Some(&index) = self.doubled.get(&(datagram.channel, datagram.epoch)) else { return false };
-        let Some(push) = self.agent(index) else { return false };
-        let known = push.spec.to == from || push.spec.second == Some(from);
-        if !known || datagram.token != push.spec.channel.token {
+    /// A receiver wants its datagrams on a path. False for a datagram that is none of a known
+    /// channel, or older than the last choice.
+    pub(super) fn path_chosen(&mut self, from: SocketAddr, datagram: &Datagram<'_>) -> bool {
+        let Some((index, push)) = self.push_of(datagram) else { return false };
+        if push.spec.second.is_none() || push.path_to(from).is_none() {
             return false;
         }
-        // The same comes by both paths.
+        // The same choice comes by both paths.
         if datagram.push == 0 || datagram.push < push.chosen {
             return false;
         }
         push.chosen = datagram.push;
         let via = if datagram.index == Via::Second as u32 { Via::Second } else { Via::First };
-        // What was sent on the path that failed may not have come.
+        // Datagrams on the path that failed may be lost.
         if push.choose(via) {
             if push.refreshed() {
                 self.requeue(index);
@@ -75,29 +83,73 @@ impl AgentScheduler {
         true
     }
 
-    /// Lets a receive agent with two paths say which it wants.
-    pub(super) fn choose(&mut self, receive: u32, now_ns: u64) {
+    /// A receiver probes this node's clock. False for an unknown channel, or where too many
+    /// answers wait.
+    pub(super) fn probed(&mut self, from: SocketAddr, datagram: &Datagram<'_>, now_ns: u64) -> bool {
+        let Some((index, push)) = self.push_of(datagram) else { return false };
+        // Members of a group and nodes behind a translating router come from other addresses.
+        let (via, number) = (push.path_to(from).unwrap_or(Via::First), push.number);
+        let Some(Slot { generation, .. }) = self.pushes.get(index as usize) else { return false };
+        let push = PushKey { index, generation: *generation, number };
+        let has_room = self.answers.len() < self.answers.capacity();
+        if has_room {
+            let (sent_ns, arrived_ns) = (datagram.sent_ns, now_ns);
+            self.answers.push_back(Answer { push, to: from, via, sent_ns, arrived_ns });
+        }
+        has_room
+    }
+
+    /// The push agent of a receiver's datagram.
+    fn push_of(&mut self, datagram: &Datagram<'_>) -> Option<(u32, &mut Push)> {
+        let index = *self.channels.get(&(datagram.channel, datagram.epoch))?;
+        let push = self.agent(index).filter(|push| push.spec.channel.token == datagram.token)?;
+        Some((index, push))
+    }
+
+    /// Queues the datagrams that a receive agent has for its sender.
+    pub(super) fn report(&mut self, receive: u32, now_ns: u64) {
         let Some(agent) = self.receives.get_mut(receive as usize).and_then(|slot| slot.agent.as_mut()) else {
             return;
         };
+        if agent.is_probe_due(now_ns) {
+            let probe = Report { receive, via: agent.path(), kind: ReportKind::Probe };
+            if !self.reports.contains(&probe) {
+                self.reports.push_back(probe);
+            }
+        }
         let Some(wanted) = agent.wanted_path(now_ns) else { return };
-        // On both, and once each: the one that is wanted first.
+        // On both paths, and once each: the one that is wanted first.
         for via in [wanted, if wanted == Via::First { Via::Second } else { Via::First }] {
-            let known = |choice: &Choice| choice.receive == receive && choice.via == via;
-            match self.choices.iter_mut().find(|choice| known(choice)) {
-                Some(choice) => choice.wanted = wanted,
-                None => self.choices.push_back(Choice { receive, wanted, via }),
+            let is_choice = |report: &Report| {
+                (report.receive, report.via) == (receive, via) && matches!(report.kind, ReportKind::Path(_))
+            };
+            let kind = ReportKind::Path(wanted);
+            match self.reports.iter_mut().find(|report| is_choice(report)) {
+                Some(report) => report.kind = kind,
+                None => self.reports.push_back(Report { receive, via, kind }),
             }
         }
     }
 
-    /// Makes the datagram of a choice.
-    pub(super) fn choice(&mut self, out: &mut [u8]) -> Option<Action> {
-        while let Some(Choice { receive, wanted, via }) = self.choices.pop_front() {
+    /// Makes the next datagram of a receive agent to its sender, or the next answer to a probe.
+    pub(super) fn next_report(&mut self, now_ns: u64, out: &mut [u8]) -> Option<Action> {
+        let header = out.first_chunk_mut::<HEADER>()?;
+        while let Some(Report { receive, via, kind }) = self.reports.pop_front() {
             let agent = self.receives.get(receive as usize).and_then(|slot| slot.agent.as_ref());
-            let made = agent.and_then(|agent| agent.choice(wanted, via, out.first_chunk_mut::<HEADER>()?));
-            if let Some(to) = made {
-                return Some(Action::Choose { receive, to, via, len: HEADER });
+            if let Some(to) = agent.and_then(|agent| agent.report(kind, via, now_ns, header)) {
+                return Some(Action::Report { receive, to, via, len: HEADER });
+            }
+        }
+        while let Some(Answer { push, to, via, sent_ns, arrived_ns }) = self.answers.pop_front() {
+            if let Some(agent) = self.push(push) {
+                let Channel { id: channel, epoch, token, .. } = agent.spec.channel;
+                let (kind, push_ns, sequence) = (Kind::Answer, sent_ns, arrived_ns);
+                let answer =
+                    Datagram { kind, channel, epoch, token, push: push_ns, sequence, ..Datagram::default() };
+                Datagram { sent_ns: now_ns, ..answer }.write_head(header);
+                self.link.sent(now_ns, HEADER + WIRE_OVERHEAD);
+                let (band, class) = (Band::Middle, TrafficClass::Control);
+                return Some(Action::Send { to, via, len: HEADER, push, band, class });
             }
         }
         None

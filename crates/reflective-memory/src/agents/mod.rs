@@ -37,12 +37,15 @@ mod tests;
 mod trace;
 
 pub use arrivals::Due;
-pub use config::{Guarantee, Mode, PushSpec, ReceiveSpec, SchedulerConfig, SecondPath, Via};
+pub use config::{
+    Guarantee, Mark, Marks, Mode, PushSpec, ReceiveSpec, SchedulerConfig, SecondPath, TrafficClass, Via,
+};
 pub use error::SchedulerError;
 pub use groups::GROUP;
 pub(crate) use health::Health;
 pub use push::PushStats;
 pub use queue::Band;
+pub(crate) use receive::earliest;
 pub use receive::{ReceiveStats, Shown};
 pub use trace::Recorded;
 
@@ -140,17 +143,39 @@ pub struct AgentScheduler {
     arrivals: Arrivals,
     /// Receive agents of groups, by the sender and the number that it gave the channel.
     groups: HashMap<(SocketAddr, u32), u32>,
-    /// Push agents with a second path, by channel and epoch.
-    doubled: HashMap<(u32, u32), u32>,
-    /// Receive agents that want another path, and what they say on which.
-    choices: VecDeque<Choice>,
+    /// Push agents by channel and epoch, for datagrams of their receivers.
+    channels: HashMap<(u32, u32), u32>,
+    /// Datagrams of receive agents to their senders.
+    reports: VecDeque<Report>,
+    /// Probes that are to be answered.
+    answers: VecDeque<Answer>,
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Choice {
+/// A datagram from a receive agent to its sender.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Report {
     receive: u32,
-    wanted: Via,
     via: Via,
+    kind: ReportKind,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum ReportKind {
+    /// The path that the receiver wants.
+    Path(Via),
+    /// A probe of the sender's clock.
+    Probe,
+}
+
+/// A probe that came to a push agent.
+#[derive(Clone, Copy, Debug)]
+struct Answer {
+    push: PushKey,
+    to: SocketAddr,
+    via: Via,
+    /// When the probe was sent, on the receiver's clock, and when it arrived, on this node's.
+    sent_ns: u64,
+    arrived_ns: u64,
 }
 
 #[derive(Debug)]
@@ -186,10 +211,12 @@ pub enum Action {
         push: PushKey,
         /// In which band it was chosen.
         band: Band,
+        /// Its class on the network.
+        class: TrafficClass,
     },
-    /// Send the first `len` octets of the buffer: to a writer's node, which path is wanted.
-    Choose {
-        /// Which receive agent says so.
+    /// Send the first `len` octets of the buffer from a receive agent to its writer's node.
+    Report {
+        /// The receive agent.
         receive: u32,
         /// Where to.
         to: SocketAddr,
@@ -222,8 +249,9 @@ impl AgentScheduler {
             trace: RecordBuffer::default(),
             arrivals: Arrivals::new(config.receives),
             groups: HashMap::with_capacity(config.receives),
-            doubled: HashMap::with_capacity(config.pushes),
-            choices: VecDeque::with_capacity(2 * config.receives),
+            channels: HashMap::with_capacity(config.pushes),
+            reports: VecDeque::with_capacity(3 * config.receives),
+            answers: VecDeque::with_capacity(config.pushes),
         }
     }
 
@@ -232,14 +260,12 @@ impl AgentScheduler {
     /// # Errors
     /// [`SchedulerError`].
     pub fn add_push(&mut self, agent: PushAgent, now_ns: u64) -> Result<PushKey, SchedulerError> {
-        let doubled = agent.0.spec.second.map(|_| (agent.0.spec.channel.id, agent.0.spec.channel.epoch));
+        let channel = (agent.0.spec.channel.id, agent.0.spec.channel.epoch);
         let mut push = agent.0;
         self.numbers = self.numbers.wrapping_add(1);
         push.number = self.numbers;
         let (index, generation) = place(&mut self.pushes, self.config.pushes, push)?;
-        if let Some(channel) = doubled {
-            self.doubled.insert(channel, index);
-        }
+        self.channels.insert(channel, index);
         self.queue.reset(index as usize);
         self.set(Timer::Heartbeat(index), now_ns + self.config.heartbeat_ns);
         self.release(index, now_ns);
@@ -253,10 +279,11 @@ impl AgentScheduler {
             self.timers.remove(timer);
         }
         self.queue.remove(key.index as usize);
-        let channel = push.spec.channel;
-        if self.doubled.get(&(channel.id, channel.epoch)) == Some(&key.index) {
-            self.doubled.remove(&(channel.id, channel.epoch));
+        let channel = (push.spec.channel.id, push.spec.channel.epoch);
+        if self.channels.get(&channel) == Some(&key.index) {
+            self.channels.remove(&channel);
         }
+        self.answers.retain(|answer| answer.push != key);
         Some(push.stats)
     }
 
@@ -320,7 +347,7 @@ impl AgentScheduler {
             self.arrivals.remove(channel, via);
         }
         self.groups.retain(|_, index| *index != channel);
-        self.choices.retain(|choice| choice.receive != channel);
+        self.reports.retain(|report| report.receive != channel);
         if let Some(timer) = receive.watch {
             self.timers.remove(timer);
         }
@@ -372,8 +399,13 @@ impl AgentScheduler {
         now_ns: u64,
     ) -> Option<Outcome> {
         let found = Datagram::read(octets).ok().and_then(|datagram| {
-            if datagram.kind == Kind::Choice {
-                return self.chosen(from, &datagram).then_some((Outcome::Alive, None));
+            let is_for_a_push = match datagram.kind {
+                Kind::Choice => Some(self.path_chosen(from, &datagram)),
+                Kind::Probe => Some(self.probed(from, &datagram, now_ns)),
+                _ => None,
+            };
+            if let Some(is_ours) = is_for_a_push {
+                return is_ours.then_some((Outcome::Alive, None));
             }
             let index = match datagram.channel & GROUP {
                 0 => datagram.channel,
@@ -390,7 +422,7 @@ impl AgentScheduler {
             return None;
         };
         if let Some(channel) = channel {
-            self.choose(channel, now_ns);
+            self.report(channel, now_ns);
             self.watch(channel);
         }
         Some(outcome)
@@ -443,7 +475,7 @@ impl AgentScheduler {
     /// Stops or starts a channel. A stopped one sends heartbeats that say so.
     pub fn set_running(&mut self, key: PushKey, running: bool, now_ns: u64) -> bool {
         let Some(push) = self.push_mut(key) else { return false };
-        push.running = running;
+        push.set_running(running);
         if running {
             self.release(key.index, now_ns);
         }
@@ -458,6 +490,14 @@ impl AgentScheduler {
     /// What a receive agent has done.
     pub fn receive_stats(&self, channel: u32) -> Option<ReceiveStats> {
         Some(self.receives.get(channel as usize)?.agent.as_ref()?.stats())
+    }
+
+    /// Paces all datagrams by this rate from now on; 0 for no limit.
+    pub fn set_link_rate(&mut self, bytes_per_s: u64) {
+        if bytes_per_s != self.config.link_bytes_per_s {
+            self.config.link_bytes_per_s = bytes_per_s;
+            self.link = Pacer::new(bytes_per_s, link_burst(bytes_per_s));
+        }
     }
 
     /// Datagrams that belong to no channel.

@@ -2,7 +2,7 @@
 
 use super::push::{Advance, Push};
 use super::queue::Band;
-use super::{Action, AgentScheduler, PushKey, Timer, WIRE_OVERHEAD};
+use super::{Action, AgentScheduler, PushKey, Timer, TrafficClass, WIRE_OVERHEAD};
 use isorb_rt::timers::TimerHandle;
 use isorb_trace::{Record, RecordKind};
 
@@ -13,8 +13,8 @@ impl AgentScheduler {
     /// Neither allocates nor blocks. The first datagram of a push copies its value.
     pub fn next_action(&mut self, now_ns: u64, out: &mut [u8]) -> Action {
         self.tick(now_ns);
-        if let Some(step) = self.choice(out) {
-            return step;
+        if let Some(action) = self.next_report(now_ns, out) {
+            return action;
         }
         if !self.queue.holds(Band::Upper)
             && let Some(step) = self.heartbeat(now_ns, out)
@@ -33,6 +33,11 @@ impl AgentScheduler {
             match push.advance(now_ns, out) {
                 Advance::Datagram { len, last } => {
                     let (to, via) = push.to();
+                    // Also values that come early: another class could overtake them.
+                    let class = match push.spec.guarantee {
+                        Some(_) => TrafficClass::Guaranteed,
+                        None => TrafficClass::BestEffort,
+                    };
                     self.queue.charge(index, len);
                     self.link.sent(now_ns, len + WIRE_OVERHEAD);
                     if last {
@@ -40,7 +45,7 @@ impl AgentScheduler {
                     } else {
                         self.requeue(index as u32);
                     }
-                    return Action::Send { to, via, len, push: key, band };
+                    return Action::Send { to, via, len, push: key, band, class };
                 }
                 Advance::WaitUntil(at) => {
                     let handle = self.timers.push(at, Timer::Pace(index as u32)).ok();
@@ -87,7 +92,7 @@ impl AgentScheduler {
                     let Some(push) = self.agent(index) else { continue };
                     push.heartbeat = None;
                     push.heartbeat_due = true;
-                    self.queue.remind(index as usize);
+                    self.queue.push_heartbeat(index as usize);
                 }
                 Timer::Watch(index) => {
                     let Some(receive) = self.receives.get_mut(index as usize).and_then(|s| s.agent.as_mut())
@@ -96,7 +101,7 @@ impl AgentScheduler {
                     };
                     receive.watch = None;
                     receive.look(now_ns);
-                    self.choose(index, now_ns);
+                    self.report(index, now_ns);
                     self.watch(index);
                 }
             }
@@ -107,7 +112,7 @@ impl AgentScheduler {
     /// does not get them takes this one for dead. What was promoted goes before them, because there
     /// may be one an agent; it has a bounded share of the link.
     pub(super) fn heartbeat(&mut self, now_ns: u64, out: &mut [u8]) -> Option<Action> {
-        while let Some(index) = self.queue.reminded() {
+        while let Some(index) = self.queue.pop_heartbeat() {
             let slot = &mut self.pushes[index];
             let Some(push) = &mut slot.agent else { continue };
             let key = PushKey { index: index as u32, generation: slot.generation, number: push.number };
@@ -118,12 +123,13 @@ impl AgentScheduler {
                     && let Some(len) = push.plain_heartbeat(now_ns, out)
                 {
                     self.link.sent(now_ns, len + WIRE_OVERHEAD);
-                    return Some(Action::Send { to, via, len, push: key, band: Band::Middle });
+                    let (band, class) = (Band::Middle, TrafficClass::Control);
+                    return Some(Action::Send { to, via, len, push: key, band, class });
                 }
                 continue;
             }
             if push.spec.second.is_some() {
-                self.queue.remind(index);
+                self.queue.push_heartbeat(index);
             }
             let made = push.heartbeat_datagram(now_ns, self.config.heartbeat_ns, out);
             let refresh = push.wants_refresh(now_ns, self.config.refresh_ns);
@@ -135,7 +141,8 @@ impl AgentScheduler {
             }
             if let Some(len) = made {
                 self.link.sent(now_ns, len + WIRE_OVERHEAD);
-                return Some(Action::Send { to, via, len, push: key, band: Band::Middle });
+                let (band, class) = (Band::Middle, TrafficClass::Control);
+                return Some(Action::Send { to, via, len, push: key, band, class });
             }
         }
         None

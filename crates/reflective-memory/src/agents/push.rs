@@ -3,7 +3,7 @@
 use super::config::{Mode, PushSpec, Via};
 use super::queue::Band;
 use crate::memory::{ReadError, State};
-use crate::wire::{ChannelError, HEADER, Loaded, Pacer, Sender};
+use crate::wire::{ChannelError, Loaded, Pacer, Sender};
 use isorb_rt::timers::TimerHandle;
 use std::net::SocketAddr;
 
@@ -94,6 +94,8 @@ pub(super) struct Push {
     /// Something was written while a push was under way.
     pending: bool,
     refreshing: bool,
+    /// Values from before the next one were not for the reader: the agent is new, or was stopped.
+    begins: bool,
     promoted: bool,
     contained: bool,
     spent_ns: u64,
@@ -125,6 +127,7 @@ impl Push {
             was_ahead: false,
             pending: false,
             refreshing: false,
+            begins: true,
             promoted: false,
             contained: false,
             spent_ns: 0,
@@ -167,6 +170,12 @@ impl Push {
 
     pub fn level(&self) -> u64 {
         self.spec.guarantee.map_or(u64::MAX, |guarantee| guarantee.deadline_ns)
+    }
+
+    /// Stops or starts it.
+    pub fn set_running(&mut self, running: bool) {
+        self.begins |= !running;
+        self.running = running;
     }
 
     pub fn promoted(&mut self) {
@@ -315,6 +324,15 @@ impl Push {
         refresh_ns > 0 && self.sender.pushes() > 0 && now_ns.saturating_sub(self.pushed_ns) >= refresh_ns
     }
 
+    /// The path on which its receiver has this address.
+    pub fn path_to(&self, receiver: SocketAddr) -> Option<Via> {
+        match () {
+            () if receiver == self.spec.to => Some(Via::First),
+            () if self.spec.second == Some(receiver) => Some(Via::Second),
+            () => None,
+        }
+    }
+
     /// Where the next datagram goes.
     pub fn to(&self) -> (SocketAddr, Via) {
         match (self.via, self.spec.second) {
@@ -348,8 +366,10 @@ impl Push {
         if now_ns < self.silent_until(interval_ns) {
             return None;
         }
-        let len = self.sender.heartbeat(self.state() as u32, now_ns, out)?;
-        self.sent(now_ns, len);
+        let len = self.plain_heartbeat(now_ns, out)?;
+        // It takes nothing of the channel's rate: where values are slower than heartbeats, none
+        // would go.
+        self.sent_ns = now_ns;
         Some(len)
     }
 
@@ -393,8 +413,15 @@ impl Push {
             })
         })?;
         self.stats.begun = self.sender.pushes();
+        if std::mem::take(&mut self.begins) {
+            return Ok(());
+        }
         // Any process that may write an area can write any numbers.
         self.stats.skipped = self.stats.skipped.saturating_add(skipped);
+        // A periodic reader asked for the latest value only.
+        if self.waits_for_write() {
+            self.sender.skip(skipped);
+        }
         Ok(())
     }
 
@@ -409,4 +436,3 @@ impl Push {
 
 /// UDP 8, IPv4 20, Ethernet 38.
 pub(crate) const WIRE_OVERHEAD: usize = 66;
-const _: () = assert!(HEADER == 64);

@@ -1,59 +1,51 @@
 //! The queue of push agents: three bands.
 
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use isorb_rt::queue::{Handle, PriorityQueue};
+use std::collections::VecDeque;
 
 /// The bands of dual-priority scheduling.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub enum Band {
-    /// Guaranteed, with time to spare.
+    /// Guaranteed pushes that can still wait.
     Lower,
     /// Best effort.
+    #[default]
     Middle,
-    /// Guaranteed, and it is time.
+    /// Guaranteed pushes after their promotion.
     Upper,
 }
 
-/// Agents that are ready, by number. An agent is in it at most once.
+/// Agents that are ready, by number. An agent is in the queue at most once.
 ///
 /// # Real-time
-/// Allocates nothing while there are no more agents than it was made for: entries that were taken
-/// back are dropped when they come to the top, and all of them when there are twice as many as
-/// agents.
+/// Allocates nothing while the agents' numbers are below the capacity.
 #[derive(Debug)]
 pub(super) struct DualQueue {
-    bands: [BinaryHeap<Reverse<Entry>>; 3],
+    bands: [PriorityQueue<u64, usize>; 3],
     agents: Vec<Agent>,
-    reminders: VecDeque<usize>,
-    order: u64,
-    /// The virtual time of the middle band: bytes sent by the agent that has been served last.
+    heartbeats: VecDeque<usize>,
+    pushed: u64,
+    /// The virtual time of the middle band: bytes sent by the agent that was served last.
     served: u64,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-struct Entry {
-    key: u64,
-    order: u64,
-    agent: usize,
 }
 
 #[derive(Clone, Copy, Default, Debug)]
 struct Agent {
-    /// The entry that counts; 0 for none.
-    order: u64,
-    band: usize,
+    entry: Option<Handle>,
+    /// The band of the entry, or of the last one.
+    band: Band,
     /// Bytes sent in the middle band, in its virtual time.
     sent: u64,
-    reminded: bool,
+    has_heartbeat: bool,
 }
 
 impl DualQueue {
     pub fn new(capacity: usize) -> DualQueue {
         DualQueue {
-            bands: [(); 3].map(|()| BinaryHeap::with_capacity(2 * capacity + 2)),
+            bands: [(); 3].map(|()| PriorityQueue::with_capacity(capacity)),
             agents: vec![Agent::default(); capacity],
-            reminders: VecDeque::with_capacity(capacity),
-            order: 0,
+            heartbeats: VecDeque::with_capacity(capacity),
+            pushed: 0,
             served: 0,
         }
     }
@@ -64,12 +56,11 @@ impl DualQueue {
         self.agents[agent].sent = 0;
     }
 
-    /// The agent is ready. In the upper and lower band, less `level` goes first.
+    /// The agent is ready. In the upper and the lower band, the least `level` goes first.
     pub fn push(&mut self, agent: usize, band: Band, level: u64) {
-        self.order += 1;
+        self.remove(agent);
+        self.pushed += 1;
         let state = &mut self.agents[agent];
-        state.order = self.order;
-        state.band = band as usize;
         let key = match band {
             Band::Middle => {
                 // An agent gets no credit for the time that it was away.
@@ -78,83 +69,68 @@ impl DualQueue {
             }
             _ => level,
         };
-        let entry = Entry { key, order: self.order, agent };
-        let heap = &mut self.bands[band as usize];
-        if heap.len() == heap.capacity() {
-            let agents = &self.agents;
-            heap.retain(|Reverse(entry)| agents[entry.agent].order == entry.order);
-        }
-        heap.push(Reverse(entry));
+        state.band = band;
+        // There is room: each agent is in one band at a time.
+        state.entry = self.bands[band as usize].push(key, agent).ok();
     }
 
-    /// The agent is not ready any more.
+    /// The agent is no longer ready.
     pub fn remove(&mut self, agent: usize) {
-        self.agents[agent].order = 0;
+        let Agent { entry, band, .. } = &mut self.agents[agent];
+        if let Some(entry) = entry.take() {
+            self.bands[*band as usize].remove(entry);
+        }
     }
 
-    /// Another number each time an agent becomes ready.
-    pub fn order(&self) -> u64 {
-        self.order
+    /// Counts pushes: the number changes each time an agent becomes ready.
+    pub fn pushed(&self) -> u64 {
+        self.pushed
     }
 
-    /// May an agent be ready? True for an empty queue at times, never false for one that is not.
+    /// Is an agent ready?
     pub fn holds_any(&self) -> bool {
         self.bands.iter().any(|band| !band.is_empty())
     }
 
-    /// May an agent be ready in this band? As [`holds_any`](Self::holds_any).
+    /// Is an agent ready in this band?
     pub fn holds(&self, band: Band) -> bool {
         !self.bands[band as usize].is_empty()
     }
 
-    /// The least level in a band, that of the agent that goes next of it.
-    pub fn first_level(&mut self, band: Band) -> Option<u64> {
-        let heap = &mut self.bands[band as usize];
-        while let Some(Reverse(entry)) = heap.peek() {
-            if self.agents[entry.agent].order == entry.order {
-                return Some(entry.key);
-            }
-            heap.pop();
-        }
-        None
+    /// The level of the agent that goes next in a band.
+    pub fn first_level(&self, band: Band) -> Option<u64> {
+        self.bands[band as usize].peek().map(|(level, _)| level)
     }
 
-    /// Takes out the agent that goes next.
+    /// Removes the agent that goes next.
     pub fn pop(&mut self) -> Option<(usize, Band)> {
-        for band in [Band::Upper, Band::Middle, Band::Lower] {
-            while let Some(Reverse(entry)) = self.bands[band as usize].pop() {
-                let agent = &mut self.agents[entry.agent];
-                if agent.order != entry.order {
-                    continue;
-                }
-                agent.order = 0;
-                if band == Band::Middle {
-                    self.served = entry.key;
-                }
-                return Some((entry.agent, band));
-            }
+        let next = |band: Band| self.bands[band as usize].pop().map(|next| (next, band));
+        let ((key, agent), band) = [Band::Upper, Band::Middle, Band::Lower].into_iter().find_map(next)?;
+        self.agents[agent].entry = None;
+        if band == Band::Middle {
+            self.served = key;
         }
-        None
+        Some((agent, band))
     }
 
-    /// The agent that was taken out last sent so many bytes.
+    /// The agent that was removed last sent so many bytes.
     pub fn charge(&mut self, agent: usize, bytes: usize) {
-        if self.agents[agent].band == Band::Middle as usize {
+        if self.agents[agent].band == Band::Middle {
             self.agents[agent].sent += bytes as u64;
         }
     }
 
     /// The agent has a heartbeat to send.
-    pub fn remind(&mut self, agent: usize) {
-        if !std::mem::replace(&mut self.agents[agent].reminded, true) {
-            self.reminders.push_back(agent);
+    pub fn push_heartbeat(&mut self, agent: usize) {
+        if !std::mem::replace(&mut self.agents[agent].has_heartbeat, true) {
+            self.heartbeats.push_back(agent);
         }
     }
 
-    /// The next agent that has one.
-    pub fn reminded(&mut self) -> Option<usize> {
-        let agent = self.reminders.pop_front()?;
-        self.agents[agent].reminded = false;
+    /// The next agent that has a heartbeat to send.
+    pub fn pop_heartbeat(&mut self) -> Option<usize> {
+        let agent = self.heartbeats.pop_front()?;
+        self.agents[agent].has_heartbeat = false;
         Some(agent)
     }
 }
@@ -215,13 +191,13 @@ mod tests {
                         None => prop_assert_eq!(ready, [false; 4]),
                     },
                 }
-                prop_assert!(queue.bands.iter().all(|band| band.capacity() <= 20), "it does not grow");
+                prop_assert_eq!(queue.holds_any(), ready.contains(&true));
             }
         }
     }
 
     #[test]
-    fn who_was_away_gets_no_credit() {
+    fn an_agent_that_was_away_gets_no_credit() {
         let mut queue = DualQueue::new(2);
         for _ in 0..10 {
             queue.push(0, Band::Middle, 0);

@@ -1,13 +1,18 @@
 //! A receive agent: what stands for one writer elsewhere at the reader's node.
 
+use super::ReportKind;
 use super::config::{ReceiveSpec, Via};
 use super::health::Health;
 use super::paths::Paths;
 use crate::fail_points::{FailPoint, fail_point};
 use crate::memory::{Source, State, Writer};
 use crate::wire::{ChannelError, Counters, Datagram, HEADER, Ignored, Kind, Outcome, Receiver, Sink};
+use isorb_rt::clock_sync::{Offset, OffsetEstimator, RoundTrips};
 use isorb_rt::timers::TimerHandle;
 use std::net::SocketAddr;
+
+/// The interval of probes of the sender's clock.
+const PROBE_NS: u64 = 500_000_000;
 
 /// What a receive agent has done.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -20,8 +25,12 @@ pub struct ReceiveStats {
     pub stale: u64,
     /// How often the writer's node fell silent.
     pub silent: u64,
-    /// The age of the value when it arrived: the longest there was, without the time on the wire.
+    /// The largest age of a value when it arrived; its bound is included.
     pub worst_age_ns: u64,
+    /// How far the ages may be wrong; none while the sender has answered nothing.
+    pub age_bound_ns: Option<u64>,
+    /// How often a clock was found to have stepped.
+    pub clock_steps: u64,
     /// What readers are told.
     pub state: State,
     /// Nothing comes from the writer's node.
@@ -40,8 +49,10 @@ pub struct Shown {
     pub sequence: u64,
     /// Which writer wrote it.
     pub epoch: u64,
-    /// When, nanoseconds on this node's monotonic clock.
+    /// When, nanoseconds on this node's monotonic clock, and how far that may be wrong.
     pub written_ns: u64,
+    /// See [`Source::bound_ns`].
+    pub bound_ns: u64,
 }
 
 impl ReceiveStats {
@@ -55,6 +66,7 @@ impl ReceiveStats {
             silent: self.silent + earlier.silent,
             worst_age_ns: self.worst_age_ns.max(earlier.worst_age_ns),
             switches: self.switches + earlier.switches,
+            clock_steps: self.clock_steps + earlier.clock_steps,
             ..self
         }
     }
@@ -73,18 +85,25 @@ pub(super) struct Receive {
     paths: Option<Paths>,
     /// Its reader wants nothing, others of its group do.
     paused: bool,
-    /// The last heartbeat of each path (while paused, the last datagram): its push, and how old the
-    /// value was then. Both only grow, so one that is not larger was sent before.
+    /// The last heartbeat of each path (while paused, the last datagram): its push and its time of
+    /// sending. Both only grow, so one that is not larger was sent before.
     beats: [Option<(u64, u64)>; 2],
+    /// The offset of the sender's clock.
+    clock: RoundTrips,
+    probe_at_ns: u64,
+    /// When the last probe that was answered was sent.
+    answered_ns: u64,
 }
 
 #[derive(Debug)]
 struct Area {
     writer: Writer,
-    written_ns: Option<u64>,
+    /// When the value was written at the earliest.
+    earliest_ns: Option<u64>,
     worst_age_ns: u64,
     shown: u64,
     now_ns: u64,
+    offset: Option<Offset>,
 }
 
 impl Receive {
@@ -98,11 +117,21 @@ impl Receive {
             watch: None,
             watch_at: 0,
             receiver: Receiver::new(spec.channel, spec.peer)?,
-            target: Area { writer: spec.target, written_ns: None, worst_age_ns: 0, shown: 0, now_ns },
+            target: Area {
+                writer: spec.target,
+                earliest_ns: None,
+                worst_age_ns: 0,
+                shown: 0,
+                now_ns,
+                offset: None,
+            },
             health: Health::new(spec.fresh_ns, spec.silence_ns, now_ns),
             paths: spec.second.map(|second| Paths::new(spec.peer, second, now_ns)),
             paused: false,
             beats: [None; 2],
+            clock: spec.clock,
+            probe_at_ns: now_ns,
+            answered_ns: 0,
         })
     }
 
@@ -112,7 +141,7 @@ impl Receive {
 
     pub fn goes_on_from(&mut self, shown: Shown) {
         self.receiver.goes_on_from(shown.sequence, shown.epoch as u32);
-        self.target.written_ns = Some(shown.written_ns);
+        self.target.earliest_ns = Some(earliest(shown.written_ns, shown.bound_ns));
     }
 
     /// It is taken out.
@@ -123,6 +152,7 @@ impl Receive {
     /// Silence counts from here.
     pub fn begin(&mut self, now_ns: u64) {
         self.health.begin(now_ns);
+        self.probe_at_ns = now_ns;
         if let Some(paths) = &mut self.paths {
             paths.begin(now_ns);
         }
@@ -150,16 +180,37 @@ impl Receive {
         self.paths.as_mut()?.look(now_ns)
     }
 
-    /// Writes a datagram that says so; gives where it goes.
-    pub fn choice(&self, wanted: Via, via: Via, out: &mut [u8; HEADER]) -> Option<SocketAddr> {
+    /// The path that datagrams to the sender take.
+    pub fn path(&self) -> Via {
+        self.paths.as_ref().map_or(Via::First, Paths::wanted)
+    }
+
+    /// Is the sender's clock to be probed now? Sets the time of the next probe.
+    pub fn is_probe_due(&mut self, now_ns: u64) -> bool {
+        let is_due = now_ns >= self.probe_at_ns;
+        if is_due {
+            self.probe_at_ns = now_ns.saturating_add(PROBE_NS);
+        }
+        is_due
+    }
+
+    /// Writes a datagram to the sender; gives the address.
+    pub fn report(
+        &self,
+        kind: ReportKind,
+        via: Via,
+        now_ns: u64,
+        out: &mut [u8; HEADER],
+    ) -> Option<SocketAddr> {
         let channel = self.receiver.channel();
-        let (kind, index) = (Kind::Choice, wanted as u32);
         let (id, epoch, token) = (channel.id, channel.epoch, channel.token);
-        let paths = self.paths.as_ref()?;
-        let about =
-            Datagram { kind, channel: id, epoch, token, push: paths.said(), index, ..Datagram::default() };
-        about.write_head(out);
-        Some(paths.peer(via))
+        let (kind, push, index) = match kind {
+            ReportKind::Path(wanted) => (Kind::Choice, self.paths.as_ref()?.said(), wanted as u32),
+            ReportKind::Probe => (Kind::Probe, 0, 0),
+        };
+        let report = Datagram { kind, channel: id, epoch, token, push, index, ..Datagram::default() };
+        Datagram { sent_ns: now_ns, ..report }.write_head(out);
+        Some(self.paths.as_ref().map_or(self.receiver.peer(), |paths| paths.peer(via)))
     }
 
     pub fn accept(&mut self, from: SocketAddr, datagram: &Datagram<'_>, now_ns: u64) -> Outcome {
@@ -167,8 +218,15 @@ impl Receive {
         let via = self.paths.as_ref().and_then(|paths| paths.of(from));
         // Both paths are the peer's.
         let from = if via.is_some() { self.receiver.peer() } else { from };
+        if self.is_ours(from, datagram) {
+            self.clock.arrived(datagram.sent_ns, now_ns);
+            if datagram.kind == Kind::Answer {
+                return self.answered(datagram, now_ns);
+            }
+        }
+        self.target.offset = self.clock.offset(now_ns);
         if self.paused {
-            return self.hear_only(from, datagram, via, now_ns);
+            return self.count_only(from, datagram, via, now_ns);
         }
         let lost = self.receiver.counters().not_complete();
         let outcome = self.receiver.accept(from, datagram, now_ns, &mut self.target);
@@ -195,9 +253,26 @@ impl Receive {
         outcome
     }
 
+    /// The sender answered a probe. A replayed answer is none to a later probe.
+    fn answered(&mut self, answer: &Datagram<'_>, now_ns: u64) -> Outcome {
+        let (sent_ns, arrived_far_ns) = (answer.push, answer.sequence);
+        if sent_ns <= self.answered_ns || sent_ns > now_ns {
+            return self.receiver.repeated();
+        }
+        self.answered_ns = sent_ns;
+        self.clock.answered(sent_ns, arrived_far_ns, now_ns);
+        Outcome::Alive
+    }
+
+    fn is_ours(&self, from: SocketAddr, datagram: &Datagram<'_>) -> bool {
+        let channel = self.receiver.channel();
+        let agreement = (channel.id, channel.epoch, channel.token);
+        from == self.receiver.peer() && (datagram.channel, datagram.epoch, datagram.token) == agreement
+    }
+
     /// A replayed datagram must not keep a dead node alive.
     fn is_news(&mut self, datagram: &Datagram<'_>, via: Option<Via>) -> bool {
-        let beat = Some((datagram.push, datagram.age_ns));
+        let beat = Some((datagram.push, datagram.sent_ns));
         let last = &mut self.beats[via.map_or(0, |via| via as usize)];
         let is_news = beat > *last;
         if is_news {
@@ -206,19 +281,15 @@ impl Receive {
         is_news
     }
 
-    /// The writer's node lives; nothing else matters while this one is paused.
-    fn hear_only(
+    /// While the agent is paused, a datagram shows only that the writer's node is alive.
+    fn count_only(
         &mut self,
         from: SocketAddr,
         datagram: &Datagram<'_>,
         via: Option<Via>,
         now_ns: u64,
     ) -> Outcome {
-        let channel = self.receiver.channel();
-        let ours = from == self.receiver.peer()
-            && (datagram.channel, datagram.epoch, datagram.token)
-                == (channel.id, channel.epoch, channel.token);
-        if !ours {
+        if !self.is_ours(from, datagram) {
             return Outcome::Ignored(Ignored::Forged);
         }
         if !self.is_news(datagram, via) {
@@ -230,8 +301,8 @@ impl Receive {
 
     /// Tells readers what has changed.
     pub fn look(&mut self, now_ns: u64) {
-        if let Some(written_ns) = self.target.written_ns {
-            self.health.shown(written_ns);
+        if let Some(earliest_ns) = self.target.earliest_ns {
+            self.health.shown(earliest_ns);
         }
         if let Some(state) = self.health.check(now_ns) {
             self.target.writer.set_state(state);
@@ -241,10 +312,7 @@ impl Receive {
     /// When to look again if nothing comes.
     pub fn next_check(&self) -> Option<u64> {
         let path = self.paths.as_ref().map(Paths::next_check).filter(|at| *at < u64::MAX);
-        match (self.health.next_check(), path) {
-            (Some(a), Some(b)) => Some(a.min(b)),
-            (a, b) => a.or(b),
-        }
+        self.health.next_check().into_iter().chain(path).chain([self.probe_at_ns]).min()
     }
 
     pub fn stats(&self) -> ReceiveStats {
@@ -254,6 +322,8 @@ impl Receive {
             stale: self.health.stale,
             silent: self.health.silent,
             worst_age_ns: self.target.worst_age_ns,
+            age_bound_ns: self.target.offset.and_then(|offset| offset.bound_ns),
+            clock_steps: self.clock.steps(),
             state: self.health.state(),
             is_silent: self.health.is_silent,
             switches: self.paths.as_ref().map_or(0, |paths| paths.switches),
@@ -270,13 +340,26 @@ impl Sink for Area {
     }
 
     fn publish(&mut self, len: usize, written_ns: u64, sequence: u64, writer: u32) {
-        let source = Source { sequence, epoch: u64::from(writer) };
+        // The datagram bounds the offset so that its value was not written after it arrived.
+        let offset = self.offset.unwrap_or(Offset { ns: 0, bound_ns: None });
+        let written_ns = offset.to_here(written_ns).min(self.now_ns);
+        let bound_ns = offset.bound_ns.map_or(u64::MAX, |bound_ns| bound_ns.max(1));
+        let source = Source { sequence, epoch: u64::from(writer), bound_ns };
         fail_point(FailPoint::ValueAboutToShow);
         if self.writer.publish_as(len, written_ns, source).is_ok() {
             fail_point(FailPoint::ValueShown);
-            self.written_ns = Some(written_ns);
-            self.worst_age_ns = self.worst_age_ns.max(self.now_ns.saturating_sub(written_ns));
+            let earliest_ns = earliest(written_ns, bound_ns);
+            self.earliest_ns = Some(earliest_ns);
+            self.worst_age_ns = self.worst_age_ns.max(self.now_ns.saturating_sub(earliest_ns));
             self.shown += 1;
         }
+    }
+}
+
+/// The earliest time at which a value can have been written, by which its age is judged.
+pub(crate) fn earliest(written_ns: u64, bound_ns: u64) -> u64 {
+    match bound_ns {
+        u64::MAX => written_ns,
+        bound_ns => written_ns.saturating_sub(bound_ns),
     }
 }

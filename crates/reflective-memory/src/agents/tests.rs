@@ -1,11 +1,13 @@
 //! Planes in virtual time: two nodes and a link between them that takes its time a byte.
 
+mod clocks;
 mod heartbeats;
 mod two_paths;
 
 use super::*;
 use crate::memory::{Geometry, Reader, Segment, State, Writer};
 use crate::wire::Channel;
+use isorb_rt::clock_sync::RoundTrips;
 use std::net::{Ipv4Addr, SocketAddrV4};
 
 const MS: u64 = 1_000_000;
@@ -66,6 +68,7 @@ impl World {
             silence_ns: 350 * MS,
             second: None,
             deadline_ns: None,
+            clock: RoundTrips::default(),
         };
         assert_eq!(self.far.add_receive(ReceiveAgent::new(spec).unwrap(), self.now), Ok(id));
         let source_reader = source.reader().unwrap();
@@ -88,6 +91,10 @@ impl World {
         let mut out = vec![0; 2000];
         while self.now < until {
             match self.near.next_action(self.now, &mut out) {
+                // They cost nothing here, so that the tests see pushes and heartbeats only.
+                Action::Send { len, .. } if is_answer(&out[..len]) => {
+                    self.far.received(FROM, &out[..len], self.now);
+                }
                 Action::Send { to, len, push, band, .. } => {
                     assert_eq!(to, TO);
                     self.now += len as u64 * self.ns_per_byte;
@@ -99,10 +106,13 @@ impl World {
                     }
                     self.near.charge(push, 1000);
                 }
-                Action::Choose { .. } => panic!("there is one path"),
+                Action::Report { .. } => panic!("the writer's node has no receive agents"),
                 Action::Idle { until_ns } => self.now = until_ns.unwrap_or(until).clamp(self.now + 1, until),
             }
-            assert!(matches!(self.far.next_action(self.now, &mut out), Action::Idle { .. }));
+            while let Action::Report { to, len, .. } = self.far.next_action(self.now, &mut out) {
+                assert_eq!(to, FROM);
+                self.near.received(TO, &out[..len], self.now);
+            }
         }
     }
 
@@ -110,6 +120,10 @@ impl World {
         line.writer.write_at(value, self.now).unwrap();
         self.near.written_to(line.push, self.now);
     }
+}
+
+fn is_answer(octets: &[u8]) -> bool {
+    Datagram::read(octets).is_ok_and(|datagram| datagram.kind == Kind::Answer)
 }
 
 fn latest(line: &mut Line) -> Option<(u64, Vec<u8>)> {

@@ -111,6 +111,7 @@ impl Service {
                     "there is a node {} already, and its server answers; each needs a name of its own",
                     what.name
                 ),
+                temporary: false,
             }
             .into()),
             Err(_) => Ok(()),
@@ -207,7 +208,7 @@ impl Glob_Comm for Service {
     }
 
     fn locate<'u>(&'u self, cx: Upcall<'u>, name: &'u str) -> Result<NodeView<'u>, glob_comm::LocateError> {
-        let unknown = || glob_comm::LocateError::from(UnknownArea { name: name.into() });
+        let unknown = || glob_comm::LocateError::from(UnknownArea { name: name.into(), node: String::new() });
         let place = self.store.area(name).map_err(SystemException::from)?.ok_or_else(unknown)?;
         let nodes = self.store.nodes().map_err(SystemException::from)?;
         let node = nodes.into_iter().find(|node| node.name == place.node).ok_or_else(unknown)?;

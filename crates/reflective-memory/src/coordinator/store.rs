@@ -3,7 +3,8 @@
 use super::{AreaPlace, NodeEntry};
 use crate::idl::Area;
 use isorb_rt::sync::PiMutex;
-use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
+use isorb_store::redb::{self, ReadTransaction, ReadableTable, TableDefinition, WriteTransaction};
+use isorb_store::{Database, Fault, OpenError, Schema, copy_table};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
@@ -48,13 +49,22 @@ pub trait CoordinatorStore: Send + Sync {
     fn remove_area(&self, name: &str) -> Result<(), StoreError>;
 }
 
-/// The store failed. The text is the database's.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct StoreError(String);
+/// The store failed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum StoreError {
+    /// The file cannot be opened.
+    Open(OpenError),
+    /// Reading or writing failed. After a fault of the disk, reads go on and writes resume.
+    Fault(Fault),
+}
 
 impl fmt::Display for StoreError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the coordinator's store: {}", self.0)
+        f.write_str("the coordinator's store: ")?;
+        match self {
+            StoreError::Open(error) => write!(f, "{error}"),
+            StoreError::Fault(fault) => write!(f, "{fault}"),
+        }
     }
 }
 
@@ -115,7 +125,28 @@ impl CoordinatorStore for MemoryStore {
 
 /// Keeps everything in a file.
 #[derive(Debug)]
-pub struct FileStore(Database);
+pub struct FileStore(Database<Register>);
+
+/// The tables of the file.
+struct Register;
+
+impl Schema for Register {
+    fn create(&self, transaction: &WriteTransaction) -> Result<(), redb::Error> {
+        transaction.open_table(NODES)?;
+        transaction.open_table(AREAS)?;
+        Ok(())
+    }
+
+    fn verify(&self, transaction: &ReadTransaction) -> Result<(), OpenError> {
+        transaction.open_table(NODES).map_err(|_| OpenError::Foreign)?;
+        transaction.open_table(AREAS).map(drop).map_err(|_| OpenError::Corrupt)
+    }
+
+    fn copy(&self, from: &ReadTransaction, into: &WriteTransaction) -> Result<(), redb::Error> {
+        copy_table(from, into, NODES)?;
+        copy_table(from, into, AREAS)
+    }
+}
 
 const NODES: TableDefinition<'_, &str, (u64, &str)> = TableDefinition::new("nodes-1");
 const AREAS: TableDefinition<'_, &str, (&str, u32, u32)> = TableDefinition::new("areas-1");
@@ -124,31 +155,32 @@ impl FileStore {
     /// Opens the file, or makes it.
     ///
     /// # Errors
-    /// When it cannot be opened, or another process has it.
+    /// [`StoreError::Open`].
     pub fn open(path: impl AsRef<Path>) -> Result<FileStore, StoreError> {
-        let store = FileStore(Database::create(path)?);
-        store.change(|_, _| Ok(()))?;
-        Ok(store)
+        Database::open(path, Register).map(FileStore).map_err(StoreError::Open)
     }
 
     fn change(
         &self,
-        what: impl FnOnce(&mut Nodes<'_>, &mut Areas<'_>) -> Result<(), StoreError>,
+        what: impl FnOnce(&mut Nodes<'_>, &mut Areas<'_>) -> Result<(), Fault>,
     ) -> Result<(), StoreError> {
-        let transaction = self.0.begin_write()?;
-        {
+        let change = self.0.write(|transaction| {
             let mut nodes = transaction.open_table(NODES)?;
             let mut areas = transaction.open_table(AREAS)?;
-            what(&mut nodes, &mut areas)?;
-        }
-        Ok(transaction.commit()?)
+            what(&mut nodes, &mut areas)
+        });
+        change.map_err(StoreError::Fault)
+    }
+
+    fn read<T>(&self, run: impl Fn(&ReadTransaction) -> Result<T, Fault>) -> Result<T, StoreError> {
+        self.0.read(run).map_err(StoreError::Fault)
     }
 }
 
 type Nodes<'t> = redb::Table<'t, &'static str, (u64, &'static str)>;
 type Areas<'t> = redb::Table<'t, &'static str, (&'static str, u32, u32)>;
 
-fn put_area(areas: &mut Areas<'_>, place: &AreaPlace) -> Result<(), StoreError> {
+fn put_area(areas: &mut Areas<'_>, place: &AreaPlace) -> Result<(), Fault> {
     let AreaPlace { what, node } = place;
     areas.insert(&*what.name, (&**node, what.size, what.histories))?;
     Ok(())
@@ -160,31 +192,33 @@ fn place(name: &str, (node, size, histories): (&str, u32, u32)) -> AreaPlace {
 
 impl CoordinatorStore for FileStore {
     fn nodes(&self) -> Result<Vec<NodeEntry>, StoreError> {
-        let table = self.0.begin_read()?.open_table(NODES)?;
-        table
-            .iter()?
-            .map(|entry| {
+        self.read(|transaction| {
+            let nodes = transaction.open_table(NODES)?;
+            let entries = nodes.iter()?.map(|entry| {
                 let (name, value) = entry?;
                 let (incarnation, server) = value.value();
                 Ok(NodeEntry { name: name.value().into(), incarnation, server: server.into() })
-            })
-            .collect()
+            });
+            entries.collect()
+        })
     }
 
     fn areas(&self) -> Result<Vec<AreaPlace>, StoreError> {
-        let table = self.0.begin_read()?.open_table(AREAS)?;
-        table
-            .iter()?
-            .map(|entry| {
+        self.read(|transaction| {
+            let areas = transaction.open_table(AREAS)?;
+            let entries = areas.iter()?.map(|entry| {
                 let (name, value) = entry?;
                 Ok(place(name.value(), value.value()))
-            })
-            .collect()
+            });
+            entries.collect()
+        })
     }
 
     fn area(&self, name: &str) -> Result<Option<AreaPlace>, StoreError> {
-        let table = self.0.begin_read()?.open_table(AREAS)?;
-        Ok(table.get(name)?.map(|value| place(name, value.value())))
+        self.read(|transaction| {
+            let areas = transaction.open_table(AREAS)?;
+            Ok(areas.get(name)?.map(|value| place(name, value.value())))
+        })
     }
 
     fn set_node(&self, node: &NodeEntry, held: &[Area], forgotten: &[String]) -> Result<(), StoreError> {
@@ -219,17 +253,6 @@ impl CoordinatorStore for FileStore {
         })
     }
 }
-
-macro_rules! failures {
-    ($($error:ident)*) => {$(
-        impl From<redb::$error> for StoreError {
-            fn from(error: redb::$error) -> StoreError {
-                StoreError(error.to_string())
-            }
-        }
-    )*};
-}
-failures! { DatabaseError StorageError TableError TransactionError CommitError }
 
 #[cfg(test)]
 mod tests {

@@ -11,7 +11,7 @@
 //!
 //! let orb = isorb::Orb::init(std::env::args())?;
 //! let library = Library::connect(&orb, default_socket())?;
-//! library.create_area(&Area::new("plant/1", 1024, 3))?;
+//! library.open_or_create(&Area::new("plant/1", 1024, 3))?;
 //! let mut writer = library.map_writer("plant/1", WriterQoS::every(Duration::from_millis(10)))?;
 //! writer.write(b"pressure 3.2 bar")?;
 //!
@@ -31,11 +31,13 @@ mod holder;
 mod notify;
 mod rio;
 mod session;
+mod waiting;
 
 pub use attached::{AreaReader, AreaWriter};
 pub use holder::Holder;
 pub use notify::{EventSink, Notice, NoticeCounts, Notifier, RemoteChannel};
 pub use rio::Rio;
+pub use waiting::wait_for;
 
 use crate::Error;
 use crate::idl::{Area, Lib_CommRef, NodeReport, ReaderQoS, Statistics, WriterQoS};

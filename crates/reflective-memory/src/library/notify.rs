@@ -341,7 +341,7 @@ impl NotifierThread {
     }
 }
 
-const NOTHING: IdlSample = IdlSample { number: 0, source: 0, writer: 0, age: 0, missed: 0 };
+const NOTHING: IdlSample = IdlSample { number: 0, source: 0, writer: 0, age: 0, age_bound: 0, missed: 0 };
 
 /// As the channel carries an any: an encapsulation.
 fn packed(about: &AreaEvent) -> Result<Vec<u8>, Error> {

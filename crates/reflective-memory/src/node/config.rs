@@ -30,7 +30,9 @@ pub struct ServerConfig {
     pub dispatchers: usize,
     /// The configuration of each of them.
     pub dispatcher: DispatcherConfig,
-    /// The resources that guaranteed channels may use.
+    /// The resources that guaranteed channels may use. A link rate of 0 is read from the interface
+    /// of the datagrams' address. All datagrams are paced by a rate that is given, and by one that
+    /// was read while there are guaranteed channels.
     pub admission: NodeConfig,
     /// A writer's node that is silent for this long counts as dead. At least two
     /// [heartbeats](crate::agents::SchedulerConfig::heartbeat_ns), so that one may be late or lost;
@@ -93,8 +95,9 @@ impl ServerConfig {
                 multicast: None,
                 scheduler: crate::agents::SchedulerConfig::default(),
                 class: isorb_rt::sched::SchedClass::Other,
+                marks: crate::agents::Marks::default(),
             },
-            admission: NodeConfig::default(),
+            admission: NodeConfig { link_bits_per_s: 0, ..NodeConfig::default() },
             silence: Duration::from_millis(350),
             answer: Duration::from_secs(5),
             fragment: ETHERNET_FRAGMENT,

@@ -7,6 +7,7 @@ use crate::agents::{
 };
 use crate::memory::{Geometry, Segment, Writer};
 use crate::wire::{Channel, HEADER};
+use isorb_rt::clock_sync::RoundTrips;
 use isorb_rt::time::{now_ns, thread_cpu_ns};
 use std::io;
 use std::net::UdpSocket;
@@ -78,6 +79,7 @@ impl Shape {
             silence_ns: u64::MAX,
             second: None,
             deadline_ns: None,
+            clock: RoundTrips::default(),
         });
         far.add_receive(receive.map_err(io::Error::other)?, now_ns()).map_err(io::Error::other)?;
         let push = PushAgent::new(PushSpec {

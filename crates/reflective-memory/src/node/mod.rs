@@ -62,13 +62,13 @@ use channels::{Channels, Unanswered};
 use coordinator_link::{CoordinatorLink, LinkAction};
 use dispatcher::Dispatcher;
 use isorb::{Orb, Policies, Reference};
+use isorb_rt::sched::{SpawnError, Thread, ThreadSpec};
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, OnceLock};
-use std::thread::JoinHandle;
 use std::time::Duration;
 use timers::Timers;
 
@@ -84,7 +84,7 @@ pub fn default_socket() -> PathBuf {
 pub struct NodeServer {
     node: Arc<Node>,
     listener: Arc<Listener>,
-    threads: Vec<JoinHandle<()>>,
+    threads: Vec<Thread<()>>,
     /// The server's objects, which end with it.
     poa: isorb::poa::Poa,
     objects: Vec<isorb::poa::ObjectId>,
@@ -158,18 +158,20 @@ impl NodeServer {
         let ((coordinator, calls), (pings, rounds)) = (sync_channel(1), sync_channel(1));
         let workers = Workers { hand_backs, coordinator, pings };
         let (node, listener) = (self.node.clone(), self.listener.clone());
-        self.threads.push(spawn("memory-sessions", move || node.serve_sessions(&listener, &workers))?);
+        self.threads.push(spawn_supervised("memory-sessions", move || {
+            node.clone().serve_sessions(&listener, &workers)
+        })?);
         let node = self.node.clone();
-        self.threads.push(spawn("memory-handback", move || node.adopt_all(&requests))?);
+        self.threads.push(spawn_supervised("memory-handback", move || node.adopt_all(&requests))?);
         let node = self.node.clone();
         let register = move || calls.iter().for_each(|()| node.call_coordinator());
-        self.threads.push(spawn("memory-register", register)?);
+        self.threads.push(spawn_supervised("memory-register", register)?);
         let channels = self.node.channels.clone();
         let ping = move || {
             let mut unanswered = Unanswered::new();
             rounds.iter().for_each(|()| channels.ping_readers(&mut unanswered));
         };
-        self.threads.push(spawn("memory-ping", ping)?);
+        self.threads.push(spawn_supervised("memory-ping", ping)?);
         Ok(())
     }
 
@@ -252,7 +254,16 @@ pub(crate) fn timed<T: Reference>(object: &T, answer: Duration) -> T {
     object.object().with_policies(policies).unchecked_narrow()
 }
 
-fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, Error> {
-    let thread = std::thread::Builder::new().name(name.into()).spawn(run);
-    thread.map_err(|error| Error::os(format!("the thread {name}"), error))
+/// Starts a thread that ends.
+fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> Result<Thread<()>, Error> {
+    started(name, ThreadSpec::inheriting(name).spawn(run))
+}
+
+/// Starts a thread that is replaced when it panics.
+fn spawn_supervised(name: &str, run: impl FnMut() + Send + 'static) -> Result<Thread<()>, Error> {
+    started(name, ThreadSpec::inheriting(name).spawn_supervised(run))
+}
+
+fn started(name: &str, thread: Result<Thread<()>, SpawnError>) -> Result<Thread<()>, Error> {
+    thread.map_err(|error| Error::os(format!("the thread {name}"), std::io::Error::other(error)))
 }

@@ -10,7 +10,7 @@ use crate::Error;
 use crate::agents::ReceiveStats;
 use crate::error::CallerError;
 use crate::fail_points::{FailPoint, fail_point};
-use crate::idl::{Area, Description, ReaderQoS, Statistics, WriterExists, WriterQoS};
+use crate::idl::{Area, Description, ReaderQoS, Statistics, UnknownArea, WriterExists, WriterQoS};
 use crate::memory::State;
 
 impl Node {
@@ -26,6 +26,10 @@ impl Node {
     }
 
     pub fn destroy_area(&self, session: u64, name: &str) -> Result<(), Error> {
+        self.destroy_own_area(session, name).map_err(|error| self.with_node(error))
+    }
+
+    fn destroy_own_area(&self, session: u64, name: &str) -> Result<(), Error> {
         let (entry, end_ns) = {
             let mut areas = self.areas.lock();
             areas.session(session)?;
@@ -43,6 +47,22 @@ impl Node {
     }
 
     pub fn map_writer(&self, session: u64, name: &str, qos: WriterQoS) -> Result<u64, Error> {
+        self.map_own_writer(session, name, qos).map_err(|error| self.with_node(error))
+    }
+
+    /// Names the node that has an area which is not on this one. Calls the coordinator, so the
+    /// caller holds no lock.
+    fn with_node(&self, error: Error) -> Error {
+        match error {
+            Error::UnknownArea(unknown) => {
+                let node = self.link.locate(&unknown.name).map_or(String::new(), |(node, _)| node);
+                Error::UnknownArea(UnknownArea { node, ..unknown })
+            }
+            other => other,
+        }
+    }
+
+    fn map_own_writer(&self, session: u64, name: &str, qos: WriterQoS) -> Result<u64, Error> {
         let mut areas = self.areas.lock();
         let entry = areas.area(name)?;
         let (size, limit) = (qos.size as usize, entry.what.size as usize);
@@ -132,11 +152,13 @@ impl Node {
             now: idl_state(segment.state()),
             values: segment.reader()?.sequence(),
             lost: count(|stats| stats.counters.not_complete()),
+            skipped: count(|stats| stats.counters.skipped),
             recovered: count(|stats| stats.counters.recovered),
             ignored: count(ignored),
             stale: count(|stats| stats.stale),
             silent: count(|stats| stats.silent),
             worst_age: count(|stats| stats.worst_age_ns),
+            age_bound: count(|stats| stats.age_bound_ns.unwrap_or(u64::MAX)),
         })
     }
 
@@ -150,6 +172,9 @@ impl Node {
             what: entry.what.clone(),
             identity: entry.segment.identity(),
             writer: entry.promised,
+            clock: isorb_rt::time::now_ns(),
+            node: self.config.name.clone(),
+            link: self.channels.link_bits_per_s(),
             host: address.ip().to_string(),
             port: address.port(),
             second_host,

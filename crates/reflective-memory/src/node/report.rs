@@ -7,6 +7,7 @@ use crate::idl::{
     Area, AreaReport, AreaReportView, NodeReport, NodeReportView, ReplicaReport, ReplicaReportView,
 };
 use isorb::{Result, Upcall};
+use isorb_rt::time::now_ns;
 
 /// Areas, and replicas, that one answer has room for.
 const MOST: usize = 10_000;
@@ -21,6 +22,7 @@ impl Node {
         let NodeStatus { name, areas, replicas, .. } = status;
         NodeReport {
             node: name,
+            taken: now_ns(),
             areas: areas.into_iter().map(area).collect(),
             replicas: replicas.into_iter().map(replica).collect(),
             left_out: u32::try_from(left_out).unwrap_or(u32::MAX),
@@ -47,7 +49,7 @@ fn area(status: AreaStatus) -> AreaReport {
 }
 
 fn replica(status: ReplicaStatus) -> ReplicaReport {
-    let ReplicaStatus { name, value, readers, guaranteed, deadline_ns, counts, .. } = status;
+    let ReplicaStatus { id, name, value, readers, guaranteed, deadline_ns, counts, .. } = status;
     let counted = |of: fn(&ReceiveStats) -> u64| counts.as_ref().map_or(0, of);
     ReplicaReport {
         name,
@@ -58,9 +60,12 @@ fn replica(status: ReplicaStatus) -> ReplicaReport {
         guaranteed,
         deadline: deadline_ns,
         lost: counted(|counts| counts.counters.not_complete()),
+        skipped: counted(|counts| counts.counters.skipped),
         stale: counted(|counts| counts.stale),
         silent: counted(|counts| counts.silent),
         worst_age: counted(|counts| counts.worst_age_ns),
+        age_bound: counted(|counts| counts.age_bound_ns.unwrap_or(u64::MAX)),
+        which: id,
     }
 }
 
@@ -94,13 +99,17 @@ pub(super) fn view<'u>(cx: Upcall<'u>, report: NodeReport) -> Result<NodeReportV
         guaranteed: r.guaranteed,
         deadline: r.deadline,
         lost: r.lost,
+        skipped: r.skipped,
         stale: r.stale,
         silent: r.silent,
         worst_age: r.worst_age,
+        age_bound: r.age_bound,
+        which: r.which,
     };
     let replicas: Vec<_> = report.replicas.iter().map(replica).collect();
     Ok(NodeReportView {
         node: &report.node,
+        taken: report.taken,
         areas: cx.slice(&areas)?,
         replicas: cx.slice(&replicas)?,
         left_out: report.left_out,

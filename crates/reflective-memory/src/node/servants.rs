@@ -1,11 +1,11 @@
 //! Lib_Comm and CRM_Comm as CORBA objects.
 
 use super::Node;
-use super::orb_path::Arrival;
+use super::orb_path::{Arrival, BeatTimes};
 use crate::idl::{
     Area, AreaView, AreasView, CRM_Comm, CRM_CommRef, Description, DescriptionView, Group, GroupView,
-    Lib_Comm, NodeReportView, OctetsView, OfferView, ReaderQoS, State, Statistics, UnknownHandle, WriterQoS,
-    crm_comm, lib_comm,
+    Lib_Comm, NodeReportView, OctetsView, OfferView, ReaderQoS, State, Statistics, Times, UnknownHandle,
+    WriterQoS, crm_comm, lib_comm,
 };
 use isorb::{Result, Upcall};
 use isorb_rt::time::now_ns;
@@ -102,10 +102,22 @@ impl CRM_Comm for Servant {
         channel: u32,
     ) -> Result<DescriptionView<'u>, crm_comm::DescribeError> {
         let description: &'u Description = cx.keep(self.node.describe(name, channel)?)?;
-        let Description { what, identity, writer, host, port, second_host, second_port } = description;
-        let (what, identity, writer) = (view(what), *identity, *writer);
+        let Description { what, identity, writer, clock, node, link, host, port, second_host, second_port } =
+            description;
+        let (what, identity, writer, clock, link) = (view(what), *identity, *writer, *clock, *link);
         let (port, second_port) = (*port, *second_port);
-        Ok(DescriptionView { what, identity, writer, host, port, second_host, second_port })
+        Ok(DescriptionView {
+            what,
+            identity,
+            writer,
+            clock,
+            node,
+            link,
+            host,
+            port,
+            second_host,
+            second_port,
+        })
     }
 
     fn open_channel(
@@ -151,10 +163,11 @@ impl CRM_Comm for Servant {
         number: u64,
         source: u64,
         writer: u64,
-        age: u64,
+        written_ns: u64,
+        sent_ns: u64,
         data: OctetsView<'_>,
     ) -> Result<bool> {
-        let arrival = Arrival { channel, token, number, source, epoch: writer, age_ns: age, data };
+        let arrival = Arrival { channel, token, number, source, epoch: writer, written_ns, sent_ns, data };
         Ok(self.node.channels.orb_replicas.push(&arrival, now_ns()))
     }
 
@@ -166,17 +179,27 @@ impl CRM_Comm for Servant {
         number: u64,
         source: u64,
         writer: u64,
-        age: u64,
+        written_ns: u64,
+        sent_ns: u64,
         data: OctetsView<'_>,
     ) -> Result<()> {
-        let arrival = Arrival { channel, token, number, source, epoch: writer, age_ns: age, data };
+        let arrival = Arrival { channel, token, number, source, epoch: writer, written_ns, sent_ns, data };
         self.node.channels.orb_replicas.push(&arrival, now_ns());
         Ok(())
     }
 
-    fn beat(&self, _: Upcall<'_>, channel: u32, token: u64, now: State) -> Result<u64, crm_comm::BeatError> {
-        let arrived = self.node.channels.beat(channel, token, now);
-        Ok(arrived.ok_or(UnknownHandle { which: channel.into() })?)
+    fn beat(
+        &self,
+        _: Upcall<'_>,
+        channel: u32,
+        token: u64,
+        now: State,
+        times: Times,
+    ) -> Result<(u64, u64), crm_comm::BeatError> {
+        let Times { sent, answered, answer_arrived } = times;
+        let times = BeatTimes { sent_ns: sent, answered_ns: answered, answer_arrived_ns: answer_arrived };
+        let arrived = self.node.channels.beat(channel, token, now, times);
+        Ok((arrived.ok_or(UnknownHandle { which: channel.into() })?, now_ns()))
     }
 
     fn ping(&self, _: Upcall<'_>) -> Result<()> {

@@ -63,6 +63,9 @@ pub struct AreaStatus {
 /// A channel's end at the reader's node.
 #[derive(Clone, Debug)]
 pub struct ReplicaStatus {
+    /// Its number, the same as long as it has readers. An area has a replica for each kind of
+    /// reader.
+    pub id: u64,
     /// The area's name.
     pub name: String,
     /// Bytes of the largest value.
@@ -197,11 +200,10 @@ impl Node {
             (admission.len(), cpu.fraction(), link.fraction())
         };
         let mut replicas = channels.replicas();
-        replicas.sort_by(|(name, replica, _), (other, with, _)| {
-            (name, replica.handle).cmp(&(other, with.handle))
-        });
+        replicas.sort_by(|(id, name, ..), (other_id, other, ..)| (name, id.0).cmp(&(other, other_id.0)));
         let left_out = replicas.len().saturating_sub(limit);
-        let replicas = replicas.into_iter().take(limit).map(|(name, replica, readers)| ReplicaStatus {
+        let replicas = replicas.into_iter().take(limit).map(|(id, name, replica, readers)| ReplicaStatus {
+            id: id.0,
             name,
             size: replica.segment.geometry().size(),
             value: ValueStatus::of(&replica.segment),

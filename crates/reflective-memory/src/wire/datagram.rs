@@ -1,31 +1,32 @@
-//! One datagram: a head of 64 octets, little-endian, and a piece of a value.
+//! One datagram: a header of 72 octets, little-endian, and a piece of a value.
 //!
-//! | at | octets | what |
+//! | at | octets | field |
 //! |---|---|---|
 //! | 0 | 4 | `iCRM` |
-//! | 4 | 1 | version, 1 |
-//! | 5 | 1 | kind: 0 fragment, 1 parity, 2 heartbeat, 3 choice of a path |
+//! | 4 | 1 | version, 2 |
+//! | 5 | 1 | kind: 0 fragment, 1 parity, 2 heartbeat, 3 choice of a path, 4 probe, 5 answer |
 //! | 6 | 2 | zero |
 //! | 8 | 4 | channel |
 //! | 12 | 4 | epoch of the channel |
 //! | 16 | 8 | token |
-//! | 24 | 8 | push: consecutive numbers of this channel, from 1; of a choice, how many there were |
-//! | 32 | 8 | sequence of the value at the writer |
-//! | 40 | 8 | age of the value when the datagram was made, ns |
-//! | 48 | 4 | bytes of the value |
-//! | 52 | 4 | number of the fragment, or of the group of a parity; in a heartbeat the state of the area; in a choice the path |
+//! | 24 | 8 | push: consecutive numbers of this channel, from 1; in a choice its number; in an answer the time at which the probe was sent |
+//! | 32 | 8 | sequence of the value at the writer; in an answer the time at which the probe arrived |
+//! | 40 | 8 | time of writing, ns on the clock of the writer's node |
+//! | 48 | 4 | octets of the value |
+//! | 52 | 4 | number of the fragment, or of a parity's group; in a heartbeat the state of the area; in a choice the path |
 //! | 56 | 4 | the writer's epoch |
-//! | 60 | 4 | zero |
+//! | 60 | 4 | values that were not sent because a later value overtook them, modulo 2^32 |
+//! | 64 | 8 | time of sending, ns on the sender's clock |
 
 use core::fmt;
 
 /// Octets before the piece.
-pub const HEADER: usize = 64;
+pub const HEADER: usize = 72;
 
 const MAGIC: [u8; 4] = *b"iCRM";
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 
-/// What a datagram carries.
+/// The kinds of datagrams.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Kind {
     /// A piece of a value.
@@ -33,36 +34,52 @@ pub enum Kind {
     Fragment,
     /// The exclusive or of a group of pieces.
     Parity,
-    /// Nothing: the value of `sequence` is still the latest, and the writer's node lives.
+    /// The value of `sequence` is still the latest, and the writer's node is alive.
     Heartbeat,
-    /// From the receiver to the sender, and nothing of a value: the path on which datagrams are to
-    /// come.
+    /// From the receiver to the sender: the path that datagrams are to take.
     Choice,
+    /// From the receiver to the sender, which answers at once: for the offset of their clocks.
+    Probe,
+    /// The answer to a probe, from the sender to the receiver.
+    Answer,
 }
 
-/// A datagram, read.
+impl Kind {
+    const ALL: [Kind; 6] =
+        [Kind::Fragment, Kind::Parity, Kind::Heartbeat, Kind::Choice, Kind::Probe, Kind::Answer];
+
+    fn has_payload(self) -> bool {
+        matches!(self, Kind::Fragment | Kind::Parity)
+    }
+}
+
+/// A datagram that was read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Datagram<'a> {
-    /// What it carries.
+    /// Its kind.
     pub kind: Kind,
     /// The receiver's channel.
     pub channel: u32,
-    /// Which agreement about the channel.
+    /// The epoch of the channel.
     pub epoch: u32,
-    /// What proves that the sender was told it.
+    /// The secret of the channel.
     pub token: u64,
-    /// The push it belongs to; of a heartbeat, the last push there was.
+    /// The push it belongs to; in a heartbeat the last push.
     pub push: u64,
     /// The value's number at the writer.
     pub sequence: u64,
-    /// How old the value was when the datagram was made.
-    pub age_ns: u64,
-    /// Bytes of the whole value.
+    /// The time of writing, on the clock of the writer's node.
+    pub written_ns: u64,
+    /// Octets of the whole value.
     pub size: u32,
-    /// Which fragment, or which group; what a heartbeat says about the area.
+    /// The number of the fragment or group; in a heartbeat the state of the area.
     pub index: u32,
-    /// Which writer of the area wrote the value.
+    /// The writer that wrote the value.
     pub writer: u32,
+    /// Values of the area that were not sent so far, because a later one overtook them.
+    pub skipped: u32,
+    /// The time of sending, on the sender's clock.
+    pub sent_ns: u64,
     /// The piece.
     pub payload: &'a [u8],
 }
@@ -72,25 +89,22 @@ pub struct Datagram<'a> {
 pub struct Malformed;
 
 impl<'a> Datagram<'a> {
-    /// Reads a datagram. What its numbers mean for a channel is not looked at here.
+    /// Reads a datagram. The caller checks its numbers against the channel.
     ///
     /// # Errors
-    /// When it is too short, of another protocol or version, or has something where zero must be.
+    /// It is too short, of another protocol or version, or not zero where zero must be.
     ///
     /// # Real-time
     /// Neither allocates nor blocks.
     pub fn read(octets: &'a [u8]) -> Result<Datagram<'a>, Malformed> {
         let (head, payload) = octets.split_first_chunk::<HEADER>().ok_or(Malformed)?;
-        if head[..4] != MAGIC || head[4] != VERSION || head[6..8] != [0; 2] || head[60..] != [0; 4] {
+        if head[..4] != MAGIC || head[4] != VERSION || head[6..8] != [0; 2] {
             return Err(Malformed);
         }
-        let kind = match head[5] {
-            0 => Kind::Fragment,
-            1 => Kind::Parity,
-            2 if payload.is_empty() => Kind::Heartbeat,
-            3 if payload.is_empty() => Kind::Choice,
-            _ => return Err(Malformed),
-        };
+        let kind = *Kind::ALL.get(usize::from(head[5])).ok_or(Malformed)?;
+        if !kind.has_payload() && !payload.is_empty() {
+            return Err(Malformed);
+        }
         Ok(Datagram {
             kind,
             channel: u32::from_le_bytes(part(head, 8)),
@@ -98,15 +112,17 @@ impl<'a> Datagram<'a> {
             token: u64::from_le_bytes(part(head, 16)),
             push: u64::from_le_bytes(part(head, 24)),
             sequence: u64::from_le_bytes(part(head, 32)),
-            age_ns: u64::from_le_bytes(part(head, 40)),
+            written_ns: u64::from_le_bytes(part(head, 40)),
             size: u32::from_le_bytes(part(head, 48)),
             index: u32::from_le_bytes(part(head, 52)),
             writer: u32::from_le_bytes(part(head, 56)),
+            skipped: u32::from_le_bytes(part(head, 60)),
+            sent_ns: u64::from_le_bytes(part(head, 64)),
             payload,
         })
     }
 
-    /// Writes the head into the first [`HEADER`] octets. The payload is the caller's.
+    /// Writes the header into the first [`HEADER`] octets. The caller adds the payload.
     pub fn write_head(&self, out: &mut [u8; HEADER]) {
         *out = [0; HEADER];
         out[..4].copy_from_slice(&MAGIC);
@@ -117,14 +133,16 @@ impl<'a> Datagram<'a> {
         out[16..24].copy_from_slice(&self.token.to_le_bytes());
         out[24..32].copy_from_slice(&self.push.to_le_bytes());
         out[32..40].copy_from_slice(&self.sequence.to_le_bytes());
-        out[40..48].copy_from_slice(&self.age_ns.to_le_bytes());
+        out[40..48].copy_from_slice(&self.written_ns.to_le_bytes());
         out[48..52].copy_from_slice(&self.size.to_le_bytes());
         out[52..56].copy_from_slice(&self.index.to_le_bytes());
         out[56..60].copy_from_slice(&self.writer.to_le_bytes());
+        out[60..64].copy_from_slice(&self.skipped.to_le_bytes());
+        out[64..72].copy_from_slice(&self.sent_ns.to_le_bytes());
     }
 }
 
-/// `N` octets at a place that lies within the head.
+/// `N` octets of the header.
 fn part<const N: usize>(head: &[u8; HEADER], at: usize) -> [u8; N] {
     let mut out = [0; N];
     out.copy_from_slice(&head[at..at + N]);
@@ -146,14 +164,15 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read(
-            kind in 0u8..4, numbers in any::<[u64; 4]>(), small in any::<[u32; 5]>(), payload in any::<Vec<u8>>(),
+        fn a_datagram_is_read_as_it_was_written(
+            kind in 0..6usize, numbers in any::<[u64; 5]>(), small in any::<[u32; 6]>(), payload in any::<Vec<u8>>(),
         ) {
-            let kind = [Kind::Fragment, Kind::Parity, Kind::Heartbeat, Kind::Choice][usize::from(kind)];
-            let payload = if matches!(kind, Kind::Heartbeat | Kind::Choice) { &[][..] } else { &payload };
+            let kind = Kind::ALL[kind];
+            let payload = if kind.has_payload() { &payload[..] } else { &[] };
             let datagram = Datagram {
                 kind, channel: small[0], epoch: small[1], token: numbers[0], push: numbers[1], sequence: numbers[2],
-                age_ns: numbers[3], size: small[2], index: small[3], writer: small[4], payload,
+                written_ns: numbers[3], size: small[2], index: small[3], writer: small[4], skipped: small[5],
+                sent_ns: numbers[4], payload,
             };
             let mut octets = vec![0xff; HEADER];
             datagram.write_head(octets.first_chunk_mut().unwrap());
@@ -168,25 +187,12 @@ mod tests {
     }
 
     #[test]
-    fn what_must_be_zero_is_looked_at() {
+    fn a_damaged_header_is_refused() {
         let mut octets = [0; HEADER];
-        Datagram {
-            kind: Kind::Heartbeat,
-            channel: 1,
-            epoch: 1,
-            token: 1,
-            push: 1,
-            sequence: 1,
-            age_ns: 0,
-            size: 0,
-            index: 0,
-            writer: 0,
-            payload: &[],
-        }
-        .write_head(&mut octets);
+        Datagram { kind: Kind::Heartbeat, channel: 1, ..Datagram::default() }.write_head(&mut octets);
         assert!(Datagram::read(&octets).is_ok());
         assert_eq!(Datagram::read(&octets[..HEADER - 1]), Err(Malformed));
-        for at in [0, 3, 4, 6, 7, 60, 63] {
+        for at in [0, 3, 4, 5, 6, 7] {
             let mut damaged = octets;
             damaged[at] ^= 0x80;
             assert_eq!(Datagram::read(&damaged), Err(Malformed), "octet {at}");

@@ -36,7 +36,7 @@ pub const MAX_FRAGMENT: usize = 65_507 - HEADER;
 
 /// The fragment size that fits into an Ethernet frame (MTU 1500) over IPv4 and IPv6, a multiple of
 /// 8.
-pub const ETHERNET_FRAGMENT: usize = 1384;
+pub const ETHERNET_FRAGMENT: usize = 1376;
 
 /// What both ends of a channel have agreed upon.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

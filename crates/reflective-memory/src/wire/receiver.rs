@@ -10,7 +10,7 @@ pub trait Sink {
     /// A piece of the value under way. The range lies within the channel's size.
     fn put(&mut self, offset: usize, piece: &[u8]);
 
-    /// All bytes of the value are there.
+    /// All bytes of the value are there. `written_ns` is a time of the sender's clock.
     fn publish(&mut self, len: usize, written_ns: u64, sequence: u64, writer: u32);
 }
 
@@ -36,6 +36,8 @@ pub struct Receiver {
     sums: Box<[u8]>,
     heard_ns: Option<u64>,
     counters: Counters,
+    /// What the sender counted as skipped in its latest datagram.
+    skipped: u32,
     /// What the next datagram says is where counting begins.
     joining: bool,
 }
@@ -57,6 +59,8 @@ pub struct Counters {
     pub incomplete: u64,
     /// Pushes of which nothing came before a later one did.
     pub lost: u64,
+    /// Values that the sender did not send, because a later one overtook them.
+    pub skipped: u64,
     /// Fragments that were made again from parity.
     pub recovered: u64,
     /// Datagrams that had come before.
@@ -86,6 +90,7 @@ impl Counters {
             complete: sum(self.complete, other.complete),
             incomplete: sum(self.incomplete, other.incomplete),
             lost: sum(self.lost, other.lost),
+            skipped: sum(self.skipped, other.skipped),
             recovered: sum(self.recovered, other.recovered),
             repeated: sum(self.repeated, other.repeated),
             late: sum(self.late, other.late),
@@ -146,6 +151,7 @@ impl Receiver {
             sums: vec![0; groups * channel.fragment].into(),
             heard_ns: None,
             counters: Counters::default(),
+            skipped: 0,
             joining: false,
         })
     }
@@ -190,11 +196,12 @@ impl Receiver {
         if datagram.push < self.push {
             return self.ignore(Ignored::Late);
         }
+        self.count_skipped(datagram.skipped);
         match datagram.kind {
             Kind::Heartbeat => self.heartbeat(datagram, now_ns),
             Kind::Fragment | Kind::Parity => self.piece(datagram, now_ns, sink),
-            // That goes the other way.
-            Kind::Choice => self.ignore(Ignored::Malformed),
+            // The receive agent accepts answers; the other kinds go the other way.
+            Kind::Choice | Kind::Probe | Kind::Answer => self.ignore(Ignored::Malformed),
         }
     }
 
@@ -250,7 +257,16 @@ impl Receiver {
     fn join(&mut self, datagram: &Datagram<'_>) {
         let begins = datagram.kind == Kind::Fragment && datagram.index == 0;
         self.push = datagram.push.saturating_sub(u64::from(begins));
+        self.skipped = datagram.skipped;
         self.missing = 0;
+    }
+
+    /// Datagrams may come out of order, so the count never goes back.
+    fn count_skipped(&mut self, skipped: u32) {
+        if let new @ 1.. = skipped.wrapping_sub(self.skipped) as i32 {
+            self.skipped = skipped;
+            self.counters.skipped = self.counters.skipped.saturating_add(new as u64);
+        }
     }
 
     /// A heartbeat follows its push: if more pushes were made than came, they are lost.
@@ -311,8 +327,7 @@ impl Receiver {
             // Pushed again, for readers that missed it.
             return Outcome::Alive;
         }
-        let written_ns = now_ns.saturating_sub(datagram.age_ns);
-        sink.publish(self.size as usize, written_ns, self.sequence, self.writer);
+        sink.publish(self.size as usize, datagram.written_ns, self.sequence, self.writer);
         Outcome::Complete
     }
 

@@ -16,6 +16,8 @@ pub struct Sender {
     next: Next,
     /// Pushes that a newer value ended before all of their datagrams were made.
     superseded: u64,
+    /// Values that a later one overtook before they could be sent, modulo 2^32.
+    skipped: u32,
 }
 
 /// What is known about the value that is pushed.
@@ -54,6 +56,7 @@ impl Sender {
             about: Loaded::default(),
             next: Next::Nothing,
             superseded: 0,
+            skipped: 0,
         })
     }
 
@@ -100,6 +103,12 @@ impl Sender {
     /// area.
     pub fn heartbeat(&self, about: u32, now_ns: u64, out: &mut [u8]) -> Option<usize> {
         self.head(Kind::Heartbeat, about as usize, now_ns, out).map(|_| HEADER)
+    }
+
+    /// Counts values that a later one overtook before they could be sent. The receiver learns it
+    /// from each datagram.
+    pub fn skip(&mut self, values: u64) {
+        self.skipped = self.skipped.wrapping_add(values as u32);
     }
 
     /// Is a push under way?
@@ -183,10 +192,12 @@ impl Sender {
             token: self.channel.token,
             push: self.push,
             sequence: self.about.sequence,
-            age_ns: now_ns.saturating_sub(self.about.written_ns),
+            written_ns: self.about.written_ns,
             size: self.about.len as u32,
             index: index as u32,
             writer: self.about.writer,
+            skipped: self.skipped,
+            sent_ns: now_ns,
             payload: &[],
         }
         .write_head(head);

@@ -120,7 +120,7 @@ proptest! {
             prop_assert!(*sequence > last, "in order, once each");
             last = *sequence;
             prop_assert_eq!(bytes, &value(*sequence, lengths[*sequence as usize - 1]));
-            prop_assert_eq!(*written_ns, 1_000_000 - 50);
+            prop_assert_eq!(*written_ns, sequence * 100);
         }
         let c = *receiver.counters();
         let (newest, complete) = receiver.newest();

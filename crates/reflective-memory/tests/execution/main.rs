@@ -4,7 +4,7 @@
 
 mod world;
 
-use isorb_reflective_memory::admission::{Costs, NodeAdmission, NodeConfig, Refused, Wish};
+use isorb_reflective_memory::admission::{Costs, NodeAdmission, NodeConfig, Refused, Sender, Wish};
 use isorb_reflective_memory::agents::{Guarantee, PushStats, Recorded};
 use isorb_reflective_memory::wire::Channel;
 use isorb_timeline::Timeline;
@@ -22,16 +22,19 @@ fn channel(size: usize) -> Channel {
 struct Nodes {
     near: NodeAdmission,
     far: NodeAdmission,
+    near_link: Sender<'static>,
     granted: Vec<(usize, Wish, isorb_reflective_memory::admission::Grant)>,
 }
 
 impl Nodes {
     fn new(config: &NodeConfig) -> Nodes {
-        Nodes { near: NodeAdmission::new(config), far: NodeAdmission::new(config), granted: Vec::new() }
+        let near_link = Sender { node: "near", link_bits_per_s: config.link_bits_per_s };
+        let [near, far] = [(); 2].map(|()| NodeAdmission::new(config));
+        Nodes { near, far, near_link, granted: Vec::new() }
     }
 
     fn ask(&mut self, size: usize, wish: Wish) -> Result<(), Refused> {
-        let far = self.far.admit_receive("line", &channel(size), wish)?;
+        let far = self.far.admit_receive("line", &channel(size), wish, self.near_link)?;
         match self.near.admit_push("line", &channel(size), wish) {
             Ok(grant) => {
                 self.granted.push((size, wish, grant));

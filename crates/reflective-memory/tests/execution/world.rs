@@ -8,6 +8,7 @@ use isorb_reflective_memory::agents::{
 };
 use isorb_reflective_memory::memory::{Geometry, Segment, Writer};
 use isorb_reflective_memory::wire::{Channel, Datagram, Outcome};
+use isorb_rt::clock_sync::RoundTrips;
 use std::collections::VecDeque;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 
@@ -107,6 +108,7 @@ impl World {
             silence_ns: 1 << 60,
             second: None,
             deadline_ns: guarantee.map(|g| g.deadline_ns),
+            clock: RoundTrips::default(),
         };
         self.far.add_receive(ReceiveAgent::new(spec).unwrap(), self.now).unwrap();
         let reader = source.reader().unwrap();
@@ -155,7 +157,7 @@ impl World {
                     sent_since_look += 1;
                     self.send(&out[..len], push, band);
                 }
-                Action::Choose { .. } => panic!("there is one path"),
+                Action::Report { .. } => panic!("the writer's node has no receive agents"),
                 Action::Idle { until_ns } => {
                     sent_since_look = AT_ONCE;
                     let next =

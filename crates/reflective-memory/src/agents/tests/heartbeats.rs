@@ -56,3 +56,17 @@ fn a_push_that_waits_puts_a_heartbeat_off_by_a_quarter() {
     assert_eq!(times, [0, 125, 250, 375, 500, 625, 750, 875], "{times:?}");
     assert_eq!(world.far.receive_stats(line.channel).unwrap().silent, 0);
 }
+
+/// Values and heartbeats together are more than the rate, values alone are not.
+#[test]
+fn heartbeats_take_nothing_of_the_channels_rate() {
+    let mut world = World::new(1);
+    let mut line = world.line(100, Mode::OnWrite, None, None);
+    let Slot { agent: Some(push), .. } = &mut world.near.pushes[0] else { panic!("there is one") };
+    push.hold_to_rate(500);
+    for n in 1..=10u8 {
+        world.write(&mut line, &[n; 100]);
+        world.run(world.now + 600 * MS);
+    }
+    assert!(latest(&mut line).is_some_and(|(source, _)| source == 10), "the last value came");
+}

@@ -4,6 +4,7 @@
 
 use super::*;
 use crate::memory::Source;
+use isorb_rt::clock_sync::RoundTrips;
 use std::collections::{BTreeMap, HashSet};
 
 const SIZE: usize = 4_000;
@@ -38,6 +39,10 @@ struct Two {
     dead: Option<Via>,
 }
 
+fn is_choice(octets: &[u8]) -> bool {
+    Datagram::read(octets).is_ok_and(|datagram| datagram.kind == Kind::Choice)
+}
+
 impl Two {
     fn random(&mut self, below: u64) -> u64 {
         self.random ^= self.random << 13;
@@ -47,7 +52,7 @@ impl Two {
     }
 
     fn send(&mut self, via: Via, there: bool, octets: &[u8]) {
-        if !there {
+        if !there && is_choice(octets) {
             self.choices.push(octets.to_vec());
         }
         if self.dead == Some(via) {
@@ -89,12 +94,12 @@ impl Two {
                     // A datagram takes its time to go.
                     next = self.now + MS / 10;
                 }
-                Action::Choose { .. } => panic!("the writer's node chooses nothing"),
+                Action::Report { .. } => panic!("the writer's node has no receive agents"),
                 Action::Idle { until_ns } => next = next.min(until_ns.unwrap_or(until)),
             }
             loop {
                 match self.far.next_action(self.now, &mut out) {
-                    Action::Choose { to, via, len, .. } => {
+                    Action::Report { to, via, len, .. } => {
                         assert_eq!(to, address(NEAR[via as usize]));
                         self.send(via, false, &out[..len]);
                     }
@@ -132,6 +137,7 @@ fn begin(seed: u64, guarantee: Option<Guarantee>) -> (Two, Line) {
         silence_ns: 350 * MS,
         second: Some(SecondPath { peer: address(NEAR[1]), after_ns: AFTER_NS }),
         deadline_ns: guarantee.map(|guarantee| guarantee.deadline_ns),
+        clock: RoundTrips::default(),
     };
     far.add_receive(ReceiveAgent::new(spec).unwrap(), now).unwrap();
     let spec = PushSpec {
@@ -172,7 +178,7 @@ fn through_a_cut(seed: u64, guarantee: Option<Guarantee>) -> (u64, u64) {
         two.cut = (cut_at..back_at).contains(&n);
         for burst in 0..3 {
             let number = 3 * (n - 1) + burst + 1;
-            let source = Source { sequence: number, epoch: 1 };
+            let source = Source { sequence: number, epoch: 1, bound_ns: 0 };
             line.writer.draft().put(0, &vec![number as u8; SIZE - number as usize % 50]).unwrap();
             line.writer.publish_as(SIZE - number as usize % 50, two.now, source).unwrap();
             two.near.written_to(line.push, two.now);
@@ -231,7 +237,7 @@ fn a_choice_of_before_is_none() {
     let mut out = vec![0; SIZE];
     let mut write = |two: &mut Two| {
         number += 1;
-        let source = Source { sequence: number, epoch: 1 };
+        let source = Source { sequence: number, epoch: 1, bound_ns: 0 };
         line.writer.draft().put(0, &[number as u8; SIZE]).unwrap();
         line.writer.publish_as(SIZE, two.now, source).unwrap();
         two.near.written_to(line.push, two.now);

@@ -83,6 +83,7 @@ pub(super) fn idl_sample(sample: &Sample) -> IdlSample {
         source: sample.source,
         writer: sample.epoch,
         age: sample.age_ns(),
+        age_bound: sample.age_bound_ns().unwrap_or(u64::MAX),
         missed: sample.missed,
     }
 }
@@ -185,7 +186,7 @@ impl RIO for Rio {
         patience: u64,
     ) -> Result<(OctetsView<'u>, IdlSample), rio::ReadLatestError> {
         self.read(cx, which, patience, |reading, value| {
-            let good = |sample: &Sample| max_age == 0 || sample.age_ns() <= max_age;
+            let good = |sample: &Sample| max_age == 0 || sample.max_age_ns() <= max_age;
             match reading.area.latest(value) {
                 Ok(sample) if good(&sample) => return Ok(sample),
                 Ok(_) => {}

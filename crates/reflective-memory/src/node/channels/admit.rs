@@ -2,21 +2,21 @@
 
 use super::Channels;
 use crate::Error;
-use crate::admission::{Grant, NodeAdmission, Refused, Wish};
+use crate::admission::{Grant, NodeAdmission, Refused, Sender, Wish};
 use crate::agents::Mode;
 use crate::idl::{Mode as IdlMode, NotAdmitted, Path, ReaderQoS, WriterQoS};
 use crate::node::areas::largest;
 use crate::wire::Channel;
 
 impl Channels {
-    /// Admits one end of a guaranteed channel.
+    /// Admits one end of a guaranteed channel: the reader's for a channel `from` another node.
     pub(super) fn admit(
         &self,
         name: &str,
         channel: &Channel,
         qos: &ReaderQoS,
         promised: WriterQoS,
-        pushes: bool,
+        from: Option<Sender<'_>>,
     ) -> Result<Option<Grant>, Error> {
         if !qos.guaranteed {
             return Ok(None);
@@ -32,7 +32,13 @@ impl Channels {
         if matches!(qos.through, Path::PathOrb | Path::PathOneway) {
             return Err(refuse("path", "the ORB's path guarantees no time".into(), None, None));
         }
-        if !pushes && self.config.publish_port.is_some() {
+        if self.config.admission.link_bits_per_s == 0 {
+            let (node, ip) = (&self.config.name, self.config.dispatcher.udp.ip());
+            let reason =
+                format!("node {node}: the rate of the link at {ip} is not known; name it with --link");
+            return Err(refuse("link", reason, None, None));
+        }
+        if from.is_some() && self.config.publish_port.is_some() {
             let reason = "a guaranteed channel has a port of its own, which other nodes do not see: publish_port is set";
             return Err(refuse("port", reason.into(), None, None));
         }
@@ -56,9 +62,9 @@ impl Channels {
         let wish = Wish { period_ns, deadline_ns: qos.deadline - waits_ns };
         let channel = &Channel { size: largest(&promised, channel.size), ..*channel };
         let mut admission = self.admission.lock();
-        let attempt = |admission: &mut NodeAdmission, wish| match pushes {
-            true => admission.admit_push(name, channel, wish),
-            false => admission.admit_receive(name, channel, wish),
+        let attempt = |admission: &mut NodeAdmission, wish| match from {
+            None => admission.admit_push(name, channel, wish),
+            Some(from) => admission.admit_receive(name, channel, wish, from),
         };
         attempt(&mut admission, wish).map(Some).map_err(|refused: Refused| {
             let deadline = refused.nearest_deadline_ns.map(|deadline| deadline.saturating_add(waits_ns));
@@ -84,6 +90,7 @@ impl Channels {
 
     /// Channels that were admitted before take longer now and have to be promoted sooner.
     pub(super) fn refresh_promotions(&self) {
+        self.pace();
         let table = self.lock();
         let admission = self.admission.lock();
         for (number, dispatcher) in self.dispatchers.iter().enumerate() {

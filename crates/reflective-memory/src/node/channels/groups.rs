@@ -75,7 +75,7 @@ impl Channels {
         let dispatcher = self.dispatcher_of(channel.id);
         let groups = self.dispatchers[dispatcher].groups().ok_or(CallerError::NoMulticast)?;
         let to = if qos.guaranteed { groups.own_of(name, channel.id) } else { groups.of(name) };
-        let grant = self.admit(name, &channel, &qos, promised, true)?;
+        let grant = self.admit(name, &channel, &qos, promised, None)?;
         let route = Route { dispatcher, to, second: None };
         let agent = self
             .start_datagrams(&segment, channel, &qos, route, grant.as_ref())

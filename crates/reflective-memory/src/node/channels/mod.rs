@@ -27,6 +27,7 @@ use crate::Error;
 use crate::admission::{NodeAdmission, link_rate};
 use crate::fail_points::{FailPoint, fail_point};
 use crate::idl::CRM_CommRef;
+use isorb_rt::net::interface_rate;
 use isorb_rt::sync::{PiGuard, PiMutex};
 use isorb_rt::time::now_ns;
 use std::collections::{HashMap, HashSet};
@@ -40,6 +41,8 @@ const REMEMBERED: usize = 64;
 /// The channels of a node. Lock order: areas, channels, dispatching threads.
 pub(super) struct Channels {
     config: Arc<ServerConfig>,
+    /// The configuration names the rate of the link.
+    is_paced: bool,
     areas: Arc<Areas>,
     link: Arc<CoordinatorLink>,
     dispatchers: Vec<Dispatcher>,
@@ -68,13 +71,19 @@ impl Channels {
         let threads = config.dispatchers.max(1);
         // The dispatching threads share the link. Admission does not know which thread will push a
         // channel, so each thread has an equal share.
-        config.admission.link_bits_per_s /= threads as u64;
-        config.dispatcher.scheduler.link_bytes_per_s = link_rate(config.admission.link_bits_per_s);
+        let named = config.admission.link_bits_per_s;
+        let rate = if named > 0 { named } else { rate_at(config.dispatcher.udp.ip()).unwrap_or(0) };
+        config.admission.link_bits_per_s = rate / threads as u64;
+        let paced = if named > 0 { config.admission.link_bits_per_s } else { 0 };
+        config.dispatcher.scheduler.link_bytes_per_s = link_rate(paced);
         let dispatchers = (0..threads)
             .map(|number| Dispatcher::start(&config.dispatcher, number).map_err(Error::setup))
             .collect::<Result<Vec<_>, _>>()?;
         Ok(Channels {
-            admission: PiMutex::new(NodeAdmission::new(&config.admission)),
+            admission: PiMutex::new(
+                NodeAdmission::new(&config.admission).port(rate, config.admission.link_share),
+            ),
+            is_paced: named > 0,
             config: Arc::new(config),
             areas,
             link,
@@ -112,6 +121,11 @@ impl Channels {
     /// The configuration, with the link's rate divided among the dispatching threads.
     pub fn config(&self) -> &ServerConfig {
         &self.config
+    }
+
+    /// Bits a second of the node's link, for all dispatching threads.
+    pub fn link_bits_per_s(&self) -> u64 {
+        self.config.admission.link_bits_per_s * self.dispatchers.len() as u64
     }
 
     pub fn dispatchers(&self) -> &[Dispatcher] {
@@ -252,7 +266,21 @@ impl Channels {
             }
         };
         self.give_back(channel.grant.as_ref());
+        if channel.grant.is_some() {
+            self.pace();
+        }
         pushes
+    }
+
+    /// Paces datagrams while there are guaranteed channels, so that those which can wait leave the
+    /// link to those which cannot.
+    pub(super) fn pace(&self) {
+        if self.is_paced {
+            return;
+        }
+        let is_guaranteed = self.lock().pushes().any(|channel| channel.grant.is_some());
+        let rate = if is_guaranteed { link_rate(self.config.admission.link_bits_per_s) } else { 0 };
+        self.dispatchers.iter().for_each(|dispatcher| dispatcher.set_link_rate(rate));
     }
 
     /// Stops or starts a channel.
@@ -274,6 +302,14 @@ impl Channels {
         }
         Ok(())
     }
+}
+
+/// Packets over loopback are copies in memory, which have no rate. Admission takes this one.
+const LOOPBACK_BITS_PER_S: u64 = 10_000_000_000;
+
+/// The rate of the link at an address of this node, if it is known.
+fn rate_at(ip: IpAddr) -> Option<u64> {
+    if ip.is_loopback() { Some(LOOPBACK_BITS_PER_S) } else { interface_rate(ip) }
 }
 
 /// An address that another node reported.

@@ -5,7 +5,7 @@ use super::table::{Agent, Destination, PushChannel};
 use super::{Channels, address};
 use crate::Error;
 use crate::admission::Grant;
-use crate::agents::{PushAgent, PushSpec};
+use crate::agents::{Guarantee, PushAgent, PushSpec};
 use crate::error::CallerError;
 use crate::fail_points::{FailPoint, fail_point};
 use crate::idl::{CRM_CommRef, OfferView, Path, ReaderQoS};
@@ -57,7 +57,7 @@ impl Channels {
             parity: usize::from(qos.parity),
         };
         channel.check().map_err(wrong_channel)?;
-        let grant = self.admit(name, &channel, &qos, promised, true)?;
+        let grant = self.admit(name, &channel, &qos, promised, None)?;
         if grant.is_some() {
             // Before its first push.
             self.refresh_promotions();
@@ -190,21 +190,42 @@ impl Channels {
         Ok(Agent::Orb { stop, running })
     }
 
-    /// Bytes a second: a guaranteed push leaves within a quarter of its deadline, others may use
-    /// the link.
+    /// Bytes a second that a channel may take of the link.
     fn rate(&self, channel: &Channel, grant: Option<&Grant>) -> u64 {
         let link = self.config.admission.link_bits_per_s / 8;
-        match grant {
-            Some(grant) => {
-                let bytes = channel.wire_bytes(grant.size) as u128;
-                let rate = bytes * 4_000_000_000 / u128::from(grant.guarantee.deadline_ns.max(1));
-                u64::try_from(rate).unwrap_or(u64::MAX).min(link)
-            }
-            None => link,
-        }
+        let others = if self.is_paced { link } else { 0 };
+        grant.map_or(others, |grant| pace(channel.wire_bytes(grant.size), &grant.guarantee).min(link))
     }
+}
+
+/// Bytes a second of a guaranteed channel: a push leaves within a quarter of its deadline, and
+/// within half of its period where that is shorter.
+fn pace(bytes: usize, guarantee: &Guarantee) -> u64 {
+    let within_ns = (guarantee.deadline_ns / 4).min(guarantee.period_ns / 2).max(1);
+    u64::try_from(bytes as u128 * 1_000_000_000 / u128::from(within_ns)).unwrap_or(u64::MAX)
 }
 
 pub(super) fn wrong_channel(error: ChannelError) -> Error {
     Error::wrong_size(error.what, error.asked, error.limit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    #[test]
+    fn a_channel_is_paced_no_slower_than_its_writer_writes() {
+        for (period, deadline) in [(20, 1000), (1000, 20), (20, 20), (1, 60_000)] {
+            let (period_ns, deadline_ns) = (period * MS, deadline * MS);
+            let rate = pace(200, &Guarantee { period_ns, deadline_ns, promotion_ns: 0, cost_ns: 0 });
+            let takes_ns = 200 * 1_000 * MS / rate;
+            assert!(takes_ns <= period_ns / 2 + 1_000 && takes_ns <= deadline_ns / 4 + 1_000, "{takes_ns}");
+        }
+        assert_eq!(
+            pace(usize::MAX, &Guarantee { period_ns: 0, deadline_ns: 0, promotion_ns: 0, cost_ns: 0 }),
+            u64::MAX
+        );
+    }
 }

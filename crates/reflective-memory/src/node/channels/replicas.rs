@@ -6,17 +6,19 @@ use super::rejoin::Trials;
 use super::table::Replica;
 use super::{Channels, ReplicaId, address};
 use crate::Error;
+use crate::admission::Sender;
 use crate::agents::{ReceiveAgent, ReceiveSpec, ReceiveStats, SecondPath, Shown};
 use crate::error::{CallerError, PeerError};
 use crate::fail_points::{FailPoint, fail_point};
 use crate::idl::{CRM_CommRef, Mode as IdlMode, Offer, Path, ReaderQoS, State as IdlState};
-use crate::memory::{Geometry, MAX_HISTORIES, Segment, Writer};
+use crate::memory::{Geometry, MAX_HISTORIES, Sample, Segment, Writer};
 use crate::node::areas::memory_state;
 use crate::node::failover::FailoverRef;
-use crate::node::orb_path::Target;
+use crate::node::orb_path::{BeatTimes, Target};
 use crate::node::receive_sockets::ReceiveSocket;
 use crate::node::secret;
 use crate::wire::Channel;
+use isorb_rt::clock_sync::{OffsetEstimator, RoundTrips};
 use isorb_rt::time::now_ns;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -34,6 +36,7 @@ struct OpenRequest<'a> {
     deadline_ns: Option<u64>,
     /// The value of the same area that the replica holds.
     shown: Option<Shown>,
+    clock: RoundTrips,
 }
 
 /// A channel that was opened.
@@ -94,9 +97,14 @@ impl Channels {
         before: Option<&Replica>,
     ) -> Result<Replica, Error> {
         let asked = ReaderQoS { through, ..qos };
+        // The first round trip by which the clocks are compared.
+        let (mut clock, asked_ns) = (RoundTrips::default(), now_ns());
         let described = server.call(|server| server.describe(name, 0));
         let described =
             described.map_err(|error| self.link.no_answer(&format!("the node of {name}"), error))?;
+        let answered_ns = now_ns();
+        clock.answered(asked_ns, described.clock, answered_ns);
+        clock.arrived(described.clock, answered_ns);
         fail_point(FailPoint::ReplicaDescribed);
         let size = described.what.size as usize;
         let histories = qos.histories as usize;
@@ -111,7 +119,8 @@ impl Channels {
         segment.set_identity(described.identity)?;
         let (fragment, parity) = (self.config.fragment, usize::from(qos.parity));
         let channel = Channel { id: 0, epoch: secret() as u32, token: secret(), size, fragment, parity };
-        let grant = self.admit(name, &channel, &asked, described.writer, false)?;
+        let from = Sender { node: &described.node, link_bits_per_s: described.link };
+        let grant = self.admit(name, &channel, &asked, described.writer, Some(from))?;
         let opened = segment.writer().map_err(Error::from).and_then(|target| {
             let interval = interval(&qos, described.writer.period);
             let fresh_ns = (qos.deadline > 0).then(|| qos.deadline.saturating_add(interval));
@@ -119,8 +128,17 @@ impl Channels {
             let same_area = before.filter(|before| before.identity == described.identity);
             let shown = same_area.and_then(|_| latest(&segment));
             let server = &server;
-            let request =
-                OpenRequest { name, qos: asked, server, channel, target, fresh_ns, deadline_ns, shown };
+            let request = OpenRequest {
+                name,
+                qos: asked,
+                server,
+                channel,
+                target,
+                fresh_ns,
+                deadline_ns,
+                shown,
+                clock,
+            };
             match through {
                 Path::PathUdp => self.open_datagrams(request),
                 Path::PathMulticast => self.open_group(request),
@@ -167,7 +185,8 @@ impl Channels {
     }
 
     fn open_datagrams(&self, request: OpenRequest<'_>) -> Result<OpenChannel, Error> {
-        let OpenRequest { name, qos, server, mut channel, target, fresh_ns, deadline_ns, shown } = request;
+        let OpenRequest { name, qos, server, mut channel, target, fresh_ns, deadline_ns, shown, clock } =
+            request;
         let number = self.least_used();
         let dispatcher = &self.dispatchers[number];
         let socket = deadline_ns.map(|_| dispatcher.open_receive_socket()).transpose()?;
@@ -185,7 +204,8 @@ impl Channels {
                 _ => None,
             };
             let silence_ns = self.config.silence.as_nanos() as u64;
-            let spec = ReceiveSpec { channel, peer, target, fresh_ns, silence_ns, second, deadline_ns };
+            let spec =
+                ReceiveSpec { channel, peer, target, fresh_ns, silence_ns, second, deadline_ns, clock };
             agent(spec, shown)
         })();
         let agent = agent.inspect_err(|_| dispatcher.unreserve(channel.id))?;
@@ -198,7 +218,7 @@ impl Channels {
     }
 
     fn open_calls(&self, request: OpenRequest<'_>) -> Result<OpenChannel, Error> {
-        let OpenRequest { name, qos, server, mut channel, target, fresh_ns, shown, .. } = request;
+        let OpenRequest { name, qos, server, mut channel, target, fresh_ns, shown, clock, .. } = request;
         let target = Target {
             token: channel.token,
             writer: target,
@@ -206,6 +226,7 @@ impl Channels {
             silence: self.config.silence,
             each: qos.how == IdlMode::PushOnWrite,
             shown,
+            clock,
         };
         channel.id = self.orb_replicas.add(target, now_ns());
         let after = shown.map_or(0, |shown| shown.sequence);
@@ -218,7 +239,7 @@ impl Channels {
 
     /// Joins the group that the writer's node pushes to.
     fn open_group(&self, request: OpenRequest<'_>) -> Result<OpenChannel, Error> {
-        let OpenRequest { name, qos, server, channel, target, fresh_ns, deadline_ns, shown } = request;
+        let OpenRequest { name, qos, server, channel, target, fresh_ns, deadline_ns, shown, clock } = request;
         let number = self.least_used();
         let dispatcher = &self.dispatchers[number];
         let groups = dispatcher.groups().ok_or(CallerError::NoMulticast)?;
@@ -236,7 +257,8 @@ impl Channels {
             };
             let silence_ns = self.config.silence.as_nanos() as u64;
             let second = None;
-            let spec = ReceiveSpec { channel, peer, target, fresh_ns, silence_ns, second, deadline_ns };
+            let spec =
+                ReceiveSpec { channel, peer, target, fresh_ns, silence_ns, second, deadline_ns, clock };
             let agent = agent(spec, shown)?;
             let channel = if deadline_ns.is_some() {
                 dispatcher.join(agent, Some(ReceiveSocket::of(groups.own(to)?)))?
@@ -362,15 +384,15 @@ impl Channels {
     }
 
     /// A heartbeat of a channel on the ORB's path. Gives the number of the last push that arrived.
-    pub fn beat(&self, channel: u32, token: u64, far: IdlState) -> Option<u64> {
-        self.orb_replicas.beat(channel, token, memory_state(far), now_ns())
+    pub fn beat(&self, channel: u32, token: u64, far: IdlState, times: BeatTimes) -> Option<u64> {
+        self.orb_replicas.beat(channel, token, memory_state(far), times, now_ns())
     }
 
-    /// All replicas, with the number of their readers.
-    pub fn replicas(&self) -> Vec<(String, Arc<Replica>, usize)> {
+    /// All replicas, with their areas and the number of their readers.
+    pub fn replicas(&self) -> Vec<(ReplicaId, String, Arc<Replica>, usize)> {
         let table = self.lock();
         let entries = table.replicas();
-        entries.map(|(_, entry)| (entry.area.clone(), entry.replica.clone(), entry.readers)).collect()
+        entries.map(|(id, entry)| (id, entry.area.clone(), entry.replica.clone(), entry.readers)).collect()
     }
 }
 
@@ -385,7 +407,8 @@ fn agent(spec: ReceiveSpec, shown: Option<Shown>) -> Result<ReceiveAgent, Error>
 /// The value that a replica holds.
 fn latest(segment: &Segment) -> Option<Shown> {
     let ((), sample) = segment.reader().ok()?.read_with(|_| ()).ok()?;
-    Some(Shown { sequence: sample.source, epoch: sample.epoch, written_ns: sample.written_ns })
+    let Sample { source: sequence, epoch, written_ns, bound_ns, .. } = sample;
+    Some(Shown { sequence, epoch, written_ns, bound_ns })
 }
 
 fn with_earlier(replica: &Replica, now: ReceiveStats) -> ReceiveStats {

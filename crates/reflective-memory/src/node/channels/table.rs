@@ -31,7 +31,7 @@ pub(in crate::node) struct ChannelTable {
 
 /// Stands for the readers of this node that share a replica. It stays when the replica is replaced.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(in crate::node) struct ReplicaId(u64);
+pub(in crate::node) struct ReplicaId(pub u64);
 
 #[derive(Debug)]
 pub(in crate::node) struct ReplicaEntry {
@@ -302,5 +302,69 @@ impl ChannelTable {
     pub fn number(&mut self) -> u64 {
         self.last += 1;
         self.last
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn channel(area: &str, node: &str, agent: Agent) -> PushChannel {
+        let to = Destination { node: node.into(), port: 1, datagrams: false, channel: 7 };
+        PushChannel { area: area.into(), to, reader: None, incarnation: 1, grant: None, agent }
+    }
+
+    fn orb(area: &str, node: &str) -> PushChannel {
+        channel(area, node, Agent::Orb { stop: Arc::default(), running: Arc::default() })
+    }
+
+    #[test]
+    fn a_channel_is_found_by_its_handle_only() {
+        let mut table = ChannelTable::default();
+        let (one, other) = (table.insert(orb("a", "x")), table.insert(orb("a", "y")));
+        assert!(one != other && one != 0 && table.push(one ^ 1).is_none());
+        assert_eq!(table.remove(one).map(|channel| channel.to.node), Some("x".into()));
+        assert!(table.remove(one).is_none());
+        assert_eq!(
+            (table.count(), table.pushes_datagrams_of("a"), table.admitted_size("a")),
+            (1, false, None)
+        );
+    }
+
+    #[test]
+    fn channels_of_a_destroyed_area_end_when_their_time_has_come() {
+        let mut table = ChannelTable::default();
+        for (area, node) in [("a", "x"), ("a", "y"), ("b", "x")] {
+            table.insert(orb(area, node));
+        }
+        let channels = table.remove_area("a");
+        assert_eq!((channels.len(), table.count()), (2, 1));
+        table.close_at(50, channels);
+        let later = table.remove_area("b");
+        table.close_at(70, later);
+        assert!(matches!(table.due(49), (due, Some(50)) if due.is_empty()));
+        assert!(matches!(table.due(50), (due, Some(70)) if due.len() == 2));
+        assert!(matches!(table.due(100), (due, None) if due.len() == 1));
+    }
+
+    #[test]
+    fn a_group_ends_with_its_last_member() {
+        let mut table = ChannelTable::default();
+        let handle = table.insert(orb("a", "group"));
+        let (qos, to) = (ReaderQoS::on_write(), SocketAddr::from(([239, 0, 0, 1], 5)));
+        let shared = crate::wire::Channel { id: 1, epoch: 1, token: 1, size: 8, fragment: 8, parity: 0 };
+        table.add_group(Group { area: "a".into(), qos, handle, to, channel: shared });
+        let members =
+            ["x", "y"].map(|node| table.insert(channel("a", node, Agent::Member { group: handle })));
+        // A member that asks again, because the answer was lost, counts once.
+        table.remove_member(handle, "y");
+        let again = table.insert(channel("a", "y", Agent::Member { group: handle }));
+        assert_eq!(table.count(), 3);
+        assert!(table.push(members[1]).is_none() && table.group("a", &qos.parity(3)).is_none());
+        for member in [members[0], again] {
+            assert!(table.remove_unused_group(handle).is_none() && table.group("a", &qos).is_some());
+            table.remove(member);
+        }
+        assert!(table.remove_unused_group(handle).is_some() && table.group("a", &qos).is_none());
     }
 }

@@ -39,7 +39,7 @@ impl Inner {
             self.check_pending();
         }
         let mut room = {
-            let mut agents = self.agents.lock();
+            let agents = self.agents.lock();
             match () {
                 () if agents.scheduler.has_arrivals() => 0,
                 // There was nothing to do: what is urgent waits for the link.

@@ -10,13 +10,13 @@ use super::multicast::Groups;
 use super::receive_sockets::ReceiveSocket;
 use crate::Error;
 use crate::agents::{
-    AT_ONCE, Action, AgentScheduler, Band, PushAgent, PushKey, PushStats, ReceiveAgent, ReceiveStats,
-    SchedulerConfig, SchedulerError, Via,
+    AT_ONCE, Action, AgentScheduler, Band, Mark, Marks, PushAgent, PushKey, PushStats, ReceiveAgent,
+    ReceiveStats, SchedulerConfig, SchedulerError, TrafficClass, Via,
 };
 use crate::fail_points::{FailPoint, fail_point};
 use crate::wire::{HEADER, MAX_FRAGMENT};
 use isorb_rt::Errno;
-use isorb_rt::net::{Events, Interest, Poller, Trigger};
+use isorb_rt::net::{Events, Interest, Poller, Trigger, set_dscp, set_priority, wait_ready};
 use isorb_rt::sched::{SchedClass, SpawnError, Thread, ThreadSpec};
 use isorb_rt::sync::PiMutex;
 use isorb_rt::time::{Deadline, now_ns, thread_cpu_ns};
@@ -25,11 +25,15 @@ use std::fmt;
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
 
 /// The tokens of the sockets; doorbells have theirs from 1 on, and never get that far.
 const SOCKET: u64 = 0;
 const SECOND: u64 = u64::MAX - 8;
 const GROUPS: u64 = u64::MAX - 9;
+
+/// How long best effort waits for room in a socket.
+const FULL: Duration = Duration::from_millis(20);
 
 /// Events that one wait reports.
 const ROOM: usize = 64;
@@ -49,6 +53,8 @@ pub struct DispatcherConfig {
     /// How the thread is scheduled. Where that is real-time, another one of the lowest real-time
     /// priority takes in what comes for best effort.
     pub class: SchedClass,
+    /// How datagrams are marked for the network.
+    pub marks: Marks,
 }
 
 /// A dispatching thread and its agents.
@@ -67,6 +73,7 @@ struct Inner {
     socket: UdpSocket,
     second: Option<UdpSocket>,
     groups: Option<Groups>,
+    marks: Marks,
     stop: AtomicBool,
     /// Was there ever a push with a guarantee?
     accounts: AtomicBool,
@@ -94,6 +101,11 @@ impl Agents {
 
     fn socket_of(&self, receive: u32, via: Via) -> Option<&Arc<UdpSocket>> {
         self.receive_sockets.get(receive as usize)?.as_ref()?.socket(via)
+    }
+
+    /// The agent's own socket for datagrams to its sender. Answers do not reach a group's socket.
+    fn sending_socket_of(&self, receive: u32, via: Via) -> Option<&Arc<UdpSocket>> {
+        self.socket_of(receive, via).filter(|_| !self.scheduler.is_of_group(receive))
     }
 }
 
@@ -138,6 +150,7 @@ impl Dispatcher {
             socket,
             second,
             groups,
+            marks: config.marks,
             stop: AtomicBool::new(false),
             accounts: AtomicBool::new(false),
             watched: AtomicUsize::new(0),
@@ -154,7 +167,7 @@ impl Dispatcher {
 
     fn spawn(&self, name: String, class: SchedClass, run: fn(&Inner)) -> Result<(), StartError> {
         let shared = self.shared.clone();
-        let thread = ThreadSpec::new(name).class(class).spawn(move || run(&shared));
+        let thread = ThreadSpec::new(name).class(class).spawn_supervised(move || run(&shared));
         self.threads.lock().push(thread.map_err(StartError::Thread)?);
         Ok(())
     }
@@ -166,7 +179,20 @@ impl Dispatcher {
 
     /// Sockets for a guaranteed channel, at the same addresses.
     pub fn open_receive_socket(&self) -> std::io::Result<ReceiveSocket> {
-        ReceiveSocket::open(self.address.ip(), self.second.map(|second| second.ip()))
+        let opened = ReceiveSocket::open(self.address.ip(), self.second.map(|second| second.ip()))?;
+        // It sends reports only.
+        for via in [Via::First, Via::Second] {
+            if let Some(socket) = opened.socket(via) {
+                mark(socket, self.shared.marks.control);
+            }
+        }
+        Ok(opened)
+    }
+
+    /// Paces all datagrams by this rate; 0 for no limit.
+    pub fn set_link_rate(&self, bytes_per_s: u64) {
+        self.shared.agents.lock().scheduler.set_link_rate(bytes_per_s);
+        self.shared.poller.wake();
     }
 
     /// The same on the second path.
@@ -364,6 +390,7 @@ impl Inner {
         let mut events = Events::<ROOM>::new();
         let mut until = Deadline::PAST;
         let (mut since_poll, mut first) = (0, 0);
+        let mut marked = [None; 2];
         while !self.stop.load(Ordering::Acquire) {
             if until != Deadline::PAST || since_poll == AT_ONCE {
                 first = (first + 1) % 3;
@@ -387,9 +414,9 @@ impl Inner {
                 continue;
             }
             until = match turn {
-                Action::Send { to, via, len, push, band } => {
+                Action::Send { to, via, len, push, band, class } => {
                     fail_point(FailPoint::DatagramMade);
-                    let sent = self.socket_of(via).send_to(&out[..len], to);
+                    let sent = self.send(&out[..len], to, (via, class), &mut marked);
                     fail_point(FailPoint::DatagramSent);
                     let mut agents = self.agents.lock();
                     if sent.is_err() {
@@ -404,16 +431,42 @@ impl Inner {
                     since_poll += 1;
                     Deadline::PAST
                 }
-                Action::Choose { receive, to, via, len } => {
-                    let own = self.agents.lock().socket_of(receive, via).cloned();
+                Action::Report { receive, to, via, len } => {
+                    let own = self.agents.lock().sending_socket_of(receive, via).cloned();
                     fail_point(FailPoint::ChoiceMade);
-                    // It is said again.
+                    // Reports are repeated.
                     let _ = own.as_deref().unwrap_or(self.socket_of(via)).send_to(&out[..len], to);
                     fail_point(FailPoint::ChoiceSent);
                     Deadline::PAST
                 }
                 Action::Idle { until_ns } => until_ns.map_or(Deadline::NONE, Deadline::at_ns),
             };
+        }
+    }
+
+    /// Sends a datagram with the marks of its class, which cost two system calls where the class is
+    /// another one than that of the datagram before. Best effort waits where the socket is full.
+    fn send(
+        &self,
+        octets: &[u8],
+        to: SocketAddr,
+        (via, class): (Via, TrafficClass),
+        marked: &mut [Option<TrafficClass>; 2],
+    ) -> std::io::Result<usize> {
+        let socket = self.socket_of(via);
+        if marked[via as usize].replace(class) != Some(class) {
+            mark(socket, self.marks.of(class));
+        }
+        match socket.send_to(octets, to) {
+            // Without a guarantee nothing is paced, and a value without one fragment is lost.
+            Err(error)
+                if error.kind() == std::io::ErrorKind::WouldBlock
+                    && !self.accounts.load(Ordering::Relaxed) =>
+            {
+                let _ = wait_ready(socket, Interest::WRITE, Deadline::after(FULL));
+                socket.send_to(octets, to)
+            }
+            sent => sent,
         }
     }
 
@@ -444,6 +497,13 @@ impl Inner {
             _ => &self.socket,
         }
     }
+}
+
+/// A socket's owner may lack the right to a priority, and an address family may have no marks. The
+/// datagrams go without them.
+fn mark(socket: &UdpSocket, mark: Mark) {
+    let _ = set_dscp(socket, mark.dscp);
+    let _ = set_priority(socket, mark.priority.into());
 }
 
 pub(super) fn bind(address: SocketAddr) -> std::io::Result<(UdpSocket, SocketAddr)> {

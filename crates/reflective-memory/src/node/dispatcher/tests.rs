@@ -4,6 +4,7 @@ use super::*;
 use crate::agents::{GROUP, Mode, PushSpec, ReceiveSpec};
 use crate::memory::{Geometry, Segment};
 use crate::wire::{Channel, Datagram};
+use isorb_rt::clock_sync::RoundTrips;
 use isorb_rt::sched::{Cpus, current_cpus, set_current_cpus};
 use std::time::Duration;
 
@@ -20,6 +21,7 @@ fn config() -> DispatcherConfig {
             link_bytes_per_s: 0,
         },
         class: SchedClass::Other,
+        marks: crate::agents::Marks::default(),
     }
 }
 
@@ -50,6 +52,7 @@ fn crosses(best_effort: Option<SchedClass>) {
         silence_ns: 60_000_000_000,
         second: None,
         deadline_ns: None,
+        clock: RoundTrips::default(),
     };
     far.add_receive(ReceiveAgent::new(spec).unwrap(), None).unwrap();
     let doorbell = Doorbell::new(5).unwrap();
@@ -108,6 +111,7 @@ fn replica(far: &Dispatcher, peer: SocketAddr, deadline_ns: u64, by: By) -> (Seg
         silence_ns: 60_000_000_000,
         second: None,
         deadline_ns: Some(deadline_ns),
+        clock: RoundTrips::default(),
     };
     let agent = ReceiveAgent::new(spec).unwrap();
     let to = match by {
@@ -136,13 +140,14 @@ fn replica(far: &Dispatcher, peer: SocketAddr, deadline_ns: u64, by: By) -> (Seg
 
 const MANY: u64 = 100;
 
-/// A datagram that is all of a value.
+/// A datagram that is all of a value. The sender's clock runs a thousand times too fast, so each
+/// datagram seems to take less time than the one before: the value is as old as its arrival.
 fn send(peer: &UdpSocket, channel: &Channel, to: SocketAddr, push: u64) {
     let mut head = [0; HEADER];
     let (channel, epoch, token) = (channel.id, channel.epoch, channel.token);
-    let about =
-        Datagram { channel, epoch, token, push, sequence: push, size: 4, writer: 1, ..Datagram::default() };
-    about.write_head(&mut head);
+    let (written_ns, sent_ns) = (push << 40, push << 40);
+    let value = Datagram { written_ns, sent_ns, size: 4, writer: 1, ..Datagram::default() };
+    Datagram { channel, epoch, token, push, sequence: push, ..value }.write_head(&mut head);
     peer.send_to(&[&head[..], b"news"].concat(), to).unwrap();
 }
 
@@ -168,7 +173,7 @@ fn shown_before_the_urgent_one(by: By) -> usize {
         assert!(!patience.is_past(), "{} of {MANY}, {}", plenty.sequence(), alarm.sequence());
         std::thread::sleep(Duration::from_millis(1));
     }
-    // They were not underway for any time: what counts as written is when they were taken in.
+    // What counts as written is when they were received.
     let at = alarm.latest(&mut out).unwrap().written_ns;
     let written = |back: u64| plenty.history(back as usize, &mut out).unwrap().written_ns;
     (0..MANY).map(written).filter(|written| *written < at).count()
@@ -200,6 +205,7 @@ fn a_value_that_another_thread_took_in_becomes_stale_in_time() {
         silence_ns: 3_600_000_000_000,
         second: None,
         deadline_ns: None,
+        clock: RoundTrips::default(),
     };
     far.add_receive(ReceiveAgent::new(spec).unwrap(), None).unwrap();
     send(&peer, &channel, far.address(), 1);

@@ -16,4 +16,4 @@ mod push;
 mod replicas;
 
 pub(super) use push::{OrbPush, ThreadPermit};
-pub(super) use replicas::{Arrival, Replicas, Target};
+pub(super) use replicas::{Arrival, BeatTimes, Replicas, Target};

@@ -3,7 +3,7 @@
 use crate::Error;
 use crate::agents::Mode;
 use crate::fail_points::{FailPoint, fail_point};
-use crate::idl::CRM_CommRef;
+use crate::idl::{CRM_CommRef, Times};
 use crate::memory::{Reader, Sample, State, WaitError};
 use crate::node::failover::FailoverRef;
 use crate::node::idl_state;
@@ -76,6 +76,7 @@ impl OrbPush {
             under_way: VecDeque::with_capacity(window),
             pushes: 0,
             said: (State::Open, 0),
+            answered: (0, 0),
             due_ns: 0,
         };
         crate::node::spawn("memory-orb-push", move || push.run())?;
@@ -104,6 +105,8 @@ struct PushLoop {
     pushes: u64,
     /// What the reader's node was told last, and when.
     said: (State, u64),
+    /// When the reader's node answered the last heartbeat, on its clock, and when the answer came.
+    answered: (u64, u64),
     /// The next periodic push.
     due_ns: u64,
 }
@@ -233,9 +236,15 @@ impl PushLoop {
 
     fn beat(&mut self, state: State) -> Result<u64, Error> {
         let Channel { id, token, .. } = self.spec.channel;
-        let taken = self.spec.reader.call(|reader| reader.beat(id, token, idl_state(Some(state))));
+        let (answered, answer_arrived) = self.answered;
+        let beaten = self.spec.reader.call(|reader| {
+            let times = Times { sent: now_ns(), answered, answer_arrived };
+            reader.beat(id, token, idl_state(Some(state)), times)
+        });
         self.said = (state, now_ns());
-        taken
+        let (taken, answered) = beaten?;
+        self.answered = (answered, self.said.1);
+        Ok(taken)
     }
 }
 
@@ -244,14 +253,16 @@ impl OrbPush {
         let Some(sample) = sent.sample else { return Ok(false) };
         let (Channel { id, token, .. }, value) = (self.channel, &sent.value[..sample.len]);
         let (source, writer) = (sample.source, sample.epoch);
-        self.reader.call(|reader| reader.push(id, token, sent.push, source, writer, sample.age_ns(), value))
+        let written = sample.written_ns;
+        self.reader.call(|reader| reader.push(id, token, sent.push, source, writer, written, now_ns(), value))
     }
 
     fn push_oneway(&self, sent: &Unacknowledged) -> Result<(), Error> {
         let Some(sample) = sent.sample else { return Ok(()) };
         let (Channel { id, token, .. }, value) = (self.channel, &sent.value[..sample.len]);
-        let (source, writer, age) = (sample.source, sample.epoch, sample.age_ns());
+        let (source, writer, written) = (sample.source, sample.epoch, sample.written_ns);
         // If it does not arrive, the next beat tries another address.
-        Ok(self.reader.preferred().push_oneway(id, token, sent.push, source, writer, age, value)?)
+        let reader = self.reader.preferred();
+        Ok(reader.push_oneway(id, token, sent.push, source, writer, written, now_ns(), value)?)
     }
 }

@@ -1,10 +1,11 @@
 //! The reading end of channels on the ORB's paths.
 
-use crate::agents::{Health, ReceiveStats, Shown};
+use crate::agents::{Health, ReceiveStats, Shown, earliest};
 use crate::fail_points::{FailPoint, fail_point};
 use crate::memory::{Source, State, Writer};
 use crate::node::timers::{Timer, Timers};
 use crate::wire::Counters;
+use isorb_rt::clock_sync::{Offset, OffsetEstimator, RoundTrips};
 use isorb_rt::sync::PiMutex;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -41,6 +42,19 @@ pub(crate) struct Target {
     pub each: bool,
     /// What it has of an earlier channel.
     pub shown: Option<Shown>,
+    /// What is known about the offset of the writer's node's clock.
+    pub clock: RoundTrips,
+}
+
+/// The time stamps of a heartbeat: four of them make a round trip.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct BeatTimes {
+    /// When it was sent, on the clock of the writer's node.
+    pub sent_ns: u64,
+    /// When the reader's node answered the one before, on the reader's node's clock; 0 for none.
+    pub answered_ns: u64,
+    /// When that answer arrived, on the clock of the writer's node.
+    pub answer_arrived_ns: u64,
 }
 
 /// A value that came.
@@ -52,7 +66,9 @@ pub(crate) struct Arrival<'a> {
     pub number: u64,
     pub source: u64,
     pub epoch: u64,
-    pub age_ns: u64,
+    /// When it was written and sent, on the clock of the writer's node.
+    pub written_ns: u64,
+    pub sent_ns: u64,
     pub data: &'a [u8],
 }
 
@@ -68,6 +84,8 @@ struct Replica {
     counters: Counters,
     values: u64,
     worst_age_ns: u64,
+    clock: RoundTrips,
+    offset: Option<Offset>,
 }
 
 impl Replicas {
@@ -83,7 +101,7 @@ impl Replicas {
         let silence_ns = target.silence.max(SILENCE).as_nanos() as u64;
         let mut health = Health::new(target.fresh_ns, silence_ns, now_ns);
         if let Some(shown) = target.shown {
-            health.shown(shown.written_ns);
+            health.shown(earliest(shown.written_ns, shown.bound_ns));
         }
         let replica = Replica {
             token: target.token,
@@ -95,6 +113,8 @@ impl Replicas {
             counters: Counters::default(),
             values: 0,
             worst_age_ns: 0,
+            clock: target.clock,
+            offset: None,
         };
         self.check_at(replica.health.next_check());
         table.replicas.insert(number, Arc::new(PiMutex::new(replica)));
@@ -129,7 +149,7 @@ impl Replicas {
 
     /// The writer's node lives. Gives the number of the last push that was taken; none where there
     /// is no such channel.
-    pub fn beat(&self, number: u32, token: u64, far: State, now_ns: u64) -> Option<u64> {
+    pub fn beat(&self, number: u32, token: u64, far: State, times: BeatTimes, now_ns: u64) -> Option<u64> {
         fail_point(FailPoint::BeatCame);
         let replica = self.find(number)?;
         let mut replica = replica.lock();
@@ -138,6 +158,10 @@ impl Replicas {
             return None;
         }
         let before = replica.health.next_check();
+        replica.clock.arrived(times.sent_ns, now_ns);
+        if (1..=now_ns).contains(&times.answered_ns) {
+            replica.clock.answered(times.answered_ns, times.answer_arrived_ns, now_ns);
+        }
         replica.health.heard(far, now_ns);
         replica.check(now_ns);
         self.check_sooner(before, replica.health.next_check());
@@ -183,6 +207,8 @@ impl Replica {
             stale: self.health.stale,
             silent: self.health.silent,
             worst_age_ns: self.worst_age_ns,
+            age_bound_ns: self.offset.and_then(|offset| offset.bound_ns),
+            clock_steps: self.clock.steps(),
             state: self.health.state(),
             is_silent: self.health.is_silent,
             switches: 0,
@@ -216,8 +242,12 @@ impl Replica {
             self.counters.malformed += 1;
             return false;
         }
-        let written_ns = now.saturating_sub(arrival.age_ns);
-        let source = Source { sequence: arrival.source, epoch: arrival.epoch };
+        self.clock.arrived(arrival.sent_ns, now);
+        self.offset = self.clock.offset(now);
+        let offset = self.offset.unwrap_or(Offset { ns: 0, bound_ns: None });
+        let written_ns = offset.to_here(arrival.written_ns).min(now);
+        let bound_ns = offset.bound_ns.map_or(u64::MAX, |bound_ns| bound_ns.max(1));
+        let source = Source { sequence: arrival.source, epoch: arrival.epoch, bound_ns };
         if self.writer.publish_as(arrival.data.len(), written_ns, source).is_err() {
             self.counters.malformed += 1;
             return false;
@@ -228,8 +258,9 @@ impl Replica {
         self.shown = Some(about);
         self.counters.complete += 1;
         self.values += 1;
-        self.worst_age_ns = self.worst_age_ns.max(arrival.age_ns);
-        self.health.shown(written_ns);
+        let earliest_ns = earliest(written_ns, bound_ns);
+        self.worst_age_ns = self.worst_age_ns.max(now.saturating_sub(earliest_ns));
+        self.health.shown(earliest_ns);
         self.check(now);
         true
     }
@@ -254,11 +285,11 @@ mod tests {
 
     fn target(segment: &Segment, fresh_ns: Option<u64>, silence: Duration) -> Target {
         let writer = segment.writer().unwrap();
-        Target { token: 7, writer, fresh_ns, silence, each: true, shown: None }
+        Target { token: 7, writer, fresh_ns, silence, each: true, shown: None, clock: RoundTrips::default() }
     }
 
     fn arrival(channel: u32, number: u64, source: u64, data: &[u8]) -> Arrival<'_> {
-        Arrival { channel, token: 7, number, source, epoch: 1, age_ns: 5, data }
+        Arrival { channel, token: 7, number, source, epoch: 1, written_ns: 0, sent_ns: 5, data }
     }
 
     #[test]
@@ -271,8 +302,8 @@ mod tests {
         assert!(!replicas.push(&arrival(channel, 1, 10, b"one"), 0), "again");
         assert!(!replicas.push(&Arrival { token: 8, ..arrival(channel, 2, 11, b"lie") }, 0));
         assert!(!replicas.push(&arrival(channel + 1, 2, 11, b"elsewhere"), 0));
-        assert_eq!(replicas.beat(channel, 7, State::Open, 0), Some(1));
-        assert_eq!(replicas.beat(channel, 8, State::Open, 0), None);
+        assert_eq!(replicas.beat(channel, 7, State::Open, BeatTimes::default(), 0), Some(1));
+        assert_eq!(replicas.beat(channel, 8, State::Open, BeatTimes::default(), 0), None);
         assert!(replicas.push(&arrival(channel, 2, 11, b"two"), 0));
         // Three values never went.
         assert!(replicas.push(&arrival(channel, 3, 15, b"six"), 0));
@@ -283,7 +314,7 @@ mod tests {
         let mut out = [0; 16];
         let sample = segment.reader().unwrap().latest(&mut out).unwrap();
         assert_eq!((sample.source, &out[..sample.len]), (15, &b"six"[..]));
-        assert_eq!(replicas.beat(channel, 7, State::WriterGone, 0), Some(4));
+        assert_eq!(replicas.beat(channel, 7, State::WriterGone, BeatTimes::default(), 0), Some(4));
         assert_eq!(segment.state(), Some(State::WriterGone));
     }
 
@@ -293,7 +324,11 @@ mod tests {
         let replicas = Replicas::default();
         let channel = replicas.add(target(&segment, Some(u64::MAX), Duration::from_secs(60)), 0);
         for (number, source) in (1..).zip([u64::MAX, 3, u64::MAX, 0, u64::MAX, 1]) {
-            let arrival = Arrival { age_ns: u64::MAX, ..arrival(channel, number, source, b"lie") };
+            let arrival = Arrival {
+                written_ns: source,
+                sent_ns: u64::MAX - number,
+                ..arrival(channel, number, source, b"lie")
+            };
             assert!(replicas.push(&arrival, 0), "{source}");
         }
         assert_eq!(replicas.stats(channel).unwrap().counters.lost, u64::MAX);
@@ -325,19 +360,24 @@ mod tests {
                 last = round * (bound - 50 * MS);
                 assert_eq!(run(last), Some(State::Open), "{last}");
                 match round % 2 {
-                    0 => assert!(replicas.push(&arrival(channel, round / 2, round, b"value"), last)),
-                    _ => assert!(replicas.beat(channel, 7, State::Open, last).is_some()),
+                    0 => {
+                        let value = arrival(channel, round / 2, round, b"value");
+                        assert!(replicas.push(&Arrival { written_ns: last, sent_ns: last, ..value }, last));
+                    }
+                    _ => {
+                        assert!(replicas.beat(channel, 7, State::Open, BeatTimes::default(), last).is_some())
+                    }
                 }
             }
             // What is made up, or comes again, is no sign of life.
             assert!(!replicas.push(&Arrival { token: 8, ..arrival(channel, 11, 21, b"lie") }, last + MS));
             assert!(!replicas.push(&arrival(channel, 10, 20, b"value"), last + MS));
-            assert_eq!(replicas.beat(channel, 8, State::Open, last + MS), None);
+            assert_eq!(replicas.beat(channel, 8, State::Open, BeatTimes::default(), last + MS), None);
             assert_eq!(run(last + bound - 1), Some(State::WriterGone), "at the look after the bound");
             let stats = replicas.stats(channel).unwrap();
             assert!(stats.is_silent && stats.silent == 1, "{stats:?}");
             assert_eq!(reader.latest(&mut [0; 16]).unwrap().source, 20, "the last one stays");
-            replicas.beat(channel, 7, State::Open, last + 2 * bound);
+            replicas.beat(channel, 7, State::Open, BeatTimes::default(), last + 2 * bound);
             assert_eq!(segment.state(), Some(State::Open));
         }
     }

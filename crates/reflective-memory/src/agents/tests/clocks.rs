@@ -1,0 +1,120 @@
+//! Ages across two clocks with origins and rates of their own, under standing queues: the stated
+//! bound holds for each value, and the upper bound decides what is stale.
+
+use super::*;
+use std::collections::BTreeMap;
+
+/// A clock against true time.
+#[derive(Clone, Copy)]
+struct Clock {
+    origin: u64,
+    drift_ppm: i64,
+}
+
+impl Clock {
+    fn at(self, true_ns: u64) -> u64 {
+        self.origin + true_ns.wrapping_add_signed(true_ns as i64 * self.drift_ppm / 1_000_000)
+    }
+}
+
+const DAY: u64 = 86_400_000 * MS;
+const NEAR: Clock = Clock { origin: 400 * DAY, drift_ppm: 190 };
+const FAR: Clock = Clock { origin: 3 * DAY, drift_ppm: -190 };
+/// A way without a queue, and the steps of the simulation.
+const WAY: u64 = 2 * MS;
+const STEP: u64 = MS / 2;
+
+/// What a reader was shown.
+#[derive(Default)]
+struct Shown {
+    values: u64,
+    /// The largest error of an age and the largest bound.
+    error: u64,
+    bound: u64,
+    oldest: u64,
+    states: Vec<State>,
+}
+
+/// Writes each 10 ms for ten seconds. From 3 s to 8 s the way to the reader takes `queue` longer.
+/// With `answers` the writer's node gets probes.
+fn run(queue: u64, answers: bool, fresh_ns: Option<u64>) -> Shown {
+    let mut world = World::new(0);
+    let line = world.line(100, Mode::OnWrite, None, fresh_ns);
+    let World { near, far, .. } = &mut world;
+    let Line { mut writer, mut reader, push, channel } = line;
+    let (mut under_way, mut sent, mut out) = (BTreeMap::new(), 0_u64, vec![0; 2000]);
+    let (mut seen, mut last, mut written) = (Shown::default(), 0, Vec::new());
+    // The schedulers were made at one second of the world.
+    for now in (1_000 * MS..11_000 * MS).step_by(STEP as usize) {
+        let (here, there) = (NEAR.at(now), FAR.at(now));
+        if (now / STEP).is_multiple_of(20) {
+            written.push(now);
+            writer.write_at(&[1; 100], here).unwrap();
+            near.written_to(push, here);
+        }
+        let is_queued = (4_000 * MS..9_000 * MS).contains(&now);
+        while let Action::Send { len, .. } = near.next_action(here, &mut out) {
+            sent += 1;
+            let at = now + WAY + if is_queued { queue } else { 0 };
+            under_way.insert((at, sent), (true, out[..len].to_vec()));
+        }
+        while let Action::Report { len, .. } = far.next_action(there, &mut out) {
+            sent += 1;
+            under_way.insert((now + WAY, sent), (false, out[..len].to_vec()));
+        }
+        while let Some(first) = under_way.first_entry().filter(|first| first.key().0 <= now) {
+            match first.remove() {
+                (true, octets) => drop(far.received(FROM, &octets, there)),
+                (false, octets) if answers => drop(near.received(TO, &octets, here)),
+                _ => {}
+            }
+        }
+        let state = reader.state().unwrap();
+        // The first datagram in a queue comes later than the silence of a dead node.
+        if state != State::WriterGone && seen.states.last() != Some(&state) {
+            seen.states.push(state);
+        }
+        let Ok(sample) = reader.latest(&mut out) else { continue };
+        if sample.sequence == last {
+            continue;
+        }
+        last = sample.sequence;
+        let true_age = now - written[sample.source as usize - 1];
+        let age = there - sample.written_ns;
+        seen.values += 1;
+        seen.oldest = seen.oldest.max(age);
+        if answers && now > 1_600 * MS {
+            let (error, bound) = (age.abs_diff(true_age), sample.bound_ns);
+            // Each clock may count 200 ppm of the age itself.
+            assert!(error <= bound + true_age / 5_000, "{error} of {bound}, {true_age} old");
+            (seen.error, seen.bound) = (seen.error.max(error), seen.bound.max(bound));
+        }
+    }
+    let stats = far.receive_stats(channel).unwrap();
+    assert_eq!(stats.clock_steps, 0);
+    seen
+}
+
+#[test]
+fn ages_hold_their_bound_under_standing_queues() {
+    for queue in [0, 1, 10, 100, 530, 1_000] {
+        let seen = run(queue * MS, true, None);
+        assert!(seen.values > 900 - queue / 10, "{queue}: {}", seen.values);
+        assert!(seen.oldest >= queue * MS + WAY / 2, "{queue}: {} of age", seen.oldest);
+        // Half of a round trip without a queue, and the drift over the five seconds of the queue.
+        let drift = 5_500 * MS * 400 / 1_000_000;
+        assert!(seen.bound <= WAY + STEP + drift, "{queue}: {} of bound", seen.bound);
+    }
+}
+
+#[test]
+fn without_an_answer_the_queue_still_counts() {
+    let seen = run(530 * MS, false, None);
+    assert!(seen.oldest >= 528 * MS, "{} of age", seen.oldest);
+}
+
+#[test]
+fn a_value_that_waited_in_the_network_is_stale() {
+    assert_eq!(run(530 * MS, true, Some(60 * MS)).states, [State::Open, State::Stale, State::Open]);
+    assert_eq!(run(0, true, Some(60 * MS)).states, [State::Open]);
+}
