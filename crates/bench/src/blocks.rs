@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use isorb_rt::time::now_ns;
 
 use crate::cases::Case;
+use crate::figure::{Row, Values, times};
 use crate::protocol::Block;
 use crate::stats::{Samples, median, ratio_of_medians};
 
@@ -25,26 +26,42 @@ pub struct Series<E> {
     pub samples: Samples,
     /// The median of each round's block; `None` from the round on in which it failed.
     pub medians: Vec<Option<u64>>,
+    /// The longest less the shortest of each block.
+    pub ranges: Vec<u64>,
     /// The error after which it made no more blocks.
     pub failed: Option<E>,
 }
 
 impl<E> Default for Series<E> {
     fn default() -> Series<E> {
-        Series { samples: Samples::new(), medians: Vec::new(), failed: None }
+        Series { samples: Samples::new(), medians: Vec::new(), ranges: Vec::new(), failed: None }
     }
 }
 
 impl<E> Series<E> {
     pub fn add(&mut self, block: Vec<u64>) {
         self.medians.push(median(&block));
+        self.ranges.extend(range(&block));
         self.samples.extend(block);
+    }
+
+    /// The values of all blocks, with `range_ns`, the median of the blocks' ranges.
+    pub fn values(&self) -> Values {
+        let mut values = times(&self.samples.summary());
+        values.push(("range_ns", median(&self.ranges).map_or(f64::NAN, |ns| ns as f64)));
+        values.push(("blocks", self.ranges.len() as f64));
+        values
     }
 
     /// The median over the rounds of the ratio to `control` in the same round.
     pub fn ratio_to(&self, control: &Series<E>) -> f64 {
         ratio_of_medians(&self.medians, &control.medians).unwrap_or(f64::NAN)
     }
+}
+
+/// The longest less the shortest.
+pub fn range(block: &[u64]) -> Option<u64> {
+    Some(block.iter().max()? - block.iter().min()?)
 }
 
 /// When to end, and how long to pause.
@@ -130,11 +147,11 @@ pub fn interleave_all<S, E>(
 /// makes `block`.
 pub fn calibrate<E>(mut block: impl FnMut(Block) -> Result<Vec<u64>, E>, case: Case) -> Result<Block, E> {
     let probe = if case.is_burst() { 200 } else { WARM };
-    let samples = block(Block { case, warm: WARM, calls: probe })?;
+    let samples = block(Block { case, warm: WARM, calls: probe, gap_us: 0 })?;
     let ns = u128::from(median(&samples).unwrap_or(0).max(1));
     let fitting = usize::try_from(BLOCK.as_nanos() / ns).unwrap_or(usize::MAX);
     let calls = if case.is_burst() { fitting.clamp(100, 2000) } else { fitting.clamp(20, 300) };
-    Ok(Block { case, warm: WARM, calls })
+    Ok(Block { case, warm: WARM, calls, gap_us: 0 })
 }
 
 /// A subject in this process. Its samples are picoseconds.
@@ -177,6 +194,22 @@ pub fn interleave_local(subjects: &mut [Local<'_>], rounds: usize) -> Vec<Series
     let block = |subject: &mut Local<'_>| Ok((subject.block)());
     interleave(subjects, Rounds::of(1), block, || ());
     interleave(subjects, Rounds::of(rounds), block, || ())
+}
+
+/// Rows of local subjects, in nanoseconds, with the ratio to the first.
+pub fn local_rows(figure: &'static str, rounds: u32, subjects: &mut [Local<'_>]) -> Vec<Row> {
+    let all = interleave_local(subjects, rounds as usize);
+    let row = |(subject, series): (&Local<'_>, &Series<()>)| {
+        let mut values = times(&series.samples.summary());
+        for (name, value) in &mut values {
+            if name.ends_with("_ns") {
+                *value = value.round() / 1000.0;
+            }
+        }
+        values.push(("ratio", (series.ratio_to(&all[0]) * 1000.0).round() / 1000.0));
+        Row { figure, subject: subject.name, x: subject.x, values }
+    };
+    subjects.iter().zip(&all).map(row).collect()
 }
 
 /// Keeps the compiler from leaving out what makes `result`.

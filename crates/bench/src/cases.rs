@@ -17,7 +17,7 @@ const OBJECT_KEY: usize = 24;
 const GIOP_HEADER: usize = 12;
 /// A reading on the wire: a double, an unsigned long long, and the unit as a counted, terminated,
 /// padded string.
-const READING: usize = 8 + 8 + align(4 + UNIT.len() + 1, 8);
+pub const READING: usize = 8 + 8 + align(4 + UNIT.len() + 1, 8);
 
 /// An operation and the size of its argument.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

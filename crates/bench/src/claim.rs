@@ -1,8 +1,10 @@
 //! Claims of experiments: a table for each experiment, and one evaluator for all tables.
 //!
 //! A [`Claim`] is a value expression over the rows, a comparison with a limit, a kind and the
-//! template of a sentence. The verdict is computed; plots only illustrate it. The test at the end
-//! tries each claim of each experiment on synthetic rows that meet it and on rows that break it.
+//! template of a sentence. The verdict is computed; plots only illustrate it. A claim holds,
+//! breaks, or is inconclusive: where the bare program differs from itself by more than [`NOISE`],
+//! the run says nothing about it. The test at the end tries each claim of each experiment on
+//! synthetic rows that meet it and on rows that break it.
 
 use serde::Serialize;
 
@@ -45,9 +47,14 @@ pub enum Kind {
     Paper,
     /// The negative control's: that it does worse, as it must.
     Control,
+    /// Ours: the worst case beside that of a bare program in the same run.
+    Worst,
     /// Ours: a figure that we aim at. It decides nothing.
     Aim,
 }
+
+/// Above this ratio of the bare program to itself a claim that has a bare program is inconclusive.
+pub const NOISE: f64 = 1.3;
 
 /// The comparison of a claim's first value with a limit. A NaN meets none of them.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -90,6 +97,8 @@ pub struct Claim {
     says: String,
     values: Box<OfCells<Vec<f64>>>,
     applies: Box<OfCells<bool>>,
+    /// The ratio of the bare program to itself, at least 1.
+    noise: Option<Box<OfCells<f64>>>,
 }
 
 /// Computes a value from the rows of an experiment.
@@ -108,6 +117,7 @@ pub fn paper<const N: usize>(
         says: says.into(),
         values: Box::new(move |cells| values(cells).to_vec()),
         applies: Box::new(|_| true),
+        noise: None,
     }
 }
 
@@ -118,6 +128,15 @@ pub fn control<const N: usize>(
     values: impl Fn(&dyn Cells) -> [f64; N] + 'static,
 ) -> Claim {
     Claim { kind: Kind::Control, ..paper(limit, says, values) }
+}
+
+/// A claim on the worst case; otherwise as [`paper`].
+pub fn worst<const N: usize>(
+    limit: Limit,
+    says: impl Into<String>,
+    values: impl Fn(&dyn Cells) -> [f64; N] + 'static,
+) -> Claim {
+    Claim { kind: Kind::Worst, ..paper(limit, says, values) }
 }
 
 /// A claim of our own; otherwise as [`paper`].
@@ -138,16 +157,29 @@ macro_rules! claims {
 pub(crate) use claims;
 
 impl Claim {
-    /// The claim is made only where `applies` says so: where an optional subject was measured.
+    /// The claim is made only where `applies` says so, as well as all that were given before: where
+    /// an optional subject was measured.
     pub fn when(self, applies: impl Fn(&dyn Cells) -> bool + 'static) -> Claim {
-        Claim { applies: Box::new(applies), ..self }
+        let before = self.applies;
+        Claim { applies: Box::new(move |cells| before(cells) && applies(cells)), ..self }
+    }
+
+    /// The claim is inconclusive where this ratio, of the bare program to itself, is above
+    /// [`NOISE`]. Its sentence ends with the ratio.
+    pub fn unless_noisy(self, ratio: impl Fn(&dyn Cells) -> f64 + 'static) -> Claim {
+        Claim { noise: Some(Box::new(ratio)), ..self }
     }
 
     fn judge(&self, cells: &dyn Cells) -> Option<Judged> {
         (self.applies)(cells).then(|| {
             let values = (self.values)(cells);
-            let holds = self.is_met(&values);
-            Judged { of: self.kind, says: sentence(&self.says, &values, self.limit), holds }
+            let mut says = sentence(&self.says, &values, self.limit);
+            let noise = self.noise.as_ref().map(|noise| noise(cells));
+            if let Some(noise) = noise {
+                says += &sentence("; the bare program beside itself {0:.2}", &[noise], self.limit);
+            }
+            let noisy = noise.is_some_and(|noise| noise > NOISE);
+            Judged { of: self.kind, says, holds: (!noisy).then(|| self.is_met(&values)) }
         })
     }
 
@@ -161,7 +193,30 @@ impl Claim {
 pub struct Judged {
     pub of: Kind,
     pub says: String,
-    pub holds: bool,
+    /// `None` is inconclusive.
+    pub holds: Option<bool>,
+}
+
+/// What all claims of a kind come to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Ruling {
+    Holds,
+    Breaks,
+    /// None breaks, and the machine was too noisy for some.
+    Inconclusive,
+}
+
+impl Ruling {
+    fn of(claims: &[Judged], kind: Kind) -> Option<Ruling> {
+        let mut of = claims.iter().filter(|claim| claim.of == kind).peekable();
+        of.peek()?;
+        Some(of.fold(Ruling::Holds, |all, claim| match (all, claim.holds) {
+            (_, Some(false)) | (Ruling::Breaks, _) => Ruling::Breaks,
+            (_, None) => Ruling::Inconclusive,
+            (all, Some(true)) => all,
+        }))
+    }
 }
 
 /// The last line of an experiment.
@@ -172,6 +227,8 @@ pub struct Verdict {
     pub shape_holds: bool,
     /// Do all claims on the control hold? `None` where there is no control.
     pub control_fails: Option<bool>,
+    /// The worst case beside the bare program; `None` where nothing is claimed of it.
+    pub worst_case: Option<Ruling>,
     pub paper: &'static str,
     pub claims: Vec<Judged>,
 }
@@ -179,12 +236,11 @@ pub struct Verdict {
 /// Judges all claims of a table.
 pub fn judge(experiment: &'static str, paper: &'static str, claims: &[Claim], cells: &dyn Cells) -> Verdict {
     let claims: Vec<Judged> = claims.iter().filter_map(|claim| claim.judge(cells)).collect();
-    let all = |kind: Kind| {
-        let mut of = claims.iter().filter(|claim| claim.of == kind).peekable();
-        of.peek().is_some().then(|| of.all(|claim| claim.holds))
-    };
-    let shape_holds = all(Kind::Paper).unwrap_or(false);
-    Verdict { experiment, shape_holds, control_fails: all(Kind::Control), paper, claims }
+    let all = |kind: Kind| Ruling::of(&claims, kind);
+    let shape_holds = all(Kind::Paper) == Some(Ruling::Holds);
+    let control_fails = all(Kind::Control).map(|ruling| ruling == Ruling::Holds);
+    let worst_case = all(Kind::Worst);
+    Verdict { experiment, shape_holds, control_fails, worst_case, paper, claims }
 }
 
 /// Replaces `{N}`, `{N:.P}` and `{limit}` in a template.
@@ -342,26 +398,29 @@ mod tests {
     }
 
     fn holds(claim: &Claim, cells: &dyn Cells) -> bool {
-        (claim.applies)(cells) && claim.is_met(&(claim.values)(cells))
+        claim.judge(cells).is_some_and(|judged| judged.holds == Some(true))
     }
 
     fn verdict(experiment: &Experiment, cells: &dyn Cells) -> Verdict {
         judge(experiment.name, experiment.paper, &(experiment.claims)(), cells)
     }
 
-    /// A claim that cannot fail says nothing, and one that cannot hold is a mistake.
+    /// A claim that cannot fail says nothing, and one that cannot hold is a mistake. One with a
+    /// bare program must be inconclusive where that is noisy.
     #[test]
     fn every_claim_holds_on_some_rows_and_breaks_on_others() {
         for experiment in ALL {
             for claim in (experiment.claims)() {
-                let mut seen = [false; 2];
+                // Breaks, holds, is inconclusive.
+                let mut seen = [false, false, claim.noise.is_none()];
                 for seed in 0..200_000 {
-                    seen[usize::from(holds(&claim, &Synthetic::new(seed, false)))] = true;
-                    if seen == [true; 2] {
+                    let judged = claim.judge(&Synthetic::new(seed, false));
+                    seen[judged.map_or(0, |judged| judged.holds.map_or(2, usize::from))] = true;
+                    if seen == [true; 3] {
                         break;
                     }
                 }
-                assert_eq!(seen, [true; 2], "{} [breaks, holds]: {}", experiment.name, claim.says);
+                assert_eq!(seen, [true; 3], "{}: {}", experiment.name, claim.says);
                 assert!(!holds(&claim, &Vec::new()), "{}, without rows: {}", experiment.name, claim.says);
             }
         }
@@ -436,6 +495,7 @@ mod tests {
                 ..paper(Above(0.5), "it is {0:.1} ({limit}), {1}", move |_| [f64::from(u8::from(holds)), 2.0])
             };
             let v = judge("e", "p", &claims.iter().map(claim).collect::<Vec<_>>(), &Vec::new());
+            assert_eq!(v.worst_case, None);
             (v.shape_holds, v.control_fails)
         };
         use Kind::{Aim, Control, Paper};
@@ -444,6 +504,22 @@ mod tests {
         assert_eq!(of(&[(Paper, true), (Paper, false)]), (false, None));
         assert_eq!(of(&[(Paper, true), (Control, false)]), (true, Some(false)));
         assert_eq!(of(&[(Paper, true), (Control, true)]), (true, Some(true)));
+    }
+
+    #[test]
+    fn where_the_bare_program_is_noisy_nothing_is_proved() {
+        let claim = |value, noise| {
+            worst(AtMost(1.5), "{0:.1} ({limit})", move |_| [value]).unless_noisy(move |_| noise)
+        };
+        let of = |claims: &[Claim]| judge("e", "p", claims, &Vec::new());
+        let noisy = of(&[claim(1.0, 1.4)]);
+        assert_eq!(noisy.claims[0].says, "1.0 (at most 1.5); the bare program beside itself 1.40");
+        assert_eq!((noisy.claims[0].holds, noisy.worst_case), (None, Some(Ruling::Inconclusive)));
+        assert_eq!(of(&[claim(1.0, 1.2), claim(1.0, 1.1)]).worst_case, Some(Ruling::Holds));
+        assert_eq!(of(&[claim(9.0, 1.2), claim(1.0, 2.0)]).worst_case, Some(Ruling::Breaks));
+        let paper = Claim { kind: Kind::Paper, ..claim(1.0, 1.4) };
+        assert!(!of(&[paper]).shape_holds, "inconclusive is not passed");
+        assert_eq!(of(&[claim(f64::NAN, f64::NAN)]).worst_case, Some(Ruling::Breaks), "without rows");
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::fmt::Write;
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
-use crate::claim::{Kind, Verdict};
+use crate::claim::{Kind, Ruling, Verdict};
 use crate::stats::Summary;
 
 /// Values by name. Names that end in `_ns` are times.
@@ -110,6 +110,7 @@ pub fn times(s: &Summary) -> Values {
         ("p50_ns", exact(s.p50_ns)),
         ("p99_ns", exact(s.p99_ns)),
         ("p999_ns", exact(s.p999_ns)),
+        ("p9999_ns", exact(s.p9999_ns)),
         ("max_ns", exact(s.max_ns)),
         ("max_minus_min_ns", exact(s.max_ns.saturating_sub(s.min_ns))),
     ]
@@ -160,9 +161,11 @@ impl Outcome {
             let of = match claim.of {
                 Kind::Paper => "shape",
                 Kind::Control => "control",
+                Kind::Worst => "worst",
                 Kind::Aim => "aim",
             };
-            let _ = writeln!(text, "  {of:<8} {:<4} {}", if claim.holds { "yes" } else { "NO" }, claim.says);
+            let holds = claim.holds.map_or("?", |holds| if holds { "yes" } else { "NO" });
+            let _ = writeln!(text, "  {of:<8} {holds:<4} {}", claim.says);
         }
         let _ = writeln!(text, "{}: {}", verdict.experiment, self.summary());
         text
@@ -176,7 +179,13 @@ impl Outcome {
             None => "no control",
         };
         let shape = if self.verdict.shape_holds { "the shape holds" } else { "the shape does NOT hold" };
-        format!("{shape}, {control}")
+        let worst = match self.verdict.worst_case {
+            Some(Ruling::Holds) => ", the worst case holds",
+            Some(Ruling::Breaks) => ", the worst case does NOT hold",
+            Some(Ruling::Inconclusive) => ", the worst case is inconclusive: the machine is too noisy",
+            None => "",
+        };
+        format!("{shape}, {control}{worst}")
     }
 }
 

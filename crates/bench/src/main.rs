@@ -12,9 +12,11 @@
 //!   claim           tables of claims on the rows, and their verdict
 //!   figure, page    rows, tables and figures; the report
 //!   blocks, stats   subjects interleaved in blocks; distributions and ratios
+//!   tail            the worst case beside that of a bare program
 //!   workload        a server and a client with threads that play roles
 //!   subjects        raw, isorb, omniORB and others: a client and a server each
 //!   event_peers     the other processes of event channels
+//!   wake_trace      the kernel's wake-up latency, by its trace points
 //!   process         child processes that cannot outlive the run
 //!   protocol        their orders: block octets 1024 20 300  ->  300 samples
 //! ```
@@ -38,6 +40,8 @@ mod protocol;
 mod report;
 mod stats;
 mod subjects;
+mod tail;
+mod wake_trace;
 mod workload;
 
 use std::env::args_os;

@@ -12,6 +12,8 @@
 
 use std::fmt::Display;
 use std::io::{self, BufRead, ErrorKind, Read, Write};
+use std::thread::sleep;
+use std::time::Duration;
 
 use isorb_rt::time::now_ns;
 
@@ -76,6 +78,8 @@ pub struct Block {
     pub warm: usize,
     /// Calls that count.
     pub calls: usize,
+    /// Microseconds of sleep before each of these.
+    pub gap_us: u32,
 }
 
 impl Block {
@@ -83,7 +87,8 @@ impl Block {
     pub fn line(&self) -> String {
         let case = self.case.to_string();
         let name = case.split(':').next().unwrap_or_default();
-        format!("block {name} {} {} {}", self.case.size, self.warm, self.calls)
+        let gap = if self.gap_us == 0 { String::new() } else { format!(" {}", self.gap_us) };
+        format!("block {name} {} {} {}{gap}", self.case.size, self.warm, self.calls)
     }
 
     fn parse(line: &str) -> Option<Block> {
@@ -93,9 +98,9 @@ impl Block {
         }
         let (name, size) = (words.next()?, words.next()?);
         let case = if name == "void" { name.parse() } else { format!("{name}:{size}").parse() };
-        let block =
-            Block { case: case.ok()?, warm: words.next()?.parse().ok()?, calls: words.next()?.parse().ok()? };
-        words.next().is_none().then_some(block)
+        let (warm, calls) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
+        let gap_us = words.next().map_or(Some(0), |gap| gap.parse().ok())?;
+        words.next().is_none().then_some(Block { case: case.ok()?, warm, calls, gap_us })
     }
 
     fn run<C: Client>(self, client: &mut C, samples: &mut Vec<u64>) -> Result<(), C::Error> {
@@ -115,7 +120,11 @@ impl Block {
         for _ in 0..self.warm {
             client.call()?;
         }
+        let gap = Duration::from_micros(self.gap_us.into());
         for sample in samples {
+            if !gap.is_zero() {
+                sleep(gap);
+            }
             let start = now_ns();
             client.call()?;
             *sample = now_ns() - start;
@@ -167,11 +176,13 @@ mod tests {
     #[test]
     fn lines_lead_back_to_their_block() {
         for case in Case::all() {
-            let block = Block { case, warm: 20, calls: 300 };
-            assert_eq!(Block::parse(&block.line()), Some(block));
+            for gap_us in [0, 50] {
+                let block = Block { case, warm: 20, calls: 300, gap_us };
+                assert_eq!(Block::parse(&block.line()), Some(block));
+            }
         }
         for bad in
-            ["", "block", "block void 0 1", "block void 0 1 2 3", "block void 0 -1 2", "stop void 0 1 2"]
+            ["", "block", "block void 0 1", "block void 0 1 2 3 4", "block void 0 -1 2", "stop void 0 1 2"]
         {
             assert_eq!(Block::parse(bad), None, "{bad}");
         }

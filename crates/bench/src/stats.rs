@@ -27,6 +27,9 @@ pub struct Summary {
     pub p50_ns: u64,
     pub p99_ns: u64,
     pub p999_ns: u64,
+    /// Not in the lines of `two-way`, which have a fixed set of fields.
+    #[serde(skip)]
+    pub p9999_ns: u64,
     pub max_ns: u64,
 }
 
@@ -77,6 +80,7 @@ impl Samples {
             p50_ns: at(0.5),
             p99_ns: at(0.99),
             p999_ns: at(0.999),
+            p9999_ns: at(0.9999),
             max_ns: self.max,
         }
     }
@@ -99,6 +103,14 @@ impl Default for Samples {
 impl Extend<u64> for Samples {
     fn extend<I: IntoIterator<Item = u64>>(&mut self, samples: I) {
         samples.into_iter().for_each(|ns| self.add(ns));
+    }
+}
+
+impl FromIterator<u64> for Samples {
+    fn from_iter<I: IntoIterator<Item = u64>>(samples: I) -> Self {
+        let mut all = Samples::new();
+        all.extend(samples);
+        all
     }
 }
 

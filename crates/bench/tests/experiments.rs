@@ -2,7 +2,7 @@
 //! is judged.
 
 use std::collections::BTreeSet;
-use std::io::ErrorKind;
+use std::io::{BufRead, BufReader, ErrorKind};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
@@ -97,28 +97,43 @@ experiments! {
         ["memory-udp", "memory-orb", "memory-oneway", "event-channel", "event-channel-orb", "bare", "bare-again"]
     demux "demux" 7 ["look-up", "scope", "heap", "path-control"]
     event_cost "event-cost" 1 ["bare-again", "channel-push-thread", "cold-keys"]
-    interconnect "interconnect" 3 ["aligned", "aligned-again", "unaligned", "private"]
+    interconnect "interconnect" 3 ["aligned", "aligned-again", "unaligned", "private", "ring-again"]
+    log_load "log-load" 1 ["off", "off-again", "closed", "full", "never-read", "written-by-the-lane"]
     memory_cost "crm-cost" 10 ["guaranteed", "within"]
     paced "paced" 3 ["bare-threads", "lanes", "one-pool-control"]
     pi_mutex "pi-mutex" 1 ["std-again"]
-    scope "scope" 5 ["scope", "scope-finalised", "heap"]
+    scope "scope" 5 ["scope", "scope-again", "scope-finalised", "heap"]
     server_work "server-work" 5 ["low", "medium", "high"]
     storm "storm" 1 ["no-limits"]
     tao_dispatch_cost "tao-dispatch-cost" 1 ["function", "method", "trait-object", "by-name"]
     tao_latency "tao-latency" 4
-        ["1-supplier", "10-suppliers", "raw-loop", "among-500", "among-500-broadcast", "two-processes"]
-    tao_overhead "tao-overhead" 5 ["raw", "raw-again", "isorb", "isorb-fragments"]
+        ["1-supplier", "10-suppliers", "raw-loop", "among-500", "two-processes", "two-processes-local"]
+    tao_overhead "tao-overhead" 6 ["raw", "raw-again", "isorb", "isorb-fragments"]
     tao_spacing "tao-spacing" 9 ["1-consumer", "20-consumers", "20-of-520-broadcast"]
     tao_timeline "tao-timeline" 3 ["threads", "upcalls", "single-threaded"]
-    tao_utilisation "tao-utilisation" 8
+    tao_utilisation "tao-utilisation" 5
         ["channel-high", "channel-low", "federated-low", "bare-low", "bare-again-low"]
     timer_resolution "timer-resolution" 13 ["absolute", "tick-1ms", "tick-10ms"]
+    worst "worst" 1
+        ["timer", "raw-tcp", "tcp-lane", "banded", "unix", "segment", "event-channel", "reflective-memory"]
     transports "transports" 3 ["raw-unix", "isorb-unix", "rustls", "isorb-tls"]
 }
 
 #[test]
+fn inversion() {
+    let Some(rows) = check("inversion", 0, &[]) else { return };
+    if rows.is_empty() {
+        return println!("skipped: inversion: no right to real-time scheduling");
+    }
+    let subjects = rows.iter().filter_map(|row| row["subject"].as_str());
+    let expected =
+        ["five-connections", "one-band", "two-bands", "private-shared", "bare-pi", "bare-futex-control"];
+    assert!(subjects.eq(expected), "{rows:?}");
+}
+
+#[test]
 fn low_threads() {
-    if let Some(lines) = check("low-threads", 3, &["lanes", "one-pool-control", "raw-socket"]) {
+    if let Some(lines) = check("low-threads", 4, &["lanes", "raw-socket", "raw-socket-again"]) {
         check_layers(&lines, &["layers-empty", "layers"]);
         let mut upcalls = lines.iter().filter(|row| row["subject"] == "upcall");
         assert!(upcalls.all(|row| row["mean_ns"].as_f64() > Some(0.0)), "upcalls do work");
@@ -172,7 +187,41 @@ fn banded_load() {
         |of: &[_], test: fn(&(Option<f64>, Option<f64>)) -> bool| of.len() == 3 && of.iter().all(test);
     assert!(three(&beside, |&(n, lows)| n > Some(0.0) && lows > Some(0.0)), "{beside:?}");
     assert!(three(&alone, |&(n, lows)| n > Some(0.0) && lows == Some(0.0)), "{alone:?}");
-    assert_eq!(bare("times-alone").len(), 3);
+}
+
+/// Two hosts in one: the clients call servers that `serve` has started, and the report reads what
+/// they measured.
+#[test]
+fn servers_of_another_host() {
+    let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let [servers, rows, page] = ["servers.json", "two-hosts.jsonl", "two-hosts.html"].map(|f| folder.join(f));
+    let bench = || Command::new(env!("CARGO_BIN_EXE_isorb-bench"));
+    let mut serving = bench();
+    serving.args(["serve", "--host", "127.0.0.1"]).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut serving = serving.spawn().expect("the binary was built for this test");
+    let mut line = String::new();
+    let output = serving.stdout.take().expect("it is a pipe");
+    BufReader::new(output).read_line(&mut line).expect("it is open");
+    std::fs::write(&servers, &line).expect("the folder is there");
+    let output = bench()
+        .args(["worst", "--smoke", "--json", "--servers"])
+        .arg(&servers)
+        .output()
+        .expect("the binary was built for this test");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    drop(serving.stdin.take());
+    assert!(serving.wait().expect("it was started").success());
+    let text = String::from_utf8(output.stdout).expect("JSON is UTF-8");
+    for subject in ["raw-tcp", "raw-tcp-again", "tcp-lane", "banded"] {
+        assert_eq!(text.matches(&format!("\"subject\":\"{subject}\"")).count() % 2, 0, "{subject}: {text}");
+        assert!(text.contains(&format!("\"subject\":\"{subject}\"")), "{subject}: {text}");
+    }
+    assert!(!text.contains("\"subject\":\"unix\""), "{text}");
+    std::fs::write(&rows, &text).expect("the folder is there");
+    let read = bench().arg("report").arg("--read").arg(&rows).arg("--output").arg(&page).output();
+    assert!(read.expect("the binary was built for this test").status.success());
+    let page = std::fs::read_to_string(&page).expect("it was written");
+    assert!(page.contains("id=\"worst-cases\"") && page.contains("two-hosts.jsonl"), "{page}");
 }
 
 #[test]

@@ -22,21 +22,23 @@ fn a_report_is_one_page_with_a_plot_for_each_figure() {
     assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
     assert!(said.contains("3 experiments, about") && said.contains("written: "), "{said}");
     let text = std::fs::read_to_string(&file).expect("it was written");
+    // Scopes have a tail.
+    assert!(text.contains("id=\"worst-cases\""));
     assert!(text.contains("id=\"scope\"") && text.contains("id=\"demux\"") && !text.contains("not run"));
 
     let Some(mut browser) = Browser::start_or_skip() else { return };
     let path = file.canonicalize().expect("it was written");
     browser.open(&format!("file://{}", path.display()));
-    // Two figures each, and one of bars; what was drawn, not only placed.
+    // Three figures, two, and one of bars; what was drawn, not only placed.
     let plots = browser.run("return document.querySelectorAll('.plot').length");
-    assert_eq!(plots, 5, "{text}");
+    assert_eq!(plots, 6, "{text}");
     let drawn = browser.run(
         "return [...document.querySelectorAll('.plot canvas')].filter((canvas) => {
            const pixels = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data;
            return pixels.some((value, i) => i % 4 === 3 && value > 0);
          }).length",
     );
-    assert_eq!(drawn, 4);
+    assert_eq!(drawn, 5);
     let lines = browser.run("return document.querySelectorAll('#demux .plot .u-legend .u-series').length");
     // The axis itself and, of four subjects, two values in the first figure and one in the second.
     assert_eq!(lines, 1 + 8 + 1 + 4);

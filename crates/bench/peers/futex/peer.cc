@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -86,9 +87,12 @@ void call(const char* file) {
       fprintf(stderr, "futex: no such order\n");
       exit(1);
     }
+    unsigned long gap_us = 0;
+    words >> gap_us;
     samples.assign(calls, 0);
     for (unsigned long i = 0; i < warm; i++) once();
     for (uint64_t& sample : samples) {
+      if (gap_us > 0) std::this_thread::sleep_for(std::chrono::microseconds(gap_us));
       uint64_t start = now_ns();
       once();
       sample = now_ns() - start;

@@ -1,5 +1,6 @@
 //! The experiments of the catalogue and their report, as commands.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use clap::error::ErrorKind;
@@ -20,6 +21,10 @@ pub(super) struct ReportArgs {
     /// The page
     #[arg(long, value_name = "FILE", default_value = "isorb-report.html")]
     output: PathBuf,
+    /// Lines of JSON that `isorb-bench NAME --json` wrote, here or on another machine; may be given
+    /// several times, and then only the named experiments run
+    #[arg(long, value_name = "FILE")]
+    read: Vec<PathBuf>,
     /// Real-time priority for what is measured: require, prefer or off
     #[arg(long, default_value = "prefer")]
     real_time: RealTime,
@@ -35,7 +40,7 @@ fn experiment(name: &str) -> Result<&'static Experiment, String> {
 
 /// An experiment of the catalogue: a command for each, so that a new one needs an entry there and
 /// nothing here.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Named {
     pub(super) experiment: &'static Experiment,
     pub(super) options: one::Options,
@@ -58,6 +63,18 @@ struct Common {
     /// Only shows that it runs
     #[arg(long, hide = true)]
     smoke: bool,
+    /// What `isorb-bench serve` printed on another host: its servers are called (worst)
+    #[arg(long, value_name = "FILE", value_parser = servers)]
+    servers: Option<Servers>,
+}
+
+/// Addresses by the names of subjects.
+#[derive(Clone, Debug)]
+struct Servers(BTreeMap<String, String>);
+
+fn servers(file: &str) -> Result<Servers, String> {
+    let text = std::fs::read_to_string(file).map_err(|error| error.to_string())?;
+    serde_json::from_str(&text).map(Servers).map_err(|error| error.to_string())
 }
 
 impl Subcommand for Named {
@@ -82,8 +99,9 @@ impl FromArgMatches for Named {
         let none = || clap::Error::new(ErrorKind::MissingSubcommand);
         let (name, matches) = matches.subcommand().ok_or_else(none)?;
         let experiment = Experiment::named(name).ok_or_else(none)?;
-        let Common { quick, json, real_time, priority, smoke } = Common::from_arg_matches(matches)?;
-        Ok(Named { experiment, options: one::Options { quick, json, real_time, priority, smoke } })
+        let Common { quick, json, real_time, priority, smoke, servers } = Common::from_arg_matches(matches)?;
+        let servers = servers.map(|Servers(servers)| servers);
+        Ok(Named { experiment, options: one::Options { quick, json, real_time, priority, smoke, servers } })
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
@@ -94,7 +112,7 @@ impl FromArgMatches for Named {
 
 impl ReportArgs {
     pub(super) fn options(self) -> report::Options {
-        let ReportArgs { experiments, quick, output, real_time, priority } = self;
-        report::Options { experiments, output, quick, real_time, priority }
+        let ReportArgs { experiments, quick, output, read, real_time, priority } = self;
+        report::Options { experiments, output, read, quick, real_time, priority }
     }
 }

@@ -11,7 +11,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use isorb_rt::sched::RealTime;
 
 use crate::cases::Case;
-use crate::experiments::{counted, one, report, two_way};
+use crate::experiments::{counted, one, report, serve, two_way};
 use crate::process::Launcher;
 use crate::report::Placement;
 use crate::subjects::Subject;
@@ -38,6 +38,8 @@ enum Command {
     Instructions(Counted),
     /// System calls a call, under strace
     Syscalls(Counted),
+    /// Servers for the clients of another host, until standard input ends
+    Serve(Serve),
     /// The papers' experiments, all or some, as one HTML page with plots
     Report(ReportArgs),
     #[command(flatten)]
@@ -85,6 +87,19 @@ struct Counted {
     case: Case,
 }
 
+#[derive(Args, Debug)]
+struct Serve {
+    /// The address of this host that the clients reach
+    #[arg(long)]
+    host: String,
+    /// Real-time priority for the servers: require, prefer or off
+    #[arg(long, default_value = "prefer")]
+    real_time: RealTime,
+    /// The native priority
+    #[arg(long, default_value_t = 40, value_parser = clap::value_parser!(u8).range(1..=99))]
+    priority: u8,
+}
+
 #[derive(ValueEnum, Clone, Copy, Debug)]
 enum PlacementName {
     OneCore,
@@ -104,6 +119,9 @@ impl BenchArgs {
                 counted::instructions(&launcher, &args.options(&NOT_UNDER_VALGRIND))
             }
             Command::Syscalls(args) => counted::syscalls(&launcher, &args.options(&SAME)),
+            Command::Serve(Serve { host, real_time, priority }) => {
+                serve::run(&launcher, &host, real_time, priority)
+            }
             Command::Report(args) => report::run(&launcher, &args.options()),
             Command::Experiment(Named { experiment, options }) => one::run(&launcher, experiment, options),
         })
@@ -211,7 +229,14 @@ mod tests {
             let Ok(Command::Experiment(named)) = parse(&line) else { panic!("{line}") };
             assert_eq!(named.experiment.name, experiment.name);
             let real_time = RealTime::Prefer;
-            let options = one::Options { quick: true, json: false, real_time, priority: 50, smoke: false };
+            let options = one::Options {
+                quick: true,
+                json: false,
+                real_time,
+                priority: 50,
+                smoke: false,
+                servers: None,
+            };
             assert_eq!(named.options, options);
         }
     }

@@ -9,8 +9,12 @@ use clap::{Args, Subcommand};
 use super::exit_code;
 use crate::event_peers::EventPeer;
 use crate::process::{Scheduling, become_program};
+use crate::subjects::isorb::Logging;
+use crate::subjects::stderr_sink::{self, Sink};
 use crate::subjects::{band, isorb, raw, tls, tls_each_call};
 use crate::workload::{client, connection_storm, link_flood, server};
+
+const LOOPBACK: &str = "127.0.0.1";
 
 /// The arguments of a peer.
 #[derive(Args, Debug)]
@@ -66,7 +70,23 @@ enum Command {
         arguments: Vec<String>,
     },
     /// isorb's server with lanes
-    IsorbBandServer,
+    IsorbBandServer {
+        /// The address of this host
+        #[arg(long, default_value = LOOPBACK)]
+        host: String,
+        /// What it writes at each void call
+        #[arg(long, value_enum, default_value_t)]
+        logging: Logging,
+    },
+    /// Becomes another program, with a standard error that takes nothing
+    Stderr {
+        sink: Sink,
+        /// The program and its arguments
+        #[arg(last = true, required = true)]
+        program: Vec<OsString>,
+    },
+    /// Reads standard input, 4 KiB in a quarter of a second
+    Drain,
     /// isorb's client at a priority
     IsorbBandClient {
         /// The server's reference
@@ -82,12 +102,12 @@ enum Command {
     #[command(subcommand)]
     Event(EventPeer),
     /// Clients that connect and send no request
-    Storm {
-        /// The server's
-        address: connection_storm::Address,
-    },
+    Storm(connection_storm::StormArgs),
     /// The control's server, over TCP unless something else is given
     RawServer {
+        /// The address of this host
+        #[arg(long, default_value = LOOPBACK)]
+        host: String,
         /// Over a unix socket
         #[arg(long)]
         unix: bool,
@@ -128,14 +148,16 @@ impl PeerArgs {
                 })
             }
             Command::IsorbClient { propagated, arguments, .. } => isorb::call(&arguments, propagated),
-            Command::IsorbBandServer => band::serve(),
+            Command::IsorbBandServer { host, logging } => band::serve(&host, logging),
+            Command::Stderr { sink, program } => Err(sink.exec(&program)),
+            Command::Drain => stderr_sink::drain(),
             Command::IsorbBandClient { reference } => band::call(&reference),
             Command::LoadServer(args) => server::serve(&args),
             Command::LoadClient(args) => client::call(&args),
             Command::Flood(args) => link_flood::flood(&args),
             Command::Event(program) => program.run(),
-            Command::Storm { address } => connection_storm::obey(&address),
-            Command::RawServer { unix, tls } => raw::serve(unix, tls.as_deref()),
+            Command::Storm(args) => connection_storm::obey(&args),
+            Command::RawServer { host, unix, tls } => raw::serve(&host, unix, tls.as_deref()),
             Command::RawClient { unix, tls, address } => raw::call(unix, tls.as_deref(), &address),
         })
     }

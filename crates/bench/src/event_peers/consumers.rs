@@ -29,12 +29,13 @@ pub(super) fn run(args: &ConsumersArgs) -> io::Result<()> {
     }
     ready("")?;
     // The first consumer's, and the last one's.
-    answer_orders(|| {
+    answer_orders(|order| {
         let take = |recorder: &Arc<AgeRecorder>| {
             std::mem::take(&mut *recorder.0.lock().unwrap_or_else(PoisonError::into_inner))
         };
         let lists: Vec<Vec<u64>> = recorders.iter().map(take).collect();
-        [lists.first(), lists.last()].into_iter().flatten().cloned().collect()
+        let ends = [lists.first(), lists.last()].into_iter().flatten().cloned().collect();
+        (order == "take").then_some(ends)
     })
 }
 

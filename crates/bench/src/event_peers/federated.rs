@@ -1,4 +1,7 @@
-//! A federated channel with consumers that do work for each event.
+//! A federated channel with suppliers and consumers of its own, which do work for each event.
+//!
+//! The order `supply START MS` starts the suppliers at a point of the clock; `take` waits for their
+//! end.
 
 use std::io;
 use std::time::Duration;
@@ -8,7 +11,7 @@ use isorb_event::federation::Federation;
 use isorb_event::servants::{FederationServant, LinkOptions};
 
 use super::{answer_orders, by_connection, failed, orb};
-use crate::experiments::pairs::{Consumers, Pair};
+use crate::experiments::pairs::{Consumers, Pair, supply_from};
 use crate::protocol::ready;
 
 /// This channel's number in the federation.
@@ -57,7 +60,24 @@ pub(super) fn run(args: &FederatedArgs) -> io::Result<()> {
     let neighbour = orb.string_to_object(&args.neighbour).map_err(failed)?;
     neighbourhood.join(&neighbour).map_err(failed)?;
     ready("")?;
-    answer_orders(|| consumers.take())
+    let mut supplying = None;
+    answer_orders(|order| {
+        let mut words = order.split(' ');
+        let mut number = || words.next()?.parse::<u64>().ok();
+        match order.split_once(' ') {
+            Some(("supply", _)) => {
+                let (_, start, ms) = (number(), number()?, u32::try_from(number()?).ok()?);
+                let (channel, pairs, site) =
+                    (consumers.channel.clone(), args.pairs.clone(), (args.cpu, args.real_time));
+                supplying = Some(std::thread::spawn(move || supply_from(start, site, &channel, &pairs, ms)));
+                Some(Vec::new())
+            }
+            _ => {
+                supplying.take()?.join().ok()?.ok()?;
+                Some(consumers.take())
+            }
+        }
+    })
 }
 
 #[cfg(test)]

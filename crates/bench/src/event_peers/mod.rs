@@ -1,9 +1,9 @@
 //! The other processes of event channels, and bare programs with the same hops and no channel.
 //!
 //! They speak as [`protocol`](crate::protocol) says, but for the orders. A supplier gets `events
-//! WARM N`: it pushes WARM events that are not measured and N that are timed, from the push to the
-//! consumer, and answers `samples N` and the N times. A consumer gets `take`, and answers with such
-//! a list for each of its consumers.
+//! WARM N GAP`: it pushes WARM events that are not measured and N that are timed, from the push to
+//! the consumer, sleeps for GAP microseconds before each of these, and answers `samples N` and
+//! the N times. A consumer gets `take`, and answers with such a list for each of its consumers.
 
 mod channel;
 mod consumers;
@@ -110,13 +110,10 @@ fn answer(lists: &[Vec<u64>]) -> io::Result<()> {
     output.flush()
 }
 
-/// Calls `take` whenever the harness says so.
-fn answer_orders(mut take: impl FnMut() -> Vec<Vec<u64>>) -> io::Result<()> {
+/// Answers each order of the harness by the lists that `obey` returns; `None` is no such order.
+fn answer_orders(mut obey: impl FnMut(&str) -> Option<Vec<Vec<u64>>>) -> io::Result<()> {
     for line in io::stdin().lock().lines() {
-        match line?.as_str() {
-            "take" => answer(&take())?,
-            _ => return Err(ErrorKind::InvalidData.into()),
-        }
+        answer(&obey(&line?).ok_or(ErrorKind::InvalidData)?)?;
     }
     Ok(())
 }
@@ -150,19 +147,24 @@ impl InFlight {
         };
         ready("")?;
         for line in io::stdin().lock().lines() {
-            let (warm, count) = order(&line?).ok_or(ErrorKind::InvalidData)?;
+            let [warm, count, gap_us] = order(&line?).ok_or(ErrorKind::InvalidData)?;
             (0..warm).try_for_each(|_| one().map(drop))?;
-            let samples = (0..count).map(|_| one()).collect::<io::Result<Vec<u64>>>()?;
+            let timed = |_| {
+                if gap_us > 0 {
+                    std::thread::sleep(Duration::from_micros(gap_us as u64));
+                }
+                one()
+            };
+            let samples = (0..count).map(timed).collect::<io::Result<Vec<u64>>>()?;
             answer(&[samples])?;
         }
         Ok(())
     }
 }
 
-fn order(line: &str) -> Option<(usize, usize)> {
-    let mut words = line.strip_prefix("events ")?.split(' ');
-    let both = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
-    words.next().is_none().then_some(both)
+fn order(line: &str) -> Option<[usize; 3]> {
+    let words = line.strip_prefix("events ")?.split(' ');
+    words.map(|word| word.parse().ok()).collect::<Option<Vec<usize>>>()?.try_into().ok()
 }
 
 #[cfg(test)]
@@ -171,8 +173,8 @@ mod tests {
 
     #[test]
     fn orders() {
-        assert_eq!(order("events 20 300"), Some((20, 300)));
-        for bad in ["", "events", "events 1", "events 1 2 3", "events -1 2", "block 1 2"] {
+        assert_eq!(order("events 20 300 0"), Some([20, 300, 0]));
+        for bad in ["", "events", "events 1 2", "events 1 2 3 4", "events -1 2 0", "block 1 2 0"] {
             assert_eq!(order(bad), None, "{bad}");
         }
     }

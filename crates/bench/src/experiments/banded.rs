@@ -6,11 +6,12 @@
 use isorb_netlab::{Class, Lab, LabError, LinkSpec, Sorting};
 
 use super::catalogue::Experiment;
-use super::spread::{Rounds, times_alone};
+use super::spread::Rounds;
 use super::{BenchError, Context};
-use crate::claim::{AtLeast, AtMost, Below, Cells, Claim, aim, control, median_of, paper};
+use crate::claim::{AtLeast, AtMost, Below, Cells, Claim, aim, claims, control, median_of, paper};
 use crate::figure::{Figure, Measured};
 use crate::subjects::futex;
+use crate::tail::Tail;
 use crate::workload::{Plan, Role, Setup, Workload};
 
 pub const EXPERIMENT: Experiment = Experiment {
@@ -40,8 +41,6 @@ const SLOW: u32 = 16 << 10;
 /// The high client beside the low ones, and by itself.
 pub(super) const BESIDE: &str = "high";
 pub(super) const ALONE: &str = "alone";
-/// The spread beside them as a multiple of that by itself.
-pub(super) const TIMES: &str = "times-alone";
 const LINK_KBIT: u32 = 100_000;
 /// PairScheduling in a queue of the link: what network interfaces have unless told otherwise.
 const QUEUE: u32 = 1000;
@@ -84,25 +83,27 @@ pub(super) const SUBJECTS: [Subject; 9] = [
     subject("tcp-shared", "tcp", false, Between::Nothing),
     subject("unix-banded", "unix", true, Between::Nothing),
     subject("unix-shared", "unix", false, Between::Nothing),
-    subject("segment-banded", "segment", true, Between::Nothing),
+    subject(SEGMENT_BANDED, "segment", true, Between::Nothing),
     subject("segment-shared", "segment", false, Between::Nothing),
 ];
 /// Threads that sleep on a word of mapped memory beside the octets, and do nothing else: what the
 /// machine makes of segments.
-pub(super) const BARE: Subject = subject("bare", "none", true, Between::Bare);
+pub(super) const BARE: [Subject; 2] =
+    [subject("bare", "none", true, Between::Bare), subject("bare-again", "none", true, Between::Bare)];
 /// The networks, as sentences name them, with their subjects in bands and on one connection. The
 /// first needs two hosts.
 pub(super) const NETWORKS: [(&str, &str, &str); 4] = [
     ("the link", LINK_BANDED, "link-shared"),
     ("TCP", "tcp-banded", "tcp-shared"),
     ("unix sockets", "unix-banded", "unix-shared"),
-    ("segments", "segment-banded", "segment-shared"),
+    ("segments", SEGMENT_BANDED, "segment-shared"),
 ];
 pub(super) const LINK_BANDED: &str = "link-banded";
 pub(super) const LINK_SORTED: &str = "link-sorted";
+pub(super) const SEGMENT_BANDED: &str = "segment-banded";
 
 fn run(cx: &mut Context<'_>, out: &mut Measured) -> Result<(), BenchError> {
-    measure(cx, out, NAME, &SUBJECTS, |_| 0)?;
+    measure(cx, out, NAME, &[&SUBJECTS[..], &BARE].concat(), |_| 0)?;
     out.note(format!(
         "The high client calls {HZ} times a second, over the link as often as it can; six low \
          clients of the ordinary class call without a pause and without arguments."
@@ -114,10 +115,7 @@ fn run(cx: &mut Context<'_>, out: &mut Measured) -> Result<(), BenchError> {
 pub(super) const OF_CONTROL: &str = "In bands each client's connection is served by the lane of its priority. Without them all clients share one connection: over TCP a \
      pool of as many threads serves it, otherwise one thread of the ordinary class; either runs a request at its client's priority once \
      it has read it. 'jitter' is the standard deviation of a block of 20 calls, 'spread' its longest less its shortest call; both are \
-     medians over the blocks of all rounds, which alternate, so that stalls of the machine decide only where they hit every other block. 'max_minus_min_ns' leaves nothing out. \
-     'times' is the spread beside the low clients over that without them, 'times_low' and 'times_high' the ends of its interval: in 95 of 100 \
-     sets of as many rounds, drawn from those there were with replacement, it lies within. Below 1 it says that other programs used the processor where the low \
-     clients did not keep it from them.";
+     medians over the blocks of all rounds, which alternate. 'max_minus_min_ns' leaves nothing out.";
 
 /// Every subject at every size of the high client's requests, in rounds that alternate; `low` says
 /// the size of the low ones' at that. Those in bands also without the low clients. And what a
@@ -147,9 +145,10 @@ pub(super) fn measure(
                 cx.progress(format!("{name}: {}, {size} B, round {round}", subject.name));
                 let ms = subject.ms(cx, size);
                 let roles = [high].into_iter().chain(lows).collect();
-                beside.add(ms, &workload.run(&Plan { ms, roles })?);
+                let results = workload.run(&Plan { ms, roles })?;
+                beside.add(ms, &results[0], &results[1..]);
                 if subject.alone() {
-                    alone.add(ms, &workload.run(&Plan { ms, roles: vec![high] })?);
+                    alone.add(ms, &workload.run(&Plan { ms, roles: vec![high] })?[0], &[]);
                 }
             }
         }
@@ -158,7 +157,6 @@ pub(super) fn measure(
             row(BESIDE, beside.values());
             if subject.alone() {
                 row(ALONE, alone.values());
-                row(TIMES, times_alone(&beside, &alone).values());
             }
         }
     }
@@ -220,6 +218,7 @@ impl Subject {
         // priorities either way.
         let setup = Setup {
             sorted: self.banded,
+            banded: self.banded,
             propagated: true,
             connections: 1,
             ordinary_below: 10_000,
@@ -240,9 +239,8 @@ impl Subject {
         self.banded && self.between != Between::SortedLink
     }
 
-    /// Is the subject one of those that a round measures? Each round has
-    /// the subjects that are compared with the case without low clients, since many short rounds
-    /// expose both sides to the same disturbances of the machine. The others are in every
+    /// Each round has the subjects that are compared with the case without low clients: many short
+    /// rounds expose both sides to the same disturbances of the machine. The others are in every
     /// other one.
     fn takes(&self, round: u32) -> bool {
         self.alone() && !self.over_link() || round % 2 == 1
@@ -259,25 +257,22 @@ impl Subject {
 }
 
 const AXIS: &str = "request, octets";
-const FIGURES: [Figure; 5] = [
-    Figure::new(
-        BESIDE,
-        "Jitter of the high client",
-        AXIS,
-        "microseconds, standard deviation",
-        &["jitter_ns"],
-    ),
-    Figure::new(BESIDE, "Its spread", AXIS, "microseconds, longest less shortest", &["spread_ns"]),
-    Figure::new(BESIDE, "Its mean latency", AXIS, "microseconds", &["mean_ns"]),
-    Figure::new(
-        ALONE,
-        "Its spread without the low clients",
-        AXIS,
-        "microseconds, longest less shortest",
-        &["spread_ns"],
-    ),
-    Figure::new(TIMES, "Its spread beside them", AXIS, "times that without them", &["times"]).divide(1.0),
+const FIGURES: [Figure; 4] = [
+    figure(BESIDE, "Jitter of the high client", "microseconds, standard deviation", &["jitter_ns"]),
+    figure(BESIDE, "Its spread", SPREAD, &["spread_ns"]),
+    figure(BESIDE, "Its latency", "microseconds", &["mean_ns", "p999_ns"]),
+    figure(ALONE, "Its spread without the low clients", SPREAD, &["spread_ns"]),
 ];
+const SPREAD: &str = "microseconds, longest less shortest";
+
+const fn figure(
+    id: &'static str,
+    title: &'static str,
+    y: &'static str,
+    draw: &'static [&'static str],
+) -> Figure {
+    Figure::new(id, title, AXIS, y, draw)
+}
 
 /// A value of one subject over that of another, at each size.
 pub(super) fn ratios(r: &dyn Cells, of: (&str, &str), to: (&str, &str), value: &str) -> Vec<f64> {
@@ -306,27 +301,36 @@ pub(super) fn is_claimed(r: &dyn Cells, banded: &str) -> bool {
 }
 
 fn claims() -> Vec<Claim> {
-    let mut claims = Vec::new();
-    for (transport, banded, shared) in NETWORKS {
-        let mean =
-            format!("by {transport} the mean in bands is {{0:.2}} times that on one connection ({{limit}})");
-        let mean = paper(Below(1.2), mean, move |r| [ratio(r, banded, shared, "mean_ns")]);
-        let jitter = format!(
-            "by {transport} the jitter on one connection is {{0:.1}} times that in bands ({{limit}})"
-        );
-        let jitter = control(AtLeast(2.0), jitter, move |r| [ratio(r, shared, banded, "jitter_ns")]);
-        claims.extend([mean, jitter].map(|claim| claim.when(move |r| is_claimed(r, banded))));
-    }
-    claims.push(
-        paper(
-            AtMost(0.5),
-            "the largest calls take {0:.3} times as long over segments as over the link, both in bands ({limit})",
-            |r| [at_largest(r, (BESIDE, "segment-banded"), (BESIDE, LINK_BANDED), "p50_ns")],
-        )
-        .when(over_link),
-    );
-    claims.push(aim(Below(1.0), "segments take {0:.2} times as long as TCP, both in bands ({limit})", |r| {
-        [ratio(r, "segment-banded", "tcp-banded", "mean_ns")]
-    }));
+    let mut claims: Vec<Claim> = NETWORKS
+        .into_iter()
+        .flat_map(|(transport, banded, shared)| {
+            claims! {
+                paper Below(1.2), format!("by {transport} the mean in bands is {{0:.2}} times that on one \
+                     connection ({{limit}})"),
+                    move |r| [ratio(r, banded, shared, "mean_ns")], when move |r| is_claimed(r, banded);
+                control AtLeast(2.0), format!("by {transport} the jitter on one connection is {{0:.1}} times \
+                     that in bands ({{limit}})"),
+                    move |r| [ratio(r, shared, banded, "jitter_ns")], when move |r| is_claimed(r, banded);
+            }
+        })
+        .collect();
+    claims.extend(claims! {
+        paper AtMost(0.5), "the largest calls take {0:.3} times as long over segments as over the link, both \
+             in bands ({limit})",
+            |r| [at_largest(r, (BESIDE, SEGMENT_BANDED), (BESIDE, LINK_BANDED), "p50_ns")], when over_link;
+        aim Below(1.0), "segments take {0:.2} times as long as TCP, both in bands ({limit})",
+            |r| [ratio(r, SEGMENT_BANDED, "tcp-banded", "mean_ns")];
+    });
+    claims.extend(tails("beside six low clients without arguments"));
     claims
+}
+
+/// The worst case of segments in bands beside bare threads, with the largest requests.
+pub(super) fn tails(beside: &str) -> impl Iterator<Item = Claim> + use<> {
+    let [bare, again] = BARE.map(|subject| subject.name);
+    let largest = f64::from(SIZES[SIZES.len() - 1]);
+    let tail = Tail { figure: BESIDE, subject: SEGMENT_BANDED, bare, again, x: largest };
+    let is_measured = move |r: &dyn Cells| !r.series(BESIDE, bare, "n").is_empty();
+    let claims = tail.claims(&format!("segments in bands, 32 KiB {beside}"));
+    claims.into_iter().map(move |claim| claim.when(is_measured))
 }

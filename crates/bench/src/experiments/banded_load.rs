@@ -1,13 +1,12 @@
 //! As `banded`, with the low clients' requests growing as well.
 
 use super::banded::{
-    ALONE, BARE, BESIDE, LINK_BANDED, LINK_SORTED, NETWORKS, SUBJECTS, TIMES, at_largest, measure, over_link,
-    ratio,
+    ALONE, BARE, BESIDE, LINK_BANDED, LINK_SORTED, NETWORKS, SEGMENT_BANDED, SUBJECTS, at_largest, measure,
+    over_link, ratio, tails,
 };
 use super::catalogue::Experiment;
-use super::spread::over_sizes;
 use super::{BenchError, Context};
-use crate::claim::{AtLeast, AtMost, Cells, Claim, aim, control, paper};
+use crate::claim::{AtLeast, AtMost, Cells, Claim, aim, claims, control, paper};
 use crate::figure::Measured;
 
 pub const EXPERIMENT: Experiment = Experiment {
@@ -22,10 +21,9 @@ pub const EXPERIMENT: Experiment = Experiment {
 
 const NAME: &str = "banded-load";
 const PAPER: &str = "under load of all clients, banded connections over Ethernet still get worse, over mapped segments they do not";
-const SEGMENT_BANDED: &str = "segment-banded";
 
 fn run(cx: &mut Context<'_>, out: &mut Measured) -> Result<(), BenchError> {
-    let subjects = [&SUBJECTS[..], &[BARE]].concat();
+    let subjects = [&SUBJECTS[..], &BARE].concat();
     out.note(
         "All clients' requests have the size on the horizontal axis; both processes share one processor.",
     );
@@ -38,62 +36,27 @@ fn loaded(r: &dyn Cells, subject: &str) -> f64 {
 }
 
 fn claims() -> Vec<Claim> {
-    let mut claims = vec![
-        paper(
-            AtMost(2.0),
-            "over segments in bands, six low clients with the largest requests spread the high client's \
-             calls {0:.2} times as far ({limit})",
-            |r| [loaded(r, SEGMENT_BANDED)],
-        ),
-        paper(AtLeast(2.0), "over the link in bands they do it {0:.1} times as far ({limit})", |r| {
-            [loaded(r, LINK_BANDED)]
-        })
-        .when(over_link),
-        paper(AtLeast(10.0), "the link's jitter is {0:.0} times that of segments then ({limit})", |r| {
-            [at_largest(r, (BESIDE, LINK_BANDED), (BESIDE, SEGMENT_BANDED), "jitter_ns")]
-        })
-        .when(over_link),
+    let mut claims = claims! {
+        paper AtMost(2.0), "over segments in bands, six low clients with the largest requests spread the high \
+             client's calls {0:.2} times as far ({limit})", |r| [loaded(r, SEGMENT_BANDED)];
+        paper AtLeast(2.0), "over the link in bands they do it {0:.1} times as far ({limit})",
+            |r| [loaded(r, LINK_BANDED)], when over_link;
+        paper AtLeast(10.0), "the link's jitter is {0:.0} times that of segments then ({limit})",
+            |r| [at_largest(r, (BESIDE, LINK_BANDED), (BESIDE, SEGMENT_BANDED), "jitter_ns")], when over_link;
         // A full queue of the link delays all connections alike: only another queue helps.
-        control(
-            AtLeast(2.0),
-            "over the link the largest requests' jitter in bands is {0:.1} times that where the link \
-             sends the high client's packets first ({limit})",
-            |r| [at_largest(r, (BESIDE, LINK_BANDED), (BESIDE, LINK_SORTED), "jitter_ns")],
-        )
-        .when(over_link),
+        control AtLeast(2.0), "over the link the largest requests' jitter in bands is {0:.1} times that where \
+             the link sends the high client's packets first ({limit})",
+            |r| [at_largest(r, (BESIDE, LINK_BANDED), (BESIDE, LINK_SORTED), "jitter_ns")], when over_link;
         // Any local transport can do that; the paper has no such network beside its segments.
-        aim(
-            AtLeast(1.0),
-            "in bands, the jitter of TCP within the host is {0:.2} times that of segments ({limit})",
-            |r| [ratio(r, "tcp-banded", SEGMENT_BANDED, "jitter_ns")],
-        ),
-        // The machine spreads the calls of threads that do nothing else as well: by cold caches,
-        // the scheduler, and the memory of the other process.
-        aim(
-            AtMost(1.0),
-            "bare threads with mapped memory spread at most {2:.2} times as far then ({3:.2} at the worst \
-             size), segments at least {1:.2} times; the ratio is {0:.2} ({limit})",
-            |r| {
-                let (bare, segment) = (over_sizes(r, TIMES, BARE.name), over_sizes(r, TIMES, SEGMENT_BANDED));
-                let [low, high] = [segment.mean.low, bare.mean.high];
-                [low / high, low, high, bare.worst]
-            },
-        )
-        .when(|r| [BARE.name, SEGMENT_BANDED].iter().all(|of| !r.values(TIMES, of, "times").is_empty())),
-    ];
+        aim AtLeast(1.0), "in bands, the jitter of TCP within the host is {0:.2} times that of segments \
+             ({limit})", |r| [ratio(r, "tcp-banded", SEGMENT_BANDED, "jitter_ns")];
+    };
     for (network, banded, shared) in NETWORKS.into_iter().filter(|&(_, banded, _)| banded != LINK_BANDED) {
-        let jitter =
-            format!("by {network} the jitter on one connection is {{0:.1}} times that in bands ({{limit}})");
-        claims.push(control(AtLeast(2.0), jitter, move |r| [ratio(r, shared, banded, "jitter_ns")]));
-        let spread = format!(
-            "by {network} in bands, longest less shortest is {{1:.2}} ({{2:.2}} to {{3:.2}}) times that \
-             without low clients, {{4:.2}} at the worst size; the larger of the mean and of what it \
-             surely is at some size is {{0:.2}} ({{limit}})"
-        );
-        claims.push(aim(AtMost(2.0), spread, move |r| {
-            let of = over_sizes(r, TIMES, banded);
-            [of.mean.value.max(of.surely), of.mean.value, of.mean.low, of.mean.high, of.worst]
-        }));
+        claims.extend(claims! {
+            control AtLeast(2.0), format!("by {network} the jitter on one connection is {{0:.1}} times that in \
+                 bands ({{limit}})"), move |r| [ratio(r, shared, banded, "jitter_ns")];
+        });
     }
+    claims.extend(tails("beside six low clients with as much"));
     claims
 }

@@ -1,5 +1,6 @@
 //! The context of every experiment: processors, priority, length, and progress.
 
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
@@ -19,6 +20,8 @@ pub struct Context<'a> {
     pub fifo: Option<u8>,
     /// Within a minute, at the price of fewer samples.
     pub quick: bool,
+    /// Addresses of servers on another host, by the names of subjects.
+    pub servers: Option<BTreeMap<String, String>>,
     smoke: bool,
     progress: Progress,
 }
@@ -38,7 +41,7 @@ impl<'a> Context<'a> {
         let missing = granted.missing().map(ToString::to_string).collect();
         let machine = Machine::read(fifo);
         let progress = Progress::new(Duration::from_secs(seconds.into()));
-        Ok((Context { launcher, machine, fifo, quick, smoke: false, progress }, missing))
+        Ok((Context { launcher, machine, fifo, quick, servers: None, smoke: false, progress }, missing))
     }
 
     /// As quick as makes no sense but shows that everything runs.
@@ -63,6 +66,11 @@ impl<'a> Context<'a> {
         self.machine.cpus.first().copied().unwrap_or(0)
     }
 
+    /// The class of a thread `above` native priorities over the usual one.
+    pub fn class(&self, above: u8) -> SchedClass {
+        self.scheduling(above).fifo.map_or(SchedClass::Other, SchedClass::Fifo)
+    }
+
     /// A place on that processor, `above` native priorities over the usual one.
     pub fn scheduling(&self, above: u8) -> Scheduling {
         Scheduling {
@@ -82,15 +90,15 @@ impl<'a> Context<'a> {
         &self,
         f: impl FnOnce() -> R + Send + 'static,
     ) -> Result<R, BenchError> {
-        let class = self.fifo.map_or(SchedClass::Other, SchedClass::Fifo);
-        let spec = ThreadSpec::new("measure").class(class).cpus(Cpus::one(self.cpu())).prefault(256 * 1024);
+        let spec =
+            ThreadSpec::new("measure").class(self.class(0)).cpus(Cpus::one(self.cpu())).prefault(256 * 1024);
         let thread = spec.spawn(f).map_err(BenchError::Thread)?;
         thread.join().map_err(|_| BenchError::Thread(SpawnError::Create(isorb_rt::Errno::CANCELED)))
     }
 
     /// Says what comes next, and how much time is left.
     pub fn progress(&mut self, what: impl Into<String>) {
-        self.progress.step(what.into());
+        self.progress.step(&what.into());
     }
 
     /// Prints while the progress steps aside.
@@ -104,28 +112,58 @@ impl<'a> Context<'a> {
     }
 }
 
-/// A bar over the time that all of it should take.
+/// A bar over the time that all of it should take; where standard error is no terminal, a line now
+/// and then.
 struct Progress {
     bar: ProgressBar,
     begin: Instant,
     length: Duration,
+    last_line: Option<Instant>,
 }
+
+/// Between two lines.
+const LINES_APART: Duration = Duration::from_secs(20);
 
 impl Progress {
     fn new(length: Duration) -> Progress {
-        // On standard error, and only if that is a terminal. A template that does not parse leaves
-        // the usual one.
+        // A template that does not parse leaves the usual one.
         let bar = ProgressBar::new(u64::try_from(length.as_millis()).unwrap_or(u64::MAX));
         if let Ok(style) = ProgressStyle::with_template("{bar:30} {msg}") {
             bar.set_style(style);
         }
-        Progress { bar, begin: Instant::now(), length }
+        Progress { bar, begin: Instant::now(), length, last_line: None }
     }
 
-    fn step(&self, what: String) {
+    fn step(&mut self, what: &str) {
         let done = self.begin.elapsed();
-        let left = self.length.saturating_sub(done).as_secs();
+        let text = format!("{what}, {}", left(done, self.length));
         self.bar.set_position(u64::try_from(done.as_millis()).unwrap_or(u64::MAX));
-        self.bar.set_message(format!("{what}, {left} s left"));
+        if self.bar.is_hidden() && self.last_line.is_none_or(|last| last.elapsed() > LINES_APART) {
+            eprintln!("{text}");
+            self.last_line = Some(Instant::now());
+        }
+        self.bar.set_message(text);
+    }
+}
+
+fn left(done: Duration, length: Duration) -> String {
+    match length.checked_sub(done) {
+        Some(left) if left.as_secs() >= 120 => format!("{} min left", left.as_secs().div_ceil(60)),
+        Some(left) => format!("{} s left", left.as_secs()),
+        None => format!("{} s longer than planned", (done - length).as_secs()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_left_is_said() {
+        let of = |done, length| left(Duration::from_secs(done), Duration::from_secs(length));
+        assert_eq!(
+            [of(5, 60), of(0, 901), of(70, 60)],
+            ["55 s left", "16 min left", "10 s longer than planned"]
+        );
     }
 }

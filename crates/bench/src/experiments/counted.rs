@@ -195,7 +195,7 @@ fn count(
     };
     let mut pair = Pair::start(launcher, subject, &wrapped, PairScheduling::ANY, TIMEOUT)?;
     // Untimed: reading the clock is no part of a call.
-    pair.run(Block { case, warm: calls, calls: 0 }, TIMEOUT)?;
+    pair.run(Block { case, warm: calls, calls: 0, gap_us: 0 }, TIMEOUT)?;
     pair.end(TIMEOUT)?;
     let report = |side| -> Result<Counts, BenchError> {
         let text = fs::read_to_string(file(side))?;

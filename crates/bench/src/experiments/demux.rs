@@ -2,23 +2,23 @@
 //!
 //! In this process and without a connection: the step that a server makes between reading a request
 //! and calling the servant. The message's key lies in memory as a request's does, in a scope or on
-//! the heap. The negative control is persistent objects. Their keys name the path to their
-//! POA, so the same step must grow with the depth.
+//! the heap, as the ORB's setting `memory` has it. The negative control is persistent objects.
+//! Their keys name the path to their POA, so the same step must grow with the depth.
 
+use std::cell::Cell;
 use std::hint::black_box;
 use std::sync::Arc;
-use std::time::Duration;
 
 use isorb::poa::PoaPolicies;
 use isorb::poa::policies::Lifespan;
 use isorb::{Config, Orb, Poa, Reference, Region, Result, SystemException};
-use isorb_rt::time::now_ns;
+use isorb_scope::BufferPool;
 
 use super::catalogue::Experiment;
 use super::{BenchError, Context};
-use crate::claim::{Above, AtMost, Below, Claim, aim, claims, control, median_of, most, paper};
-use crate::figure::{Figure, Measured, times};
-use crate::stats::Samples;
+use crate::blocks::{Local, local_rows};
+use crate::claim::{Above, AtLeast, AtMost, Below, Claim, aim, claims, control, median_of, most, paper};
+use crate::figure::{Figure, Measured, Row};
 use crate::subjects::isorb::Echo;
 use crate::subjects::isorb::generated::bench::TargetRef;
 
@@ -36,15 +36,18 @@ const NAME: &str = "demux";
 const PAPER: &str = "finding a servant takes as long at any depth of nested POAs; with scoped memory it scatters four times less";
 const DEPTHS: [u32; 7] = [1, 25, 50, 75, 100, 125, 150];
 /// Look-ups to a sample: one alone takes about as long as reading the clock.
-const TOGETHER: u64 = 8;
+const TOGETHER: u32 = 8;
+/// Samples of a subject before it is another's turn.
+const BLOCK: u32 = 250;
 /// The look-up by itself, then with the memory that a request lies in.
 const SUBJECTS: [&str; 4] = ["look-up", "scope", "heap", "path-control"];
 const OPERATION: &str = "ping";
-/// What an upcall's region has, which the heap gives request by request in the other mode.
+/// What an upcall's region has, and what it may take from the heap in the other mode.
 const REGION: usize = 16 << 10;
+const LIMIT: usize = 1 << 20;
 
 fn run(cx: &mut Context<'_>, out: &mut Measured) -> std::result::Result<(), BenchError> {
-    let samples = cx.pick(10_000, 50_000);
+    let blocks = cx.pick(10_000, 50_000) / BLOCK;
     cx.progress(format!("{NAME}: making POAs"));
     let orb = Orb::with_config(Config::default())?;
     let root = orb.root_poa()?;
@@ -54,11 +57,8 @@ fn run(cx: &mut Context<'_>, out: &mut Measured) -> std::result::Result<(), Benc
     for (depth, (active, persistent)) in DEPTHS.into_iter().zip(active.into_iter().zip(persistent)) {
         cx.progress(format!("{NAME}: depth {depth}"));
         let orb = orb.clone();
-        let measured = cx.on_thread(move || measure(&orb, &active, &persistent, samples))?;
-        for (subject, samples) in SUBJECTS.into_iter().zip(measured) {
-            let Some(samples) = samples else { return Err(BenchError::NoSubject) };
-            out.row("demux", subject, depth, times(&samples.summary()));
-        }
+        let measured = cx.on_thread(move || measure(&orb, depth, [&active, &persistent], blocks))?;
+        out.rows.extend(measured.ok_or(BenchError::NoSubject)?);
     }
     orb.shutdown(true)?;
     let figure = |title, y, draw| Figure::new("demux", title, "depth of the POA", y, draw).divide(1.0);
@@ -92,49 +92,32 @@ fn keys(orb: &Orb, root: &Poa, name: &str, policies: &PoaPolicies) -> Result<Vec
     Ok(keys)
 }
 
-/// What the subjects took, in their order; `None` where a look-up failed.
-fn measure(orb: &Orb, active: &[u8], persistent: &[u8], n: usize) -> [Option<Samples>; 4] {
-    const BLOCK: usize = 250;
+/// The rows of the subjects; `None` where a look-up failed.
+fn measure(orb: &Orb, depth: u32, [active, persistent]: [&[u8]; 2], blocks: u32) -> Option<Vec<Row>> {
+    let found = Cell::new(true);
     let mut region = Region::new(REGION);
     region.prefault();
-    let mut found = [true; 4];
-    let mut results: [Samples; 4] = Default::default();
-    let mut in_scope = |key: &[u8]| {
-        let scope = region.enter();
-        scope.slice(key).is_ok_and(|key| orb.demultiplex(black_box(key), black_box(OPERATION)))
+    // As the ORB makes it for a pool with memory = "heap": nothing fits, and no block is kept.
+    let mut heap = Region::with_overflow(0, BufferPool::new(LIMIT, 0));
+    let mut path = Region::new(REGION);
+    path.prefault();
+    let look_up = |key: &[u8]| {
+        found.set(found.get() & orb.demultiplex(black_box(key), black_box(OPERATION)));
     };
-    let on_heap = |key: &[u8]| {
-        let mut region = Region::new(REGION);
-        let scope = region.enter();
-        scope.slice(key).is_ok_and(|key| orb.demultiplex(black_box(key), black_box(OPERATION)))
+    let within = |region: &mut Region, key: &[u8]| match region.enter().slice(key) {
+        Ok(key) => look_up(key),
+        Err(_) => found.set(false),
     };
-    // In turns, so that all see the same machine; and with rests, so that the kernel does not stop
-    // a real-time thread.
-    for _ in 0..n.div_ceil(BLOCK) {
-        block(&mut results[0], &mut found[0], BLOCK, || {
-            orb.demultiplex(black_box(active), black_box(OPERATION))
-        });
-        block(&mut results[1], &mut found[1], BLOCK, || in_scope(active));
-        block(&mut results[2], &mut found[2], BLOCK, || on_heap(active));
-        block(&mut results[3], &mut found[3], BLOCK, || in_scope(persistent));
-        std::thread::sleep(Duration::from_millis(1));
-    }
-    let mut found = found.into_iter();
-    results.map(|samples| found.next().unwrap_or(false).then_some(samples))
-}
-
-fn block(samples: &mut Samples, found: &mut bool, n: usize, mut find: impl FnMut() -> bool) {
-    // What ran before has left the caches to others.
-    for _ in 0..20 {
-        *found &= find();
-    }
-    for _ in 0..n {
-        let start = now_ns();
-        for _ in 0..TOGETHER {
-            *found &= find();
-        }
-        samples.add((now_ns() - start) / TOGETHER);
-    }
+    let calls: [Box<dyn FnMut() + '_>; 4] = [
+        Box::new(|| look_up(active)),
+        Box::new(|| within(&mut region, active)),
+        Box::new(|| within(&mut heap, active)),
+        Box::new(|| within(&mut path, persistent)),
+    ];
+    let subject = |(name, call)| Local::called(name, depth.into(), [BLOCK, TOGETHER], call);
+    let mut subjects: Vec<Local<'_>> = SUBJECTS.into_iter().zip(calls).map(subject).collect();
+    let rows = local_rows("demux", blocks, &mut subjects);
+    found.get().then_some(rows)
 }
 
 fn claims() -> Vec<Claim> {
@@ -147,7 +130,7 @@ fn claims() -> Vec<Claim> {
                     ["scope", "heap"].map(|subject| r.growth("demux", subject, "mean_ns", ENDS));
                 [most([scope, heap]), scope, heap]
             };
-        paper Above(1.0), "on the heap it scatters {0:.1} times as much as in scopes ({limit}; the \
+        paper AtLeast(2.0), "on the heap it scatters {0:.1} times as much as in scopes ({limit}; the \
              paper: 4)",
             |r| {
                 let [heap, scope] = ["heap", "scope"].map(|subject| r.values("demux", subject, "stddev_ns"));
@@ -176,9 +159,10 @@ mod tests {
             let keys = keys(&orb, &root, name, &PoaPolicies::new().lifespan(lifespan)).unwrap();
             assert_eq!(keys.len(), DEPTHS.len());
             assert!(keys.iter().all(|key| orb.demultiplex(key, OPERATION) && !orb.demultiplex(key, "pong")));
-            let measured = measure(&orb, &keys[0], &keys[6], 1);
-            assert!(measured.iter().all(|samples| samples.as_ref().is_some_and(|s| s.summary().n == 250)));
-            assert!(measure(&orb, b"missing", &keys[0], 1)[0].is_none(), "a look-up that fails is no result");
+            let rows = measure(&orb, 150, [&keys[0], &keys[6]], 1).expect("both are found");
+            assert!(rows.len() == 4 && rows.iter().all(|row| row.value("n") == Some(BLOCK.into())));
+            let missing = measure(&orb, 150, [b"missing", &keys[0]], 1);
+            assert!(missing.is_none(), "a look-up that fails is no result");
         }
         orb.shutdown(true).unwrap();
     }

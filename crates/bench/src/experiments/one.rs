@@ -1,5 +1,6 @@
 //! Runs one experiment of the [catalogue](super::catalogue): the machine, the tables, the verdict.
 
+use std::collections::BTreeMap;
 use std::io::Write;
 
 use isorb_rt::sched::RealTime;
@@ -7,10 +8,12 @@ use serde::Serialize;
 
 use super::catalogue::Experiment;
 use super::{BenchError, Context};
+use crate::claim::Verdict;
+use crate::machine::Machine;
 use crate::process::Launcher;
 
 /// How to run it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Options {
     /// Within a minute.
     pub quick: bool,
@@ -22,15 +25,26 @@ pub struct Options {
     pub priority: u8,
     /// As quick as makes no sense but shows that everything runs.
     pub smoke: bool,
+    /// Addresses of servers on another host, by the names of subjects.
+    pub servers: Option<BTreeMap<String, String>>,
+}
+
+/// The last line: the verdict, and the machine that it was measured on.
+#[derive(Serialize)]
+struct Last<'a> {
+    #[serde(flatten)]
+    verdict: &'a Verdict,
+    machine: &'a Machine,
 }
 
 /// Runs it, and prints.
 pub fn run(launcher: &Launcher, experiment: &Experiment, options: Options) -> Result<(), BenchError> {
-    let Options { quick, json, real_time, priority, smoke } = options;
+    let Options { quick, json, real_time, priority, smoke, servers } = options;
     let say = |text: &str| if json { eprintln!("{text}") } else { println!("{text}") };
     let seconds = experiment.takes(quick);
     let (mut cx, missing) = Context::new(launcher, real_time, priority, quick, seconds)?;
     cx = cx.smoke(smoke);
+    cx.servers = servers;
     say(&format!("{}\n", cx.machine));
     missing.iter().for_each(|text| say(text));
     say(&format!("{}: {}, about {seconds} s\n", experiment.name, experiment.source));
@@ -41,7 +55,7 @@ pub fn run(launcher: &Launcher, experiment: &Experiment, options: Options) -> Re
     if json {
         let mut output = std::io::stdout().lock();
         outcome.lines().try_for_each(|row| line(&mut output, &row))?;
-        line(&mut output, &outcome.verdict)?;
+        line(&mut output, &Last { verdict: &outcome.verdict, machine: &cx.machine })?;
         output.flush()?;
     }
     Ok(())

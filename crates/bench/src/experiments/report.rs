@@ -8,7 +8,7 @@ use isorb_rt::sched::RealTime;
 use super::catalogue::{self, Experiment};
 use super::{BenchError, Context};
 use crate::figure::Outcome;
-use crate::page::Report;
+use crate::page::{Earlier, Report};
 use crate::process::Launcher;
 
 /// What to run, and where the page goes.
@@ -18,6 +18,8 @@ pub struct Options {
     pub experiments: Vec<&'static Experiment>,
     /// The file.
     pub output: PathBuf,
+    /// Lines of JSON of earlier runs.
+    pub read: Vec<PathBuf>,
     /// Each within a minute.
     pub quick: bool,
     /// Whether what is measured runs at real-time priority.
@@ -26,11 +28,13 @@ pub struct Options {
     pub priority: u8,
 }
 
-/// Runs them one after the other and writes the page. An experiment that cannot run here, or fails,
-/// stands on the page with the reason.
+/// Runs them one after the other and writes the page, with what was measured elsewhere. An
+/// experiment that cannot run here, or fails, stands on the page with the reason.
 pub fn run(launcher: &Launcher, options: &Options) -> Result<(), BenchError> {
     let all: Vec<&Experiment> = catalogue::ALL.iter().collect();
-    let chosen = if options.experiments.is_empty() { &all } else { &options.experiments };
+    let runs_all = options.experiments.is_empty() && options.read.is_empty();
+    let chosen = if runs_all { &all } else { &options.experiments };
+    let read = options.read.iter().map(|file| Earlier::read(file)).collect::<Result<Vec<_>, _>>()?;
     let seconds: u32 = chosen.iter().map(|experiment| experiment.takes(options.quick)).sum();
     let (mut cx, missing) =
         Context::new(launcher, options.real_time, options.priority, options.quick, seconds)?;
@@ -45,7 +49,8 @@ pub fn run(launcher: &Launcher, options: &Options) -> Result<(), BenchError> {
     }
     cx.finish();
     let when = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
-    let page = Report { machine: &cx.machine, when, quick: options.quick, results: &results }.render();
+    let page = Report { machine: &cx.machine, when, quick: options.quick, results: &results, earlier: &read }
+        .render();
     std::fs::write(&options.output, page.map_err(std::io::Error::from)?)?;
     println!("\nwritten: {}", options.output.display());
     Ok(())

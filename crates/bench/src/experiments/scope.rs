@@ -4,6 +4,9 @@
 //! The request is placed in pieces, as the views of structures are. Three ways to hold it: in a
 //! scope, which takes the same time to leave whatever is in it; in a scope with values that need
 //! finalising, which is what the paper measured; and piece by piece on the heap, the control.
+//!
+//! Then requests of the same sizes go through the ORB, to a pool that takes an upcall's memory from
+//! a scope and to one that takes it from the heap.
 
 use std::hint::black_box;
 use std::time::Duration;
@@ -13,16 +16,19 @@ use isorb_rt::time::now_ns;
 
 use super::catalogue::Experiment;
 use super::{BenchError, Context};
-use crate::claim::{Above, AtMost, Below, Cells, Claim, aim, claims, control, least, most, paper};
+use crate::blocks::Series;
+use crate::cases::READING;
+use crate::claim::{Above, AtMost, Below, Cells, Claim, aim, claims, control, least, most, paper, worst};
 use crate::figure::{Figure, Measured, times};
 use crate::stats::Samples;
+use crate::workload::{Call, Plan, Role, Setup, Workload};
 
 pub const EXPERIMENT: Experiment = Experiment {
     name: NAME,
     about: "Time to enter and to leave a scope, by the size of the request in it",
     source: "Krishna, Schmidt, Klefstad (ZEN): figure 4",
     paper: PAPER,
-    seconds: (5, 25),
+    seconds: (16, 130),
     run,
     claims,
 };
@@ -36,6 +42,14 @@ const SIZES: [usize; 5] = [1 << 10, 25 << 10, 50 << 10, 75 << 10, 100 << 10];
 const PIECE: usize = 256;
 /// Scopes that are entered, filled and left together: one alone takes less than reading the clock.
 const TOGETHER: usize = 16;
+
+/// Of the pool and its client.
+const PRIORITY: i16 = 20_000;
+/// The figure of whole requests, and its subjects.
+const REQUEST: &str = "request";
+const SCOPE: &str = "scope";
+const AGAIN: &str = "scope-again";
+const HEAP: &str = "heap";
 
 /// A piece on the heap, or one in a scope that must be finalised.
 type Owned = Box<[u8; PIECE]>;
@@ -53,12 +67,42 @@ fn run(cx: &mut Context<'_>, out: &mut Measured) -> Result<(), BenchError> {
             }
         }
     }
+    requests(cx, out)?;
     let draw = &["p50_ns", "p99_ns"];
     let figure = |id, title| Figure::new(id, title, "request, KiB", "nanoseconds", draw).divide(1.0);
     out.figures = vec![figure("enter", "Entering a scope"), figure("exit", "Leaving a scope")];
+    out.figures.push(Figure::new(REQUEST, "A request through the ORB", "request, KiB", "microseconds", draw));
     out.note(format!(
         "A sample is the mean of {TOGETHER} scopes that are entered, or left, one after the other. 'heap' enters nothing."
     ));
+    Ok(())
+}
+
+/// Requests of structures there and back, in turns.
+fn requests(cx: &mut Context<'_>, out: &mut Measured) -> Result<(), BenchError> {
+    const POOLS: [(&str, bool); 3] = [(SCOPE, false), (AGAIN, false), (HEAP, true)];
+    let (rounds, ms) = (cx.pick(5, 20), cx.ms(100, 300));
+    let mut workloads = Vec::new();
+    for (subject, heap) in POOLS {
+        let one_pool = Setup { sorted: false, banded: false, heap, ..Setup::lanes(&[PRIORITY]) };
+        let setup = Setup { region_bytes: Some(SCOPE_BYTES), ..one_pool };
+        workloads.push((subject, Workload::start(cx, subject, &setup, None)?));
+    }
+    for size in SIZES {
+        cx.progress(format!("{NAME}: requests of {} KiB", size >> 10));
+        let call = Call::Structures(u32::try_from(size / READING).unwrap_or(1));
+        let plan = Plan { ms, roles: vec![Role { call, ..Role::new(1, 0, 0, PRIORITY) }] };
+        let mut series = [(); POOLS.len()].map(|()| Series::<()>::default());
+        for _ in 0..rounds {
+            for ((_, workload), series) in workloads.iter_mut().zip(&mut series) {
+                workload.run(&plan)?.into_iter().for_each(|results| series.add(results.latencies));
+            }
+        }
+        for ((subject, _), series) in workloads.iter().zip(series) {
+            out.row(REQUEST, subject, (size >> 10) as f64, series.values());
+        }
+    }
+    workloads.into_iter().for_each(|(_, workload)| workload.end());
     Ok(())
 }
 
@@ -141,6 +185,13 @@ fn claims() -> Vec<Claim> {
              ({limit})", move |r| [grows(r, "scope-finalised")];
         control Above(3.0), "from the heap, giving back takes {0:.1} times as long at 100 KiB ({limit})",
             move |r| [grows(r, "heap")];
+        worst AtMost(1.2), "through the ORB, p99.9 of requests of 100 KiB in scopes is {0:.2} times that with \
+             the heap ({limit}; of 1 KiB {1:.2} times, scopes again {2:.2})",
+            |r| {
+                let p999 = |subject, kib| r.at(REQUEST, subject, "p999_ns", kib);
+                let of_heap = |subject, kib| p999(subject, kib) / p999(HEAP, kib);
+                [of_heap(SCOPE, 100.0), of_heap(SCOPE, 1.0), of_heap(AGAIN, 100.0)]
+            };
         aim Below(50.0), "entering takes at most {1:.0} ns, leaving at most {2:.0} ns (each {limit})",
             |r| {
                 let [enter, exit] = ["enter", "exit"].map(|figure| flatness(r, figure)[2]);

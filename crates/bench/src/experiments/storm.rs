@@ -17,7 +17,7 @@ use isorb_giop::{AddressProfile, IiopProfile};
 use super::catalogue::Experiment;
 use super::{BenchError, Context};
 use crate::cases::{Case, Kind};
-use crate::claim::{AtLeast, AtMost, Cells, Claim, control, paper};
+use crate::claim::{AtLeast, AtMost, Cells, Claim, claims, control, paper};
 use crate::figure::{Figure, Measured, times};
 use crate::process::{Fault, Peer, PeerError, Scheduling, Side};
 use crate::protocol::Block;
@@ -25,7 +25,7 @@ use crate::stats::Samples;
 use crate::subjects::{
     Missing, Pair, PairScheduling, Programs, Subject, TIMEOUT, isorb_programs, isorb_tls_programs,
 };
-use crate::workload::connection_storm::{self, Address};
+use crate::workload::connection_storm;
 
 pub const EXPERIMENT: Experiment = Experiment {
     name: NAME,
@@ -52,7 +52,7 @@ const END: Duration = Duration::from_secs(30);
 /// The control's crowd is watched for so long: twice the limits of the others.
 const WATCHED: Duration = Duration::from_secs(6);
 const NO_LIMITS_NAME: &str = "no-limits";
-const BLOCK: Block = Block { case: Case { kind: Kind::Void, size: 0 }, warm: 20, calls: 300 };
+const BLOCK: Block = Block { case: Case { kind: Kind::Void, size: 0 }, warm: 20, calls: 300, gap_us: 0 };
 
 /// The subjects with their bystanders: over TCP with a thread for each connection and with a lane,
 /// over a unix socket and over TLS.
@@ -117,7 +117,7 @@ impl Scene {
         let places = PairScheduling { client: place, server: place };
         let pair = || Pair::start(cx.launcher, subject, &programs, places, TIMEOUT);
         let (stormed, bystander) = (pair()?, pair()?);
-        let crowd = Crowd::start(cx, &address(subject, &stormed.address)?)?;
+        let crowd = Crowd::start(cx, address(subject, &stormed.address)?)?;
         Ok(Scene { stormed, bystander, crowd })
     }
 
@@ -205,8 +205,8 @@ fn programs(cx: &Context<'_>, subject: Subject, limits: &[&str]) -> Result<Progr
 struct Crowd(Peer);
 
 impl Crowd {
-    fn start(cx: &Context<'_>, address: &Address) -> Result<Crowd, PeerError> {
-        let program = cx.launcher.peer(&["storm", &address.to_string()]);
+    fn start(cx: &Context<'_>, (transport, address): (&str, String)) -> Result<Crowd, PeerError> {
+        let program = cx.launcher.peer(&["storm", transport, &address]);
         let start = |side| Peer::start_ready(cx.launcher, "crowd", side, Scheduling::ANY, &program, TIMEOUT);
         Ok(Crowd(start(Side::Client)?.0))
     }
@@ -227,15 +227,15 @@ impl Crowd {
     }
 }
 
-/// Where the server of a reference listens.
-fn address(subject: Subject, reference: &str) -> Result<Address, BenchError> {
+/// By what and where the server of a reference listens.
+fn address(subject: Subject, reference: &str) -> Result<(&'static str, String), BenchError> {
     let nowhere = || std::io::Error::other("the server's reference names no address");
     let object = Orb::with_config(Config::default())?.string_to_object(reference)?;
     let ior = object.ior();
     if subject == Subject::IsorbUnix {
         let mut tagged = ior.profiles.iter().filter(|profile| profile.tag == TAG_TAO_UIOP);
         let profile = tagged.next().and_then(|tagged| AddressProfile::parse(tagged).ok());
-        return Ok(Address::Unix(profile.ok_or_else(nowhere)?.address.into()));
+        return Ok(("unix", profile.ok_or_else(nowhere)?.address));
     }
     let profile = ior.iiop_profiles().next().and_then(Result::ok).ok_or_else(nowhere)?;
     let port = match subject {
@@ -243,7 +243,7 @@ fn address(subject: Subject, reference: &str) -> Result<Address, BenchError> {
         _ => profile.port,
     };
     let address = (profile.host.as_str(), port).to_socket_addrs()?.next().ok_or_else(nowhere)?;
-    Ok(if subject == Subject::IsorbTls { Address::Tls(address) } else { Address::Tcp(address) })
+    Ok((if subject == Subject::IsorbTls { "tls" } else { "tcp" }, address.to_string()))
 }
 
 /// Where a profile says that TLS is spoken.
@@ -270,31 +270,33 @@ fn claims() -> Vec<Claim> {
     let mut claims = Vec::new();
     for (subject, bystander) in SUBJECTS.map(|(subject, bystander)| (subject.name(), bystander)) {
         for (x, when) in [(DURING, "while they connect"), (STAYING, "while some stay")] {
-            let says = format!(
-                "{subject}: the median {when} is {{0:.2}} of that before ({{limit}}; a bystander's {{1:.2}})"
-            );
-            claims.push(paper(AtMost(2.0), says, move |r| {
-                [subject, bystander].map(|of| r.growth("calls", of, "p50_ns", [BEFORE, x]))
-            }));
+            claims.extend(claims! {
+                paper AtMost(2.0), format!("{subject}: the median {when} is {{0:.2}} of that before ({{limit}}; a \
+                     bystander's {{1:.2}})"),
+                    move |r| [subject, bystander].map(|of| r.growth("calls", of, "p50_ns", [BEFORE, x]));
+            });
         }
-        let says = format!("{subject}: of {{1:.0}} connections {{0:.0}} are left ({{limit}})");
-        claims.push(paper(AtMost(0.0), says, move |r| {
-            let [_, opened, alive] = crowd(r, subject);
-            [alive, opened]
-        }));
-        // With too few descriptors for the crowd it was no storm, and shows nothing.
-        let says = format!(
-            "{subject}: {{1:.0}} connects came about, of {{2:.0}} (all; the crowd needs a descriptor for \
-             each: ulimit -Hn)"
-        );
-        claims.push(paper(AtLeast(1.0), says, move |r| {
-            let [wanted, opened, _] = crowd(r, subject);
-            [opened / wanted, opened, wanted]
-        }));
+        claims.extend(claims! {
+            paper AtMost(0.0), format!("{subject}: of {{1:.0}} connections {{0:.0}} are left ({{limit}})"),
+                move |r| {
+                    let [_, opened, alive] = crowd(r, subject);
+                    [alive, opened]
+                };
+            // With too few descriptors for the crowd it was no storm, and shows nothing.
+            paper AtLeast(1.0), format!("{subject}: {{1:.0}} connects came about, of {{2:.0}} (all; the crowd \
+                 needs a descriptor for each: ulimit -Hn)"),
+                move |r| {
+                    let [wanted, opened, _] = crowd(r, subject);
+                    [opened / wanted, opened, wanted]
+                };
+        });
     }
-    claims.push(control(AtLeast(1.0), "without limits {1:.0} of {2:.0} connections are left (all)", |r| {
-        let [_, opened, alive] = crowd(r, NO_LIMITS_NAME);
-        [alive / opened, alive, opened]
-    }));
+    claims.extend(claims! {
+        control AtLeast(1.0), "without limits {1:.0} of {2:.0} connections are left (all)",
+            |r| {
+                let [_, opened, alive] = crowd(r, NO_LIMITS_NAME);
+                [alive / opened, alive, opened]
+            };
+    });
     claims
 }

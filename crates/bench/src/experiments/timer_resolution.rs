@@ -1,11 +1,13 @@
-//! How exactly a periodic thread keeps its rate: sleeping until a point of the clock, and with the
-//! ticks of older kernels.
+//! How exactly a periodic thread keeps its rate of calls: sleeping until a point of the clock, and
+//! with the ticks of older kernels. Each period it makes an invocation over TCP.
 //!
 //! The paper's kernel rounds every sleep up to its tick, 10 ms or 1 ms. Both are emulated here by
 //! the one line in which the sleep is chosen; the third subject takes the point as it is.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use isorb::{Config, Orb, Reference};
 use isorb_rt::sched::{Cpus, SchedClass, ThreadSpec};
 use isorb_rt::time::{Deadline, NS_PER_S, now_ns, sleep_until};
 
@@ -13,10 +15,12 @@ use super::catalogue::Experiment;
 use super::{BenchError, Context};
 use crate::claim::{Above, Below, Cells, Claim, claims, control, most, paper};
 use crate::figure::{Figure, Measured};
+use crate::subjects::isorb::Echo;
+use crate::subjects::isorb::generated::bench::TargetRef;
 
 pub const EXPERIMENT: Experiment = Experiment {
     name: NAME,
-    about: "Requested against actual rate of a periodic thread, with absolute sleeps and with ticks",
+    about: "Requested against actual rate of a periodic thread's calls, with absolute sleeps and with ticks",
     source: "Zou, Levy, Liu: figure 6",
     paper: PAPER,
     seconds: (13, 65),
@@ -33,6 +37,13 @@ const RATES: [u32; 13] = [5, 10, 15, 20, 25, 30, 40, 50, 60, 70, 80, 90, 100];
 const SUBJECTS: [(&str, u64); 3] = [("absolute", 0), ("tick-1ms", 1_000_000), ("tick-10ms", 10_000_000)];
 
 fn run(cx: &mut Context<'_>, out: &mut Measured) -> Result<(), BenchError> {
+    let orb = || Orb::with_config(Config { endpoints: vec!["127.0.0.1:0".into()], ..Config::default() });
+    // An ORB each, so that no call stays in the process.
+    let (server, client) = (orb()?, orb()?);
+    let root = server.root_poa()?;
+    root.manager().activate().map_err(std::io::Error::other)?;
+    let target: TargetRef = root.activate(Arc::new(Echo::new(&server))).map_err(std::io::Error::other)?;
+    let target: TargetRef = client.resolve(&target.object().to_string())?;
     let length = Duration::from_millis(cx.ms(1_000, 5_000).into());
     for rate in RATES {
         cx.progress(format!("{NAME}: {rate} Hz"));
@@ -40,7 +51,9 @@ fn run(cx: &mut Context<'_>, out: &mut Measured) -> Result<(), BenchError> {
         // All at once: they sleep, and one that is late shows to the others as little as to itself.
         let threads = SUBJECTS.map(|(subject, tick)| {
             let spec = ThreadSpec::new(subject).class(class).cpus(Cpus::one(cx.cpu()));
-            spec.spawn(move || periodic(rate, tick, length)).map(|thread| (subject, thread))
+            let target = target.clone();
+            let call = move || target.ping().is_ok();
+            spec.spawn(move || periodic(rate, tick, length, call)).map(|thread| (subject, thread))
         });
         for thread in threads {
             let (subject, thread) = thread.map_err(BenchError::Thread)?;
@@ -50,13 +63,15 @@ fn run(cx: &mut Context<'_>, out: &mut Measured) -> Result<(), BenchError> {
             out.row("rate", subject, rate, values);
         }
     }
-    let (title, x) = ("Actual rate of a periodic thread", "requested rate, Hz");
+    client.shutdown(true)?;
+    server.shutdown(true)?;
+    let (title, x) = ("Actual rate of a periodic thread's calls", "requested rate, Hz");
     out.figures = vec![Figure::new("rate", title, x, "actual rate, Hz", &["actual_hz"]).divide(1.0).linear()];
     Ok(())
 }
 
-/// The rate in hertz that came of asking for `rate`.
-fn periodic(rate: u32, tick: u64, length: Duration) -> f64 {
+/// The rate of successful calls in hertz that came of asking for `rate`.
+fn periodic(rate: u32, tick: u64, length: Duration, call: impl Fn() -> bool) -> f64 {
     let period = NS_PER_S / u64::from(rate);
     let start = now_ns();
     let end = start + u64::try_from(length.as_nanos()).unwrap_or(u64::MAX);
@@ -64,8 +79,8 @@ fn periodic(rate: u32, tick: u64, length: Duration) -> f64 {
     while last < end {
         let at = wake_at(&mut next, period, tick, now_ns());
         sleep_until(Deadline::at_ns(at));
+        periods += u32::from(call());
         last = now_ns();
-        periods += 1;
     }
     f64::from(periods) / ((last - start) as f64 / NS_PER_S as f64)
 }

@@ -16,7 +16,7 @@ use isorb_rt::priority::{Priority, PriorityMapping};
 use isorb_rt::sched::{RealTime, SchedClass};
 
 use super::isorb::generated::bench::TargetRef;
-use super::isorb::{Caller, Echo, failed};
+use super::isorb::{Caller, Echo, Logging, failed};
 use crate::protocol::{exit_at_end_of_input, obey, ready};
 
 /// CORBA priorities of the two lanes, each a band.
@@ -24,11 +24,12 @@ const LANES: [i16; 2] = [10_000, 20_000];
 /// What the client has: the upper lane's.
 const URGENT: i16 = LANES[1];
 
-/// Serves one object until standard input ends.
-pub fn serve() -> io::Result<()> {
-    let orb = orb()?;
+/// Serves one object at an address of this host until standard input ends.
+pub fn serve(host: &str, logging: Logging) -> io::Result<()> {
+    let orb = orb(host)?;
     let (poa, _) = poa(&orb).map_err(failed)?;
-    let target: TargetRef = poa.activate(Arc::new(Echo::new(&orb))).map_err(io::Error::other)?;
+    let target: TargetRef =
+        poa.activate(Arc::new(Echo::new(&orb).logging(logging))).map_err(io::Error::other)?;
     exit_at_end_of_input();
     ready(target.object())?;
     orb.run();
@@ -36,7 +37,8 @@ pub fn serve() -> io::Result<()> {
 }
 
 fn poa(orb: &Orb) -> Result<(Poa, ThreadpoolId)> {
-    let lanes = LANES.map(|priority| ThreadpoolLane::new(priority, 1));
+    // The longest message of the cases, its reply and a few more.
+    let lanes = LANES.map(|priority| ThreadpoolLane::new(priority, 1).messages(1 << 20, 4));
     let pool = orb.rt().create_threadpool_with_lanes(&lanes, &Default::default())?;
     let bands = LANES.map(|priority| PriorityBand { low: priority, high: priority });
     let policies = PoaPolicies::new()
@@ -51,16 +53,16 @@ fn poa(orb: &Orb) -> Result<(Poa, ThreadpoolId)> {
 
 /// Calls the object of the reference as the harness orders.
 pub fn call(reference: &str) -> io::Result<()> {
-    let orb = orb()?;
+    let orb = orb("127.0.0.1")?;
     orb.rt_current().set_the_priority(URGENT).map_err(failed)?;
     let target: TargetRef = orb.resolve(reference).map_err(failed)?;
     target.ping().map_err(failed)?;
     obey(&mut Caller::new(orb, target))
 }
 
-fn orb() -> io::Result<Orb> {
+fn orb(host: &str) -> io::Result<Orb> {
     let native = SchedClass::current().ok().and_then(SchedClass::native_priority);
-    let mut config = Config { endpoints: vec!["127.0.0.1:0".to_owned()], ..Config::default() };
+    let mut config = Config { endpoints: vec![format!("{host}:0")], ..Config::default() };
     // Not requested again where the harness could not have it.
     config.real_time.mode = if native.is_some() { RealTime::Require } else { RealTime::Off };
     let orb = Orb::with_config(config).map_err(failed)?;
@@ -89,13 +91,13 @@ mod tests {
 
     #[test]
     fn calls_go_through_the_lane_of_their_band() {
-        let orb = orb().unwrap();
+        let orb = orb("127.0.0.1").unwrap();
         let (poa, pool) = poa(&orb).unwrap();
         let target: TargetRef = poa.activate(Arc::new(Echo::new(&orb))).unwrap();
         let reference = target.object().to_string();
         let caller = std::thread::spawn(move || {
             // Of an ORB of its own, so that the call is none within a process.
-            let client = super::orb().unwrap();
+            let client = super::orb("127.0.0.1").unwrap();
             client.rt_current().set_the_priority(URGENT).unwrap();
             let target: TargetRef = client.resolve(&reference).unwrap();
             target.ping().unwrap();

@@ -2,7 +2,7 @@
 //!
 //! The client uses the `_in` forms, which place results in a scope: the form for a request path.
 
-use std::io;
+use std::io::{self, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -67,20 +67,43 @@ pub(crate) fn failed(exception: SystemException) -> io::Error {
     io::Error::other(exception.to_string())
 }
 
+/// What the servant writes at each `ping`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, clap::ValueEnum)]
+pub enum Logging {
+    #[default]
+    Nothing,
+    /// A log record.
+    Record,
+    /// A line on standard error, by the thread of the upcall.
+    Direct,
+}
+
 /// The servant.
 pub(crate) struct Echo {
     orb: Orb,
     fed: AtomicU64,
+    logging: Logging,
 }
 
 impl Echo {
     pub(crate) fn new(orb: &Orb) -> Echo {
-        Echo { orb: orb.clone(), fed: AtomicU64::new(0) }
+        Echo { orb: orb.clone(), fed: AtomicU64::new(0), logging: Logging::Nothing }
+    }
+
+    /// Writes something at each `ping`.
+    pub(crate) fn logging(self, logging: Logging) -> Echo {
+        Echo { logging, ..self }
     }
 }
 
 impl Target for Echo {
     fn ping(&self, _: Upcall<'_>) -> Result<()> {
+        match self.logging {
+            Logging::Nothing => {}
+            Logging::Record => isorb_rt::log::warn("isorb::bench", format_args!("a request was served")),
+            // A failure is what the experiment is about.
+            Logging::Direct => drop(writeln!(io::stderr(), "WARN isorb::bench: a request was served")),
+        }
         Ok(())
     }
 

@@ -8,6 +8,7 @@ pub mod isorb;
 pub mod omniorb;
 mod pair;
 pub mod raw;
+pub mod stderr_sink;
 pub mod tls;
 pub mod tls_each_call;
 

@@ -16,7 +16,8 @@ const SETTLE: Duration = Duration::from_millis(1);
 /// A client and its server, connected.
 #[derive(Debug)]
 pub struct Pair {
-    server: Peer,
+    /// `None` where it runs on another host.
+    server: Option<Peer>,
     client: Peer,
     /// What the server said when it was ready: its address or reference.
     pub address: String,
@@ -51,13 +52,26 @@ impl Pair {
         scheduling: PairScheduling,
         within: Duration,
     ) -> Result<Pair, PeerError> {
-        let start = |side, scheduling, program: &[_]| {
-            Peer::start_ready(launcher, subject.name(), side, scheduling, program, within)
-        };
-        let (server, address) = start(Side::Server, scheduling.server, &programs.server)?;
-        let client = [&programs.client[..], &[address.clone().into()]].concat();
-        let (client, _) = start(Side::Client, scheduling.client, &client)?;
-        Ok(Pair { server, client, address, scheduling })
+        let (name, place) = (subject.name(), scheduling.server);
+        let (server, address) =
+            Peer::start_ready(launcher, name, Side::Server, place, &programs.server, within)?;
+        let pair = Pair::to(launcher, subject, programs, &address, scheduling, within)?;
+        Ok(Pair { server: Some(server), ..pair })
+    }
+
+    /// Starts the client of a server that runs already.
+    pub fn to(
+        launcher: &Launcher,
+        subject: Subject,
+        programs: &Programs,
+        address: &str,
+        scheduling: PairScheduling,
+        within: Duration,
+    ) -> Result<Pair, PeerError> {
+        let client = [&programs.client[..], &[address.into()]].concat();
+        let (name, place) = (subject.name(), scheduling.client);
+        let (client, _) = Peer::start_ready(launcher, name, Side::Client, place, &client, within)?;
+        Ok(Pair { server: None, client, address: address.to_owned(), scheduling })
     }
 
     /// Makes a block of calls; the samples in nanoseconds.
@@ -69,23 +83,29 @@ impl Pair {
     /// How many threads of both are not scheduled as they should be, of how many.
     pub fn misplaced_threads(&self) -> (usize, usize) {
         let client = self.client.misplaced_threads(self.scheduling.client);
-        let server = self.server.misplaced_threads(self.scheduling.server);
+        let of = |server: &Peer| server.misplaced_threads(self.scheduling.server);
+        let server = self.server.as_ref().map_or((0, 0), of);
         (client.0 + server.0, client.1 + server.1)
+    }
+
+    /// Its process ids.
+    pub fn ids(&self) -> Vec<u32> {
+        self.server.iter().chain([&self.client]).map(Peer::id).collect()
     }
 
     pub fn pause(&self) {
         self.client.pause();
-        self.server.pause();
+        self.server.iter().for_each(Peer::pause);
     }
 
     pub fn resume(&self) {
-        self.server.resume();
+        self.server.iter().for_each(Peer::resume);
         self.client.resume();
     }
 
     /// Resident memory of the server in KiB, as the kernel counts it.
     pub fn server_resident_kib(&self) -> Option<u64> {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.server.id())).ok()?;
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.server.as_ref()?.id())).ok()?;
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
         line.trim().strip_suffix(" kB")?.parse().ok()
     }
@@ -94,7 +114,7 @@ impl Pair {
     /// their end.
     pub fn end(self, within: Duration) -> Result<(), PeerError> {
         self.client.end(within)?;
-        self.server.end(within)
+        self.server.map_or(Ok(()), |server| server.end(within))
     }
 }
 
@@ -113,9 +133,24 @@ impl StoppedPair {
         programs: &Programs,
         scheduling: PairScheduling,
     ) -> Result<StoppedPair, PeerError> {
-        let pair = Pair::start(launcher, subject, programs, scheduling, TIMEOUT)?;
+        Ok(StoppedPair::of(subject, Pair::start(launcher, subject, programs, scheduling, TIMEOUT)?))
+    }
+
+    /// Only the client; its server runs already.
+    pub fn to(
+        launcher: &Launcher,
+        subject: Subject,
+        programs: &Programs,
+        address: &str,
+        scheduling: PairScheduling,
+    ) -> Result<StoppedPair, PeerError> {
+        let pair = Pair::to(launcher, subject, programs, address, scheduling, TIMEOUT)?;
+        Ok(StoppedPair::of(subject, pair))
+    }
+
+    fn of(subject: Subject, pair: Pair) -> StoppedPair {
         pair.pause();
-        Ok(StoppedPair { subject, pair, blocks: 0 })
+        StoppedPair { subject, pair, blocks: 0 }
     }
 
     pub fn block(&mut self, block: Block) -> Result<Vec<u64>, PeerError> {

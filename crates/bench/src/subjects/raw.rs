@@ -61,8 +61,9 @@ impl Plan {
     }
 }
 
-/// Serves one connection over TCP, a unix socket, or TLS with the certificates of a folder.
-pub fn serve(unix: bool, tls: Option<&Path>) -> io::Result<()> {
+/// Serves one connection over TCP at an address of `host`, a unix socket, or TLS with the
+/// certificates of a folder.
+pub fn serve(host: &str, unix: bool, tls: Option<&Path>) -> io::Result<()> {
     exit_at_end_of_input();
     if unix {
         let path = std::env::temp_dir().join(format!("isorb-bench-raw-{}", std::process::id()));
@@ -74,7 +75,7 @@ pub fn serve(unix: bool, tls: Option<&Path>) -> io::Result<()> {
         std::fs::remove_file(&path)?;
         return until_the_end(stream);
     }
-    let listener = TcpListener::bind("127.0.0.1:0")?;
+    let listener = TcpListener::bind((host, 0))?;
     ready(listener.local_addr()?)?;
     let (stream, _) = listener.accept()?;
     stream.set_nodelay(true)?;

@@ -147,7 +147,7 @@ fn prepare(callee: &Callee, role: Role) -> Result<Connection<'_>> {
     }
     if role.call == Call::Raw {
         let (address, marked) = callee.probe.as_ref().ok_or(Kind::BadParam)?;
-        let probe = RawProbe::connect(address, role.payload, role.priority.filter(|_| *marked));
+        let probe = RawProbe::connect(address, role.payload, role.work, role.priority.filter(|_| *marked));
         let stamped = callee.stamped.then(Vec::new);
         return probe.map(|probe| Connection::Raw(probe, stamped)).map_err(broken);
     }

@@ -6,12 +6,9 @@
 //!           ── count     ──► alive 12         of all, those that the server has not closed
 //! ```
 
-use std::fmt;
 use std::io::{self, BufRead, ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
-use std::str::FromStr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -30,61 +27,31 @@ const HEAD: [u8; 12] = *b"GIOP\x01\x02\x01\x00\x00\x04\x00\x00";
 /// Over TLS: the head of a record of half a kilobyte, and of the client's greeting in it.
 const GREETING: [u8; 11] = *b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03";
 
-/// Where the crowd connects to.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Address {
-    /// GIOP over TCP.
-    Tcp(SocketAddr),
-    /// GIOP over TLS.
-    Tls(SocketAddr),
-    /// GIOP over a unix socket.
-    Unix(PathBuf),
+/// How the crowd connects.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+pub enum Transport {
+    Tcp,
+    Tls,
+    Unix,
 }
 
-impl fmt::Display for Address {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Address::Tcp(address) => write!(f, "tcp:{address}"),
-            Address::Tls(address) => write!(f, "ssl:{address}"),
-            Address::Unix(path) => write!(f, "unix:{}", path.display()),
-        }
-    }
-}
-
-impl FromStr for Address {
-    type Err = String;
-
-    fn from_str(s: &str) -> Result<Address, String> {
-        let socket = |address: &str| address.parse().map_err(|error| format!("{address}: {error}"));
-        match s.split_once(':') {
-            Some(("tcp", address)) => Ok(Address::Tcp(socket(address)?)),
-            Some(("ssl", address)) => Ok(Address::Tls(socket(address)?)),
-            Some(("unix", path)) => Ok(Address::Unix(path.into())),
-            _ => Err(format!("{s}: expected tcp:, ssl: or unix: and an address")),
-        }
-    }
-}
-
-impl Address {
-    fn connect(&self) -> io::Result<Box<dyn Connection>> {
-        Ok(match self {
-            Address::Tcp(address) | Address::Tls(address) => {
-                let stream = TcpStream::connect_timeout(address, TIMEOUT)?;
-                stream.set_nonblocking(true)?;
-                Box::new(stream)
-            }
+impl Transport {
+    fn connect(self, address: &str) -> io::Result<Box<dyn Connection>> {
+        if self == Transport::Unix {
             // Waits while the server's backlog is full.
-            Address::Unix(path) => {
-                let stream = UnixStream::connect(path)?;
-                stream.set_nonblocking(true)?;
-                Box::new(stream)
-            }
-        })
+            let stream = UnixStream::connect(address)?;
+            stream.set_nonblocking(true)?;
+            return Ok(Box::new(stream));
+        }
+        let address = address.parse().map_err(io::Error::other)?;
+        let stream = TcpStream::connect_timeout(&address, TIMEOUT)?;
+        stream.set_nonblocking(true)?;
+        Ok(Box::new(stream))
     }
 
-    /// What those say that say something, an octet at a time; then noughts.
-    fn head(&self) -> &'static [u8] {
-        if matches!(self, Address::Tls(_)) { &GREETING } else { &HEAD }
+    /// What a client that sends sends, an octet at a time; then noughts.
+    fn head(self) -> &'static [u8] {
+        if self == Transport::Tls { &GREETING } else { &HEAD }
     }
 }
 
@@ -111,12 +78,20 @@ pub fn most(wanted: usize) -> usize {
     usize::try_from(hard.saturating_sub(SPARE)).unwrap_or(usize::MAX)
 }
 
-/// Obeys the harness until standard input ends; the crowd connects to `address`.
-pub fn obey(address: &Address) -> io::Result<()> {
+/// Arguments of the crowd.
+#[derive(clap::Args, Debug)]
+pub struct StormArgs {
+    transport: Transport,
+    /// The server's: an address with a port, or a path
+    address: String,
+}
+
+/// Obeys the harness until standard input ends.
+pub fn obey(args: &StormArgs) -> io::Result<()> {
     let limits = getrlimit(Resource::Nofile);
     setrlimit(Resource::Nofile, Rlimit { current: limits.maximum, ..limits })?;
     let crowd = Arc::new(Mutex::new(Vec::new()));
-    let (talkers, head) = (crowd.clone(), address.head());
+    let (talkers, head) = (crowd.clone(), args.transport.head());
     std::thread::spawn(move || {
         loop {
             std::thread::sleep(PAUSE);
@@ -129,7 +104,7 @@ pub fn obey(address: &Address) -> io::Result<()> {
         let answer = match line.split_once(' ') {
             Some(("open", number)) => {
                 let number = number.parse().map_err(|_| ErrorKind::InvalidInput)?;
-                format!("opened {}", open(address, number, &crowd))
+                format!("opened {}", open(args, number, &crowd))
             }
             None if line == "count" => {
                 let mut crowd = crowd.lock().unwrap_or_else(PoisonError::into_inner);
@@ -146,10 +121,10 @@ pub fn obey(address: &Address) -> io::Result<()> {
 }
 
 /// Connects so often; how many connections there were.
-fn open(address: &Address, number: usize, crowd: &Mutex<Vec<One>>) -> usize {
+fn open(args: &StormArgs, number: usize, crowd: &Mutex<Vec<One>>) -> usize {
     let mut opened = 0;
     for i in 0..number {
-        let Ok(stream) = address.connect() else { continue };
+        let Ok(stream) = args.transport.connect(&args.address) else { continue };
         let sent = (i % 2 == 1).then_some(0);
         crowd.lock().unwrap_or_else(PoisonError::into_inner).push(One { stream, sent });
         opened += 1;
@@ -186,24 +161,15 @@ mod tests {
     use std::net::TcpListener;
 
     #[test]
-    fn addresses_are_read_as_they_are_written() {
-        for text in ["tcp:127.0.0.1:80", "ssl:[::1]:443", "unix:/run/a:b"] {
-            assert_eq!(text.parse::<Address>().unwrap().to_string(), text);
-        }
-        for text in ["127.0.0.1:80", "tcp:nowhere", ""] {
-            assert!(text.parse::<Address>().is_err(), "{text}");
-        }
-    }
-
-    #[test]
     fn who_was_closed_is_counted_out() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let crowd = Mutex::new(Vec::new());
-        let address = Address::Tcp(listener.local_addr().unwrap());
-        assert_eq!(open(&address, 4, &crowd), 4);
+        let address = listener.local_addr().unwrap().to_string();
+        let args = StormArgs { transport: Transport::Tcp, address };
+        assert_eq!(open(&args, 4, &crowd), 4);
         let mut crowd = crowd.into_inner().unwrap();
         let mut served: Vec<_> = (0..4).map(|_| listener.accept().unwrap().0).collect();
-        talk(&mut crowd, address.head());
+        talk(&mut crowd, args.transport.head());
         let mut octet = [0];
         served[1].read_exact(&mut octet).unwrap();
         assert_eq!(octet, *b"G");

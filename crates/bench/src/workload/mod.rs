@@ -2,9 +2,9 @@
 //!
 //! A [`Workload`] is a server process and a client process, on one processor. The client's threads
 //! play [`Role`]s: so many of them, at such a rate or without a pause, with so much work a call, at
-//! such a CORBA priority. All are connected before a barrier lets them go. The negative control is
-//! the same pair with [`Setup::sorted`] off: one pool for all priorities, connections that are
-//! shared.
+//! such a CORBA priority. All are connected before a barrier lets them go. A negative control is
+//! the same pair with one switch off: [`Setup::sorted`] (one pool for all priorities) or
+//! [`Setup::banded`] (connections that are shared).
 //!
 //! ```text
 //!   harness ── run 4000 1:20:100:0:30000:0:message ... ──► client ══ calls ══► server

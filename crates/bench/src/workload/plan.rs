@@ -29,7 +29,12 @@ impl Role {
 
     /// Calls over a raw socket, half a period later so that the two never meet.
     pub fn raw_between(self) -> Role {
-        Role { delay_us: 500_000 / self.hz.max(1), work: 0, call: Call::Raw, ..self }
+        self.raw_after(2)
+    }
+
+    /// The same, so many quarters of a period later.
+    pub fn raw_after(self, quarters: u32) -> Role {
+        Role { delay_us: 250_000 * quarters / self.hz.max(1), call: Call::Raw, ..self }
     }
 }
 

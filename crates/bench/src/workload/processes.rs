@@ -61,9 +61,7 @@ pub struct RoleResult {
 impl RoleResult {
     /// The distribution of how long calls took.
     pub fn summary(&self) -> Summary {
-        let mut samples = Samples::new();
-        samples.extend(self.latencies.iter().copied());
-        samples.summary()
+        self.latencies.iter().copied().collect::<Samples>().summary()
     }
 
     /// Calls in time, of the periods that began, in percent.

@@ -11,6 +11,7 @@ use isorb_rt::sched::{SchedClass, ThreadSpec};
 use isorb_rt::time::now_ns;
 
 use crate::cases::{Case, Kind};
+use crate::load::work;
 
 /// The longest message that the server has room for.
 const LONGEST: usize = (1 << 20) + 4096;
@@ -23,12 +24,18 @@ pub fn serve(orb: &Orb, host: &str, priority: i16, marked: bool, stamped: bool) 
     let address = listener.local_addr()?.to_string();
     let orb = orb.clone();
     let thread = ThreadSpec::new("probe").class(SchedClass::Other).spawn(move || {
-        if let Err(error) = orb.rt_current().set_the_priority(priority) {
-            eprintln!("isorb-bench: probe: {error}");
-        }
-        // One client at a time. That it has gone is an error, and no reason to end.
         for stream in listener.incoming().flatten() {
-            let _ = answer(stream, marked.then_some(priority), stamped);
+            let orb = orb.clone();
+            let thread = ThreadSpec::new("probe").class(SchedClass::Other).spawn(move || {
+                if let Err(error) = orb.rt_current().set_the_priority(priority) {
+                    eprintln!("isorb-bench: probe: {error}");
+                }
+                // That its client has gone is an error, and no reason to say so.
+                let _ = answer(stream, marked.then_some(priority), stamped);
+            });
+            if let Err(error) = thread {
+                eprintln!("isorb-bench: probe: {error}");
+            }
         }
     });
     thread.map_err(io::Error::other)?;
@@ -37,12 +44,11 @@ pub fn serve(orb: &Orb, host: &str, priority: i16, marked: bool, stamped: bool) 
 
 fn answer(mut stream: TcpStream, marked: Option<i16>, stamped: bool) -> io::Result<()> {
     prepare(&stream, marked)?;
-    let mut lengths = [0; 8];
-    stream.read_exact(&mut lengths)?;
-    let [request, reply] = [0, 4].map(|at| {
-        let octets = lengths[at..at + 4].try_into().unwrap_or_default();
-        u32::from_le_bytes(octets) as usize
-    });
+    let mut head = [0; 12];
+    stream.read_exact(&mut head)?;
+    let (numbers, _) = head.as_chunks::<4>();
+    let [request, reply, units] = [0, 1, 2].map(|i| u32::from_le_bytes(numbers[i]) as usize);
+    let units = i32::try_from(units).unwrap_or(0);
     if request.max(reply) > LONGEST {
         return Err(io::ErrorKind::InvalidData.into());
     }
@@ -51,9 +57,12 @@ fn answer(mut stream: TcpStream, marked: Option<i16>, stamped: bool) -> io::Resu
         stream.read_exact(&mut request)?;
         if stamped && let Some((stamp, reply)) = reply.split_first_chunk_mut::<8>() {
             *stamp = now_ns().to_le_bytes();
+            work(units);
             if let Some(stamp) = reply.first_chunk_mut::<8>() {
                 *stamp = now_ns().to_le_bytes();
             }
+        } else {
+            work(units);
         }
         stream.write_all(&reply)?;
     }
@@ -76,14 +85,15 @@ pub struct RawProbe {
 }
 
 impl RawProbe {
-    /// Connects; each call is to be as long as a message with so many octets.
-    pub fn connect(address: &str, payload: u32, marked: Option<i16>) -> io::Result<RawProbe> {
+    /// Connects; each call is to be as long as a message with so many octets, and to be so much
+    /// work for the server.
+    pub fn connect(address: &str, payload: u32, work: i32, marked: Option<i16>) -> io::Result<RawProbe> {
         let mut stream = TcpStream::connect(address)?;
         prepare(&stream, marked)?;
         let case = Case { kind: Kind::Message, size: payload as usize };
         let lengths = [case.request_bytes(), case.reply_bytes()];
-        for length in lengths {
-            stream.write_all(&u32::try_from(length).unwrap_or(u32::MAX).to_le_bytes())?;
+        for number in lengths.into_iter().chain([work.max(0).unsigned_abs() as usize]) {
+            stream.write_all(&u32::try_from(number).unwrap_or(u32::MAX).to_le_bytes())?;
         }
         let [request, reply] = lengths.map(|length| vec![1; length]);
         Ok(RawProbe { stream, request, reply })
@@ -115,21 +125,21 @@ mod tests {
         let orb = Orb::with_config(config).unwrap();
         let address = serve(&orb, "127.0.0.1", 30_000, true, false).unwrap();
         for payload in [0, 10 << 10] {
-            let mut probe = RawProbe::connect(&address, payload, Some(30_000)).unwrap();
+            let mut probe = RawProbe::connect(&address, payload, 1, Some(30_000)).unwrap();
             for _ in 0..3 {
                 probe.call().unwrap();
             }
             assert!(probe.reply.len() >= payload as usize && probe.reply.iter().all(|&octet| octet == 1));
         }
         let stamping = serve(&orb, "127.0.0.1", 30_000, false, true).unwrap();
-        let mut probe = RawProbe::connect(&stamping, 0, None).unwrap();
+        let mut probe = RawProbe::connect(&stamping, 0, 0, None).unwrap();
         for _ in 0..3 {
             let begun = now_ns();
             probe.call().unwrap();
             let [arrived, left] = probe.stamps();
             assert!(begun < arrived && arrived <= left && left < now_ns());
         }
-        let mut liar = RawProbe::connect(&address, u32::MAX, None).unwrap();
+        let mut liar = RawProbe::connect(&address, u32::MAX, 0, None).unwrap();
         assert!(liar.stream.read_exact(&mut [0]).is_err(), "it is longer than the buffers");
     }
 }

@@ -74,36 +74,37 @@ fn allocate(seed: u32) -> io::Result<()> {
     thread.map(drop).map_err(io::Error::other)
 }
 
-/// A lane for each priority, connections in bands, and the client says how urgent a request is; or,
-/// without sorting, one pool, and all requests are equal.
+/// A lane for each priority or one pool, connections in bands or shared. With either, the client
+/// says how urgent a request is; with neither, all requests are equal.
 fn policies(orb: &Orb, setup: &Setup) -> isorb::Result<PoaPolicies> {
     let memory = if setup.heap { UpcallMemory::Heap } else { UpcallMemory::Scope };
-    let options = ThreadpoolOptions { memory: Some(memory), ..ThreadpoolOptions::default() };
+    let region_bytes = setup.region_bytes;
+    let options = ThreadpoolOptions { memory: Some(memory), region_bytes, ..ThreadpoolOptions::default() };
     let lowest = setup.lanes.first().copied().unwrap_or(0);
     if setup.marked {
         orb.set_network_priority_mapping(Arc::new(ClassSelectors));
     }
-    if setup.transport != "tcp" && !setup.sorted {
+    let propagated = setup.sorted || setup.banded || setup.propagated;
+    let model = if propagated { PriorityModel::ClientPropagated } else { PriorityModel::ServerDeclared };
+    let mut policies = PoaPolicies::new().priority_model(model, lowest);
+    if setup.transport != "tcp" && !setup.sorted && !setup.banded {
         // The one connection has one thread, which takes on the priority of each request that it
         // has read.
         return Ok(PoaPolicies::new().priority_model(PriorityModel::ClientPropagated, lowest));
     }
-    let policies = if setup.sorted {
+    let pool = if setup.sorted {
         // A connection for a band that comes in elsewhere is moved to the band's lane.
         let lane = |&priority| ThreadpoolLane::new(priority, 1).endpoint(setup.lane_endpoint());
         let lanes: Vec<ThreadpoolLane> = setup.lanes.iter().map(lane).collect();
-        let pool = orb.rt().create_threadpool_with_lanes(&lanes, &options)?;
-        PoaPolicies::new()
-            .priority_model(PriorityModel::ClientPropagated, lowest)
-            .threadpool(pool)
-            .priority_bands(bands(&setup.lanes))
+        orb.rt().create_threadpool_with_lanes(&lanes, &options)?
     } else {
         let threads = u32::try_from(setup.lanes.len()).unwrap_or(u32::MAX);
-        let pool = orb.rt().create_threadpool(ThreadpoolLane::new(lowest, threads), &options)?;
-        let model =
-            if setup.propagated { PriorityModel::ClientPropagated } else { PriorityModel::ServerDeclared };
-        PoaPolicies::new().priority_model(model, lowest).threadpool(pool)
+        orb.rt().create_threadpool(ThreadpoolLane::new(lowest, threads), &options)?
     };
+    policies = policies.threadpool(pool);
+    if setup.banded {
+        policies = policies.priority_bands(bands(&setup.lanes));
+    }
     if setup.transport != "tcp" {
         return Ok(policies);
     }

@@ -12,10 +12,12 @@ use serde::{Deserialize, Serialize};
 pub struct Setup {
     /// CORBA priorities of the lanes, ascending, each with one thread
     pub lanes: Vec<i16>,
-    /// Lanes and banded connections; without it one pool of as many threads at the lowest priority,
-    /// and shared connections
+    /// A lane for each priority; without it one pool of as many threads at the lowest priority
     pub sorted: bool,
-    /// Where it is not sorted, requests run at their clients' priorities all the same
+    /// A connection for each lane's priority; without it connections are shared
+    pub banded: bool,
+    /// Where there are neither lanes nor bands, requests run at their clients' priorities all the
+    /// same
     pub propagated: bool,
     /// By which transport: tcp, unix or segment
     pub transport: String,
@@ -28,6 +30,8 @@ pub struct Setup {
     pub layers: bool,
     /// Memory of upcalls from the heap instead of scopes
     pub heap: bool,
+    /// Octets of the region of an upcall; `None` is what the ORB has by itself
+    pub region_bytes: Option<usize>,
     /// Ordinary threads of the server that take memory from the heap and give it back, without a
     /// pause, and one heap for all
     pub allocating: u32,
@@ -47,12 +51,14 @@ impl Setup {
         Setup {
             lanes: lanes.to_vec(),
             sorted: true,
+            banded: true,
             propagated: false,
             transport: "tcp".to_owned(),
             marked: false,
             probe: false,
             layers: false,
             heap: false,
+            region_bytes: None,
             allocating: 0,
             ordinary_below: 0,
             connections: 5,

@@ -3,10 +3,10 @@
 use super::points::{Point, measure};
 use super::site::{self, Release};
 use super::{
-    AGAIN, BARE, CHANNEL, CHANNEL_ORB, MEMORY, OMNIORB, ORB, deviation_of_others, figure, notes, returned,
-    subjects,
+    AGAIN, BARE, CHANNEL, CHANNEL_ORB, MEMORY, OMNIORB, ORB, explained_deviation, figure, notes, returned,
+    subjects, turns,
 };
-use crate::claim::{Above, AtLeast, AtMost, Below, Cells, Claim, aim, control, least, most, paper};
+use crate::claim::{Above, AtLeast, AtMost, Below, Cells, Claim, aim, claims, control, least, most, paper};
 use crate::experiments::catalogue::Experiment;
 use crate::experiments::{BenchError, Context};
 use crate::figure::Measured;
@@ -16,7 +16,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     about: "Round trip from node to node of a high producer among 0 to 50 low ones: reflective memory and the event channel",
     source: "Chung, González, Ramamritham, Shen (CReMeS): figures 2, 3, 5 and 6",
     paper: PAPER,
-    seconds: (50, 215),
+    seconds: (60, 1_500),
     run,
     claims,
 };
@@ -47,8 +47,8 @@ fn run(cx: &mut Context<'_>, out: &mut Measured) -> Result<(), BenchError> {
             x: 0.0,
             low: 0,
             size: *size,
-            ms: cx.ms(700, 1_100),
-            turns: cx.pick(1, 2),
+            ms: cx.ms(700, 7_500),
+            turns: turns(cx),
             subjects: &subjects,
             trace: None,
         };
@@ -56,7 +56,7 @@ fn run(cx: &mut Context<'_>, out: &mut Measured) -> Result<(), BenchError> {
             measure(cx, &lab, &Point { x: low.into(), low, ..point }, out)?;
         }
         for &low in cx.pick(&[][..], &BETWEEN) {
-            let between = Point { subjects: &few, turns: 1, ms: 800, ..point };
+            let between = Point { subjects: &few, ..point };
             measure(cx, &lab, &Point { x: low.into(), low, ..between }, out)?;
         }
     }
@@ -96,97 +96,80 @@ fn claims() -> Vec<Claim> {
     for (figure, words, limit, papers) in
         [("high-1k", "1 KiB", 1.15, "1.13"), ("high-8k", "8 KiB", 1.45, "1.44")]
     {
-        let says = format!(
-            "at {words}, 50 low producers make it {{0:.2}} times as long through reflective memory \
-             ({{limit}}; the paper: {papers})"
-        );
-        claims.push(paper(AtMost(limit), says, move |r| [r.growth(figure, MEMORY, "mean_ns", [0.0, MOST])]));
+        claims.extend(claims! {
+            paper AtMost(limit), format!("at {words}, 50 low producers make it {{0:.2}} times as long through \
+                 reflective memory ({{limit}}; the paper: {papers})"),
+                move |r| [r.growth(figure, MEMORY, "mean_ns", [0.0, MOST])];
+            paper AtMost(1.0), format!("{figure}: released together with 50, when nothing is in its way yet, it \
+                 deviates by {{1:.0}} us, the worst value being {{2:.0}} us (the event channel by {{3:.0}}, the \
+                 bare hand-overs by {{4:.0}} and {{5:.0}}): {{0:.2}} of the largest of these ({{limit}})"),
+                move |r| {
+                    let [memory, channel, bare, again] = [MEMORY, CHANNEL, BARE, AGAIN]
+                        .map(|subject| explained_deviation(r, figure, subject, MOST));
+                    let worst = r.at(figure, MEMORY, "max_ns", MOST) / 1000.0;
+                    [memory / most([channel, bare, again]), memory, worst, channel, bare, again]
+                };
+        });
     }
-    claims.push(paper(
-        Above(1.0),
-        "at 8 KiB, where it meets them, {1:.2} times through the event channel, {0:.2} of reflective memory's \
-         {2:.2} ({limit}; the paper: 1.97)",
-        |r| {
-            let [channel, memory] = [CHANNEL, MEMORY].map(|subject| met(r, subject, AT_8K));
-            [channel / memory, channel, memory]
-        },
-    ));
-    for subject in [CHANNEL, CHANNEL_ORB] {
-        let says = format!(
-            "there, among 50, {subject} takes {{0:.2}} times as long as reflective memory ({{limit}}; the paper: 2.3)"
-        );
-        claims
-            .push(paper(Above(1.0), says, move |r| [mean(r, subject, "met-8k") / mean(r, MEMORY, "met-8k")]));
-    }
-    claims.push(control(
-        Above(1.0),
-        "there, over one queue without priorities ('bare') it takes {1:.2} times as long, {0:.2} of the larger of 2 \
-         and reflective memory's ({limit})",
-        |r| {
-            let [bare, memory] = [BARE, MEMORY].map(|subject| met(r, subject, AT_8K));
-            [bare / most([memory, 2.0]), bare]
-        },
-    ));
     for (figures, limit) in [(AT_1K, 1.15), (AT_8K, 1.45)] {
         let [figure, _] = figures;
-        let says = format!(
-            "{figure}: even where it meets them, {{0:.2}} times through reflective memory ({{limit}})"
-        );
-        claims.push(paper(AtMost(limit), says, move |r| [met(r, MEMORY, figures)]));
-        let says = format!(
-            "{figure}: among 50, it deviates by {{1:.0}} us through reflective memory, {{0:.2}} of the event \
-             channel's {{2:.0}} ({{limit}})"
-        );
-        claims.push(paper(Below(1.0), says, move |r| {
-            let [memory, channel] = [MEMORY, CHANNEL].map(|subject| deviation(r, subject, figure));
-            [memory / channel, memory, channel]
-        }));
+        claims.extend(claims! {
+            paper AtMost(limit), format!("{figure}: even where it meets them, {{0:.2}} times through reflective \
+                 memory ({{limit}})"), move |r| [met(r, MEMORY, figures)];
+            paper Below(1.0), format!("{figure}: among 50, it deviates by {{1:.0}} us through reflective memory, \
+                 {{0:.2}} of the event channel's {{2:.0}} ({{limit}})"),
+                move |r| {
+                    let [memory, channel] = [MEMORY, CHANNEL].map(|subject| deviation(r, subject, figure));
+                    [memory / channel, memory, channel]
+                };
+        });
     }
-    for figure in ["high-1k", "high-8k"] {
-        let says = format!(
-            "{figure}: released together with 50, when nothing is in its way yet, it deviates by {{1:.0}} us but for \
-             the worst value, {{2:.0}} us (the event channel by {{3:.0}}, the bare hand-overs by {{4:.0}} and \
-             {{5:.0}}): {{0:.2}} of the largest of these ({{limit}})"
-        );
-        claims.push(paper(AtMost(1.0), says, move |r| {
-            let [memory, channel, bare, again] =
-                [MEMORY, CHANNEL, BARE, AGAIN].map(|subject| deviation_of_others(r, figure, subject, MOST));
-            let worst = r.at(figure, MEMORY, "max_ns", MOST) / 1000.0;
-            [memory / most([channel, bare, again]), memory, worst, channel, bare, again]
-        }));
+    for subject in [CHANNEL, CHANNEL_ORB] {
+        claims.extend(claims! {
+            paper Above(1.0), format!("at 8 KiB, where it meets 50, {subject} takes {{0:.2}} times as long as \
+                 reflective memory ({{limit}}; the paper: 2.3)"),
+                move |r| [mean(r, subject, "met-8k") / mean(r, MEMORY, "met-8k")];
+        });
     }
-    claims.extend([
-        aim(
-            AtMost(1.5),
-            "at 1 KiB and 50, reflective memory takes {0:.2} times as long as a bare program ({limit})",
-            |r| [mean(r, MEMORY, "high-1k") / mean(r, BARE, "high-1k")],
-        ),
-        aim(
-            Above(1.0),
-            "at 8 KiB and 50, through the ORB it takes {0:.2} times as long as by datagrams ({limit})",
-            |r| [mean(r, ORB, "high-8k") / mean(r, MEMORY, "high-8k")],
-        ),
-        aim(
-            Above(1.0),
-            "at 8 KiB, where it meets 50, by two-way calls of omniORB it takes {0:.2} times as long ({limit})",
-            |r| [mean(r, OMNIORB, "met-8k") / mean(r, MEMORY, "met-8k")],
-        )
-        .when(|r| !r.series("met-8k", OMNIORB, "mean_ns").is_empty()),
+    for figure in ["low-1k", "low-8k"] {
+        claims.extend(claims! {
+            paper AtMost(1.0), format!("{figure}: among 50, the low producers take {{1:.0}} us through reflective \
+                 memory, {{0:.2}} of the event channel's {{2:.0}} ({{limit}})"),
+                move |r| {
+                    let [memory, channel] = [MEMORY, CHANNEL].map(|subject| mean(r, subject, figure) / 1000.0);
+                    [memory / channel, memory, channel]
+                };
+        });
+    }
+    claims.extend(claims! {
+        paper Above(1.0), "at 8 KiB, where it meets them, {1:.2} times through the event channel, {0:.2} of \
+             reflective memory's {2:.2} ({limit}; the paper: 1.97)",
+            |r| {
+                let [channel, memory] = [CHANNEL, MEMORY].map(|subject| met(r, subject, AT_8K));
+                [channel / memory, channel, memory]
+            };
+        control Above(1.0), "there, over one queue without priorities ('bare') it takes {1:.2} times as long, \
+             {0:.2} of the larger of 2 and reflective memory's ({limit})",
+            |r| {
+                let [bare, memory] = [BARE, MEMORY].map(|subject| met(r, subject, AT_8K));
+                [bare / most([memory, 2.0]), bare]
+            };
+        aim AtMost(1.5), "at 1 KiB and 50, reflective memory takes {0:.2} times as long as a bare program \
+             ({limit})", |r| [mean(r, MEMORY, "high-1k") / mean(r, BARE, "high-1k")];
+        aim Above(1.0), "at 8 KiB and 50, through the ORB it takes {0:.2} times as long as by datagrams \
+             ({limit})", |r| [mean(r, ORB, "high-8k") / mean(r, MEMORY, "high-8k")];
+        aim Above(1.0), "at 8 KiB, where it meets 50, by two-way calls of omniORB it takes {0:.2} times as long \
+             ({limit})", |r| [mean(r, OMNIORB, "met-8k") / mean(r, MEMORY, "met-8k")],
+            when |r| !r.series("met-8k", OMNIORB, "mean_ns").is_empty();
         // A subject of which nothing arrives would look slow, and its deviation small.
-        paper(
-            AtLeast(99.0),
-            "alone, {0:.0} % of the high producer's values arrive by every way ({limit})",
+        paper AtLeast(99.0), "alone, {0:.0} % of the high producer's values arrive by every way ({limit})",
             |r| {
                 let subjects = [MEMORY, CHANNEL, CHANNEL_ORB, ORB, BARE, AGAIN].into_iter();
                 let all = subjects.flat_map(|subject| ["high-1k", "high-8k"].map(|figure| (figure, subject)));
                 [least(all.map(|(figure, subject)| r.at(figure, subject, "returned_percent", 0.0)))]
-            },
-        ),
-        aim(
-            AtLeast(99.0),
-            "{0:.1} % of the high producer's stamps came back through reflective memory ({limit})",
-            |r| [least(AT_1K.into_iter().chain(AT_8K).map(|figure| returned(r, figure, MEMORY)))],
-        ),
-    ]);
+            };
+        aim AtLeast(99.0), "{0:.1} % of the high producer's stamps came back through reflective memory ({limit})",
+            |r| [least(AT_1K.into_iter().chain(AT_8K).map(|figure| returned(r, figure, MEMORY)))];
+    });
     claims
 }

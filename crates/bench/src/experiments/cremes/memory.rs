@@ -2,21 +2,22 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use isorb::{Config, Orb, Reference};
+use isorb::{Orb, Reference};
 use isorb_netlab::Host;
 use isorb_reflective_memory::admission::Costs;
 use isorb_reflective_memory::coordinator::{Coordinator, MemoryStore};
-use isorb_reflective_memory::idl::{Area, Glob_CommRef, Mode, Path, ReaderQoS, WriterQoS};
-use isorb_reflective_memory::node::{NodeServer, ServerConfig};
+use isorb_reflective_memory::idl::{Area, Mode, Path, ReaderQoS, WriterQoS};
+use isorb_reflective_memory::node::NodeServer;
 use isorb_reflective_memory::{AreaReader, Error, Library};
 use isorb_rt::sched::{SchedClass, Thread, ThreadSpec};
 
 use super::echo::Echo;
 use super::site::{HIGH_PERIOD_NS, LINK_KBIT, LOW_PERIOD_NS, Sender, Site, Wired};
 use crate::experiments::BenchError;
+use crate::experiments::nodes::{self, refused};
 
 /// What the high producer's reader asks for first. It is refused, and told what would be admitted.
 const HOPELESS_NS: u64 = 50_000;
@@ -134,12 +135,7 @@ fn consume(mut reader: AreaReader, size: usize, echo: &Echo, stop: &AtomicBool) 
 
 /// An ORB with its endpoint in a host. Called there.
 pub fn orb(host: &Host) -> Result<Orb, BenchError> {
-    let orb =
-        Orb::with_config(Config { endpoints: vec![format!("{}:0", host.address())], ..Config::default() })?;
-    orb.root_poa()?;
-    let background = orb.clone();
-    std::thread::spawn(move || background.run());
-    Ok(orb)
+    nodes::orb(&host.address().to_string())
 }
 
 fn node(
@@ -148,26 +144,13 @@ fn node(
     name: &str,
     glob: &str,
 ) -> Result<(Orb, (Arc<NodeServer>, Library)), BenchError> {
-    static NEXT: AtomicU32 = AtomicU32::new(0);
     let orb = orb(host)?;
-    let number = NEXT.fetch_add(1, Ordering::Relaxed);
-    let socket =
-        std::env::temp_dir().join(format!("isorb-bench-{}-{number}-{name}.socket", std::process::id()));
-    let mut config = ServerConfig::new(name, &socket);
-    config.dispatcher.udp = (IpAddr::V4(host.address()), 0).into();
-    config.dispatcher.class = site.class(1);
-    config.admission.link_bits_per_s = u64::from(LINK_KBIT) * 1000;
-    // In the lab a sender's system call goes on into the other namespace, as far as its socket.
-    config.admission.costs = Costs { push_ns: 20_000, datagram_ns: 30_000, ..Costs::default() };
-    // The machine may be busy for long; silence is not what is measured.
-    config.silence = Duration::from_secs(30);
-    let glob = orb.resolve::<Glob_CommRef>(glob)?;
-    let server = NodeServer::start(&orb, config, Some(glob)).map_err(refused)?;
-    let library = Library::connect(&orb, &socket).map_err(refused)?;
+    let (server, library) = nodes::node(&orb, name, glob, |config| {
+        config.dispatcher.udp = (IpAddr::V4(host.address()), 0).into();
+        config.dispatcher.class = site.class(1);
+        config.admission.link_bits_per_s = u64::from(LINK_KBIT) * 1000;
+        // In the lab a sender's system call goes on into the other namespace, as far as its socket.
+        config.admission.costs = Costs { push_ns: 20_000, datagram_ns: 30_000, ..Costs::default() };
+    })?;
     Ok((orb, (Arc::new(server), library)))
-}
-
-/// What reflective memory refused.
-fn refused(error: impl std::fmt::Display) -> BenchError {
-    BenchError::Memory(error.to_string())
 }

@@ -5,6 +5,7 @@ use isorb_netlab::Lab;
 
 use super::echo::Trips;
 use super::site::{Counted, HIGH_PERIOD_NS, LAST, LOW_PERIOD_NS, Pass, Release, Site};
+use super::{CHANNEL, MEMORY};
 use crate::experiments::{BenchError, Context};
 use crate::figure::{Measured, times};
 
@@ -19,8 +20,8 @@ pub struct Point<'a> {
     pub size: usize,
     /// How long a pass lasts, each time.
     pub ms: u32,
-    /// How often each subject has its turn.
-    pub turns: u32,
+    /// How often each subject has its turn at least, and at most.
+    pub turns: [u32; 2],
     pub subjects: &'a [&'static str],
     /// The figure that shows the high producer's round trips of the first pass one by one, where
     /// there is one.
@@ -39,9 +40,12 @@ pub fn measure(
     let planned: Vec<(Release, u32)> = passes.iter().map(|&(release, _)| (release, ms)).collect();
     let mut all: Vec<(Vec<Trips>, Counted)> =
         point.subjects.iter().map(|_| (Trips::of(passes.len()), Counted::new())).collect();
-    for turn in 1..=point.turns {
+    let [least, most] = point.turns;
+    let mut turns = 0;
+    while turns < least || turns < most && !is_known(point.subjects, &all) {
+        turns += 1;
         for (&subject, (trips, counted)) in point.subjects.iter().zip(&mut all) {
-            cx.progress(format!("{subject}, {low} low producers, {size} octets, turn {turn}"));
+            cx.progress(format!("{subject}, {low} low producers, {size} octets, turn {turns}"));
             let (more, counts) = Site { cx, lab }.measure(subject, low, size, &planned)?;
             trips.iter_mut().zip(more).for_each(|(trips, more)| trips.join(&more));
             add_up(counted, counts);
@@ -50,8 +54,7 @@ pub fn measure(
     for (&subject, (trips, counted)) in point.subjects.iter().zip(&mut all) {
         for (&(release, figures), trips) in passes.iter().zip(&mut *trips) {
             let pass = Pass { start_ns: 0, ms, release };
-            let sent =
-                [HIGH_PERIOD_NS, LOW_PERIOD_NS].map(|period| pass.values(period) * u64::from(point.turns));
+            let sent = [HIGH_PERIOD_NS, LOW_PERIOD_NS].map(|period| pass.values(period) * u64::from(turns));
             show(point, subject, figures, trips, [sent[0], sent[1] * u64::from(low)], counted, out);
         }
         if let Some(figure) = point.trace {
@@ -61,6 +64,20 @@ pub fn measure(
         }
     }
     Ok(())
+}
+
+/// Subjects that need a known mean.
+const JUDGED: [&str; 2] = [MEMORY, CHANNEL];
+/// Half of the interval in which the mean lies with a confidence of 95 %, of the mean.
+const KNOWN: f64 = 0.1;
+
+/// Is the mean of the high producer's round trips known, in every pass?
+fn is_known(subjects: &[&str], all: &[(Vec<Trips>, Counted)]) -> bool {
+    let judged = subjects.iter().zip(all).filter(|(subject, _)| JUDGED.contains(subject));
+    judged.flat_map(|(_, (passes, _))| passes).all(|trips| {
+        let s = trips.high.summary();
+        s.n > 1 && 1.96 * s.stddev_ns / (s.n as f64).sqrt() <= KNOWN * s.mean_ns
+    })
 }
 
 /// The rows of a pass.
@@ -109,7 +126,7 @@ mod tests {
     #[test]
     fn what_did_not_come_back_counts_as_long() {
         let point =
-            Point { passes: &[], x: 1.0, low: 2, size: 1, ms: 1, turns: 1, subjects: &[], trace: None };
+            Point { passes: &[], x: 1.0, low: 2, size: 1, ms: 1, turns: [1, 1], subjects: &[], trace: None };
         let mut trips = Trips::default();
         (0..3).for_each(|_| trips.high.add(1_000));
         trips.low.add(1_000);
@@ -120,6 +137,17 @@ mod tests {
         assert_eq!(high.value("max_ns"), Some(300e6));
         assert_eq!((high.value("returned_percent"), high.value("contained")), (Some(75.0), Some(1.0)));
         assert_eq!((low.value("n"), low.value("returned_percent")), (Some(1.0), Some(50.0)));
+    }
+
+    #[test]
+    fn a_mean_is_known_when_its_interval_is_narrow() {
+        let of = |values: &[u64]| {
+            let mut trips = Trips::of(1);
+            trips[0].high.extend(values.iter().copied());
+            is_known(&[MEMORY, "other"], &[(trips, vec![]), (Trips::of(1), vec![])])
+        };
+        assert!(of(&[1000, 1010, 990, 1000]));
+        assert!(!of(&[1000, 3000]) && !of(&[1000]), "few, or far apart");
     }
 
     #[test]

@@ -7,7 +7,6 @@ pub mod latency;
 pub mod pairs;
 mod remote;
 pub mod spacing;
-mod stall_detector;
 pub mod timeline;
 pub mod utilisation;
 

@@ -17,7 +17,8 @@ use crate::load::work;
 pub struct Pair {
     /// Events a second.
     pub hz: u32,
-    /// Work of the consumer for an event, as [`work`] counts.
+    /// Work of the consumer for an event, as [`work`] counts; 0 is an idle consumer of another
+    /// channel's events.
     pub work: i32,
     /// CORBA priority of the consumer; below [`ORDINARY_BELOW`] it is an ordinary thread.
     pub priority: i16,
@@ -130,14 +131,26 @@ fn works(units: i32, seen: Arc<Mutex<Vec<u64>>>) -> impl Fn(&[Event<'_>]) + Send
 }
 
 /// A supplier a pair pushes into `channel` for so long, on the processor that contenders share.
-pub fn supply(cx: &Context<'_>, channel: &Channel, pairs: &[Pair], ms: u32) -> Result<(), BenchError> {
+fn supply(cx: &Context<'_>, channel: &Channel, pairs: &[Pair], ms: u32) -> Result<(), BenchError> {
+    supply_from(now_ns() + 20_000_000, (cx.cpu(), cx.fifo.is_some()), channel, pairs, ms)
+}
+
+/// The same from a point of the clock on, on this processor, at a real-time priority or not.
+/// Pairs without work have no supplier here: their consumer is idle, and their events come from
+/// another channel.
+pub fn supply_from(
+    start: u64,
+    (cpu, real_time): (usize, bool),
+    channel: &Channel,
+    pairs: &[Pair],
+    ms: u32,
+) -> Result<(), BenchError> {
     let mut suppliers = Vec::new();
-    let start = now_ns() + 20_000_000;
-    for (event_type, &pair) in (FIRST_TYPE..).zip(pairs) {
+    for (event_type, &pair) in (FIRST_TYPE..).zip(pairs).filter(|(_, pair)| pair.work > 0) {
         let supplier = channel.for_suppliers().connect().map_err(refused)?;
         // Above every consumer, and away in microseconds.
-        let class = if cx.fifo.is_some() { SchedClass::Fifo(60) } else { SchedClass::Other };
-        let spec = ThreadSpec::new(format!("supplier-{}", pair.hz)).class(class).cpus(Cpus::one(cx.cpu()));
+        let class = if real_time { SchedClass::Fifo(60) } else { SchedClass::Other };
+        let spec = ThreadSpec::new(format!("supplier-{}", pair.hz)).class(class).cpus(Cpus::one(cpu));
         let thread = spec.spawn(move || {
             let period = NS_PER_S / u64::from(pair.hz);
             let count = count(&pair, ms) as u64;

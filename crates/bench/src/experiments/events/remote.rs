@@ -36,6 +36,11 @@ impl Remote {
         Ok(Remote(start.0))
     }
 
+    /// Gives it an order.
+    pub fn order(&mut self, line: &str) -> Result<(), BenchError> {
+        Ok(self.0.send(line)?)
+    }
+
     /// What so many consumers saw: the ages of their events, in nanoseconds. Ends the program.
     pub fn take(mut self, consumers: usize) -> Result<Vec<Vec<u64>>, BenchError> {
         self.0.send("take")?;

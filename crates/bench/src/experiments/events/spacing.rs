@@ -128,9 +128,6 @@ fn claims() -> Vec<Claim> {
                 let [one, twenty] = CONSUMERS.map(|(_, subject)| knee(r, subject));
                 [least([one, twenty]), one, twenty]
             };
-        paper Below(0.95), "at the highest rate {0:.2} of the events' rate is left with twenty consumers \
-             ({limit}): there is a knee",
-            |r| [r.values("rate", TWENTY, "ratio").last().copied().unwrap_or(f64::NAN)];
         paper AtLeast(0.1), format!("among {BYSTANDERS} consumers of other events twenty keep up {{1}} a \
              second, {{0:.2}} of {{2}} ({{limit}})"),
             |r| {

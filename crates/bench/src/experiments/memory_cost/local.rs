@@ -3,6 +3,7 @@
 
 use std::hint::{black_box, spin_loop};
 use std::sync::Arc;
+use std::time::Duration;
 
 use isorb_memory_area::{Geometry, Reader, Segment};
 use isorb_rt::sched::SchedClass;
@@ -25,7 +26,7 @@ const BLOCKS: usize = 12;
 const COPIED: usize = 8 << 10;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Waits {
+pub enum Waits {
     Spinning,
     Sleeping,
 }
@@ -57,8 +58,8 @@ fn measure(
         let rounds = (cx.ms(4_000, 20_000) as usize * 64 / (64 + size / 512)).max(20) / 10;
         let mut subjects = [MEMORY, BARE, AGAIN];
         let all = interleave_all(&mut subjects, Rounds::of(BLOCKS), |subject| match *subject {
-            MEMORY => area_block(cx, size, rounds, waits),
-            _ => bare_block(cx, size, rounds, waits),
+            MEMORY => area_block(cx, SchedClass::Other, size, (rounds, Duration::ZERO), waits),
+            _ => bare_block(cx, SchedClass::Other, size, (rounds, Duration::ZERO), waits),
         })?;
         rows(out, figure, size, &subjects, &all);
     }
@@ -107,7 +108,13 @@ fn segment(size: usize) -> Result<Segment, BenchError> {
 }
 
 /// Half round trips through two areas.
-fn area_block(cx: &Context<'_>, size: usize, rounds: usize, waits: Waits) -> Result<Vec<u64>, BenchError> {
+pub fn area_block(
+    cx: &Context<'_>,
+    class: SchedClass,
+    size: usize,
+    (rounds, gap): (usize, Duration),
+    waits: Waits,
+) -> Result<Vec<u64>, BenchError> {
     let [there, back] = [segment(size)?, segment(size)?];
     let ends = |from: &Segment, to: &Segment| -> Result<_, BenchError> {
         let mut writer = to.writer().map_err(refused)?;
@@ -115,7 +122,7 @@ fn area_block(cx: &Context<'_>, size: usize, rounds: usize, waits: Waits) -> Res
         Ok((from.reader().map_err(refused)?, writer))
     };
     let ((mut at_echo, mut echoes), (mut at_us, mut ours)) = (ends(&there, &back)?, ends(&back, &there)?);
-    let echo = thread(cx, other(waits), SchedClass::Other, move || {
+    let echo = thread(cx, other(waits), class, move || {
         let mut value = vec![0; size];
         for _ in 0..rounds {
             await_new(&mut at_echo, waits);
@@ -124,10 +131,11 @@ fn area_block(cx: &Context<'_>, size: usize, rounds: usize, waits: Waits) -> Res
             }
         }
     })?;
-    let us = thread(cx, 0, SchedClass::Other, move || {
+    let us = thread(cx, 0, class, move || {
         let mut value = vec![1; size];
         let mut samples = Vec::with_capacity(rounds);
         for _ in 0..rounds {
+            rest(gap);
             let start = now_ns();
             let _ = ours.write(&value);
             await_new(&mut at_us, waits);
@@ -139,6 +147,13 @@ fn area_block(cx: &Context<'_>, size: usize, rounds: usize, waits: Waits) -> Res
     let samples = joined(us)?;
     joined(echo)?;
     Ok(samples)
+}
+
+/// Leaves the processor to others between round trips.
+fn rest(gap: Duration) {
+    if !gap.is_zero() {
+        std::thread::sleep(gap);
+    }
 }
 
 fn await_new(reader: &mut Reader, waits: Waits) {
@@ -214,20 +229,27 @@ impl Bare {
 }
 
 /// Half round trips through bare memory.
-fn bare_block(cx: &Context<'_>, size: usize, rounds: usize, waits: Waits) -> Result<Vec<u64>, BenchError> {
+pub fn bare_block(
+    cx: &Context<'_>,
+    class: SchedClass,
+    size: usize,
+    (rounds, gap): (usize, Duration),
+    waits: Waits,
+) -> Result<Vec<u64>, BenchError> {
     let ways = Arc::new([Bare::new(size), Bare::new(size)]);
     let (theirs, last) = (ways.clone(), u32::try_from(rounds).unwrap_or(u32::MAX));
-    let echo = thread(cx, other(waits), SchedClass::Other, move || {
+    let echo = thread(cx, other(waits), class, move || {
         let mut value = vec![0; size / 8];
         for turn in 1..=last {
             theirs[0].take(&mut value, turn, waits);
             theirs[1].put(&value, turn, waits);
         }
     })?;
-    let us = thread(cx, 0, SchedClass::Other, move || {
+    let us = thread(cx, 0, class, move || {
         let mut value = vec![1; size / 8];
         let mut samples = Vec::with_capacity(rounds);
         for turn in 1..=last {
+            rest(gap);
             let start = now_ns();
             ways[0].put(&value, turn, waits);
             ways[1].take(&mut value, turn, waits);

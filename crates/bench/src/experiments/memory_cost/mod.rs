@@ -4,16 +4,17 @@
 mod among;
 mod attach;
 mod flow;
-mod local;
+pub(super) mod local;
 mod remote;
 mod rio;
 
 use isorb_rt::sched::{Cpus, SchedClass, Thread, ThreadSpec};
 
 use super::catalogue::Experiment;
+use super::nodes::refused;
 use super::{BenchError, Context};
 use crate::blocks::Series;
-use crate::claim::{Above, AtLeast, AtMost, Below, Cells, Claim, aim, control, least, most, paper};
+use crate::claim::{Above, AtLeast, AtMost, Below, Cells, Claim, aim, claims, control, least, most, paper};
 use crate::figure::{Figure, Measured, times};
 use crate::stats::Samples;
 
@@ -52,55 +53,27 @@ fn run(cx: &mut Context<'_>, out: &mut Measured) -> Result<(), BenchError> {
     remote::measure(cx, out)?;
     among::measure(cx, out)?;
     attach::measure(cx, out)?;
-    let (bytes, micro) = ("octets of a value", "microseconds");
-    let figure = |id, title, x, y, draw, divide| Figure::new(id, title, x, y, draw).divide(divide);
-    let p50: &[&str] = &["p50_ns"];
+    let (bytes, ns, p50): (_, _, &[&str]) = ("octets of a value", "nanoseconds", &["p50_ns"]);
+    let fast = |id, title, x, draw| Figure::new(id, title, x, ns, draw).divide(1.0);
+    let slow = |id, title, x, draw| Figure::new(id, title, x, "microseconds", draw);
+    let (tail, longest): (&[&str], &[&str]) = (&["p50_ns", "p99_ns"], &["p50_ns", "max_ns"]);
+    let channels = "admitted channels";
     out.figures = vec![
-        figure("spin", "From write to visible, spinning on two processors", bytes, "nanoseconds", p50, 1.0),
-        figure("block", "From write to visible, sleeping, on one processor", bytes, "nanoseconds", p50, 1.0),
-        figure("look", "A look without news", bytes, "nanoseconds", &["mean_ns"], 1.0),
-        figure(
-            "remote",
-            "From write to visible on another node, by datagrams",
-            bytes,
-            micro,
-            &["p50_ns", "p99_ns"],
-            1000.0,
-        ),
-        figure(
-            "attach",
-            "Attaching a reader",
-            "readers or channels that are there",
-            micro,
-            &["p50_ns", "max_ns"],
-            1000.0,
-        ),
-        figure(
-            "refuse",
-            "A refusal, with what would be admitted",
-            "admitted channels",
-            micro,
-            &["p50_ns", "max_ns"],
-            1000.0,
-        ),
-        figure(
-            "flow",
-            "The age of values at admitted readers, with everything there",
-            "admitted channels",
-            micro,
-            &["p50_ns", "p99_ns"],
-            1000.0,
-        ),
-        figure("rio", "RIO called in its own process", bytes, "nanoseconds", &["mean_ns", "p50_ns"], 1.0),
-        figure(
+        fast("spin", "From write to visible, spinning on two processors", bytes, p50),
+        fast("block", "From write to visible, sleeping, on one processor", bytes, p50),
+        fast("look", "A look without news", bytes, &["mean_ns"]),
+        slow("remote", "From write to visible on another node, by datagrams", bytes, tail),
+        slow("attach", "Attaching a reader", "readers or channels that are there", longest),
+        slow("refuse", "A refusal, with what would be admitted", channels, longest),
+        slow("flow", "The age of values at admitted readers, with everything there", channels, tail),
+        fast("rio", "RIO called in its own process", bytes, &["mean_ns", "p50_ns"]),
+        slow(
             "among",
             "From write to visible on another node, by the areas of the writer's process",
             "areas",
-            micro,
             p50,
-            1000.0,
         ),
-        figure("many", "A write, by the readers that are attached", "readers", "nanoseconds", p50, 1.0),
+        fast("many", "A write, by the readers that are attached", "readers", p50),
     ];
     out.notes = vec![
         "Half of a round trip within a node; one way to another, both nodes in this process and over loopback, a processor each.".to_owned(),
@@ -126,11 +99,6 @@ fn thread<R: Send + 'static>(
 /// What a thread that measures ends in.
 fn joined<R>(thread: Thread<R>) -> Result<R, BenchError> {
     thread.join().map_err(|_| BenchError::Memory("a thread that measures panicked".into()))
-}
-
-/// What reflective memory refused.
-fn refused(error: impl std::fmt::Display) -> BenchError {
-    BenchError::Memory(error.to_string())
 }
 
 fn row(out: &mut Measured, figure: &'static str, subject: &'static str, x: f64, samples: &Samples) {
@@ -170,117 +138,84 @@ fn ends(r: &dyn Cells, figure: &str, subject: &str) -> [f64; 2] {
     [all.first(), all.last()].map(|value| value.copied().unwrap_or(f64::NAN))
 }
 
+/// The last of the medians over the first.
+fn growth(r: &dyn Cells, figure: &str) -> f64 {
+    let [first, last] = ends(r, figure, MEMORY);
+    last / first
+}
+
 fn claims() -> Vec<Claim> {
+    let us = |subject, value| move |r: &dyn Cells| [top(r, "attach", subject, value) / 1000.0];
     let mut claims = Vec::new();
     for (figure, words, limit) in [
         ("spin", "within a node, spinning", 1.5),
         ("block", "within a node, sleeping on one processor", 1.3),
         ("remote", "to another node", 1.2),
     ] {
-        let says = format!(
-            "{words}: at worst {{0:.2}} of the bare program, at {{1}} octets ({{limit}}; the bare program \
-             beside itself {{2:.2}})"
-        );
-        claims.push(paper(AtMost(limit), says, move |r| {
-            let [ratio, x] = worst_ratio(r, figure, MEMORY);
-            [ratio, x, worst_ratio(r, figure, AGAIN)[0]]
-        }));
+        claims.extend(claims! {
+            paper AtMost(limit), format!("{words}: at worst {{0:.2}} of the bare program, at {{1}} octets \
+                 ({{limit}}; the bare program beside itself {{2:.2}})"),
+                move |r| {
+                    let [ratio, x] = worst_ratio(r, figure, MEMORY);
+                    [ratio, x, worst_ratio(r, figure, AGAIN)[0]]
+                };
+        });
     }
-    for (subject, words, limit_us) in [
+    for (subject, words, limit) in [
         (attach::WITHIN, "a best-effort attach within the node, among up to 10,000 readers", 1_000.0),
         (attach::BETWEEN, "a best-effort attach to another node", 1_000.0),
         (attach::GUARANTEED, "a guaranteed attach, among up to 1,000 channels", 10_000.0),
     ] {
-        let us = move |value: &'static str| move |r: &dyn Cells| [top(r, "attach", subject, value) / 1000.0];
-        claims.push(paper(
-            Below(limit_us),
-            format!("{words}: p50 {{0:.0}} us at most ({{limit}})"),
-            us("p50_ns"),
-        ));
-        claims.push(aim(
-            Below(limit_us),
-            format!("{words}: p99 {{0:.0}} us at most ({{limit}})"),
-            us("p99_ns"),
-        ));
+        claims.extend(claims! {
+            paper Below(limit), format!("{words}: p50 {{0:.0}} us at most ({{limit}})"), us(subject, "p50_ns");
+            aim Below(limit), format!("{words}: p99 {{0:.0}} us at most ({{limit}})"), us(subject, "p99_ns");
+        });
     }
     for (at, what) in ["a write", "a read"].into_iter().enumerate() {
         let first = move |r: &dyn Cells, names: [&str; 2]| ends(r, "rio", names[at])[0];
-        let says = format!(
-            "RIO in its own process: {what} takes {{1:.0}} ns where the Rust call takes {{2:.0}} and a dynamic one \
-             {{3:.0}}: {{0:.0}} more ({{limit}})"
-        );
-        claims.push(aim(AtMost(RIO_NS), says, move |r| {
-            let [rio, direct, dynamic] =
-                [rio::COLLOCATED, rio::DIRECT, rio::DYNAMIC].map(|names| first(r, names));
-            [rio - direct, rio, direct, dynamic]
-        }));
-        let says = format!("by GIOP, {what} takes {{1:.0}} ns, {{0:.0}} more than the Rust call ({{limit}})");
-        claims.push(control(Above(RIO_NS), says, move |r| {
-            let [giop, direct] = [rio::BY_GIOP, rio::DIRECT].map(|names| first(r, names));
-            [giop - direct, giop]
-        }));
+        claims.extend(claims! {
+            aim AtMost(RIO_NS), format!("RIO in its own process: {what} takes {{1:.0}} ns where the Rust call \
+                 takes {{2:.0}} and a dynamic one {{3:.0}}: {{0:.0}} more ({{limit}})"),
+                move |r| {
+                    let [rio, direct, dynamic] =
+                        [rio::COLLOCATED, rio::DIRECT, rio::DYNAMIC].map(|names| first(r, names));
+                    [rio - direct, rio, direct, dynamic]
+                };
+            control Above(RIO_NS), format!("by GIOP, {what} takes {{1:.0}} ns, {{0:.0}} more than the Rust call \
+                 ({{limit}})"),
+                move |r| {
+                    let [giop, direct] = [rio::BY_GIOP, rio::DIRECT].map(|names| first(r, names));
+                    [giop - direct, giop]
+                };
+        });
     }
-    claims.extend([
-        paper(Below(20.0), "a look without news takes {0:.1} ns ({limit})", |r| {
-            [top(r, "look", MEMORY, "mean_ns")]
-        }),
-        control(
-            AtLeast(20.0),
-            "a reader that copies 8 KiB to see whether it is new takes {0:.0} ns ({limit})",
-            |r| [top(r, "look", COPYING, "mean_ns")],
-        ),
-        control(
-            Above(1.5),
-            "within a node, a reader that sleeps takes {0:.1} times a bare copy by spinning ({limit})",
-            |r| [ends(r, "block", MEMORY)[0] / ends(r, "spin", BARE)[0]],
-        ),
-        control(
-            Above(1.2),
-            "to another node, pushed each millisecond instead of on each write, at least {0:.1} of the bare \
-             program ({limit})",
-            |r| [least(r.values("remote", PERIODIC, "of_bare"))],
-        ),
-        control(
-            Above(1.0),
-            "a refusal, which looks for the nearest period and deadline among as many channels, takes {0:.1} times \
-             as long as an admission ({limit})",
+    claims.extend(claims! {
+        paper Below(20.0), "a look without news takes {0:.1} ns ({limit})",
+            |r| [top(r, "look", MEMORY, "mean_ns")];
+        control AtLeast(20.0), "a reader that copies 8 KiB to see whether it is new takes {0:.0} ns ({limit})",
+            |r| [top(r, "look", COPYING, "mean_ns")];
+        control Above(1.5), "within a node, a reader that sleeps takes {0:.1} times a bare copy by spinning \
+             ({limit})", |r| [ends(r, "block", MEMORY)[0] / ends(r, "spin", BARE)[0]];
+        control Above(1.2), "to another node, pushed each millisecond instead of on each write, at least \
+             {0:.1} of the bare program ({limit})", |r| [least(r.values("remote", PERIODIC, "of_bare"))];
+        control Above(1.0), "a refusal, which looks for the nearest period and deadline among as many channels, \
+             takes {0:.1} times as long as an admission ({limit})",
             |r| {
                 let [refusal, attach] =
                     ["refuse", "attach"].map(|figure| top(r, figure, attach::GUARANTEED, "p50_ns"));
                 [refusal / attach]
-            },
-        ),
-        paper(
-            AtLeast(99.0),
-            "with all of them there and values flowing, {0:.1} % of the admitted readers have a value that is younger \
-             than its period and their deadline ({limit}; the age's p99 {1:.0} ms)",
-            |r| [top(r, "flow", MEMORY, "fresh_percent"), top(r, "flow", MEMORY, "p99_ns") / 1e6],
-        ),
-        aim(Below(100.0), "the longest refusal among 1,000 channels took {0:.1} ms ({limit})", |r| {
-            [top(r, "refuse", attach::GUARANTEED, "max_ns") / 1e6]
-        }),
-        paper(
-            AtMost(1.2),
-            "to another node, one of 1,000 areas of a process takes {0:.2} times as long as the only one ({limit})",
-            |r| {
-                let [one, among] = ends(r, "among", MEMORY);
-                [among / one]
-            },
-        ),
-        control(
-            Above(1.2),
-            "where all the others are written just before, {0:.1} times ({limit})",
-            |r| [ends(r, "among", among::BUSY)[0] / ends(r, "among", MEMORY)[0]],
-        ),
-        aim(
-            AtMost(1.5),
-            "a write takes {0:.2} times as long with 1,000 readers of its area and 10,000 of others as with one of \
-             its own ({limit})",
-            |r| {
-                let [few, many] = ends(r, "many", MEMORY);
-                [many / few]
-            },
-        ),
-    ]);
+            };
+        paper AtLeast(99.0), "with all of them there and values flowing, {0:.1} % of the admitted readers have \
+             a value that is younger than its period and their deadline ({limit}; the age's p99 {1:.0} ms)",
+            |r| [top(r, "flow", MEMORY, "fresh_percent"), top(r, "flow", MEMORY, "p99_ns") / 1e6];
+        aim Below(100.0), "the longest refusal among 1,000 channels took {0:.1} ms ({limit})",
+            |r| [top(r, "refuse", attach::GUARANTEED, "max_ns") / 1e6];
+        paper AtMost(1.2), "to another node, one of 1,000 areas of a process takes {0:.2} times as long as the \
+             only one ({limit})", |r| [growth(r, "among")];
+        control Above(1.2), "where all the others are written just before, {0:.1} times ({limit})",
+            |r| [ends(r, "among", among::BUSY)[0] / ends(r, "among", MEMORY)[0]];
+        aim AtMost(1.5), "a write takes {0:.2} times as long with 1,000 readers of its area and 10,000 of \
+             others as with one of its own ({limit})", |r| [growth(r, "many")];
+    });
     claims
 }

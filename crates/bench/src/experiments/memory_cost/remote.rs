@@ -6,12 +6,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
-use isorb::{Config, Orb, Reference};
+use isorb::{Orb, Reference};
 use isorb_memory_area::{Geometry, Reader, Segment, Writer};
 use isorb_reflective_memory::coordinator::{Coordinator, MemoryStore};
-use isorb_reflective_memory::idl::{Area, Glob_CommRef, Mode, ReaderQoS, WriterQoS};
-use isorb_reflective_memory::node::{NodeServer, ServerConfig};
-use isorb_reflective_memory::{AreaReader, AreaWriter, Library};
+use isorb_reflective_memory::idl::{Area, Mode, ReaderQoS, WriterQoS};
+use isorb_reflective_memory::{AreaReader, AreaWriter};
 use isorb_rt::net::{Events, Interest, Poller, Trigger};
 use isorb_rt::sched::SchedClass;
 use isorb_rt::time::{Deadline, now_ns};
@@ -22,6 +21,7 @@ use super::attach::WISH;
 use super::{AGAIN, BARE, Context, MEMORY, PERIODIC, joined, refused, rows, thread};
 use crate::blocks::{Rounds, interleave_all};
 use crate::experiments::BenchError;
+use crate::experiments::nodes::{self, Node};
 use crate::figure::Measured;
 
 const SIZES: [usize; 3] = [64, 1 << 10, 8 << 10];
@@ -36,8 +36,8 @@ const EACH_MS: ReaderQoS = ReaderQoS { how: Mode::PeriodicPush, period: 1_000_00
 
 /// Two nodes over loopback, each with its processor where there are two.
 pub struct Nodes {
-    pub near: (NodeServer, Library),
-    pub far: (NodeServer, Library),
+    pub near: Node,
+    pub far: Node,
     orbs: Vec<Orb>,
 }
 
@@ -57,7 +57,7 @@ impl Nodes {
 
     /// Agents that push nothing else say after so long that they live.
     pub fn with_heartbeat(cx: &Context<'_>, heartbeat: Duration) -> Result<Nodes, BenchError> {
-        let first = orb()?;
+        let first = nodes::orb("127.0.0.1")?;
         let coordinator = Coordinator::start(&first, Arc::new(MemoryStore::default())).map_err(refused)?;
         let glob = coordinator.object().object().to_string();
         let mut orbs = vec![first];
@@ -72,37 +72,21 @@ impl Nodes {
         let (near, far) = (start("near", 0)?, start("far", 1)?);
         Ok(Nodes { near, far, orbs })
     }
-}
 
-impl Nodes {
     /// The coordinator's ORB, the near node's, the far one's.
     pub fn orb(&self, which: usize) -> &Orb {
         &self.orbs[which]
     }
 }
 
-fn orb() -> Result<Orb, BenchError> {
-    let orb = Orb::with_config(Config { endpoints: vec!["127.0.0.1:0".into()], ..Config::default() })?;
-    orb.root_poa()?;
-    let background = orb.clone();
-    std::thread::spawn(move || background.run());
-    Ok(orb)
-}
-
-fn node(name: &str, glob: &str, heartbeat: Duration) -> Result<(Orb, (NodeServer, Library)), BenchError> {
-    static NEXT: AtomicU32 = AtomicU32::new(0);
-    let (orb, number) = (orb()?, NEXT.fetch_add(1, Ordering::Relaxed));
-    let socket =
-        std::env::temp_dir().join(format!("isorb-cost-{}-{number}-{name}.socket", std::process::id()));
-    let mut config = ServerConfig::new(name, &socket);
-    // Loopback is no slow link, and the machine may be busy for long.
-    config.admission.link_bits_per_s = 100_000_000_000;
-    config.silence = Duration::from_secs(30);
-    config.dispatcher.scheduler.heartbeat_ns = heartbeat.as_nanos() as u64;
-    let server =
-        NodeServer::start(&orb, config, Some(orb.resolve::<Glob_CommRef>(glob)?)).map_err(refused)?;
-    let library = Library::connect(&orb, &socket).map_err(refused)?;
-    Ok((orb, (server, library)))
+fn node(name: &str, glob: &str, heartbeat: Duration) -> Result<(Orb, Node), BenchError> {
+    let orb = nodes::orb("127.0.0.1")?;
+    let node = nodes::node(&orb, name, glob, |config| {
+        // Loopback is no slow link.
+        config.admission.link_bits_per_s = 100_000_000_000;
+        config.dispatcher.scheduler.heartbeat_ns = heartbeat.as_nanos() as u64;
+    })?;
+    Ok((orb, node))
 }
 
 pub fn measure(cx: &mut Context<'_>, out: &mut Measured) -> Result<(), BenchError> {

@@ -13,6 +13,7 @@ use isorb_rt::time::now_ns;
 use super::attach::WISH;
 use super::remote::Nodes;
 use super::{Context, joined, refused, row, thread};
+use crate::blocks::keep;
 use crate::experiments::BenchError;
 use crate::figure::Measured;
 use crate::stats::Samples;
@@ -63,30 +64,21 @@ pub fn measure(cx: &mut Context<'_>, out: &mut Measured) -> Result<(), BenchErro
         for (names, pair) in [(COLLOCATED, by(here)), (BY_GIOP, by(there))] {
             calls_by.extend(names.into_iter().zip(pair).map(|(name, call)| (name, call, Samples::new())));
         }
-        let (mut direct, mut dynamic) = ([(); 2].map(|()| Samples::new()), [(); 2].map(|()| Samples::new()));
+        let mut own =
+            [DIRECT, DYNAMIC].concat().into_iter().map(|name| (name, Samples::new())).collect::<Vec<_>>();
+        let mut write = || keep(writer.write(black_box(&value)));
         let mut out = [0; SIZE];
+        let mut read = || keep(reader.latest(black_box(&mut out)));
         for _ in 0..BLOCKS {
             for (_, call, samples) in &mut calls_by {
                 timed(calls, samples, call);
             }
-            timed(calls, &mut direct[0], || {
-                let _ = black_box(writer.write(black_box(&value)));
-            });
-            timed(calls, &mut direct[1], || {
-                let _ = black_box(reader.latest(black_box(&mut out)));
-            });
-            let mut write = || {
-                let _ = black_box(writer.write(black_box(&value)));
-            };
-            timed(calls, &mut dynamic[0], black_box(&mut write as &mut dyn FnMut()));
-            let mut read = || {
-                let _ = black_box(reader.latest(black_box(&mut out)));
-            };
-            timed(calls, &mut dynamic[1], black_box(&mut read as &mut dyn FnMut()));
+            timed(calls, &mut own[0].1, &mut write);
+            timed(calls, &mut own[1].1, &mut read);
+            timed(calls, &mut own[2].1, black_box(&mut write as &mut dyn FnMut()));
+            timed(calls, &mut own[3].1, black_box(&mut read as &mut dyn FnMut()));
         }
-        let named = |names: [&'static str; 2], samples: [Samples; 2]| names.into_iter().zip(samples);
-        let calls_by = calls_by.into_iter().map(|(name, _, samples)| (name, samples));
-        calls_by.chain(named(DIRECT, direct)).chain(named(DYNAMIC, dynamic)).collect::<Vec<_>>()
+        calls_by.into_iter().map(|(name, _, samples)| (name, samples)).chain(own).collect::<Vec<_>>()
     };
     let measured = joined(thread(cx, 0, SchedClass::Other, work)?)?;
     measured.iter().for_each(|(name, samples)| row(out, "rio", name, SIZE as f64, samples));

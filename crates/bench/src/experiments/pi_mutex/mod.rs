@@ -2,21 +2,19 @@
 //! urgent thread waits for one that a low thread holds while a third has work. std's mutex is the
 //! negative control: its waits grow with the third one's work.
 
-mod inversion;
+pub(super) mod inversion;
 
-use std::hint::black_box;
 use std::sync::Mutex;
-use std::time::Duration;
 
 use isorb_rt::sync::PiMutex;
-use isorb_rt::time::now_ns;
 
 use self::inversion::{HELD_MS, WorkAmount, waits};
 use super::catalogue::Experiment;
 use super::{BenchError, Context};
+use crate::blocks::{Local, keep, local_rows};
 use crate::claim::{Above, AtMost, Below, Cells, Claim, claims, control, paper};
-use crate::figure::{Figure, Measured, times};
-use crate::stats::{Samples, median, ratio_of_medians};
+use crate::figure::{Figure, Measured, Row, times};
+use crate::stats::Samples;
 
 pub const EXPERIMENT: Experiment = Experiment {
     name: NAME,
@@ -33,21 +31,19 @@ const PAPER: &str = "a mutex with priority inheritance costs little more than on
                      holds it, a high one waits for that thread only";
 const SUBJECTS: [&str; 3] = ["std", "std-again", "pi"];
 /// Lockings to a sample: one alone takes less than reading the clock.
-const TOGETHER: u64 = 64;
-const BLOCK: usize = 200;
+const TOGETHER: u32 = 64;
+const BLOCK: u32 = 200;
 /// Work of the thread in between, in milliseconds.
 const HOG_MS: [u32; 4] = [0, 5, 10, 20];
 
 fn run(cx: &mut Context<'_>, out: &mut Measured) -> Result<(), BenchError> {
     let rounds = cx.pick(300, 2_000);
     cx.progress(NAME);
-    let (samples, medians) = cx.on_thread(move || measure(rounds))?;
-    for ((subject, samples), of) in SUBJECTS.into_iter().zip(samples).zip(&medians) {
-        let mut values = times(&samples.summary());
-        let ratio = ratio_of_medians(of, &medians[0]).unwrap_or(f64::NAN);
-        values.push(("ratio_to_std_p50", (ratio * 1000.0).round() / 1000.0));
-        out.row("lock", subject, 1.0, values);
+    let mut rows = cx.on_thread(move || measure(rounds))?;
+    for Row { values, .. } in &mut rows {
+        values.iter_mut().filter(|(name, _)| *name == "ratio").for_each(|(name, _)| *name = RATIO);
     }
+    out.rows.extend(rows);
     let (title, draw) = ("Lock and unlock, uncontended", &["p50_ns", "p99_ns"]);
     out.figures = vec![Figure::new("lock", title, "threads", "nanoseconds", draw).divide(1.0).linear()];
     out.note(format!(
@@ -87,48 +83,22 @@ fn invert(cx: &mut Context<'_>, out: &mut Measured) -> Result<(), BenchError> {
     Ok(())
 }
 
-type Medians = Vec<Option<u64>>;
+/// The name of the ratio of medians in the rows.
+const RATIO: &str = "ratio_to_std_p50";
 
-fn measure(rounds: usize) -> ([Samples; 3], [Medians; 3]) {
+/// Rows of uncontended locks, in turns.
+fn measure(rounds: u32) -> Vec<Row> {
     let (std, again, pi) = (Mutex::new(0u64), Mutex::new(0u64), PiMutex::new(0u64));
-    let mut samples: [Samples; 3] = Default::default();
-    let mut medians: [Medians; 3] = Default::default();
-    for _ in 0..rounds {
-        // No thread panics while it holds the lock.
-        let lock = |mutex: &Mutex<u64>| {
-            mutex.lock().map_or(0, |mut n| {
-                *n += 1;
-                *n
-            })
-        };
-        let blocks = [
-            block(|| lock(&std)),
-            block(|| lock(&again)),
-            block(|| {
-                let mut n = pi.lock();
-                *n += 1;
-                *n
-            }),
-        ];
-        for (i, block) in blocks.into_iter().enumerate() {
-            medians[i].push(median(&block));
-            samples[i].extend(block.into_iter().map(|ns| ns / TOGETHER));
-        }
-        std::thread::sleep(Duration::from_millis(1));
-    }
-    (samples, medians)
-}
-
-/// How long [`TOGETHER`] lockings took, in nanoseconds.
-fn block(mut lock: impl FnMut() -> u64) -> Vec<u64> {
-    let sample = |_| {
-        let start = now_ns();
-        for _ in 0..TOGETHER {
-            black_box(lock());
-        }
-        now_ns() - start
-    };
-    (0..BLOCK).map(sample).collect()
+    // No thread panics while it holds the lock.
+    let lock = |mutex: &Mutex<u64>| keep(mutex.lock().map(|mut n| *n += 1));
+    let calls: [Box<dyn FnMut()>; 3] =
+        [Box::new(|| lock(&std)), Box::new(|| lock(&again)), Box::new(|| *pi.lock() += 1)];
+    let mut subjects: Vec<Local<'_>> = SUBJECTS
+        .into_iter()
+        .zip(calls)
+        .map(|(name, call)| Local::called(name, 1.0, [BLOCK, TOGETHER], call))
+        .collect();
+    local_rows("lock", rounds, &mut subjects)
 }
 
 fn claims() -> Vec<Claim> {
@@ -137,7 +107,7 @@ fn claims() -> Vec<Claim> {
     let is_shown = |r: &dyn Cells| !r.series("inversion", "pi", "p50_ns").is_empty();
     claims! {
         paper AtMost(1.5), "it takes {0:.2} times as long as std's ({limit}); std's against itself {1:.2}",
-            |r| ["pi", "std-again"].map(|subject| r.at("lock", subject, "ratio_to_std_p50", 1.0));
+            |r| ["pi", "std-again"].map(|subject| r.at("lock", subject, RATIO, 1.0));
         paper Below(2.0 * HELD_MS), format!("while a third thread wants {LONGEST} ms of the processor, \
              the high one waits {{0:.2}} ms ({{limit}}, twice what the lock is held)"),
             move |r| waits(r, "pi"), when is_shown;
@@ -151,10 +121,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn everybody_has_as_many_samples() {
-        let (samples, medians) = measure(1);
-        assert!(
-            samples.iter().all(|s| s.summary().n == BLOCK as u64) && medians.iter().all(|m| m.len() == 1)
-        );
+    fn all_locks_have_as_many_samples() {
+        let rows = measure(1);
+        assert_eq!(rows.len(), SUBJECTS.len());
+        assert!(rows.iter().all(|row| row.value("n") == Some(BLOCK.into()) && row.value("ratio").is_some()));
     }
 }

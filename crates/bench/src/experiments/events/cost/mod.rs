@@ -2,15 +2,15 @@
 
 mod controls;
 mod push;
-mod remote;
+pub(in crate::experiments) mod remote;
 mod tables;
 mod threads;
 
 use super::super::catalogue::Experiment;
 use super::super::{BenchError, Context};
-use crate::blocks::{Local, Series, interleave_local};
+use crate::blocks::local_rows as rows;
 use crate::claim::{Above, AtLeast, AtMost, Below, Cells, Claim, claims, control, most, paper};
-use crate::figure::{Figure, Measured, Row};
+use crate::figure::{Figure, Measured};
 
 pub const EXPERIMENT: Experiment = Experiment {
     name: NAME,
@@ -87,25 +87,6 @@ const NOTES: [&str; 4] = [
     "remote: time counts from the supplier's push to the consumer's upcall. The channel pushes on the thread that reads \
      from the supplier; 'channel-push-thread' has a thread of its own for that, so that a slow consumer delays no other.",
 ];
-
-/// Measures local subjects; a row each, in nanoseconds, with the ratio to the first.
-fn rows(figure: &'static str, rounds: u32, subjects: &mut [Local<'_>]) -> Vec<Row> {
-    let all = interleave_local(subjects, rounds as usize);
-    let row = |(subject, series): (&Local<'_>, &Series<()>)| {
-        let s = series.samples.summary();
-        let ns = |ps: u64| ps as f64 / 1000.0;
-        let values = vec![
-            ("n", s.n as f64),
-            ("min_ns", ns(s.min_ns)),
-            ("p50_ns", ns(s.p50_ns)),
-            ("p99_ns", ns(s.p99_ns)),
-            ("max_ns", ns(s.max_ns)),
-            ("ratio", (series.ratio_to(&all[0]) * 1000.0).round() / 1000.0),
-        ];
-        Row { figure, subject: subject.name, x: subject.x, values }
-    };
-    subjects.iter().zip(&all).map(row).collect()
-}
 
 /// A median in units of `unit` nanoseconds.
 fn p50(r: &dyn Cells, figure: &str, subject: &str, x: u32, unit: f64) -> f64 {

@@ -16,8 +16,8 @@ const BLOCK: usize = 200;
 const WARM: usize = 20;
 
 /// The processes of a subject, which are stopped except during its blocks.
-struct Subject {
-    name: &'static str,
+pub struct Subject {
+    pub name: &'static str,
     /// The path leads through this process as well.
     beyond: Option<Peer>,
     channel: Peer,
@@ -25,7 +25,7 @@ struct Subject {
 }
 
 impl Subject {
-    fn start(
+    pub fn start(
         cx: &Context<'_>,
         name: &'static str,
         channel: &[&str],
@@ -45,18 +45,24 @@ impl Subject {
         Ok(subject)
     }
 
+    /// The processes on the path of an event.
+    pub fn ids(&self) -> Vec<u32> {
+        vec![self.channel.id(), self.supplier.id()]
+    }
+
     fn pause(&self) {
         self.supplier.pause();
         self.channel.pause();
         self.beyond.iter().for_each(Peer::pause);
     }
 
-    fn block(&mut self) -> Result<Vec<u64>, PeerError> {
+    /// So many events after a few that are not measured.
+    pub fn block(&mut self, events: usize, gap_us: u32) -> Result<Vec<u64>, PeerError> {
         self.beyond.iter().for_each(Peer::resume);
         self.channel.resume();
         self.supplier.resume();
-        self.supplier.send(&format!("events {WARM} {BLOCK}"))?;
-        let block = self.supplier.samples(BLOCK, TIMEOUT)?;
+        self.supplier.send(&format!("events {WARM} {events} {gap_us}"))?;
+        let block = self.supplier.samples(events, TIMEOUT)?;
         self.pause();
         Ok(block)
     }
@@ -79,7 +85,7 @@ pub fn run(cx: &mut Context<'_>, out: &mut Measured, ms: u32) -> Result<(), Benc
         subjects.push(Subject::start(cx, name, &channel, supplier)?);
     }
     let until = Instant::now() + Duration::from_millis(ms.into());
-    let all = interleave_all(&mut subjects, Rounds::until(until), Subject::block)?;
+    let all = interleave_all(&mut subjects, Rounds::until(until), |subject| subject.block(BLOCK, 0))?;
     for (subject, series) in subjects.iter().zip(&all) {
         let mut values = times(&series.samples.summary());
         values.push(("ratio", (series.ratio_to(&all[0]) * 1000.0).round() / 1000.0));

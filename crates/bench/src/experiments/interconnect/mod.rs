@@ -1,7 +1,10 @@
 //! Reading and writing a value through a mapped segment, on a line of the cache and across two.
 //!
 //! The segment is an area of reflective memory: written through the writer's mapping, read through
-//! a read-only mapping of its own. The control is private memory.
+//! a read-only mapping of its own. The control is private memory. Between two processors, values go
+//! over the [`ring`] of the segment transport.
+
+mod ring;
 
 use std::hint::black_box;
 use std::time::Duration;
@@ -11,16 +14,16 @@ use isorb_rt::time::now_ns;
 
 use super::catalogue::Experiment;
 use super::{BenchError, Context};
-use crate::claim::{Above, AtMost, Cells, Claim, Within, aim, claims, control, least, most, paper};
+use crate::claim::{Above, AtLeast, AtMost, Cells, Claim, Within, aim, claims, control, least, most, paper};
 use crate::figure::{Figure, Measured, Values, times};
 use crate::stats::{Samples, Summary};
 
 pub const EXPERIMENT: Experiment = Experiment {
     name: NAME,
-    about: "Reading and writing a char, an int and a double through a mapped segment, aligned and not",
+    about: "A char, an int and a double through a mapped segment, aligned and not; between two processors; octets a second",
     source: "Lankes, Pfeiffer, Bemmerl (ROFES): table 1",
     paper: PAPER,
-    seconds: (3, 10),
+    seconds: (8, 40),
     run,
     claims,
 };
@@ -53,11 +56,26 @@ fn run(cx: &mut Context<'_>, out: &mut Measured) -> Result<(), BenchError> {
         Ok::<_, std::io::Error>(out)
     })?;
     *out = measured?;
+    ring::measure(cx, out)?;
     let draw = &["mean_ns", "max_minus_min_ns"];
     let figure =
         |id, title| Figure::new(id, title, "octets: char, int, double", "nanoseconds", draw).divide(1.0);
     out.figures = vec![figure("write", "Writing a value"), figure("read", "Reading a value")];
-    out.notes = vec![
+    if out.rows.iter().any(|row| row.figure == ring::BETWEEN) {
+        let (one_way, streamed) = ("A value from processor to processor", "Octets over the transport");
+        out.figures.push(
+            Figure::new(ring::BETWEEN, one_way, "octets", "nanoseconds", &["p50_ns", "p99_ns"]).divide(1.0),
+        );
+        let figure = Figure::new(
+            ring::BANDWIDTH,
+            streamed,
+            "octets of a piece",
+            "megabytes a second",
+            &["megabytes_per_s"],
+        );
+        out.figures.push(figure.divide(1.0));
+    }
+    out.notes.extend([
         format!(
             "A sample is the mean of {TOGETHER} accesses, each to a line of its own, so maximum and minimum are of such means."
         ),
@@ -65,9 +83,10 @@ fn run(cx: &mut Context<'_>, out: &mut Measured) -> Result<(), BenchError> {
             "Unaligned is {} octets into a line: an int and a double lie on two lines, a char does not.",
             LINE - 3
         ),
-        "The paper's segment is in another machine (SCI, 2 to 27 us); this one is in memory of this machine."
+        "The paper's segment is in another machine (SCI, 2 to 27 us); this one is in memory of this machine. \
+         From processor to processor is half of a round trip of ends that poll."
             .to_owned(),
-    ];
+    ]);
     Ok(())
 }
 
@@ -187,6 +206,10 @@ fn to_aligned(r: &dyn Cells, figure: &str, subject: &str, octets: f64) -> f64 {
     r.at(figure, subject, "p50_ns", octets) / r.at(figure, ALIGNED, "p50_ns", octets)
 }
 
+fn has_two_processors(r: &dyn Cells) -> bool {
+    !r.series(ring::BETWEEN, ring::RING, "p50_ns").is_empty()
+}
+
 fn claims() -> Vec<Claim> {
     let write =
         |r: &dyn Cells, subject: &str| [4.0, 8.0].map(|octets| to_aligned(r, "write", subject, octets));
@@ -208,6 +231,22 @@ fn claims() -> Vec<Claim> {
             };
         aim AtMost(3.0), "reading a double takes {0:.2} times as long ({limit}); aligned against itself \
              {1:.2}", |r| [to_aligned(r, "read", ACROSS, 8.0), to_aligned(r, "write", AGAIN, 8.0)];
+        paper AtMost(1.5), "from processor to processor a double takes {1:.0} ns over the ring, {0:.2} times as \
+             long as a char ({limit}; over the ring again {2:.0} ns)",
+            |r| {
+                let [char, double] = [1.0, 8.0].map(|octets| r.at(ring::BETWEEN, ring::RING, "p50_ns", octets));
+                [double / char, double, r.at(ring::BETWEEN, ring::AGAIN, "p50_ns", 8.0)]
+            }, when has_two_processors;
+        control AtLeast(2.0), "over a unix socket it takes {0:.0} times as long ({limit})",
+            |r| {
+                let [ring, unix] = [ring::RING, ring::CONTROL].map(|of| r.at(ring::BETWEEN, of, "p50_ns", 8.0));
+                [unix / ring]
+            }, when has_two_processors;
+        aim AtLeast(1000.0), "in pieces of 64 KiB the ring carries {0:.0} megabytes a second ({limit}), a unix \
+             socket {1:.0}",
+            |r| {
+                [ring::RING, ring::CONTROL].map(|of| r.at(ring::BANDWIDTH, of, "megabytes_per_s", 65_536.0))
+            }, when has_two_processors;
         aim AtMost(20.0), "an aligned double costs {0:.1} ns more than in private memory ({limit})",
             |r| [r.at("write", ALIGNED, "p50_ns", 8.0) - r.at("write", PRIVATE, "p50_ns", 8.0)];
     }
