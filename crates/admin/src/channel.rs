@@ -1,7 +1,9 @@
 //! The numbers of an event channel.
 
 use crate::Source;
+use crate::process::ProcessCounts;
 use crate::rate::per_second;
+use isorb_event::federation::{Federation, Neighbour};
 use isorb_event::{Channel, ConsumerStatus, Counts, Histogram, Latencies, ModuleSet, Replaceable};
 use serde::Serialize;
 use std::collections::HashMap;
@@ -15,6 +17,7 @@ const SHOWN: usize = 256;
 pub struct ChannelSource<M: ModuleSet = Replaceable> {
     channel: Channel<M>,
     copies: usize,
+    federation: Option<Federation>,
     before: Option<(Instant, HashMap<u32, Counts>)>,
 }
 
@@ -22,7 +25,14 @@ impl<M: ModuleSet> ChannelSource<M> {
     /// About this channel, which has room for so many copies of events
     /// ([`Limits::events`](isorb_event::Limits::events)).
     pub fn new(channel: &Channel<M>, copies: usize) -> ChannelSource<M> {
-        ChannelSource { channel: channel.clone(), copies, before: None }
+        ChannelSource { channel: channel.clone(), copies, federation: None, before: None }
+    }
+
+    /// Shows the neighbours of this member of a federation, too.
+    #[must_use]
+    pub fn federation(mut self, federation: &Federation) -> ChannelSource<M> {
+        self.federation = Some(federation.clone());
+        self
     }
 }
 
@@ -62,6 +72,9 @@ impl<M: ModuleSet> Source for ChannelSource<M> {
             too_large: totals.too_large,
             undeclared: totals.undeclared,
             suppliers_lost: totals.suppliers_lost,
+            unauthenticated: self.federation.as_ref().map_or(0, |member| member.counts().unauthenticated),
+            neighbours: self.federation.iter().flat_map(Federation::neighbours).map(Link::from).collect(),
+            process: ProcessCounts::now(),
             consumers: rows.collect(),
         };
         let text = json(&view);
@@ -90,7 +103,26 @@ struct View {
     undeclared: u64,
     /// Suppliers elsewhere that were removed since they did not answer.
     suppliers_lost: u64,
+    /// Messages of other members without the federation's key.
+    unauthenticated: u64,
+    neighbours: Vec<Link>,
+    process: ProcessCounts,
     consumers: Vec<Row>,
+}
+
+#[derive(Serialize)]
+struct Link {
+    link: u32,
+    channels: Vec<u64>,
+    address: String,
+    up: bool,
+}
+
+impl From<Neighbour> for Link {
+    fn from(neighbour: Neighbour) -> Link {
+        let Neighbour { link, address, channels, up } = neighbour;
+        Link { link: link.0, channels, address, up }
+    }
 }
 
 #[derive(Serialize)]
@@ -205,6 +237,7 @@ mod tests {
         let mut source = ChannelSource::new(&channel, 1024);
         let view = sample(&mut source);
         assert_eq!((&view["kind"], &view["free_copies"]), (&"event-channel".into(), &1024.into()));
+        assert!(view["process"]["panics"].is_u64() && view["process"]["log_dropped"].is_u64(), "{view}");
         assert_eq!(view["consumers"], Value::Array(vec![]));
 
         let hour = Some(Duration::from_secs(3600));

@@ -30,6 +30,7 @@ mod board;
 mod channel;
 mod connection;
 mod memory;
+mod process;
 mod rate;
 mod request;
 mod server;

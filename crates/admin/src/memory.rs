@@ -2,6 +2,7 @@
 
 use crate::Source;
 use crate::channel::json;
+use crate::process::ProcessCounts;
 use crate::rate::per_second;
 use isorb_reflective_memory::node::{AreaStatus, NodeServer, NodeStatus, ReplicaStatus, ValueStatus};
 use serde::Serialize;
@@ -48,7 +49,7 @@ fn area_key(area: &AreaStatus) -> String {
 
 /// One area may have several replicas here, for readers with different requirements.
 fn replica_key(replica: &ReplicaStatus) -> String {
-    format!("r{}/{}", replica.handle, replica.name)
+    format!("r{}", replica.id)
 }
 
 #[derive(Serialize)]
@@ -64,6 +65,7 @@ struct View<'s> {
     link: f64,
     link_share: f64,
     left_out: usize,
+    process: ProcessCounts,
     areas: Vec<Area<'s>>,
     replicas: Vec<Replica<'s>>,
 }
@@ -93,12 +95,16 @@ struct Replica<'s> {
     datagrams: bool,
     /// Not counted on the ORB's path.
     lost: Option<u64>,
+    /// Not sent by the writer's node, because a later value overtook them.
+    skipped: Option<u64>,
     recovered: Option<u64>,
     ignored: Option<u64>,
     /// How often the value was older than its readers asked for.
     missed: Option<u64>,
     silent: Option<u64>,
     worst_age_ns: Option<u64>,
+    /// How far ages may be wrong in either direction.
+    age_bound_ns: Option<u64>,
 }
 
 #[derive(Serialize)]
@@ -142,6 +148,7 @@ fn view<'s>(status: &'s NodeStatus, left_out: usize, before: &HashMap<String, u6
             deadline_ns: replica.deadline_ns,
             datagrams: replica.datagrams,
             lost: stats.map(|s| s.counters.lost + s.counters.incomplete),
+            skipped: stats.map(|s| s.counters.skipped),
             recovered: stats.map(|s| s.counters.recovered),
             ignored: stats.map(|s| {
                 let c = &s.counters;
@@ -150,6 +157,7 @@ fn view<'s>(status: &'s NodeStatus, left_out: usize, before: &HashMap<String, u6
             missed: stats.map(|s| s.stale),
             silent: stats.map(|s| s.silent),
             worst_age_ns: stats.map(|s| s.worst_age_ns),
+            age_bound_ns: stats.and_then(|s| s.age_bound_ns),
         }
     };
     View {
@@ -164,6 +172,7 @@ fn view<'s>(status: &'s NodeStatus, left_out: usize, before: &HashMap<String, u6
         link: status.link.0,
         link_share: status.link.1,
         left_out,
+        process: ProcessCounts::now(),
         areas: status.areas.iter().map(area).collect(),
         replicas: status.replicas.iter().map(replica).collect(),
     }
@@ -201,6 +210,7 @@ mod tests {
                 pushed_to: vec![("b".into(), true)],
             }],
             replicas: vec![ReplicaStatus {
+                id: 1,
                 name: "plant/2".into(),
                 size: 32,
                 value: value(0),

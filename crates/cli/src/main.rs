@@ -4,9 +4,10 @@
 mod commands;
 mod typed;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use std::io::ErrorKind;
 use std::process::ExitCode;
+use std::time::Duration;
 
 /// isorb: an isochronous object request broker.
 #[derive(Debug, Parser)]
@@ -14,6 +15,10 @@ use std::process::ExitCode;
 struct Cli {
     #[command(subcommand)]
     command: Command,
+    /// The log records to write to standard error: off, error, warn, info or debug, also for
+    /// single targets (warn,isorb::server=debug) [default: ISORB_LOG, or info].
+    #[arg(long, global = true, value_name = "LEVELS")]
+    log: Option<String>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -69,7 +74,11 @@ enum Command {
 
 fn main() -> ExitCode {
     let (arguments, orb) = split_orb_arguments(std::env::args().collect());
-    match Cli::parse_from(arguments).command {
+    let Cli { command, log } = Cli::parse_from(arguments);
+    if let Some(Err(wrong)) = log.map(|levels| isorb_rt::log::set_levels(&levels)) {
+        Cli::command().error(clap::error::ErrorKind::InvalidValue, format!("--log: {wrong}")).exit();
+    }
+    match command {
         Command::Demo(args) => report(commands::demo::run(&args)),
         Command::DemoServer(args) => report(commands::demo::calls::serve(&args)),
         Command::DemoPod(args) => report(commands::demo::pod(&args)),
@@ -133,6 +142,8 @@ fn report(result: Result<(), Box<dyn std::error::Error>>) -> ExitCode {
             ExitCode::SUCCESS
         }
         Err(error) => {
+            // What led to the error stands before it.
+            isorb_rt::log::flush(Duration::from_millis(500));
             eprintln!("isorb: {error}");
             ExitCode::FAILURE
         }

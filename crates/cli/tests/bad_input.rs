@@ -150,7 +150,9 @@ fn faults_of_a_node_servers_options_are_named() {
 fn reflective_memory_names_the_process_that_is_missing() {
     let folder = TempFolder::new();
     let socket = folder.text("node.socket");
-    for what in [&["ls"][..], &["watch", "radar"], &["dump", "radar"], &["write", "radar", "x"]] {
+    let now = ["--timeout", "0"];
+    for what in [&["ls"][..], &["destroy", "radar"], &["watch", "radar", now[0], now[1]], &["dump", "radar"]]
+    {
         let (code, out, error) = run(&[&["memory", "--socket", &socket], what].concat());
         assert_eq!((code, &*out), (Some(1), ""), "{what:?}: {error}");
         let said = error.contains(&socket) && error.contains("is `isorb memory-server` running");
@@ -158,12 +160,9 @@ fn reflective_memory_names_the_process_that_is_missing() {
     }
     // Nothing listens at port 1.
     let url = "corbaloc::127.0.0.1:1/ReflectiveMemory";
-    for command in [&["memory", "ls"][..], &["memory-server", "--socket", &socket]] {
-        let (code, out, error) = run(&[command, &["--coordinator", url]].concat());
-        assert_eq!((code, &*out), (Some(1), ""), "{command:?}: {error}");
-        let said = error.contains(url) && error.contains("check that `isorb memory-coordinator` runs");
-        assert!(said, "{command:?}: {error}");
-    }
+    let (code, out, error) = run(&["memory", "ls", "--coordinator", url]);
+    assert_eq!((code, &*out), (Some(1), ""), "{error}");
+    assert!(error.contains(url) && error.contains("check that `isorb memory-coordinator` runs"), "{error}");
 }
 
 #[test]
@@ -172,5 +171,15 @@ fn the_benchmark_is_another_program() {
         let (code, out, error) = run(arguments);
         assert_eq!((code, &*out, error.lines().count()), (Some(2), "", 1), "{error}");
         assert!(error.contains("cargo run --release -p isorb-bench -- "), "{error}");
+    }
+}
+
+#[test]
+fn an_unknown_level_of_log_records_is_refused_with_those_that_there_are() {
+    for arguments in [["--log", "warn,isorb=loud", "naming"], ["naming", "--log", "warn,isorb=loud"]] {
+        let (code, _, said) = run(&arguments);
+        assert_eq!(code, Some(2), "{said}");
+        assert!(said.contains("--log: 'isorb=loud' is no level of log records"), "{said}");
+        assert!(said.contains("off, error, warn, info and debug"), "{said}");
     }
 }

@@ -7,6 +7,7 @@ use common::events::{consume, event, orb, supply};
 use common::{Service, run};
 use isorb::Orb;
 use isorb_event::servants::stamped::rtec_event_channel_admin as admin;
+use isorb_event::servants::standard::cos_event_channel_admin as cos;
 use isorb_testkit::wait_until;
 use page::state;
 use std::process::Command;
@@ -146,4 +147,163 @@ fn the_page_shows_the_events_of_remote_consumers() {
             && row["pushed"].as_u64() > Some(0)
             && row["response"]["count"].as_u64() > Some(0)
     });
+}
+
+#[test]
+fn a_channel_binds_itself_and_ends_where_asked() {
+    let orb = orb();
+    let naming = Service::start(&["naming", "--port", "0", "--memory"]);
+    let mut named = start(&["--ns", &naming.url, "--exit-on-destroy"]);
+    let resolve = |name: &str| {
+        let (code, reference, error) = run(&["name", "--ns", &naming.url, "resolve", name]);
+        assert_eq!((code, &*error), (Some(0), ""), "{name}");
+        reference.trim().to_owned()
+    };
+    let standard: cos::EventChannelRef = orb.resolve(&resolve("CosEventService")).unwrap();
+    assert!(standard.for_consumers().unwrap().is_some());
+    let channel: admin::EventChannelRef = orb.resolve(&resolve("EventService")).unwrap();
+    channel.destroy().unwrap();
+    wait_until("the process ends", || named.0.ended().is_some_and(|status| status.success()));
+    let stays = start(&[]);
+    stays.channel(&orb).destroy().unwrap();
+    assert!(stays.channel(&orb).for_consumers().is_ok(), "it was not asked to end");
+}
+
+/// The lines that a channel logs until one has this text.
+fn logged(process: &mut isorb_testkit::Process, text: &str) {
+    while let Some(line) = process.next_line() {
+        if line.contains(text) {
+            return;
+        }
+    }
+    panic!("the channel ended without a line with '{text}'");
+}
+
+#[test]
+fn a_federation_says_how_it_forms_and_why_not() {
+    let neighbour = start(&["--id", "2", "--tick", "100"]);
+    let (federation, dead) =
+        (neighbour.url("EventFederation"), format!("corbaloc::{}/EventFederation", free()));
+    let mut member = isorb_testkit::Process::start_on_stderr(&mut common::isorb(&[
+        "event-channel",
+        "--real-time",
+        "off",
+        "--id",
+        "1",
+        "--tick",
+        "100",
+        "--join",
+        &dead,
+        "--join",
+        &neighbour.0.url,
+        "--join",
+        &federation,
+    ]));
+    logged(&mut member, &format!("not linked to {dead}: "));
+    logged(&mut member, "is no member of a federation");
+    logged(&mut member, "linked to channel 2 at 127.0.0.1:");
+    drop(neighbour);
+    logged(&mut member, "channel 2 at 127.0.0.1:");
+    member.kill();
+    // The URL that others join is printed, and the page shows the neighbour.
+    let mut first = isorb_testkit::Process::start(&mut common::isorb(&["event-channel", "--id", "7"]));
+    first.expect_line("READY");
+    let url = first.expect_line("FEDERATION");
+    let (_service, page) = Service::with_page(&[
+        "event-channel",
+        "--real-time",
+        "off",
+        "--id",
+        "8",
+        "--tick",
+        "100",
+        "--join",
+        &url,
+        "--admin",
+        "0",
+    ]);
+    wait_until("the page has the neighbour", || state(&page)["neighbours"][0]["channels"][0] == 7);
+    let mut namesake = isorb_testkit::Process::start_on_stderr(&mut common::isorb(&[
+        "event-channel",
+        "--real-time",
+        "off",
+        "--id",
+        "7",
+        "--tick",
+        "100",
+        "--join",
+        &url,
+    ]));
+    logged(&mut namesake, "the number 7, too: give each its own (--id)");
+}
+
+#[test]
+fn beyond_this_host_a_federation_needs_a_key() {
+    let folder = isorb_testkit::TempFolder::new();
+    let far = "corbaloc::192.0.2.1:4201/EventFederation";
+    let fails = |arguments: &[&str], text: &str| {
+        let (code, _, error) = run(&[&["event-channel", "--id", "1"], arguments].concat());
+        assert!(code == Some(1) && error.contains(text), "{arguments:?}: {error}");
+    };
+    fails(&["--join", far], "192.0.2.1 is beyond this host");
+    fails(&["--udp", "127.0.0.1:0=192.0.2.1:5001"], "192.0.2.1:5001 is beyond this host");
+    let file = folder.text("key");
+    let write = |octets: &str, mode| {
+        use std::os::unix::fs::PermissionsExt;
+        std::fs::write(&file, octets).unwrap();
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(mode)).unwrap();
+    };
+    write("sixteen octets.. and more\n", 0o644);
+    fails(&["--key-file", &file], "others can read or write this key");
+    write("fifteen octets.\n", 0o600);
+    fails(&["--key-file", &file], "a key has at least 16 octets, this one 15");
+    fails(&["--key-file", &folder.text("absent")], "absent: ");
+    write("sixteen octets.. and more\n", 0o600);
+    drop(start(&["--id", "1", "--key-file", &file, "--join", far]));
+    let mut open = isorb_testkit::Process::start_on_stderr(&mut common::isorb(&[
+        "event-channel",
+        "--real-time",
+        "off",
+        "--id",
+        "1",
+        "--insecure",
+    ]));
+    logged(&mut open, "--insecure: any host that reaches this channel can join");
+}
+
+/// An event that is larger than every copy is lost for consumers with a queue.
+#[test]
+fn the_first_event_that_a_supplier_loses_is_logged() {
+    let folder = isorb_testkit::TempFolder::new();
+    let file = folder.text("channel.ior");
+    let mut process = isorb_testkit::Process::start_on_stderr(&mut common::isorb(&[
+        "event-channel",
+        "--real-time",
+        "off",
+        "--payload",
+        "16",
+        "--larger",
+        "100:2",
+        "--ior-file",
+        &file,
+    ]));
+    let read = || std::fs::read_to_string(&file).ok().filter(|text| text.ends_with('\n'));
+    wait_until("the channel is there", || read().is_some());
+    let orb = orb();
+    let channel: admin::EventChannelRef = orb.resolve(read().unwrap().trim()).unwrap();
+    let consumer = consume(&orb, &channel, 20);
+    let supplier = supply(&channel);
+    for (number, size) in [(1, 16), (2, 100), (3, 101), (4, 200), (5, 1)] {
+        let mut event = event(20, number);
+        event.data.payload = vec![7; size];
+        supplier.push(&vec![event]).unwrap();
+    }
+    wait_until("those that fit come", || consumer.times() == [1, 2, 5]);
+    let line = process.next_line().unwrap();
+    let says = "an event of type 20 with 101 octets is lost for 1 consumers, because no copy is so large";
+    assert!(line.contains(says) && line.contains("--larger"), "{line}");
+    process.kill();
+    assert_eq!(process.next_line(), None, "later losses are counted only");
+    let (code, _, error) = run(&["event-channel", "--larger", "5"]);
+    assert!(code == Some(2) && error.contains("65536:64"), "{error}");
 }

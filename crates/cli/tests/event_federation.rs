@@ -36,7 +36,7 @@ impl Channel {
     fn with(host: &Host, id: usize, [tick, timeout]: [&str; 2], neighbours: &[String]) -> Channel {
         let mut command: Command = host.command(env!("CARGO_BIN_EXE_isorb"));
         let (address, id) = (host.address().to_string(), id.to_string());
-        command.args(["event-channel", "--real-time", "off", "--ping", "0", "--queue", "1000"]);
+        command.args(["event-channel", "--real-time", "off", "--ping", "0", "--queue", "1000", "--insecure"]);
         command.args(["--host", &address, "--id", &id, "--tick", tick, "--push-timeout", timeout]);
         command.args(neighbours);
         let (_process, url) = Process::ready(&mut command);

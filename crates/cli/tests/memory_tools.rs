@@ -69,6 +69,16 @@ fn the_command_line_has_quality_of_service_and_lists_readers() {
         let line = output.lines().find(|line| line.starts_with("line/0 ")).unwrap_or_default();
         line.contains("written every 20 ms") && line.contains("guaranteed to b") && !line.contains(" 0.0/s")
     });
+    // Another reader with other requirements has a replica of its own, and each has its own rate.
+    let every = unread(&["memory", "--socket", &b, "watch", "line/0", "--every", "500"]);
+    until("two replicas of one area", &["--socket", &b, "ls", "--over", "1000"], |output| {
+        let rate =
+            |line: &str| line.split_whitespace().find_map(|word| word.strip_suffix("/s")?.parse().ok());
+        let rates: Vec<f64> =
+            output.lines().filter(|line| line.starts_with("line/0 ")).filter_map(rate).collect();
+        rates.len() == 2 && rates.iter().all(|rate| (1.0..100.0).contains(rate)) && rates[0] > 4.0 * rates[1]
+    });
+    drop(every);
     until("the reader's node", &["--socket", &b, "ls"], |output| {
         let line = output.lines().find(|line| line.starts_with("line/0 ")).unwrap_or_default();
         ["elsewhere", "guaranteed", "1 readers", "within 1000 ms: missed", "lost "]
@@ -117,6 +127,45 @@ fn lines_are_written_one_a_period() {
     assert!(!good && error.contains("hexadecimal"), "{error}");
     let (good, _, error) = memory(&["--socket", &a, "write", "x", "1", "--count", "3"]);
     assert!(!good && error.contains("--period"), "{error}");
+}
+
+/// The coordinator, the servers, the writer and the reader are started in the wrong order, and the
+/// writer twice.
+#[test]
+fn programs_start_in_any_order() {
+    let folder = TempFolder::new();
+    let (a, b) = (folder.text("a"), folder.text("b"));
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port().to_string();
+    let url = format!("corbaloc::1.2@127.0.0.1:{port}/ReflectiveMemory");
+    let mut reader =
+        Process::start(&mut common::isorb(&["memory", "--socket", &b, "watch", "x", "--count", "2"]));
+    let serve = |name: &str, socket: &str| {
+        Service::start(&["memory-server", "--name", name, "--socket", socket, "--coordinator", &url])
+    };
+    let (_far, _near) = (serve("b", &b), serve("a", &a));
+    let create = ["--socket", &a, "write", "x", "on", "--create", "64", "--timeout", "60000"];
+    let first = std::thread::spawn({
+        let create = create.map(str::to_owned);
+        move || memory(&create.each_ref().map(String::as_str))
+    });
+    let _coordinator = Service::start(&["memory-coordinator", "--port", &port, "--memory"]);
+    let (good, _, error) = first.join().unwrap();
+    assert!(good, "{error}");
+    assert!(reader.next_line().is_some_and(|line| line.contains("6f 6e")));
+    let (good, output, error) = memory(&create);
+    assert!(good && output == "2\n", "the same program starts again: {output}{error}");
+    assert!(reader.next_line().is_some_and(|line| line.contains("6f 6e")));
+    assert!(reader.finish().success());
+
+    // An area is written and destroyed at its own node, and the message names that node.
+    for action in [&["write", "x", "on", "--timeout", "1"][..], &["destroy", "x"]] {
+        let (good, _, error) = memory(&[&["--socket", &b][..], action].concat());
+        assert!(!good && error.contains("on the node a"), "{error}");
+    }
+    let (good, _, error) = memory(&["--socket", &a, "destroy", "x"]);
+    assert!(good, "{error}");
+    let (good, _, error) = memory(&["--socket", &b, "watch", "x", "--timeout", "1"]);
+    assert!(!good && error.contains("there is no area x"), "{error}");
 }
 
 #[test]

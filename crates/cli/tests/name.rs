@@ -98,5 +98,5 @@ fn stores_that_are_none() {
     std::fs::write(&file, "not a database\n").unwrap();
     let (code, output, error) = run(&["naming", "--port", "0", "--store", &file]);
     assert_eq!((code, &*output), (Some(1), ""));
-    assert!(error.contains(&file) && error.contains("no naming store"), "{error}");
+    assert!(error.contains(&file) && error.contains("no database"), "{error}");
 }

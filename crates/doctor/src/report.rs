@@ -61,6 +61,14 @@ impl Report {
             }
             let _ = writeln!(text, "  processor {}", latency.worst_cpu);
         }
+        if let Some(latency) = self.wake_up.iter().find(|latency| latency.fifo.is_some()) {
+            let [p999, max] = [latency.p999_ns, latency.max_ns].map(|ns| ns as f64 / 1000.0);
+            let _ = writeln!(
+                text,
+                "floor: a real-time thread that does nothing else woke up as much as {max:.1} us late (p99.9 \
+                 {p999:.1} us); no program on this machine keeps a shorter bound. A longer --seconds finds rarer delays"
+            );
+        }
         if let Some(why) = &self.not_measured {
             let _ = writeln!(text, "wake-up latency: {why}");
         }
@@ -104,5 +112,11 @@ mod tests {
         };
         let text = Report::new(vec![], vec![latency], None).text(false);
         assert!(text.contains("SCHED_FIFO 90") && text.contains("1.5") && text.contains("3.0"), "{text}");
+        assert!(
+            text.contains("floor: a real-time thread") && text.contains("as much as 3.0 us late"),
+            "{text}"
+        );
+        let ordinary = Latency { fifo: None, ..latency };
+        assert!(!Report::new(vec![], vec![ordinary], None).text(false).contains("floor"), "no bound at all");
     }
 }

@@ -79,7 +79,7 @@ fn plant(number: &str, run: &str, socket: &str) -> Result<(), Box<dyn Error>> {
     let library = Library::connect(&orb()?, socket)?;
     let name = format!("plant/{plant}");
     if run == 1 {
-        library.create_area(&Area { name: name.clone(), size: SIZE as u32, histories: 4 })?;
+        library.open_or_create(&Area { name: name.clone(), size: SIZE as u32, histories: 4 })?;
     }
     let mut writer = library.map_writer(&name, WriterQoS { period: PERIOD_NS, size: 0 })?;
     let mut octets = [0; SIZE];

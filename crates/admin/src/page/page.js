@@ -89,6 +89,12 @@ const CONSUMERS = [
   column('Response', 'response', (c) => histogram(c.response)),
 ];
 
+const NEIGHBOURS = [
+  column('Neighbour', 'channels', (n) => n.channels.join(', ') || 'not heard of', (n) => !n.channels.length),
+  column('Address', 'address', (n) => n.address || nothing),
+  column('Link', 'up', (n) => (n.up ? 'up' : 'down'), (n) => !n.up),
+];
+
 const VALUES = [
   column('Values/s', 'rate', (a) => rate(a.rate)),
   counted('Values', 'values'),
@@ -114,10 +120,12 @@ const REPLICAS = [
   column('Deadline', 'deadline', (r) => (r.deadline_ns ? time(r.deadline_ns) : nothing)),
   counted('Missed', 'missed', true),
   counted('Lost', 'lost', true),
+  counted('Skipped', 'skipped', true),
   counted('Recovered', 'recovered'),
   counted('Ignored', 'ignored', true),
   counted('Silences', 'silent', true),
   column('Worst age', 'worst_age', (r) => time(r.worst_age_ns)),
+  column('Age within', 'age_bound', (r) => time(r.age_bound_ns)),
 ];
 
 function table(id, heading, columns, rows) {
@@ -156,6 +164,18 @@ function facts(list, pairs) {
   return list;
 }
 
+// What only a process in trouble has.
+const troubles = ({ panics, threads_replaced, threads_ended, log_dropped, log_suppressed }) =>
+  [
+    ['panics', panics],
+    ['threads replaced', threads_replaced],
+    ['threads ended', threads_ended],
+    ['log records dropped', log_dropped],
+    ['log records suppressed', log_suppressed],
+  ]
+    .filter(([, number]) => number > 0)
+    .map(([name, number]) => [name, count(number)]);
+
 const PAGES = {
   'event-channel': (s) => ({
     title: s.id ? `Event channel ${s.id}` : 'Event channel',
@@ -167,9 +187,14 @@ const PAGES = {
       ['lost to their size', count(s.too_large)],
       ['not declared', count(s.undeclared)],
       ['suppliers lost', count(s.suppliers_lost)],
+      ['without the key', count(s.unauthenticated)],
       ['trace', s.tracing ? 'on' : 'off: no latencies'],
+      ...troubles(s.process ?? {}),
     ],
-    tables: [table('consumers', 'Consumers', CONSUMERS, s.consumers)],
+    tables: [
+      table('consumers', 'Consumers', CONSUMERS, s.consumers),
+      ...(s.neighbours.length ? [table('neighbours', 'Neighbours', NEIGHBOURS, s.neighbours)] : []),
+    ],
   }),
   'reflective-memory': (s) => ({
     title: `Reflective memory, node ${s.name}`,
@@ -180,6 +205,7 @@ const PAGES = {
       ['processor given away', `${part(s.cpu)} of ${part(s.cpu_share)}`],
       ['link given away', `${part(s.link)} of ${part(s.link_share)}`],
       ['not shown', count(s.left_out)],
+      ...troubles(s.process ?? {}),
     ],
     tables: [
       table('areas', 'Areas of this node', AREAS, s.areas),

@@ -5,12 +5,12 @@ use super::event_control::{self, Dispatching, MOST_THREADS, Modules};
 use isorb::{Kind, Orb};
 use isorb_admin::ChannelSource;
 use isorb_event::Containment;
-use isorb_event::federation::{Federation, Gateways};
+use isorb_event::federation::{Federation, Gateways, LinkId, MIN_KEY, MemberKey, Security};
 use isorb_event::servants::{
-    CosEventService, EventServiceOptions, FederationServant, Layout, LinkOptions, RegisteredOperations,
-    RtecEventService, UdpGateway, UdpOptions,
+    CosEventService, EventServiceOptions, FederationServant, Layout, LinkError, LinkOptions,
+    RegisteredOperations, RtecEventService, UdpGateway, UdpOptions, beyond_this_host,
 };
-use isorb_event::{Channel, Limits, Overflow, Quality, RunTimeScheduler, ThreadSetup, Undeclared};
+use isorb_event::{Channel, Limits, Overflow, Quality, RunTimeScheduler, SizeClass, ThreadSetup, Undeclared};
 use isorb_rt::sched::{NativeRange, Need, RealTime};
 use isorb_sched::Preemption;
 use isorb_sched_service::rtec_scheduler::SchedulerRef;
@@ -18,7 +18,8 @@ use std::error::Error;
 use std::io::Write;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::ops::RangeInclusive;
-use std::path::PathBuf;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -88,10 +89,14 @@ pub struct Args {
     /// Greatest number of events that wait in the channel.
     #[arg(long, default_value_t = 4096, value_parser = clap::value_parser!(u32).range(1..=MOST))]
     events: u32,
-    /// Greatest data of an event that waits for a consumer, in octets. Larger events are lost and
-    /// counted. The pool takes `--events` times as much.
+    /// Greatest data of such an event, in octets. The pool takes `--events` times as much.
     #[arg(long, default_value_t = 8192, value_parser = clap::value_parser!(u32).range(0..=MOST_DATA))]
     payload: u32,
+    /// Room for waiting events with more data: their greatest data in octets, and their number; up
+    /// to three times. Still larger events are lost for consumers with a queue, and counted; the
+    /// first of each supplier is logged.
+    #[arg(long, value_name = "OCTETS:EVENTS", default_values = ["65536:64", "1048576:4"], value_parser = size_class)]
+    larger: Vec<SizeClass>,
     /// What to do with an event that its supplier did not declare.
     #[arg(long, value_enum, default_value = "count")]
     undeclared: Other,
@@ -134,6 +139,14 @@ pub struct Args {
     /// the neighbour answers.
     #[arg(long, value_name = "URL")]
     join: Vec<String>,
+    /// File with the key of the federation: at least 16 octets that all its members have, readable
+    /// by their user only. Datagrams and joins without it are ignored.
+    #[arg(long, value_name = "FILE", conflicts_with = "insecure")]
+    key_file: Option<PathBuf>,
+    /// Exchanges events with neighbours beyond this host without a key: any host that reaches the
+    /// channel can join it, and forge and read events.
+    #[arg(long)]
+    insecure: bool,
     /// Receives events of neighbours at the channel's own port, in order. Otherwise each of four
     /// priority levels has its own port and thread, so that an urgent event does not wait for
     /// others.
@@ -147,6 +160,13 @@ pub struct Args {
     /// interface; repeatable.
     #[arg(long, value_name = "GROUP:PORT[@INTERFACE]", value_parser = group)]
     multicast: Vec<UdpOptions>,
+    /// URL of a naming service, such as corbaloc::host/NameService, to bind `EventService` and
+    /// `CosEventService` in, as TAO's services do.
+    #[arg(long, value_name = "URL")]
+    ns: Option<String>,
+    /// Ends the process when a client destroys the channel.
+    #[arg(long)]
+    exit_on_destroy: bool,
     /// File to write the reference of the real-time channel to.
     #[arg(long, value_name = "FILE")]
     ior_file: Option<PathBuf>,
@@ -171,6 +191,13 @@ pub fn run(args: &Args, orb_arguments: Vec<String>) -> Result<(), Box<dyn Error>
     if args.id == 0 && !(args.join.is_empty() && args.udp.is_empty() && args.multicast.is_empty()) {
         return Err("--join, --udp and --multicast need --id, the channel's number in the federation".into());
     }
+    let mut larger = [SizeClass::default(); 3];
+    if args.larger.len() > larger.len() {
+        return Err(
+            format!("--larger is given {} times; give it at most three times", args.larger.len()).into()
+        );
+    }
+    larger.iter_mut().zip(&args.larger).for_each(|(class, wanted)| *class = *wanted);
     let mut config = super::listen::config_at(orb_arguments, &args.host, args.port)?;
     let setup = setup(&args.real_time)?;
     if setup.mapping.is_none() {
@@ -178,7 +205,8 @@ pub fn run(args: &Args, orb_arguments: Vec<String>) -> Result<(), Box<dyn Error>
         config.real_time.mode = RealTime::Off;
     }
     let orb = Orb::with_config(config)?;
-    args.join.iter().try_for_each(|url| is_reference(&orb, url))?;
+    let security = security(args)?;
+    args.join.iter().try_for_each(|url| is_reference(&orb, url, &security))?;
     let plain = isorb_event::Config::default();
     let (scheduler, levels) = match scheduler(args, &orb)? {
         None => (plain.scheduler.clone(), plain.levels.clone()),
@@ -203,7 +231,12 @@ pub fn run(args: &Args, orb_arguments: Vec<String>) -> Result<(), Box<dyn Error>
         levels,
         strategy: args.dispatching.strategy(args.threads as usize),
         configuration: args.configuration.configuration(),
-        limits: Limits { events: args.events as usize, payload: args.payload as usize, ..Limits::default() },
+        limits: Limits {
+            events: args.events as usize,
+            payload: args.payload as usize,
+            larger,
+            ..Limits::default()
+        },
         threads: setup.clone(),
         undeclared: match args.undeclared {
             Other::Count => Undeclared::Count,
@@ -238,10 +271,11 @@ pub fn run(args: &Args, orb_arguments: Vec<String>) -> Result<(), Box<dyn Error>
         threads: args.push_threads as usize,
         setup: setup.clone(),
         ping: (args.ping != 0).then(|| Duration::from_millis(args.ping)),
+        shutdown_on_destroy: args.exit_on_destroy,
         ..EventServiceOptions::default()
     };
     let real_time = RtecEventService::start(&orb, &channel, options.clone())?;
-    let _standard = CosEventService::start(&orb, &channel, options)?;
+    let standard = CosEventService::start(&orb, &channel, options)?;
     if let Some(file) = &args.ior_file {
         std::fs::write(file, format!("{}\n", real_time.object()))
             .map_err(|error| format!("{}: {error}", file.display()))?;
@@ -254,6 +288,7 @@ pub fn run(args: &Args, orb_arguments: Vec<String>) -> Result<(), Box<dyn Error>
             let federation = Federation::builder(&channel)
                 .quality(Quality { failures: 0, ..quality })
                 .gateways(Gateways::Threads(threads, setup.clone()))
+                .security(security)
                 .build()?;
             let links = LinkOptions::new(Duration::from_millis(args.push_timeout)).lanes(!args.one_port);
             let neighbourhood = FederationServant::start(&orb, &federation, links)?;
@@ -269,11 +304,23 @@ pub fn run(args: &Args, orb_arguments: Vec<String>) -> Result<(), Box<dyn Error>
     let admitted = is_scheduled(args) && args.push_threads == 0;
     event_control::serve(&orb, &channel, name, admitted.then(|| args.dispatching.preemption()).flatten())?;
     orb.root_poa()?.manager().activate()?;
-    let page = args.admin.start(ChannelSource::new(&channel, args.events as usize))?;
+    if let Some(url) = &args.ns {
+        super::ready::bind(&orb, url, "EventService", real_time.object())?;
+        super::ready::bind(&orb, url, "CosEventService", standard.object())?;
+    }
+    let mut source = ChannelSource::new(&channel, args.events as usize);
+    if let Some((federation, ..)) = &federation {
+        source = source.federation(federation);
+    }
+    let page = args.admin.start(source)?;
     let mut output = std::io::stdout();
     let page_line = admin::line(page.as_ref());
     let reference = super::ready::reference(&orb, "EventService", real_time.object());
     write!(output, "READY {reference}\n{page_line}")?;
+    if let Some((_, neighbourhood, _)) = &federation {
+        let url = super::ready::reference(&orb, "EventFederation", neighbourhood.object());
+        writeln!(output, "FEDERATION {url}")?;
+    }
     output.flush()?;
     if let Some((federation, neighbourhood, gateways)) = federation {
         let (orb, join, tick) = (orb.clone(), args.join.clone(), Duration::from_millis(args.tick));
@@ -338,6 +385,15 @@ fn neighbour(text: &str) -> Result<UdpOptions, String> {
     }
 }
 
+/// The size of copies, and their number.
+fn size_class(text: &str) -> Result<SizeClass, String> {
+    let wrong = || format!("{text}: give octets and events, as in 65536:64; at most {MOST_DATA} octets");
+    let (payload, events) = text.split_once(':').ok_or_else(wrong)?;
+    let number = |text: &str, most: i64| text.parse().ok().filter(|number| (1..=most).contains(number));
+    let (payload, events) = number(payload, MOST_DATA).zip(number(events, MOST)).ok_or_else(wrong)?;
+    Ok(SizeClass { payload: payload as usize, events: events as usize })
+}
+
 /// A multicast group, and the address of its interface.
 fn group(text: &str) -> Result<UdpOptions, String> {
     let wrong = || format!("{text}: give a group, as in 239.255.77.1:5001 or 239.255.77.1:5001@10.0.0.1");
@@ -350,9 +406,36 @@ fn group(text: &str) -> Result<UdpOptions, String> {
     }
 }
 
-/// Refuses a URL that can never become a reference. An unreachable host or an unbound name may be
-/// there later.
-fn is_reference(orb: &Orb, url: &str) -> Result<(), String> {
+/// The hosts that the channel exchanges events with.
+fn security(args: &Args) -> Result<Security, Box<dyn Error>> {
+    if let Some(file) = &args.key_file {
+        return Ok(Security::Key(read_key(file).map_err(|why| format!("{}: {why}", file.display()))?));
+    }
+    if args.insecure {
+        eprintln!(
+            "isorb: warning: --insecure: any host that reaches this channel can join its federation, and forge and \
+             read events"
+        );
+        return Ok(Security::Insecure);
+    }
+    Ok(Security::Loopback)
+}
+
+/// The key of a file that only its user reads, without white space at its end.
+fn read_key(file: &Path) -> Result<MemberKey, String> {
+    let mode = std::fs::metadata(file).map_err(|error| error.to_string())?.permissions().mode();
+    if mode & 0o077 != 0 {
+        return Err(format!("others can read or write this key (mode {:o}); chmod 600 it", mode & 0o777));
+    }
+    let octets = std::fs::read(file).map_err(|error| error.to_string())?;
+    let octets = octets.trim_ascii_end();
+    MemberKey::new(octets)
+        .ok_or_else(|| format!("a key has at least {MIN_KEY} octets, this one {}", octets.len()))
+}
+
+/// Refuses a URL that can never become a reference, or is beyond this host without a key. An
+/// unreachable host or an unbound name may be there later.
+fn is_reference(orb: &Orb, url: &str, security: &Security) -> Result<(), String> {
     if url.starts_with("corbaname:") {
         return Ok(());
     }
@@ -365,7 +448,46 @@ fn is_reference(orb: &Orb, url: &str) -> Result<(), String> {
         {
             Err(format!("--join {url}: {error}"))
         }
+        Ok(object) if matches!(security, Security::Loopback) => match beyond_this_host(&object) {
+            Some(host) => Err(format!("--join {url}: {}", LinkError::BeyondThisHost(host))),
+            None => Ok(()),
+        },
         _ => Ok(()),
+    }
+}
+
+/// A neighbour of `--join`.
+struct Joined<'a> {
+    url: &'a str,
+    link: Option<LinkId>,
+    /// Why it is not joined, as it was logged.
+    logged: Option<String>,
+}
+
+impl Joined<'_> {
+    /// Joins the neighbour if it is not. Logs why it cannot, once for each reason.
+    fn keep(&mut self, orb: &Orb, federation: &Federation, neighbourhood: &FederationServant) {
+        if let Some(lost) = self.link.take_if(|link| !federation.is_up(*link)) {
+            // The neighbour may have restarted; its old link is of no use then.
+            federation.leave(lost);
+        }
+        if self.link.is_some() {
+            return;
+        }
+        let object = orb.string_to_object(self.url).map_err(|error| error.to_string());
+        let joined = object.and_then(|object| neighbourhood.join(&object).map_err(|error| error.to_string()));
+        let why = joined.map(|link| self.link = Some(link)).err();
+        if let Some(why) = why.as_ref().filter(|why| self.logged.as_ref() != Some(why)) {
+            isorb_rt::log::warn(
+                "isorb::federation",
+                format_args!(
+                    "channel {}: not linked to {}: {why}; it is tried again with each tick",
+                    federation.id(),
+                    self.url
+                ),
+            );
+        }
+        self.logged = why;
     }
 }
 
@@ -377,19 +499,9 @@ fn keep_joined(
     join: &[String],
     tick: Duration,
 ) {
-    let mut links = vec![None; join.len()];
+    let mut neighbours: Vec<_> = join.iter().map(|url| Joined { url, link: None, logged: None }).collect();
     while !orb.is_shut_down() {
-        for (url, link) in join.iter().zip(&mut links) {
-            if link.is_some_and(|link| !federation.is_up(link)) {
-                // The neighbour may have restarted; its old link is of no use then.
-                if let Some(lost) = link.take() {
-                    federation.leave(lost);
-                }
-            }
-            if link.is_none() {
-                *link = orb.string_to_object(url).ok().and_then(|object| neighbourhood.join(&object).ok());
-            }
-        }
+        neighbours.iter_mut().for_each(|neighbour| neighbour.keep(orb, federation, neighbourhood));
         let ns = u64::try_from(tick.as_nanos()).unwrap_or(u64::MAX);
         federation.tick(isorb_rt::time::now_ns(), ns.saturating_mul(PATIENCE));
         std::thread::sleep(tick);

@@ -53,9 +53,10 @@ pub struct ServerArgs {
     /// CORBA priority of the dispatching threads; without it they have no real-time class.
     #[arg(long, value_parser = clap::value_parser!(i16).range(0..))]
     priority: Option<i16>,
-    /// Rate of the link in Mbit/s, for admission and pacing.
-    #[arg(long, value_name = "MBIT", default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
-    link: u64,
+    /// Rate of the link in Mbit/s: all datagrams are paced by it, and guaranteed channels admitted
+    /// [default: the interface's rate, which paces while there are guaranteed channels].
+    #[arg(long, value_name = "MBIT", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    link: Option<u64>,
     /// Costs of agents for admission, in nanoseconds (push=10000,datagram=10000,kib=1000), or
     /// `measure` to measure them at start.
     #[arg(long, value_name = "COSTS", value_parser = costs)]
@@ -134,7 +135,7 @@ pub fn server(args: &ServerArgs, orb_arguments: Vec<String>) -> Result<(), Box<d
     config.dispatcher.class = class(args.priority)?;
     config.publish = args.publish;
     config.dispatchers = args.dispatchers.into();
-    config.admission.link_bits_per_s = args.link * 1_000_000;
+    config.admission.link_bits_per_s = args.link.unwrap_or(0) * 1_000_000;
     match args.costs {
         Some(CostSource::Given(costs)) => config.admission.costs = costs,
         Some(CostSource::Measured) => config.admission.costs = measure_costs()?,
@@ -142,7 +143,7 @@ pub fn server(args: &ServerArgs, orb_arguments: Vec<String>) -> Result<(), Box<d
     }
     config.silence = Duration::from_millis(args.silence);
     let coordinator = match &args.coordinator {
-        Some(url) => Some(super::memory::coordinator(&orb, url)?),
+        Some(url) => Some(super::memory::coordinator_to_be(&orb, url)?),
         None => None,
     };
     let socket = config.socket.clone();

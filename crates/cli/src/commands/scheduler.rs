@@ -1,7 +1,6 @@
 //! `isorb scheduler`: a scheduling service with TAO's interface.
 
-use isorb::{Object, Orb, Reference};
-use isorb_naming::cos_naming::{NameComponent, NamingContextRef};
+use isorb::{Orb, Reference};
 use isorb_sched::Policy;
 use isorb_sched::file::ScheduleFile;
 use isorb_sched_service::SchedulerService;
@@ -59,7 +58,7 @@ pub fn run(args: &Args, orb_arguments: Vec<String>) -> Result<(), Box<dyn Error>
             .map_err(|error| format!("{}: {error}", file.display()))?;
     }
     if let Some(url) = &args.ns {
-        bind(&orb, url, object)?;
+        super::ready::bind(&orb, url, NAME, object)?;
     }
     let mut output = std::io::stdout();
     writeln!(output, "READY {}", super::ready::reference(&orb, NAME, object))?;
@@ -99,12 +98,4 @@ fn replace(path: &Path, text: &str) -> Result<(), String> {
     std::fs::write(&part, text)
         .and_then(|()| std::fs::rename(&part, path))
         .map_err(|error| format!("{}: {error}", path.display()))
-}
-
-fn bind(orb: &Orb, url: &str, object: &Object) -> Result<(), Box<dyn Error>> {
-    let failed = |error: &dyn std::fmt::Display| format!("{NAME} is not bound in {url}: {error}");
-    let root: NamingContextRef = orb.resolve(url).map_err(|error| failed(&error))?;
-    let name = vec![NameComponent { id: NAME.to_owned(), kind: String::new() }];
-    root.rebind(&name, object).map_err(|error| failed(&error))?;
-    Ok(())
 }

@@ -92,7 +92,7 @@ impl Builder<'_> {
                 TypeCode::new_enum(repository_id, name, &names)
             }
             DefKind::Typedef(it) => {
-                let original = self.type_code(&it.ty)?;
+                let original = self.type_code(self.spec.alias_of(it))?;
                 TypeCode::new_alias(repository_id, name, &original)
             }
             DefKind::Union(it) => {

@@ -62,6 +62,11 @@ impl Service {
         (service, address.to_owned())
     }
 
+    /// How the process ended; `None` while it runs.
+    pub fn ended(&mut self) -> Option<std::process::ExitStatus> {
+        self.process.ended()
+    }
+
     /// The process id.
     pub fn id(&self) -> u32 {
         self.process.id()

@@ -22,9 +22,9 @@ pub(super) fn dump(
     form: &Form,
     timeout: Duration,
 ) -> Result<(), Box<dyn Error>> {
-    let mut reader = library.attach_reader(name, BEST_EFFORT)?;
-    let mut value = vec![0; reader.size()];
     let start = Instant::now();
+    let mut reader = library.reader_within(name, BEST_EFFORT, timeout)?;
+    let mut value = vec![0; reader.size()];
     let sample = loop {
         match latest(&mut reader, &mut value)? {
             Some(sample) => break sample,

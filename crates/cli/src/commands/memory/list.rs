@@ -6,15 +6,14 @@ use isorb_reflective_memory::memory;
 use std::collections::HashMap;
 use std::error::Error;
 use std::io::Write;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Lists the areas and replicas of this node.
 pub(super) fn here(library: &Library, limit: u32, over: Duration) -> Result<(), Box<dyn Error>> {
     let before = library.report(limit)?;
-    let start = Instant::now();
     std::thread::sleep(over);
     let after = if over.is_zero() { before.clone() } else { library.report(limit)? };
-    print(&mut std::io::stdout().lock(), &before, &after, start.elapsed())
+    print(&mut std::io::stdout().lock(), &before, &after)
 }
 
 /// Lists the areas and replicas of all nodes.
@@ -24,7 +23,6 @@ pub(super) fn all(coordinator: &Glob_CommRef, limit: u32, over: Duration) -> Res
         node.server.as_ref().and_then(|server| server.report(limit).ok())
     };
     let before: Vec<_> = nodes.iter().map(report).collect();
-    let start = Instant::now();
     std::thread::sleep(over);
     let mut output = std::io::stdout().lock();
     for (node, before) in nodes.iter().zip(before) {
@@ -32,7 +30,7 @@ pub(super) fn all(coordinator: &Glob_CommRef, limit: u32, over: Duration) -> Res
         match (before, after) {
             (Some(before), Some(after)) => {
                 writeln!(output, "node {:<25} answers", node.name)?;
-                print(&mut output, &before, &after, start.elapsed())?;
+                print(&mut output, &before, &after)?;
             }
             _ => writeln!(output, "node {:<25} does not answer", node.name)?,
         }
@@ -44,20 +42,17 @@ pub(super) fn all(coordinator: &Glob_CommRef, limit: u32, over: Duration) -> Res
     Ok(())
 }
 
-fn print(
-    output: &mut impl Write,
-    before: &NodeReport,
-    after: &NodeReport,
-    time: Duration,
-) -> Result<(), Box<dyn Error>> {
+fn print(output: &mut impl Write, before: &NodeReport, after: &NodeReport) -> Result<(), Box<dyn Error>> {
+    // By the node's clock, because the reports take their time.
+    let time = Duration::from_nanos(after.taken.saturating_sub(before.taken));
     let values: HashMap<&str, u64> = before.areas.iter().map(|a| (&*a.what.name, a.values)).collect();
     for area in &after.areas {
         let rate = rate(values.get(&*area.what.name), area.values, time);
         writeln!(output, "{}", area_line(area, &rate))?;
     }
-    let values: HashMap<&str, u64> = before.replicas.iter().map(|r| (&*r.name, r.values)).collect();
+    let values: HashMap<u64, u64> = before.replicas.iter().map(|r| (r.which, r.values)).collect();
     for replica in &after.replicas {
-        let rate = rate(values.get(&*replica.name), replica.values, time);
+        let rate = rate(values.get(&replica.which), replica.values, time);
         writeln!(output, "{}", replica_line(replica, &rate))?;
     }
     if after.left_out != 0 {
@@ -103,19 +98,22 @@ fn area_line(area: &AreaReport, rate: &str) -> String {
 
 fn replica_line(replica: &ReplicaReport, rate: &str) -> String {
     let ReplicaReport { name, values, age, now, readers, guaranteed, .. } = replica;
-    let ReplicaReport { deadline, lost, stale, silent, worst_age, .. } = replica;
+    let ReplicaReport { deadline, lost, skipped, stale, silent, worst_age, age_bound, .. } = replica;
     let mut line = format!(
         "{:<30} {:>10} {:>11} {values:>16} values {rate:>10}  age {:>10}  {}  {readers} readers",
         name,
         "elsewhere",
         if *guaranteed { "guaranteed" } else { "" },
-        age_text(*values, *age),
+        age_text(*values, *age) + &bound_text(*values, *age_bound),
         memory_state(*now),
     );
     if *deadline != 0 {
         line += &format!("  within {} ms: missed {stale}", *deadline as f64 / 1e6);
     }
-    line + &format!("  lost {lost}  silent {silent}  worst {}", age_text(*values, *worst_age))
+    line + &format!(
+        "  lost {lost}  skipped {skipped}  silent {silent}  worst {}",
+        age_text(*values, *worst_age)
+    )
 }
 
 fn age_text(values: u64, ns: u64) -> String {
@@ -124,6 +122,15 @@ fn age_text(values: u64, ns: u64) -> String {
         (_, ns) if ns < 10_000_000 => format!("{:.1} us", ns as f64 / 1e3),
         (_, ns) if ns < 10_000_000_000 => format!("{:.1} ms", ns as f64 / 1e6),
         (_, ns) => format!("{:.1} s", ns as f64 / 1e9),
+    }
+}
+
+/// How far an age may be wrong.
+fn bound_text(values: u64, bound_ns: u64) -> String {
+    match bound_ns {
+        u64::MAX if values > 0 => " at least".into(),
+        0 | u64::MAX => String::new(),
+        bound_ns => format!(" +- {}", age_text(1, bound_ns)),
     }
 }
 
@@ -151,5 +158,7 @@ mod tests {
         assert_eq!(rate(Some(&60), 1, Duration::from_secs(1)), "0.0/s", "it was made anew");
         let ages = [(0, 5), (1, 1_500), (1, 25_000_000), (1, 90_000_000_000)].map(|(n, ns)| age_text(n, ns));
         assert_eq!(ages, ["-", "1.5 us", "25.0 ms", "90.0 s"]);
+        let bounds = [(1, 0), (1, 60_000), (1, u64::MAX), (0, u64::MAX)].map(|(n, ns)| bound_text(n, ns));
+        assert_eq!(bounds, ["", " +- 60.0 us", " at least", ""]);
     }
 }

@@ -8,7 +8,7 @@ mod write;
 
 use crate::typed::TypeArgs;
 use dump::Form;
-use isorb::{Config, Kind, Orb};
+use isorb::{Config, Kind, Orb, SystemException};
 use isorb_reflective_memory::idl::Glob_CommRef;
 use isorb_reflective_memory::memory::{ReadError, Sample};
 use isorb_reflective_memory::node::default_socket;
@@ -52,6 +52,10 @@ enum Action {
         /// Number of values after which it ends.
         #[arg(long)]
         count: Option<u64>,
+        /// How long to wait for the server, the area and its node, in milliseconds [default: until
+        /// they are there].
+        #[arg(long, value_name = "MS")]
+        timeout: Option<u64>,
         #[command(flatten)]
         reader: ReaderArgs,
         #[command(flatten)]
@@ -77,9 +81,12 @@ enum Action {
         name: String,
         /// The value [default: standard input].
         value: Option<String>,
-        /// Creates the area first, for values of at most this many bytes.
+        /// Creates the area first unless it exists, for values of at most this many bytes.
         #[arg(long, value_name = "BYTES")]
         create: Option<u32>,
+        /// How long to wait for the server and the coordinator, in milliseconds.
+        #[arg(long, value_name = "MS", default_value_t = 2000)]
+        timeout: u64,
         #[command(flatten)]
         writer: WriterArgs,
         /// Reads the value as hexadecimal digits.
@@ -88,13 +95,20 @@ enum Action {
         #[command(flatten)]
         value_type: TypeArgs,
     },
+    /// Destroys an area of this node. Its readers keep the last value and are told.
+    Destroy {
+        /// Name of the area.
+        name: String,
+    },
 }
 
 /// Runs the command.
 pub fn run(args: &Args, orb_arguments: Vec<String>) -> Result<(), Box<dyn Error>> {
     let (config, _) = Config::from_args(orb_arguments)?;
     let orb = Orb::with_config(config)?;
-    let library = || Library::connect(&orb, args.socket.clone().unwrap_or_else(default_socket));
+    let socket = || args.socket.clone().unwrap_or_else(default_socket);
+    let library = || Library::connect(&orb, socket());
+    let library_within = |limit| Library::connect_within(&orb, socket(), limit);
     match &args.action {
         Action::Ls { over, limit } => {
             let over = Duration::from_millis(*over);
@@ -103,18 +117,46 @@ pub fn run(args: &Args, orb_arguments: Vec<String>) -> Result<(), Box<dyn Error>
                 None => list::here(&library()?, *limit, over),
             }
         }
-        Action::Watch { name, count, reader, value_type } => {
-            watch::watch(&library()?, name, &reader.qos()?, *count, value_type.load()?.as_ref())
+        Action::Watch { name, count, timeout, reader, value_type } => {
+            let limit = timeout.map_or(Duration::MAX, Duration::from_millis);
+            let (qos, value_type) = (reader.qos()?, value_type.load()?);
+            watch::watch(&library_within(limit)?, name, &qos, (*count, limit), value_type.as_ref())
         }
         Action::Dump { name, raw, timeout, value_type } => {
             let form = if *raw { Form::Raw } else { value_type.load()?.map_or(Form::Table, Form::Typed) };
-            dump::dump(&library()?, name, &form, Duration::from_millis(*timeout))
+            let limit = Duration::from_millis(*timeout);
+            dump::dump(&library_within(limit)?, name, &form, limit)
         }
-        Action::Write { name, value, create, writer, hex, value_type } => {
+        Action::Write { name, value, create, timeout, writer, hex, value_type } => {
             let form = write::Input { hex: *hex, value_type: value_type.load()? };
-            write::write(&library()?, name, value.as_deref(), &form, *create, writer)
+            let limit = Duration::from_millis(*timeout);
+            let library = library_within(limit)?;
+            write::write(&library, name, value.as_deref(), &form, (*create, limit), writer)
         }
+        Action::Destroy { name } => Ok(library()?.destroy_area(name)?),
     }
+}
+
+/// The coordinator of a server, which may be started later: the server registers when it answers.
+///
+/// # Errors
+/// As [`coordinator`]; also where the URL cannot be read.
+pub(super) fn coordinator_to_be(orb: &Orb, url: &str) -> Result<Glob_CommRef, String> {
+    match orb.resolve::<Glob_CommRef>(url) {
+        Err(exception) if is_missing(&exception) => {
+            let object =
+                orb.string_to_object(url).map_err(|exception| format!("coordinator {url}: {exception}"))?;
+            eprintln!(
+                "isorb: warning: the coordinator {url} does not answer ({exception}); registering when it does"
+            );
+            Ok(object.unchecked_narrow())
+        }
+        _ => coordinator(orb, url),
+    }
+}
+
+fn is_missing(exception: &SystemException) -> bool {
+    matches!(exception.kind, Kind::Transient | Kind::CommFailure | Kind::Timeout)
 }
 
 /// Resolves the coordinator's URL.

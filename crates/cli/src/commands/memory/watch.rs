@@ -14,12 +14,13 @@ pub(super) fn watch(
     library: &Library,
     name: &str,
     qos: &ReaderQoS,
-    count: Option<u64>,
+    (count, limit): (Option<u64>, Duration),
     typed: Option<&Typed>,
 ) -> Result<(), Box<dyn Error>> {
-    let mut reader = library.attach_reader(name, *qos)?;
+    let mut reader = library.reader_within(name, *qos, limit)?;
     let mut value = vec![0; reader.size()];
-    let (mut shown, start) = (0, Instant::now());
+    // The first value is no rate yet: it may have been there for long.
+    let (mut shown, mut first) = (0, None);
     while count.is_none_or(|count| shown < count) {
         match reader.wait(Duration::from_secs(1)) {
             Ok(()) => {}
@@ -35,12 +36,21 @@ pub(super) fn watch(
         }
         let Some(sample) = latest(&mut reader, &mut value)? else { continue };
         shown += 1;
-        let rate = shown as f64 / start.elapsed().as_secs_f64().max(1e-9);
+        let (begun, before) = *first.get_or_insert((Instant::now(), sample.sequence));
+        let rate = match sample.sequence.saturating_sub(before) {
+            0 => "-".into(),
+            values => format!("{:.1}/s", values as f64 / begun.elapsed().as_secs_f64().max(1e-9)),
+        };
         let age = sample.age_ns() as f64 / 1e3;
+        let bound = match sample.age_bound_ns() {
+            Some(0) => String::new(),
+            Some(bound) => format!(" +- {:.1}", bound as f64 / 1e3),
+            None => " at least".into(),
+        };
         let Sample { source, len, missed, .. } = sample;
         writeln!(
             std::io::stdout(),
-            "{source:>8}  {len:>7} bytes  age {age:>10.1} us  {rate:>8.1}/s  missed {missed:<5} {}",
+            "{source:>8}  {len:>7} bytes  age {age:>10.1}{bound} us  {rate:>10}  missed {missed:<5} {}",
             match typed {
                 // The next value may be one of the type.
                 Some(typed) => typed.show(&value[..len]).unwrap_or_else(|error| format!("({error})")),

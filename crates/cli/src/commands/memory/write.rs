@@ -2,8 +2,8 @@
 
 use super::qos::WriterArgs;
 use crate::typed::{Typed, from_hex};
-use isorb_reflective_memory::Library;
 use isorb_reflective_memory::idl::Area;
+use isorb_reflective_memory::{Library, wait_for};
 use std::error::Error;
 use std::io::{Read, Write};
 use std::time::{Duration, Instant};
@@ -20,17 +20,17 @@ pub(super) fn write(
     name: &str,
     value: Option<&str>,
     input: &Input,
-    create: Option<u32>,
+    (create, limit): (Option<u32>, Duration),
     writer_args: &WriterArgs,
 ) -> Result<(), Box<dyn Error>> {
     let qos = writer_args.qos()?;
     let mut values = Values::new(value, writer_args.period.is_some())?;
     // Before the area is created, since the first value may be invalid.
     let mut next = values.next(input)?;
-    if let Some(size) = create {
-        library.create_area(&Area { name: name.into(), size, histories: 1 })?;
-    }
-    let mut writer = library.map_writer(name, qos)?;
+    let mut writer = match create {
+        Some(size) => library.writer_within(&Area::new(name, size, 1), qos, limit)?,
+        None => wait_for(&format!("the area {name}"), limit, || library.map_writer(name, qos))?,
+    };
     let period = Duration::from_nanos(qos.period);
     let (mut written, mut due) = (0, Instant::now());
     while let Some(value) = next {
