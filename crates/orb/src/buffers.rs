@@ -6,18 +6,19 @@
 
 use crate::{Result, SystemException};
 use isorb_giop::{Kind, minor};
+use isorb_rt::priority::Priority;
+use isorb_rt::sched::lock_range;
+use isorb_rt::sync::PiOnceLock;
 use isorb_scope::{Buffer, BufferPool, Region, Scope};
 use std::cell::{Cell, RefCell};
 use std::hint::cold_path;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Deepest nesting of calls on one thread.
 pub(crate) const MAX_NESTING: usize = 64;
 /// Octets of the region of an upcall, and of the results of a call with owned results.
 pub(crate) const REGION: usize = 16 << 10;
-/// Octets of a reply that a lane's thread can write before its buffer grows. Large slices are lent,
-/// not written.
-const REPLY: usize = 16 << 10;
 /// Message blocks up to this size stay with the connection and the threads that read it. Larger
 /// ones go back to the pool, so that one large message does not occupy memory for ever.
 pub(crate) const BLOCK_STAYS: usize = 128 << 10;
@@ -29,48 +30,139 @@ pub(crate) struct CallBuffers {
     pub region: Region,
     pub encode: MessageBuffer,
     pub block: Buffer,
+    /// Of a thread of a lane with message blocks of its own.
+    lane: Option<Arc<LaneBlocks>>,
+}
+
+/// The message blocks of a lane, and what became of messages for want of them.
+#[derive(Debug)]
+pub(crate) struct LaneBlocks {
+    pub pool: Arc<BufferPool>,
+    /// Of the lane. A connection without a lane is less urgent than one with any.
+    pub priority: Priority,
+    /// For log records: the lane, and the blocks that it declared.
+    pub name: Box<str>,
+    /// Whether the blocks are reserved for this lane. Else the pool is the ORB's.
+    pub own: bool,
+    /// Octets of the block that each thread receives to; 0 for any.
+    pub receives: usize,
+    /// Messages that were refused because no block was large enough, or none free.
+    pub refused: AtomicU64,
+    /// Connections that were closed because others needed their blocks.
+    pub evicted: AtomicU64,
+    /// Upcalls that allocated in a lane without the heap.
+    pub heap_upcalls: AtomicU64,
+}
+
+/// Octets of the smallest block of a lane.
+pub(crate) const LANE_SMALL: usize = 4096;
+/// Most octets of the block that a lane's thread receives to: 64 KiB and a page for the header. A
+/// longer message goes on in a declared block.
+pub(crate) const LANE_RECEIVES: usize = (64 << 10) + 4096;
+/// Octets of a reply that a thread of a lane without message blocks of its own writes before its
+/// buffer grows. Large slices are lent, not written.
+const REPLY: usize = 16 << 10;
+
+impl LaneBlocks {
+    /// Counts a refused message; whether it is to be logged. The first one is, the second, the
+    /// fourth and so on.
+    pub fn refuses(&self) -> bool {
+        (self.refused.fetch_add(1, Ordering::Relaxed) + 1).is_power_of_two()
+    }
+
+    /// Octets of the longest message that it takes, if its blocks are its own.
+    fn longest(&self) -> Option<usize> {
+        self.own.then(|| self.pool.largest())
+    }
+}
+
+/// The memory of a lane's threads.
+#[derive(Clone, Debug)]
+pub(crate) struct LaneMemory {
+    pub upcall: LaneUpcalls,
+    pub blocks: Arc<LaneBlocks>,
+    /// Whether its pages are locked.
+    pub locked: bool,
 }
 
 /// The memory of a lane's upcalls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum LaneMemory {
+pub(crate) enum LaneUpcalls {
     /// A region of this many octets for each thread.
     Region(usize),
     /// The heap, up to this many octets for each thread.
     Heap(usize),
 }
 
+impl LaneMemory {
+    /// Locks pages, as far as the system permits it. The lane reported a refusal when it was made.
+    fn lock(&self, (address, bytes): (usize, usize)) {
+        if self.locked {
+            let _ = lock_range(address, bytes);
+        }
+    }
+}
+
 impl CallBuffers {
     pub fn new(pool: &Arc<BufferPool>) -> CallBuffers {
         let block = pool.take(4096).unwrap_or_else(|| Buffer::unpooled(4096));
         let region = Region::with_overflow(REGION, pool.clone());
-        CallBuffers { region, encode: MessageBuffer::default(), block }
+        CallBuffers { region, encode: MessageBuffer::default(), block, lane: None }
     }
 
     /// For a thread of a lane: with a region that is in memory already and does not grow, or with
-    /// none.
-    pub fn with_memory(pool: &Arc<BufferPool>, memory: LaneMemory) -> CallBuffers {
-        let region = match memory {
-            LaneMemory::Region(bytes) => {
+    /// none. In a lane with message blocks of its own, the buffer for replies is as long as its
+    /// longest message and does not grow either.
+    pub fn with_memory(memory: &LaneMemory) -> CallBuffers {
+        let region = match memory.upcall {
+            LaneUpcalls::Region(bytes) => {
                 let mut region = Region::new(bytes);
                 region.prefault();
+                memory.lock(region.range());
                 region
             }
             // Nothing fits the region and the pool retains nothing, so each block comes from the
             // heap.
-            LaneMemory::Heap(limit) => Region::with_overflow(0, BufferPool::new(limit, 0)),
+            LaneUpcalls::Heap(limit) => Region::with_overflow(0, BufferPool::new(limit, 0)),
         };
-        let mut buffers = CallBuffers { region, ..CallBuffers::new(pool) };
-        buffers.encode.put_back(Vec::with_capacity(REPLY));
+        let longest = memory.blocks.longest();
+        // Written, so that its pages are there.
+        let mut reply = vec![1; longest.unwrap_or(REPLY)];
+        reply.clear();
+        memory.lock((reply.as_ptr().addr(), reply.capacity()));
+        let mut encode = MessageBuffer::default();
+        encode.limit = longest.unwrap_or(usize::MAX);
+        encode.keeps = encode.keeps.max(reply.capacity());
+        encode.put_back(reply);
+        let blocks = &memory.blocks;
+        let lane = blocks.own.then(|| blocks.clone());
+        let block = match &lane {
+            Some(_) => Buffer::unpooled(0),
+            None => blocks.pool.take(4096).unwrap_or_else(|| Buffer::unpooled(4096)),
+        };
+        let mut buffers = CallBuffers { region, encode, block, lane };
+        buffers.trim();
         buffers
     }
 
-    /// Returns the block of a large message to its pool, so that an idle thread does not keep it.
+    /// Returns the block of a large message to its pool, so that an idle thread does not keep it. A
+    /// lane's thread takes another of the lane's blocks to receive to.
     #[inline(always)]
     pub fn trim(&mut self) {
-        if self.block.capacity() > BLOCK_STAYS {
+        let least = self.lane.as_ref().map_or(0, |lane| lane.receives);
+        if !(least..=BLOCK_STAYS).contains(&self.block.capacity()) {
             cold_path();
-            self.block = Buffer::unpooled(0);
+            self.replace_block();
+        }
+    }
+
+    #[inline(never)]
+    fn replace_block(&mut self) {
+        self.block = Buffer::unpooled(0);
+        if let Some(lane) = &self.lane
+            && let Some(block) = lane.pool.take(lane.receives).or_else(|| lane.pool.take(0))
+        {
+            self.block = block;
         }
     }
 }
@@ -84,6 +176,10 @@ pub(crate) struct MessageBuffer {
     header: HeaderId,
     /// Length of the header in octets.
     octets: usize,
+    /// Octets of the longest message that may be written.
+    pub limit: usize,
+    /// A buffer that grew beyond this is freed after the call.
+    keeps: usize,
 }
 
 /// Identifies the header of a request.
@@ -113,7 +209,8 @@ impl HeaderId {
 
 impl Default for MessageBuffer {
     fn default() -> MessageBuffer {
-        MessageBuffer { buffer: Vec::with_capacity(1024), header: HeaderId::UNKNOWN, octets: 0 }
+        let (buffer, header) = (Vec::with_capacity(1024), HeaderId::UNKNOWN);
+        MessageBuffer { buffer, header, octets: 0, limit: usize::MAX, keeps: STAY }
     }
 }
 
@@ -136,7 +233,7 @@ impl MessageBuffer {
     /// Puts the buffer back for the next message, unless it grew very large.
     #[inline(always)]
     pub fn put_back(&mut self, buffer: Vec<u8>) {
-        if buffer.capacity() > STAY {
+        if buffer.capacity() > self.keeps {
             return drop_large(buffer);
         }
         self.buffer = buffer;
@@ -256,7 +353,7 @@ fn put_aside(put: impl FnOnce(&mut NestedBuffers)) {
 /// The pool for results that exceed a region. There is one in the process, since the scope is
 /// entered before the called ORB is known.
 fn results() -> Arc<BufferPool> {
-    static RESULTS: OnceLock<Arc<BufferPool>> = OnceLock::new();
+    static RESULTS: PiOnceLock<Arc<BufferPool>> = PiOnceLock::new();
     RESULTS.get_or_init(|| BufferPool::new(256 << 20, 16 << 20)).clone()
 }
 

@@ -8,9 +8,10 @@ use crate::connection::{IdleLimits, Limits};
 use crate::policy::Policies;
 use crate::settings::{choice, settings};
 use crate::{Result, SystemException};
-use isorb_cdr::{Narrow, Version};
+use isorb_cdr::{Narrow, Version, Wide};
 use isorb_giop::Kind;
 use isorb_giop::codeset::CodeSetComponentInfo;
+use isorb_rt::sched::OnPanic;
 use std::collections::BTreeMap;
 #[cfg(feature = "config-file")]
 use std::path::Path;
@@ -60,9 +61,10 @@ settings! {
         message_limit: usize = 16 << 20, in 1024.., "-ORBMessageLimit";
         /// Messages longer than this many octets are sent in fragments (GIOP 1.2). 0: never.
         fragment: usize = 0, "-ORBFragment";
-        /// Octets in message blocks of all connections together. Once three quarters are in use,
-        /// the ORB closes the connection that has held the most for longest, stalled connections
-        /// first.
+        /// Octets in message blocks of all connections together; also the limit of those that one
+        /// lane of a thread pool reserves. Once three quarters are in use, the ORB closes a
+        /// connection: one of the least urgent lane or of none, stalled ones first, then the one
+        /// that has held the most for longest.
         memory_limit: usize = 256 << 20;
         /// Time for opening a connection, in milliseconds. 0: no limit.
         connect_timeout_ms: u64 = 10_000;
@@ -83,9 +85,20 @@ settings! {
         /// Whether call-backs may use the connections that the calls came over, in both roles
         /// (clause 9.8). Off, because a client could claim the address of another one.
         bidirectional: bool = false, "-ORBBidirectional";
+        /// What follows when a thread of the process that the ORB needs panics: it begins again
+        /// (`replace`), and a second panic of the thread within a second ends the process; it
+        /// always begins again (`always-replace`); or the process ends (`abort`). Panics of
+        /// servants are not meant: their callers get UNKNOWN. With several ORBs in a process, a
+        /// setting other than `replace` applies to all.
+        #[cfg_attr(feature = "config-file", serde(deserialize_with = "crate::sched::by_name"))]
+        thread_panic: OnPanic = OnPanic::Replace, "-ORBThreadPanic";
         /// The preferred code set of `char` and `string`: `UTF-8` or `ISO-8859-1`. A peer that
         /// supports only the other one gets the other one.
         char_code_set: String = "UTF-8".into(), "-ORBNativeCharCodeSet";
+        /// Whether wide text may hold units of UTF-16 that are no characters, which peers without
+        /// checks send. An unpaired surrogate 0xD800 + n is then the private character U+10F800 + n
+        /// in Rust text, and travels on as it came. Otherwise it is refused (DATA_CONVERSION).
+        unpaired_surrogates: bool = false, "-ORBUnpairedSurrogates";
         /// Highest GIOP version that the ORB uses and publishes: `1.0`, `1.1` or `1.2`.
         giop: String = "1.2".into(), "-ORBGiop";
         /// The table `[init_refs]`: initial references as URLs, by name.
@@ -244,6 +257,11 @@ impl Config {
             "1.1" => Version::V1_1,
             _ => Version::V1_2,
         }
+    }
+
+    /// The form of wide text in a code set that was agreed.
+    pub(crate) fn wide(&self, agreed: Wide) -> Wide {
+        if agreed == Wide::Utf16 && self.unpaired_surrogates { Wide::Utf16Units } else { agreed }
     }
 
     pub(crate) fn code_sets(&self) -> CodeSetComponentInfo {

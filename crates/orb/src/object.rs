@@ -7,7 +7,7 @@ use crate::transports;
 use crate::{Orb, Result, SystemException};
 use isorb_cdr::{Arg, Decode, Decoder, Encode, Encoder, ErrorKind, Handle, Narrow, Version, Wide};
 use isorb_giop::codeset::negotiate;
-use isorb_giop::component::ORB_TYPE_OMNIORB;
+use isorb_giop::component::{ORB_TYPE_OMNIORB, ORB_TYPE_TAO};
 use isorb_giop::message::RequestHead;
 use isorb_giop::{Ior, Kind, minor};
 use isorb_rt::sync::PiMutex;
@@ -69,6 +69,8 @@ pub(crate) struct Target {
     /// so only servers that identify themselves as another ORB get any. No server has to act on one
     /// (clause 9.4.4).
     pub cancel: bool,
+    /// Whether the server may know `_bind_priority_band`. TAO prints an error each time.
+    pub binds_bands: bool,
     /// Whether it is the target of a forward.
     forwarded: bool,
     /// The server's addressing mode: 0 by key, 1 by profile, 2 by reference (clause 9.4.3.1).
@@ -98,6 +100,7 @@ impl Target {
             version: Version::V1_2,
             code_sets,
             cancel: false,
+            binds_bands: true,
             forwarded: false,
             addressing: AtomicU8::new(0),
             facts: facts.map(Box::new),
@@ -295,6 +298,7 @@ fn resolve(orb: &Orb, ior: &Arc<Ior>, forwarded: bool) -> Result<Target> {
             version,
             code_sets: None,
             cancel: false,
+            binds_bands: true,
             forwarded,
             addressing,
             facts,
@@ -307,7 +311,10 @@ fn resolve(orb: &Orb, ior: &Arc<Ior>, forwarded: bool) -> Result<Target> {
     }
     if let Some(found) = transports::find(ior, orb.transports(), orb.transports().order()) {
         let code_sets = match &found.code_sets {
-            Some(theirs) => Some(negotiate(&orb.config().code_sets(), theirs)?),
+            Some(theirs) => {
+                let (narrow, wide) = negotiate(&orb.config().code_sets(), theirs)?;
+                Some((narrow, orb.config().wide(wide)))
+            }
             None => None,
         };
         let version = found.version.min(orb.config().giop_version());
@@ -321,6 +328,7 @@ fn resolve(orb: &Orb, ior: &Arc<Ior>, forwarded: bool) -> Result<Target> {
             version,
             code_sets,
             cancel: found.orb_type.is_some_and(|orb| orb != ORB_TYPE_OMNIORB),
+            binds_bands: found.orb_type != Some(ORB_TYPE_TAO),
             forwarded,
             addressing: AtomicU8::new(0),
             facts: RtComponents::of(ior)?.map(Box::new),

@@ -17,6 +17,7 @@ use isorb_cdr::Message;
 use isorb_giop::context::read_listen_points;
 use isorb_giop::{Ior, Kind, minor};
 use isorb_rt::priority::{NetworkPriorityMapping, Priority};
+use isorb_rt::time::Deadline;
 use isorb_scope::BufferPool;
 use std::any::Any;
 use std::ops::ControlFlow;
@@ -76,6 +77,17 @@ pub(crate) trait RequestHandler: Any + Send + Sync {
         text: isorb_cdr::Text,
         arrived: Arrived,
         buffers: &mut CallBuffers,
+    );
+
+    /// Serves the request of this process that lies in `buffers.block`. It waits until `deadline`
+    /// on its way to the servant.
+    fn handle_local(
+        &self,
+        orb: &Orb,
+        deadline: Deadline,
+        arrived: Arrived,
+        buffers: &mut CallBuffers,
+        send: &mut SendReply<'_>,
     );
 
     /// Allocates what the calling thread would allocate with its first request.

@@ -7,7 +7,7 @@ use crate::sched::{Setup, prepare};
 use crate::transports::{Route, Transports};
 use crate::{Result, SystemException};
 use isorb_giop::{Completion, Kind, minor};
-use isorb_rt::sync::{PiCondvar, PiGuard, PiMutex};
+use isorb_rt::sync::{PiGuard, PiLatch, PiMutex};
 use isorb_rt::time::Deadline;
 use isorb_scope::BufferPool;
 use isorb_transport::Unprotected;
@@ -16,6 +16,7 @@ use std::hint::cold_path;
 use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 /// Opens connections to servers.
 pub(crate) struct Connector {
@@ -95,8 +96,9 @@ fn sweep(known: &mut PeerTable) -> Vec<Arc<Connection>> {
                 && connection.in_flight.load(Ordering::Relaxed) == 0
         };
         // A peer is found by the map only, which is locked.
-        let keep =
-            Arc::strong_count(peer) > 1 || connections.opening > 0 || !connections.open.iter().all(idle);
+        let keep = Arc::strong_count(peer) > 1
+            || !connections.openers.is_empty()
+            || !connections.open.iter().all(idle);
         if !keep {
             unused.append(&mut connections.open);
         }
@@ -115,15 +117,13 @@ pub(crate) struct Peer {
     routes: Routes,
     setup: Setup,
     connections: PiMutex<Connections>,
-    /// A connection was opened, or an attempt failed.
-    opened: PiCondvar,
 }
 
 #[derive(Default)]
 struct Connections {
     open: Vec<Arc<Connection>>,
-    /// Connections that are being opened.
-    opening: usize,
+    /// The latches of the threads that open connections, oldest first.
+    openers: Vec<Arc<PiLatch>>,
     /// Failed attempts, and the exception of the last one.
     failures: u64,
     failure: Option<SystemException>,
@@ -145,13 +145,13 @@ pub(crate) struct LeaseRequest {
 
 impl Connections {
     fn full(&self, connector: &Connector) -> bool {
-        self.open.len() + self.opening >= connector.config.connections_per_server.max(1)
+        self.open.len() + self.openers.len() >= connector.config.connections_per_server.max(1)
     }
 }
 
 impl Peer {
     fn new(routes: Routes, setup: Setup) -> Peer {
-        Peer { routes, setup, connections: PiMutex::default(), opened: PiCondvar::new() }
+        Peer { routes, setup, connections: PiMutex::default() }
     }
 
     pub fn routes(&self) -> &Routes {
@@ -225,12 +225,12 @@ impl Peer {
     }
 
     #[cold]
-    fn open_another(
-        &self,
+    fn open_another<'p>(
+        &'p self,
         connector: &Connector,
         request: LeaseRequest,
         closed: bool,
-        mut connections: PiGuard<'_, Connections>,
+        mut connections: PiGuard<'p, Connections>,
     ) -> Result<Lease> {
         if closed {
             connections.open.retain(|connection| connection.is_open());
@@ -241,18 +241,30 @@ impl Peer {
         }
         // Other calls open all the connections that may be opened: one of theirs will do.
         let failures = connections.failures;
-        while connections.full(connector) && connections.open.is_empty() {
-            if !self.opened.wait_until(&mut connections, request.deadline) {
+        while connections.full(connector)
+            && connections.open.is_empty()
+            && let Some(opener) = connections.openers.first()
+        {
+            let (opener, only) = (opener.clone(), connections.openers.len() == 1);
+            drop(connections);
+            // Lends the opener this thread's priority.
+            opener.wait_until(if only {
+                request.deadline
+            } else {
+                Deadline::after(LOOK).earlier(request.deadline)
+            });
+            connections = self.connections.lock();
+            if connections.failures != failures
+                && let Some(failure) = &connections.failure
+            {
+                return Err(failure.clone());
+            }
+            if connections.open.is_empty() && request.deadline.is_past() {
                 let sentence = format!(
                     "another call still connects (within {:?})",
                     request.timeout.duration().unwrap_or_default()
                 );
                 return Err(SystemException::from(Kind::Timeout).detail(sentence));
-            }
-            if connections.failures != failures
-                && let Some(failure) = &connections.failure
-            {
-                return Err(failure.clone());
             }
         }
         if connections.full(connector)
@@ -260,11 +272,9 @@ impl Peer {
         {
             return Ok(Lease::new(connection.clone(), true));
         }
-        connections.opening += 1;
-        drop(connections);
+        let opening = Opening::begin(self, connections);
         let connected = self.connect(connector, request.deadline, request.timeout);
         let mut connections = self.connections.lock();
-        connections.opening -= 1;
         let leased = match connected {
             Ok(connection) => {
                 connections.open.push(connection.clone());
@@ -277,7 +287,7 @@ impl Peer {
             }
         };
         drop(connections);
-        self.opened.notify_all(&self.connections);
+        drop(opening);
         leased
     }
 
@@ -326,6 +336,31 @@ impl Peer {
             return Err(SystemException::from(Kind::Timeout).detail(format!("{why} (within {limit:?})")));
         }
         Err(SystemException::new(Kind::Transient, minor::TRANSIENT_CONNECT, Completion::No).detail(why))
+    }
+}
+
+/// The longest wait for one of several threads that open connections: another may be faster.
+const LOOK: Duration = Duration::from_millis(5);
+
+/// A connection that the calling thread opens. Calls that need it wait for the latch, so that the
+/// thread resolves names and connects at their priority.
+struct Opening<'p> {
+    peer: &'p Peer,
+    latch: Arc<PiLatch>,
+}
+
+impl<'p> Opening<'p> {
+    fn begin(peer: &'p Peer, mut connections: PiGuard<'_, Connections>) -> Opening<'p> {
+        let latch = Arc::new(PiLatch::new());
+        connections.openers.push(latch.clone());
+        Opening { peer, latch }
+    }
+}
+
+impl Drop for Opening<'_> {
+    fn drop(&mut self) {
+        self.peer.connections.lock().openers.retain(|latch| !Arc::ptr_eq(latch, &self.latch));
+        self.latch.open();
     }
 }
 

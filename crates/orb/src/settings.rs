@@ -1,7 +1,7 @@
 //! The declarative table of configuration keys. One entry makes a key's field, its default, its
 //! check, its `-ORB…` argument and its row in `docs/reference/configuration.md`.
 
-use isorb_rt::sched::RealTime;
+use isorb_rt::sched::{OnPanic, RealTime};
 use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::ops::{Bound, RangeBounds};
@@ -126,6 +126,7 @@ macro_rules! choice {
 pub(crate) use choice;
 
 choice!(RealTime: "require" Require, "prefer" Prefer, "off" Off);
+choice!(OnPanic: "replace" Replace, "always-replace" AlwaysReplace, "abort" Abort);
 
 /// Whether a value is in the range of its key.
 ///

@@ -3,59 +3,20 @@
 
 mod common;
 
-use common::fake::Fake;
+use common::fake::{Fake, answer, next, request};
 use common::{EchoRef, pair};
 use isorb::rt::Overrides;
 use isorb::rt::policy::{PriorityBand, RtPolicy};
 use isorb::{Concurrency, Config, Kind, Reference, Result, minor};
 use isorb_cdr::{Encoder, Text};
-use isorb_giop::Header;
 use isorb_giop::context::{RT_CORBA_PRIORITY, RT_CORBA_PRIORITY_RANGE};
-use isorb_giop::message::{self, ReplyStatus, Request, Response, ServiceContext};
+use isorb_giop::message::{self, ReplyStatus, Response, ServiceContext};
 use isorb_scope::Region;
-use std::io::{Read, Write};
+use std::io::Write;
 use std::net::TcpStream;
 
 const BIND: &str = "_bind_priority_band";
 const CODE_SETS: u32 = 1;
-
-/// The next complete message; `None` at the end of the stream.
-fn next(stream: &mut TcpStream) -> Option<(Header, Vec<u8>)> {
-    let mut bytes = vec![0; Header::LEN];
-    stream.read_exact(&mut bytes).ok()?;
-    let header = Header::parse(bytes.first_chunk().unwrap()).unwrap();
-    bytes.resize(header.total(), 0);
-    stream.read_exact(&mut bytes[Header::LEN..]).ok()?;
-    Some((header, bytes))
-}
-
-/// A request at the server: id, operation, contexts by id and octets.
-type Observed = (u32, String, Vec<(u32, Vec<u8>)>);
-
-fn request(stream: &mut TcpStream) -> Option<Observed> {
-    let (header, mut bytes) = next(stream)?;
-    let mut region = Region::new(1024);
-    let scope = region.enter();
-    let (request, _) = Request::open(&mut bytes, &header, &scope).unwrap();
-    let contexts = request.contexts.iter().map(|context| (context.id, context.data.to_vec())).collect();
-    Some((request.id, request.operation.text().unwrap().into(), contexts))
-}
-
-fn reply(stream: &mut TcpStream, id: u32, raises: Option<(&str, u32)>) {
-    let mut e = Encoder::new(Vec::new(), Text::DEFAULT);
-    let status = if raises.is_some() { ReplyStatus::SystemException } else { ReplyStatus::NoException };
-    message::write_reply(&mut e, id, status, &[]);
-    let body = message::begin_body(&mut e);
-    if let Some((exception, minor)) = raises {
-        e.string(exception);
-        e.put(minor);
-        e.put(1u32);
-    }
-    message::end_body(&mut e, body);
-    let mut message = e.finish().unwrap();
-    message::finish_header(&mut message).unwrap();
-    stream.write_all(&message.into_buffer()).unwrap();
-}
 
 fn banded(object: &EchoRef, low: i16, high: i16) -> EchoRef {
     let bands = vec![PriorityBand { low, high }];
@@ -75,7 +36,7 @@ fn the_band_is_told_before_the_first_request_and_once() {
         let mut stream = fake.accept();
         let mut seen = Vec::new();
         while let Some((id, operation, contexts)) = request(&mut stream) {
-            reply(&mut stream, id, None);
+            answer(&mut stream, id, None);
             seen.push((operation, without_code_sets(contexts)));
             if seen.len() == 3 {
                 break;
@@ -104,7 +65,7 @@ fn answered(raises: Option<(&'static str, u32)>) -> (Result<()>, Vec<String>) {
         let mut seen = Vec::new();
         while let Some((id, operation, _)) = request(&mut stream) {
             let raises = if operation == BIND { raises } else { None };
-            reply(&mut stream, id, raises);
+            answer(&mut stream, id, raises);
             let last = operation != BIND;
             seen.push(operation);
             if last {

@@ -13,8 +13,8 @@ use isorb::rt::policy::{
 use isorb::rt::{Overrides, set_thread_overrides};
 use isorb::{Config, Kind, Orb, Reference, Result, Upcall, minor};
 use isorb_giop::Ior;
-use isorb_giop::component::{Component, TaoEndpoint};
 use isorb_giop::context::read_rt_corba_priority;
+use isorb_giop::lane_endpoints::{self, LaneEndpoint};
 use std::sync::{Arc, Mutex};
 
 /// The priority in context 10 of a request.
@@ -212,12 +212,12 @@ fn a_lane_is_reached_at_its_own_address() {
     let endpoints = lanes.iter().map(|(priority, lane)| {
         lane.orb.register_corbaloc_key("lane", lane.near.object());
         let (host, port) = lane.orb.endpoint_addresses().remove(0);
-        TaoEndpoint { host, port, priority: *priority }
+        LaneEndpoint { address: host, port, priority: *priority }
     });
     let endpoints: Vec<_> = endpoints.collect();
     let mut profile = lanes[0].1.near.object().ior().iiop_profiles().next().unwrap().unwrap();
     profile.key = b"lane".into();
-    profile.components.push(Component::TaoEndpoints(endpoints).to_tagged().unwrap());
+    profile.components.extend(lane_endpoints::write(0, &endpoints).unwrap());
     profile.components.extend(to_component(&[model(PriorityModel::ClientPropagated, 20)]).unwrap());
     let url = Ior::iiop(EchoRef::INTERFACE.id, &profile).unwrap().to_string();
     apart(move || {

@@ -6,21 +6,22 @@ use common::rt::{Witness, arc, crowd, far, fifo, lane, poa, poa_of, real_time, s
 use common::{EchoRef, raw::Raw};
 use isorb::poa::PoaPolicies;
 use isorb::rt::policy::PriorityModel::{ClientPropagated, ServerDeclared};
-use isorb::rt::{DestroyError, InvalidThreadpool, ThreadpoolOptions};
+use isorb::rt::{DestroyError, InvalidThreadpool, LocalCalls, ThreadpoolOptions};
 use isorb::{Config, Kind, Orb, Reference};
-use isorb_giop::component::{Component, TaoEndpoint};
+use isorb_giop::lane_endpoints::{self, LaneEndpoint};
 use isorb_rt::sched::SchedClass;
 use isorb_testkit::wait_until;
 
-fn lanes_of(object: &EchoRef) -> Vec<TaoEndpoint> {
+fn lanes_of(object: &EchoRef) -> Vec<LaneEndpoint> {
     let profile = object.object().ior().iiop_profiles().flatten().next().unwrap();
-    let component = profile.components.iter().find_map(|component| match Component::parse(component) {
-        Ok(Component::TaoEndpoints(endpoints)) => Some(endpoints),
-        _ => None,
-    });
-    let endpoints = component.unwrap_or_default();
+    let list = profile.components.iter().find_map(|component| lane_endpoints::read(0, component));
+    let endpoints = list.map(Result::unwrap).unwrap_or_default();
     if let Some(first) = endpoints.first() {
-        assert_eq!((&first.host, first.port), (&profile.host, profile.port), "the profile's own comes first");
+        assert_eq!(
+            (&first.address, first.port),
+            (&profile.host, profile.port),
+            "the profile's own comes first"
+        );
     }
     endpoints
 }
@@ -119,25 +120,31 @@ fn without_lanes_the_upcall_takes_the_priority_of_its_request() {
 
 #[test]
 fn a_call_inside_the_process_takes_the_priority_too() {
-    let server = server();
-    let lanes = [lane(100, 1), lane(10_000, 1)];
-    let pool = server.rt().create_threadpool_with_lanes(&lanes, &ThreadpoolOptions::default()).unwrap();
-    let policies = PoaPolicies::new().threadpool(pool).priority_model(ServerDeclared, 10_000);
-    let poa = poa(&server, "collocated", policies);
-    let (witness, nested) = (arc::<Witness>(), arc::<Witness>());
-    let object: EchoRef = poa.activate(witness.clone()).unwrap();
-    let low: EchoRef = poa.activate_with_priority(nested.clone(), 100).unwrap();
-    let before = SchedClass::current().unwrap();
-    assert_eq!(object.call_back(Some(&low)).unwrap(), "called");
-    assert_eq!(SchedClass::current().unwrap(), before, "and gives it back");
-    let rt = real_time(&server);
-    let here = std::thread::current().name().unwrap().to_owned();
-    for (witness, priority) in [(&witness, 10_000), (&nested, 100)] {
-        let run = witness.take().pop().unwrap();
-        assert_eq!((run.priority, &run.thread), (Some(priority), &here));
-        assert_eq!(run.class, if rt { fifo(priority) } else { SchedClass::Other });
+    for local_calls in [LocalCalls::Lane, LocalCalls::Caller] {
+        let server = server();
+        let lanes = [lane(100, 1), lane(10_000, 1)];
+        let options = ThreadpoolOptions { local_calls: Some(local_calls), ..ThreadpoolOptions::default() };
+        let pool = server.rt().create_threadpool_with_lanes(&lanes, &options).unwrap();
+        let policies = PoaPolicies::new().threadpool(pool).priority_model(ServerDeclared, 10_000);
+        let poa = poa(&server, "collocated", policies);
+        let (witness, nested) = (arc::<Witness>(), arc::<Witness>());
+        let object: EchoRef = poa.activate(witness.clone()).unwrap();
+        let low: EchoRef = poa.activate_with_priority(nested.clone(), 100).unwrap();
+        let before = SchedClass::current().unwrap();
+        assert_eq!(object.call_back(Some(&low)).unwrap(), "called");
+        assert_eq!(SchedClass::current().unwrap(), before, "and gives it back");
+        let rt = real_time(&server);
+        for (witness, priority) in [(&witness, 10_000), (&nested, 100)] {
+            let run = witness.take().pop().unwrap();
+            let thread = match local_calls {
+                LocalCalls::Lane => format!("pool{pool}-{priority}"),
+                LocalCalls::Caller => std::thread::current().name().unwrap().to_owned(),
+            };
+            assert_eq!((run.priority, run.thread), (Some(priority), thread));
+            assert_eq!(run.class, if rt { fifo(priority) } else { SchedClass::Other });
+        }
+        server.shutdown(true).unwrap();
     }
-    server.shutdown(true).unwrap();
 }
 
 #[test]

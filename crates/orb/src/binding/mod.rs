@@ -8,7 +8,9 @@ mod reference;
 pub use overrides::{Overrides, set_thread_overrides, thread_overrides};
 
 pub(crate) use overrides::{SharedOverrides, thread_stamp};
-pub(crate) use plan::{Conflict, Key, Plan, PlanInput, Plans, in_bands};
+pub(crate) use plan::{
+    Conflict, Key, Plan, PlanInput, Plans, in_bands, reconcile_bands, reconcile_protocols,
+};
 pub(crate) use reference::{Model, RtComponents};
 
 use crate::sched::Setup;

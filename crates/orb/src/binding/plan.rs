@@ -221,7 +221,7 @@ fn holds(band: &PriorityBand, priority: Priority) -> bool {
 }
 
 /// Either side may set bands; both only if they are equal.
-fn reconcile_bands<'b>(
+pub(crate) fn reconcile_bands<'b>(
     server: Option<&'b [PriorityBand]>,
     client: Option<&'b [PriorityBand]>,
 ) -> Result<Option<&'b [PriorityBand]>, Conflict> {
@@ -236,7 +236,7 @@ fn reconcile_bands<'b>(
 
 /// The client's protocols that the server also allows, in the client's order; if only one side
 /// names any, those of that side.
-fn reconcile_protocols(
+pub(crate) fn reconcile_protocols(
     server: Option<&[Protocol]>,
     client: Option<&[Protocol]>,
 ) -> Result<Box<[Protocol]>, Conflict> {

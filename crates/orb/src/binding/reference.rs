@@ -3,7 +3,8 @@
 use crate::sched::policy::{PriorityBand, PriorityModel, Protocol, RtPolicy, from_components};
 use crate::transports::{Route, address_profile};
 use crate::{Result, SystemException};
-use isorb_giop::component::{Component, TAG_TAO_ENDPOINTS, TaggedComponent};
+use isorb_giop::component::TaggedComponent;
+use isorb_giop::lane_endpoints;
 use isorb_giop::profile::TAG_INTERNET_IOP;
 use isorb_giop::{IiopProfile, Ior, Kind, minor};
 use isorb_rt::priority::Priority;
@@ -58,7 +59,7 @@ impl RtComponents {
         Ok(first)
     }
 
-    /// Reads a profile's components.
+    /// Reads a profile's components. An unreadable list of endpoints costs the lanes only.
     ///
     /// # Errors
     /// INV_OBJREF.
@@ -84,22 +85,16 @@ impl RtComponents {
                 _ => {}
             }
         }
-        let endpoints = |component: &&TaggedComponent| component.tag == TAG_TAO_ENDPOINTS;
-        for component in components.iter().filter(endpoints) {
-            if let Component::TaoEndpoints(endpoints) = Component::parse(component).map_err(malformed)? {
-                // TAO writes a negative priority for an endpoint without one.
-                let lanes = endpoints.into_iter().filter_map(|endpoint| {
-                    let priority = Priority::new(endpoint.priority)?;
-                    let route = match tag {
-                        TAG_INTERNET_IOP => Route::tcp(&endpoint.host, endpoint.port),
-                        // Other transports' addresses are one text, and have no ports.
-                        tag => Route { tag, address: endpoint.host },
-                    };
-                    Some((priority, route))
-                });
-                facts.lanes.extend(lanes);
-            }
-        }
+        let lists = components.iter().filter_map(|component| lane_endpoints::read(tag, component)?.ok());
+        facts.lanes.extend(lists.flatten().filter_map(|endpoint| {
+            // TAO writes a negative priority for an endpoint without one.
+            let priority = Priority::new(endpoint.priority)?;
+            let route = match endpoint.port {
+                0 if tag != TAG_INTERNET_IOP => Route { tag, address: endpoint.address },
+                port => Route { tag, ..Route::tcp(&endpoint.address, port) },
+            };
+            Some((priority, route))
+        }));
         Ok((facts != RtComponents::default()).then_some(facts))
     }
 }
@@ -109,7 +104,25 @@ mod tests {
     use super::*;
     use crate::rt::policy::{PriorityModelPolicy, to_component};
     use isorb_cdr::Version;
-    use isorb_giop::component::TaoEndpoint;
+    use isorb_giop::component::TAG_TAO_ENDPOINTS;
+    use isorb_giop::lane_endpoints::LaneEndpoint;
+    use isorb_giop::profile::{TAG_ISORB_SEGMENTS, TAG_TAO_UIOP};
+
+    /// The lanes of a reference of TAO's with lanes 10, 20 and 30: all of its profiles are read.
+    #[test]
+    fn lanes_of_tao() {
+        let text = include_str!("../../../../interop/golden/tao-iors.txt");
+        for (group, lanes) in [("ior_iiop", 3), ("ior_uiop", 3), ("ior_iiop_uiop", 6), ("ior_diop", 3)] {
+            let name = format!("# {group} client_propagated_lanes");
+            let url = text.lines().skip_while(|line| **line != name).nth(1).unwrap();
+            let facts = RtComponents::of(&url.parse().unwrap()).unwrap().unwrap();
+            assert_eq!(facts.lanes.len(), lanes, "{group}: {facts:?}");
+            let at = |(priority, route): &(Priority, Route)| {
+                route.address.ends_with(&format!("{}", priority.get()))
+            };
+            assert!(facts.lanes.iter().all(at), "{group}: {facts:?}");
+        }
+    }
 
     fn ior(components: Vec<TaggedComponent>) -> Ior {
         let (version, host, key) = (Version::V1_2, "h".into(), b"k".into());
@@ -123,34 +136,36 @@ mod tests {
         let bands = vec![PriorityBand { low: 1, high: 9 }];
         let policies = [RtPolicy::PriorityModel(model), RtPolicy::PriorityBands(bands.clone())];
         let policies = to_component(&policies).unwrap().unwrap();
-        let endpoint = |port, priority| TaoEndpoint { host: "h".into(), port, priority };
-        let lanes = Component::TaoEndpoints(vec![endpoint(1, 7), endpoint(2, 9), endpoint(3, -1)]);
-        let facts =
-            RtComponents::of(&ior(vec![policies.clone(), lanes.to_tagged().unwrap()])).unwrap().unwrap();
+        let endpoint = |port, priority| LaneEndpoint { address: "h".into(), port, priority };
+        let list = |tag, lanes: &[LaneEndpoint]| lane_endpoints::write(tag, lanes).unwrap().unwrap();
+        let lanes = list(TAG_INTERNET_IOP, &[endpoint(1, 7), endpoint(2, 9), endpoint(3, -1)]);
+        let facts = RtComponents::of(&ior(vec![policies.clone(), lanes.clone()])).unwrap().unwrap();
         let p = |value| Priority::new(value).unwrap();
-        let expected = RtComponents {
+        let expected = || RtComponents {
             model: Model::Declared(p(7)),
-            bands: Some(bands),
+            bands: Some(bands.clone()),
             protocols: None,
             lanes: vec![(p(7), Route::tcp("h", 1)), (p(9), Route::tcp("h", 2))],
         };
-        assert_eq!(facts, expected);
+        assert_eq!(facts, expected());
         // Profiles of other transports add the lanes' addresses there.
-        let mut both = ior(vec![policies.clone(), lanes.to_tagged().unwrap()]);
-        let path = |path: &str, priority| TaoEndpoint { host: path.into(), port: 0, priority };
-        let local = Component::TaoEndpoints(vec![path("/run/a", 7), path("/run/b", 9)]).to_tagged().unwrap();
-        let way = isorb_giop::AddressProfile {
-            tag: 0x4953_4f10,
-            version: Version::V1_2,
-            address: "/run/a".into(),
-            key: b"k".into(),
-            components: vec![policies.clone(), local],
-        };
-        both.profiles.push(way.to_tagged().unwrap());
-        let at = |address: &str| Route { tag: 0x4953_4f10, address: address.into() };
-        let mut more = expected;
-        more.lanes.extend([(p(7), at("/run/a")), (p(9), at("/run/b"))]);
-        assert_eq!(RtComponents::of(&both), Ok(Some(more)));
+        let path = |path: &str, priority| LaneEndpoint { address: path.into(), port: 0, priority };
+        for tag in [TAG_TAO_UIOP, TAG_ISORB_SEGMENTS, 0x4953_4f10] {
+            let mut both = ior(vec![policies.clone(), lanes.clone()]);
+            let local = list(tag, &[path("/run/a", 7), path("/run/b", 9)]);
+            let (version, address) = (Version::V1_2, "/run/a".into());
+            let components = vec![policies.clone(), local];
+            let profile = isorb_giop::AddressProfile { tag, version, address, key: b"k".into(), components };
+            both.profiles.push(profile.to_tagged().unwrap());
+            let at = |address: &str| Route { tag, address: address.into() };
+            let mut more = expected();
+            more.lanes.extend([(p(7), at("/run/a")), (p(9), at("/run/b"))]);
+            assert_eq!(RtComponents::of(&both), Ok(Some(more)));
+        }
+        // A list that cannot be read costs the lanes, not the reference.
+        let unreadable = TaggedComponent { tag: TAG_TAO_ENDPOINTS, data: vec![1, 2, 3] };
+        let facts = RtComponents::of(&ior(vec![policies.clone(), unreadable])).unwrap().unwrap();
+        assert_eq!(facts, RtComponents { lanes: vec![], ..expected() });
         let cut = TaggedComponent { data: policies.data[..18].into(), ..policies };
         assert_eq!(RtComponents::of(&ior(vec![cut])).unwrap_err().kind, Kind::InvObjref);
     }

@@ -1,7 +1,7 @@
 //! From octets of the stream to whole messages.
 
 use super::table::BufferAccount;
-use crate::buffers::BLOCK_STAYS;
+use crate::buffers::{BLOCK_STAYS, LANE_SMALL};
 use crate::hot::hot;
 use crate::policy::Timeout;
 use isorb_cdr::{Order, Version};
@@ -29,7 +29,7 @@ const RESERVED_AT_ONCE: usize = 256 << 10;
 const PARTIAL: usize = 8;
 
 /// A whole message, at the start of the reader's block.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Arrived {
     pub header: Header,
     /// Length in bytes, header included.
@@ -73,6 +73,9 @@ pub(crate) enum ReadError {
     Protocol(ProtocolError),
     /// No block for a message of this size.
     NoMemory,
+    /// No block of the lane takes this request: none is long enough, or none free. The reader's
+    /// block has its first octets, so that it can be answered; the rest is discarded as it arrives.
+    Refused { first: Arrived, too_long: bool },
     /// A message did not arrive whole in time.
     Stalled,
 }
@@ -102,8 +105,14 @@ pub(crate) struct Inbox {
     limit: usize,
     /// When the partly received message began, in nanoseconds; 0 when there is none.
     begun: u64,
-    /// Whether a message has arrived in part by fragments.
-    fragmented: bool,
+    /// Whether a message has arrived in part that is not in the block: by fragments, or to be
+    /// discarded.
+    aside: bool,
+    /// Octets of a refused request that are still to be discarded.
+    unwanted: usize,
+    /// Whether the pool is a lane's own. The inbox then holds a block only while it has unread
+    /// octets, and a long one only when so many have arrived.
+    lean: bool,
     /// Time from the beginning of a message to its end.
     message_timeout: Option<Duration>,
     account: Arc<BufferAccount>,
@@ -126,10 +135,22 @@ impl Inbox {
             timeout: Timeout::NONE,
             limit,
             begun: 0,
-            fragmented: false,
+            aside: false,
+            unwanted: 0,
+            lean: false,
             message_timeout,
             account,
         }
+    }
+
+    /// Takes blocks from a lane's own pool from now on.
+    pub fn use_lane(&mut self, pool: Arc<BufferPool>) {
+        self.lean = true;
+        if self.is_empty() {
+            self.block = Buffer::unpooled(0);
+        }
+        let limits = self.fragment_limits();
+        self.assembler.get_or_insert_with(|| Box::new(Assembler::new(pool, limits)));
     }
 
     /// The next whole message, put at the start of `into`. Into an empty inbox it is received there
@@ -152,7 +173,7 @@ impl Inbox {
         let room = into.capacity();
         let mut got = None;
         if self.is_empty()
-            && !self.fragmented
+            && !self.aside
             && (self.block_size..=BLOCK_STAYS).contains(&room)
             && (wait == Wait::No || self.timeout == timeout)
         {
@@ -164,7 +185,7 @@ impl Inbox {
                 return Ok(arrived);
             }
             cold_path();
-            std::mem::swap(&mut self.block, into);
+            self.put_aside(pool, into, &received);
             got = Some(received);
         }
         self.next_any(stream, pool, (wait, deadline, timeout), got, into)
@@ -185,6 +206,24 @@ impl Inbox {
         Some(Arrived { header, len: n, request_id })
     }
 
+    /// Takes over the octets that a reader received into its own block: with the block, or, in a
+    /// lane, a few of them by a copy.
+    #[cold]
+    fn put_aside(&mut self, pool: &Arc<BufferPool>, into: &mut Buffer, received: &io::Result<usize>) {
+        let octets = *received.as_ref().unwrap_or(&0);
+        if self.lean && octets < LANE_SMALL {
+            if octets == 0 {
+                return;
+            }
+            if let Some(mut small) = pool.take(LANE_SMALL) {
+                small.bytes_mut()[..octets].copy_from_slice(&into.bytes()[..octets]);
+                self.block = small;
+                return;
+            }
+        }
+        std::mem::swap(&mut self.block, into);
+    }
+
     /// As [`Inbox::next`], in all cases; `got` is the result of a receive into an empty block.
     #[inline(never)]
     fn next_any(
@@ -200,7 +239,7 @@ impl Inbox {
             self.timeout = timeout;
         }
         // The rest of a partly received message must arrive in time.
-        let mut begun = got.is_some() || self.fragmented || !self.is_empty();
+        let mut begun = got.is_some() || self.aside || !self.is_empty();
         // Whether the rest was looked for without waiting: mostly it is there.
         let mut looked = false;
         loop {
@@ -218,9 +257,38 @@ impl Inbox {
             let wait_now =
                 if begun { self.wait_for_rest(stream, wait, deadline, &mut looked)? } else { wait };
             begun = true;
-            self.make_room(pool);
+            if self.unwanted > 0 {
+                self.drop_unwanted(stream, pool, wait_now, into)?;
+                continue;
+            }
+            self.make_room(pool)?;
             got = Some(stream.recv(&mut self.block.bytes_mut()[self.end..], wait_now));
         }
+    }
+
+    /// Receives octets of a refused request, and no more than these, into the reader's block.
+    #[cold]
+    fn drop_unwanted(
+        &mut self,
+        stream: &dyn Stream,
+        pool: &Arc<BufferPool>,
+        wait: Wait,
+        into: &mut Buffer,
+    ) -> Result<(), ReadError> {
+        if into.capacity() == 0 {
+            *into = pool.take(SMALL).ok_or(ReadError::NoMemory)?;
+        }
+        let most = into.capacity().min(self.unwanted);
+        match stream.recv(&mut into.bytes_mut()[..most], wait) {
+            Ok(0) => return Err(ReadError::Lost),
+            Ok(n) => self.unwanted -= n,
+            failed => self.record(failed, wait)?,
+        }
+        if self.unwanted == 0 {
+            self.arrived();
+            self.update_account(now_ns());
+        }
+        Ok(())
     }
 
     /// Records the result of a receive behind the unread octets.
@@ -250,10 +318,14 @@ impl Inbox {
 
     /// Moves the unread octets to the start of the block, so that as many as possible are received
     /// behind them. If several messages filled a block, the next block is larger.
-    fn make_room(&mut self, pool: &Arc<BufferPool>) {
+    ///
+    /// # Errors
+    /// NoMemory when there is no block at all.
+    fn make_room(&mut self, pool: &Arc<BufferPool>) -> Result<(), ReadError> {
         let kept = self.start..self.end;
-        if self.block.capacity() < self.block_size
-            && let Some(mut larger) = pool.take(self.block_size)
+        let needed = if self.lean { SMALL } else { self.block_size };
+        if self.block.capacity() < needed
+            && let Some(mut larger) = pool.take(needed)
         {
             larger.bytes_mut()[..kept.len()].copy_from_slice(&self.block.bytes()[kept.clone()]);
             self.block = larger;
@@ -261,6 +333,10 @@ impl Inbox {
             self.block.bytes_mut().copy_within(kept.clone(), 0);
         }
         (self.start, self.end) = (0, kept.len());
+        if self.block.capacity() == 0 {
+            self.block = self.account.take(SMALL, Wait::No).ok_or(ReadError::NoMemory)?;
+        }
+        Ok(())
     }
 
     /// The receive time-out for the time until `deadline`: the present one if it is about right,
@@ -324,11 +400,16 @@ impl Inbox {
             (moved, held) = (self.end - self.start, self.block.capacity());
         }
         let partial = self.assembler.as_ref().and_then(|assembler| Some((assembler, assembler.oldest()?)));
-        self.fragmented = partial.is_some();
+        self.aside = partial.is_some() || self.unwanted > 0;
         if let Some((assembler, oldest)) = partial {
             since = Some(since.map_or(oldest, |since| since.min(oldest)));
             moved += assembler.arrived();
             held += assembler.held();
+        }
+        if self.unwanted > 0 {
+            since = Some(since.map_or(self.begun, |since| since.min(self.begun)));
+            // Other than before, so that the peer counts as one that sends.
+            moved += usize::MAX / 2 - self.unwanted;
         }
         match since {
             Some(since) => self.account.arriving.note(since, now, moved, held),
@@ -339,8 +420,9 @@ impl Inbox {
 
     /// Drops the unread octets, and returns their blocks.
     pub fn discard(&mut self, pool: &Arc<BufferPool>) {
-        (self.block, self.assembler) = (fresh_block(pool), None);
-        (self.start, self.end, self.begun, self.fragmented) = (0, 0, 0, false);
+        let block = if self.lean { Buffer::unpooled(0) } else { fresh_block(pool) };
+        (self.block, self.assembler) = (block, None);
+        (self.start, self.end, self.begun, self.aside, self.unwanted) = (0, 0, 0, false, 0);
         self.account.arriving.clear();
     }
 
@@ -366,14 +448,21 @@ impl Inbox {
         header.check_limit(self.limit).map_err(ReadError::Protocol)?;
         let len = header.total();
         if len > self.block.capacity() {
+            if self.lean {
+                return self.grow_in_lane(header, len, into);
+            }
             self.grow(len, wait)?;
         }
         let Some(beyond) = (self.end - self.start).checked_sub(len) else { return Ok(Progress::Incomplete) };
-        let copied = if self.start > 0 || beyond > len { len } else { beyond };
+        // A lane's thread keeps its long block for the next messages.
+        let copies = self.start > 0 || beyond > len || (self.lean && len <= into.capacity().min(LANE_SMALL));
+        let copied = if copies { len } else { beyond };
         if into.capacity() < copied.max(SMALL) || into.capacity() > BLOCK_STAYS {
-            *into = pool.take(copied.max(SMALL)).ok_or(ReadError::NoMemory)?;
+            let block =
+                if self.lean { self.account.take(copied, wait) } else { pool.take(copied.max(SMALL)) };
+            *into = block.ok_or(ReadError::NoMemory)?;
         }
-        if self.start > 0 || beyond > len {
+        if copies {
             let message = self.start..self.start + len;
             into.bytes_mut()[..len].copy_from_slice(&self.block.bytes()[message]);
             self.start += len;
@@ -387,6 +476,9 @@ impl Inbox {
         }
         if self.is_empty() {
             (self.start, self.end) = (0, 0);
+            if self.lean {
+                self.block = Buffer::unpooled(0);
+            }
         }
         if self.begun != 0 {
             self.arrived();
@@ -409,7 +501,7 @@ impl Inbox {
     #[cold]
     fn arrived(&mut self) {
         self.begun = 0;
-        if !self.fragmented {
+        if !self.aside {
             self.account.arriving.clear();
         }
     }
@@ -428,6 +520,41 @@ impl Inbox {
         Ok(())
     }
 
+    /// Makes room for more of the first message in a declared block of the lane, once the present
+    /// block is full: a client that only announces a long message holds a short block.
+    ///
+    /// # Errors
+    /// Refused when there is no such block; the request is discarded from now on. NoMemory when the
+    /// message is no request that could be answered.
+    fn grow_in_lane(&mut self, header: Header, len: usize, into: &mut Buffer) -> Result<Progress, ReadError> {
+        let here = self.start..self.end;
+        if here.len() < self.block.capacity() {
+            return Ok(Progress::Incomplete);
+        }
+        if let Some(mut larger) = self.account.take(len, Wait::No) {
+            larger.bytes_mut()[..here.len()].copy_from_slice(&self.block.bytes()[here.clone()]);
+            (self.block, self.start, self.end) = (larger, 0, here.len());
+            return Ok(Progress::Incomplete);
+        }
+        if header.kind != MessageKind::Request || header.more_fragments {
+            return Err(ReadError::NoMemory);
+        }
+        let too_long = len > self.account.pool().largest();
+        // The block is full of this message, so that it begins at its start.
+        std::mem::swap(&mut self.block, into);
+        self.block = Buffer::unpooled(0);
+        (self.start, self.end) = (0, 0);
+        if self.begun == 0 {
+            self.begun = now_ns();
+        }
+        (self.unwanted, self.aside) = (len - here.len(), true);
+        Err(ReadError::Refused { first: Arrived { header, len: here.len(), request_id: 0 }, too_long })
+    }
+
+    fn fragment_limits(&self) -> fragment::Limits {
+        fragment::Limits { message: self.limit, bytes: 2 * self.limit, messages: PARTIAL }
+    }
+
     #[cold]
     fn assemble(
         &mut self,
@@ -436,7 +563,7 @@ impl Inbox {
         pool: &Arc<BufferPool>,
         into: &mut Buffer,
     ) -> Result<Progress, ReadError> {
-        let limits = fragment::Limits { message: self.limit, bytes: 2 * self.limit, messages: PARTIAL };
+        let limits = self.fragment_limits();
         let assembler = self.assembler.get_or_insert_with(|| Box::new(Assembler::new(pool.clone(), limits)));
         // The assembler takes blocks of its own.
         self.account.evict();
@@ -492,9 +619,9 @@ fn reply_id(header: &Header, message: &[u8]) -> u32 {
     id.unwrap_or(0)
 }
 
-/// A small block; from the heap if the pool's limit is reached.
+/// A small block; if the pool has none, one from the heap, or none of a lane's own pool.
 pub(crate) fn fresh_block(pool: &Arc<BufferPool>) -> Buffer {
-    pool.take(SMALL).unwrap_or_else(|| Buffer::unpooled(SMALL))
+    pool.take(SMALL).unwrap_or_else(|| Buffer::unpooled(if pool.is_reserved() { 0 } else { SMALL }))
 }
 
 #[cfg(test)]

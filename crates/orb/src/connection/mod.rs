@@ -5,6 +5,11 @@
 //! inbox over when it has its own. A server's connection has a thread that always reads. With
 //! bidirectional GIOP both kinds of threads meet on one connection, and the same rule holds.
 //!
+//! A call that is more urgent than the reader lends it its priority while it waits. The reader
+//! finishes the message that it reads, then leaves the inbox to the most urgent call. So a call
+//! waits for one message of a less urgent one, and for no thread between the two priorities.
+//! [`isorb_rt::sync::Waiters`] says how.
+//!
 //! ```text
 //!   call ──► Outbox (one lock, one send) ──► wire
 //!   call ◄── Inbox (held by the first waiter) ◄── wire      Slots: the calls that wait, by request id
@@ -23,7 +28,7 @@ pub(crate) use outbox::SendError;
 pub(crate) use slots::{Slot, Slots};
 pub(crate) use table::ConnectionTable;
 
-use crate::buffers::{CallBuffers, with_buffers};
+use crate::buffers::{CallBuffers, LaneBlocks, with_buffers};
 use crate::log::warn;
 use crate::policy::Timeout;
 use idle::Activity;
@@ -100,7 +105,6 @@ pub(crate) struct Connection {
     watch: PiMutex<Option<(Arc<Poller>, u64)>>,
     /// Number of the lane that it was moved to because of its band. Other readers release it.
     pub lane: OnceLock<u64>,
-    pool: Arc<BufferPool>,
     account: Arc<BufferAccount>,
     limits: Limits,
     send_timeout: Timeout,
@@ -156,7 +160,6 @@ impl Connection {
             missed: AtomicBool::new(false),
             watch: PiMutex::default(),
             lane: OnceLock::new(),
-            pool,
             account,
             limits,
             send_timeout: limits.send_timeout.into(),
@@ -196,8 +199,17 @@ impl Connection {
         self.lossy
     }
 
+    #[inline]
     pub fn pool(&self) -> &Arc<BufferPool> {
-        &self.pool
+        self.account.pool()
+    }
+
+    /// Takes message blocks from a lane from now on. The first lane stays.
+    pub fn use_lane(&self, blocks: &Arc<LaneBlocks>) {
+        self.account.use_lane(blocks);
+        if blocks.own {
+            self.inbox.lock().use_lane(blocks.pool.clone());
+        }
     }
 
     /// The blocks that it holds.
@@ -318,14 +330,23 @@ impl Connection {
             0 => None,
             bits => Some((
                 if bits & 2 == 0 { Narrow::Latin1 } else { Narrow::Utf8 },
-                if bits & 4 == 0 { Wide::None } else { Wide::Utf16 },
+                match bits & 12 {
+                    0 => Wide::None,
+                    4 => Wide::Utf16,
+                    _ => Wide::Utf16Units,
+                },
             )),
         }
     }
 
     /// Remembers the code sets that the first request announced.
     pub fn set_code_sets(&self, narrow: Narrow, wide: Wide) {
-        let bits = 1 | u8::from(narrow == Narrow::Utf8) << 1 | u8::from(wide == Wide::Utf16) << 2;
+        let wide = match wide {
+            Wide::None => 0,
+            Wide::Utf16 => 4,
+            Wide::Utf16Units => 8,
+        };
+        let bits = 1 | u8::from(narrow == Narrow::Utf8) << 1 | wide;
         self.code_sets.store(bits, Ordering::Release);
     }
 
@@ -523,7 +544,9 @@ impl Connection {
     /// Returns the blocks of a broken connection, unless a thread is about to.
     pub fn discard(&self) {
         if let Ok(mut inbox) = self.inbox.try_lock() {
-            inbox.discard(&self.pool);
+            inbox.discard(self.pool());
+            drop(inbox);
+            self.hand_over();
         }
         if let Ok(mut outbox) = self.outbox.try_lock() {
             outbox.clear();

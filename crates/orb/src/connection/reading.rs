@@ -38,17 +38,23 @@ impl Connection {
     }
 
     #[inline(always)]
-    fn read_held(
-        &self,
-        mut inbox: PiGuard<'_, Inbox>,
+    fn read_held<'c>(
+        &'c self,
+        mut inbox: PiGuard<'c, Inbox>,
         wait: Wait,
         into: &mut Buffer,
     ) -> (Result<Arrived, ReadError>, bool) {
         let read = loop {
-            match inbox.next(&*self.stream, &self.pool, wait, Deadline::NONE, Timeout::NONE, into) {
+            match inbox.next(&*self.stream, self.pool(), wait, Deadline::NONE, Timeout::NONE, into) {
                 Ok(arrived) if arrived.is_reply() => {
                     cold_path();
-                    self.slots.deliver(arrived, into, &self.pool);
+                    self.slots.deliver(arrived, into, self.pool());
+                    if wait == Wait::Block && self.slots.has_loans() {
+                        // A more urgent call reads on; while this thread waits for the inbox, it
+                        // lends that call its own priority.
+                        self.release(inbox);
+                        inbox = self.inbox.lock();
+                    }
                 }
                 read => break read,
             }
@@ -57,7 +63,10 @@ impl Connection {
             && inbox.emptied
             && inbox.is_empty()
             && self.stream.capabilities().short_read_empties;
-        self.note(&read);
+        // After a refused request the next one can be read.
+        if !matches!(read, Err(ReadError::Refused { .. })) {
+            self.note(&read);
+        }
         drop(inbox);
         // The message may take long to serve, or wait for a call that waits here.
         if self.bidirectional.load(Ordering::Relaxed) {
@@ -90,13 +99,13 @@ impl Connection {
         // The reply may have been delivered before this thread held the inbox.
         if slot.is_full() {
             cold_path();
+            self.release(inbox);
             return Err(None);
         }
-        let read = inbox.next(&*self.stream, &self.pool, Wait::Block, deadline, timeout, into);
+        let read = inbox.next(&*self.stream, self.pool(), Wait::Block, deadline, timeout, into);
         match read {
             Ok(arrived) if arrived.is_reply_to(slot.id()) => {
-                drop(inbox);
-                self.hand_over();
+                self.release(inbox);
                 Ok(arrived)
             }
             read => {
@@ -120,7 +129,9 @@ impl Connection {
         mut begun: Option<OtherMessage<'c>>,
         other: &mut dyn FnMut(Arrived, &mut Buffer),
     ) -> Result<Arrived, ReadError> {
+        // A call that waited before has less than the usual time left.
         let mut late = false;
+        let mut held = None;
         loop {
             if let Some((inbox, read)) = begun.take() {
                 late = true;
@@ -129,56 +140,90 @@ impl Connection {
                     && arrived.is_reply()
                     && !arrived.is_reply_to(slot.id())
                 {
-                    self.slots.deliver(*arrived, into, &self.pool);
-                    continue;
-                }
-                drop(inbox);
-                self.hand_over();
-                match read {
-                    Ok(arrived) if arrived.is_reply_to(slot.id()) => return Ok(arrived),
-                    Ok(arrived) => other(arrived, into),
-                    // The end of the stream follows CloseConnection, which `other` took.
-                    Err(ReadError::End | ReadError::Lost) if self.closed_in_order() => {
-                        return Err(ReadError::ClosedInOrder);
+                    self.slots.deliver(*arrived, into, self.pool());
+                    if !self.slots.has_loans() {
+                        held = Some(inbox);
+                    } else if let Some(outcome) = self.yield_inbox(inbox, slot, deadline, into) {
+                        return outcome;
                     }
-                    Err(error) => return Err(error),
+                } else {
+                    self.release(inbox);
+                    match read {
+                        Ok(arrived) if arrived.is_reply_to(slot.id()) => return Ok(arrived),
+                        Ok(arrived) => other(arrived, into),
+                        // The end of the stream follows CloseConnection, which `other` took.
+                        Err(ReadError::End | ReadError::Lost) if self.closed_in_order() => {
+                            return Err(ReadError::ClosedInOrder);
+                        }
+                        Err(error) => return Err(error),
+                    }
                 }
             }
-            let mut held = self.inbox.try_lock().ok();
+            if held.is_none() {
+                held = self.inbox.try_lock().ok();
+            }
             if held.is_none() {
                 // The wait is announced before the second attempt: a holder that leaves in between
                 // sees either the announcement or a free lock.
                 let waiting = slot.announce();
                 held = self.inbox.try_lock().ok();
                 if held.is_none() {
-                    let woken = waiting.park(deadline);
+                    let woken = waiting.park(&self.inbox, deadline);
                     late = true;
                     drop(waiting);
-                    if let Some(arrived) = slot.arrived(into) {
-                        self.hand_over();
-                        return Ok(arrived);
+                    if let Some(outcome) = self.waited(woken, slot, into) {
+                        return outcome;
                     }
-                    if !woken || self.closed_in_order() {
-                        self.hand_over();
-                        return Err(if woken { ReadError::ClosedInOrder } else { ReadError::TimedOut });
-                    }
-                    // Woken to read, perhaps because a send failed. Earlier messages are read all
-                    // the same: one may be the reply, or CloseConnection.
-                    continue;
                 }
             }
-            let Some(mut inbox) = held else { continue };
+            let Some(mut inbox) = held.take() else { continue };
             // The reply may have been delivered before this thread held the inbox.
             if let Some(arrived) = slot.arrived_hint(into) {
-                drop(inbox);
-                self.hand_over();
+                self.release(inbox);
                 return Ok(arrived);
             }
-            // A call that waited before has less than the usual time left.
             let timeout = if late { inbox.timeout_for(deadline) } else { timeout };
-            let read = inbox.next(&*self.stream, &self.pool, Wait::Block, deadline, timeout, into);
+            let read = inbox.next(&*self.stream, self.pool(), Wait::Block, deadline, timeout, into);
             begun = Some((inbox, read));
         }
+    }
+
+    /// Leaves the inbox to a more urgent call, between two messages, and waits. Returns the outcome
+    /// of the call if there is one.
+    #[cold]
+    fn yield_inbox(
+        &self,
+        inbox: PiGuard<'_, Inbox>,
+        slot: &Slot<'_>,
+        deadline: Deadline,
+        into: &mut Buffer,
+    ) -> Option<Result<Arrived, ReadError>> {
+        let waiting = slot.announce();
+        self.release(inbox);
+        let woken = waiting.park_behind(deadline);
+        drop(waiting);
+        self.waited(woken, slot, into)
+    }
+
+    /// The outcome of a call that has waited for another reader. `None` if it is to read now,
+    /// perhaps because a send failed. Earlier messages are read all the same: one may be the reply,
+    /// or CloseConnection.
+    fn waited(&self, woken: bool, slot: &Slot<'_>, into: &mut Buffer) -> Option<Result<Arrived, ReadError>> {
+        let outcome = match slot.arrived(into) {
+            Some(arrived) => Ok(arrived),
+            None if !woken => Err(ReadError::TimedOut),
+            None if self.closed_in_order() => Err(ReadError::ClosedInOrder),
+            None => return None,
+        };
+        self.hand_over();
+        Some(outcome)
+    }
+
+    /// Releases the inbox, and hands it to the most urgent call that waits.
+    #[inline(always)]
+    fn release(&self, inbox: PiGuard<'_, Inbox>) {
+        drop(inbox);
+        self.hand_over();
     }
 
     /// Whether the peer has left the connection open, as far as can be known without waiting. For a
@@ -198,9 +243,8 @@ impl Connection {
                 Ok(())
             };
             // Fails if calls are nested too deeply; the call itself then fails, too.
-            let _ = with_buffers(&self.pool, look);
-            drop(inbox);
-            self.hand_over();
+            let _ = with_buffers(self.pool(), look);
+            self.release(inbox);
         }
         self.is_open()
     }
@@ -208,10 +252,10 @@ impl Connection {
     /// Reads the messages that have arrived on an idle connection.
     fn drain(&self, inbox: &mut Inbox, block: &mut Buffer) {
         loop {
-            let read = inbox.next(&*self.stream, &self.pool, Wait::No, Deadline::NONE, Timeout::NONE, block);
+            let read = inbox.next(&*self.stream, self.pool(), Wait::No, Deadline::NONE, Timeout::NONE, block);
             match read.map(|arrived| (arrived, arrived.header.kind)) {
                 Ok((arrived, MessageKind::Reply | MessageKind::LocateReply)) => {
-                    self.slots.deliver(arrived, block, &self.pool);
+                    self.slots.deliver(arrived, block, self.pool());
                 }
                 Ok((_, MessageKind::CancelRequest)) => {}
                 Ok((_, MessageKind::CloseConnection)) => self.close_in_order(),

@@ -91,7 +91,14 @@ impl Slots {
         self.waiters.wake(index);
     }
 
-    /// Has one of the waiting calls read. To be called after releasing the inbox.
+    /// Whether calls that are more urgent than the reader wait.
+    #[inline]
+    pub fn has_loans(&self) -> bool {
+        self.waiters.has_loans()
+    }
+
+    /// Has the most urgent of the waiting calls read. To be called after each release of the inbox:
+    /// until then the reader has the priority of the calls that wait for it.
     #[inline]
     pub fn hand_over(&self) {
         self.waiters.hand_over();

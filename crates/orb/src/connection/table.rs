@@ -4,23 +4,31 @@
 //! A partly received message holds blocks until it is whole. A reply that its client does not read
 //! holds them until the client reads it. Each connection's [`BufferAccount`] has how many octets it
 //! holds, since when, and whether they move; other threads read it without the connection's locks.
-//! Once three quarters of the pool are in use, the connection with the greatest load is evicted, so
-//! that the others find blocks in the last quarter.
+//!
+//! | pool | when | which connection is evicted |
+//! |---|---|---|
+//! | the ORB's | three quarters are in use | of the least urgent, the one with the greatest load; none that is more urgent than the one that needs blocks |
+//! | a lane's own | no block is free | one of this lane that has stalled, else one that has held blocks for a second, by load |
 
 use super::idle::GRACE_NS;
 use super::{Connection, LOG};
-use crate::buffers::BLOCK_STAYS;
+use crate::buffers::{BLOCK_STAYS, LANE_SMALL, LaneBlocks};
 use crate::log::warn;
+use isorb_rt::priority::Priority;
 use isorb_rt::sync::PiMutex;
 use isorb_rt::time::now_ns;
 use isorb_scope::{Buffer, BufferPool};
 use isorb_transport::Wait;
+use std::cmp::Reverse;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 /// Milliseconds that a thread waits for a block.
 const WAITS: u32 = 1000;
+/// Milliseconds that any thread waits for the blocks of an evicted connection: another thread may
+/// be copying octets of it at this moment.
+const EVICTED_WAITS: u32 = 10;
 
 /// One direction of a connection.
 #[derive(Debug, Default)]
@@ -61,29 +69,43 @@ impl Direction {
         }
     }
 
-    /// Its load on the pool: whether it stalls, then octets times duration. `None` when it holds no
-    /// more than any connection may keep.
-    fn load(&self, now: u64) -> Option<(bool, u64)> {
+    /// Its load on the pool. `None` when it holds no more octets than `allowed`.
+    fn load(&self, now: u64, allowed: usize) -> Option<Load> {
         let since = self.since()?;
         let held = self.held.load(Ordering::Relaxed);
-        if held <= BLOCK_STAYS {
+        if held <= allowed {
             return None;
         }
-        let still = now.saturating_sub(self.at.load(Ordering::Relaxed)) >= STILL_NS;
-        let long = now.saturating_sub(since) >> 10;
-        Some((still, long.saturating_mul(held as u64 >> 10)))
+        let age = now.saturating_sub(since);
+        let stalled = now.saturating_sub(self.at.load(Ordering::Relaxed)) >= STILL_NS;
+        Some(Load { stalled, burden: (age >> 10).saturating_mul(held as u64 >> 10), old: age >= OLD_NS })
     }
+}
+
+/// The load of a connection on its pool, the greatest last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Load {
+    stalled: bool,
+    /// Octets times duration.
+    burden: u64,
+    /// Whether it holds blocks for a second or more.
+    old: bool,
 }
 
 /// A direction without progress for this long counts as stalled.
 const STILL_NS: u64 = 100_000_000;
+/// A lane with all its blocks in use evicts a connection that makes progress after this time.
+const OLD_NS: u64 = 1_000_000_000;
 
 /// The blocks that one connection holds.
 #[derive(Debug)]
 pub(crate) struct BufferAccount {
     pub arriving: Direction,
     pub leaving: Direction,
+    /// Of the ORB.
     pool: Arc<BufferPool>,
+    /// Of the lane that serves the connection.
+    lane: OnceLock<Arc<LaneBlocks>>,
     table: Arc<ConnectionTable>,
 }
 
@@ -93,34 +115,90 @@ impl BufferAccount {
             arriving: Direction::default(),
             leaving: Direction::default(),
             pool: pool.clone(),
+            lane: OnceLock::new(),
             table: table.clone(),
         })
+    }
+
+    /// Takes blocks from a lane's pool from now on. The first lane stays.
+    pub fn use_lane(&self, blocks: &Arc<LaneBlocks>) {
+        let _ = self.lane.set(blocks.clone());
+    }
+
+    /// The pool in use.
+    #[inline]
+    pub fn pool(&self) -> &Arc<BufferPool> {
+        self.lane.get().map_or(&self.pool, |lane| &lane.pool)
+    }
+
+    /// The blocks of the lane that serves the connection.
+    pub fn lane(&self) -> Option<&Arc<LaneBlocks>> {
+        self.lane.get()
+    }
+
+    fn priority(&self) -> Option<Priority> {
+        self.lane().map(|lane| lane.priority)
     }
 
     /// A block of at least `bytes`; evicts connections when the pool runs low.
     ///
     /// # Real-time
-    /// As [`BufferPool::take`]; when more than three quarters of the pool are out, one walk over
-    /// the connections under a PI lock. A thread that may block waits up to a second for blocks
-    /// that other threads are about to return.
+    /// As [`BufferPool::take`]. When more than three quarters of the ORB's pool are out, or no
+    /// block of the lane is free, one walk over the connections under a PI lock, and up to 10 ms
+    /// for the blocks of an evicted connection. With the ORB's pool, a thread that may block waits
+    /// up to a second for blocks that other threads return.
     pub fn take(&self, bytes: usize, wait: Wait) -> Option<Buffer> {
+        let pool = self.pool();
+        if pool.is_reserved() {
+            return pool.take(bytes).or_else(|| self.take_evicting(bytes));
+        }
         self.evict();
-        let mut taken = self.pool.take(bytes);
-        let mut left = if wait == Wait::Block && bytes <= self.pool.limit() { WAITS } else { 0 };
+        let mut taken = pool.take(bytes);
+        let mut left = if wait == Wait::Block && bytes <= pool.limit() { WAITS } else { 0 };
+        if taken.is_none() && self.table.evict(self, bytes) {
+            taken = pool.take(bytes);
+            left = left.max(EVICTED_WAITS);
+        }
         while taken.is_none() && left > 0 {
             std::thread::sleep(Duration::from_millis(1));
             self.evict();
-            taken = self.pool.take(bytes);
+            taken = pool.take(bytes);
             left -= 1;
         }
         taken
     }
 
-    /// Evicts connections when more than three quarters of the pool are in use.
+    /// Evicts connections of the lane until a block is free.
+    #[cold]
+    fn take_evicting(&self, bytes: usize) -> Option<Buffer> {
+        let pool = self.pool();
+        if bytes > pool.largest() {
+            return None;
+        }
+        while let Some(connection) = self.table.burden_of_lane(self) {
+            if let Some(lane) = self.lane() {
+                lane.evicted.fetch_add(1, Ordering::Relaxed);
+                let (peer, name) = (connection.peer(), &lane.name);
+                warn(LOG, format_args!("{peer}: evicted; all blocks of {name} are in use (messages)"));
+            }
+            connection.break_off();
+            connection.discard();
+            for _ in 0..EVICTED_WAITS {
+                if let Some(block) = pool.take(bytes) {
+                    return Some(block);
+                }
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        }
+        None
+    }
+
+    /// Evicts connections when more than three quarters of the ORB's pool are in use.
     #[inline]
     pub fn evict(&self) {
-        if self.pool.out() > self.pool.limit() / 4 * 3 {
-            self.table.evict(&self.pool);
+        let pool = self.pool();
+        if !pool.is_reserved() && pool.out() > pool.limit() / 4 * 3 {
+            self.table.evict(self, 0);
         }
     }
 
@@ -149,8 +227,8 @@ impl BufferAccount {
         self.arriving.since().or(self.leaving.since()).is_some()
     }
 
-    fn load(&self, now: u64) -> Option<(bool, u64)> {
-        self.arriving.load(now).max(self.leaving.load(now))
+    fn load(&self, now: u64, allowed: usize) -> Option<Load> {
+        self.arriving.load(now, allowed).max(self.leaving.load(now, allowed))
     }
 
     fn held(&self) -> usize {
@@ -219,31 +297,56 @@ impl ConnectionTable {
         self.0.lock().iter().filter_map(Weak::upgrade).collect()
     }
 
-    /// Breaks off the connections with the greatest load, until a quarter of the pool will be free.
-    #[cold]
-    fn evict(&self, pool: &BufferPool) {
+    /// Of the connections that use `needs`'s own pool, the one with the greatest load among those
+    /// that may be evicted for it.
+    fn burden_of_lane(&self, needs: &BufferAccount) -> Option<Arc<Connection>> {
         let now = now_ns();
-        let mut worst: Option<((bool, u64), Arc<Connection>)> = None;
+        let connections = self.0.lock();
+        let all = connections.iter().filter_map(Weak::upgrade).filter(|connection| {
+            let account = connection.account();
+            connection.is_open() && !std::ptr::eq(account, needs) && Arc::ptr_eq(account.pool(), needs.pool())
+        });
+        let loads =
+            all.filter_map(|connection| Some((connection.account().load(now, LANE_SMALL)?, connection)));
+        let loads = loads.filter(|(load, _)| load.stalled || load.old);
+        loads.max_by_key(|(load, _)| *load).map(|(_, connection)| connection)
+    }
+
+    /// Breaks off connections with blocks of the ORB, until a quarter of its pool will be free, and
+    /// `bytes`: the least urgent first, of these the one with the greatest load. None that is more
+    /// urgent than `needs`. Whether so much will be free.
+    #[cold]
+    fn evict(&self, needs: &BufferAccount, bytes: usize) -> bool {
+        let now = now_ns();
+        let pool = needs.pool();
+        let most = (pool.limit() / 4 * 3).min(pool.limit().saturating_sub(bytes.next_power_of_two()));
         loop {
             let mut coming = 0;
+            let mut worst: Option<(Eviction, Arc<Connection>)> = None;
             {
                 let connections = self.0.lock();
                 for connection in connections.iter().filter_map(Weak::upgrade) {
                     let account = connection.account();
+                    if !Arc::ptr_eq(account.pool(), pool) {
+                        continue;
+                    }
                     if !connection.is_open() {
                         // Its blocks return already.
                         coming += account.held();
-                    } else if let Some(load) = account.load(now)
-                        && worst.as_ref().is_none_or(|(most, _)| load > *most)
+                    } else if account.priority() <= needs.priority()
+                        && let Some(load) = account.load(now, BLOCK_STAYS)
                     {
-                        worst = Some((load, connection));
+                        let order = (Reverse(account.priority()), load);
+                        if worst.as_ref().is_none_or(|(most, _)| order > *most) {
+                            worst = Some((order, connection));
+                        }
                     }
                 }
             }
-            if pool.out().saturating_sub(coming) <= pool.limit() / 4 * 3 {
-                return;
+            if pool.out().saturating_sub(coming) <= most {
+                return true;
             }
-            let Some((_, connection)) = worst.take() else { return };
+            let Some((_, connection)) = worst else { return false };
             let peer = connection.peer();
             warn(
                 LOG,
@@ -256,6 +359,9 @@ impl ConnectionTable {
         }
     }
 }
+
+/// The order of evictions, the first one last.
+type Eviction = (Reverse<Option<Priority>>, Load);
 
 #[cfg(test)]
 mod tests {
@@ -270,7 +376,7 @@ mod tests {
         long.note(1, now - 1, 2, 1 << 20);
         large.note(now / 2, now - 1, 1, 3 << 20);
         small.note(1, 1, 1, BLOCK_STAYS);
-        let load = |way: &Direction| way.load(now);
+        let load = |direction: &Direction| direction.load(now, BLOCK_STAYS);
         assert!(load(&still) > load(&large) && load(&large) > load(&long));
         assert_eq!(load(&small), None, "every connection may keep so much");
         large.clear();

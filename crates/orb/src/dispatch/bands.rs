@@ -63,6 +63,9 @@ fn move_to(orb: &Orb, connection: &Arc<Connection>, lane: &Arc<Lane>) -> Result<
     {
         return Err(full());
     }
+    if let Some(server) = lane.server() {
+        connection.use_lane(server.blocks());
+    }
     lane.add(connection.clone()).map_err(|_| full())
 }
 

@@ -5,7 +5,7 @@ use crate::buffers::CallBuffers;
 use crate::connection::{Arrived, Connection};
 use crate::interceptor::{Interceptors, components};
 use crate::orb_core::{RequestHandler, SendReply};
-use crate::poa::{ComponentSource, Registry};
+use crate::poa::{ComponentSource, Registry, with_wait_deadline};
 use crate::pool::ServerResources;
 use crate::server::Endpoints;
 use crate::transports::secure;
@@ -14,6 +14,7 @@ use isorb_giop::Ior;
 use isorb_giop::context::{ListenPoint, listen_points};
 use isorb_rt::priority::Priority;
 use isorb_rt::sync::{PiCondvar, PiMutex};
+use isorb_rt::time::Deadline;
 use std::any::Any;
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -151,6 +152,18 @@ impl RequestHandler for ServerCore {
         buffers: &mut CallBuffers,
     ) {
         super::joined::run(self, orb, text, arrived, buffers);
+    }
+
+    fn handle_local(
+        &self,
+        orb: &Orb,
+        deadline: Deadline,
+        arrived: Arrived,
+        buffers: &mut CallBuffers,
+        send: &mut SendReply<'_>,
+    ) {
+        // This process made the request, so it can be read.
+        let _ = with_wait_deadline(deadline, || super::request(self, orb, None, arrived, buffers, send));
     }
 
     fn prepare_thread(&self) {

@@ -64,7 +64,7 @@ pub(super) fn locate(
     buffers: &mut CallBuffers,
     send: &mut SendReply<'_>,
 ) -> Result<(), ProtocolError> {
-    let CallBuffers { region, encode, block } = buffers;
+    let CallBuffers { region, encode, block, .. } = buffers;
     let scope = region.enter();
     let bytes = &mut block.bytes_mut()[..arrived.len];
     let mut d = message::start(bytes, &arrived.header, &scope)?;

@@ -24,6 +24,8 @@ impl GroupThread {
     /// Registers the calling thread.
     pub fn register(&self) {
         let mut state = self.0.lock();
+        // A thread that is replaced after a panic begins at its own class again.
+        forget_class();
         state.thread = Some(ThreadId::current());
         state.own = SchedClass::current().unwrap_or_default();
         if let Some(class) = state.raised.filter(|class| rank(*class) > rank(state.own)) {

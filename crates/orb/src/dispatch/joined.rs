@@ -14,7 +14,7 @@ use super::group_thread::GroupThread;
 use super::{ServerCore, request_priority, unanswered};
 use crate::buffers::CallBuffers;
 use crate::connection::Arrived;
-use crate::server::spawn;
+use crate::server::spawn_supervised;
 use crate::{Orb, Result, SystemException};
 use isorb_cdr::{Text, Version};
 use isorb_giop::context::CodeSets;
@@ -53,11 +53,11 @@ impl Joined {
             SystemException::new(Kind::CommFailure, 0, Completion::No)
                 .detail(format!("cannot join the multicast group {at}: {error}"))
         })?;
-        let memory = Memory::new(miop);
+        let mut memory = Memory::new(miop);
         let memberships = PiMutex::new(Arc::new([]) as Arc<[Membership]>);
         let joined = Arc::new(Joined { member, memberships, reader: GroupThread::default() });
         let (orb, serving) = (orb.clone(), joined.clone());
-        spawn("isorb-group".into(), move || serving.serve(&orb, memory))?;
+        spawn_supervised("isorb-group".into(), move || serving.serve(&orb, &mut memory))?;
         Ok(joined)
     }
 
@@ -84,7 +84,7 @@ impl Joined {
         self.member.close();
     }
 
-    fn serve(&self, orb: &Orb, mut memory: Memory) {
+    fn serve(&self, orb: &Orb, memory: &mut Memory) {
         let mut buffers = CallBuffers::new(orb.pool());
         super::prepare_thread();
         self.reader.register();
@@ -93,7 +93,7 @@ impl Joined {
             buffers.trim();
         };
         // A failure, such as a lack of kernel memory, may be over in a moment.
-        while let Err(error) = self.member.serve(&mut memory, &mut each) {
+        while let Err(error) = self.member.serve(memory, &mut each) {
             crate::log::warn("isorb::dispatch", format_args!("{}: {error}", self.member.group()));
             std::thread::sleep(Duration::from_millis(20));
         }
@@ -127,7 +127,8 @@ impl Joined {
                     let priority = request_priority(orb.server(), orb, arrived, buffers);
                     let lane = pool.lane_for(priority).lane();
                     let Some(server) = lane.server() else { continue };
-                    if !server.queue_group_request(lane, orb, (text, priority), arrived, &mut buffers.block) {
+                    let octets = &buffers.block.bytes()[..length];
+                    if !server.queue_group_request(lane, (text, priority), arrived, octets) {
                         counts.overrun();
                     }
                 }

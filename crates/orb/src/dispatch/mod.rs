@@ -114,7 +114,7 @@ pub(crate) fn handle_while_waiting(
             refuse(connection, ProtocolError::Unexpected(arrived.header.kind));
             Ok(Next::Break(()))
         }
-        _ => with_buffers(connection.pool(), |buffers| {
+        _ => with_buffers(orb.pool(), |buffers| {
             std::mem::swap(&mut buffers.block, block);
             let mut send = |message: &Message<'_>| _ = connection.send(message);
             let serve = || handle(orb.server(), orb, connection, arrived, buffers, &mut send);
@@ -237,7 +237,7 @@ fn dispatch(
     running: Option<connection::Serving<'_>>,
     send: &mut SendReply<'_>,
 ) -> Result<(), ProtocolError> {
-    let CallBuffers { region, encode, block } = buffers;
+    let CallBuffers { region, encode, block, .. } = buffers;
     let bytes = &mut block.bytes_mut()[..arrived.len];
     // Interceptors see every request as it came.
     let cached = match server.interceptors.server() {
@@ -270,8 +270,9 @@ fn dispatch(
             (id, response, contexts, arguments, text, operation)
         }
     };
+    let limit = orb.config().message_limit.min(encode.limit);
     let mut e = Encoder::new(encode.take(), text);
-    e.set_limit(orb.config().message_limit);
+    e.set_limit(limit);
     let status = message::write_reply(&mut e, id, ReplyStatus::NoException, &[]);
     let mut offsets =
         ReplyOffsets { status, head: e.position(), tells: server.interceptors.server().is_none() };
@@ -306,7 +307,7 @@ fn dispatch(
                         interceptors.reach(servant, target)?;
                     }
                 }
-                if priority.is_some() { apply_priority(orb, target, priority) } else { Ok(None) }
+                if priority.is_some() { apply_priority(orb, target, priority, operation) } else { Ok(None) }
             });
         }
         Err(refused) => refused.write(&mut e, offsets),
@@ -412,7 +413,7 @@ fn apply_contexts(
         && let Some(data) = request.contexts.get(context::CODE_SETS)
     {
         match context::CodeSets::read(data)?.text(version) {
-            Ok(text) => connection.set_code_sets(text.narrow, text.wide),
+            Ok(text) => connection.set_code_sets(text.narrow, orb.config().wide(text.wide)),
             Err(exception) => return Ok(Err(exception)),
         }
     }

@@ -3,6 +3,7 @@
 use super::answer::write_detailed_exception;
 use crate::interceptor::{ReplyOffsets, Serving};
 use crate::poa::{RequestPriority, UpcallTarget};
+use crate::pool::{HeapGuard, Threadpool};
 use crate::sched::PriorityGuard;
 use crate::servant::Outcome;
 use crate::upcall::{Request as UpcallRequest, Upcall};
@@ -12,6 +13,7 @@ use isorb_giop::message::{self, ReplyStatus, Request, ServiceContext, ServiceCon
 use isorb_giop::{Completion, Ior, Kind, context, minor};
 use std::hint::cold_path;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 
 /// An operation of the servant's interface: its number and name.
 pub(super) type DeclaredOperation = Option<(u16, &'static str)>;
@@ -125,16 +127,30 @@ pub(super) fn other_outcome(outcome: Result<Outcome>, e: &mut Encoder<'_>, offse
     }
 }
 
+/// An upcall at the priority of its request, and its allocations where they are watched.
+pub(super) struct RtGuard<'u> {
+    /// Dropped first, so that nothing but the upcall counts.
+    _heap: Option<HeapGuard<'u>>,
+    _priority: Option<PriorityGuard>,
+}
+
 /// Gives the thread the priority of a request, as long as the result lives.
-pub(super) fn apply_priority(
+pub(super) fn apply_priority<'u>(
     orb: &Orb,
-    target: &UpcallTarget<'_>,
+    target: &'u UpcallTarget<'_>,
     priority: Option<Result<RequestPriority>>,
-) -> Result<Option<PriorityGuard>> {
-    match (priority, target.rt()) {
-        (Some(priority), Some(rt)) => rt.apply_priority(orb, priority?),
-        _ => Ok(None),
-    }
+    operation: DeclaredOperation,
+) -> Result<Option<RtGuard<'u>>> {
+    let (Some(priority), Some(rt)) = (priority, target.rt()) else { return Ok(None) };
+    let priority = priority?;
+    let guard = rt.apply_priority(orb, priority)?;
+    let watch = |pool: &'u Arc<Threadpool>| {
+        pool.watch_heap(
+            priority.priority(),
+            operation.map_or("an operation of every object", |(_, name)| name),
+        )
+    };
+    Ok(Some(RtGuard { _heap: rt.pool().and_then(watch), _priority: guard }))
 }
 
 /// The priority of a request for an object of a real-time POA. If the client sent a priority, the

@@ -1,7 +1,7 @@
 //! One attempt of a call: one request and its reply.
 
 use super::binding::{PriorityBinding, local_priority};
-use super::reply::{Failure, Outcome, copy_body, copy_to_scope, take_message};
+use super::reply::{Failure, Outcome, copy_body, copy_octets, copy_to_scope, take_message};
 use super::unsent::{Unsent, endless, no_slot, wide_text};
 use crate::buffers::{HeaderId, with_buffers};
 use crate::connection::{Arrived, Connection};
@@ -10,6 +10,7 @@ use crate::object::{Locality, Target};
 use crate::peer::{LeaseRequest, Peer};
 use crate::poa::with_wait_deadline;
 use crate::policy::{Effective, Rebind, Timeout};
+use crate::server::{Lane, LaneServer, LocalCall, Unanswered};
 use crate::{Object, Orb, Result, SystemException, dispatch};
 use isorb_cdr::{Encoder, Message, Order, Text, Version};
 use isorb_giop::context::{self, CodeSets, rt_corba_priority};
@@ -166,7 +167,58 @@ impl<'a> Call<'_, 'a> {
     fn collocated<'s>(&self, target: &Target, scope: &'s Scope<'s>) -> Result<Option<Answer<'s>>, Failure> {
         let facts = target.facts.as_deref();
         let priority = facts.map_or(Ok(None), |facts| local_priority(self.object, facts))?;
+        let server = self.orb.server();
+        if server.resources.pools.any()
+            && let Some((pool, runs_at)) = server.registry.pool_of_local_call(self.orb, &target.key, priority)
+            && let Some(lane) = pool.lane_of_local_call(runs_at)
+        {
+            let at = (pool.has_lanes, runs_at);
+            return self.through_lane(target, scope, priority, lane.lane(), at);
+        }
         self.local(target, scope, priority)
+    }
+
+    /// A call to an object of this ORB that a lane of a thread pool serves.
+    #[inline(never)]
+    fn through_lane<'s>(
+        &self,
+        target: &Target,
+        scope: &'s Scope<'s>,
+        sent: Option<Priority>,
+        lane: &Arc<Lane>,
+        (has_lanes, runs_at): (bool, Option<Priority>),
+    ) -> Result<Option<Answer<'s>>, Failure> {
+        let Some(server) = lane.server() else { return self.local(target, scope, sent) };
+        let priorities = &self.orb.sched().priorities;
+        let raise = match runs_at {
+            Some(priority) if !has_lanes && priorities.are_schedulable() => Some(priorities.class(priority)?),
+            _ => None,
+        };
+        let waits = self.response != Response::None;
+        let (call, ticket) = waits.then(|| LocalCall::begin(self.deadline)).unzip();
+        with_buffers(self.orb.pool(), |buffers| {
+            let mut e = Encoder::new(buffers.encode.take(), Text::DEFAULT);
+            let contexts = (None, None, RtContexts::priority(sent));
+            let message = self.encode_with_contexts(&mut e, target, 0, contexts, scope)?;
+            let queued = server.queue_local_call(lane, message, ticket, runs_at, raise);
+            buffers.encode.put_back(e.into_buffer());
+            queued.map_err(Failure::Final)
+        })?;
+        let Some(call) = call else { return Ok(None) };
+        let serve = |request| LaneServer::run_nested(self.orb, request);
+        let reply = call.wait(serve, |reply| copy_octets(reply, scope, self.orb.pool()));
+        match reply {
+            Ok(bytes) => {
+                let bytes = bytes?;
+                let arrived = Arrived::of_local(bytes)?;
+                Ok(Some(Answer::Any(arrived, bytes, Text::DEFAULT)))
+            }
+            Err(Unanswered::Failed(exception)) => Err(Failure::Final(exception)),
+            Err(Unanswered::TimedOut { begun }) => {
+                let completed = if begun { Completion::Maybe } else { Completion::No };
+                Err(Failure::Final(self.timed_out("this ORB's object").completed(completed)))
+            }
+        }
     }
 
     /// A remote call.
@@ -403,7 +455,9 @@ impl<'a> Call<'_, 'a> {
             own.band.as_ref().map(|data| ServiceContext { id: context::RT_CORBA_PRIORITY_RANGE, data });
         let mut contexts = [ServiceContext { id: 0, data: &[] }; 4];
         let mut n = 0;
-        for context in code_sets.into_iter().chain(listen_points).chain(priority).chain(band) {
+        // Listen points come first: TAO with its code set library reads only the first context that
+        // it knows.
+        for context in listen_points.into_iter().chain(code_sets).chain(priority).chain(band) {
             contexts[n] = context;
             n += 1;
         }

@@ -21,8 +21,8 @@ static BIND: Operation = Operation { name: BIND_PRIORITY_BAND, oneway: false };
 impl Call<'_, '_> {
     /// Announces the band of a connection before its first request (RT-CORBA 1.2, clause 5.13.2),
     /// by the implicit operation `_bind_priority_band` with the band in a context. A server without
-    /// this operation serves the connection as any other. A server without a lane for the band
-    /// refuses it, and the connection is of no use.
+    /// this operation serves the connection as any other; one of TAO is not asked. A server without
+    /// a lane for the band refuses it, and the connection is of no use.
     #[cold]
     pub fn bind_band(
         &self,
@@ -30,6 +30,10 @@ impl Call<'_, '_> {
         connection: &Arc<Connection>,
         band: PriorityBand,
     ) -> Result<(), Failure> {
+        if !target.binds_bands {
+            connection.band_agreed.store(true, Ordering::Release);
+            return Ok(());
+        }
         let Call { orb, object, began, deadline, timeout, .. } = *self;
         let call = Call {
             orb,

@@ -1,14 +1,16 @@
 //! Real-Time CORBA at a reference: overrides, the plan of a call, explicit binding.
 
 use crate::binding::{
-    Conflict, Key, Model, Overrides, Plan, PlanInput, RtComponents, in_bands, thread_overrides, thread_stamp,
+    Conflict, Key, Model, Overrides, Plan, PlanInput, RtComponents, in_bands, reconcile_bands,
+    reconcile_protocols, thread_overrides, thread_stamp,
 };
 use crate::object::{Locality, Target};
 use crate::peer::{Lease, Peer};
 use crate::poa;
-use crate::sched::policy::{PriorityBand, PriorityModel, PriorityModelPolicy, RtPolicy};
+use crate::sched::policy::{self, PriorityBand, PriorityModel, PriorityModelPolicy, RtPolicy};
 use crate::sched::{thread, unmappable};
 use crate::{Object, Orb, Result, SystemException};
+use isorb_giop::{Kind, minor};
 use isorb_rt::priority::Priority;
 use isorb_rt::sched::SchedClass;
 use std::sync::Arc;
@@ -44,6 +46,51 @@ impl Object {
     /// INV_OBJREF when its policies are malformed.
     pub fn priority_bands(&self) -> Result<Option<Vec<PriorityBand>>> {
         Ok(RtComponents::of(self.ior())?.and_then(|facts| facts.bands))
+    }
+
+    /// The Real-Time CORBA policy of this type that calls through this reference have
+    /// (`get_policy`): the priority model of the reference, bands and protocols as far as both the
+    /// reference and the effective overrides allow them, a private connection if an override asks
+    /// for one. `None` where neither side sets it, and for the policies that a server keeps to
+    /// itself (thread pool, its protocols).
+    ///
+    /// # Errors
+    /// INV_POLICY (OMG|2) for a type that is none of Real-Time CORBA; INV_POLICY (OMG|1) when
+    /// reference and override contradict each other; INV_OBJREF when the reference's policies are
+    /// malformed.
+    ///
+    /// # Real-time
+    /// Allocates.
+    pub fn get_policy(&self, policy_type: u32) -> Result<Option<RtPolicy>> {
+        let facts = RtComponents::of(self.ior())?.unwrap_or_default();
+        let overrides = self.rt_overrides().or(&thread_overrides()).or(&self.orb().rt_overrides());
+        Ok(match policy_type {
+            policy::PRIORITY_MODEL => self.priority_model()?.map(RtPolicy::PriorityModel),
+            policy::THREAD_POOL | policy::SERVER_PROTOCOL => None,
+            policy::CLIENT_PROTOCOL => {
+                let both = reconcile_protocols(facts.protocols.as_deref(), overrides.protocols())?;
+                (!both.is_empty()).then(|| RtPolicy::ClientProtocol(both.to_vec()))
+            }
+            policy::PRIVATE_CONNECTION => overrides.private().then_some(RtPolicy::PrivateConnection),
+            policy::PRIORITY_BANDED_CONNECTION => {
+                let bands = reconcile_bands(facts.bands.as_deref(), overrides.bands())?;
+                bands.map(|bands| RtPolicy::PriorityBands(bands.to_vec()))
+            }
+            other => {
+                let exception = SystemException::from(Kind::InvPolicy).minor(minor::INV_POLICY_TYPE);
+                return Err(exception.detail(format!("policy {other} is none of Real-Time CORBA")));
+            }
+        })
+    }
+
+    /// The effective override of a Real-Time CORBA policy, without the reference's own
+    /// (`get_client_policy`): that of this reference, else of the thread, else of the ORB.
+    ///
+    /// # Real-time
+    /// Allocates.
+    pub fn get_client_policy(&self, policy_type: u32) -> Option<RtPolicy> {
+        let overrides = self.rt_overrides().or(&thread_overrides()).or(&self.orb().rt_overrides());
+        overrides.policies().iter().find(|policy| policy.policy_type() == policy_type).cloned()
     }
 
     /// Whether a call needs a plan: the reference, the thread or the ORB has real-time policies.
@@ -141,7 +188,6 @@ impl Object {
 
 /// Whether the caller's policies caused an exception, not the server.
 fn is_local(exception: &SystemException) -> bool {
-    use isorb_giop::{Kind, minor};
     (exception.kind, exception.minor) == (Kind::InvPolicy, minor::INV_POLICY_RECONCILE)
         || (exception.kind, exception.minor) == (Kind::NoResources, minor::NO_RESOURCES_PRIORITY)
 }

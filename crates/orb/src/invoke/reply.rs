@@ -281,18 +281,30 @@ pub(super) fn copy_to_scope<'s>(
     scope: &'s Scope<'s>,
     pool: &Arc<BufferPool>,
 ) -> Result<&'s mut [u8]> {
-    let len = message.len();
-    let bytes = if len <= COPY_UP_TO && scope.left() > 2 * len {
-        scope.bytes_mut(len)?
-    } else {
-        let block =
-            pool.take(len).ok_or(SystemException::from(Kind::NoMemory).minor(minor::NO_MEMORY_POOL))?;
-        &mut scope.keep(block)?.bytes_mut()[..len]
-    };
+    let bytes = room(message.len(), scope, pool)?;
     let mut at = 0;
     for piece in message.pieces() {
         bytes[at..at + piece.len()].copy_from_slice(piece);
         at += piece.len();
     }
     Ok(bytes)
+}
+
+pub(super) fn copy_octets<'s>(
+    octets: &[u8],
+    scope: &'s Scope<'s>,
+    pool: &Arc<BufferPool>,
+) -> Result<&'s mut [u8]> {
+    let bytes = room(octets.len(), scope, pool)?;
+    bytes.copy_from_slice(octets);
+    Ok(bytes)
+}
+
+/// Room in the scope: in its region if there is enough, else in a block.
+fn room<'s>(len: usize, scope: &'s Scope<'s>, pool: &Arc<BufferPool>) -> Result<&'s mut [u8]> {
+    if len <= COPY_UP_TO && scope.left() > 2 * len {
+        return Ok(scope.bytes_mut(len)?);
+    }
+    let block = pool.take(len).ok_or(SystemException::from(Kind::NoMemory).minor(minor::NO_MEMORY_POOL))?;
+    Ok(&mut scope.keep(block)?.bytes_mut()[..len])
 }

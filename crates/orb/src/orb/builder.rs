@@ -5,7 +5,7 @@ use crate::config::Config;
 use crate::interceptor::OrbInitInfo;
 use crate::{Result, SystemException};
 use isorb_giop::Kind;
-use isorb_rt::sched::RealTime;
+use isorb_rt::sched::{OnPanic, RealTime};
 
 type Initializer<'a> = Box<dyn FnOnce(&mut OrbInitInfo) -> Result<()> + 'a>;
 
@@ -79,6 +79,12 @@ impl<'a> OrbBuilder<'a> {
         info.check().map_err(wrong)?;
         let (config, arguments, initial) = info.finish();
         let require = config.real_time.mode == RealTime::Require;
+        // Of the process, so an ORB that has the default changes nothing for another one.
+        if config.thread_panic != OnPanic::default() {
+            config.thread_panic.set();
+        }
+        // Reads ISORB_LOG now, and not on a thread of a lane.
+        isorb_rt::log::is_enabled(isorb_rt::log::Level::Error, "isorb");
         let orb = Orb::from_parts(config, arguments, initial);
         if require {
             orb.sched().priorities.granted()?;

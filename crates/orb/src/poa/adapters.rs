@@ -3,6 +3,7 @@
 use super::admission::{DESTROYING, STARTING};
 use super::current::ManagerCall;
 use super::errors::{DEADLOCK, DESTROYED, DISCARDED, NO_ADAPTER, guarded, no};
+use super::key::child_path;
 use super::manager::PoaManager;
 use super::poa::Poa;
 use super::registry::Starting;
@@ -10,7 +11,9 @@ use super::upcall_target::PoaGuard;
 use super::wait_deadline::TIMED_OUT;
 use crate::Result;
 use isorb_giop::{Kind, minor};
+use isorb_rt::sync::PiLatch;
 use isorb_rt::time::Deadline;
+use std::sync::Arc;
 
 impl Poa {
     /// For a request to a missing child. While this POA's manager holds requests, no adapter
@@ -37,6 +40,7 @@ impl Poa {
     pub(super) fn activate_child(&self, name: &str) -> Result<Option<Poa>> {
         let shared = &self.0.shared;
         let me = Poa::this_thread();
+        let latch = Arc::new(PiLatch::new());
         let activator = {
             let mut admin = shared.admin.lock();
             loop {
@@ -44,28 +48,32 @@ impl Poa {
                     let body = self.lock();
                     (body.children.get(name).cloned(), body.adapter_activator.clone())
                 };
-                match admin.starting.iter().find(|other| other.parent == *self && *other.name == *name) {
-                    Some(other) if other.thread == me => return Err(DEADLOCK),
-                    Some(_) => {}
-                    None => match child {
-                        Some(child) if !child.admission().has(DESTROYING) => return Ok(Some(child)),
-                        Some(_) => return Err(DESTROYED),
-                        None => break,
-                    },
-                }
+                let started =
+                    match admin.starting.iter().find(|other| other.parent == *self && *other.name == *name) {
+                        Some(other) if other.thread == me => return Err(DEADLOCK),
+                        Some(other) => other.started.clone(),
+                        None => match child {
+                            Some(child) if !child.admission().has(DESTROYING) => return Ok(Some(child)),
+                            Some(_) => return Err(DESTROYED),
+                            None => break,
+                        },
+                    };
                 drop(activator);
                 if admin.waiting >= PoaManager::DEFAULT_MAX_HELD {
                     return Err(DISCARDED);
                 }
                 admin.waiting += 1;
-                shared.changed.wait_until(&mut admin, Deadline::NONE);
+                drop(admin);
+                started.wait_until(Deadline::NONE);
+                admin = shared.admin.lock();
                 admin.waiting -= 1;
             }
             let Some(activator) = self.lock().adapter_activator.clone() else { return Ok(None) };
-            admin.starting.push(Starting { parent: self.clone(), name: name.into(), thread: me });
+            let (parent, started) = (self.clone(), latch.clone());
+            admin.starting.push(Starting { parent, name: name.into(), thread: me, started });
             activator
         };
-        let started = Started { parent: self, name };
+        let started = Started { parent: self, name, latch };
         let made = {
             let _call = ManagerCall::new(self);
             self.permit(Deadline::NONE)
@@ -105,7 +113,21 @@ impl Poa {
                 return Err(DISCARDED);
             }
             admin.waiting += 1;
-            let told = shared.changed.wait_until(&mut admin, deadline);
+            // The activator that makes this POA or, as the innermost, one above it.
+            let makes = |other: &&Starting| {
+                let path = child_path(&other.parent.0.path, &other.name);
+                path.is_some_and(|path| self.0.path.starts_with(&path))
+            };
+            let started = admin.starting.iter().filter(makes).max_by_key(|other| other.parent.0.path.len());
+            let told = match started.map(|other| other.started.clone()) {
+                Some(started) => {
+                    drop(admin);
+                    let told = started.wait_until(deadline);
+                    admin = shared.admin.lock();
+                    told
+                }
+                None => shared.changed.wait_until(&mut admin, deadline),
+            };
             admin.waiting -= 1;
             if !told && deadline.is_past() {
                 return Err(TIMED_OUT);
@@ -125,6 +147,7 @@ impl Poa {
 struct Started<'p> {
     parent: &'p Poa,
     name: &'p str,
+    latch: Arc<PiLatch>,
 }
 
 impl Drop for Started<'_> {
@@ -139,5 +162,6 @@ impl Drop for Started<'_> {
             }
         }
         shared.changed.notify_all(&shared.admin);
+        self.latch.open();
     }
 }

@@ -24,10 +24,10 @@ impl Poa {
     ///
     /// # Errors
     /// AdapterAlreadyExists; OBJ_ADAPTER with minor code OMG|6 when an IOR interceptor refused;
-    /// InvalidPolicy with the index of the policy (see [`PoaPolicies`]); BAD_PARAM for a manager of
-    /// another ORB; BAD_INV_ORDER with minor code OMG|17 when this POA is being destroyed, with
-    /// OMG|3 when it would have to wait in an upcall of this ORB; IMP_LIMIT for too many POAs or
-    /// too long a path.
+    /// InvalidPolicy with the index of the policy (see [`PoaPolicies`]), 65535 for one of the ORB;
+    /// BAD_PARAM for a manager of another ORB; BAD_INV_ORDER with minor code OMG|17 when this POA
+    /// is being destroyed, with OMG|3 when it would have to wait in an upcall of this ORB;
+    /// IMP_LIMIT for too many POAs or too long a path.
     pub fn create_poa(
         &self,
         name: &str,
@@ -38,6 +38,7 @@ impl Poa {
             return Err(CreateError::InvalidPolicy(index));
         }
         let shared = &self.0.shared;
+        let policies = policies.or_rt(&shared.resources.poa_policies.lock());
         let number = shared.number();
         if manager.is_some_and(|manager| !manager.is_of(number)) {
             return Err(no(Kind::BadParam, 0).detail("the POA manager belongs to another ORB").into());

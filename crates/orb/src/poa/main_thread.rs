@@ -5,17 +5,22 @@ use super::errors::{DISCARDED, no};
 use super::wait_deadline::TIMED_OUT;
 use crate::Result;
 use isorb_giop::{Kind, minor};
-use isorb_rt::sync::{PiCondvar, PiMutex};
+use isorb_rt::sync::{LockError, PiCondvar, PiLock, PiMutex};
 use isorb_rt::time::Deadline;
 
 /// The permit of the main-thread model. While the main thread is in `run_one`, it lends the permit
 /// to one request at a time.
 ///
 /// A request lives on the stack of the thread that read it, and only `unsafe` code could pass it to
-/// another thread. So the request stays on its thread, and the main thread waits for it.
+/// another thread. So the request stays on its thread, and the main thread waits for it. The main
+/// thread offers the permit when it enters `run_one`, so a request that comes later does not wait
+/// until the main thread has a processor. A request that finds the permit taken lends its priority
+/// to the thread that has it.
 #[derive(Debug)]
 pub(crate) struct MainThread {
     state: PiMutex<State>,
+    /// Held by the thread with the permit.
+    running: PiLock,
     /// The main thread waits here for requests, and for the permit's return.
     main: PiCondvar,
     /// Requests wait here.
@@ -53,35 +58,37 @@ impl MainThread {
     pub fn new(limit: u32) -> MainThread {
         MainThread {
             state: PiMutex::new(State { waiting: 0, offered: false, owner: None, main: None, closed: false }),
+            running: PiLock::new(),
             main: PiCondvar::new(),
             requests: PiCondvar::new(),
             limit,
         }
     }
 
-    /// For the main thread: waits for a request until `deadline`, lets it run, waits for its end.
+    /// For the main thread: lets a request run that comes until `deadline`, and waits for its end.
     ///
     /// # Real-time
     /// Allocates nothing. Blocks until the deadline, and beyond it while the request runs.
     pub fn run_one(&self, deadline: Deadline) -> RunOutcome {
         let mut state = self.state.lock();
         state.main = Some(thread_token());
-        let idle = |state: &mut State| {
-            !state.closed && (state.waiting == 0 || state.offered || state.owner.is_some())
-        };
-        if !self.main.wait_while(&mut state, deadline, idle) {
-            return RunOutcome::TimedOut;
+        let busy = |state: &mut State| !state.closed && (state.offered || state.owner.is_some());
+        let free = self.main.wait_while(&mut state, deadline, busy);
+        if free && !state.closed {
+            state.offered = true;
+            self.requests.notify_one(&self.state);
+            // A request that waits already takes it for certain.
+            let until = if state.waiting > 0 { Deadline::NONE } else { deadline };
+            self.main.wait_while(&mut state, until, |state| state.offered && !state.closed);
+            if !std::mem::take(&mut state.offered) {
+                self.main.wait_while(&mut state, Deadline::NONE, |state| state.owner.is_some());
+                return RunOutcome::Served;
+            }
         }
-        if state.closed {
-            return RunOutcome::Closed;
-        }
-        state.offered = true;
-        self.requests.notify_one(&self.state);
-        self.main.wait_while(&mut state, Deadline::NONE, |state| state.offered || state.owner.is_some());
-        RunOutcome::Served
+        if state.closed { RunOutcome::Closed } else { RunOutcome::TimedOut }
     }
 
-    /// For a request: waits for the permit, highest priority first. The thread with the permit gets
+    /// For a request: waits for the permit, the most urgent first. The thread with the permit gets
     /// it again; so does the main thread itself while no thread has it.
     ///
     /// # Errors
@@ -97,33 +104,54 @@ impl MainThread {
             return Err(no(Kind::BadInvOrder, minor::BAD_INV_ORDER_SHUTDOWN));
         }
         if state.owner.is_none() && !state.offered && state.main == Some(me) {
-            state.owner = Some(me);
-            return Ok(MainThreadPermit { queue: Some(self) });
+            return Ok(self.lend(&mut state, me));
         }
         if state.waiting >= self.limit {
             return Err(DISCARDED);
         }
         state.waiting += 1;
-        self.main.notify_all(&self.state);
-        let notified =
-            self.requests.wait_while(&mut state, deadline, |state| !state.offered && !state.closed);
-        state.waiting -= 1;
-        if !notified {
-            return Err(TIMED_OUT);
+        let mut late = false;
+        while !state.offered && !state.closed && !late {
+            if state.owner.is_none() {
+                late = !self.requests.wait_until(&mut state, deadline) && deadline.is_past();
+                continue;
+            }
+            drop(state);
+            // Lends its priority to the thread with the permit.
+            let waited = self.running.lock_until(deadline);
+            if waited.is_ok() {
+                let _ = self.running.unlock();
+            }
+            state = self.state.lock();
+            late = waited == Err(LockError::TimedOut);
+            if waited.is_err() && !late && state.owner.is_some() {
+                // The kernel has no such wait, or sees a circle of locks.
+                late = !self.requests.wait_until(&mut state, deadline) && deadline.is_past();
+            }
         }
-        if !state.offered {
+        state.waiting -= 1;
+        if state.closed {
             return Err(no(Kind::BadInvOrder, minor::BAD_INV_ORDER_SHUTDOWN));
         }
+        if !state.offered {
+            return Err(TIMED_OUT);
+        }
         state.offered = false;
+        Ok(self.lend(&mut state, me))
+    }
+
+    /// Gives the permit to the calling thread.
+    fn lend(&self, state: &mut State, me: usize) -> MainThreadPermit<'_> {
         state.owner = Some(me);
-        Ok(MainThreadPermit { queue: Some(self) })
+        // At most for a moment, another thread that waited has it.
+        let _ = self.running.lock_until(Deadline::NONE);
+        MainThreadPermit { queue: Some(self) }
     }
 
     /// Ends all waiting, now and later.
     pub fn close(&self) {
         let mut state = self.state.lock();
         state.closed = true;
-        state.offered &= state.waiting > 0;
         self.main.notify_all(&self.state);
         self.requests.notify_all(&self.state);
     }
@@ -141,6 +169,9 @@ impl Drop for MainThreadPermit<'_> {
         if let Some(queue) = self.queue {
             queue.state.lock().owner = None;
             queue.main.notify_all(&queue.state);
+            // Last, since it ends the loan of priority. A waiter never finds an owner without the
+            // lock, because the state says first that there is none.
+            let _ = queue.running.unlock();
         }
     }
 }

@@ -216,7 +216,18 @@ impl PoaPolicies {
         self
     }
 
-    /// The real-time policies that were set, in that order.
+    /// With these real-time policies where none of their type is set.
+    pub(super) fn or_rt(mut self, wider: &[RtPolicy]) -> PoaPolicies {
+        for policy in wider {
+            if !self.rt.iter().any(|mine| mine.policy_type() == policy.policy_type()) {
+                self.rt.push(policy.clone());
+            }
+        }
+        self
+    }
+
+    /// The real-time policies that were set, in that order; of an existing POA also those of its
+    /// ORB.
     pub fn rt_policies(&self) -> &[RtPolicy] {
         &self.rt
     }

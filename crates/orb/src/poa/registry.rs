@@ -9,6 +9,7 @@ use super::manager::PoaManager;
 use super::managers::Refusal;
 use super::poa::Poa;
 use super::policies::PoaPolicies;
+use super::rt_adapter::{Adapter, InvalidRtPolicy};
 use super::table::Table;
 use super::upcall_target::{ActiveObjectRef, PoaGuard, UpcallTarget};
 use crate::pool::ServerResources;
@@ -17,7 +18,7 @@ use isorb_giop::component::TaggedComponent;
 use isorb_giop::message::{OperationName, ServiceContexts};
 use isorb_giop::{Kind, SystemException, minor};
 use isorb_rt::priority::Priority;
-use isorb_rt::sync::{PiCondvar, PiMutex};
+use isorb_rt::sync::{PiCondvar, PiLatch, PiMutex};
 use isorb_rt::time::Deadline;
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
@@ -70,6 +71,8 @@ pub(super) struct Starting {
     pub parent: Poa,
     pub name: Box<str>,
     pub thread: usize,
+    /// Opened when the activator has returned.
+    pub started: Arc<PiLatch>,
 }
 
 impl Registry {
@@ -99,9 +102,16 @@ impl Registry {
             let admin = self.shared.admin.lock();
             admin.shut_down || admin.root.is_some()
         };
+        let policies = PoaPolicies::root().or_rt(&self.shared.resources.poa_policies.lock());
+        let rt = match decided {
+            true => None,
+            false => Adapter::of(orb, &self.shared.resources, &policies).map_err(|InvalidRtPolicy(_)| {
+                no(Kind::InvPolicy, 0).detail("the root POA cannot have the ORB's real-time policies")
+            })?,
+        };
         // Without a lock, because it is the application's code. Two first callers may both call it.
         let components = match &self.shared.components {
-            Some(components) if !decided => components("RootPOA", &PoaPolicies::root())?,
+            Some(components) if !decided => components("RootPOA", &policies)?,
             _ => Box::default(),
         };
         let mut admin = self.shared.admin.lock();
@@ -121,7 +131,7 @@ impl Registry {
             Default::default(),
             None,
             manager,
-            (PoaPolicies::root(), components, None),
+            (policies, components, rt),
         )?;
         self.shared.table.put(root.0.slot, root.clone());
         let before = admin.root.replace(root.clone());
@@ -179,6 +189,22 @@ impl Registry {
     pub fn pool_of(&self, key: &[u8]) -> Option<Arc<crate::pool::Threadpool>> {
         let (poa, _) = self.find_known(key)?;
         poa.0.rt.as_deref()?.pool().cloned()
+    }
+
+    /// The thread pool of the object with a key, if its POA has one, and the priority of a request
+    /// with the priority that its client sent. Creates POAs on demand.
+    pub fn pool_of_local_call(
+        &self,
+        orb: &Orb,
+        key: &[u8],
+        sent: Option<Priority>,
+    ) -> Option<(Arc<crate::pool::Threadpool>, Option<Priority>)> {
+        let (poa, id) = self.find(key).ok()?;
+        let rt = poa.0.rt.as_deref()?;
+        let pool = rt.pool()?;
+        let own = poa.lock().objects.find(id).and_then(|active| active.priority);
+        let priority = rt.priority_of(orb, sent, own, id).ok()?;
+        Some((pool.clone(), priority))
     }
 
     /// The POA of a key, if it exists, and the object's id.

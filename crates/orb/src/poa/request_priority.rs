@@ -9,8 +9,8 @@
 //!
 //! A thread of a lane runs at the lane's priority. The request's priority is that of
 //! `RTCORBA::Current`, and nested calls carry it. Any other thread takes the request's priority for
-//! the upcall: a thread of a pool without lanes, a thread of another endpoint, the caller of a
-//! collocated object.
+//! the upcall: a thread of a pool without lanes, a thread of another endpoint, a caller of this
+//! process to which the pool leaves its calls.
 
 use super::rt_adapter::Adapter;
 use crate::sched::policy::PriorityModel;
@@ -53,27 +53,36 @@ impl Adapter {
         own: Option<Priority>,
         object_id: &[u8],
     ) -> Result<RequestPriority> {
-        let mut echo = None;
+        let propagates = matches!(self.model(), Some((PriorityModel::ClientPropagated, _)));
+        let echo = match contexts.get(RT_CORBA_PRIORITY).filter(|_| propagates) {
+            Some(data) => Some(read_rt_corba_priority(data)?),
+            None => None,
+        };
+        // The reader rejects negative priorities.
+        let priority = self.priority_of(orb, echo.and_then(Priority::new), own, object_id)?;
+        Ok(RequestPriority { priority, echo })
+    }
+
+    /// The priority of a request with the priority that its client sent.
+    ///
+    /// # Errors
+    /// DATA_CONVERSION if the transform has no priority.
+    #[inline]
+    pub fn priority_of(
+        &self,
+        orb: &Orb,
+        sent: Option<Priority>,
+        own: Option<Priority>,
+        object_id: &[u8],
+    ) -> Result<Option<Priority>> {
         let priority = match self.model() {
-            None => {
-                let default = self.pool().map(|pool| pool.lane_for(None).priority);
-                return Ok(RequestPriority { priority: default, echo });
-            }
+            None => return Ok(self.pool().map(|pool| pool.lane_for(None).priority)),
             Some((PriorityModel::ServerDeclared, server)) => {
                 own.or_else(|| self.assigned(object_id)).unwrap_or(server)
             }
-            Some((PriorityModel::ClientPropagated, server)) => match contexts.get(RT_CORBA_PRIORITY) {
-                None => server,
-                Some(data) => {
-                    let sent = read_rt_corba_priority(data)?;
-                    echo = Some(sent);
-                    // The reader rejects negative priorities.
-                    Priority::new(sent).unwrap_or(server)
-                }
-            },
+            Some((PriorityModel::ClientPropagated, server)) => sent.unwrap_or(server),
         };
-        let priority = orb.sched().priorities.inbound(priority, object_id)?;
-        Ok(RequestPriority { priority: Some(priority), echo })
+        orb.sched().priorities.inbound(priority, object_id).map(Some)
     }
 
     /// Gives the calling thread the priority of a request until the result is dropped.

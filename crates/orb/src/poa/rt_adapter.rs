@@ -11,7 +11,8 @@ use crate::sched::{self, Setup, checked};
 use crate::server::listens_by;
 use crate::transports::At;
 use crate::{Orb, Result, SystemException};
-use isorb_giop::component::{Component, TaggedComponent, TaoEndpoint};
+use isorb_giop::component::TaggedComponent;
+use isorb_giop::lane_endpoints::{self, LaneEndpoint};
 use isorb_giop::profile::TAG_INTERNET_IOP;
 use isorb_giop::{Completion, Kind, minor};
 use isorb_rt::priority::{NetworkPriority, Priority};
@@ -253,20 +254,21 @@ impl Adapter {
         let home = pool.lane_for(priority);
         let declared = matches!(self.model, Some((PriorityModel::ServerDeclared, _)));
         let others = || pool.lanes.iter().filter(|lane| !declared && lane.priority != home.priority);
-        let lanes = |endpoint: &dyn Fn(&PoolLane) -> Option<TaoEndpoint>| -> Vec<TaggedComponent> {
+        let lanes = |tag, endpoint: &dyn Fn(&PoolLane) -> Option<LaneEndpoint>| -> Vec<TaggedComponent> {
             if !pool.has_lanes {
                 return Vec::new();
             }
-            let lanes = std::iter::once(home).chain(others()).filter_map(endpoint).collect();
-            Component::TaoEndpoints(lanes).to_tagged().into_iter().collect()
+            let lanes: Vec<_> = std::iter::once(home).chain(others()).filter_map(endpoint).collect();
+            lane_endpoints::write(tag, &lanes).ok().flatten().into_iter().collect()
         };
         let local = home.local.iter().map(|way| {
             let tag = way.route.tag;
             let at = |lane: &PoolLane| {
                 let way = lane.local.iter().find(|way| way.route.tag == tag)?;
-                Some(TaoEndpoint { host: way.route.address.clone(), port: 0, priority: lane.priority.get() })
+                let (address, priority) = (way.route.address.clone(), lane.priority.get());
+                Some(LaneEndpoint { address, port: 0, priority })
             };
-            (way.clone(), lanes(&at))
+            (way.clone(), lanes(tag, &at))
         });
         let local: Vec<_> = local.collect();
         // A pool without local endpoints: a client at the ORB's own endpoint announces its band,
@@ -275,7 +277,7 @@ impl Adapter {
         let moved = local.is_empty() && pool.has_lanes && !self.bands.is_empty();
         let at = At {
             tcp: Some(home.address.clone()),
-            of_tcp: lanes(&|lane| Some(endpoint(lane))),
+            of_tcp: lanes(TAG_INTERNET_IOP, &|lane| Some(endpoint(lane))),
             tags,
             local: (!moved).then_some(local),
         };
@@ -297,9 +299,9 @@ pub(crate) struct Published {
     pub components: Vec<TaggedComponent>,
 }
 
-fn endpoint(lane: &PoolLane) -> TaoEndpoint {
-    let (host, port) = lane.address.clone();
-    TaoEndpoint { host, port, priority: lane.priority.get() }
+fn endpoint(lane: &PoolLane) -> LaneEndpoint {
+    let (address, port) = lane.address.clone();
+    LaneEndpoint { address, port, priority: lane.priority.get() }
 }
 
 /// Whether a protocol of a POA is served: by the lanes of its pool, or the ORB's endpoints.

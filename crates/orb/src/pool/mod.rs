@@ -5,16 +5,22 @@
 //! for its upcall. The lanes' work is in `server/`; this module has their construction and the
 //! table of pools.
 
+mod blocks;
+mod heap;
 mod options;
 mod threadpool;
 
 pub use crate::sched::ThreadpoolId;
+pub(crate) use heap::HeapGuard;
 pub use options::{
-    DestroyError, InvalidThreadpool, LaneStatus, RequestBuffering, ThreadpoolLane, ThreadpoolOptions,
+    DestroyError, InvalidThreadpool, LaneMessages, LaneStatus, RequestBuffering, ThreadpoolLane,
+    ThreadpoolOptions,
 };
 pub(crate) use threadpool::{PoolLane, Pools, Threadpool};
 
+use crate::sched::policy::RtPolicy;
 use crate::server::Endpoints;
+use isorb_rt::sync::PiMutex;
 use std::sync::{Arc, OnceLock};
 
 /// The endpoints and thread pools of an ORB.
@@ -22,6 +28,8 @@ use std::sync::{Arc, OnceLock};
 pub(crate) struct ServerResources {
     pub endpoints: OnceLock<Arc<Endpoints>>,
     pub pools: Pools,
+    /// Real-time policies of POAs that set none of their type.
+    pub poa_policies: PiMutex<Vec<RtPolicy>>,
 }
 
 impl ServerResources {

@@ -1,7 +1,7 @@
 //! The options of a thread pool.
 
 use crate::SystemException;
-use crate::sched::UpcallMemory;
+use crate::sched::{HeapFree, LocalCalls, UpcallMemory};
 use isorb_rt::sched::{Cpus, Reservation, SchedClass};
 use std::fmt;
 use std::time::Duration;
@@ -33,6 +33,18 @@ pub struct ThreadpoolLane {
     /// priority's scheduling class. The kernel runs the thread with the earliest deadline, before
     /// all threads with priorities.
     pub reservation: Option<Reservation>,
+    /// The lane's message blocks; none for those of the configuration
+    /// ([`RealTimeConfig::lane_messages`](crate::rt::RealTimeConfig::lane_messages)).
+    pub messages: Vec<LaneMessages>,
+}
+
+/// Message blocks that a lane reserves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LaneMessages {
+    /// Octets of the longest message that a block takes, its header aside.
+    pub bytes: usize,
+    /// The number of blocks.
+    pub count: usize,
 }
 
 impl ThreadpoolLane {
@@ -45,6 +57,7 @@ impl ThreadpoolLane {
             endpoint: None,
             local_endpoints: Vec::new(),
             reservation: None,
+            messages: Vec::new(),
         }
     }
 
@@ -66,6 +79,33 @@ impl ThreadpoolLane {
     #[must_use]
     pub fn local_endpoint(mut self, endpoint: impl Into<String>) -> ThreadpoolLane {
         self.local_endpoints.push(endpoint.into());
+        self
+    }
+
+    /// Reserves `count` blocks for messages of up to `bytes` octets: requests that arrive, wait in
+    /// the lane or run, and replies that their clients have yet to read. May be called several
+    /// times, for messages of different sizes. A count of 0, and no other call, lets the lane share
+    /// the blocks of the ORB.
+    ///
+    /// The blocks are allocated, touched and, where the process may do so, locked when the pool is
+    /// created. The lane takes no memory from the heap for a message afterwards, and none of its
+    /// blocks serves another lane. A request that is too long is IMP_LIMIT to its client (minor
+    /// code 4 of isorb), one that finds no free block NO_RESOURCES (minor code 1 of isorb); the
+    /// connection goes on. A reply is not longer than the longest block either.
+    ///
+    /// Besides, each thread has its region, a block of 68 KiB to receive to (or the longest, if
+    /// that is shorter) and a buffer for replies as long as the longest block. The lane has blocks
+    /// of 4 KiB for messages that come in pieces and for buffered requests.
+    ///
+    /// ```
+    /// # use isorb::rt::ThreadpoolLane;
+    /// // Twelve requests of 256 KiB at a time, and two images.
+    /// let lane = ThreadpoolLane::new(20_000, 2).messages(256 << 10, 12).messages(4 << 20, 2);
+    /// # assert_eq!(lane.messages.len(), 2);
+    /// ```
+    #[must_use]
+    pub fn messages(mut self, bytes: usize, count: usize) -> ThreadpoolLane {
+        self.messages.push(LaneMessages { bytes, count });
         self
     }
 
@@ -124,6 +164,10 @@ pub struct ThreadpoolOptions {
     pub region_bytes: Option<usize>,
     /// The location of an upcall's memory.
     pub memory: Option<UpcallMemory>,
+    /// The threads that run calls of this process.
+    pub local_calls: Option<LocalCalls>,
+    /// What happens when a servant of the pool allocates.
+    pub heap_free: Option<HeapFree>,
 }
 
 /// `RTCORBA::RTORB::InvalidThreadpool`: no pool with this number exists.
@@ -181,4 +225,16 @@ pub struct LaneStatus {
     pub buffered_requests: usize,
     /// Their length in bytes.
     pub buffered_bytes: usize,
+    /// Bytes that the lane reserved for messages; 0 if it shares the blocks of the ORB.
+    pub message_bytes: usize,
+    /// Of the blocks for the longest messages, those that are free.
+    pub free_blocks: usize,
+    /// Whether the reserved bytes are locked in memory.
+    pub locked: bool,
+    /// Requests that were refused because no block was long enough, or none free.
+    pub refused_messages: u64,
+    /// Connections that were closed because others needed their blocks.
+    pub evicted_connections: u64,
+    /// Upcalls that allocated, in a pool that is declared [heap-free](HeapFree).
+    pub heap_upcalls: u64,
 }

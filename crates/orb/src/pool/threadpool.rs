@@ -3,13 +3,13 @@
 use super::{
     DestroyError, InvalidThreadpool, LaneStatus, RequestBuffering, ThreadpoolLane, ThreadpoolOptions,
 };
-use crate::buffers::LaneMemory;
+use crate::buffers::{LaneBlocks, LaneUpcalls};
 use crate::sched::policy::PriorityBand;
 use crate::sched::thread::ThreadPlan;
-use crate::sched::{Priorities, ThreadpoolId, UpcallMemory, checked};
+use crate::sched::{HeapFree, LocalCalls, Priorities, ThreadpoolId, UpcallMemory, checked, thread};
 use crate::server::{
     Acceptor, BufferLimits, Lane, LaneConfig, LaneEndpoints, LaneServer, ThreadLane, free_local_endpoints,
-    open_listener, open_local_listener,
+    next_lane_number, open_listener, open_local_listener,
 };
 use crate::transports::{Published, TAG_TCP};
 use crate::{Orb, Result, SystemException};
@@ -20,7 +20,7 @@ use isorb_rt::sync::PiMutex;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 /// A pool.
 pub(crate) struct Threadpool {
@@ -31,6 +31,11 @@ pub(crate) struct Threadpool {
     pub has_lanes: bool,
     /// The region of its threads in bytes; `None` if the memory comes from the heap.
     pub region_bytes: Option<usize>,
+    /// The threads that run calls of this process.
+    local_calls: LocalCalls,
+    /// What happens when a servant allocates.
+    #[cfg_attr(not(feature = "alloc-count"), expect(dead_code, reason = "allocations are not counted"))]
+    pub(super) heap_free: HeapFree,
     /// The POAs that it serves.
     users: AtomicUsize,
 }
@@ -77,8 +82,13 @@ impl Threadpool {
             UpcallMemory::Scope => Some(options.region_bytes.unwrap_or(settings.region_bytes)),
             UpcallMemory::Heap => None,
         };
-        let mut pool =
-            Threadpool { id, lanes: Vec::new(), has_lanes, region_bytes, users: AtomicUsize::new(0) };
+        let local_calls = options.local_calls.unwrap_or(settings.local_calls);
+        let heap_free = options.heap_free.unwrap_or(settings.heap_free);
+        if heap_free != HeapFree::No {
+            super::heap::check()?;
+        }
+        let (lanes, users) = (Vec::new(), AtomicUsize::new(0));
+        let mut pool = Threadpool { id, lanes, has_lanes, region_bytes, local_calls, heap_free, users };
         for (i, wanted) in sorted.iter().enumerate() {
             let rules = LaneConfig {
                 static_threads: wanted.static_threads,
@@ -88,6 +98,7 @@ impl Threadpool {
                 buffer: options.buffering.or(borrowing.then(Default::default)).map(|asked| room(asked, orb)),
                 borrows: borrowing && i > 0,
                 lends: borrowing && i + 1 < sorted.len(),
+                raises: !has_lanes,
             };
             let class = reserved(priorities, wanted)?;
             let mut opened = pool.open_lane(orb, wanted, rules, options, class);
@@ -139,6 +150,7 @@ impl Threadpool {
         }
         let plan = ThreadPlan {
             pool: id,
+            lane: next_lane_number(),
             priority,
             class,
             // Tools show 15 octets.
@@ -149,6 +161,8 @@ impl Threadpool {
             stack_size: options.stack_size,
             prefault: options.prefault,
         };
+        let upcall = self.region_bytes.map_or(LaneUpcalls::Heap(config.memory_limit), LaneUpcalls::Region);
+        let memory = super::blocks::reserve(orb, id, wanted, rules, options, upcall)?;
         let lenders = match rules.borrows {
             true => self.lanes.iter().rev().map(|lower| lower.lane.clone()).collect(),
             false => Vec::new(),
@@ -158,7 +172,7 @@ impl Threadpool {
             acceptors,
             lenders,
             plan,
-            memory: self.region_bytes.map_or(LaneMemory::Heap(config.memory_limit), LaneMemory::Region),
+            memory,
             idle_timeout: options.idle_timeout.unwrap_or(settings.idle_timeout()),
             max_connections: config.max_connections,
         });
@@ -188,6 +202,14 @@ impl Threadpool {
         below.unwrap_or(&self.lanes[0])
     }
 
+    /// The lane for a request of this process; `None` if the calling thread runs it: a thread of
+    /// that lane, or any thread where the pool allows that.
+    pub fn lane_of_local_call(&self, priority: Option<Priority>) -> Option<&PoolLane> {
+        let lane = self.lane_for(priority);
+        let through = self.local_calls == LocalCalls::Lane && thread::lane() != lane.lane.number();
+        through.then_some(lane)
+    }
+
     /// The highest-priority lane within a band, so that no request of the band runs below its own
     /// lane.
     pub fn lane_in(&self, band: PriorityBand) -> Option<&PoolLane> {
@@ -210,7 +232,14 @@ impl Threadpool {
 
     fn status(&self) -> Vec<LaneStatus> {
         let lanes = self.lanes.iter().map(|pool_lane| {
-            let status = pool_lane.lane.server().map(|server| server.threads.status()).unwrap_or_default();
+            let server = pool_lane.lane.server();
+            let status = server.map(|server| server.threads.status()).unwrap_or_default();
+            let memory = server.map(|server| server.memory());
+            let blocks = memory.map(|memory| &memory.blocks);
+            let own = blocks.filter(|blocks| blocks.own).map(|blocks| &blocks.pool);
+            let count = |counter: fn(&LaneBlocks) -> &AtomicU64| {
+                blocks.map_or(0, |blocks| counter(blocks).load(Ordering::Relaxed))
+            };
             LaneStatus {
                 lane_priority: pool_lane.priority.get(),
                 class: pool_lane.class,
@@ -221,6 +250,12 @@ impl Threadpool {
                 dynamic_threads: status.dynamic,
                 buffered_requests: status.buffered,
                 buffered_bytes: status.buffered_bytes,
+                message_bytes: own.map_or(0, |pool| pool.limit()),
+                free_blocks: own.map_or(0, |pool| pool.available(pool.largest())),
+                locked: memory.is_some_and(|memory| memory.locked),
+                refused_messages: count(|blocks| &blocks.refused),
+                evicted_connections: count(|blocks| &blocks.evicted),
+                heap_upcalls: count(|blocks| &blocks.heap_upcalls),
             }
         });
         lanes.collect()
@@ -289,7 +324,11 @@ fn room(wanted: RequestBuffering, orb: &Orb) -> BufferLimits {
 
 /// The pools of an ORB.
 #[derive(Default)]
-pub(crate) struct Pools(PiMutex<PoolTable>);
+pub(crate) struct Pools {
+    table: PiMutex<PoolTable>,
+    /// Whether any pool was ever made.
+    any: AtomicBool,
+}
 
 #[derive(Default)]
 struct PoolTable {
@@ -314,19 +353,26 @@ impl Pools {
     ) -> Result<ThreadpoolId> {
         check(lanes, options)?;
         let id = {
-            let mut known = self.0.lock();
+            let mut known = self.table.lock();
             known.last += 1;
             known.last
         };
         let pool = Arc::new(Threadpool::open(orb, id, lanes, has_lanes, options)?);
-        let mut known = self.0.lock();
+        let mut known = self.table.lock();
         if known.closed {
             drop(known);
             pool.close();
             return Err(SystemException::from(Kind::BadInvOrder).minor(minor::BAD_INV_ORDER_SHUTDOWN));
         }
         known.pools.insert(id, pool);
+        self.any.store(true, Ordering::Release);
         Ok(id)
+    }
+
+    /// Whether any pool was ever made.
+    #[inline]
+    pub fn any(&self) -> bool {
+        self.any.load(Ordering::Acquire)
     }
 
     /// Destroys a pool: its endpoints close, and its threads end after their present requests. Does
@@ -336,7 +382,7 @@ impl Pools {
     /// InvalidThreadpool; BAD_INV_ORDER while POAs use it.
     pub fn destroy(&self, id: ThreadpoolId) -> Result<(), DestroyError> {
         let pool = {
-            let mut known = self.0.lock();
+            let mut known = self.table.lock();
             let pool = known.pools.get(&id).ok_or(DestroyError::InvalidThreadpool)?;
             if pool.users.load(Ordering::Acquire) > 0 {
                 return Err(DestroyError::System(
@@ -354,12 +400,12 @@ impl Pools {
 
     /// A pool, for a POA that begins to use it.
     pub fn find(&self, id: ThreadpoolId) -> Option<Arc<Threadpool>> {
-        self.0.lock().pools.get(&id).cloned()
+        self.table.lock().pools.get(&id).cloned()
     }
 
     /// As [`find`](Self::find), acquired in the same step, so that it is not destroyed in between.
     pub fn acquire(&self, id: ThreadpoolId) -> Option<Arc<Threadpool>> {
-        let known = self.0.lock();
+        let known = self.table.lock();
         let pool = known.pools.get(&id)?;
         pool.acquire();
         Some(pool.clone())
@@ -375,14 +421,14 @@ impl Pools {
 
     /// Whether a lane listens there.
     pub fn listen_at(&self, host: &str, port: u16) -> bool {
-        let known = self.0.lock();
+        let known = self.table.lock();
         let mut lanes = known.pools.values().flat_map(|pool| &pool.lanes);
         lanes.any(|lane| lane.address.1 == port && lane.address.0 == host)
     }
 
     /// The object key in `profile`, if a lane listens at its address for clients of this host.
     pub fn key_of_local(&self, profile: &TaggedProfile) -> Option<Vec<u8>> {
-        let known = self.0.lock();
+        let known = self.table.lock();
         let mut all = known.pools.values().flat_map(|pool| &pool.lanes).flat_map(|lane| &lane.local);
         all.find_map(|way| way.key(profile))
     }
@@ -390,7 +436,7 @@ impl Pools {
     /// Ends all pools. No further one can be created.
     pub fn close(&self) {
         let pools = {
-            let mut known = self.0.lock();
+            let mut known = self.table.lock();
             known.closed = true;
             std::mem::take(&mut known.pools)
         };

@@ -14,14 +14,16 @@ mod rt_orb;
 
 pub use crate::binding::{Overrides, set_thread_overrides, thread_overrides};
 pub use crate::pool::{
-    DestroyError, InvalidThreadpool, LaneStatus, RequestBuffering, ThreadpoolId, ThreadpoolLane,
-    ThreadpoolOptions,
+    DestroyError, InvalidThreadpool, LaneMessages, LaneStatus, RequestBuffering, ThreadpoolId,
+    ThreadpoolLane, ThreadpoolOptions,
 };
 pub use crate::sched::{
-    Budget, BudgetStatus, LockMemory, Mapping, Mutex, MutexNotFound, Overrun, OverrunObserver,
-    PriorityTransform, RealTimeClass, RealTimeConfig, UpcallMemory, WatchdogOptions, policy,
+    Budget, BudgetStatus, HeapFree, LocalCalls, LockMemory, Mapping, Mutex, MutexNotFound, Overrun,
+    OverrunObserver, PriorityTransform, RealTimeClass, RealTimeConfig, UpcallMemory, WatchdogOptions, policy,
 };
 pub use current::RtCurrent;
+#[cfg(feature = "alloc-count")]
+pub use isorb_rt::alloc_count::CountingAllocator;
 pub use isorb_rt::priority::{
     ClassSelectors, Continuous, Direct, Linear, NetworkPriority, NetworkPriorityMapping, Priority,
     PriorityMapping, Unmarked,

@@ -1,11 +1,13 @@
 //! `RTCORBA::RTORB`: the ORB's operations for real-time programs.
 
 use crate::pool::{DestroyError, InvalidThreadpool, LaneStatus, ThreadpoolLane, ThreadpoolOptions};
+use crate::sched::policy::{PRIORITY_MODEL, RtPolicy, SERVER_PROTOCOL, THREAD_POOL};
 use crate::sched::{
     Budget, BudgetStatus, Mutex, MutexNotFound, OverrunObserver, PriorityTransform, ThreadpoolId,
     WatchdogOptions,
 };
-use crate::{Orb, Result};
+use crate::{Orb, Result, SystemException};
+use isorb_giop::{Kind, minor};
 use isorb_rt::priority::PriorityMapping;
 use std::fmt;
 use std::sync::Arc;
@@ -104,6 +106,46 @@ impl RtOrb {
     /// Allocates; locks each lane briefly.
     pub fn threadpool_status(&self, pool: ThreadpoolId) -> Result<Vec<LaneStatus>, InvalidThreadpool> {
         self.orb.server().resources.pools.status(pool)
+    }
+
+    /// Sets the priority model, the thread pool and the protocols of POAs that are created without
+    /// them from now on, the root POA among them (RT-CORBA 1.2, clauses 5.4 and 5.8: policies at
+    /// the scope of the ORB). Returns those that were set before.
+    ///
+    /// ```
+    /// # use isorb::rt::{ThreadpoolLane, ThreadpoolOptions};
+    /// # use isorb::rt::policy::{PriorityModel, PriorityModelPolicy, RtPolicy};
+    /// # let orb = isorb::Orb::with_config(isorb::Config::default())?;
+    /// let lane = ThreadpoolLane::new(20_000, 1).messages(4096, 2);
+    /// let pool = orb.rt().create_threadpool_with_lanes(&[lane], &ThreadpoolOptions::default())?;
+    /// let model = PriorityModelPolicy { model: PriorityModel::ServerDeclared, server_priority: 20_000 };
+    /// orb.rt().set_poa_policies(&[RtPolicy::ThreadPool(pool), RtPolicy::PriorityModel(model)])?;
+    /// let root = orb.root_poa()?; // its objects are served by the pool
+    /// # Ok::<(), isorb::SystemException>(())
+    /// ```
+    ///
+    /// # Errors
+    /// NO_PERMISSION for policies that only clients set; INV_POLICY for an invalid one; BAD_PARAM
+    /// (OMG|30) for two of one type. Whether a pool exists is checked when a POA is created.
+    pub fn set_poa_policies(&self, policies: &[RtPolicy]) -> Result<Vec<RtPolicy>> {
+        for (i, policy) in policies.iter().enumerate() {
+            let kind = policy.policy_type();
+            if !matches!(kind, PRIORITY_MODEL | THREAD_POOL | SERVER_PROTOCOL) {
+                let sentence = format!("policy {kind} is not one of POAs at the scope of the ORB");
+                return Err(SystemException::from(Kind::NoPermission).detail(sentence));
+            }
+            policy.check().map_err(|error| {
+                let exception = SystemException::from(Kind::InvPolicy).minor(minor::INV_POLICY_RECONCILE);
+                exception.detail(error.to_string())
+            })?;
+            if policies[..i].iter().any(|other| other.policy_type() == kind) {
+                let exception =
+                    SystemException::from(Kind::BadParam).minor(minor::BAD_PARAM_DUPLICATE_POLICY);
+                return Err(exception.detail(format!("policy {kind} is there twice")));
+            }
+        }
+        let mut set = self.orb.server().resources.poa_policies.lock();
+        Ok(std::mem::replace(&mut *set, policies.to_vec()))
     }
 
     /// Sets a budget of processor time for an operation of an interface, and of the interfaces

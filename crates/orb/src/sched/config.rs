@@ -45,9 +45,24 @@ settings! {
         /// Memory of an upcall in octets: the region of each pool thread, made when the thread
         /// starts.
         region_bytes: usize = 16 << 10, in 1024..;
+        /// Octets of the longest message that a lane of a thread pool takes, its header aside,
+        /// unless the lane declares its own (`ThreadpoolLane::messages`). Not more than
+        /// `message_limit`.
+        lane_message_bytes: usize = 256 << 10, in 1.., "-ORBLaneMessageBytes";
+        /// Message blocks that each lane of a thread pool reserves, unless it declares its own. 0:
+        /// its messages lie in the blocks of all connections (`memory_limit`).
+        lane_messages: usize = 8, in 0..=65_536, "-ORBLaneMessages";
         /// `scope`: an upcall that needs more than the region gets NO_MEMORY. `heap`: each request
         /// takes its memory from the heap.
         memory: UpcallMemory = UpcallMemory::Scope;
+        /// The thread that runs a call of this process to an object of a thread pool. `lane`: one
+        /// of the lane; the caller waits, unless it is a thread of that lane. `caller`: the
+        /// caller's, at the priority of the request.
+        local_calls: LocalCalls = LocalCalls::Lane, "-ORBLocalCalls";
+        /// For tests: what happens when an upcall of a thread pool takes memory from the heap.
+        /// `no`: nothing. `report`: it is counted, and a log record names the operation. `abort`:
+        /// the process prints where, and aborts. Needs the feature `alloc-count` and its allocator.
+        heap_free: HeapFree = HeapFree::No, "-ORBHeapFree";
     }
 }
 
@@ -55,6 +70,8 @@ choice!(RealTimeClass: "fifo" Fifo, "rr" Rr);
 choice!(Mapping: "linear" Linear, "continuous" Continuous, "direct" Direct);
 choice!(LockMemory: "no" No, "all" All, "on-fault" OnFault);
 choice!(UpcallMemory: "scope" Scope, "heap" Heap);
+choice!(LocalCalls: "lane" Lane, "caller" Caller);
+choice!(HeapFree: "no" No, "report" Report, "abort" Abort);
 
 impl Setting for RealTimeConfig {
     const FORM: &'static str = "";
@@ -79,6 +96,34 @@ pub enum UpcallMemory {
     Heap,
 }
 
+/// The thread that runs a call of this process to an object of a thread pool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[cfg_attr(feature = "config-file", derive(serde::Deserialize), serde(rename_all = "lowercase"))]
+pub enum LocalCalls {
+    /// A thread of the lane, within the limits of the pool. A caller that is a thread of this lane
+    /// runs the call itself.
+    #[default]
+    Lane,
+    /// The thread of the caller, at the priority of the request. It does not count as a thread of
+    /// the pool.
+    Caller,
+}
+
+/// What happens when an upcall takes memory from the heap, in its servant or in a call that this
+/// makes. For tests of lanes that may not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[cfg_attr(feature = "config-file", derive(serde::Deserialize), serde(rename_all = "lowercase"))]
+pub enum HeapFree {
+    /// Nothing.
+    #[default]
+    No,
+    /// It is counted in `LaneStatus::heap_upcalls`; a log record names the operation and the number
+    /// of allocations.
+    Report,
+    /// The process prints a backtrace of the allocation and aborts.
+    Abort,
+}
+
 /// A real-time scheduling class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[cfg_attr(feature = "config-file", derive(serde::Deserialize), serde(rename_all = "lowercase"))]
@@ -99,7 +144,7 @@ pub enum Mapping {
     Linear,
     /// Counts up from the lower end of the native range.
     Continuous,
-    /// Takes the number as it is.
+    /// Takes the number as it is; 0 is an ordinary thread.
     Direct,
 }
 
@@ -164,7 +209,7 @@ impl RealTimeConfig {
 }
 
 #[cfg(feature = "config-file")]
-fn by_name<'de, D, T>(from: D) -> Result<T, D::Error>
+pub(crate) fn by_name<'de, D, T>(from: D) -> Result<T, D::Error>
 where
     D: serde::Deserializer<'de>,
     T: std::str::FromStr<Err = &'static str>,

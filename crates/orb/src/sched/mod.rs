@@ -11,7 +11,9 @@ pub(crate) mod thread;
 mod watchdog;
 
 pub use budget::{Budget, BudgetStatus, Overrun, OverrunObserver};
-pub use config::{LockMemory, Mapping, RealTimeClass, RealTimeConfig, UpcallMemory};
+#[cfg(feature = "config-file")]
+pub(crate) use config::by_name;
+pub use config::{HeapFree, LocalCalls, LockMemory, Mapping, RealTimeClass, RealTimeConfig, UpcallMemory};
 pub use mutex::{Mutex, MutexNotFound};
 pub use priorities::PriorityTransform;
 pub use thread::ThreadpoolId;

@@ -1,7 +1,7 @@
 //! From CORBA priorities to scheduling classes: the mapping and the transform of an ORB, and the
 //! rights of the process.
 
-use super::config::{RealTimeClass, RealTimeConfig};
+use super::config::{Mapping, RealTimeClass, RealTimeConfig};
 use crate::{Result, SystemException};
 use isorb_giop::{Kind, minor};
 use isorb_rt::priority::{Priority, PriorityMapping};
@@ -136,7 +136,14 @@ impl Priorities {
         if priority.get() < self.config.ordinary_below {
             return Ok(SchedClass::Other);
         }
-        let native = self.mapping().to_native(priority).ok_or_else(unmappable)?;
+        let native = match self.mapping().to_native(priority) {
+            Some(native) => native,
+            // 0 is the native priority of ordinary threads.
+            None if priority == Priority::MIN && self.config.mapping == Mapping::Direct => {
+                return Ok(SchedClass::Other);
+            }
+            None => return Err(unmappable()),
+        };
         Ok(granted.class(match self.config.class {
             RealTimeClass::Fifo => SchedClass::Fifo(native),
             RealTimeClass::Rr => SchedClass::Rr(native),
@@ -214,11 +221,11 @@ mod tests {
 
     #[test]
     fn without_real_time_all_is_ordinary_and_still_checked() {
-        use super::super::config::Mapping;
         let config = RealTimeConfig { mode: RealTime::Off, mapping: Mapping::Direct, ..Default::default() };
         let p = Priorities::new(&config);
         assert_eq!(p.class(checked(5).unwrap()), Ok(SchedClass::Other));
         assert_eq!(p.class(Priority::MAX).unwrap_err().kind, Kind::DataConversion);
+        assert_eq!(p.class(Priority::MIN), Ok(SchedClass::Other));
         assert_eq!(checked(-1).unwrap_err().kind, Kind::BadParam);
     }
 }

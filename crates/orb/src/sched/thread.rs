@@ -17,6 +17,8 @@ pub type ThreadpoolId = u32;
 thread_local! {
     static PRIORITY: Cell<Option<Priority>> = const { Cell::new(None) };
     static POOL: Cell<ThreadpoolId> = const { Cell::new(0) };
+    /// The lane that this thread runs requests of; 0 for none.
+    static LANE: Cell<u64> = const { Cell::new(0) };
     /// `None` until it is known.
     static CLASS: Cell<Option<SchedClass>> = const { Cell::new(None) };
 }
@@ -49,6 +51,17 @@ pub(crate) fn started_at(pool: ThreadpoolId, priority: Priority, class: SchedCla
     POOL.set(pool);
     PRIORITY.set(Some(priority));
     CLASS.set(Some(class));
+}
+
+/// Records the lane that this thread runs requests of from now on: its own, or one that borrows it.
+pub(crate) fn set_lane(lane: u64) {
+    LANE.set(lane);
+}
+
+/// The number of the lane that this thread runs requests of; 0 for none. Numbers differ between all
+/// lanes of the process.
+pub(crate) fn lane() -> u64 {
+    LANE.get()
 }
 
 /// The pool that this thread belongs to; 0 for none.
@@ -230,6 +243,8 @@ impl Drop for PriorityGuard {
 #[derive(Clone, Debug)]
 pub(crate) struct ThreadPlan {
     pub pool: ThreadpoolId,
+    /// The number of the lane.
+    pub lane: u64,
     pub priority: Priority,
     pub class: SchedClass,
     pub name: Arc<str>,

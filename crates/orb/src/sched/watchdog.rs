@@ -66,7 +66,7 @@ impl Watchdog {
         let stop = Arc::new((PiMutex::new(false), PiCondvar::new()));
         let (stop_signal, period) = (stop.clone(), options.period);
         let thread = spec
-            .spawn(move || watch(&check_running, &stop_signal, period))
+            .spawn_supervised(move || watch(&check_running, &stop_signal, period))
             .map_err(|error| SystemException::from(Kind::NoResources).detail(error.to_string()))?;
         *self.0.lock() = Some(Running { stop, thread });
         Ok(())
@@ -80,7 +80,7 @@ impl Watchdog {
             *stop.0.lock() = true;
             stop.1.notify_all(&stop.0);
             if thread.native_id() as i32 != isorb_rt::sched::ThreadId::current().get() {
-                // An observer that panicked has already ended it.
+                // Its function does not return before.
                 let _ = thread.join();
             }
         }

@@ -1,6 +1,8 @@
 //! A request on its way from the thread that read it to the thread that runs it.
 
 use super::lane::Member;
+use super::local::LocalTicket;
+use crate::buffers::LANE_SMALL;
 use crate::connection::Arrived;
 use crate::sched::thread::ThreadPlan;
 use isorb_scope::Buffer;
@@ -13,6 +15,8 @@ pub(crate) enum Source<'m> {
     /// A group, with the encoding of the request's text. There is no reply.
     #[cfg(feature = "miop")]
     Group(isorb_cdr::Text),
+    /// This process; without a ticket no thread waits for a reply.
+    Local(Option<&'m LocalTicket>),
 }
 
 /// A [`Source`] that is kept.
@@ -20,6 +24,7 @@ pub(crate) enum OwnedSource {
     Member(Arc<Member>),
     #[cfg(feature = "miop")]
     Group(isorb_cdr::Text),
+    Local(Option<LocalTicket>),
 }
 
 impl Source<'_> {
@@ -28,6 +33,7 @@ impl Source<'_> {
             Source::Member(member) => OwnedSource::Member(member.clone()),
             #[cfg(feature = "miop")]
             Source::Group(text) => OwnedSource::Group(text),
+            Source::Local(ticket) => OwnedSource::Local(ticket.cloned()),
         }
     }
 }
@@ -38,6 +44,7 @@ impl OwnedSource {
             OwnedSource::Member(member) => Source::Member(member),
             #[cfg(feature = "miop")]
             OwnedSource::Group(text) => Source::Group(*text),
+            OwnedSource::Local(ticket) => Source::Local(ticket.as_ref()),
         }
     }
 }
@@ -49,4 +56,23 @@ pub(crate) struct BufferedRequest {
     pub block: Buffer,
     /// The borrowing lane's, for a thread that runs the request for another lane.
     pub plan: Option<ThreadPlan>,
+}
+
+impl BufferedRequest {
+    /// Takes a request out of a thread's block: a short one by a copy to `spare`, another with the
+    /// block, for which the thread gets `spare`.
+    pub fn new(
+        source: Source<'_>,
+        arrived: Arrived,
+        block: &mut Buffer,
+        mut spare: Buffer,
+        plan: Option<ThreadPlan>,
+    ) -> BufferedRequest {
+        if arrived.len <= LANE_SMALL.min(spare.capacity()) {
+            spare.bytes_mut()[..arrived.len].copy_from_slice(&block.bytes()[..arrived.len]);
+        } else {
+            std::mem::swap(block, &mut spare);
+        }
+        BufferedRequest { source: source.to_owned_source(), arrived, block: spare, plan }
+    }
 }

@@ -10,7 +10,7 @@ use crate::transports::{Published, Route, TAG_TCP, TAG_TLS, TAG_UDP, omni};
 use crate::{Orb, Result, SystemException};
 use isorb_giop::Kind;
 use isorb_giop::component::TaggedComponent;
-use isorb_rt::sched::{SchedClass, ThreadSpec};
+use isorb_rt::sched::{SpawnError, ThreadSpec};
 use isorb_transport::{ConnectionLimit, Listener, Stream, Transport, Wait};
 use std::io::ErrorKind;
 use std::sync::Arc;
@@ -115,14 +115,14 @@ impl Endpoints {
         for listening in &self.listeners {
             for i in 0..listening.threads {
                 let (listening, orb) = (listening.clone(), orb.clone());
-                spawn(format!("isorb-lane-{i}"), move || {
+                spawn_supervised(format!("isorb-lane-{i}"), move || {
                     if let Some(lane) = &listening.lane {
                         lane.run(&orb);
                     }
                 })?;
             }
             let (listening, orb, closed) = (listening.clone(), orb.clone(), self.closed.clone());
-            spawn("isorb-accept".into(), move || accept(&orb, &listening, &closed))?;
+            spawn_supervised("isorb-accept".into(), move || accept(&orb, &listening, &closed))?;
         }
         self.idle_reaper.start(orb, orb.config().idle_limits())
     }
@@ -220,7 +220,8 @@ pub(crate) fn free_local_endpoints(orb: &Orb) -> Vec<String> {
     for endpoint in config.endpoints.iter().flat_map(|endpoint| config.endpoint(endpoint)) {
         let fits = |found: &dyn Transport| is_local(found) && found.capabilities().pollable;
         let local = orb.transports().by_name(&endpoint.protocol).is_some_and(|found| fits(&**found));
-        let free = format!("{}:", endpoint.protocol);
+        // The form that transports of the program have too.
+        let free = format!("giop:{}:", endpoint.protocol);
         if local && !all.contains(&free) {
             all.push(free);
         }
@@ -322,12 +323,18 @@ fn accept(orb: &Orb, listening: &ListeningEndpoint, closed: &AtomicBool) {
     }
 }
 
-pub(crate) fn spawn(name: String, f: impl FnOnce() + Send + 'static) -> Result<()> {
-    // The class of the thread that opens the endpoints, so that a real-time server serves at its
-    // priority.
-    let class = SchedClass::current().unwrap_or_default();
-    let spawned = ThreadSpec::new(name).class(class).spawn(f);
-    spawned.map(drop).map_err(|error| SystemException::from(Kind::NoResources).detail(error.to_string()))
+fn spawn(name: String, f: impl FnOnce() + Send + 'static) -> Result<()> {
+    started(ThreadSpec::inheriting(name).spawn(f).map(drop))
+}
+
+/// Starts a thread that is replaced when it panics. It has the class of the thread that opens the
+/// endpoints, so that a real-time server serves at its priority.
+pub(crate) fn spawn_supervised(name: String, f: impl FnMut() + Send + 'static) -> Result<()> {
+    started(ThreadSpec::inheriting(name).spawn_supervised(f).map(drop))
+}
+
+fn started(spawned: std::result::Result<(), SpawnError>) -> Result<()> {
+    spawned.map_err(|error| SystemException::from(Kind::NoResources).detail(error.to_string()))
 }
 
 fn os_error(error: std::io::Error) -> SystemException {

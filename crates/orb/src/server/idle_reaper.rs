@@ -32,7 +32,7 @@ impl IdleReaper {
         let (orb, stop) = (orb.clone(), self.0.clone());
         let spawned = ThreadSpec::new("isorb-idle")
             .class(SchedClass::Other)
-            .spawn(move || close_idle(&orb, &stop, limits, shortest.max(SHORTEST)));
+            .spawn_supervised(move || close_idle(&orb, &stop, limits, shortest.max(SHORTEST)));
         spawned.map(drop).map_err(|error| SystemException::from(Kind::NoResources).detail(error.to_string()))
     }
 

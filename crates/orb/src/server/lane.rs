@@ -18,6 +18,7 @@ use crate::log::warn;
 use isorb_cdr::Message;
 use isorb_giop::MessageKind;
 use isorb_rt::net::{Events, Interest, Poller, Trigger};
+use isorb_rt::sched::ThreadId;
 use isorb_rt::sync::{PiMutex, Turn};
 use isorb_rt::time::{Deadline, now_ns};
 use std::sync::Arc;
@@ -62,11 +63,16 @@ pub(crate) struct Member {
     blocked: AtomicBool,
 }
 
+/// A number that no other lane of the process has; never 0.
+pub(crate) fn next_lane_number() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
 impl Lane {
     pub fn new() -> std::io::Result<Lane> {
-        static NEXT: AtomicU64 = AtomicU64::new(1);
         Ok(Lane {
-            number: NEXT.fetch_add(1, Ordering::Relaxed),
+            number: next_lane_number(),
             poller: Arc::new(Poller::new()?),
             review_at: AtomicU64::new(NEVER),
             accept_again: AtomicBool::new(false),
@@ -78,7 +84,7 @@ impl Lane {
 
     /// A lane of a thread pool.
     pub fn with_server(server: LaneServer) -> std::io::Result<Lane> {
-        let lane = Lane { server: Some(server), ..Lane::new()? };
+        let lane = Lane { number: server.number(), server: Some(server), ..Lane::new()? };
         if let Some(server) = &lane.server {
             for acceptor in server.acceptors() {
                 lane.poller.add(acceptor.listener.fd(), ACCEPTORS, Interest::READ, Trigger::Edge)?;
@@ -187,7 +193,8 @@ impl Lane {
         let server = self.server.as_ref();
         let mut buffers = server.map_or_else(|| CallBuffers::new(orb.pool()), |server| server.buffers(orb));
         let mut events = Events::<1>::new();
-        let worker = server.and_then(|server| server.threads.register());
+        let registered = server.map(|server| Registered { server, worker: server.threads.register() });
+        let worker = registered.as_ref().and_then(|registered| registered.worker);
         loop {
             if self.review_at.load(Ordering::Relaxed) != NEVER {
                 self.review(orb);
@@ -226,9 +233,6 @@ impl Lane {
                 (None, _) => {}
             }
         }
-        if let Some(server) = server {
-            server.threads.deregister(worker);
-        }
     }
 
     /// Wakes one thread, for a request that it has not read.
@@ -263,7 +267,7 @@ impl Lane {
     pub fn end(&self) {
         if let Some(server) = &self.server {
             // First, so that a thread with a failed acceptor knows the reason.
-            let left = server.threads.close();
+            let left = (server.threads.close(), server.close_queue());
             server.acceptors().iter().for_each(|acceptor| acceptor.listener.close());
             let connections: Vec<_> = {
                 let members = self.members.lock();
@@ -326,6 +330,18 @@ impl Lane {
             *generation = generation.wrapping_add(1);
             members.free.push(place);
         }
+    }
+}
+
+/// A thread that is registered with the server of its lane, until it returns or panics.
+struct Registered<'s> {
+    server: &'s LaneServer,
+    worker: Option<ThreadId>,
+}
+
+impl Drop for Registered<'_> {
+    fn drop(&mut self) {
+        self.server.threads.deregister(self.worker);
     }
 }
 
@@ -423,7 +439,18 @@ impl Member {
                         return AfterRead::Done;
                     }
                 }
-                Err(ReadError::WouldBlock) => return AfterRead::Done,
+                Err(ReadError::WouldBlock) => {
+                    // The thread's block may have been left to a message that is not whole.
+                    buffers.trim();
+                    return AfterRead::Done;
+                }
+                Err(ReadError::Refused { first, too_long })
+                    if lane
+                        .server()
+                        .is_some_and(|server| server.refuse_unfit(self, orb, first, too_long, buffers)) =>
+                {
+                    buffers.trim();
+                }
                 Err(error) => {
                     finish(connection, error);
                     return AfterRead::Close;

@@ -10,16 +10,18 @@ mod endpoint;
 mod idle_reaper;
 mod lane;
 mod lane_server;
+mod local;
 mod reference;
 mod reply;
 mod session;
 mod thread_lane;
 
 #[cfg(feature = "miop")]
-pub(crate) use endpoint::spawn;
+pub(crate) use endpoint::spawn_supervised;
 pub(crate) use endpoint::{Endpoints, free_local_endpoints, listens_by, open_listener, open_local_listener};
-pub(crate) use lane::Lane;
+pub(crate) use lane::{Lane, next_lane_number};
 pub(crate) use lane_server::{Acceptor, LaneEndpoints, LaneServer};
+pub(crate) use local::{LocalCall, Unanswered};
 pub(crate) use reference::make_reference;
 pub(crate) use reply::{deliver, write_exception};
 pub(crate) use thread_lane::{BufferLimits, LaneConfig, ThreadLane};
@@ -37,7 +39,8 @@ const LOG: &str = "isorb::server";
 pub(crate) type Next = ControlFlow<()>;
 
 /// Ends the connection instead of the thread that serves it when user code panics outside of an
-/// upcall: the destructor of a value that a servant left in its scope.
+/// upcall: the destructor of a value that a servant left in its scope, a transport of the program.
+/// The panic is a log record (`isorb_rt::sched::ThreadSpec`).
 #[inline]
 fn guarded(serve: impl FnOnce() -> Next) -> Next {
     catch_unwind(AssertUnwindSafe(serve)).unwrap_or(Next::Break(()))
@@ -56,12 +59,17 @@ fn finish(connection: &Connection, error: ReadError) {
     match error {
         ReadError::Protocol(error) => refuse(connection, error),
         ReadError::Stalled => connection.abandon(),
-        ReadError::NoMemory => {
+        ReadError::NoMemory | ReadError::Refused { .. } => {
             let peer = connection.peer();
-            warn(
-                LOG,
-                format_args!("{peer}: no block for a message (memory_limit); the connection is closed"),
-            );
+            let why = "no block for a message; the connection is closed";
+            match connection.account().lane().filter(|lane| lane.own) {
+                Some(lane) if lane.refuses() => {
+                    warn(LOG, format_args!("{peer}: {why} ({}, messages)", lane.name));
+                }
+                Some(_) => {}
+                None => warn(LOG, format_args!("{peer}: {why} (memory_limit)")),
+            }
+            connection.close();
         }
         _ => {}
     }

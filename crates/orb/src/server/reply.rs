@@ -22,14 +22,15 @@ pub(super) fn replace_too_long(connection: &Connection, sent: Option<SendError>,
     }
 }
 
-/// Answers a request with an exception before its object is looked up.
+/// Answers a request with an exception before its object is looked up, with text in these code
+/// sets.
 ///
 /// # Errors
 /// [`ProtocolError`] when it is no request.
 #[cold]
 pub(super) fn reject(
     orb: &Orb,
-    connection: &Connection,
+    text: Text,
     arrived: Arrived,
     buffers: &mut CallBuffers,
     exception: &SystemException,
@@ -42,7 +43,7 @@ pub(super) fn reject(
     if request.response == Response::None {
         return Ok(());
     }
-    let mut e = Encoder::new(encode.take(), connection.text(arrived.header.version));
+    let mut e = Encoder::new(encode.take(), text);
     e.set_limit(orb.config().message_limit);
     let status_at = message::write_reply(&mut e, request.id, ReplyStatus::NoException, &[]);
     let head = e.position();

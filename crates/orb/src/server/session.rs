@@ -12,8 +12,6 @@ use std::sync::Arc;
 /// time-out.
 #[inline(never)]
 pub(crate) fn serve(orb: &Orb, connection: &Arc<Connection>) {
-    let mut buffers = CallBuffers::new(connection.pool());
-    orb.handler().prepare_thread();
     let mut send = |message: &isorb_cdr::Message<'_>| {
         if let Err(error) = connection.send(message) {
             cold_path();
@@ -21,6 +19,8 @@ pub(crate) fn serve(orb: &Orb, connection: &Arc<Connection>) {
         }
     };
     let next = guarded(|| {
+        let mut buffers = CallBuffers::new(connection.pool());
+        orb.handler().prepare_thread();
         loop {
             match connection.read(&mut buffers.block) {
                 Ok(arrived) => {

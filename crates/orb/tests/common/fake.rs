@@ -2,7 +2,11 @@
 
 use super::EchoRef;
 use isorb::{Config, Orb};
-use std::io::Read;
+use isorb_cdr::{Encoder, Text};
+use isorb_giop::Header;
+use isorb_giop::message::{self, ReplyStatus, Request};
+use isorb_scope::Region;
+use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::time::Duration;
 
@@ -47,4 +51,44 @@ pub fn reply(id: u32) -> Vec<u8> {
     message.extend(id.to_le_bytes());
     message.extend([0; 8]);
     message
+}
+
+/// The next complete message; `None` at the end of the stream.
+pub fn next(stream: &mut TcpStream) -> Option<(Header, Vec<u8>)> {
+    let mut bytes = vec![0; Header::LEN];
+    stream.read_exact(&mut bytes).ok()?;
+    let header = Header::parse(bytes.first_chunk().unwrap()).unwrap();
+    bytes.resize(header.total(), 0);
+    stream.read_exact(&mut bytes[Header::LEN..]).ok()?;
+    Some((header, bytes))
+}
+
+/// A request at the server: id, operation, contexts by id and octets.
+pub type Observed = (u32, String, Vec<(u32, Vec<u8>)>);
+
+/// Reads a request.
+pub fn request(stream: &mut TcpStream) -> Option<Observed> {
+    let (header, mut bytes) = next(stream)?;
+    let mut region = Region::new(1024);
+    let scope = region.enter();
+    let (request, _) = Request::open(&mut bytes, &header, &scope).unwrap();
+    let contexts = request.contexts.iter().map(|context| (context.id, context.data.to_vec())).collect();
+    Some((request.id, request.operation.text().unwrap().into(), contexts))
+}
+
+/// Sends a reply without results, or with a system exception.
+pub fn answer(stream: &mut TcpStream, id: u32, raises: Option<(&str, u32)>) {
+    let mut e = Encoder::new(Vec::new(), Text::DEFAULT);
+    let status = if raises.is_some() { ReplyStatus::SystemException } else { ReplyStatus::NoException };
+    message::write_reply(&mut e, id, status, &[]);
+    let body = message::begin_body(&mut e);
+    if let Some((exception, minor)) = raises {
+        e.string(exception);
+        e.put(minor);
+        e.put(1u32);
+    }
+    message::end_body(&mut e, body);
+    let mut message = e.finish().unwrap();
+    message::finish_header(&mut message).unwrap();
+    stream.write_all(&message.into_buffer()).unwrap();
 }

@@ -54,14 +54,56 @@ impl Raw {
     pub fn send(&mut self, operation: &str, contexts: &[(u32, &[u8])]) {
         self.id += 1;
         let contexts: Vec<_> = contexts.iter().map(|(id, data)| ServiceContext { id: *id, data }).collect();
+        let octets = self.encoded(Response::Target, operation, &contexts, &|_| ());
+        self.write(&octets);
+    }
+
+    fn encoded<'a>(
+        &self,
+        response: Response,
+        operation: &str,
+        contexts: &[ServiceContext<'_>],
+        arguments: &dyn Fn(&mut Encoder<'a>),
+    ) -> Vec<u8> {
         let mut e = Encoder::new(Vec::new(), Text::DEFAULT);
-        message::write_request(&mut e, self.id, Response::Target, &self.key, operation, &contexts);
+        message::write_request(&mut e, self.id, response, &self.key, operation, contexts);
         let body = message::begin_body(&mut e);
+        arguments(&mut e);
         message::end_body(&mut e, body);
         let message = e.finished().unwrap();
         message::finish_header(message).unwrap();
-        let octets: Vec<u8> = message.pieces().flatten().copied().collect();
-        self.stream.write_all(&octets).unwrap();
+        message.pieces().flatten().copied().collect()
+    }
+
+    /// The octets of a request with a sequence of octets as its argument, for
+    /// [`write`](Self::write).
+    pub fn request(&self, response: Response, operation: &str, argument: &[u8]) -> Vec<u8> {
+        self.encoded(response, operation, &[], &|e| {
+            e.put(argument.len() as u32);
+            argument.iter().for_each(|octet| e.put(*octet));
+        })
+    }
+
+    /// Sends octets. Allocates nothing.
+    pub fn write(&mut self, octets: &[u8]) {
+        self.stream.write_all(octets).unwrap();
+    }
+
+    /// Receives a reply to `into`: its status and length. Allocates nothing.
+    pub fn receive_to(&mut self, into: &mut [u8]) -> (u32, usize) {
+        self.stream.read_exact(&mut into[..12]).unwrap();
+        let n = word(into, 8) as usize;
+        self.stream.read_exact(&mut into[..n]).unwrap();
+        (word(into, 4), n)
+    }
+
+    /// Waits for what the server sends next: whether that is the end of the connection.
+    pub fn is_closed(&mut self) -> bool {
+        let mut octets = [0; 64];
+        match self.stream.read(&mut octets) {
+            Ok(n) if n > 0 => octets[7] == 5,
+            _ => true,
+        }
     }
 
     /// The next reply, of GIOP 1.2 in this machine's byte order.

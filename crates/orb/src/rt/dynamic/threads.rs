@@ -1,10 +1,10 @@
 //! Distributable threads by their identity.
 
-use isorb_rt::sync::PiMutex;
+use isorb_rt::sync::{PiMutex, PiOnceLock};
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::{Arc, Weak};
 
 /// The identity of a distributable thread, the same in every process that it passes through.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -14,7 +14,7 @@ impl Guid {
     /// A fresh identity.
     pub(super) fn fresh() -> Guid {
         static NEXT: AtomicU64 = AtomicU64::new(1);
-        static ORIGIN: OnceLock<u64> = OnceLock::new();
+        static ORIGIN: PiOnceLock<u64> = PiOnceLock::new();
         let origin = ORIGIN.get_or_init(|| {
             let since =
                 std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();

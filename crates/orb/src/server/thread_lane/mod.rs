@@ -54,6 +54,9 @@ pub(crate) struct LaneConfig {
     pub borrows: bool,
     /// Whether lanes of higher priority borrow threads from this one.
     pub lends: bool,
+    /// Whether idle threads are raised for a request that is more urgent than they are: those of a
+    /// pool without lanes.
+    pub raises: bool,
 }
 
 impl LaneConfig {
@@ -68,8 +71,13 @@ impl LaneConfig {
     }
 
     /// Most threads that it can have.
-    fn max_threads(&self) -> usize {
+    pub fn max_threads(&self) -> usize {
         (self.initial_threads() + self.dynamic_threads) as usize
+    }
+
+    /// Whether it is known which threads are idle.
+    fn tracks(&self) -> bool {
+        self.lends || self.raises
     }
 
     /// Whether permits must be counted at all.
@@ -142,7 +150,7 @@ pub(crate) enum Buffering {
 impl<T> ThreadLane<T> {
     /// A lane without threads and requests.
     pub fn new(config: LaneConfig) -> ThreadLane<T> {
-        let threads = if config.lends { config.max_threads() } else { 0 };
+        let threads = if config.tracks() { config.max_threads() } else { 0 };
         let state = State {
             running: 0,
             dynamic: 0,
@@ -268,11 +276,14 @@ impl<T> ThreadLane<T> {
         }
         state.take_permit();
         state.borrowed.push_back(request());
-        for worker in state.workers.iter_mut().filter(|worker| worker.idle) {
-            raise(worker.thread);
-            worker.raised = true;
-        }
+        state.raise_idle(&mut raise);
         true
+    }
+
+    /// Raises the priority of every idle thread by `raise`, before one of them is woken. The others
+    /// return to their own priority before they do anything else.
+    pub fn raise_idle(&self, mut raise: impl FnMut(ThreadId)) {
+        self.state.lock().raise_idle(&mut raise);
     }
 
     /// The next request of another lane, and whether there are more, for which other threads are to
@@ -296,12 +307,12 @@ impl<T> ThreadLane<T> {
         let thread = ThreadId::current();
         let mut state = self.state.lock();
         state.registered += 1;
-        if self.config.lends {
+        if self.config.tracks() {
             state.workers.push(Worker { thread, idle: false, raised: false });
         }
         drop(state);
         self.changed.notify_all(&self.state);
-        self.config.lends.then_some(thread)
+        self.config.tracks().then_some(thread)
     }
 
     /// Removes a thread of the lane.
@@ -374,6 +385,13 @@ impl<T> ThreadLane<T> {
 impl<T> State<T> {
     fn has_permit(&self, config: &LaneConfig) -> bool {
         self.running < config.static_threads + self.dynamic
+    }
+
+    fn raise_idle(&mut self, raise: &mut impl FnMut(ThreadId)) {
+        for worker in self.workers.iter_mut().filter(|worker| worker.idle) {
+            raise(worker.thread);
+            worker.raised = true;
+        }
     }
 
     fn take_permit(&mut self) {
