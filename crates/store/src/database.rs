@@ -1,5 +1,6 @@
 //! A database that suspends writes after a fault of the disk, and resumes them.
 
+use crate::guarded::Guarded;
 use crate::open::{self, guard};
 use crate::{Fault, OpenError, Schema, StoreError};
 use isorb_rt::log;
@@ -25,14 +26,14 @@ pub struct Database<S> {
 }
 
 enum State {
-    Open(redb::Database, Arc<File>),
+    Open(Guarded, Arc<File>),
     Suspended(Suspended),
 }
 
 /// Writes are refused.
 struct Suspended {
     /// The records of the file, unless it cannot even be read.
-    view: Option<redb::Database>,
+    view: Option<Guarded>,
     /// Locked, so that no other process opens it meanwhile.
     file: Arc<File>,
     /// Whether this process has written the file, and nothing else can have.
@@ -188,7 +189,7 @@ impl<S: Schema> Database<S> {
         }
     }
 
-    fn renew(&self, suspended: &mut Suspended) -> Result<(redb::Database, Arc<File>), OpenError> {
+    fn renew(&self, suspended: &mut Suspended) -> Result<(Guarded, Arc<File>), OpenError> {
         let view = match &suspended.view {
             Some(view) => view,
             None => suspended.view.insert(open::check(&suspended.file, &self.schema)?),

@@ -46,6 +46,7 @@
 mod backend;
 mod database;
 mod error;
+mod guarded;
 mod open;
 #[cfg(test)]
 mod tests;

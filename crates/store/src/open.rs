@@ -1,6 +1,7 @@
 //! Opening a file: a missing one, another program's, that of a killed process, a damaged one.
 
 use crate::backend::{Disk, View};
+use crate::guarded::Guarded;
 use crate::{Fault, OpenError, Schema};
 use redb::{Database, Durability, ReadableDatabase, WriteTransaction};
 use std::fs::{self, File, OpenOptions, TryLockError};
@@ -49,11 +50,12 @@ fn try_lock(file: &File) -> Result<(), OpenError> {
 }
 
 /// Opens a view of a file and reads all of it.
-pub fn check(file: &Arc<File>, schema: &impl Schema) -> Result<Database, OpenError> {
+pub fn check(file: &Arc<File>, schema: &impl Schema) -> Result<Guarded, OpenError> {
     check_sizes(file)?;
     guard(|| {
         let view = View::new(Arc::clone(file))?;
-        let mut database = Database::builder().set_cache_size(CACHE).create_with_backend(view)?;
+        let mut database =
+            Guarded::from(Database::builder().set_cache_size(CACHE).create_with_backend(view)?);
         // `false` means that the list of free pages was written anew, as after a crash. With
         // two-phase commits an acknowledged root is never replaced by an older one.
         database.check_integrity()?;
@@ -69,7 +71,7 @@ pub fn check(file: &Arc<File>, schema: &impl Schema) -> Result<Database, OpenErr
 /// The library's check sums cover the records, but not the whole list of free pages. Writing with a
 /// wrong list would overwrite records. The copy has a new list. It also has only pages that this
 /// process has written and synced, so a failed sync of the old file does no harm.
-pub fn renew(path: &Path, old: &Database, schema: &impl Schema) -> Result<(Database, Arc<File>), OpenError> {
+pub fn renew(path: &Path, old: &Database, schema: &impl Schema) -> Result<(Guarded, Arc<File>), OpenError> {
     remove_drafts(path);
     let draft = Draft::new(path)?;
     guard(|| {
@@ -91,10 +93,11 @@ pub fn renew(path: &Path, old: &Database, schema: &impl Schema) -> Result<(Datab
 /// Opens a file that this process has written, where there is no space for a copy. The file is
 /// repaired in place. With two-phase commits a commit is there as a whole or not at all, also after
 /// a failed sync.
-pub fn reopen(file: &Arc<File>) -> Result<Database, OpenError> {
+pub fn reopen(file: &Arc<File>) -> Result<Guarded, OpenError> {
     guard(|| {
         let disk = Disk(Arc::clone(file));
-        let mut database = Database::builder().set_cache_size(CACHE).create_with_backend(disk)?;
+        let mut database =
+            Guarded::from(Database::builder().set_cache_size(CACHE).create_with_backend(disk)?);
         database.check_integrity()?;
         Ok(database)
     })
@@ -193,9 +196,9 @@ impl Draft {
         Ok(draft)
     }
 
-    fn database(&self) -> Result<Database, OpenError> {
+    fn database(&self) -> Result<Guarded, OpenError> {
         let disk = Disk(Arc::clone(&self.file));
-        Ok(Database::builder().set_cache_size(CACHE).create_with_backend(disk)?)
+        Ok(Database::builder().set_cache_size(CACHE).create_with_backend(disk)?.into())
     }
 }
 

@@ -111,3 +111,24 @@ fn files_are_private_and_drafts_go() {
     drop(Database::open(&path, Numbers).unwrap());
     assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o640);
 }
+
+/// The library writes when a database is dropped, and asserts there what a damaged header does not
+/// keep.
+#[test]
+fn no_octet_of_a_header_panics_when_the_file_is_closed() {
+    let folder = TempFolder::new();
+    let good = folder.file("good");
+    let database = Database::open(&good, Numbers).unwrap();
+    (0..20).for_each(|number| insert(&database, number).unwrap());
+    drop(database);
+    let octets = std::fs::read(&good).unwrap();
+    let path = folder.file("damaged");
+    for place in 9..320 {
+        for octet in [octets[place] ^ 1, 0xaa] {
+            let mut damaged = octets.clone();
+            damaged[place] = octet;
+            std::fs::write(&path, damaged).unwrap();
+            drop(Database::open(&path, Numbers));
+        }
+    }
+}
