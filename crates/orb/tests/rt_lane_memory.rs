@@ -218,8 +218,6 @@ fn a_longer_message_is_refused_without_the_heap_and_the_connection_goes_on() {
         &ThreadpoolOptions::default(),
     );
     server.gate.set(true);
-    // The first record of a process starts the thread that writes records.
-    isorb_rt::log::info("isorb::test", format_args!("records have their thread"));
     for (i, bytes) in [(0, 100 * KIB), (1, KIB)] {
         let mut client = server.client(i);
         let ping = client.request(Response::Target, "feed", &[1]);

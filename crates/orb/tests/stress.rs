@@ -141,6 +141,8 @@ fn run(config: &Config, steady: bool) {
 
 #[test]
 fn everything_at_once() {
+    // Its thread stays for the life of the process.
+    isorb_rt::log::prepare();
     let before = (entries("/proc/self/fd"), entries("/proc/self/task"));
     for concurrency in [Concurrency::Connection, Concurrency::Lane] {
         for bidirectional in [false, true] {

@@ -6,8 +6,8 @@
 //!
 //! A thread that writes a record formats its text into a ring of fixed-size records. The thread
 //! `isorb-log` takes it from there to the [`Sink`]: standard error, unless the program sets another
-//! one. That thread is an ordinary one. The first record starts it, so a process without records
-//! has none. A sink that is full, closed or slow delays no other thread: records that find no room
+//! one. That thread is an ordinary one. The first record starts it, or [`prepare`], so a quiet
+//! process without real-time threads has none. A sink that is full, closed or slow delays no other thread: records that find no room
 //! are counted, and [`DefaultSink`] says how many once it works again.
 //!
 //! `ISORB_LOG` or [`set_levels`] say what is written: the least severe level (`off`, `error`,
@@ -116,8 +116,7 @@ pub fn debug(target: &'static str, text: fmt::Arguments<'_>) {
 /// # Real-time
 /// Neither blocks nor allocates, whatever the sink does. Formats the text into a ring, and makes
 /// one system call if the thread `isorb-log` sleeps. The first record of the process creates that
-/// thread, and reads `ISORB_LOG` unless an ORB has: both allocate. A process that must not do so
-/// later writes a record at its start.
+/// thread, and reads `ISORB_LOG` unless an ORB has: both allocate, unless [`prepare`] was called.
 ///
 /// About 1 us with the wake-up of that thread; 0.1 us for a suppressed record, and 20 instructions
 /// for a disabled one (release build).
@@ -130,6 +129,19 @@ pub fn write(level: Level, target: &'static str, text: fmt::Arguments<'_>) {
         #[cfg(loom)]
         let _ = (text, Location::caller());
     }
+}
+
+/// Starts the thread `isorb-log` and reads `ISORB_LOG`, unless that was done before, so that no
+/// later record allocates. The ORB calls it when a thread pool is created; a program that has
+/// real-time threads of its own calls it before it starts them. If the thread cannot be started now,
+/// a later record starts it.
+///
+/// # Real-time
+/// Allocates and starts a thread: for start-up.
+pub fn prepare() {
+    table();
+    #[cfg(not(loom))]
+    drain::prepare();
 }
 
 /// Whether records of this level and target are written.

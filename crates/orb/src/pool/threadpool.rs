@@ -352,6 +352,8 @@ impl Pools {
         options: &ThreadpoolOptions,
     ) -> Result<ThreadpoolId> {
         check(lanes, options)?;
+        // No record of the pool's threads starts it, which would allocate.
+        isorb_rt::log::prepare();
         let id = {
             let mut known = self.table.lock();
             known.last += 1;

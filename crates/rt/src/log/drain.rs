@@ -138,6 +138,11 @@ pub(super) fn flush(timeout: Duration) -> bool {
 
 fn wake() {
     WAKE.unpark();
+    prepare();
+}
+
+/// Starts the thread if there is none.
+pub(super) fn prepare() {
     if THREAD.load(Acquire) != RUNNING {
         start_thread();
     }
