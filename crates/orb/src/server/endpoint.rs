@@ -301,14 +301,19 @@ fn accept(orb: &Orb, listening: &ListeningEndpoint, closed: &AtomicBool) {
                     connection.close();
                     continue;
                 }
-                let admitted = orb.accepted().admit(&connection, config.max_connections)
-                    && !closed.load(Ordering::SeqCst);
-                if !admitted || serve_connection(orb, listening.lane.as_deref(), &connection).is_err() {
-                    let (peer, limit) = (connection.peer(), config.max_connections);
-                    warn(
-                        LOG,
-                        format_args!("{peer}: refused, {limit} connections are open (max_connections)"),
-                    );
+                let admitted = orb.accepted().admit(&connection, config.max_connections);
+                if closed.load(Ordering::SeqCst) {
+                    connection.close();
+                    continue;
+                }
+                let peer = connection.peer();
+                if !admitted {
+                    let limit = config.max_connections;
+                    let why = format_args!("{limit} connections are open (max_connections)");
+                    warn(LOG, format_args!("{peer}: refused, {why}"));
+                    connection.close();
+                } else if let Err(exception) = serve_connection(orb, listening.lane.as_deref(), &connection) {
+                    warn(LOG, format_args!("{peer}: refused: {exception}"));
                     connection.close();
                 }
             }
