@@ -132,6 +132,38 @@ fn a_call_that_comes_back_to_a_waiting_lane_is_nested_there() {
     it.server.shutdown(true).unwrap();
 }
 
+/// Feeds an object, and returns before the object's lane has a thread for it.
+#[derive(Default)]
+struct Feeder(OnceLock<EchoRef>);
+
+impl Echo for Feeder {
+    fn ping(&self, _: Upcall<'_>) -> Result<()> {
+        (0..FEEDS).try_for_each(|_| self.0.get().unwrap().feed(&[1]))
+    }
+}
+
+const FEEDS: usize = 5;
+
+/// Nothing tells the caller of a oneway operation that its request was dropped, so a thread whose
+/// own call is about to end does not take it.
+#[test]
+fn oneway_calls_to_a_waiting_lane_all_arrive() {
+    let it = two_lanes(&ThreadpoolOptions::default());
+    let poa = it.server.root_poa().unwrap().find_poa("lanes", false).unwrap();
+    let feeder = arc::<Feeder>();
+    let through: EchoRef = poa.activate_with_priority(feeder.clone(), HIGH).unwrap();
+    feeder.0.set(it.low.clone()).unwrap();
+    for _ in 0..50 {
+        assert_eq!(it.low.call_back(Some(&through)).unwrap(), "called");
+        let mut runs = 0;
+        wait_until("all requests run", || {
+            runs += it.witness.take().len();
+            runs == 1 + FEEDS
+        });
+    }
+    it.server.shutdown(true).unwrap();
+}
+
 #[test]
 fn the_priority_of_the_caller_chooses_the_lane() {
     let server = server();
