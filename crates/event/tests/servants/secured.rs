@@ -170,7 +170,7 @@ impl Joining {
     }
 
     fn url(&self, key: &str) -> String {
-        format!("corbaloc::127.0.0.1:{}/{key}", self.orb.endpoint_addresses()[0].1)
+        format!("corbaloc::1.2@127.0.0.1:{}/{key}", self.orb.endpoint_addresses()[0].1)
     }
 }
 
@@ -190,8 +190,7 @@ fn a_join_that_fails_says_why() {
     says(&near, &format!("corbaloc::{dead}/EventFederation"), "refused");
     says(&near, &service.object().to_string(), "prints as FEDERATION");
     says(&near, &near.url("NoSuchKey"), "prints as FEDERATION");
-    // The sentence is tested between processes.
-    says(&near, &namesake.url("EventFederation"), "");
+    says(&near, &namesake.url("EventFederation"), "has the number 1, too");
     says(&near, "corbaloc::192.0.2.1:4201/EventFederation", "192.0.2.1 is beyond this host");
     says(&near, &keyed.url("EventFederation"), "the members there have a key");
     says(&joining(3, key(1)), &near.url("EventFederation"), "does not have the key of this member");
