@@ -4,6 +4,7 @@
 //! side answers with its own. Both check first which user the other process belongs to. The socket
 //! stays open: it carries doorbell signals and hangs up when the peer ends.
 
+use super::medium::Join;
 use super::memory::{self, Own, Peers};
 use super::ring::Ring;
 use crate::rendezvous;
@@ -15,9 +16,6 @@ use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
-
-/// Both segments in shared memory.
-pub(crate) type Shared = Ring<Arc<Own>, Peers>;
 
 // A hello: magic, version of the protocol, capacity of the segment.
 const MAGIC: [u8; 8] = *b"isorbseg";
@@ -49,6 +47,17 @@ impl Terms {
             "process {process} belongs to user {user}; add it to segment_users to share segments with it"
         );
         Err(io::Error::new(io::ErrorKind::PermissionDenied, sentence))
+    }
+}
+
+impl Join for Terms {
+    type Outward = Peers;
+
+    /// Answers the peer's hello.
+    fn join(&self, socket: &Arc<OwnedFd>) -> io::Result<Option<Ring<Arc<Own>, Peers>>> {
+        let Some(hello) = receive_hello(socket)? else { return Ok(None) };
+        let offered = offer(socket, self)?;
+        Ok(Some(join(offered, hello, socket.clone(), self)?))
     }
 }
 
@@ -116,7 +125,7 @@ pub(crate) fn join(
     hello: Hello,
     socket: Arc<OwnedFd>,
     terms: &Terms,
-) -> io::Result<Shared> {
+) -> io::Result<Ring<Arc<Own>, Peers>> {
     let peers = memory::attach(hello.fd, hello.capacity, terms.max_bytes(), socket)?;
     Ok(Ring::new(Arc::new(offered.0), peers))
 }

@@ -11,8 +11,13 @@
 //!   Outward (A's view)     ─── writes ──►  B's segment (B reads)
 //! ```
 
+use super::memory::Own;
+use super::ring::Ring;
 use isorb_rt::time::Deadline;
 use std::fmt::Debug;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
 
 /// The words of a segment that are not payload. All are written by the peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,4 +91,21 @@ pub trait Outward: Send + Sync + Debug {
 
     /// Rings the doorbell: makes the peer's descriptor ready to receive.
     fn ring_doorbell(&self);
+}
+
+/// Both segments of a connection: the receive segment is memory of this process.
+pub type Joined<J> = Ring<Arc<Own>, <J as Join>::Outward>;
+
+/// Makes the two segments of a connection known to each other.
+pub trait Join: Send + Sync + Debug {
+    /// The peer's segment as this side sees it.
+    type Outward: Outward;
+
+    /// Both segments, once `socket` is ready to receive; `None` when the peer has left.
+    ///
+    /// # Errors
+    /// `WouldBlock` when the peer's segment is not known yet, `InvalidData` for one that cannot be.
+    fn join(&self, socket: &Arc<OwnedFd>) -> io::Result<Option<Joined<Self>>>
+    where
+        Self: Sized;
 }

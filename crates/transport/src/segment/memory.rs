@@ -97,11 +97,55 @@ impl Drop for Mapping {
 
 /// The own receive segment.
 #[derive(Debug)]
-pub(crate) struct Own(Mapping);
+pub struct Own(Mapping);
+
+impl Own {
+    /// A segment of `capacity` octets for a medium that writes into it by other means than a
+    /// mapping of the peer's.
+    ///
+    /// # Errors
+    /// `InvalidInput` if the capacity is no power of two from 4 KiB to 1 GiB; the error of the
+    /// operating system.
+    ///
+    /// # Real-time
+    /// Maps memory and touches all of it.
+    pub fn new(capacity: usize) -> io::Result<Own> {
+        if !capacity.is_power_of_two() || !(LEAST..=MOST).contains(&capacity) {
+            let sentence =
+                format!("a segment of {capacity} octets; it takes a power of two from 4 KiB to 1 GiB");
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, sentence));
+        }
+        Ok(create(capacity)?.0)
+    }
+
+    /// The octets that the medium writes, which stay mapped as long as this lives. Their values may
+    /// change at any time.
+    pub fn payload(&self) -> NonNull<[u8]> {
+        let start = self.0.payload(0, self.0.capacity as usize);
+        // SAFETY: a pointer into a mapping, behind its words, is not null.
+        let start = unsafe { NonNull::new_unchecked(start) };
+        NonNull::slice_from_raw_parts(start, self.0.capacity as usize)
+    }
+
+    /// Writes octets of the payload, for a medium that sends them from here.
+    ///
+    /// # Panics
+    /// If they do not lie within the capacity.
+    pub fn write(&self, at: u32, bytes: &[u8]) {
+        // SAFETY: the target lies within the mapping, of which this process holds no reference but
+        // atomics of other octets; `bytes` is private.
+        unsafe { copy(bytes.as_ptr(), self.0.payload(at, bytes.len()), bytes.len()) }
+    }
+
+    /// Sets a word that the peer has sent, after the payload that it sent before (release).
+    pub fn store(&self, word: Word, value: u32) {
+        self.0.word(word).store(value, Release);
+    }
+}
 
 /// The peer's receive segment, and the socket that rings its doorbell.
 #[derive(Debug)]
-pub(crate) struct Peers {
+pub struct Peers {
     mapping: Mapping,
     doorbell: Arc<OwnedFd>,
 }
@@ -362,6 +406,20 @@ mod tests {
         }
         own.sleep(Word::Head, 8, Deadline::NONE);
         own.sleep(Word::Head, 7, Deadline::PAST);
+    }
+
+    #[test]
+    fn a_segment_of_its_own_takes_what_another_medium_brings() {
+        for capacity in [0, 4095, 5000, 2 << 30] {
+            assert_eq!(Own::new(capacity).unwrap_err().kind(), io::ErrorKind::InvalidInput, "{capacity}");
+        }
+        let own = Arc::new(Own::new(LEAST).unwrap());
+        assert_eq!(own.payload().len(), LEAST);
+        own.write(LEAST as u32 - 3, b"xyz");
+        own.store(Word::Credit, 9);
+        let mut end = [0; 3];
+        own.read(LEAST as u32 - 3, &mut end);
+        assert_eq!((&end, own.load(Word::Credit), own.load(Word::Head)), (b"xyz", 9, 0));
     }
 
     #[test]

@@ -3,15 +3,15 @@
 //! As in ROFES (section 4), each side of a connection owns a segment in which it receives, and maps
 //! the other's to write in. The sender copies a message into the peer's segment and publishes it.
 //! The peer copies it into private memory before it parses it. Messages longer than a segment
-//! stream through. Two traits ([`medium`]) hide the memory; here it is a sealed memfd that is
-//! passed over a unix socket.
+//! stream through. Three traits ([`medium`]) hide the memory. Here it is a sealed memfd that is
+//! passed over a unix socket; `engines/fabric` writes to the memory of another host.
 //!
 //! ```text
 //!   stream           waits, and their time-outs              Stream of this crate
 //!   timeout_monitor  ends waits that no peer ends            one thread of the process
 //!   handshake        exchange of the segments, access check
 //!   ring             heads, credits, sleeps: the protocol    checked by loom
-//!   medium           requirements on a pair of segments      two traits
+//!   medium           requirements on a pair of segments      three traits
 //!   memory           sealed memfd, mapped                    the only unsafe code
 //! ```
 //!
@@ -26,7 +26,9 @@ mod ring;
 mod stream;
 mod timeout_monitor;
 
+pub use memory::Own;
 pub use ring::{Broken, Ring};
+pub use stream::SegmentStream;
 
 use crate::rendezvous::{self, Path};
 use crate::socket::Accepting;
@@ -38,7 +40,6 @@ use socket2::Type;
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
-use stream::SegmentStream;
 
 /// Profile tag of GIOP over memory segments ("ISO\0").
 pub const TAG_SEGMENTS: u32 = 0x4953_4f00;

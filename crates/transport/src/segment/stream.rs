@@ -8,8 +8,8 @@
 
 mod receiving;
 
-use super::handshake::{self, Shared, Terms};
-use super::medium::{Inward, Outward, Sleep, Word};
+use super::handshake::{self, Terms};
+use super::medium::{Inward, Join, Joined, Outward, Sleep, Word};
 use super::ring::Broken;
 use super::timeout_monitor::MonitoredWait;
 use crate::{Stream, Wait};
@@ -37,14 +37,15 @@ const SPINS: u32 = 64;
 /// A time-out in nanoseconds: no limit.
 const NO_LIMIT: u64 = u64::MAX;
 
-/// A connection over segments.
+/// A connection over the segments of a medium, which [`Terms`] join in shared memory and another
+/// [`Join`] over a network.
 #[derive(Debug)]
-pub(crate) struct SegmentStream {
+pub struct SegmentStream<J: Join> {
     socket: Arc<OwnedFd>,
-    terms: Terms,
+    join: J,
     peer: String,
     /// Set by the handshake.
-    ring: OnceLock<Shared>,
+    ring: OnceLock<Joined<J>>,
     /// Set by the handshake, unless a poller watches the socket.
     monitored: OnceLock<MonitoredWait>,
     watched: AtomicBool,
@@ -85,38 +86,51 @@ impl From<Broken> for io::Error {
     }
 }
 
-impl SegmentStream {
+impl SegmentStream<Terms> {
     /// The connecting side: sends a hello and waits until `deadline` for the answer.
-    pub fn connect(
+    pub(crate) fn connect(
         socket: OwnedFd,
         terms: Terms,
         spin: Duration,
         peer: String,
         deadline: Deadline,
-    ) -> io::Result<SegmentStream> {
+    ) -> io::Result<SegmentStream<Terms>> {
         terms.check_peer(&socket)?;
-        let stream = SegmentStream::new(socket, terms, spin, peer);
-        let offered = handshake::offer(&stream.socket, &stream.terms)?;
-        if !wait_ready(&*stream.socket, Interest::READ, deadline)? {
+        let offered = handshake::offer(&socket, &terms)?;
+        if !wait_ready(&socket, Interest::READ, deadline)? {
             return Err(io::ErrorKind::TimedOut.into());
         }
-        let answer = handshake::receive_hello(&stream.socket)?.ok_or(io::ErrorKind::ConnectionReset)?;
-        let ring = handshake::join(offered, answer, stream.socket.clone(), &stream.terms)?;
+        let answer = handshake::receive_hello(&socket)?.ok_or(io::ErrorKind::ConnectionReset)?;
+        let socket = Arc::new(socket);
+        let ring = handshake::join(offered, answer, socket.clone(), &terms)?;
+        let stream = SegmentStream::new(socket, terms, spin, peer);
         stream.start(ring)?;
         Ok(stream)
     }
 
     /// The accepting side. It answers the hello when it first receives, so that an accept never
     /// waits for a client.
-    pub fn accepted(socket: OwnedFd, terms: Terms, spin: Duration) -> io::Result<SegmentStream> {
+    pub(crate) fn accepted(
+        socket: OwnedFd,
+        terms: Terms,
+        spin: Duration,
+    ) -> io::Result<SegmentStream<Terms>> {
         let process = terms.check_peer(&socket)?;
-        Ok(SegmentStream::new(socket, terms, spin, format!("segment: process {process}")))
+        Ok(SegmentStream::new(Arc::new(socket), terms, spin, format!("segment: process {process}")))
     }
+}
 
-    fn new(socket: OwnedFd, terms: Terms, spin: Duration, peer: String) -> SegmentStream {
+impl<J: Join> SegmentStream<J> {
+    /// A stream that joins its segments in the first receive after `socket` became ready to
+    /// receive. Until then a send is `NotConnected`. A hang-up of the socket ends the stream; what
+    /// arrives on it later is signals of the doorbell.
+    ///
+    /// # Real-time
+    /// Allocates.
+    pub fn new(socket: Arc<OwnedFd>, join: J, spin: Duration, peer: String) -> SegmentStream<J> {
         SegmentStream {
-            socket: Arc::new(socket),
-            terms,
+            socket,
+            join,
             peer,
             ring: OnceLock::new(),
             monitored: OnceLock::new(),
@@ -130,7 +144,7 @@ impl SegmentStream {
         }
     }
 
-    fn start(&self, ring: Shared) -> io::Result<()> {
+    fn start(&self, ring: Joined<J>) -> io::Result<()> {
         if !self.watched.load(Acquire) {
             let monitored = MonitoredWait::new(ring.inward().clone(), self.socket.as_fd())?;
             let _ = self.monitored.set(monitored);
@@ -142,17 +156,16 @@ impl SegmentStream {
         Ok(())
     }
 
-    /// Waits for the peer's hello and answers it. `false` when the peer has left.
+    /// Waits until the segments can be joined, and joins them. `false` when the peer has left.
     #[cold]
-    fn answer_hello(&self, wait: Wait) -> io::Result<bool> {
+    fn join(&self, wait: Wait) -> io::Result<bool> {
         if wait == Wait::Block
             && !wait_ready(&*self.socket, Interest::READ, after(self.recv_timeout.load(Relaxed)))?
         {
             return Err(io::ErrorKind::WouldBlock.into());
         }
-        let Some(hello) = handshake::receive_hello(&self.socket)? else { return Ok(false) };
-        let offered = handshake::offer(&self.socket, &self.terms)?;
-        self.start(handshake::join(offered, hello, self.socket.clone(), &self.terms)?)?;
+        let Some(ring) = self.join.join(&self.socket)? else { return Ok(false) };
+        self.start(ring)?;
         // A shutdown meanwhile did not know the peer's segment yet.
         if self.closed.load(Acquire) {
             self.shutdown();
@@ -162,8 +175,8 @@ impl SegmentStream {
 
     /// Completes the handshake; `None` when the peer has left.
     #[cold]
-    fn ring_after_handshake(&self, wait: Wait) -> io::Result<Option<&Shared>> {
-        if self.closed.load(Acquire) || !self.answer_hello(wait)? {
+    fn ring_after_handshake(&self, wait: Wait) -> io::Result<Option<&Joined<J>>> {
+        if self.closed.load(Acquire) || !self.join(wait)? {
             return Ok(None);
         }
         Ok(self.ring.get())
@@ -171,7 +184,7 @@ impl SegmentStream {
 
     /// Sends any message but a single short piece.
     #[inline(never)]
-    fn send_pieces(&self, ring: &Shared, pieces: &[IoSlice<'_>], wait: Wait) -> io::Result<usize> {
+    fn send_pieces(&self, ring: &Joined<J>, pieces: &[IoSlice<'_>], wait: Wait) -> io::Result<usize> {
         let total = pieces.iter().map(|piece| piece.len()).sum();
         let sent = ring.put(pieces, 0)?;
         if sent == total { Ok(sent) } else { self.send_remaining(ring, pieces, sent, total, wait) }
@@ -181,7 +194,7 @@ impl SegmentStream {
     #[cold]
     fn send_remaining(
         &self,
-        ring: &Shared,
+        ring: &Joined<J>,
         pieces: &[IoSlice<'_>],
         mut sent: usize,
         total: usize,
@@ -214,7 +227,7 @@ impl SegmentStream {
     }
 
     /// Sleeps on the word until there is room, the peer ends or `until`.
-    fn sleep_to_write(&self, ring: &Shared, until: Deadline) -> io::Result<()> {
+    fn sleep_to_write(&self, ring: &Joined<J>, until: Deadline) -> io::Result<()> {
         let monitored = self.monitored.get();
         if let Some(monitored) = monitored {
             monitored.set_wants_room(true);
@@ -233,7 +246,7 @@ impl SegmentStream {
     /// Spins for a while, if the peer was last seen on another processor. Returns whether it saw
     /// `ready`; without a spin it returns false, and the announcement of the sleep checks.
     #[inline]
-    fn spin(&self, ring: &Shared, state: &SpinState, ready: impl Fn() -> bool) -> bool {
+    fn spin(&self, ring: &Joined<J>, state: &SpinState, ready: impl Fn() -> bool) -> bool {
         if self.spin.is_zero() {
             return false;
         }
@@ -248,7 +261,7 @@ impl SegmentStream {
 
     /// As [`spin`](Self::spin), after checking where both ends run.
     #[inline(never)]
-    fn spin_measured(&self, ring: &Shared, state: &SpinState, ready: impl Fn() -> bool) -> bool {
+    fn spin_measured(&self, ring: &Joined<J>, state: &SpinState, ready: impl Fn() -> bool) -> bool {
         let processor = current_processor();
         // One thread at a time waits on a side.
         if state.processor.load(Relaxed) != processor {
@@ -279,7 +292,7 @@ impl SegmentStream {
 
     /// Whether one of the two sides has ended the stream.
     #[inline]
-    fn ended(&self, ring: &Shared) -> bool {
+    fn ended(&self, ring: &Joined<J>) -> bool {
         ring.closed() || self.closed.load(Acquire) || self.monitored.get().is_some_and(MonitoredWait::is_gone)
     }
 
@@ -325,7 +338,7 @@ fn in_ns(timeout: Option<Duration>) -> u64 {
     timeout.map_or(NO_LIMIT, |timeout| u64::try_from(timeout.as_nanos()).unwrap_or(NO_LIMIT))
 }
 
-impl Stream for SegmentStream {
+impl<J: Join> Stream for SegmentStream<J> {
     #[inline]
     fn recv(&self, into: &mut [u8], wait: Wait) -> io::Result<usize> {
         let ring = match self.ring.get() {
@@ -388,7 +401,7 @@ impl Stream for SegmentStream {
     }
 }
 
-impl Drop for SegmentStream {
+impl<J: Join> Drop for SegmentStream<J> {
     fn drop(&mut self) {
         self.shutdown();
         self.end_monitoring();

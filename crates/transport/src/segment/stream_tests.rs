@@ -4,7 +4,7 @@ use super::*;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 
 /// Two ends in this process; the second is the hostile one.
-fn pair() -> (SegmentStream, SegmentStream) {
+fn pair() -> (SegmentStream<Terms>, SegmentStream<Terms>) {
     let (near, far) =
         socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).unwrap();
     let terms = || Terms { bytes: 4096, users: Vec::new() };
@@ -24,7 +24,7 @@ fn pair() -> (SegmentStream, SegmentStream) {
 }
 
 /// Writes into the segment of the other side.
-fn scribble(far: &SegmentStream, word: Word, value: u32) {
+fn scribble(far: &SegmentStream<Terms>, word: Word, value: u32) {
     far.ring.get().unwrap().outward().store(word, value);
 }
 
@@ -89,11 +89,11 @@ fn writes_of_a_hostile_peer_cause_at_worst_an_error() {
     let stop = AtomicBool::new(false);
     let mut errors = 0;
     std::thread::scope(|scope| {
-        let (peers, hostile) = std::sync::mpsc::channel::<Arc<SegmentStream>>();
+        let (peers, hostile) = std::sync::mpsc::channel::<Arc<SegmentStream<Terms>>>();
         let stop = &stop;
         scope.spawn(move || {
             let mut x = 88172645463325252u64;
-            let mut peer: Option<Arc<SegmentStream>> = None;
+            let mut peer: Option<Arc<SegmentStream<Terms>>> = None;
             while !stop.load(Acquire) {
                 peer = hostile.try_recv().ok().or(peer);
                 let Some(peer) = &peer else { continue };

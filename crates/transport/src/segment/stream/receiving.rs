@@ -1,15 +1,18 @@
 //! How a connection over segments waits to receive: by a sleep on the word that will change, or on
 //! the socket where a poller watches that.
 
-use super::super::medium::Sleep;
+use super::super::medium::{Join, Joined, Outward, Sleep};
+use super::super::memory::Own;
+use super::super::ring::Ring;
 use super::super::timeout_monitor::{LEAD, MonitoredWait, OWN_TIMER_NS};
-use super::{NO_LIMIT, SegmentStream, Shared, after};
+use super::{NO_LIMIT, SegmentStream, after};
 use crate::Wait;
 use isorb_rt::net::{Interest, recv_into, wait_ready};
 use isorb_rt::time::Deadline;
 use rustix::io::Errno;
 use std::hint::cold_path;
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
 /// Signals that are taken off the doorbell at a time; an honest peer has at most two under way.
@@ -23,10 +26,10 @@ enum WakeReason {
     Spurious { deadline_is_near: bool },
 }
 
-impl SegmentStream {
+impl<J: Join> SegmentStream<J> {
     /// Waits and receives. Ends that take turns always come here.
     #[inline(always)]
-    pub(super) fn recv_waiting(&self, ring: &Shared, into: &mut [u8], wait: Wait) -> io::Result<usize> {
+    pub(super) fn recv_waiting(&self, ring: &Joined<J>, into: &mut [u8], wait: Wait) -> io::Result<usize> {
         let watched = self.watched.load(Acquire);
         if wait == Wait::No {
             cold_path();
@@ -55,7 +58,7 @@ impl SegmentStream {
 
     /// As [`recv_waiting`](Self::recv_waiting), where a poller watches the socket.
     #[cold]
-    fn recv_by_socket(&self, ring: &Shared, into: &mut [u8], deadline: Deadline) -> io::Result<usize> {
+    fn recv_by_socket(&self, ring: &Joined<J>, into: &mut [u8], deadline: Deadline) -> io::Result<usize> {
         while self.wait_on_socket(ring, deadline)? {
             let n = take(ring, into)?;
             if n != 0 {
@@ -70,7 +73,7 @@ impl SegmentStream {
 
     /// Why a sleep ended though nothing arrived.
     #[cold]
-    fn wake_reason(&self, ring: &Shared, deadline: Deadline) -> io::Result<WakeReason> {
+    fn wake_reason(&self, ring: &Joined<J>, deadline: Deadline) -> io::Result<WakeReason> {
         if self.ended(ring) {
             return Ok(WakeReason::Ended);
         }
@@ -87,7 +90,7 @@ impl SegmentStream {
     #[inline]
     fn sleep(
         &self,
-        ring: &Shared,
+        ring: &Joined<J>,
         monitored: &MonitoredWait,
         deadline: Deadline,
         near: bool,
@@ -106,7 +109,7 @@ impl SegmentStream {
 
     /// Waits on the descriptor until octets arrive; `false` when the peer is gone.
     #[cold]
-    fn wait_on_socket(&self, ring: &Shared, deadline: Deadline) -> io::Result<bool> {
+    fn wait_on_socket(&self, ring: &Joined<J>, deadline: Deadline) -> io::Result<bool> {
         let alive = self.drain_doorbell()?;
         if ring.about_to_read(Sleep::OnDescriptor)? && alive && !self.closed.load(Acquire) {
             wait_ready(&*self.socket, Interest::READ, deadline)?;
@@ -117,7 +120,7 @@ impl SegmentStream {
     /// Receives without waiting. If a poller watches the socket, later octets will ring the
     /// doorbell.
     #[inline(never)]
-    fn recv_no_wait(&self, ring: &Shared, into: &mut [u8], watched: bool) -> io::Result<usize> {
+    fn recv_no_wait(&self, ring: &Joined<J>, into: &mut [u8], watched: bool) -> io::Result<usize> {
         // Old signals first: one after the announcement is for octets after it.
         let alive = self.drain_doorbell()?;
         if watched {
@@ -147,6 +150,6 @@ impl SegmentStream {
 
 /// Takes the octets that are there; out of line, for all callers but one.
 #[inline(never)]
-pub(super) fn take(ring: &Shared, into: &mut [u8]) -> io::Result<usize> {
+pub(super) fn take<O: Outward>(ring: &Ring<Arc<Own>, O>, into: &mut [u8]) -> io::Result<usize> {
     Ok(ring.take(into)?)
 }
