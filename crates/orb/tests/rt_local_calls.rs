@@ -144,8 +144,8 @@ impl Echo for Feeder {
 
 const FEEDS: usize = 5;
 
-/// Nothing tells the caller of a oneway operation that its request was dropped, so a thread whose
-/// own call is about to end does not take it.
+/// Nothing tells the caller of a oneway operation that its request was dropped, so a thread that
+/// is about to end its own call does not take it.
 #[test]
 fn oneway_calls_to_a_waiting_lane_all_arrive() {
     let it = two_lanes(&ThreadpoolOptions::default());

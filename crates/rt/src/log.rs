@@ -7,8 +7,9 @@
 //! A thread that writes a record formats its text into a ring of fixed-size records. The thread
 //! `isorb-log` takes it from there to the [`Sink`]: standard error, unless the program sets another
 //! one. That thread is an ordinary one. The first record starts it, or [`prepare`], so a quiet
-//! process without real-time threads has none. A sink that is full, closed or slow delays no other thread: records that find no room
-//! are counted, and [`DefaultSink`] says how many once it works again.
+//! process without real-time threads has none. A sink that is full, closed or slow delays no other
+//! thread: records that find no room are counted, and [`DefaultSink`] says how many once it
+//! works again.
 //!
 //! `ISORB_LOG` or [`set_levels`] say what is written: the least severe level (`off`, `error`,
 //! `warn`, `info` or `debug`; the default is `info`), also for single targets:
@@ -133,8 +134,8 @@ pub fn write(level: Level, target: &'static str, text: fmt::Arguments<'_>) {
 
 /// Starts the thread `isorb-log` and reads `ISORB_LOG`, unless that was done before, so that no
 /// later record allocates. The ORB calls it when a thread pool is created; a program that has
-/// real-time threads of its own calls it before it starts them. If the thread cannot be started now,
-/// a later record starts it.
+/// real-time threads of its own calls it before it starts them. If the thread cannot be started
+/// now, a later record starts it.
 ///
 /// # Real-time
 /// Allocates and starts a thread: for start-up.

@@ -62,8 +62,8 @@ impl Progress {
         number(word) == call && state(word).is_pending()
     }
 
-    /// Takes the call from one state to another. Returns false if it is not, or not any more, in the
-    /// first.
+    /// Takes the call from one state to another. Returns false if it is not, or not any more, in
+    /// the first.
     pub fn change(&self, call: u32, from: State, to: State) -> bool {
         self.update(call, |word| (state(word) == from).then(|| with_state(word, to)))
     }
