@@ -2,8 +2,11 @@
 
 mod common;
 
-use common::{EchoRef, Parrot, pair, pair_with};
+use common::raw::Raw;
+use common::{Echo, EchoRef, Parrot, pair, pair_with};
+use isorb::generated::{Result, Upcall};
 use isorb::{Completion, Concurrency, Config, Kind, Orb, Policies, Reference};
+use isorb_giop::message::Response;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -241,4 +244,39 @@ fn a_peer_that_sends_and_leaves_is_noticed() {
             assert_eq!(stream.read(&mut [0; 16]).unwrap(), 0, "{concurrency:?}, round {round}");
         }
     }
+}
+
+/// Its reply is longer than a socket takes.
+struct Long(String);
+
+impl Echo for Long {
+    fn ping(&self, _: Upcall<'_>) -> Result<()> {
+        Ok(())
+    }
+    fn text<'u>(&'u self, _: Upcall<'u>, _: &'u str) -> Result<&'u str> {
+        Ok(&self.0)
+    }
+}
+
+/// A client sends two requests at once and a third one later, and then reads. While the first reply
+/// waits for the client the lane serves nothing, but takes the event of the third request. When it
+/// goes on, the second request is in its block, and the third one still in the socket.
+#[test]
+fn a_request_that_comes_while_a_reply_waits_is_served() {
+    let server = Orb::with_config(Config { concurrency: Concurrency::Lane, ..Config::default() }).unwrap();
+    let root = server.root_poa().unwrap();
+    root.manager().activate().unwrap();
+    let long: EchoRef = root.activate(Arc::new(Long("x".repeat(12 << 20)))).unwrap();
+    for _ in 0..5 {
+        let mut client = Raw::connect(long.object());
+        let ping = client.request(Response::Target, "ping", &[]);
+        client.write(&[client.request(Response::Target, "text", b"\0"), ping.clone()].concat());
+        let wait = Duration::from_millis(30);
+        std::thread::sleep(wait);
+        client.write(&ping);
+        std::thread::sleep(wait);
+        assert!(client.receive().body.len() > 12 << 20);
+        assert_eq!((client.receive().status, client.receive().status), (0, 0));
+    }
+    server.shutdown(true).unwrap();
 }

@@ -412,8 +412,11 @@ impl Member {
             }
         }
         let sharing = lane.server.as_ref().filter(|server| server.shares());
+        // What an earlier receive said is older than the event that brought this thread here.
+        let mut exclusive = false;
         loop {
-            let (read, last) = connection.read_arrived(&mut buffers.block, sharing.is_none());
+            let (read, last) = connection.read_arrived(&mut buffers.block, exclusive);
+            exclusive = sharing.is_none();
             match read {
                 Ok(arrived) => {
                     let done = last && !self.closed.load(Ordering::SeqCst);
