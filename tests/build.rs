@@ -8,6 +8,7 @@ fn main() {
     let build = || Build::new().include("../idl");
     build().compile("idl/steady.idl");
     build().compile("idl/gate.idl");
+    build().compile("idl/everyday.idl");
     build().embedded(orb_idl).compile("idl/any.idl");
     corpus();
 }

@@ -60,7 +60,6 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let poa = client.root_poa()?;
     let display = Arc::new(Display::default());
     let listener: ListenerRef = poa.activate(display.clone())?;
-    poa.manager().activate()?;
 
     let clock: ClockRef = client.resolve(&reference)?;
     clock.run(Some(&listener), 3)?;

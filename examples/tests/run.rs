@@ -39,6 +39,7 @@ examples! {
     naming "naming"
     persistence "persistence"
     reflective_memory "reflective-memory"
+    shared_state "shared-state"
     tls "tls"
 }
 

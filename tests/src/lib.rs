@@ -5,9 +5,10 @@ pub mod corpus;
 #[allow(missing_docs)]
 mod generated {
     isorb::include_idl!("steady");
+    isorb::include_idl!("everyday");
 }
 
-pub use generated::steady;
+pub use generated::{everyday, steady};
 
 use isorb::{Concurrency, Config, Orb, Result, Upcall};
 use std::sync::Arc;

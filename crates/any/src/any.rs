@@ -5,7 +5,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::any::Any as Context;
 use isorb_cdr::{Arg, Decode, Decoder, Encode, Encoder, ErrorKind, Idl, Item, Order, Result, Text};
-use isorb_scope::Region;
+use isorb_scope::{Full, Region, Scope};
 
 /// A value of any IDL type, with its type. Cloning counts references.
 ///
@@ -278,6 +278,9 @@ impl Idl for Any {
     fn from_view(view: &Any) -> Any {
         view.clone()
     }
+    fn view_in<'a>(&'a self, _: &'a Scope<'a>) -> Result<&'a Any, Full> {
+        Ok(self)
+    }
 }
 impl<'v> Arg<'v, Any> for &'v Any {}
 
@@ -299,6 +302,9 @@ impl Idl for TypeCode {
     type View<'a> = &'a TypeCode;
     fn from_view(view: &TypeCode) -> TypeCode {
         view.clone()
+    }
+    fn view_in<'a>(&'a self, _: &'a Scope<'a>) -> Result<&'a TypeCode, Full> {
+        Ok(self)
     }
 }
 impl<'v> Arg<'v, TypeCode> for &'v TypeCode {}

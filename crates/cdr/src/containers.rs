@@ -1,7 +1,8 @@
 //! Sequences, arrays, references to values, tuples of results, references that may be nil.
 
-use crate::{Arg, Decode, Decoder, Encode, Encoder, Handle, Idl, Item, Result};
+use crate::{Arg, Decode, Decoder, Encode, Encoder, Handle, Idl, Item, Result, SeqArg};
 use alloc::vec::Vec;
+use isorb_scope::{Full, Scope};
 
 // A reference to anything that is written by value.
 impl<'v, T: Encode<'v>> Encode<'v> for &'v T {
@@ -45,9 +46,36 @@ where
     fn from_view(view: &[T::View<'_>]) -> Vec<T> {
         view.iter().map(|item| T::from_view(*item)).collect()
     }
+    fn view_in<'a>(&'a self, scope: &'a Scope<'a>) -> Result<&'a [T::View<'a>], Full> {
+        T::views_in(self, scope)
+    }
 }
 impl<'v, T: Item<'v>, M> Arg<'v, Vec<M>> for &'v [T] where &'v T: Arg<'v, M> {}
 impl<'v, T: Item<'v>, M> Arg<'v, Vec<M>> for &'v Vec<T> where &'v T: Arg<'v, M> {}
+impl<'v, T: Item<'v>, M> SeqArg<'v, M> for &'v [T]
+where
+    &'v T: Arg<'v, M>,
+{
+    fn encode_arg(&self, e: &mut Encoder<'v>) {
+        T::encode_seq(self, e);
+    }
+}
+impl<'v, T: Item<'v>, M> SeqArg<'v, M> for &'v Vec<T>
+where
+    &'v T: Arg<'v, M>,
+{
+    fn encode_arg(&self, e: &mut Encoder<'v>) {
+        T::encode_seq(self, e);
+    }
+}
+impl<'v, T: Item<'v>, M, const N: usize> SeqArg<'v, M> for &'v [T; N]
+where
+    &'v T: Arg<'v, M>,
+{
+    fn encode_arg(&self, e: &mut Encoder<'v>) {
+        T::encode_seq(*self, e);
+    }
+}
 
 // Arrays: by value when small views, by reference when owned.
 impl<'v, T: Encode<'v>, const N: usize> Encode<'v> for [T; N] {
@@ -74,6 +102,14 @@ impl<T: Idl, const N: usize> Idl for [T; N] {
     fn from_view(view: [T::View<'_>; N]) -> [T; N] {
         view.map(T::from_view)
     }
+    fn view_in<'a>(&'a self, scope: &'a Scope<'a>) -> Result<[T::View<'a>; N], Full> {
+        const { assert!(N > 0, "an array of IDL has elements") };
+        let mut views = [self[0].view_in(scope)?; N];
+        for (view, item) in views.iter_mut().zip(self).skip(1) {
+            *view = item.view_in(scope)?;
+        }
+        Ok(views)
+    }
 }
 impl<'v, T: Arg<'v, M> + Encode<'v>, M, const N: usize> Arg<'v, [M; N]> for [T; N] {}
 
@@ -99,6 +135,9 @@ impl<R: Handle> Idl for Option<R> {
     fn from_view(view: Option<&R>) -> Option<R> {
         view.cloned()
     }
+    fn view_in<'a>(&'a self, _: &'a Scope<'a>) -> Result<Option<&'a R>, Full> {
+        Ok(self.as_ref())
+    }
 }
 impl<'v, R: Handle> Arg<'v, Option<R>> for Option<&'v R> {}
 
@@ -121,6 +160,9 @@ macro_rules! tuple {
             type View<'a> = ($($t::View<'a>,)*);
             fn from_view(view: Self::View<'_>) -> Self {
                 ($($t::from_view(view.$i),)*)
+            }
+            fn view_in<'a>(&'a self, scope: &'a Scope<'a>) -> Result<Self::View<'a>, Full> {
+                Ok(($(self.$i.view_in(scope)?,)*))
             }
         }
     };

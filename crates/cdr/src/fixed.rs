@@ -1,8 +1,9 @@
 //! `fixed` and `long double`.
 
-use crate::{Arg, Decode, Decoder, Encode, Encoder, ErrorKind, Idl, Item, Result};
+use crate::{Arg, Decode, Decoder, Encode, Encoder, ErrorKind, Idl, Item, Result, by_value};
 use core::fmt;
 use core::str::FromStr;
+use isorb_scope::{Full, Scope};
 
 /// IDL `fixed<DIGITS, SCALE>`: a decimal of at most 31 significant digits, `SCALE` of them after
 /// the point.
@@ -121,6 +122,12 @@ impl<const DIGITS: u16, const SCALE: i16> Idl for Fixed<DIGITS, SCALE> {
     fn from_view(view: Self) -> Self {
         view
     }
+    fn view_in<'a>(&'a self, _: &'a Scope<'a>) -> Result<Self, Full> {
+        Ok(*self)
+    }
+    fn views_in<'a>(items: &'a [Self], _: &'a Scope<'a>) -> Result<&'a [Self], Full> {
+        Ok(items)
+    }
 }
 
 /// IDL `long double`: IEEE 754 quadruple precision, as its 128 bits. Rust has no stable arithmetic
@@ -188,10 +195,4 @@ impl<'m> Decode<'m> for LongDouble {
     }
 }
 impl Item<'_> for LongDouble {}
-impl<'v> Arg<'v, LongDouble> for LongDouble {}
-impl Idl for LongDouble {
-    type View<'a> = LongDouble;
-    fn from_view(view: LongDouble) -> LongDouble {
-        view
-    }
-}
+by_value!(LongDouble);

@@ -42,9 +42,11 @@ pub use decoder::{Decoder, MAX_DEPTH};
 pub use encoder::{Encoder, LEND_FROM, Message};
 pub use error::{Error, ErrorKind};
 pub use fixed::{Fixed, LongDouble};
+#[doc(hidden)]
+pub use isorb_scope::{Full, Scope};
 pub use plain::Plain;
 pub use text::{Narrow, Order, Text, Version, WString, Wide};
-pub use traits::{Arg, Decode, Encode, Handle, Idl, Item};
+pub use traits::{Arg, Decode, Each, Encode, Handle, Idl, Item, SeqArg, each};
 pub use wide::{WChar, WStr};
 pub use zerocopy;
 

@@ -1,7 +1,8 @@
 //! Primitive types of IDL.
 
-use crate::{Arg, Decode, Decoder, Encode, Encoder, Idl, Item, Result};
+use crate::{Arg, Decode, Decoder, Encode, Encoder, Idl, Item, Result, by_value};
 use alloc::string::String;
+use isorb_scope::{Full, Scope};
 
 macro_rules! plain {
     ($($t:ty)*) => { $(
@@ -31,20 +32,6 @@ macro_rules! plain {
         }
         by_value!($t);
     )* };
-}
-
-/// A type that is its own view.
-macro_rules! by_value {
-    ($t:ty) => {
-        impl Idl for $t {
-            type View<'a> = $t;
-            #[inline]
-            fn from_view(view: $t) -> $t {
-                view
-            }
-        }
-        impl<'v> Arg<'v, $t> for $t {}
-    };
 }
 
 plain!(u8 i8 i16 u16 i32 u32 i64 u64 f32 f64);
@@ -112,6 +99,9 @@ impl Idl for String {
     type View<'a> = &'a str;
     fn from_view(view: &str) -> String {
         view.into()
+    }
+    fn view_in<'a>(&'a self, _: &'a Scope<'a>) -> Result<&'a str, Full> {
+        Ok(self)
     }
 }
 impl<'v> Arg<'v, String> for &'v str {}

@@ -1,6 +1,7 @@
 //! The traits of types on the wire, which generated code implements.
 
 use crate::{Decoder, Encoder, Result};
+use isorb_scope::{Full, Scope};
 
 /// A value that can be written to a message. Views and plain values implement it themselves, owned
 /// types by `&T`; `'v` is the lifetime of lent slices.
@@ -69,11 +70,60 @@ pub trait Idl: Sized + 'static {
     /// # Real-time
     /// Allocates for strings and sequences.
     fn from_view(view: Self::View<'_>) -> Self;
+
+    /// Borrows the value as its view. Sequences of views, which an owned value does not have, are
+    /// placed in `scope`.
+    ///
+    /// # Errors
+    /// [`Full`] when the scope has no room for them.
+    ///
+    /// # Real-time
+    /// Allocates nothing; linear in the elements of such sequences.
+    fn view_in<'a>(&'a self, scope: &'a Scope<'a>) -> Result<Self::View<'a>, Full>;
+
+    /// Borrows each of the values.
+    ///
+    /// # Errors
+    /// As [`Idl::view_in`].
+    ///
+    /// # Real-time
+    /// As [`Idl::view_in`].
+    fn views_in<'a>(items: &'a [Self], scope: &'a Scope<'a>) -> Result<&'a [Self::View<'a>], Full> {
+        Ok(scope.fill(items.len(), |at| items[at].view_in(scope))?)
+    }
 }
 
 /// An argument for a parameter of the IDL type `T` (named by its owned form): `&T`, its view,
 /// slices of either.
 pub trait Arg<'v, T: ?Sized>: Encode<'v> {}
+
+/// An argument for a parameter of type `sequence<M>` with elements that have views: slices, arrays
+/// and vectors of either form, or [`each`] element of an iterator.
+pub trait SeqArg<'v, M> {
+    /// Writes the count and the elements.
+    fn encode_arg(&self, e: &mut Encoder<'v>);
+}
+
+/// The elements of an iterator as a sequence argument: `each(tracks.iter().filter(|t| t.near))`.
+///
+/// The iterator is cloned and run twice for each attempt to send the call: to count, and to write.
+///
+/// # Real-time
+/// Allocates nothing unless the iterator does.
+pub fn each<I: IntoIterator<IntoIter: Clone>>(items: I) -> Each<I::IntoIter> {
+    Each(items.into_iter())
+}
+
+/// The sequence argument that [`each`] makes.
+#[derive(Clone, Debug)]
+pub struct Each<I>(I);
+
+impl<'v, M, I: Iterator<Item: Arg<'v, M>> + Clone> SeqArg<'v, M> for Each<I> {
+    fn encode_arg(&self, e: &mut Encoder<'v>) {
+        e.count(self.0.clone().count());
+        self.0.clone().for_each(|item| item.encode(e));
+    }
+}
 
 /// A reference that may be nil on the wire and owns a resource, such as an object reference. It
 /// travels as `Option<&Self>`; the owned form is `Option<Self>`.
@@ -89,4 +139,31 @@ pub trait Handle: Clone + 'static {
 
     /// Writes a reference or nil.
     fn encode_handle(this: Option<&Self>, e: &mut Encoder<'_>);
+}
+
+/// [`Idl`] and [`Arg`] for a type that is its own view.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! by_value {
+    ($t:ty) => {
+        impl $crate::Idl for $t {
+            type View<'a> = $t;
+            #[inline]
+            fn from_view(view: $t) -> $t {
+                view
+            }
+            #[inline]
+            fn view_in<'a>(&'a self, _: &'a $crate::Scope<'a>) -> $crate::Result<$t, $crate::Full> {
+                $crate::Result::Ok(*self)
+            }
+            #[inline]
+            fn views_in<'a>(
+                items: &'a [$t],
+                _: &'a $crate::Scope<'a>,
+            ) -> $crate::Result<&'a [$t], $crate::Full> {
+                $crate::Result::Ok(items)
+            }
+        }
+        impl<'v> $crate::Arg<'v, $t> for $t {}
+    };
 }

@@ -1,7 +1,8 @@
 //! `wchar` and `wstring` as types of their own, where the Rust type alone determines the IDL type,
 //! and the characters of wide text.
 
-use crate::{Arg, Decode, Decoder, Encode, Encoder, Idl, Item, Result, WString, Wide};
+use crate::{Arg, Decode, Decoder, Encode, Encoder, Idl, Item, Result, WString, Wide, by_value};
+use isorb_scope::{Full, Scope};
 
 /// The private characters, to U+10FFFF, that stand for unpaired surrogates ([`Wide::Utf16Units`]).
 const FIRST_ESCAPE: u32 = 0x10_f800;
@@ -67,13 +68,7 @@ impl<'m> Decode<'m> for WChar {
         d.wchar().map(WChar)
     }
 }
-impl Idl for WChar {
-    type View<'a> = WChar;
-    fn from_view(view: WChar) -> WChar {
-        view
-    }
-}
-impl<'v> Arg<'v, WChar> for WChar {}
+by_value!(WChar);
 
 impl<'v> Encode<'v> for WStr<'v> {
     fn encode(self, e: &mut Encoder<'v>) {
@@ -97,6 +92,9 @@ impl Idl for WString {
     type View<'a> = WStr<'a>;
     fn from_view(view: WStr<'_>) -> WString {
         WString(view.0.into())
+    }
+    fn view_in<'a>(&'a self, _: &'a Scope<'a>) -> Result<WStr<'a>, Full> {
+        Ok(WStr(&self.0))
     }
 }
 impl<'v> Arg<'v, WString> for WStr<'v> {}

@@ -245,6 +245,29 @@ impl Module<'_, '_> {
         }
     }
 
+    /// An expression for the view of an owned value; it may use `scope` and return with `?`, unless
+    /// the type lends its view.
+    pub fn as_view(&self, shape: &Shape, operand: &Operand) -> TokenStream {
+        let analysis = &self.r#gen.analysis;
+        let receiver = operand.receiver();
+        match shape {
+            shape if !analysis.borrows(shape) => operand.value(),
+            Shape::Text { .. } => quote!(#receiver.as_str()),
+            Shape::Any | Shape::TypeCode => operand.borrow(),
+            shape if !analysis.lends_view(shape) => {
+                let (idl, value) = (self.rt("Idl"), operand.borrow());
+                quote!(#idl::view_in(#value, scope)?)
+            }
+            Shape::Seq(..) => quote!(#receiver.as_slice()),
+            Shape::Array(element, _) => {
+                let item = self.as_view(element, &Operand::owned_ref(quote!(item)));
+                quote!(#receiver.each_ref().map(|item| #item))
+            }
+            Shape::Record(_) => quote!(#receiver.view()),
+            _ => quote!(#receiver.as_ref()),
+        }
+    }
+
     /// Like [`Module::to_owned`] for `item`, a reference to a view.
     fn item_to_owned(&self, element: &Shape) -> TokenStream {
         match element {

@@ -107,6 +107,7 @@ pub(crate) struct Layout {
 pub(crate) struct Analysis<'s> {
     spec: &'s Spec,
     borrows: Memo<bool>,
+    lends_views: Memo<bool>,
     plain: Memo<Option<Layout>>,
     defaults: Memo<bool>,
     sizes: Memo<u64>,
@@ -138,6 +139,7 @@ impl<'s> Analysis<'s> {
         Analysis {
             spec,
             borrows: Memo::new(),
+            lends_views: Memo::new(),
             plain: Memo::new(),
             defaults: Memo::new(),
             sizes: Memo::new(),
@@ -160,6 +162,19 @@ impl<'s> Analysis<'s> {
                 members.into_iter().any(|ty| self.borrows(&self.shape(ty)))
             }),
             shape => shape.is_handle(),
+        }
+    }
+
+    /// Whether an owned value lends its view as it is. A sequence of views needs memory of its own.
+    pub fn lends_view(&self, shape: &Shape) -> bool {
+        match shape {
+            Shape::Seq(element, _) => !self.borrows(element),
+            Shape::Array(element, _) => self.lends_view(element),
+            Shape::Record(id) => self.lends_views.get(*id, || {
+                let members = self.spec.member_types(*id);
+                members.into_iter().all(|ty| self.lends_view(&self.shape(ty)))
+            }),
+            _ => true,
         }
     }
 

@@ -174,10 +174,16 @@ impl Module<'_, '_> {
                 let (arg, target) = (self.rt("RefArg"), self.handle(&shape));
                 quote!(impl #arg<#lifetime, #target>)
             }
-            Form::Generic => {
-                let (arg, owned) = (self.rt("Arg"), self.owned(ty));
-                quote!(impl #arg<#lifetime, #owned>)
-            }
+            Form::Generic => match self.r#gen.spec.resolve(ty) {
+                Type::Sequence { element, .. } => {
+                    let (arg, element) = (self.rt("SeqArg"), self.owned(element));
+                    quote!(impl #arg<#lifetime, #element>)
+                }
+                _ => {
+                    let (arg, owned) = (self.rt("Arg"), self.owned(ty));
+                    quote!(impl #arg<#lifetime, #owned>)
+                }
+            },
             _ => self.viewed(ty, lifetime),
         }
     }

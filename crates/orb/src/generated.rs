@@ -15,9 +15,9 @@ pub use crate::{Result, SystemException};
 pub use isorb_any::{Any, AnyValue, HandleCode, Kind as AnyKind, Label as AnyLabel, TypeCode};
 pub use isorb_cdr::{
     Arg, Decode, Decoder, Encode, Encoder, Error as CdrError, ErrorKind as CdrErrorKind, Fixed, Handle, Idl,
-    Item, LongDouble, Plain, Result as CdrResult, WString,
+    Item, LongDouble, Plain, Result as CdrResult, SeqArg, WString,
 };
-pub use isorb_scope::Scope;
+pub use isorb_scope::{Full, Scope};
 
 /// The error of a skeleton for an operation index that its interface does not have; impossible
 /// through [`Operations::find`].

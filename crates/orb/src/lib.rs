@@ -50,7 +50,9 @@ pub use config::{Concurrency, Config};
 pub use interface::{Interface, Operation, Operations};
 pub use invoke::Reply;
 pub use isorb_any::{Any, TypeCode};
-pub use isorb_cdr::{Arg, Fixed, LongDouble, WChar, WString};
+#[doc(hidden)]
+pub use isorb_cdr::by_value;
+pub use isorb_cdr::{Arg, Fixed, LongDouble, SeqArg, WChar, WString, each};
 pub use isorb_giop::{Completion, Kind, SystemException, minor};
 pub use isorb_scope::{Region, Scope};
 pub use isorb_transport as transport;

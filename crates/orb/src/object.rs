@@ -359,7 +359,10 @@ impl Handle for Object {
 
     fn encode_handle(this: Option<&Object>, e: &mut Encoder<'_>) {
         match this {
-            Some(object) => object.ior().encode(e),
+            Some(object) => {
+                object.0.orb.handler().exported(object.ior());
+                object.ior().encode(e);
+            }
             None => Ior::NIL.encode(e),
         }
     }

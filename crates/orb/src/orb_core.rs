@@ -54,6 +54,10 @@ pub(crate) trait RequestHandler: Any + Send + Sync {
     /// The object key in a reference, if it is a reference to an object of this ORB.
     fn local_key(&self, ior: &Ior) -> Option<Vec<u8>>;
 
+    /// A reference is about to be sent. If it is to an object of this ORB, the peer may call it, so
+    /// the root POA's manager becomes active, unless the program has set its state.
+    fn exported(&self, ior: &Ior);
+
     /// Handles a message that a thread read from a connection; it lies in `buffers.block`.
     /// Says whether the connection goes on.
     fn handle(

@@ -4,8 +4,8 @@
 #[allow(dead_code)]
 pub mod corba {
     use ::isorb::generated::{
-        Any, AnyValue, Arg, CdrErrorKind, CdrResult, Decode, Decoder, Encode, Encoder, Idl, Item, Result,
-        TypeCode,
+        Any, AnyValue, Arg, CdrErrorKind, CdrResult, Decode, Decoder, Encode, Encoder, Full, Idl, Item,
+        Result, Scope, TypeCode,
     };
 
     /// IDL: `typedef string Identifier`
@@ -272,17 +272,7 @@ pub mod corba {
             Ok(Self { reason: d.get()? })
         }
     }
-
-    impl Idl for PolicyError {
-        type View<'a> = PolicyError;
-
-        #[inline]
-        fn from_view(view: PolicyError) -> PolicyError {
-            view
-        }
-    }
-
-    impl<'v> Arg<'v, PolicyError> for PolicyError {}
+    ::isorb::by_value!(PolicyError);
 
     impl PolicyError {
         /// The repository id, by which the exception is known on the wire.
@@ -371,6 +361,23 @@ pub mod corba {
         fn from_view(view: InvalidPoliciesView<'_>) -> Self {
             InvalidPolicies { indices: view.indices.to_vec() }
         }
+
+        fn view_in<'a>(&'a self, _: &'a Scope<'a>) -> CdrResult<InvalidPoliciesView<'a>, Full> {
+            Ok(self.view())
+        }
+    }
+
+    impl InvalidPolicies {
+        /// The view of this value.
+        pub fn view(&self) -> InvalidPoliciesView<'_> {
+            InvalidPoliciesView { indices: self.indices.as_slice() }
+        }
+    }
+
+    impl<'a> From<&'a InvalidPolicies> for InvalidPoliciesView<'a> {
+        fn from(value: &'a InvalidPolicies) -> Self {
+            value.view()
+        }
     }
 
     impl<'v> Arg<'v, InvalidPolicies> for &'v InvalidPolicies {}
@@ -442,17 +449,7 @@ pub mod corba {
             }
         }
     }
-
-    impl Idl for SetOverrideType {
-        type View<'a> = SetOverrideType;
-
-        #[inline]
-        fn from_view(view: SetOverrideType) -> SetOverrideType {
-            view
-        }
-    }
-
-    impl<'v> Arg<'v, SetOverrideType> for SetOverrideType {}
+    ::isorb::by_value!(SetOverrideType);
 
     impl AnyValue for SetOverrideType {
         fn type_code() -> TypeCode {
@@ -603,6 +600,26 @@ pub mod corba {
                 service_detail: view.service_detail.to_vec(),
             }
         }
+
+        fn view_in<'a>(&'a self, _: &'a Scope<'a>) -> CdrResult<ServiceDetailView<'a>, Full> {
+            Ok(self.view())
+        }
+    }
+
+    impl ServiceDetail {
+        /// The view of this value.
+        pub fn view(&self) -> ServiceDetailView<'_> {
+            ServiceDetailView {
+                service_detail_type: self.service_detail_type,
+                service_detail: self.service_detail.as_slice(),
+            }
+        }
+    }
+
+    impl<'a> From<&'a ServiceDetail> for ServiceDetailView<'a> {
+        fn from(value: &'a ServiceDetail) -> Self {
+            value.view()
+        }
     }
 
     impl<'v> Arg<'v, ServiceDetail> for &'v ServiceDetail {}
@@ -705,6 +722,13 @@ pub mod corba {
                     .collect(),
             }
         }
+
+        fn view_in<'a>(&'a self, scope: &'a Scope<'a>) -> CdrResult<ServiceInformationView<'a>, Full> {
+            Ok(ServiceInformationView {
+                service_options: self.service_options.as_slice(),
+                service_details: Idl::view_in(&self.service_details, scope)?,
+            })
+        }
     }
 
     impl<'v> Arg<'v, ServiceInformation> for &'v ServiceInformation {}
@@ -786,17 +810,7 @@ pub mod corba {
             }
         }
     }
-
-    impl Idl for ParameterMode {
-        type View<'a> = ParameterMode;
-
-        #[inline]
-        fn from_view(view: ParameterMode) -> ParameterMode {
-            view
-        }
-    }
-
-    impl<'v> Arg<'v, ParameterMode> for ParameterMode {}
+    ::isorb::by_value!(ParameterMode);
 
     impl AnyValue for ParameterMode {
         fn type_code() -> TypeCode {
@@ -844,17 +858,7 @@ pub mod corba {
             Ok(Self {})
         }
     }
-
-    impl Idl for WrongTransaction {
-        type View<'a> = WrongTransaction;
-
-        #[inline]
-        fn from_view(view: WrongTransaction) -> WrongTransaction {
-            view
-        }
-    }
-
-    impl<'v> Arg<'v, WrongTransaction> for WrongTransaction {}
+    ::isorb::by_value!(WrongTransaction);
 
     impl WrongTransaction {
         /// The repository id, by which the exception is known on the wire.
@@ -1023,17 +1027,7 @@ pub mod corba {
             }
         }
     }
-
-    impl Idl for TCKind {
-        type View<'a> = TCKind;
-
-        #[inline]
-        fn from_view(view: TCKind) -> TCKind {
-            view
-        }
-    }
-
-    impl<'v> Arg<'v, TCKind> for TCKind {}
+    ::isorb::by_value!(TCKind);
 
     impl AnyValue for TCKind {
         fn type_code() -> TypeCode {
@@ -1157,17 +1151,7 @@ pub mod corba {
             }
         }
     }
-
-    impl Idl for completion_status {
-        type View<'a> = completion_status;
-
-        #[inline]
-        fn from_view(view: completion_status) -> completion_status {
-            view
-        }
-    }
-
-    impl<'v> Arg<'v, completion_status> for completion_status {}
+    ::isorb::by_value!(completion_status);
 
     impl AnyValue for completion_status {
         fn type_code() -> TypeCode {

@@ -1,6 +1,7 @@
 //! The context of an upcall for its servant.
 
 use crate::{Orb, Result};
+use isorb_cdr::Idl;
 use isorb_scope::Scope;
 use std::fmt;
 
@@ -77,6 +78,30 @@ impl<'u> Upcall<'u> {
     /// Allocates nothing by itself; the destructor runs when the scope is left.
     pub fn keep<T: 'static>(self, value: T) -> Result<&'u T> {
         Ok(self.scope().keep(value)?)
+    }
+
+    /// Moves an owned value into the scope and gives its view: `cx.give(track)` is a `TrackView`,
+    /// `cx.give(tracks)` a slice of them. The scope drops the value after the reply.
+    ///
+    /// # Errors
+    /// NO_MEMORY when the scope is full.
+    ///
+    /// # Real-time
+    /// As [`keep`](Self::keep) and [`view`](Self::view).
+    pub fn give<T: Idl>(self, value: T) -> Result<T::View<'u>> {
+        self.view(self.keep(value)?)
+    }
+
+    /// The view of an owned value of the servant. `Track::view` does the same without a scope,
+    /// where the type has no sequence of views.
+    ///
+    /// # Errors
+    /// NO_MEMORY when the scope is full.
+    ///
+    /// # Real-time
+    /// Allocates nothing; the views of a sequence's elements are made in the scope.
+    pub fn view<T: Idl>(self, value: &'u T) -> Result<T::View<'u>> {
+        Ok(value.view_in(self.scope())?)
     }
 
     /// Monotonic time in nanoseconds.

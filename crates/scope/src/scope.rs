@@ -16,15 +16,20 @@ pub struct Full {
     pub wanted: usize,
     /// Bytes that were left.
     pub left: usize,
+    /// Bytes of the scope in all.
+    pub size: usize,
+    /// The scope would continue in blocks of a pool, but the pool had none.
+    pub pooled: bool,
 }
 
 impl fmt::Display for Full {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "the scope is full: {} bytes wanted, {} left; make the region larger",
-            self.wanted, self.left
-        )
+        let Full { wanted, left, size, pooled } = self;
+        write!(f, "the scope has {size} octets: {wanted} were wanted, {left} left")?;
+        f.write_str(match pooled {
+            true => ", and the pool has no block for them (memory_limit)",
+            false => "; make the region larger (region_bytes)",
+        })
     }
 }
 
@@ -46,6 +51,7 @@ pub struct Scope<'r> {
     kept: Cell<Option<NonNull<DropRecord>>>,
     peak: Cell<usize>,
     report_peak: NonNull<usize>,
+    refused: Cell<Option<Full>>,
     _region: PhantomData<&'r mut u64>,
 }
 
@@ -78,6 +84,7 @@ impl<'r> Scope<'r> {
             kept: Cell::new(None),
             peak: Cell::new(*peak),
             report_peak: NonNull::from(peak),
+            refused: Cell::new(None),
             _region: PhantomData,
         }
     }
@@ -219,7 +226,7 @@ impl<'r> Scope<'r> {
             return self.str(text);
         }
         let mut length = Measure(0);
-        fmt::write(&mut length, text).map_err(|_| Full { wanted: 0, left: self.left() })?;
+        fmt::write(&mut length, text).map_err(|_| self.refuse(0))?;
         let bytes = self.bytes_mut(length.0)?;
         let mut at = Transcribe { to: bytes, at: 0 };
         // A Display that prints more the second time stops here, at a character boundary.
@@ -277,7 +284,20 @@ impl<'r> Scope<'r> {
             None if self.grow(wanted) => self.place::<T>(wanted),
             None => None,
         };
-        place.ok_or(Full { wanted, left: self.left() })
+        place.ok_or_else(|| self.refuse(wanted))
+    }
+
+    /// The last value that did not fit.
+    pub fn refused(&self) -> Option<Full> {
+        self.refused.get()
+    }
+
+    #[cold]
+    fn refuse(&self, wanted: usize) -> Full {
+        let size = self.before.get() + self.capacity.get();
+        let full = Full { wanted, left: self.left(), size, pooled: self.overflow.is_some() };
+        self.refused.set(Some(full));
+        full
     }
 
     #[inline]
@@ -400,8 +420,11 @@ mod tests {
         let mut region = Region::new(16);
         let scope = region.enter();
         let a = scope.str("0123456789").unwrap();
-        assert_eq!(scope.slice(&[0u8; 7]), Err(Full { wanted: 7, left: 6 }));
-        assert_eq!(scope.fill(usize::MAX, |_| Ok::<u64, Full>(0)), Err(Full { wanted: usize::MAX, left: 6 }));
+        assert_eq!(scope.slice(&[0u8; 7]), Err(Full { wanted: 7, left: 6, size: 16, pooled: false }));
+        assert_eq!(
+            scope.fill(usize::MAX, |_| Ok::<u64, Full>(0)),
+            Err(Full { wanted: usize::MAX, left: 6, size: 16, pooled: false })
+        );
         assert_eq!(a, "0123456789");
         assert_eq!(scope.slice(&[9u8; 6]).unwrap(), &[9; 6]);
     }

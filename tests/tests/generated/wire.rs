@@ -50,6 +50,10 @@ fn goes_round<T: Idl + PartialEq + Debug>(value: &T, sent: Vec<u8>) {
     let mut e = Encoder::new(Vec::new(), Text::DEFAULT);
     view.encode(&mut e);
     assert_eq!(e.flatten().expect("it can be sent"), sent, "the view is sent as the owned value is");
+    let mut region = Region::new(1 << 16);
+    let scope = region.enter();
+    let view = value.view_in(&scope).expect("it fits");
+    assert_eq!(bytes(view), sent, "the view of the owned value is sent as this is");
     // No part of it is read as the whole.
     for n in 0..sent.len() {
         let mut part = sent[..n].to_vec();

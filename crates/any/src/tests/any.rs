@@ -6,7 +6,7 @@ use alloc::string::{String, ToString};
 use alloc::vec;
 use alloc::vec::Vec;
 use isorb_cdr::{
-    Decode, Decoder, Encode, Encoder, ErrorKind, Fixed, Handle, Idl, LongDouble, Narrow, Order, Result, Text,
+    Decode, Decoder, Encode, Encoder, ErrorKind, Fixed, Handle, LongDouble, Narrow, Order, Result, Text,
     Version, WChar, WString, Wide,
 };
 
@@ -29,12 +29,7 @@ impl<'m> Decode<'m> for Point {
     }
 }
 impl isorb_cdr::Item<'_> for Point {}
-impl Idl for Point {
-    type View<'a> = Point;
-    fn from_view(view: Point) -> Point {
-        view
-    }
-}
+isorb_cdr::by_value!(Point);
 impl AnyValue for Point {
     fn type_code() -> TypeCode {
         TypeCode::new_struct("IDL:P:1.0", "P", &[("x", TypeCode::LONG), ("y", TypeCode::DOUBLE)]).unwrap()

@@ -6,10 +6,11 @@ pub mod minor;
 pub use kind::Kind;
 
 use alloc::boxed::Box;
-use alloc::string::String;
+use alloc::string::{String, ToString};
+
 use core::fmt;
 use isorb_cdr::{Decoder, Encoder, ErrorKind};
-use isorb_scope::Full;
+use isorb_scope::{Full, Scope};
 
 /// Whether the operation was executed before the exception was raised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -97,6 +98,20 @@ impl SystemException {
         e.put(self.completed as u32);
     }
 
+    /// Adds how much did not fit `scope`, if it is the exception of a full scope without a detail.
+    #[must_use]
+    pub fn in_scope(self, scope: &Scope<'_>) -> SystemException {
+        match scope.refused() {
+            Some(full) if self.is_full_scope() && self.detail.is_none() => self.detail(full.to_string()),
+            _ => self,
+        }
+    }
+
+    /// Whether a scope had no room for a value.
+    pub fn is_full_scope(&self) -> bool {
+        (self.kind, self.minor) == (Kind::NoMemory, minor::NO_MEMORY_SCOPE)
+    }
+
     /// Reads such a body. An exception outside the standard becomes UNKNOWN with the OMG's minor
     /// code 2; the sentence is its id.
     ///
@@ -167,8 +182,8 @@ impl From<Kind> for SystemException {
 }
 
 impl From<Full> for SystemException {
-    fn from(_: Full) -> SystemException {
-        SystemException::new(Kind::NoMemory, minor::NO_MEMORY_SCOPE, Completion::No)
+    fn from(full: Full) -> SystemException {
+        SystemException::new(Kind::NoMemory, minor::NO_MEMORY_SCOPE, Completion::No).detail(full.to_string())
     }
 }
 

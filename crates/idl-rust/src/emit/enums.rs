@@ -20,8 +20,8 @@ impl Module<'_, '_> {
             let default = (i == 0).then(|| quote!(#[default]));
             quote!(#doc #default)
         });
-        let [encode, decode, item, idl, arg, encoder, decoder, result, kind] =
-            ["Encode", "Decode", "Item", "Idl", "Arg", "Encoder", "Decoder", "CdrResult", "CdrErrorKind"]
+        let [encode, decode, item, encoder, decoder, result, kind] =
+            ["Encode", "Decode", "Item", "Encoder", "Decoder", "CdrResult", "CdrErrorKind"]
                 .map(|name| self.rt(name));
         let (ok, err) = (self.std("Ok"), self.std("Err"));
         quote! {
@@ -44,12 +44,7 @@ impl Module<'_, '_> {
                     }
                 }
             }
-            impl #idl for #name {
-                type View<'a> = #name;
-                #[inline]
-                fn from_view(view: #name) -> #name { view }
-            }
-            impl<'v> #arg<'v, #name> for #name {}
+            ::isorb::by_value!(#name);
         }
     }
 }

@@ -250,10 +250,15 @@ impl Module<'_, '_> {
                     writes.extend(quote!(#encode::encode(#name, #e);));
                 }
                 Form::Generic => {
-                    let encode = self.rt("Encode");
                     let ty = self.argument(&param.ty, &argument_lifetime);
                     params.push(quote!(#name: #ty));
-                    writes.extend(quote!(#encode::encode(#name, #e);));
+                    writes.extend(if matches!(shape, Shape::Seq(..)) {
+                        let arg = self.rt("SeqArg");
+                        quote!(#arg::encode_arg(&#name, #e);)
+                    } else {
+                        let encode = self.rt("Encode");
+                        quote!(#encode::encode(#name, #e);)
+                    });
                 }
                 _ => {
                     let ty = self.argument(&param.ty, &argument_lifetime);

@@ -1,5 +1,6 @@
 //! Common code of structs, unions and exceptions: the traits by which they are encoded.
 
+use crate::docs;
 use crate::module::{Module, ident};
 use crate::shape::Shape;
 use crate::types::number;
@@ -18,6 +19,8 @@ pub(crate) struct Codec {
     pub decode: TokenStream,
     /// An expression for the owned form of `view`; not used if there is one form.
     pub from_view: TokenStream,
+    /// An expression for the view of `self`, which may use `scope`; not used if there is one form.
+    pub to_view: TokenStream,
     /// Whether a sequence of it has the same layout in a message as in memory.
     pub plain: bool,
 }
@@ -27,10 +30,9 @@ impl Module<'_, '_> {
     pub(super) fn codec(&self, id: DefId, codec: Codec) -> TokenStream {
         let names = self.r#gen.names.item(id);
         let name = ident(&names.name);
-        let [encode, decode, item, idl, arg, encoder, decoder, result] =
-            ["Encode", "Decode", "Item", "Idl", "Arg", "Encoder", "Decoder", "CdrResult"]
-                .map(|name| self.rt(name));
-        let Codec { encode_owned, encode_view, decode: decode_body, from_view, plain } = codec;
+        let [encode, decode, item, encoder, decoder, result] =
+            ["Encode", "Decode", "Item", "Encoder", "Decoder", "CdrResult"].map(|name| self.rt(name));
+        let Codec { encode_owned, encode_view, decode: decode_body, from_view, to_view, plain } = codec;
         let min = self.r#gen.analysis.min_wire(&Shape::Record(id)).min(u64::from(u32::MAX));
         let min = number(min);
         let e = if encode_owned.is_empty() { quote!(_) } else { quote!(e) };
@@ -61,15 +63,28 @@ impl Module<'_, '_> {
                     fn decode(#d: &mut #decoder<'m>) -> #result<Self> { #decode_body }
                     #decode_seq
                 }
-                impl #idl for #name {
-                    type View<'a> = #name;
-                    #[inline]
-                    fn from_view(view: #name) -> #name { view }
-                }
-                impl<'v> #arg<'v, #name> for #name {}
+                ::isorb::by_value!(#name);
             };
         }
         let view = ident(&names.view);
+        let [idl, arg] = ["Idl", "Arg"].map(|name| self.rt(name));
+        let (ok, full, scope_ty) = (self.std("Ok"), self.rt("Full"), self.rt("Scope"));
+        let free = self.r#gen.analysis.lends_view(&Shape::Record(id));
+        let (scope, to_view, lent) = if free {
+            let (from, doc) = (self.std("From"), docs::line("The view of this value."));
+            let lent = quote! {
+                impl #name {
+                    #doc
+                    pub fn view(&self) -> #view<'_> { #to_view }
+                }
+                impl<'a> #from<&'a #name> for #view<'a> {
+                    fn from(value: &'a #name) -> Self { value.view() }
+                }
+            };
+            (quote!(_), quote!(self.view()), lent)
+        } else {
+            (quote!(scope), to_view, TokenStream::new())
+        };
         quote! {
             impl<'v> #encode<'v> for &'v #name {
                 fn encode(self, #e: &mut #encoder<'v>) { #encode_owned }
@@ -86,7 +101,9 @@ impl Module<'_, '_> {
             impl #idl for #name {
                 type View<'a> = #view<'a>;
                 fn from_view(view: #view<'_>) -> Self { #from_view }
+                fn view_in<'a>(&'a self, #scope: &'a #scope_ty<'a>) -> #result<#view<'a>, #full> { #ok(#to_view) }
             }
+            #lent
             impl<'v> #arg<'v, #name> for &'v #name {}
             impl<'v> #arg<'v, #name> for #view<'v> {}
         }

@@ -76,8 +76,7 @@ impl Module<'_, '_> {
                 }
             });
         }
-        tokens
-            .extend(self.codec(id, self.fields_codec(&name, members, &fields, plain, names.view.is_empty())));
+        tokens.extend(self.codec(id, self.fields_codec(&name, members, &fields, plain, &names.view)));
         tokens
     }
 
@@ -98,12 +97,12 @@ impl Module<'_, '_> {
         members: &[Member],
         fields: &[Ident],
         plain: bool,
-        one_form: bool,
+        view: &str,
     ) -> Codec {
         if plain {
             let encode_owned = quote!(e.put(self););
-            let (encode_view, from_view) = Default::default();
-            return Codec { encode_owned, encode_view, decode: quote!(d.get()), from_view, plain };
+            let (encode_view, from_view, to_view) = Default::default();
+            return Codec { encode_owned, encode_view, decode: quote!(d.get()), from_view, to_view, plain };
         }
         let (e, d) = (ident("e"), ident("d"));
         let encode = |place: fn(TokenStream) -> Operand| -> TokenStream {
@@ -116,12 +115,22 @@ impl Module<'_, '_> {
         let reads = members.iter().map(|m| self.decode(&self.shape(&m.ty), &d));
         let owned =
             members.iter().zip(fields).map(|(m, f)| self.to_owned(&self.shape(&m.ty), &quote!(view.#f)));
+        let to_view = (!view.is_empty()).then(|| {
+            let view = ident(view);
+            let views = members
+                .iter()
+                .zip(fields)
+                .map(|(m, f)| self.as_view(&self.shape(&m.ty), &Operand::owned(quote!(self.#f))));
+            quote!(#view { #(#fields: #views),* })
+        });
+        let one_form = view.is_empty();
         let ok = self.std("Ok");
         Codec {
             encode_owned: encode(if one_form { Operand::view } else { Operand::owned }),
             encode_view: if one_form { TokenStream::new() } else { encode(Operand::view) },
             decode: quote!(#ok(Self { #(#fields: #reads),* })),
             from_view: quote!(#name { #(#fields: #owned),* }),
+            to_view: to_view.unwrap_or_default(),
             plain: false,
         }
     }

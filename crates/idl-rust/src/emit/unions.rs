@@ -144,6 +144,7 @@ impl Module<'_, '_> {
             },
             decode: self.decode_union(parts, &view),
             from_view: if one_form { TokenStream::new() } else { self.union_from_view(parts, &view) },
+            to_view: if one_form { TokenStream::new() } else { self.union_to_view(parts, &view) },
             plain: false,
         }
     }
@@ -228,5 +229,22 @@ impl Module<'_, '_> {
         let unlisted =
             parts.unlisted.as_ref().map(|case| quote!(#view::#case(label) => #name::#case(label),));
         quote!(match view { #arms #unlisted })
+    }
+
+    fn union_to_view(&self, parts: &Parts<'_>, view: &Ident) -> TokenStream {
+        let name = &parts.name;
+        let arms = parts.variants.iter().map(|variant| {
+            let Variant { name: case, shape, single, .. } = variant;
+            let value = self.as_view(shape, &Operand::owned_ref(quote!(value)));
+            if single.is_some() {
+                quote!(#name::#case(value) => #view::#case(#value),)
+            } else {
+                quote!(#name::#case { label, value } => #view::#case { label: *label, value: #value },)
+            }
+        });
+        let arms: TokenStream = arms.collect();
+        let unlisted =
+            parts.unlisted.as_ref().map(|case| quote!(#name::#case(label) => #view::#case(*label),));
+        quote!(match self { #arms #unlisted })
     }
 }

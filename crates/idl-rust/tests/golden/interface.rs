@@ -5,7 +5,7 @@
 pub mod main {
     use ::isorb::generated::{
         Any, AnyValue, Arg, CdrResult, Decode, Decoder, Encode, Encoder, HandleCode, Idl, Item, Object,
-        Outcome, RefArg, Result, Scope, Serves, TypeCode, Upcall, bad_operation, call_scope,
+        Outcome, RefArg, Result, Scope, SeqArg, Serves, TypeCode, Upcall, bad_operation, call_scope,
     };
 
     /// IDL: `exception Main::Busy`
@@ -34,17 +34,7 @@ pub mod main {
             Ok(Self { code: d.get()? })
         }
     }
-
-    impl Idl for Busy {
-        type View<'a> = Busy;
-
-        #[inline]
-        fn from_view(view: Busy) -> Busy {
-            view
-        }
-    }
-
-    impl<'v> Arg<'v, Busy> for Busy {}
+    ::isorb::by_value!(Busy);
 
     impl Busy {
         /// The repository id, by which the exception is known on the wire.
@@ -94,17 +84,7 @@ pub mod main {
             Ok(Self {})
         }
     }
-
-    impl Idl for Gone {
-        type View<'a> = Gone;
-
-        #[inline]
-        fn from_view(view: Gone) -> Gone {
-            view
-        }
-    }
-
-    impl<'v> Arg<'v, Gone> for Gone {}
+    ::isorb::by_value!(Gone);
 
     impl Gone {
         /// The repository id, by which the exception is known on the wire.
@@ -271,7 +251,10 @@ pub mod main {
         ///
         /// # Errors
         /// `Main::Busy`, `Main::Gone`, or a system exception.
-        pub fn set_held<'a>(&self, value: impl Arg<'a, Items>) -> Result<(), store::SetHeldError> {
+        pub fn set_held<'a>(
+            &self,
+            value: impl SeqArg<'a, ::other_crate::other::Item>,
+        ) -> Result<(), store::SetHeldError> {
             call_scope(|scope| store::call_set_held(&self.0, scope, value))
         }
 
@@ -404,7 +387,7 @@ pub mod main {
         ///
         /// # Errors
         /// A system exception.
-        pub fn lookup<'a>(&self, key: &'a str, context: impl Arg<'a, Vec<String>>) -> Result<String> {
+        pub fn lookup<'a>(&self, key: &'a str, context: impl SeqArg<'a, String>) -> Result<String> {
             call_scope(|scope| {
                 let result = store::call_lookup(&self.0, scope, key, context)?;
                 Ok(result.to_owned())
@@ -421,7 +404,7 @@ pub mod main {
             &self,
             scope: &'s Scope<'s>,
             key: &'a str,
-            context: impl Arg<'a, Vec<String>>,
+            context: impl SeqArg<'a, String>,
         ) -> Result<&'s str> {
             store::call_lookup(&self.0, scope, key, context)
         }
@@ -440,7 +423,7 @@ pub mod main {
     pub mod store {
         use ::isorb::generated::{
             Any, Arg, Decoder, Encode, Encoder, Interface, Object, Operation, Operations, Outcome, Result,
-            Scope, SystemException, Upcall,
+            Scope, SeqArg, SystemException, Upcall,
         };
 
         /// Repository ids and operations of the interface, inherited ones included.
@@ -554,11 +537,11 @@ pub mod main {
         pub fn call_set_held<'s, 'a>(
             object: &Object,
             scope: &'s Scope<'s>,
-            value: impl Arg<'a, super::Items>,
+            value: impl SeqArg<'a, ::other_crate::other::Item>,
         ) -> Result<(), SetHeldError> {
             object
                 .invoke(&SET_HELD, scope, &|e: &mut Encoder<'a>| {
-                    Encode::encode(value, e);
+                    SeqArg::encode_arg(&value, e);
                 })?
                 .raises(
                     |_| Ok(()),
@@ -772,12 +755,12 @@ pub mod main {
             object: &Object,
             scope: &'s Scope<'s>,
             key: &'a str,
-            context: impl Arg<'a, Vec<String>>,
+            context: impl SeqArg<'a, String>,
         ) -> Result<&'s str> {
             object
                 .invoke(&LOOKUP, scope, &|e: &mut Encoder<'a>| {
                     e.string(key);
-                    Encode::encode(context, e);
+                    SeqArg::encode_arg(&context, e);
                 })?
                 .results(|d| d.string())
         }

@@ -6,8 +6,8 @@
 #[allow(dead_code)]
 pub mod sensors {
     use ::isorb::generated::{
-        AnyValue, Arg, CdrResult, Decode, Decoder, Encode, Encoder, HandleCode, Idl, Item, Object, Outcome,
-        Result, Scope, Serves, TypeCode, Upcall, bad_operation, call_scope,
+        AnyValue, Arg, CdrResult, Decode, Decoder, Encode, Encoder, Full, HandleCode, Idl, Item, Object,
+        Outcome, Result, Scope, Serves, TypeCode, Upcall, bad_operation, call_scope,
     };
 
     /// IDL: `struct Sensors::Reading`
@@ -61,6 +61,23 @@ pub mod sensors {
 
         fn from_view(view: ReadingView<'_>) -> Self {
             Reading { value: view.value, unit: view.unit.to_owned() }
+        }
+
+        fn view_in<'a>(&'a self, _: &'a Scope<'a>) -> CdrResult<ReadingView<'a>, Full> {
+            Ok(self.view())
+        }
+    }
+
+    impl Reading {
+        /// The view of this value.
+        pub fn view(&self) -> ReadingView<'_> {
+            ReadingView { value: self.value, unit: self.unit.as_str() }
+        }
+    }
+
+    impl<'a> From<&'a Reading> for ReadingView<'a> {
+        fn from(value: &'a Reading) -> Self {
+            value.view()
         }
     }
 
@@ -131,6 +148,23 @@ pub mod sensors {
 
         fn from_view(view: OfflineView<'_>) -> Self {
             Offline { reason: view.reason.to_owned() }
+        }
+
+        fn view_in<'a>(&'a self, _: &'a Scope<'a>) -> CdrResult<OfflineView<'a>, Full> {
+            Ok(self.view())
+        }
+    }
+
+    impl Offline {
+        /// The view of this value.
+        pub fn view(&self) -> OfflineView<'_> {
+            OfflineView { reason: self.reason.as_str() }
+        }
+    }
+
+    impl<'a> From<&'a Offline> for OfflineView<'a> {
+        fn from(value: &'a Offline) -> Self {
+            value.view()
         }
     }
 

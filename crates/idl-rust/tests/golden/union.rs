@@ -7,8 +7,8 @@
 #[allow(dead_code)]
 pub mod shapes {
     use ::isorb::generated::{
-        AnyLabel, AnyValue, Arg, CdrErrorKind, CdrResult, Decode, Decoder, Encode, Encoder, Idl, Item, Plain,
-        TypeCode,
+        AnyLabel, AnyValue, Arg, CdrErrorKind, CdrResult, Decode, Decoder, Encode, Encoder, Full, Idl, Item,
+        Plain, Scope, TypeCode,
     };
 
     /// IDL: `struct Shapes::Point`
@@ -73,17 +73,7 @@ pub mod shapes {
             d.plain_seq()
         }
     }
-
-    impl Idl for Point {
-        type View<'a> = Point;
-
-        #[inline]
-        fn from_view(view: Point) -> Point {
-            view
-        }
-    }
-
-    impl<'v> Arg<'v, Point> for Point {}
+    ::isorb::by_value!(Point);
 
     impl AnyValue for Point {
         fn type_code() -> TypeCode {
@@ -175,6 +165,14 @@ pub mod shapes {
                 shapes: view.shapes.to_vec(),
             }
         }
+
+        fn view_in<'a>(&'a self, scope: &'a Scope<'a>) -> CdrResult<GroupView<'a>, Full> {
+            Ok(GroupView {
+                name: self.name.as_str(),
+                inner: Idl::view_in(&self.inner, scope)?,
+                shapes: self.shapes.as_slice(),
+            })
+        }
     }
 
     impl<'v> Arg<'v, Group> for &'v Group {}
@@ -263,17 +261,7 @@ pub mod shapes {
             }
         }
     }
-
-    impl Idl for Kind {
-        type View<'a> = Kind;
-
-        #[inline]
-        fn from_view(view: Kind) -> Kind {
-            view
-        }
-    }
-
-    impl<'v> Arg<'v, Kind> for Kind {}
+    ::isorb::by_value!(Kind);
 
     impl AnyValue for Kind {
         fn type_code() -> TypeCode {
@@ -338,17 +326,7 @@ pub mod shapes {
             })
         }
     }
-
-    impl Idl for Shape {
-        type View<'a> = Shape;
-
-        #[inline]
-        fn from_view(view: Shape) -> Shape {
-            view
-        }
-    }
-
-    impl<'v> Arg<'v, Shape> for Shape {}
+    ::isorb::by_value!(Shape);
 
     impl AnyValue for Shape {
         fn type_code() -> TypeCode {
@@ -508,6 +486,16 @@ pub mod shapes {
                     value: value.iter().map(|item| <Note as Idl>::from_view(*item)).collect(),
                 },
             }
+        }
+
+        fn view_in<'a>(&'a self, scope: &'a Scope<'a>) -> CdrResult<NoteView<'a>, Full> {
+            Ok(match self {
+                Note::Text(value) => NoteView::Text(value.as_str()),
+                Note::Wide { label, value } => NoteView::Wide { label: *label, value: value.as_str() },
+                Note::Notes { label, value } => {
+                    NoteView::Notes { label: *label, value: Idl::view_in(value, scope)? }
+                }
+            })
         }
     }
 

@@ -128,6 +128,13 @@ impl RequestHandler for ServerCore {
         ours.next().map(|profile| profile.key).or_else(secure).or_else(local)
     }
 
+    #[inline]
+    fn exported(&self, ior: &Ior) {
+        if self.registry.root_waits() && self.local_key(ior).is_some() {
+            self.registry.activate_untouched_root();
+        }
+    }
+
     fn handle(
         &self,
         orb: &Orb,

@@ -2,6 +2,7 @@
 
 use super::answer::write_detailed_exception;
 use crate::interceptor::{ReplyOffsets, Serving};
+use crate::log::warn;
 use crate::poa::{RequestPriority, UpcallTarget};
 use crate::pool::{HeapGuard, Threadpool};
 use crate::sched::PriorityGuard;
@@ -14,6 +15,7 @@ use isorb_giop::{Completion, Ior, Kind, context, minor};
 use std::hint::cold_path;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// An operation of the servant's interface: its number and name.
 pub(super) type DeclaredOperation = Option<(u16, &'static str)>;
@@ -52,7 +54,10 @@ pub(super) fn call_servant<'u, G>(
     // An exception of postinvoke replaces the servant's result.
     match target.postinvoke().and(outcome.flatten()) {
         Ok(Outcome::Results) if e.error().is_none() => message::end_body(e, body),
-        outcome => other_outcome(outcome, e, offsets),
+        outcome => {
+            let outcome = outcome.map_err(|exception| refused_memory(exception, upcall));
+            other_outcome(outcome, e, offsets)
+        }
     }
 }
 
@@ -71,6 +76,23 @@ pub(super) fn run<'u>(
         Ok(outcome) => outcome,
         Err(_) => Err(panicked(upcall.operation)),
     }
+}
+
+/// Says which memory an upcall had too little of, to the client and in the log.
+#[cold]
+fn refused_memory(exception: SystemException, upcall: &UpcallRequest<'_>) -> SystemException {
+    static REFUSED: AtomicU64 = AtomicU64::new(0);
+    if !exception.is_full_scope() {
+        return exception;
+    }
+    let exception = exception.in_scope(upcall.scope);
+    let count = REFUSED.fetch_add(1, Ordering::Relaxed) + 1;
+    if count.is_power_of_two() {
+        let detail = exception.detail.as_deref().unwrap_or("a scope is full");
+        let operation = upcall.operation;
+        warn("isorb::dispatch", format_args!("NO_MEMORY for {operation}: {detail}; {count} such requests"));
+    }
+    exception
 }
 
 #[cold]

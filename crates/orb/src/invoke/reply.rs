@@ -45,13 +45,15 @@ impl<'s> Reply<'s> {
         read: impl FnOnce(&mut Decoder<'s>) -> isorb_cdr::Result<T>,
         known: impl FnOnce(&str, &mut Decoder<'s>) -> isorb_cdr::Result<Option<E>>,
     ) -> Result<T, E> {
-        let in_reply = |error| SystemException::from(error).completed(Completion::Yes);
+        let in_reply = |error, scope: &Scope<'_>| {
+            SystemException::from(error).completed(Completion::Yes).in_scope(scope)
+        };
         match self {
             Reply::Results(mut d) => match read(&mut d) {
                 Ok(results) => Ok(results),
                 Err(error) => {
                     cold_path();
-                    Err(in_reply(error).into())
+                    Err(in_reply(error, d.scope()).into())
                 }
             },
             Reply::Exception(id, mut d) => {
@@ -59,7 +61,7 @@ impl<'s> Reply<'s> {
                 match known(id, &mut d) {
                     Ok(Some(exception)) => Err(exception),
                     Ok(None) => Err(unlisted(id).into()),
-                    Err(error) => Err(in_reply(error).into()),
+                    Err(error) => Err(in_reply(error, d.scope()).into()),
                 }
             }
         }

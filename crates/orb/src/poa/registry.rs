@@ -21,11 +21,13 @@ use isorb_rt::priority::Priority;
 use isorb_rt::sync::{PiCondvar, PiLatch, PiMutex};
 use isorb_rt::time::Deadline;
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
 /// The POAs of an ORB.
 pub(crate) struct Registry {
     shared: Arc<Shared>,
+    root_waits: AtomicBool,
 }
 
 /// The shared state of an ORB's POAs.
@@ -89,6 +91,7 @@ impl Registry {
                 resources,
                 components,
             }),
+            root_waits: AtomicBool::new(false),
         }
     }
 
@@ -135,6 +138,7 @@ impl Registry {
         )?;
         self.shared.table.put(root.0.slot, root.clone());
         let before = admin.root.replace(root.clone());
+        self.root_waits.store(true, Ordering::Relaxed);
         drop(admin);
         drop(before);
         Ok(root)
@@ -241,8 +245,15 @@ impl Registry {
         poa.locate(id)
     }
 
+    /// Whether the root POA's manager may never have been told a state.
+    #[inline]
+    pub fn root_waits(&self) -> bool {
+        self.root_waits.load(Ordering::Relaxed)
+    }
+
     /// Activates the root POA's manager if its state was never changed.
     pub fn activate_untouched_root(&self) {
+        self.root_waits.store(false, Ordering::Relaxed);
         let root = self.shared.admin.lock().root.clone();
         if let Some(root) = root {
             root.manager().activate_untouched();

@@ -29,4 +29,5 @@ pub use isorb_rt::priority::{
     PriorityMapping, Unmarked,
 };
 pub use isorb_rt::sched::{Cpus, NativeRange, RealTime, Reservation, SchedClass};
+pub use isorb_rt::sync::{PiGuard, PiMutex};
 pub use rt_orb::RtOrb;
