@@ -17,10 +17,10 @@ impl Connection {
     /// reports the connection again when the caller releases it, so that no lane thread waits for a
     /// caller.
     ///
-    /// With `exclusive`, this thread owns the connection until its socket is empty, and has received
-    /// from it since the last event. Otherwise the edge-triggered event for later octets may have
-    /// gone to another thread, or may be older than the last receive, and the thread must receive
-    /// once more to learn that the socket is empty.
+    /// With `exclusive`, this thread owns the connection until its socket is empty, and has
+    /// received from it since the last event. Otherwise the edge-triggered event for later octets
+    /// may have gone to another thread, or may be older than the last receive, and the thread must
+    /// receive once more to learn that the socket is empty.
     pub fn read_arrived(&self, into: &mut Buffer, exclusive: bool) -> (Result<Arrived, ReadError>, bool) {
         if let Ok(mut inbox) = self.inbox.try_lock() {
             inbox.emptied &= exclusive;
