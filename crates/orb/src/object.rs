@@ -10,11 +10,12 @@ use isorb_giop::codeset::negotiate;
 use isorb_giop::component::{ORB_TYPE_OMNIORB, ORB_TYPE_TAO};
 use isorb_giop::message::RequestHead;
 use isorb_giop::{Ior, Kind, minor};
-use isorb_rt::sync::PiMutex;
+use isorb_rt::atomic_enum;
+use isorb_rt::sync::{AtomicEnum, PiMutex};
 use std::borrow::Cow;
 use std::fmt;
 use std::hint::cold_path;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 /// A reference to a CORBA object, local or remote. Cheap to clone; never nil.
@@ -52,6 +53,23 @@ struct Binding {
     moved: Option<Arc<Ior>>,
 }
 
+/// How requests name their object: the server's addressing mode (clause 9.4.3.1).
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) enum Addressing {
+    Key,
+    Profile,
+    Reference,
+}
+
+atomic_enum!(Addressing: Key, Profile, Reference);
+
+impl Addressing {
+    /// The mode that a server asks for; `None` for a number that the clause does not have.
+    pub fn from_wire(mode: u16) -> Option<Addressing> {
+        [Addressing::Key, Addressing::Profile, Addressing::Reference].get(usize::from(mode)).copied()
+    }
+}
+
 /// A resolved reference.
 pub(crate) struct Target {
     /// A number that no other target of this process ever has; never 0.
@@ -73,8 +91,7 @@ pub(crate) struct Target {
     pub binds_bands: bool,
     /// Whether it is the target of a forward.
     forwarded: bool,
-    /// The server's addressing mode: 0 by key, 1 by profile, 2 by reference (clause 9.4.3.1).
-    pub addressing: AtomicU8,
+    pub addressing: AtomicEnum<Addressing>,
     /// The reference's real-time components.
     pub facts: Option<Box<RtComponents>>,
     /// The connections of calls, for each set of overrides.
@@ -102,7 +119,7 @@ impl Target {
             cancel: false,
             binds_bands: true,
             forwarded: false,
-            addressing: AtomicU8::new(0),
+            addressing: AtomicEnum::new(),
             facts: facts.map(Box::new),
             plans: Plans::default(),
         }
@@ -288,7 +305,6 @@ fn resolve(orb: &Orb, ior: &Arc<Ior>, forwarded: bool) -> Result<Target> {
         let head = RequestHead::new(&key);
         let key = key.into();
         let (locality, ior, version) = (Locality::Local, ior.clone(), Version::V1_2);
-        let addressing = AtomicU8::new(0);
         return Ok(Target {
             number: next_number(),
             locality,
@@ -300,7 +316,7 @@ fn resolve(orb: &Orb, ior: &Arc<Ior>, forwarded: bool) -> Result<Target> {
             cancel: false,
             binds_bands: true,
             forwarded,
-            addressing,
+            addressing: AtomicEnum::new(),
             facts,
             plans: Plans::default(),
         });
@@ -330,7 +346,7 @@ fn resolve(orb: &Orb, ior: &Arc<Ior>, forwarded: bool) -> Result<Target> {
             cancel: found.orb_type.is_some_and(|orb| orb != ORB_TYPE_OMNIORB),
             binds_bands: found.orb_type != Some(ORB_TYPE_TAO),
             forwarded,
-            addressing: AtomicU8::new(0),
+            addressing: AtomicEnum::new(),
             facts: RtComponents::of(ior)?.map(Box::new),
             plans: Plans::default(),
         });

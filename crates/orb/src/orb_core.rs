@@ -16,13 +16,15 @@ use crate::{Result, SystemException};
 use isorb_cdr::Message;
 use isorb_giop::context::read_listen_points;
 use isorb_giop::{Ior, Kind, minor};
+use isorb_rt::atomic_enum;
 use isorb_rt::priority::{NetworkPriorityMapping, Priority};
+use isorb_rt::sync::AtomicEnum;
 use isorb_rt::time::Deadline;
 use isorb_scope::BufferPool;
 use std::any::Any;
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::Ordering;
 
 /// An object request broker. Cheap to clone; all clones are the same ORB.
 ///
@@ -105,14 +107,19 @@ pub(crate) struct ClientCore {
     rt_client: ClientState,
     sched: sched::State,
     peers: Peers,
-    state: AtomicU8,
+    state: AtomicEnum<State>,
     /// Whether calls have client interceptors.
     intercepts: bool,
 }
 
-const RUNNING: u8 = 0;
-const STOPPING: u8 = 1;
-const STOPPED: u8 = 2;
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum State {
+    Running,
+    Stopping,
+    Stopped,
+}
+
+atomic_enum!(State: Running, Stopping, Stopped);
 
 /// Bytes of message blocks that may stay allocated while they are not in use.
 const RETAIN: usize = 16 << 20;
@@ -129,7 +136,7 @@ impl ClientCore {
             rt_client: ClientState::default(),
             sched,
             peers: Peers::default(),
-            state: AtomicU8::new(RUNNING),
+            state: AtomicEnum::new(),
             intercepts,
         }
     }
@@ -230,23 +237,23 @@ impl Orb {
     }
 
     pub(crate) fn check_running(&self) -> Result<()> {
-        if self.0.client.state.load(Ordering::Relaxed) == STOPPED { Err(stopped()) } else { Ok(()) }
+        if self.0.client.state.is(State::Stopped, Ordering::Relaxed) { Err(stopped()) } else { Ok(()) }
     }
 
     /// Begins to shut down; `false` when that has begun before.
     pub(crate) fn begin_shutdown(&self) -> bool {
-        let state = &self.0.client.state;
-        state.compare_exchange(RUNNING, STOPPING, Ordering::AcqRel, Ordering::Acquire).is_ok()
+        self.0.client.state.change(State::Running, State::Stopping, Ordering::AcqRel)
     }
 
     /// Ends the shutdown: calls are refused from now on, unless it was abandoned.
     pub(crate) fn end_shutdown(&self, abandoned: bool) {
-        self.0.client.state.store(if abandoned { RUNNING } else { STOPPED }, Ordering::Release);
+        let state = if abandoned { State::Running } else { State::Stopped };
+        self.0.client.state.store(state, Ordering::Release);
     }
 
     /// Whether [`Orb::shutdown`] was called.
     pub fn is_shut_down(&self) -> bool {
-        self.0.client.state.load(Ordering::Acquire) != RUNNING
+        !self.0.client.state.is(State::Running, Ordering::Acquire)
     }
 
     /// The ORB's overrides of Real-Time CORBA policies, the widest scope.

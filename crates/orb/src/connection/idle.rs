@@ -6,9 +6,10 @@
 
 use super::{Connection, LOG, Ordering, Side};
 use crate::log::warn;
+use isorb_rt::atomic_enum;
 use isorb_rt::net::{Interest, wait_ready};
+use isorb_rt::sync::AtomicEnum;
 use isorb_rt::time::Deadline;
-use std::sync::atomic::AtomicU8;
 use std::time::Duration;
 
 /// Grace period in nanoseconds: a new connection is not evicted before, since its first request may
@@ -17,25 +18,32 @@ pub(crate) const GRACE_NS: u64 = 1_000_000_000;
 
 /// Whether the client has sent requests.
 #[derive(Debug, Default)]
-pub(super) struct Activity(AtomicU8);
+pub(super) struct Activity(AtomicEnum<Requests>);
 
-const EVER: u8 = 1;
-const RECENT: u8 = 2;
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Requests {
+    None,
+    /// All before the idle reaper's latest visit.
+    Earlier,
+    Recent,
+}
+
+atomic_enum!(Requests: None, Earlier, Recent);
 
 impl Activity {
     #[inline(always)]
     pub fn mark(&self) {
-        self.0.store(EVER | RECENT, Ordering::Relaxed);
+        self.0.store(Requests::Recent, Ordering::Relaxed);
     }
 
     /// Whether a request has arrived.
     pub fn ever(&self) -> bool {
-        self.0.load(Ordering::Relaxed) & EVER != 0
+        !self.0.is(Requests::None, Ordering::Relaxed)
     }
 
     /// Whether a request has arrived since the last call.
     fn recent(&self) -> bool {
-        self.0.fetch_and(!RECENT, Ordering::Relaxed) & RECENT != 0
+        self.0.change(Requests::Recent, Requests::Earlier, Ordering::Relaxed)
     }
 }
 

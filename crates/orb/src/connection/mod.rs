@@ -35,8 +35,9 @@ use idle::Activity;
 use isorb_cdr::{Message, Narrow, Text, Version, Wide};
 use isorb_giop::MessageKind;
 use isorb_giop::context::PriorityRange;
+use isorb_rt::atomic_enum;
 use isorb_rt::net::{Interest, Poller, Trigger};
-use isorb_rt::sync::{LockError, PiGuard, PiMutex};
+use isorb_rt::sync::{AtomicEnum, LockError, PiGuard, PiMutex};
 use isorb_rt::time::{Deadline, now_ns};
 use isorb_scope::{Buffer, BufferPool};
 use isorb_transport::{Capabilities, Stream, Wait};
@@ -82,7 +83,7 @@ pub(crate) struct Connection {
     outbox: PiMutex<Outbox>,
     inbox: PiMutex<Inbox>,
     slots: Slots,
-    state: AtomicU8,
+    state: AtomicEnum<State>,
     /// Calls that chose this connection and have not returned.
     pub in_flight: AtomicU32,
     /// When the newest call began, in nanoseconds.
@@ -116,12 +117,17 @@ const NO_BAND: u32 = u32::MAX;
 /// The inbox, still held, and the message that was read instead of the awaited reply.
 type OtherMessage<'c> = (PiGuard<'c, Inbox>, Result<Arrived, ReadError>);
 
-const OPEN: u8 = 0;
-/// The peer sent CloseConnection: it has not processed unanswered requests.
-const CLOSED_BY_PEER: u8 = 1;
-const BROKEN: u8 = 2;
-/// This side closes in order: running requests are answered, others are not accepted.
-const CLOSING: u8 = 3;
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum State {
+    Open,
+    /// This side closes in order: running requests are answered, others are not accepted.
+    Closing,
+    /// The peer sent CloseConnection: it has not processed unanswered requests.
+    ClosedByPeer,
+    Broken,
+}
+
+atomic_enum!(State: Open, Closing, ClosedByPeer, Broken);
 
 /// How long an orderly close waits for clients to read kept replies.
 const ORDERLY_CLOSE: Duration = Duration::from_secs(1);
@@ -148,7 +154,7 @@ impl Connection {
             outbox: PiMutex::new(Outbox::new(account.clone())),
             inbox: PiMutex::new(Inbox::new(&pool, limits.message, limits.message_timeout, account.clone())),
             slots: Slots::new(side),
-            state: AtomicU8::new(OPEN),
+            state: AtomicEnum::new(),
             in_flight: AtomicU32::new(0),
             used_at: AtomicU64::new(now_ns()),
             activity: Activity::default(),
@@ -233,13 +239,13 @@ impl Connection {
     }
 
     pub fn is_open(&self) -> bool {
-        self.state.load(Ordering::Acquire) == OPEN
+        self.state.is(State::Open, Ordering::Acquire)
     }
 
     /// Whether replies are still sent: also while the connection closes in order.
     #[inline]
     pub fn takes_replies(&self) -> bool {
-        matches!(self.state.load(Ordering::Acquire), OPEN | CLOSING)
+        matches!(self.state.load(Ordering::Acquire), State::Open | State::Closing)
     }
 
     /// Counts a request as running, as long as the result lives. `None` when the connection closes;
@@ -251,7 +257,7 @@ impl Connection {
         let serving = Serving(self);
         // In one order with `close`: either it sees the request, or the request sees that it
         // closes.
-        (self.state.load(Ordering::SeqCst) == OPEN).then_some(serving)
+        self.state.is(State::Open, Ordering::SeqCst).then_some(serving)
     }
 
     /// Closes in order (clause 9.4.6): the threads of running requests send their replies first.
@@ -276,7 +282,7 @@ impl Connection {
     }
 
     fn begin_to_close(&self) -> bool {
-        self.state.compare_exchange(OPEN, CLOSING, Ordering::SeqCst, Ordering::SeqCst).is_ok()
+        self.state.change(State::Open, State::Closing, Ordering::SeqCst)
     }
 
     /// Ends it if it has nothing to send; `true` when there is no more to do here. The thread of a
@@ -295,7 +301,7 @@ impl Connection {
 
     /// Whether it closes as soon as the requests that run are answered.
     pub fn is_closing(&self) -> bool {
-        self.state.load(Ordering::Acquire) == CLOSING
+        self.state.is(State::Closing, Ordering::Acquire)
     }
 
     /// Ends it when the peer has read the kept octets, or at `by`.
@@ -312,7 +318,7 @@ impl Connection {
     }
 
     fn finish_close(&self) {
-        if self.state.compare_exchange(CLOSING, BROKEN, Ordering::AcqRel, Ordering::Acquire).is_ok() {
+        if self.state.change(State::Closing, State::Broken, Ordering::AcqRel) {
             self.send_control(&isorb_giop::message::close_connection(Version::V1_0));
             self.stream.shutdown();
             self.slots.wake_all();
@@ -321,7 +327,7 @@ impl Connection {
 
     /// Whether the peer closed in order, so that a request without an answer was not processed.
     pub fn closed_in_order(&self) -> bool {
-        self.state.load(Ordering::Acquire) == CLOSED_BY_PEER
+        self.state.is(State::ClosedByPeer, Ordering::Acquire)
     }
 
     /// The code sets agreed on this connection.
@@ -527,15 +533,15 @@ impl Connection {
     /// were not processed.
     pub fn close_in_order(&self) {
         // Also if it is broken: the message is older than the break, and says more.
-        self.state.store(CLOSED_BY_PEER, Ordering::Release);
+        self.state.store(State::ClosedByPeer, Ordering::Release);
         self.stream.shutdown();
         self.slots.wake_all();
     }
 
     /// Ends both directions and wakes all waiting threads.
     pub fn break_off(&self) {
-        for state in [OPEN, CLOSING] {
-            let _ = self.state.compare_exchange(state, BROKEN, Ordering::AcqRel, Ordering::Acquire);
+        for state in [State::Open, State::Closing] {
+            self.state.change(state, State::Broken, Ordering::AcqRel);
         }
         self.stream.shutdown();
         self.slots.wake_all();
@@ -606,7 +612,7 @@ impl Drop for Serving<'_> {
     fn drop(&mut self) {
         let connection = self.0;
         if connection.serving.fetch_sub(1, Ordering::SeqCst) == 1
-            && connection.state.load(Ordering::SeqCst) == CLOSING
+            && connection.state.is(State::Closing, Ordering::SeqCst)
         {
             cold_path();
             connection.close_by(Deadline::after(ORDERLY_CLOSE));

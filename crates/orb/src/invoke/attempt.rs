@@ -6,7 +6,7 @@ use super::unsent::{Unsent, endless, no_slot, wide_text};
 use crate::buffers::{HeaderId, with_buffers};
 use crate::connection::{Arrived, Connection};
 use crate::interceptor::{Exchange, join};
-use crate::object::{Locality, Target};
+use crate::object::{Addressing, Locality, Target};
 use crate::peer::{LeaseRequest, Peer};
 use crate::poa::with_wait_deadline;
 use crate::policy::{Effective, Rebind, Timeout};
@@ -496,20 +496,20 @@ impl<'a> Call<'_, 'a> {
         let begun = e.position() != 0;
         let mut head_ends = 0;
         match (target.addressing.load(Ordering::Relaxed), &target.head) {
-            (0, _) if begun => {
+            (Addressing::Key, _) if begun => {
                 RequestHead::renew(e, id, self.response);
                 head_ends = e.position();
             }
-            (0, Some(head)) => {
+            (Addressing::Key, Some(head)) => {
                 cold_path();
                 head.write(e, id, self.response, self.operation, contexts);
                 head_ends = e.position();
             }
-            (0, None) => {
+            (Addressing::Key, None) => {
                 cold_path();
                 message::write_request(e, id, self.response, &target.key, self.operation, contexts);
             }
-            (way, _) => self.encode_readdressed(e, target, id, way, contexts),
+            (addressing, _) => self.encode_readdressed(e, target, id, addressing, contexts),
         }
         let body = message::begin_body(e);
         (self.arguments)(e);
@@ -533,15 +533,15 @@ impl<'a> Call<'_, 'a> {
         e: &mut Encoder<'a>,
         target: &Target,
         id: u32,
-        way: u8,
+        addressing: Addressing,
         contexts: &[ServiceContext<'_>],
     ) {
         // The header of another request.
         e.truncate(0);
         let iiop = target.ior.profiles.iter().position(|profile| profile.tag == TAG_INTERNET_IOP);
         let selected = iiop.unwrap_or(0);
-        let address = match way {
-            1 => Addressed::Profile(&target.ior.profiles[selected]),
+        let address = match addressing {
+            Addressing::Profile => Addressed::Profile(&target.ior.profiles[selected]),
             _ => Addressed::Reference { ior: &target.ior, selected: selected as u32 },
         };
         message::write_request_to(e, id, self.response, address, self.operation, contexts);

@@ -13,7 +13,7 @@ pub(crate) use reply::{Failure, Outcome};
 
 use crate::buffers::with_scope;
 use crate::interceptor::ClientChain;
-use crate::object::Target;
+use crate::object::{Addressing, Target};
 use crate::policy::{Effective, Rebind, SyncScope};
 use crate::{Object, Operation, Result, SystemException};
 use attempt::{Answer, Call};
@@ -199,15 +199,17 @@ impl Object {
                     }
                     self.forward(&ior, permanent)?;
                 }
-                Ok(Outcome::Readdress(way)) => {
-                    let way = u8::try_from(way).unwrap_or(u8::MAX);
-                    // Each way once: a server that likes none of them would ask for ever.
+                Ok(Outcome::Readdress(mode)) => {
+                    // Each mode once: a server that accepts none of them would ask for ever.
                     readdressed += 1;
-                    if way > 2 || readdressed > 2 || target.ior.profiles.is_empty() {
-                        return Err(SystemException::from(Kind::NoImplement)
-                            .detail(format!("the server wants the object addressed in way {way}, again")));
-                    }
-                    target.addressing.store(way, Ordering::Relaxed);
+                    let addressing = Addressing::from_wire(mode)
+                        .filter(|_| readdressed <= 2 && !target.ior.profiles.is_empty());
+                    let Some(addressing) = addressing else {
+                        return Err(SystemException::from(Kind::NoImplement).detail(format!(
+                            "the server refuses the object's address: it wants mode {mode}"
+                        )));
+                    };
+                    target.addressing.store(addressing, Ordering::Relaxed);
                 }
                 Err(Failure::NotProcessed(exception)) => {
                     // Once more on a new connection; a forwarded object goes back to where it was

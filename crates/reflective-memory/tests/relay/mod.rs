@@ -1,19 +1,20 @@
-//! One direction of the way of datagrams between nodes: loses, repeats and reorders as it is told,
+//! One direction of a path of datagrams between nodes: loses, repeats and reorders as configured,
 //! for each reader's node apart, and knows what became of each push.
 #![allow(dead_code, reason = "each test program uses its part")]
 
 use isorb_netlab::{Impairment, Plan};
 use isorb_reflective_memory::wire::{Datagram, Kind};
+use isorb_rt::atomic_enum;
+use isorb_rt::sync::AtomicEnum;
 use isorb_rt::time::now_ns;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{SocketAddr, UdpSocket};
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// What becomes of datagrams.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[repr(u8)]
 pub enum Direction {
     /// All go through, as they come.
     Good,
@@ -23,12 +24,14 @@ pub enum Direction {
     Cut,
 }
 
+atomic_enum!(Direction: Good, Bad, Cut);
+
 /// Does it vanish?
 pub type Drops = fn(&Datagram<'_>) -> bool;
 
-/// The end of the way at a reader's node.
+/// The end of the path at a reader's node.
 pub struct Out {
-    /// What that node takes for the writer's.
+    /// That node takes it for the writer's.
     pub socket: UdpSocket,
     pub to: SocketAddr,
     pub plan: Plan,
@@ -39,11 +42,11 @@ pub struct Out {
 /// A push: the number, in the epoch of its channel, of which one is opened after the other.
 type Push = (u32, u64);
 
-/// What became of it on the way.
+/// Its fragments at both ends of the path.
 #[derive(Clone, Default, Debug)]
 pub struct PushOutcome {
     pub fragments: usize,
-    /// What came out at the other end, parity not counted.
+    /// The data fragments that arrived at the other end.
     pub delivered: BTreeSet<u32>,
 }
 
@@ -57,7 +60,7 @@ type Log = Arc<Mutex<BTreeMap<Push, PushOutcome>>>;
 
 pub struct Relay {
     logs: Vec<Log>,
-    way: Arc<AtomicU8>,
+    direction: Arc<AtomicEnum<Direction>>,
     stop: Arc<AtomicBool>,
     thread: Option<std::thread::JoinHandle<()>>,
 }
@@ -67,21 +70,21 @@ impl Relay {
     pub fn start(front: UdpSocket, outs: Vec<Out>) -> Relay {
         front.set_read_timeout(Some(Duration::from_micros(500))).unwrap();
         let logs: Vec<Log> = outs.iter().map(|_| Log::default()).collect();
-        let (way, stop) = (Arc::new(AtomicU8::new(Direction::Good as u8)), Arc::new(AtomicBool::new(false)));
-        let (log, told, end) = (logs.clone(), way.clone(), stop.clone());
+        let (direction, stop) = (Arc::new(AtomicEnum::new()), Arc::new(AtomicBool::new(false)));
+        let (log, set, end) = (logs.clone(), direction.clone(), stop.clone());
         let thread = std::thread::spawn(move || {
             let mut outs: Vec<_> = outs.into_iter().map(|out| (Impairment::new(out.plan), out)).collect();
             let mut input = [0; 2000];
             while !end.load(Ordering::Relaxed) {
                 let came = front.recv_from(&mut input).ok().map(|(len, _)| &input[..len]);
-                let way = told.load(Ordering::Relaxed);
+                let direction = set.load(Ordering::Relaxed);
                 for ((impairment, out), log) in outs.iter_mut().zip(&log) {
                     if let Some(octets) = came {
                         let datagram = Datagram::read(octets).unwrap();
                         begin(&datagram, log);
-                        match way {
-                            way if way == Direction::Good as u8 => out.send(octets, log),
-                            way if way == Direction::Bad as u8 && !(out.drops)(&datagram) => {
+                        match direction {
+                            Direction::Good => out.send(octets, log),
+                            Direction::Bad if !(out.drops)(&datagram) => {
                                 impairment.push(now_ns(), octets.to_vec());
                             }
                             _ => {}
@@ -93,14 +96,14 @@ impl Relay {
                 }
             }
         });
-        Relay { logs, way, stop, thread: Some(thread) }
+        Relay { logs, direction, stop, thread: Some(thread) }
     }
 
-    pub fn set(&self, way: Direction) {
-        self.way.store(way as u8, Ordering::Relaxed);
+    pub fn set(&self, direction: Direction) {
+        self.direction.store(direction, Ordering::Relaxed);
     }
 
-    /// Pushes on the way to a node after push `after` of each channel: all, and those that came out
+    /// Pushes to a node after push `after` of each channel: all, and those that came out
     /// whole.
     pub fn pushes(&self, out: usize, after: u64) -> (u64, u64) {
         let log = self.logs[out].lock().unwrap();

@@ -12,7 +12,7 @@ use core::mem::MaybeUninit;
 use core::panic::Location;
 use core::ptr;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
-use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize};
+use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 use std::sync::Once;
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ use super::sink::deliver;
 use super::sites::{Admitted, MOST_PER_SECOND, Sites};
 use super::{Counts, Level, clock_ns};
 use crate::sched::SchedClass;
-use crate::sync::Parker;
+use crate::sync::{AtomicEnum, Parker};
 use crate::time::{Deadline, now_ns, sleep_until};
 
 /// As many threads can write a record at the same time.
@@ -40,10 +40,17 @@ static POOL: [Ring<RECORDS>; RINGS] = [const { Ring::new() }; RINGS];
 static SITES: Sites = Sites::new();
 static WAKE: Parker = Parker::new();
 
-static THREAD: AtomicU8 = AtomicU8::new(NONE);
-const NONE: u8 = 0;
-const STARTING: u8 = 1;
-const RUNNING: u8 = 2;
+/// The thread that empties the rings.
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Thread {
+    None,
+    Starting,
+    Running,
+}
+
+crate::atomic_enum!(Thread: None, Starting, Running);
+
+static THREAD: AtomicEnum<Thread> = AtomicEnum::new();
 static RETRY_AT: AtomicU64 = AtomicU64::new(0);
 /// How often the thread has found the rings empty.
 static PASSES: AtomicU64 = AtomicU64::new(0);
@@ -118,7 +125,7 @@ pub(super) fn flush(timeout: Duration) -> bool {
     let until = Deadline::after(timeout);
     let marks = POOL.each_ref().map(Ring::written);
     let is_drained = || POOL.iter().zip(marks).all(|(ring, mark)| ring.is_read_to(mark));
-    if is_drained() && THREAD.load(Acquire) != RUNNING {
+    if is_drained() && !THREAD.is(Thread::Running, Acquire) {
         return true;
     }
     // The pass after the present one begins after this call.
@@ -143,7 +150,7 @@ fn wake() {
 
 /// Starts the thread if there is none.
 pub(super) fn prepare() {
-    if THREAD.load(Acquire) != RUNNING {
+    if !THREAD.is(Thread::Running, Acquire) {
         start_thread();
     }
 }
@@ -166,15 +173,14 @@ pub(crate) fn is_drain_thread() -> bool {
 #[cold]
 fn start_thread() {
     static HANDLERS: Once = Once::new();
-    if now_ns() < RETRY_AT.load(Relaxed) || THREAD.compare_exchange(NONE, STARTING, AcqRel, Relaxed).is_err()
-    {
+    if now_ns() < RETRY_AT.load(Relaxed) || !THREAD.change(Thread::None, Thread::Starting, AcqRel) {
         return;
     }
     let started = create_thread();
     if !started {
         RETRY_AT.store(now_ns() + RETRY_NS, Relaxed);
     }
-    THREAD.store(if started { RUNNING } else { NONE }, Release);
+    THREAD.store(if started { Thread::Running } else { Thread::None }, Release);
     HANDLERS.call_once(|| {
         // SAFETY: both are functions that live as long as the program. The first waits for a
         // bounded time; all that the second does are stores to atomics.
@@ -285,5 +291,5 @@ extern "C" fn in_child() {
     POOL.iter().for_each(Ring::reset);
     RETRY_AT.store(0, Relaxed);
     IS_DRAIN.set(false);
-    THREAD.store(NONE, Release);
+    THREAD.store(Thread::None, Release);
 }

@@ -10,6 +10,7 @@
 //! | [`Parker`] | one thread that waits for one event |
 //! | [`Waiters`] | threads that wait while one of them works for all, at the priority of the most urgent |
 //! | [`Turn`] | work that one thread at a time does for all, without waiting |
+//! | [`AtomicEnum`] | the state of a state machine |
 //! | [`Snapshot`] | values that are read all the time and seldom replaced |
 //!
 //! With the locks of std and parking_lot, which do not inherit, an urgent thread waits as long as
@@ -19,6 +20,7 @@
 //! the real types in a build, loom's types with `--cfg loom`, which runs the same code in every
 //! interleaving.
 
+mod atomic_enum;
 mod ceiling;
 mod event_count;
 pub mod facade;
@@ -33,6 +35,7 @@ mod snapshot;
 mod turn;
 mod waiters;
 
+pub use atomic_enum::{AtomicEnum, AtomicState};
 pub use ceiling::{CeilingError, CeilingGuard, CeilingMutex};
 pub use event_count::EventCount;
 pub use facade::{atomic, cell, thread};

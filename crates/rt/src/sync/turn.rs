@@ -2,13 +2,18 @@
 
 use core::fmt;
 
-use super::atomic::AtomicU32;
+use super::AtomicEnum;
 use super::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
-const FREE: u32 = 0;
-const TAKEN: u32 = 1;
-/// Taken, and another thread has asked since.
-const AGAIN: u32 = 2;
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum State {
+    Free,
+    Taken,
+    /// Taken, and another thread has asked since.
+    Again,
+}
+
+crate::atomic_enum!(State: Free, Taken, Again);
 
 /// Exclusive work without waiting: any thread may find work, and one thread at a time does it.
 ///
@@ -24,19 +29,19 @@ const AGAIN: u32 = 2;
 /// assert!(!turn.pass(), "another thread asked: check again");
 /// assert!(turn.pass());
 /// ```
-pub struct Turn(AtomicU32);
+pub struct Turn(AtomicEnum<State>);
 
 impl Turn {
     /// A turn without an owner.
     #[cfg(not(loom))]
     pub const fn new() -> Self {
-        Turn(AtomicU32::new(FREE))
+        Turn(AtomicEnum::new())
     }
 
     /// A turn without an owner.
     #[cfg(loom)]
     pub fn new() -> Self {
-        Turn(AtomicU32::new(FREE))
+        Turn(AtomicEnum::new())
     }
 
     /// Returns whether the caller owns the turn now. If not, its owner will check once more, and
@@ -48,7 +53,7 @@ impl Turn {
     pub fn take(&self) -> bool {
         // If the owner leaves between the two, the caller owns the turn and checks once more than
         // needed.
-        self.0.compare_exchange(FREE, TAKEN, Acquire, Relaxed).is_ok() || self.0.swap(AGAIN, AcqRel) == FREE
+        self.0.change(State::Free, State::Taken, Acquire) || self.0.swap(State::Again, AcqRel) == State::Free
     }
 
     /// Releases the turn, unless another thread asked: `false` means that the caller still owns it
@@ -59,10 +64,10 @@ impl Turn {
     /// asked.
     #[inline]
     pub fn pass(&self) -> bool {
-        if self.0.compare_exchange(TAKEN, FREE, Release, Relaxed).is_ok() {
+        if self.0.change(State::Taken, State::Free, Release) {
             return true;
         }
-        self.0.swap(TAKEN, AcqRel);
+        self.0.swap(State::Taken, AcqRel);
         false
     }
 }
@@ -75,6 +80,6 @@ impl Default for Turn {
 
 impl fmt::Debug for Turn {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Turn").field("taken", &(self.0.load(Relaxed) != FREE)).finish()
+        f.debug_struct("Turn").field("taken", &!self.0.is(State::Free, Relaxed)).finish()
     }
 }
