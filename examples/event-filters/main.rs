@@ -1,7 +1,7 @@
 //! Consumers that ask for combinations of events: by type and source, both of two, or silence.
 #![forbid(unsafe_code)]
 
-use isorb_event::{Channel, Config, ConsumerQos, Event, Filter, VirtualClock};
+use isorb_event::{Channel, ConsumerQos, Event, Filter, VirtualClock};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -22,8 +22,7 @@ fn printing(name: &'static str) -> Arc<impl Fn(&[Event<'_>]) + Send + Sync> {
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     // A clock of our own, so that the output is the same every time.
     let clock = Arc::new(VirtualClock::new());
-    let config = Config { own_threads: false, clock: Arc::new(clock.clone()), ..Config::default() };
-    let channel = Channel::new(config)?;
+    let channel = Channel::builder().own_threads(false).clock(Arc::new(clock.clone())).build()?;
     let consumers = channel.for_consumers();
 
     // Events of one type from one source.

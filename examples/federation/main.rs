@@ -4,7 +4,7 @@
 use isorb::Orb;
 use isorb_event::federation::Federation;
 use isorb_event::servants::{FederationServant, LinkOptions};
-use isorb_event::{Channel, Config, ConsumerQos, Event, Filter};
+use isorb_event::{Channel, ConsumerQos, Event, Filter};
 use std::error::Error;
 use std::sync::Arc;
 use std::sync::mpsc::channel;
@@ -26,7 +26,7 @@ struct Member {
 fn member(id: u64) -> Result<Member, Box<dyn Error>> {
     let orb = Orb::builder().build()?;
     orb.root_poa()?.manager().activate()?;
-    let channel = Channel::new(Config { id, ..Config::default() })?;
+    let channel = Channel::builder().id(id).build()?;
     let federation = Federation::builder(&channel).build()?;
     let servant = FederationServant::start(&orb, &federation, LinkOptions::new(Duration::from_secs(5)))?;
     Ok(Member { orb, channel, federation, servant })

@@ -13,7 +13,7 @@ use std::time::Instant;
 const SHOWN: usize = 256;
 
 /// What an [`Admin`](crate::Admin) says about an event channel. Latencies are there if the channel
-/// keeps them ([`Config::latencies`](isorb_event::Config::latencies)) and its trace is on.
+/// keeps them ([`ChannelBuilder::latencies`](isorb_event::ChannelBuilder::latencies)) and its trace is on.
 pub struct ChannelSource<M: ModuleSet = Replaceable> {
     channel: Channel<M>,
     copies: usize,
@@ -219,7 +219,7 @@ fn row(status: &ConsumerStatus, latencies: Option<&Latencies>, before: Option<&C
 #[cfg(test)]
 mod tests {
     use super::*;
-    use isorb_event::{Config, ConsumerQos, Event, Filter, Quality};
+    use isorb_event::{ConsumerQos, Event, Filter, Quality};
     use serde_json::Value;
     use std::sync::Arc;
     use std::time::Duration;
@@ -232,8 +232,8 @@ mod tests {
 
     #[test]
     fn the_numbers_are_the_channels() {
-        let config = Config { trace: true, latencies: true, ..Config::default() };
-        let channel = Channel::new(config).unwrap();
+        let config = Channel::builder().trace(true).latencies(true);
+        let channel = config.build().unwrap();
         let mut source = ChannelSource::new(&channel, 1024);
         let view = sample(&mut source);
         assert_eq!((&view["kind"], &view["free_copies"]), (&"event-channel".into(), &1024.into()));
@@ -263,7 +263,7 @@ mod tests {
 
     #[test]
     fn a_channel_with_many_consumers_shows_the_most_urgent() {
-        let channel = Channel::new(Config::default()).unwrap();
+        let channel = Channel::builder().build().unwrap();
         let connect = |priority: i16| {
             let quality =
                 Quality { priority: isorb_event::Priority::new(priority).unwrap(), ..Quality::default() };

@@ -4,7 +4,7 @@
 
 use isorb_admin::{Admin, ChannelSource, MemorySource, Options, OtherPage, Source, Together};
 use isorb_event::{
-    Channel, Config, ConsumerQos, Event, Failure, Filter, PushConsumer, Quality, Strategy, VirtualClock,
+    Channel, ConsumerQos, Event, Failure, Filter, PushConsumer, Quality, Strategy, VirtualClock,
 };
 use isorb_testkit::Browser;
 use serde_json::Value;
@@ -40,7 +40,7 @@ fn until(what: &str, mut so: impl FnMut() -> bool) {
 
 #[test]
 fn the_numbers_change_while_one_looks() {
-    let channel = Channel::new(Config { trace: true, latencies: true, ..Config::default() }).unwrap();
+    let channel = Channel::builder().trace(true).latencies(true).build().unwrap();
     let source = ChannelSource::new(&channel, 1024);
     let options = Options { interval: Duration::from_millis(100), ..Options::default() };
     let admin = Admin::start("127.0.0.1:0".parse().unwrap(), options, source).unwrap();
@@ -99,14 +99,14 @@ fn the_numbers_change_while_one_looks() {
 fn queues_fill_and_empty_before_ones_eyes() {
     let strategy = Strategy::ByHand { upcalls: false };
     let clock = Arc::new(VirtualClock::new());
-    let channel = Channel::new(Config {
-        trace: true,
-        latencies: true,
-        own_threads: false,
-        clock: Arc::new(clock.clone()),
-        ..Config::with(strategy)
-    })
-    .unwrap();
+    let channel = Channel::builder()
+        .strategy(strategy)
+        .trace(true)
+        .latencies(true)
+        .own_threads(false)
+        .clock(Arc::new(clock.clone()))
+        .build()
+        .unwrap();
     let options = Options { interval: Duration::from_millis(100), ..Options::default() };
     let source = ChannelSource::new(&channel, 1024);
     let admin = Admin::start("127.0.0.1:0".parse().unwrap(), options, source).unwrap();
@@ -145,7 +145,7 @@ fn queues_fill_and_empty_before_ones_eyes() {
 
 #[test]
 fn other_services_are_shown_below() {
-    let channel = Channel::new(Config { id: 7, ..Config::default() }).unwrap();
+    let channel = Channel::builder().id(7).build().unwrap();
     let quick = ConsumerQos::new("quick", Filter::of(20, 1));
     let _quick = channel.for_consumers().connect(Arc::new(|_: &[Event<'_>]| {}), quick).unwrap();
     let start =

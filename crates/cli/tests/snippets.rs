@@ -3,7 +3,7 @@
 
 mod common;
 
-use isorb_event::{Channel, Config, ConsumerQos, Event, Filter, ProxyPushConsumer, Scheduled, VirtualClock};
+use isorb_event::{Channel, ConsumerQos, Event, Filter, ProxyPushConsumer, Scheduled, VirtualClock};
 use isorb_sched::file::ScheduleFile;
 use isorb_sched::graph::{Call, Dependency, Graph, Operation};
 use isorb_sched::{Nanos, Plan, Policy, RuntimeScheduler};
@@ -55,14 +55,14 @@ fn the_code_of_the_documents_is_the_code_of_this_test() {
 
 /// The program of the first tutorial.
 mod cockpit {
-    use isorb_event::{Channel, Config, ConsumerQos, Event, Filter};
+    use isorb_event::{Channel, ConsumerQos, Event, Filter};
     use std::sync::Arc;
 
     const POSITION: i32 = 16; // types of the application begin at 16
     const GPS: i32 = 1;
 
     fn main() -> Result<(), Box<dyn std::error::Error>> {
-        let channel = Channel::new(Config::default())?;
+        let channel = Channel::builder().build()?;
         let display = |events: &[Event<'_>]| println!("{} octets", events[0].data.octets.len());
         let connected = channel
             .for_consumers()
@@ -96,8 +96,7 @@ fn position_and_speed_or_silence() -> Filter {
 #[test]
 fn a_filter_of_filters() -> Outcome {
     let clock = Arc::new(VirtualClock::new());
-    let config = Config { own_threads: false, clock: Arc::new(clock.clone()), ..Config::default() };
-    let channel = Channel::new(config)?;
+    let channel = Channel::builder().own_threads(false).clock(Arc::new(clock.clone())).build()?;
     let seen = Arc::new(Mutex::new(Vec::new()));
     let log = seen.clone();
     let consumer = move |events: &[Event<'_>]| log.lock().unwrap().push(events.len());
@@ -146,7 +145,7 @@ fn a_recording_is_written() -> Outcome {
     let folder = TempFolder::new();
     // The only test here that has files.
     std::env::set_current_dir(folder.path())?;
-    let channel = Channel::new(Config { trace: true, ..Config::default() })?;
+    let channel = Channel::builder().trace(true).build()?;
     let gps = channel.for_suppliers().connect()?;
     gps.push(&Event::new(POSITION, GPS));
     write_recording(channel, &gps)?;

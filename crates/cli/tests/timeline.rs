@@ -3,7 +3,7 @@
 mod common;
 
 use common::ISORB;
-use isorb_event::{Channel, Config, ConsumerQos, Event, Filter, Quality};
+use isorb_event::{Channel, ConsumerQos, Event, Filter, Quality};
 use isorb_testkit::{Browser, TempFolder};
 use isorb_trace::{Participant, Record, RecordKind, Recording, Role, Track, encode};
 use std::path::Path;
@@ -17,7 +17,7 @@ fn timeline(arguments: &[&Path]) -> Output {
 
 /// A channel's recording in which one consumer cannot meet its deadline.
 fn recorded(name: &str) -> Vec<u8> {
-    let channel = Channel::new(Config { trace: true, ..Config::default() }).unwrap();
+    let channel = Channel::builder().trace(true).build().unwrap();
     let quality = Quality { deadline: Some(Duration::from_nanos(1)), ..Quality::default() };
     let qos = ConsumerQos::new("display", Filter::of_type(16)).quality(quality);
     let slow = |_: &[Event<'_>]| std::thread::sleep(Duration::from_millis(1));

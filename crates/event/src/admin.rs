@@ -200,7 +200,7 @@ impl<M: ModuleSet> SupplierAdmin<M> {
     }
 
     /// Connects a supplier that declares its publications. Undeclared events are counted or refused
-    /// ([`Config::undeclared`](crate::Config::undeclared)). If all suppliers declare, observers are
+    /// ([`ChannelBuilder::undeclared`](crate::ChannelBuilder::undeclared)). If all suppliers declare, observers are
     /// notified, and a federation does not subscribe neighbours to events that no supplier here
     /// publishes.
     ///
@@ -235,7 +235,7 @@ pub struct Pushed {
     /// the largest copies ([`Limits::larger`](crate::Limits::larger)).
     pub too_large: u32,
     /// 1 if the supplier had not declared it. See
-    /// [`Config::undeclared`](crate::Config::undeclared).
+    /// [`ChannelBuilder::undeclared`](crate::ChannelBuilder::undeclared).
     pub undeclared: u32,
 }
 
@@ -255,7 +255,7 @@ impl<M: ModuleSet> ProxyPushConsumer<M> {
     /// each consumer's queue, and that of its level if the consumer was idle. Without, takes locks
     /// only for conjunctions. Waits for room only under
     /// [`Overflow::Block`](isorb_rt::queue::Overflow::Block), at most for
-    /// [`Config::block`](crate::Config::block).
+    /// [`ChannelBuilder::block`](crate::ChannelBuilder::block).
     #[inline]
     pub fn push(&self, event: &Event<'_>) -> Pushed {
         if self.published.as_ref().is_some_and(|published| !published.has(&event.header)) {

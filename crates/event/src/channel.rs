@@ -1,7 +1,7 @@
 //! The channel.
 
 use crate::admin::{ConsumerAdmin, SupplierAdmin};
-use crate::config::Config;
+use crate::config::ChannelBuilder;
 use crate::core::Core;
 use crate::counters::{Counts, Totals};
 use crate::dispatch::{Direct, Dispatch, Queued, Redispatch, Strategy};
@@ -30,11 +30,13 @@ pub struct Channel<M: ModuleSet = Replaceable> {
 }
 
 impl Channel {
-    /// A channel with replaceable modules.
-    ///
-    /// # Errors
-    /// [`StartError`].
-    pub fn new(config: Config) -> Result<Channel, StartError> {
+    /// A full channel without dispatching: four levels, ordinary threads, trace off; and the
+    /// methods that change this.
+    pub fn builder() -> ChannelBuilder {
+        ChannelBuilder::default()
+    }
+
+    pub(crate) fn start(config: ChannelBuilder) -> Result<Channel, StartError> {
         let (configuration, strategy, setup) =
             (config.configuration, config.strategy, config.threads.clone());
         let count = config.levels.len();
@@ -119,12 +121,7 @@ fn agree(scheduler: &dyn RunTimeScheduler, dispatching: Option<Preemption>) -> R
 }
 
 impl<M: ModuleSet> Channel<M> {
-    /// A channel with modules that are chosen by type. `config.configuration` and `config.strategy`
-    /// are ignored.
-    ///
-    /// # Errors
-    /// [`StartError`].
-    pub fn fixed(config: Config, modules: M) -> Result<Channel<M>, StartError> {
+    pub(crate) fn start_fixed(config: ChannelBuilder, modules: M) -> Result<Channel<M>, StartError> {
         let core = Core::start(config, modules)?;
         agree(&*core.scheduler, core.preemption())?;
         Ok(Channel { core })
@@ -188,7 +185,7 @@ impl<M: ModuleSet> Channel<M> {
     }
 
     /// The latencies of these consumers, by [`ConsumerStatus::id`]. `None` for an unknown consumer,
-    /// or without [`Config::latencies`](crate::Config::latencies).
+    /// or without [`ChannelBuilder::latencies`](crate::ChannelBuilder::latencies).
     ///
     /// # Real-time
     /// Allocates, and delays threads that connect or disconnect. Does not disturb events.

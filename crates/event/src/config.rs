@@ -1,9 +1,11 @@
-//! The configuration of a channel.
+//! How a channel is configured and made.
 
+use crate::channel::Channel;
 use crate::clock::{Clock, Monotonic};
 use crate::dispatch::{Strategy, ThreadSetup};
+use crate::error::StartError;
 use crate::event::SizeClass;
-use crate::modules::Configuration;
+use crate::modules::{Configuration, ModuleSet};
 use crate::placement::{AsDeclared, RunTimeScheduler};
 use crate::supplier::Undeclared;
 use isorb_rt::priority::Priority;
@@ -85,77 +87,95 @@ impl Default for Limits {
     }
 }
 
-/// The configuration of a channel.
-#[derive(Clone)]
-pub struct Config {
+/// The fields of a [`ChannelBuilder`]: the documentation of its method, the type, the default.
+macro_rules! channel_builder {
+    ($($(#[$doc:meta])+ $field:ident: $type:ty = $default:expr;)+) => {
+        /// Configures a channel and makes it. See [`Channel::builder`].
+        #[derive(Clone)]
+        #[must_use = "a channel is made by `build`"]
+        pub struct ChannelBuilder {
+            $(pub(crate) $field: $type),+
+        }
+
+        impl Default for ChannelBuilder {
+            fn default() -> Self {
+                ChannelBuilder { $($field: $default),+ }
+            }
+        }
+
+        impl ChannelBuilder {
+            $($(#[$doc])+
+            pub fn $field(mut self, $field: $type) -> Self {
+                self.$field = $field;
+                self
+            })+
+        }
+    };
+}
+
+channel_builder! {
     /// Its capacities.
-    pub limits: Limits,
+    limits: Limits = Limits::default();
     /// The priority levels at which consumers are served, the least urgent first; at most 64. A
     /// consumer is served at the most urgent level that is not above its own priority.
-    pub levels: Vec<Priority>,
+    levels: Vec<Priority> = ChannelBuilder::default_levels();
     /// Its modules at first.
-    pub configuration: Configuration,
+    configuration: Configuration = Configuration::Full;
     /// Its dispatching strategy at first.
-    pub strategy: Strategy,
+    strategy: Strategy = Strategy::Direct;
     /// The scheduling class, processors and stacks of its threads.
-    pub threads: ThreadSetup,
+    threads: ThreadSetup = ThreadSetup::default();
     /// Whether the channel starts threads for timers (one for each level that has any) and for
     /// evicted consumers. If not, the program calls [`Channel::expire`](crate::Channel::expire) and
     /// [`Channel::sweep`](crate::Channel::sweep).
-    pub own_threads: bool,
+    own_threads: bool = true;
     /// The longest wait of a supplier for room in a queue with
     /// [`Overflow::Block`](crate::Overflow::Block).
-    pub block: Duration,
+    block: Duration = Duration::from_millis(100);
     /// Whether the trace records from the start.
-    pub trace: bool,
+    trace: bool = false;
     /// Whether each consumer has histograms of its times (1 KiB each), which count while the trace
     /// is on. See [`Channel::latencies`](crate::Channel::latencies).
-    pub latencies: bool,
+    latencies: bool = false;
     /// Whether pushes are counted for each consumer. Losses and failures always are.
-    pub counting: bool,
+    counting: bool = true;
     /// What happens to undeclared events (see [`SupplierQos`](crate::SupplierQos)).
-    pub undeclared: Undeclared,
+    undeclared: Undeclared = Undeclared::default();
     /// Its number in a federation, unique there; 0 for none.
-    pub id: u64,
+    id: u64 = 0;
     /// Its clock.
-    pub clock: Arc<dyn Clock>,
+    clock: Arc<dyn Clock> = Arc::new(Monotonic);
     /// The scheduler that admits consumers and assigns priorities.
-    pub scheduler: Arc<dyn RunTimeScheduler>,
+    scheduler: Arc<dyn RunTimeScheduler> = Arc::new(AsDeclared);
 }
 
-impl Default for Config {
-    /// A full channel without dispatching: four levels, ordinary threads, trace off.
-    fn default() -> Self {
-        let levels = [0, 8_192, 16_384, 24_576].into_iter().filter_map(Priority::new).collect();
-        Config {
-            limits: Limits::default(),
-            levels,
-            configuration: Configuration::Full,
-            strategy: Strategy::Direct,
-            threads: ThreadSetup::default(),
-            own_threads: true,
-            block: Duration::from_millis(100),
-            trace: false,
-            latencies: false,
-            counting: true,
-            undeclared: Undeclared::default(),
-            id: 0,
-            clock: Arc::new(Monotonic),
-            scheduler: Arc::new(AsDeclared),
-        }
+impl ChannelBuilder {
+    /// Four levels, evenly spread.
+    pub fn default_levels() -> Vec<Priority> {
+        [0, 8_192, 16_384, 24_576].into_iter().filter_map(Priority::new).collect()
+    }
+
+    /// Makes a channel with replaceable modules.
+    ///
+    /// # Errors
+    /// [`StartError`].
+    pub fn build(self) -> Result<Channel, StartError> {
+        Channel::start(self)
+    }
+
+    /// Makes a channel with modules that are chosen by type. The configuration and the strategy
+    /// are those of the modules.
+    ///
+    /// # Errors
+    /// [`StartError`].
+    pub fn build_fixed<M: ModuleSet>(self, modules: M) -> Result<Channel<M>, StartError> {
+        Channel::start_fixed(self, modules)
     }
 }
 
-impl Config {
-    /// The default configuration with this strategy.
-    pub fn with(strategy: Strategy) -> Config {
-        Config { strategy, ..Config::default() }
-    }
-}
-
-impl fmt::Debug for Config {
+impl fmt::Debug for ChannelBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Config")
+        f.debug_struct("ChannelBuilder")
             .field("configuration", &self.configuration)
             .field("strategy", &self.strategy)
             .field("levels", &self.levels.len())

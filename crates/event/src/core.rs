@@ -2,7 +2,7 @@
 
 use crate::admin::Pushed;
 use crate::batch::{Batch, LastEvent, event_lists};
-use crate::config::Config;
+use crate::config::ChannelBuilder;
 use crate::connection::{Connection, PushOutcome};
 use crate::correlation::Registration;
 use crate::counters::{ThreadNumber, count, thread_number};
@@ -57,7 +57,7 @@ fn processors(trace_threads: usize) -> usize {
 }
 
 impl<M: ModuleSet> Core<M> {
-    pub(crate) fn start(config: Config, modules: M) -> Result<Arc<Core<M>>, StartError> {
+    pub(crate) fn start(config: ChannelBuilder, modules: M) -> Result<Arc<Core<M>>, StartError> {
         let levels = config.levels;
         let ascend = levels.windows(2).all(|pair| pair[0] < pair[1]);
         if levels.is_empty() || levels.len() > MAX_LEVELS || !ascend {

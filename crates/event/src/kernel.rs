@@ -61,7 +61,7 @@ pub(crate) struct Kernel {
     pub sets: EventListPool,
     /// The priority levels, the least urgent first.
     pub levels: Box<[Priority]>,
-    /// See [`Config::block`](crate::Config::block).
+    /// See [`ChannelBuilder::block`](crate::ChannelBuilder::block).
     pub block: Duration,
     pub counting: bool,
     pub totals: TotalCounters,

@@ -125,7 +125,7 @@ impl LatencyCounters {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Channel, Config, ConsumerQos, Event, Failure, Filter, PushConsumer, Quality, VirtualClock};
+    use crate::{Channel, ConsumerQos, Event, Failure, Filter, PushConsumer, Quality, VirtualClock};
     use std::sync::Arc;
     use std::time::Duration;
 
@@ -185,14 +185,10 @@ mod tests {
     #[test]
     fn a_channel_counts_them_while_the_trace_is_on() {
         let clock = Arc::new(VirtualClock::new());
-        let config = |latencies| Config {
-            latencies,
-            trace: true,
-            own_threads: false,
-            clock: clock.clone(),
-            ..Config::default()
+        let config = |latencies| {
+            Channel::builder().latencies(latencies).trace(true).own_threads(false).clock(clock.clone())
         };
-        let channel = Channel::new(config(true)).unwrap();
+        let channel = config(true).build().unwrap();
         let quality = Quality { deadline: Some(Duration::from_nanos(500)), ..Quality::default() };
         let consumer = Arc::new(Slow(clock.clone(), 300));
         let qos = ConsumerQos::new("slow", Filter::of(20, 1)).quality(quality);
@@ -208,7 +204,7 @@ mod tests {
         supplier.push(&Event::new(20, 1));
         assert_eq!(channel.latencies(&[id]), [Some(latencies)], "nothing is counted any more");
 
-        let without = Channel::new(config(false)).unwrap();
+        let without = config(false).build().unwrap();
         let qos = ConsumerQos::new("slow", Filter::of(20, 1));
         let _proxy = without.for_consumers().connect(Arc::new(Slow(clock.clone(), 1)), qos).unwrap();
         assert_eq!(without.latencies(&[without.consumers()[0].id]), [None]);

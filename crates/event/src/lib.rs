@@ -13,14 +13,14 @@
 //! `servants`), and not a scheduler (it asks one when a consumer connects).
 //!
 //! ```
-//! use isorb_event::{Channel, Config, ConsumerQos, Event, Filter};
+//! use isorb_event::{Channel, ConsumerQos, Event, Filter};
 //! use std::sync::Arc;
 //! use std::sync::atomic::{AtomicU32, Ordering};
 //!
 //! const POSITION: i32 = 16;
 //! const GPS: i32 = 1;
 //!
-//! let channel = Channel::new(Config::default())?;
+//! let channel = Channel::builder().build()?;
 //! let received = Arc::new(AtomicU32::new(0));
 //! let count = received.clone();
 //! let display = move |events: &[Event<'_>]| {
@@ -77,7 +77,7 @@ pub use admin::{ConsumerAdmin, ConsumerQos, ProxyPushConsumer, ProxyPushSupplier
 pub use chains::ChainId;
 pub use channel::{Channel, ConsumerStatus};
 pub use clock::{Clock, Monotonic, VirtualClock};
-pub use config::{Config, Limits};
+pub use config::{ChannelBuilder, Limits};
 pub use consumer::{Failure, PushConsumer};
 pub use counters::{Counts, Totals};
 pub use dispatch::{Strategy, ThreadSetup, yield_now};

@@ -6,7 +6,7 @@
 //! since the order of events does not depend on them.
 
 use crate::{
-    Channel, Config, Configuration, ConsumerQos, Event, Filter, Limits, Overflow, ProxyPushConsumer,
+    Channel, Configuration, ConsumerQos, Event, Filter, Limits, Overflow, ProxyPushConsumer,
     ProxyPushSupplier, Quality, Strategy,
 };
 use isorb_rt::priority::Priority;
@@ -42,8 +42,13 @@ fn channel(configuration: Configuration, strategy: Strategy) -> Channel {
         ..Limits::default()
     };
     let levels = vec![Priority::MIN];
-    let config = Config { configuration, strategy, limits, levels, own_threads: false, ..Config::default() };
-    Channel::new(config).unwrap()
+    let config = Channel::builder()
+        .configuration(configuration)
+        .strategy(strategy)
+        .limits(limits)
+        .levels(levels)
+        .own_threads(false);
+    config.build().unwrap()
 }
 
 /// The events that a consumer received: pairs of supplier and number.

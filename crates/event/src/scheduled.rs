@@ -20,7 +20,7 @@ use std::time::Duration;
 /// and is refused otherwise ([`StartError::Preemption`](crate::StartError::Preemption)).
 ///
 /// ```
-/// use isorb_event::{Channel, Config, ConnectError, ConsumerQos, Event, Filter};
+/// use isorb_event::{Channel, ConnectError, ConsumerQos, Event, Filter};
 /// use isorb_event::{Quality, Scheduled, Strategy};
 /// use isorb_sched::{Nanos, Plan, Policy, RuntimeScheduler};
 /// use std::{sync::Arc, time::Duration};
@@ -31,8 +31,8 @@ use std::time::Duration;
 /// // The plan assumes full pre-emption: one thread for each level, at its priority.
 /// let strategy = Strategy::Threads { per_level: 1 };
 /// let levels = scheduled.levels();
-/// let config = Config { levels, scheduler: Arc::new(scheduled), strategy, ..Config::default() };
-/// let channel = Channel::new(config)?;
+/// let scheduler = Arc::new(scheduled);
+/// let channel = Channel::builder().levels(levels).scheduler(scheduler).strategy(strategy).build()?;
 ///
 /// let declared = |cost, period| Quality {
 ///     worst_case: Some(Duration::from_millis(cost)),

@@ -243,7 +243,7 @@ fn hash(key: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use crate::{Channel, Config, ConsumerQos, Event, Filter, Limits, ProxyPushSupplier};
+    use crate::{Channel, ConsumerQos, Event, Filter, Limits, ProxyPushSupplier};
     use std::cell::Cell;
     use std::sync::Arc;
 
@@ -260,7 +260,7 @@ mod tests {
     /// one of each receives.
     fn look_ups(filters: &[&dyn Fn(i32) -> Filter], consumers: i32) -> (usize, u32, usize) {
         let limits = Limits { consumers: 10_000, ..Limits::default() };
-        let channel = Channel::new(Config { limits, own_threads: false, ..Config::default() }).unwrap();
+        let channel = Channel::builder().limits(limits).own_threads(false).build().unwrap();
         let connect = |filter| {
             let nothing = Arc::new(|_: &[Event<'_>]| ());
             channel.for_consumers().connect(nothing, ConsumerQos::new("test", filter)).unwrap()

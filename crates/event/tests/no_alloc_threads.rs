@@ -2,7 +2,7 @@
 //! only test of this program, since all of its threads are counted.
 
 use isorb_event::{
-    Channel, Config, ConsumerQos, Event, Filter, Overflow, Priority, ProxyPushConsumer, Quality, Strategy,
+    Channel, ConsumerQos, Event, Filter, Overflow, Priority, ProxyPushConsumer, Quality, Strategy,
 };
 use isorb_rt::alloc_count::process_allocations;
 use isorb_rt::timers::TimerHeap;
@@ -61,7 +61,7 @@ fn connect(channel: &Channel, supplier: &Arc<ProxyPushConsumer>) -> [Arc<AtomicU
 fn rounds(strategy: Strategy) {
     let block = Duration::from_secs(60);
     let channel =
-        Channel::new(Config { trace: true, latencies: true, block, ..Config::with(strategy) }).unwrap();
+        Channel::builder().strategy(strategy).trace(true).latencies(true).block(block).build().unwrap();
     let supplier = Arc::new(channel.for_suppliers().connect().unwrap());
     let counts = connect(&channel, &supplier);
     let round = |n: u64| {

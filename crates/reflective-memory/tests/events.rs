@@ -6,7 +6,7 @@ use isorb::{Orb, Upcall};
 use isorb_event::servants::stamped::rtec_event_channel_admin as admin;
 use isorb_event::servants::stamped::rtec_event_comm as comm;
 use isorb_event::servants::{EventServiceOptions, RtecEventService};
-use isorb_event::{Channel, Config, ConsumerQos, Event, Filter};
+use isorb_event::{Channel, ConsumerQos, Event, Filter};
 use isorb_reflective_memory::Rio;
 use isorb_reflective_memory::idl::{AreaEvent, EventQoS, ReaderQoS, State as IdlState, rio};
 use isorb_reflective_memory::memory::{State, WaitError};
@@ -42,7 +42,7 @@ fn a_channel_of_this_process_hears_of_values_and_of_staleness() {
     let (near, far) = (world.library(0), world.library(1));
     near.create_area(&area("boiler", 64)).unwrap();
     let mut writer = near.map_writer("boiler", QOS).unwrap();
-    let channel = Channel::new(Config::default()).unwrap();
+    let channel = Channel::builder().build().unwrap();
     let seen = Arc::new(Mutex::new(Vec::<(i32, Vec<u8>, bool)>::new()));
     let log = seen.clone();
     let consumer = move |events: &[Event<'_>]| {
@@ -133,7 +133,7 @@ fn a_channel_elsewhere_is_named_by_its_reference() {
 
     let events = Orb::with_config(isorb::Config::default()).unwrap();
     events.root_poa().unwrap().manager().activate().unwrap();
-    let channel = Channel::new(Config::default()).unwrap();
+    let channel = Channel::builder().build().unwrap();
     let _face = RtecEventService::start(&events, &channel, EventServiceOptions::default()).unwrap();
     let port = events.endpoint_addresses()[0].1;
     let url = format!("corbaloc::127.0.0.1:{port}/EventService");

@@ -6,7 +6,7 @@ mod world;
 use isorb::{Config as OrbConfig, Orb};
 use isorb_event::servants::stamped::rtec_event_channel_admin::EventChannelRef;
 use isorb_event::servants::{EventServiceOptions, RtecEventService};
-use isorb_event::{Channel, Config, ConsumerQos, Event, Filter};
+use isorb_event::{Channel, ConsumerQos, Event, Filter};
 use isorb_reflective_memory::idl::EventQoS;
 use isorb_reflective_memory::{Error, EventSink, Notice, RemoteChannel};
 use isorb_rt::time::Deadline;
@@ -116,7 +116,7 @@ impl Events {
         let endpoints = vec![format!("{}:{port}", Events::host())];
         let orb = Orb::with_config(OrbConfig { endpoints, ..OrbConfig::default() }).unwrap();
         orb.root_poa().ok()?.manager().activate().ok()?;
-        let channel = Channel::new(Config::default()).unwrap();
+        let channel = Channel::builder().build().unwrap();
         let face = RtecEventService::start(&orb, &channel, EventServiceOptions::default()).unwrap();
         let taken = Arc::new(AtomicU64::new(0));
         let count = taken.clone();

@@ -26,8 +26,7 @@ pub struct ChannelArgs {
 
 pub(super) fn serve(args: &ChannelArgs) -> io::Result<()> {
     let orb = orb(args.orb.iter().cloned())?;
-    let config = isorb_event::Config { trace: args.trace, ..isorb_event::Config::default() };
-    let channel = Channel::new(config).map_err(failed)?;
+    let channel = Channel::builder().trace(args.trace).build().map_err(failed)?;
     let native = SchedClass::current().ok().and_then(SchedClass::native_priority);
     let mapping = native.map(|native| Arc::new(OneLevel(native)) as Arc<dyn PriorityMapping>);
     let setup = ThreadSetup { mapping, ..ThreadSetup::default() };

@@ -10,7 +10,10 @@ use isorb_event::servants::{
     CosEventService, EventServiceOptions, FederationServant, Layout, LinkError, LinkOptions,
     RegisteredOperations, RtecEventService, UdpGateway, UdpOptions, beyond_this_host,
 };
-use isorb_event::{Channel, Limits, Overflow, Quality, RunTimeScheduler, SizeClass, ThreadSetup, Undeclared};
+use isorb_event::{
+    AsDeclared, Channel, ChannelBuilder, Limits, Overflow, Quality, RunTimeScheduler, SizeClass, ThreadSetup,
+    Undeclared,
+};
 use isorb_rt::sched::{NativeRange, Need, RealTime};
 use isorb_sched::Preemption;
 use isorb_sched_service::rtec_scheduler::SchedulerRef;
@@ -207,9 +210,8 @@ pub fn run(args: &Args, orb_arguments: Vec<String>) -> Result<(), Box<dyn Error>
     let orb = Orb::with_config(config)?;
     let security = security(args)?;
     args.join.iter().try_for_each(|url| is_reference(&orb, url, &security))?;
-    let plain = isorb_event::Config::default();
     let (scheduler, levels) = match scheduler(args, &orb)? {
-        None => (plain.scheduler.clone(), plain.levels.clone()),
+        None => (Arc::new(AsDeclared) as Arc<dyn RunTimeScheduler>, ChannelBuilder::default_levels()),
         Some((operations, of)) => {
             if setup.mapping.is_none() {
                 eprintln!(
@@ -218,7 +220,7 @@ pub fn run(args: &Args, orb_arguments: Vec<String>) -> Result<(), Box<dyn Error>
             }
             let levels =
                 operations.levels(usize::from(args.levels)).map_err(|error| format!("{of}: {error}"))?;
-            (Arc::new(operations) as Arc<dyn RunTimeScheduler>, levels)
+            (Arc::new(operations) as _, levels)
         }
     };
     // Pushes at a level's priority have its native priority.
@@ -226,28 +228,27 @@ pub fn run(args: &Args, orb_arguments: Vec<String>) -> Result<(), Box<dyn Error>
     if let Some(mapping) = &setup.mapping {
         orb.rt().set_priority_mapping(mapping.clone());
     }
-    let channel = Channel::new(isorb_event::Config {
-        scheduler,
-        levels,
-        strategy: args.dispatching.strategy(args.threads as usize),
-        configuration: args.configuration.configuration(),
-        limits: Limits {
+    let channel = Channel::builder()
+        .scheduler(scheduler)
+        .levels(levels)
+        .strategy(args.dispatching.strategy(args.threads as usize))
+        .configuration(args.configuration.configuration())
+        .limits(Limits {
             events: args.events as usize,
             payload: args.payload as usize,
             larger,
             ..Limits::default()
-        },
-        threads: setup.clone(),
-        undeclared: match args.undeclared {
+        })
+        .threads(setup.clone())
+        .undeclared(match args.undeclared {
             Other::Count => Undeclared::Count,
             Other::Refuse => Undeclared::Refuse,
-        },
-        id: args.id,
+        })
+        .id(args.id)
         // The page shows latencies.
-        trace: args.trace || args.admin.is_wanted(),
-        latencies: args.admin.is_wanted(),
-        ..plain
-    })?;
+        .trace(args.trace || args.admin.is_wanted())
+        .latencies(args.admin.is_wanted())
+        .build()?;
     let quality = Quality {
         queue: args.queue as usize,
         overflow: match args.full {

@@ -71,7 +71,7 @@ impl FederationBuilder {
     /// Makes the channel a member.
     ///
     /// # Errors
-    /// [`ConnectError`]: `Destroyed` also for a channel with [`Config::id`](crate::Config::id) 0,
+    /// [`ConnectError`]: `Destroyed` also for a channel with [`ChannelBuilder::id`](crate::ChannelBuilder::id) 0,
     /// `Thread` if a thread of the gateways did not start.
     pub fn build(self) -> Result<Federation, ConnectError> {
         Federation::start(self)

@@ -77,7 +77,7 @@ struct Link {
 
 impl Federation {
     /// Begins to make `channel` a member. It needs a number of its own in the federation
-    /// ([`Config::id`](crate::Config::id)).
+    /// ([`ChannelBuilder::id`](crate::ChannelBuilder::id)).
     pub fn builder(channel: &Channel) -> FederationBuilder {
         FederationBuilder::new(channel)
     }

@@ -5,7 +5,7 @@
 use crate::common::*;
 use crate::executed::{BAD, Forced, GOOD, POLICIES, Task, Unchecked, plan, quality};
 use isorb_event::{
-    Channel, Config, ConnectError, ConsumerQos, Event, Filter, ProxyPushConsumer, ProxyPushSupplier,
+    Channel, ConnectError, ConsumerQos, Event, Filter, ProxyPushConsumer, ProxyPushSupplier,
     RunTimeScheduler, Scheduled, Strategy, VirtualClock, yield_now,
 };
 use isorb_sched::{Policy, Preemption, RuntimeScheduler};
@@ -90,7 +90,7 @@ fn run(
     serving: Serving,
 ) -> (Vec<u64>, u64) {
     let strategy = Strategy::ByHand { upcalls: serving != Serving::Single };
-    let (channel, clock) = still(Config { levels, scheduler, ..Config::with(strategy) });
+    let (channel, clock) = still(Channel::builder().strategy(strategy).levels(levels).scheduler(scheduler));
     let world = Arc::new(World {
         clock,
         supplier: OnceLock::new(),

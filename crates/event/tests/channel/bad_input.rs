@@ -4,7 +4,7 @@
 use crate::common::*;
 use isorb_event::dispatch::{Direct, Dispatch, Queued, ReadyConsumer};
 use isorb_event::{
-    Channel, Config, Configuration, ConnectError, ConsumerQos, Event, Filter, Fixed, Limits, Observer,
+    Channel, Configuration, ConnectError, ConsumerQos, Event, Filter, Fixed, Limits, Observer,
     OtherPreemption, Priority, Quality, Scheduled, StartError, Strategy, SwapError, ThreadSetup,
 };
 use isorb_sched::graph::{Call, Dependency, Graph, Operation};
@@ -23,8 +23,8 @@ fn scheduled_for(policy: Policy, preemption: Preemption) -> Arc<Scheduled> {
 
 fn channel(scheduler: &Arc<Scheduled>) -> Channel {
     let (levels, scheduler) = (scheduler.levels(), scheduler.clone());
-    let threads = Config::with(Strategy::Threads { per_level: 1 });
-    Channel::new(Config { levels, scheduler, own_threads: false, ..threads }).unwrap()
+    let threads = Channel::builder().strategy(Strategy::Threads { per_level: 1 });
+    threads.levels(levels).scheduler(scheduler).own_threads(false).build().unwrap()
 }
 
 /// Times in milliseconds.
@@ -138,11 +138,11 @@ fn configurations_beyond_memory_are_refused() {
         Limits { payload: usize::MAX, ..Limits::default() },
         Limits { events: 1 << 40, payload: 1 << 40, ..Limits::default() },
     ] {
-        let refused = Channel::new(Config { limits, own_threads: false, ..Config::default() }).unwrap_err();
+        let refused = Channel::builder().limits(limits).own_threads(false).build().unwrap_err();
         assert_eq!(refused, StartError::Memory);
         assert!(refused.to_string().contains("more memory than there is"), "{refused}");
     }
-    let (channel, _) = still(Config::default());
+    let (channel, _) = still(Channel::builder());
     let quality = Quality { queue: usize::MAX, ..Quality::default() };
     let qos = wants(Filter::of(20, 0)).quality(quality);
     let refused = channel.for_consumers().connect(Log::default().consumer(), qos).unwrap_err();
@@ -156,7 +156,7 @@ fn malformed_levels_are_refused() {
         [vec![], vec![priority(2), priority(1)], vec![priority(1); 2], (0..65).map(priority).collect()]
     {
         let count = levels.len();
-        let refused = Channel::new(Config { levels, ..Config::default() }).unwrap_err();
+        let refused = Channel::builder().levels(levels).build().unwrap_err();
         assert_eq!(refused, StartError::Levels { count });
         let said =
             format!("a channel has 1 to 64 levels of priority, in ascending order, and {count} were given; ");
@@ -173,7 +173,7 @@ impl Observer for Idle {
 #[test]
 fn observers_beyond_the_limit_are_refused() {
     let limits = Limits { observers: 2, ..Limits::default() };
-    let (channel, _) = still(Config { limits, ..Config::default() });
+    let (channel, _) = still(Channel::builder().limits(limits));
     let append = || channel.append_observer(Arc::new(Idle));
     let (first, _second) = (append().unwrap(), append().unwrap());
     for _ in 0..3 {
@@ -220,13 +220,13 @@ fn a_dispatching_that_the_scheduler_does_not_assume_is_refused() {
     for (promised, counts_on, instead) in plans {
         let config = || {
             let scheduler = scheduled_for(Policy::RateMonotonic, promised);
-            Config { levels: scheduler.levels(), scheduler, own_threads: false, ..Config::default() }
+            Channel::builder().levels(scheduler.levels()).scheduler(scheduler).own_threads(false)
         };
         let fitting = strategies.iter().find(|(_, does, _)| *does == Some(promised)).unwrap().0;
-        let channel = Channel::new(Config { strategy: fitting, ..config() }).unwrap();
+        let channel = config().strategy(fitting).build().unwrap();
         for (strategy, does, said) in strategies {
             let swap = || channel.reconfigure(Configuration::Full, strategy, Duration::from_secs(60));
-            let start = Channel::new(Config { strategy, ..config() });
+            let start = config().strategy(strategy).build();
             let started = start.map(|channel| channel.destroy());
             if does == Some(promised) {
                 assert_eq!((started, swap()), (Ok(()), Ok(())), "{promised:?} {strategy:?}");
@@ -246,7 +246,7 @@ fn a_dispatching_that_the_scheduler_does_not_assume_is_refused() {
             Configuration::Broadcaster,
         ] {
             let other = OtherPreemption { promised, dispatching: None };
-            let started = Channel::new(Config { strategy: fitting, configuration, ..config() }).map(drop);
+            let started = config().strategy(fitting).configuration(configuration).build().map(drop);
             assert_eq!(started, Err(StartError::Preemption(other)), "{configuration:?}");
             let swapped = channel.reconfigure(configuration, fitting, Duration::from_secs(60));
             assert_eq!(swapped, Err(SwapError::Preemption(other)), "{configuration:?}");
@@ -254,26 +254,26 @@ fn a_dispatching_that_the_scheduler_does_not_assume_is_refused() {
         assert_eq!(channel.configuration(), Configuration::Full, "nothing has changed");
         // By type, and with a dispatcher of the caller.
         let own = |strategy| {
-            let levels = config().levels;
+            let levels = scheduled_for(Policy::RateMonotonic, promised).levels();
             Queued::alone(strategy, &levels, &ThreadSetup::default()).unwrap().unwrap()
         };
         for (strategy, does, _) in
             strategies.into_iter().filter(|(strategy, ..)| *strategy != Strategy::Direct)
         {
-            let by_type = Channel::fixed(config(), Fixed::<true, true, _>::new(own(strategy)));
+            let by_type = config().build_fixed(Fixed::<true, true, _>::new(own(strategy)));
             let fits = does == Some(promised);
             assert_eq!(by_type.map(|channel| channel.destroy()).is_ok(), fits, "{promised:?} {strategy:?}");
             let dispatch = Arc::new(own(strategy));
             let swapped = channel.reconfigure_with(Configuration::Full, dispatch, Duration::from_secs(60));
             assert_eq!(swapped.is_ok(), fits, "{promised:?} {strategy:?}");
         }
-        assert!(Channel::fixed(config(), Fixed::<true, true, _>::new(Direct)).is_err());
+        assert!(config().build_fixed(Fixed::<true, true, _>::new(Direct)).is_err());
         let anyhow = channel.reconfigure_with(Configuration::Full, Arc::new(Anyhow), Duration::from_secs(60));
         assert_eq!(anyhow, Err(SwapError::Preemption(OtherPreemption { promised, dispatching: None })));
         channel.destroy();
     }
     // Without promises any dispatching is accepted.
     for (strategy, ..) in strategies {
-        Channel::new(Config { own_threads: false, ..Config::with(strategy) }).unwrap().destroy();
+        Channel::builder().strategy(strategy).own_threads(false).build().unwrap().destroy();
     }
 }

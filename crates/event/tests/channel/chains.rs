@@ -2,7 +2,7 @@
 
 use crate::common::*;
 use isorb_event::{
-    AsDeclared, Channel, Config, ConnectError, ConsumerQos, Event, Filter, Priority, ProxyPushConsumer,
+    AsDeclared, Channel, ConnectError, ConsumerQos, Event, Filter, Priority, ProxyPushConsumer,
     ProxyPushSupplier, Quality, RunTimeScheduler, Scheduled, Strategy, SubPriority, VirtualClock,
 };
 use isorb_sched::graph::{Call, Dependency, Operation};
@@ -119,8 +119,11 @@ fn fly(
     chain: [u64; 3],
     qualities: [Quality; 4],
 ) -> (u64, u64) {
-    let config =
-        Config { levels, scheduler, counting: true, ..Config::with(Strategy::ByHand { upcalls: false }) };
+    let config = Channel::builder()
+        .strategy(Strategy::ByHand { upcalls: false })
+        .levels(levels)
+        .scheduler(scheduler)
+        .counting(true);
     let (channel, clock) = still(config);
     let world = Arc::new(World {
         clock,

@@ -2,7 +2,9 @@
 
 pub use isorb_testkit::wait_until;
 
-use isorb_event::{Channel, Config, ConsumerQos, Event, Filter, ModuleSet, ProxyPushSupplier, PushConsumer};
+use isorb_event::{
+    Channel, ChannelBuilder, ConsumerQos, Event, Filter, ModuleSet, ProxyPushSupplier, PushConsumer,
+};
 use std::sync::{Arc, Mutex};
 
 /// A consumer that records each push: type, source and creation time of its events.
@@ -43,8 +45,8 @@ pub fn wants(filter: Filter) -> ConsumerQos {
 }
 
 /// A channel without threads, in virtual time.
-pub fn still(config: Config) -> (Channel, Arc<isorb_event::VirtualClock>) {
+pub fn still(config: ChannelBuilder) -> (Channel, Arc<isorb_event::VirtualClock>) {
     let clock = Arc::new(isorb_event::VirtualClock::new());
-    let config = Config { own_threads: false, clock: Arc::new(clock.clone()), ..config };
-    (Channel::new(config).unwrap(), clock)
+    let config = config.own_threads(false).clock(Arc::new(clock.clone()));
+    (config.build().unwrap(), clock)
 }

@@ -2,8 +2,7 @@
 
 use crate::common::*;
 use isorb_event::{
-    Channel, Config, Event, Filter, Limits, Overflow, Priority, Pushed, Quality, Strategy, SubPriority,
-    yield_now,
+    Channel, Event, Filter, Limits, Overflow, Priority, Pushed, Quality, Strategy, SubPriority, yield_now,
 };
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Barrier, Mutex};
@@ -29,7 +28,7 @@ fn consumers(channel: &Channel, log: &Log, qualities: &[Quality]) -> Vec<isorb_e
 
 #[test]
 fn levels_first_then_arrival() {
-    let (channel, _) = still(Config::with(BY_HAND));
+    let (channel, _) = still(Channel::builder().strategy(BY_HAND));
     let log = Log::default();
     let _c = consumers(&channel, &log, &[at(0), at(30_000), at(9_000), at(8_192), at(100)]);
     let supplier = channel.for_suppliers().connect().unwrap();
@@ -45,7 +44,7 @@ fn levels_first_then_arrival() {
 #[test]
 fn sub_priorities_order_a_level() {
     let ms = Duration::from_millis;
-    let (channel, clock) = still(Config::with(BY_HAND));
+    let (channel, clock) = still(Channel::builder().strategy(BY_HAND));
     let log = Log::default();
     let timed = |deadline, worst, sub_priority| Quality {
         deadline: Some(ms(deadline)),
@@ -92,7 +91,7 @@ fn a_full_queue_follows_the_overflow_policy() {
         (Overflow::Block, vec![1, 2], Pushed { refused: 1, ..Pushed::default() }),
     ];
     for (overflow, left, third) in policies {
-        let config = Config { block: Duration::from_millis(2), ..Config::with(BY_HAND) };
+        let config = Channel::builder().strategy(BY_HAND).block(Duration::from_millis(2));
         let (channel, _) = still(config);
         let (log, other) = (Log::default(), Log::default());
         let quality = Quality { queue: 2, overflow, ..Quality::default() };
@@ -114,7 +113,7 @@ fn a_full_queue_follows_the_overflow_policy() {
 
 #[test]
 fn a_blocked_supplier_goes_on_when_there_is_room() {
-    let config = Config { block: Duration::from_secs(60), ..Config::with(BY_HAND) };
+    let config = Channel::builder().strategy(BY_HAND).block(Duration::from_secs(60));
     let (channel, _) = still(config);
     let log = Log::default();
     let quality = Quality { queue: 1, overflow: Overflow::Block, ..Quality::default() };
@@ -135,7 +134,7 @@ fn a_blocked_supplier_goes_on_when_there_is_room() {
 #[test]
 fn a_consumer_may_own_a_supplier() {
     let limits = Limits { suppliers: 2, ..Limits::default() };
-    let channel = Channel::new(Config { limits, own_threads: false, ..Config::default() }).unwrap();
+    let channel = Channel::builder().limits(limits).own_threads(false).build().unwrap();
     for _ in 0..10 {
         let supplier = channel.for_suppliers().connect().unwrap();
         let forwards = move |_: &[Event<'_>]| {
@@ -156,7 +155,7 @@ fn a_consumer_may_own_a_supplier() {
 
 #[test]
 fn one_copy_however_many_queues() {
-    let (channel, _) = still(Config::with(BY_HAND));
+    let (channel, _) = still(Channel::builder().strategy(BY_HAND));
     let log = Log::default();
     let _c: Vec<_> = (0..20).map(|_| log.connect(&channel, wants(Filter::of(20, 0)))).collect();
     let all = channel.free_copies();
@@ -168,7 +167,7 @@ fn one_copy_however_many_queues() {
 
 /// The address of an event's data as its consumer sees it, and the free copies meanwhile.
 fn seen_at(strategy: Strategy) -> (Vec<(usize, usize)>, usize, usize) {
-    let channel = Channel::new(Config { own_threads: false, ..Config::with(strategy) }).unwrap();
+    let channel = Channel::builder().strategy(strategy).own_threads(false).build().unwrap();
     let seen = Arc::new(Mutex::new(Vec::new()));
     let connect = || {
         let (seen, inner) = (seen.clone(), channel.clone());
@@ -199,7 +198,7 @@ fn an_event_reaches_consumers_without_dispatching_by_reference_and_queued_ones_i
 
 #[test]
 fn conjunctions_of_many_go_through_queues_whole() {
-    let (channel, _) = still(Config::with(BY_HAND));
+    let (channel, _) = still(Channel::builder().strategy(BY_HAND));
     let log = Log::default();
     let all = Filter::all_of((0..32).map(|i| Filter::of(20 + i, 0)));
     let _c = log.connect(&channel, wants(all));
@@ -212,7 +211,7 @@ fn conjunctions_of_many_go_through_queues_whole() {
 
 /// The low consumer pushes to two others and yields; the log has the order.
 fn upcalls(strategy: Strategy) -> Vec<&'static str> {
-    let channel = Channel::new(Config { own_threads: false, ..Config::with(strategy) }).unwrap();
+    let channel = Channel::builder().strategy(strategy).own_threads(false).build().unwrap();
     let log = Arc::new(Mutex::new(Vec::new()));
     let supplier = Arc::new(channel.for_suppliers().connect().unwrap());
     let connect = |event_type, priority, names: [&'static str; 2], next: Option<i32>| {
@@ -257,8 +256,8 @@ fn upcalls_nest_only_by_priority() {
 fn threads_lose_double_and_reorder_no_events() {
     const EVENTS: u64 = 3_000;
     for strategy in [Strategy::SingleThreaded, Strategy::Threads { per_level: 3 }, Strategy::Upcalls] {
-        let config = Config { block: Duration::from_secs(60), ..Config::with(strategy) };
-        let channel = Channel::new(config).unwrap();
+        let config = Channel::builder().strategy(strategy).block(Duration::from_secs(60));
+        let channel = config.build().unwrap();
         let logs: Vec<Log> = (0..4).map(|_| Log::default()).collect();
         let proxies: Vec<_> = logs
             .iter()
@@ -305,7 +304,7 @@ fn threads_lose_double_and_reorder_no_events() {
 /// A consumer that never returns in time delays no other. Only its own queue fills.
 #[test]
 fn a_slow_consumer_delays_no_other_level() {
-    let channel = Channel::new(Config::with(Strategy::Threads { per_level: 1 })).unwrap();
+    let channel = Channel::builder().strategy(Strategy::Threads { per_level: 1 }).build().unwrap();
     let (go, fast) = (Arc::new(Barrier::new(2)), Arc::new(AtomicU32::new(0)));
     let begun = Arc::new(AtomicBool::new(false));
     let (begins, wait, count) = (begun.clone(), go.clone(), fast.clone());
@@ -347,7 +346,7 @@ fn a_slow_consumer_delays_no_other_level() {
 #[test]
 fn resubscribing_loses_no_queued_events() {
     let limits = Limits { masks: 2, ..Limits::default() };
-    let config = Config { limits, ..Config::with(Strategy::ByHand { upcalls: false }) };
+    let config = Channel::builder().strategy(Strategy::ByHand { upcalls: false }).limits(limits);
     let (channel, _) = still(config);
     let log = Log::default();
     let proxy = log.connect(&channel, wants(Filter::of(20, 0)));

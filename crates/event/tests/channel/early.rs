@@ -3,7 +3,7 @@
 
 use crate::common::*;
 use isorb_event::{
-    Channel, Config, ConnectError, ConsumerQos, Filter, Overflow, Quality, Scheduled, Strategy, VirtualClock,
+    Channel, ConnectError, ConsumerQos, Filter, Overflow, Quality, Scheduled, Strategy, VirtualClock,
 };
 use isorb_sched::graph::{Call, Dependency, Graph, Operation};
 use isorb_sched::{Nanos, Plan, Policy, Preemption, RuntimeScheduler};
@@ -41,7 +41,7 @@ fn early_pushes_are_counted_under_any_dispatching() {
         for (number, (quality, pauses, early)) in cases.iter().enumerate() {
             // Served later, they are still counted by their arrival.
             for serve in [true, false] {
-                let (channel, clock) = still(Config::with(strategy));
+                let (channel, clock) = still(Channel::builder().strategy(strategy));
                 let log = Log::default();
                 let proxy = log.connect(&channel, wants(Filter::of(20, 0)).quality(quality.clone()));
                 pushes(&channel, &clock, pauses, serve);
@@ -54,7 +54,7 @@ fn early_pushes_are_counted_under_any_dispatching() {
 
 #[test]
 fn early_counts_pushes_including_lost_ones() {
-    let by_hand = || still(Config::with(Strategy::ByHand { upcalls: false }));
+    let by_hand = || still(Channel::builder().strategy(Strategy::ByHand { upcalls: false }));
     // Two events are one push.
     let (channel, clock) = by_hand();
     let both = Filter::all_of([Filter::of(20, 0), Filter::of(21, 0)]);
@@ -90,7 +90,9 @@ fn scheduled() -> Arc<Scheduled> {
 
 fn channel(scheduler: &Arc<Scheduled>) -> (Channel, Arc<VirtualClock>) {
     let (levels, scheduler) = (scheduler.levels(), scheduler.clone());
-    still(Config { levels, scheduler, ..Config::with(Strategy::ByHand { upcalls: false }) })
+    still(
+        Channel::builder().strategy(Strategy::ByHand { upcalls: false }).levels(levels).scheduler(scheduler),
+    )
 }
 
 /// Jitter lets pushes arrive close together, and so uses capacity.

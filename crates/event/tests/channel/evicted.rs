@@ -1,7 +1,7 @@
 //! Evicted consumers that do not answer delay no thread that connects.
 
 use crate::common::{Log, event, wait_until, wants};
-use isorb_event::{Channel, Config, Event, Failure, Filter, Limits, PushConsumer, Quality};
+use isorb_event::{Channel, Event, Failure, Filter, Limits, PushConsumer, Quality};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
 use std::sync::{Arc, Condvar, Mutex};
 
@@ -37,7 +37,7 @@ impl PushConsumer for Frozen {
 #[test]
 fn a_new_consumer_replaces_an_evicted_one_without_waiting_for_its_notification() {
     let limits = Limits { consumers: FROZEN, suppliers: 2, ..Limits::default() };
-    let channel = Channel::new(Config { limits, ..Config::default() }).unwrap();
+    let channel = Channel::builder().limits(limits).build().unwrap();
     let frozen = Arc::new(Frozen::default());
     let supplier = channel.for_suppliers().connect().unwrap();
     let quality = Quality { failures: 1, ..Quality::default() };

@@ -9,7 +9,7 @@
 
 use crate::common::*;
 use isorb_event::{
-    Channel, Config, ConnectError, Event, Filter, Placement, Quality, RunTimeScheduler, Scheduled, Strategy,
+    Channel, ConnectError, Event, Filter, Placement, Quality, RunTimeScheduler, Scheduled, Strategy,
     ThreadSetup,
 };
 use isorb_rt::sched::{Cpus, SchedClass, ThreadSpec, current_cpus};
@@ -191,7 +191,13 @@ fn run(
 ) -> Vec<Observations> {
     let cpu = current_cpus().unwrap().iter().last().unwrap();
     let threads = ThreadSetup::fifo().on(Cpus::one(cpu));
-    let channel = Channel::new(Config { levels, threads, scheduler, ..Config::with(strategy) }).unwrap();
+    let channel = Channel::builder()
+        .strategy(strategy)
+        .levels(levels)
+        .threads(threads)
+        .scheduler(scheduler)
+        .build()
+        .unwrap();
     let notes: Vec<Arc<Notes>> = tasks.iter().map(|_| Arc::default()).collect();
     let _proxies: Vec<_> = (tasks.iter().enumerate())
         .map(|(i, task)| {
@@ -360,13 +366,13 @@ fn admitted_sets_meet_deadlines_and_refused_ones_do_not() {
         // Refused, and rightly so.
         let refusing = scheduled(policy);
         let (levels, refusing) = (refusing.levels(), Arc::new(refusing));
-        let channel = Channel::new(Config {
-            levels: levels.clone(),
-            scheduler: refusing,
-            own_threads: false,
-            ..Config::with(Strategy::Threads { per_level: 1 })
-        })
-        .unwrap();
+        let channel = Channel::builder()
+            .strategy(Strategy::Threads { per_level: 1 })
+            .levels(levels.clone())
+            .scheduler(refusing)
+            .own_threads(false)
+            .build()
+            .unwrap();
         let connect = |task: Task| {
             let qos =
                 isorb_event::ConsumerQos::new(task.name, Filter::Everything).quality(quality(task, OVERHEAD));

@@ -6,7 +6,7 @@ use isorb_event::federation::{
     ControlMessage, Federation, ForwardError, ForwardedEvent, Gateways, Interest, LinkDown, LinkId,
     StreamPosition, StreamRequest, Transport,
 };
-use isorb_event::{Channel, Config, ConsumerQos, Filter, Limits, ProxyPushSupplier, Quality};
+use isorb_event::{Channel, ConsumerQos, Filter, Limits, ProxyPushSupplier, Quality, ThreadSetup};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
@@ -55,8 +55,8 @@ impl Net {
             ..Limits::default()
         };
         let channel = |i: usize| {
-            let config = Config { id: i as u64 + 1, limits, own_threads: false, ..Config::default() };
-            Channel::new(config).unwrap()
+            let config = Channel::builder().id(i as u64 + 1).limits(limits).own_threads(false);
+            config.build().unwrap()
         };
         let channels: Vec<Channel> = (0..count).map(channel).collect();
         let nodes = channels.iter().map(|c| Federation::builder(c).build().unwrap()).collect();
@@ -269,9 +269,8 @@ impl Transport for Stalled {
 #[test]
 fn a_stalled_link_delays_no_consumer() {
     use isorb_event::dispatch::{Dispatch, Queued};
-    let config = Config { id: 1, ..Config::default() };
-    let setup = config.threads.clone();
-    let channel = Channel::new(config).unwrap();
+    let channel = Channel::builder().id(1).build().unwrap();
+    let setup = ThreadSetup::default();
     let strategy = isorb_event::Strategy::Threads { per_level: 1 };
     let dispatch = Queued::alone(strategy, &[isorb_event::Priority::MIN], &setup).unwrap().unwrap();
     let quality = Quality { queue: 2, ..Quality::default() };
@@ -355,7 +354,7 @@ impl Transport for Sink {
 /// events would be reordered.
 #[test]
 fn a_longer_way_that_is_ahead_does_not_take_the_events() {
-    let channel = Channel::new(Config { id: 1, own_threads: false, ..Config::default() }).unwrap();
+    let channel = Channel::builder().id(1).own_threads(false).build().unwrap();
     let node = Federation::builder(&channel).build().unwrap();
     let (near, far) = (Arc::new(Sink::default()), Arc::new(Sink::default()));
     let (short, long) = (node.join(near.clone()), node.join(far.clone()));
@@ -425,8 +424,8 @@ fn a_restarted_member_is_recognised_at_once() {
     // It ends, notifying only its neighbour, and returns with the same number.
     net.cut(1);
     let limits = Limits { trace_threads: 0, ..Limits::default() };
-    let config = Config { id: 3, limits, own_threads: false, ..Config::default() };
-    net.channels[2] = Channel::new(config).unwrap();
+    let config = Channel::builder().id(3).limits(limits).own_threads(false);
+    net.channels[2] = config.build().unwrap();
     net.nodes[2] = Federation::builder(&net.channels[2]).build().unwrap();
     let _after = net.consumer(2, &log, Filter::of(21, 0));
     net.join(1, 2);

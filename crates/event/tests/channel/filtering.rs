@@ -2,9 +2,9 @@
 
 use crate::common::*;
 use isorb_event::{
-    Channel, Config, Configuration, ConnectError, ConsumerQos, Event, Failure, Filter, Fixed,
+    Channel, ChannelBuilder, Configuration, ConnectError, ConsumerQos, Event, Failure, Filter, Fixed,
     FixedBroadcaster, FixedDiscriminator, FixedFiltering, Limits, Malformed, Overflow, Priority,
-    PushConsumer, Pushed, Quality, Strategy,
+    PushConsumer, Pushed, Quality, Strategy, ThreadSetup,
 };
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -12,7 +12,7 @@ use std::time::Duration;
 
 #[test]
 fn by_source_by_type_by_both_by_mask() {
-    let channel = Channel::new(Config::default()).unwrap();
+    let channel = Channel::builder().build().unwrap();
     let filters = [
         Filter::of(20, 1),
         Filter::of_type(20),
@@ -44,7 +44,7 @@ fn by_source_by_type_by_both_by_mask() {
 
 #[test]
 fn a_registration_is_served_once_an_event_and_registrations_are_independent() {
-    let channel = Channel::new(Config::default()).unwrap();
+    let channel = Channel::builder().build().unwrap();
     let log = Log::default();
     let any = Filter::any_of([Filter::of(20, 1), Filter::of_type(20), Filter::from_source(1)]);
     let _c = log.connect(&channel, wants(any).filter(Filter::of(20, 1)));
@@ -58,7 +58,7 @@ fn a_registration_is_served_once_an_event_and_registrations_are_independent() {
 #[test]
 fn each_kind_of_subscription_costs_one_look_up() {
     let limits = Limits { consumers: 3_000, ..Limits::default() };
-    let channel = Channel::new(Config { limits, ..Config::default() }).unwrap();
+    let channel = Channel::builder().limits(limits).build().unwrap();
     let log = Log::default();
     let admin = channel.for_consumers();
     let connect = |filter| admin.connect(log.consumer(), wants(filter)).unwrap();
@@ -77,7 +77,7 @@ fn each_kind_of_subscription_costs_one_look_up() {
 #[test]
 fn each_distinct_mask_costs_one_look_up() {
     let limits = Limits { consumers: 3_000, ..Limits::default() };
-    let channel = Channel::new(Config { limits, ..Config::default() }).unwrap();
+    let channel = Channel::builder().limits(limits).build().unwrap();
     let admin = channel.for_consumers();
     let count = Arc::new(AtomicU32::new(0));
     let counting = count.clone();
@@ -120,7 +120,7 @@ fn each_distinct_mask_costs_one_look_up() {
 
 #[test]
 fn suspended_consumers_cost_nothing_and_resume() {
-    let channel = Channel::new(Config::default()).unwrap();
+    let channel = Channel::builder().build().unwrap();
     let log = Log::default();
     let proxy = log.connect(&channel, wants(Filter::all_of([Filter::of(20, 0), Filter::of(21, 0)])));
     let supplier = channel.for_suppliers().connect().unwrap();
@@ -139,7 +139,7 @@ fn suspended_consumers_cost_nothing_and_resume() {
 
 #[test]
 fn urgent_consumers_of_a_pattern_are_first() {
-    let channel = Channel::new(Config::default()).unwrap();
+    let channel = Channel::builder().build().unwrap();
     let order = Arc::new(std::sync::Mutex::new(Vec::new()));
     let _c: Vec<_> = [5, 30, 10]
         .into_iter()
@@ -193,7 +193,8 @@ fn configurations_use_their_modules() {
     for configuration in [Full, ForwardingDiscriminator, SubscriptionAndFiltering, Broadcaster] {
         for strategy in [Strategy::Direct, Strategy::ByHand { upcalls: false }] {
             behaves(configuration, |both, one, events| {
-                let channel = Channel::new(Config { configuration, ..Config::with(strategy) }).unwrap();
+                let channel =
+                    Channel::builder().strategy(strategy).configuration(configuration).build().unwrap();
                 assert_eq!(channel.configuration(), configuration);
                 connect_and_push(&channel, both, one, &events);
             });
@@ -207,28 +208,27 @@ fn configurations_by_type_use_their_modules() {
         move |both: &Log, one: &Log, events: [Event<'static>; 3]| match config {
             Configuration::Broadcaster => {
                 let channel =
-                    Channel::fixed(Config::default(), FixedBroadcaster::new(isorb_event::dispatch::Direct));
+                    Channel::builder().build_fixed(FixedBroadcaster::new(isorb_event::dispatch::Direct));
                 connect_and_push(&channel.unwrap(), both, one, &events);
             }
             Configuration::SubscriptionAndFiltering => {
                 let channel =
-                    Channel::fixed(Config::default(), FixedFiltering::new(isorb_event::dispatch::Direct));
+                    Channel::builder().build_fixed(FixedFiltering::new(isorb_event::dispatch::Direct));
                 connect_and_push(&channel.unwrap(), both, one, &events);
             }
             Configuration::ForwardingDiscriminator => {
                 let channel =
-                    Channel::fixed(Config::default(), FixedDiscriminator::new(isorb_event::dispatch::Direct));
+                    Channel::builder().build_fixed(FixedDiscriminator::new(isorb_event::dispatch::Direct));
                 connect_and_push(&channel.unwrap(), both, one, &events);
             }
             Configuration::Full => {
-                let config = Config::default();
                 let queued = isorb_event::dispatch::Queued::alone(
                     Strategy::ByHand { upcalls: false },
-                    &config.levels,
-                    &config.threads,
+                    &ChannelBuilder::default_levels(),
+                    &ThreadSetup::default(),
                 );
                 let modules = Fixed::<true, true, _>::new(queued.unwrap().unwrap());
-                connect_and_push(&Channel::fixed(config, modules).unwrap(), both, one, &events);
+                connect_and_push(&Channel::builder().build_fixed(modules).unwrap(), both, one, &events);
             }
         }
     };
@@ -249,7 +249,7 @@ fn limits_hold_and_refusals_leave_nothing() {
         payload: 4,
         ..Limits::default()
     };
-    let channel = Channel::new(Config { limits, own_threads: false, ..Config::default() }).unwrap();
+    let channel = Channel::builder().limits(limits).own_threads(false).build().unwrap();
     let connect = |filter: Filter| channel.for_consumers().connect(Log::default().consumer(), wants(filter));
     let refused = |filter: Filter| connect(filter).unwrap_err();
     let second = Duration::from_secs(1);
@@ -275,7 +275,7 @@ fn limits_hold_and_refusals_leave_nothing() {
 #[test]
 fn failed_copies_are_counted_and_reported() {
     let limits = Limits { events: 1, payload: 4, larger: Default::default(), ..Limits::default() };
-    let channel = Channel::new(Config { limits, ..Config::default() }).unwrap();
+    let channel = Channel::builder().limits(limits).build().unwrap();
     let log = Log::default();
     let quality = Quality { overflow: Overflow::Refuse, ..Quality::default() };
     let pair = Filter::all_of([Filter::of(20, 0), Filter::of(21, 0)]);
@@ -304,7 +304,7 @@ fn failing_and_panicking_consumers_are_evicted_and_delay_no_other() {
             self.0.fetch_add(1, Ordering::SeqCst);
         }
     }
-    let channel = Channel::new(Config { own_threads: false, ..Config::default() }).unwrap();
+    let channel = Channel::builder().own_threads(false).build().unwrap();
     let failing = Arc::new(Failing(AtomicU32::new(0)));
     let quality = Quality { failures: 3, priority: Priority::MAX, ..Quality::default() };
     let qos = ConsumerQos::new("failing", Filter::Everything).quality(quality);
@@ -320,7 +320,7 @@ fn failing_and_panicking_consumers_are_evicted_and_delay_no_other() {
 
 #[test]
 fn a_consumer_may_connect_and_disconnect_others_while_it_runs() {
-    let channel = Channel::new(Config::default()).unwrap();
+    let channel = Channel::builder().build().unwrap();
     let log = Log::default();
     let held = Arc::new(std::sync::Mutex::new(Vec::new()));
     let (inner, inner_log, inner_held) = (channel.clone(), log.clone(), held.clone());

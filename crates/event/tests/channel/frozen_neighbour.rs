@@ -4,7 +4,7 @@ use crate::common::{Log, event, wait_until};
 use isorb_event::federation::{
     ControlMessage, Federation, ForwardError, ForwardedEvent, Gateways, Interest, LinkDown, LinkId, Transport,
 };
-use isorb_event::{Channel, Config, ConsumerQos, Filter, Priority, Quality};
+use isorb_event::{Channel, ConsumerQos, Filter, Priority, Quality, ThreadSetup};
 use std::sync::{Arc, Condvar, Mutex, OnceLock};
 
 /// A transport inside the process with a far end that can be frozen.
@@ -45,7 +45,7 @@ impl Transport for Wire {
 }
 
 fn member(id: u64, gateways: Gateways) -> (Channel, Federation) {
-    let channel = Channel::new(Config { id, ..Config::default() }).unwrap();
+    let channel = Channel::builder().id(id).build().unwrap();
     let node = Federation::builder(&channel).gateways(gateways).build().unwrap();
     (channel, node)
 }
@@ -61,7 +61,7 @@ fn join(a: &Federation, b: &Federation) -> (Arc<Wire>, LinkId) {
 #[test]
 fn urgent_events_pass_a_neighbour_that_does_not_answer() {
     let (source, from) = member(1, Gateways::Channel);
-    let (_channel, middle) = member(2, Gateways::Threads(1, Config::default().threads));
+    let (_channel, middle) = member(2, Gateways::Threads(1, ThreadSetup::default()));
     let (sink, to) = member(3, Gateways::Channel);
     let (_idle, beside) = member(4, Gateways::Channel);
     // The neighbour that will be frozen is notified first.

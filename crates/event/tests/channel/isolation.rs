@@ -3,8 +3,8 @@
 use crate::common::*;
 use isorb_event::dispatch::{Dispatch, Queued};
 use isorb_event::{
-    Channel, Config, ConsumerQos, Event, Failure, Filter, Overflow, Priority, PushConsumer, Quality,
-    Strategy, ThreadSetup,
+    Channel, ConsumerQos, Event, Failure, Filter, Overflow, Priority, PushConsumer, Quality, Strategy,
+    ThreadSetup,
 };
 use std::sync::{Arc, Condvar, Mutex};
 
@@ -39,7 +39,7 @@ fn own_threads() -> Option<Arc<dyn Dispatch>> {
 fn a_blocked_consumer_delays_no_other() {
     for strategy in STRATEGIES {
         for overflow in [Overflow::DropOldest, Overflow::DropNewest, Overflow::Refuse] {
-            let channel = Channel::new(Config::with(strategy)).unwrap();
+            let channel = Channel::builder().strategy(strategy).build().unwrap();
             let (gate, log) = (Arc::new(Gate::default()), Log::default());
             let quality = Quality { queue: 4, overflow, priority: Priority::MAX, ..Quality::default() };
             let slow = ConsumerQos { dispatch: own_threads(), ..wants(Filter::of(20, 0)) }.quality(quality);
@@ -69,7 +69,7 @@ fn a_blocked_consumer_delays_no_other() {
 /// With threads for each level, a consumer that blocks at a low level does not delay high levels.
 #[test]
 fn a_blocked_consumer_at_a_low_level_does_not_delay_a_high_one() {
-    let channel = Channel::new(Config::with(Strategy::Threads { per_level: 1 })).unwrap();
+    let channel = Channel::builder().strategy(Strategy::Threads { per_level: 1 }).build().unwrap();
     let (gate, log) = (Arc::new(Gate::default()), Log::default());
     let _stands = channel.for_consumers().connect(gate.clone(), wants(Filter::of(20, 0))).unwrap();
     let high = Quality { priority: Priority::MAX, queue: EVENTS as usize, ..Quality::default() };
@@ -98,7 +98,7 @@ impl PushConsumer for Bad {
 #[test]
 fn a_failing_or_panicking_consumer_delays_no_other_and_is_disconnected() {
     for strategy in STRATEGIES {
-        let channel = Channel::new(Config::with(strategy)).unwrap();
+        let channel = Channel::builder().strategy(strategy).build().unwrap();
         let log = Log::default();
         let urgent = Quality { priority: Priority::MAX, failures: 5, ..Quality::default() };
         let bad =

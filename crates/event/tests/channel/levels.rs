@@ -5,7 +5,7 @@ use crate::common::*;
 use isorb_event::federation::{
     ControlMessage, Federation, ForwardError, ForwardedEvent, Gateways, Levels, LinkDown, LinkId, Transport,
 };
-use isorb_event::{Channel, Config, ConsumerQos, Event, Filter, Priority, ProxyPushSupplier, Quality};
+use isorb_event::{Channel, ConsumerQos, Event, Filter, Priority, ProxyPushSupplier, Quality, ThreadSetup};
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -36,7 +36,7 @@ struct Member {
 }
 
 fn member(id: u64, levels: &Levels) -> Member {
-    let channel = Channel::new(Config { id, own_threads: false, ..Config::default() }).unwrap();
+    let channel = Channel::builder().id(id).own_threads(false).build().unwrap();
     let node = Federation::builder(&channel).levels(levels.clone()).build().unwrap();
     Member { channel, node }
 }
@@ -154,9 +154,9 @@ fn urgent_events_are_not_delayed_by_less_urgent_consumers() {
 
 #[test]
 fn gateways_on_threads_of_their_level_deliver_in_order() {
-    let channel = Channel::new(Config { id: 1, ..Config::default() }).unwrap();
-    let setup = Config::default().threads;
-    let node = Federation::builder(&channel).gateways(Gateways::Threads(1, setup)).build().unwrap();
+    let channel = Channel::builder().id(1).build().unwrap();
+    let node =
+        Federation::builder(&channel).gateways(Gateways::Threads(1, ThreadSetup::default())).build().unwrap();
     let far = member(2, &Levels::default());
     let log = Log::default();
     let _c = far.consume(&log, Priority::MAX, Filter::of(20, 0));

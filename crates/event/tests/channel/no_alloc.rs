@@ -2,7 +2,9 @@
 //! conjunctions and time-outs.
 
 use crate::common::*;
-use isorb_event::{Config, Configuration, Event, Filter, Overflow, Pushed, Quality, Strategy, SubPriority};
+use isorb_event::{
+    Channel, ChannelBuilder, Configuration, Event, Filter, Overflow, Pushed, Quality, Strategy, SubPriority,
+};
 use isorb_rt::alloc_count::allocations_during;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,7 +15,7 @@ use std::time::Duration;
 fn a_flood_on_full_queues_is_counted_and_takes_no_memory() {
     const FLOOD: u64 = 3_000;
     let block = Duration::from_nanos(1);
-    let config = Config { trace: true, block, ..Config::with(Strategy::ByHand { upcalls: false }) };
+    let config = Channel::builder().strategy(Strategy::ByHand { upcalls: false }).trace(true).block(block);
     let (channel, _) = still(config);
     let policies = [Overflow::DropOldest, Overflow::DropNewest, Overflow::Refuse, Overflow::Block];
     let consumers = policies.map(|overflow| {
@@ -49,8 +51,8 @@ fn a_flood_on_full_queues_is_counted_and_takes_no_memory() {
     assert_eq!(channel.free_copies(), isorb_event::Limits::default().events);
 }
 
-fn rounds(config: Config) {
-    let (channel, clock) = still(Config { trace: true, latencies: true, ..config });
+fn rounds(config: ChannelBuilder) {
+    let (channel, clock) = still(config.trace(true).latencies(true));
     let pushes = Arc::new(AtomicU64::new(0));
     let connect = |filter: Filter, quality: Quality| {
         let pushes = pushes.clone();
@@ -104,8 +106,8 @@ fn every_way_is_free_of_allocations() {
         Configuration::SubscriptionAndFiltering,
         Configuration::Broadcaster,
     ] {
-        rounds(Config { configuration, ..Config::default() });
+        rounds(Channel::builder().configuration(configuration));
     }
-    rounds(Config::with(Strategy::ByHand { upcalls: false }));
-    rounds(Config::with(Strategy::ByHand { upcalls: true }));
+    rounds(Channel::builder().strategy(Strategy::ByHand { upcalls: false }));
+    rounds(Channel::builder().strategy(Strategy::ByHand { upcalls: true }));
 }

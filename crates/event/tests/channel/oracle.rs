@@ -2,7 +2,7 @@
 //! event.
 
 use crate::common::*;
-use isorb_event::{Channel, Config, Event, Filter, Strategy};
+use isorb_event::{Channel, Event, Filter, Strategy};
 use proptest::prelude::*;
 
 /// A filter with the newest event of each of its leaves, by number of arrival.
@@ -137,7 +137,7 @@ fn check(
     consumers: &[Vec<Filter>],
     steps: &[Action],
 ) -> Result<(), proptest::test_runner::TestCaseError> {
-    let (channel, _) = still(Config::with(strategy));
+    let (channel, _) = still(Channel::builder().strategy(strategy));
     let logs: Vec<Log> = consumers.iter().map(|_| Log::default()).collect();
     let mut proxies: Vec<_> = consumers
         .iter()
@@ -187,7 +187,7 @@ fn check(
     drop(proxies);
     prop_assert_eq!(
         (channel.lookups(), channel.free_copies()),
-        (0, Channel::new(Config::default()).unwrap().free_copies())
+        (0, Channel::builder().build().unwrap().free_copies())
     );
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! Overruns and missed deadlines; in virtual time, which is also the processor time of consumers.
 
 use crate::common::*;
-use isorb_event::{Config, Containment, Event, Filter, Priority, Quality, Strategy, VirtualClock};
+use isorb_event::{Channel, Containment, Event, Filter, Priority, Quality, Strategy, VirtualClock};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ const MS: u64 = 1_000_000;
 
 /// A consumer that runs for the milliseconds in an event's creation time, and declared two.
 fn run(containment: Containment, times: &[u64]) -> (isorb_event::Counts, Vec<u64>, u8, bool) {
-    let (channel, clock) = still(Config::with(Strategy::ByHand { upcalls: false }));
+    let (channel, clock) = still(Channel::builder().strategy(Strategy::ByHand { upcalls: false }));
     let log = Log::default();
     let quality = Quality {
         priority: Priority::MAX,
@@ -72,7 +72,7 @@ fn the_consumer_is_disconnected() {
 
 #[test]
 fn a_deadline_counts_from_arrival() {
-    let (channel, clock) = still(Config::with(Strategy::ByHand { upcalls: false }));
+    let (channel, clock) = still(Channel::builder().strategy(Strategy::ByHand { upcalls: false }));
     let log = Log::default();
     let quality = Quality { deadline: Some(Duration::from_millis(4)), ..Quality::default() };
     let proxy = consumer(&channel, &log, clock, quality);
@@ -86,7 +86,7 @@ fn a_deadline_counts_from_arrival() {
 /// The time of a nested, more urgent consumer does not count for the one that yielded.
 #[test]
 fn nested_consumers_do_not_count_as_overrun() {
-    let (channel, clock) = still(Config::with(Strategy::ByHand { upcalls: true }));
+    let (channel, clock) = still(Channel::builder().strategy(Strategy::ByHand { upcalls: true }));
     let supplier = Arc::new(channel.for_suppliers().connect().unwrap());
     let ms = |ms| Some(Duration::from_millis(ms));
     // Each takes 2 ms and pushes to the next, more urgent one in the middle. The last one takes

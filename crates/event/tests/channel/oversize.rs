@@ -7,18 +7,20 @@ use isorb_event::federation::{
     Transport,
 };
 use isorb_event::{
-    Channel, Config, ConsumerQos, Event, Filter, Limits, Overflow, Priority, Quality, Strategy, ThreadSetup,
+    Channel, ChannelBuilder, ConsumerQos, Event, Filter, Limits, Overflow, Priority, Quality, Strategy,
+    ThreadSetup,
 };
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 const LIMIT: usize = 100;
 
-fn config(strategy: Strategy) -> Config {
-    Config {
-        limits: Limits { payload: LIMIT, larger: Default::default(), ..Limits::default() },
-        ..Config::with(strategy)
-    }
+fn config(strategy: Strategy) -> ChannelBuilder {
+    Channel::builder().strategy(strategy).limits(Limits {
+        payload: LIMIT,
+        larger: Default::default(),
+        ..Limits::default()
+    })
 }
 
 /// With each strategy and overflow policy: an event of the largest size arrives, a larger one is
@@ -32,7 +34,7 @@ fn an_event_too_large_for_a_queue_is_counted_and_reported() {
         Strategy::ByHand { upcalls: false },
     ] {
         for overflow in [Overflow::Block, Overflow::DropNewest, Overflow::DropOldest, Overflow::Refuse] {
-            let channel = Channel::new(config(strategy)).unwrap();
+            let channel = config(strategy).build().unwrap();
             let sizes = Arc::new(Mutex::new(Vec::new()));
             let seen = sizes.clone();
             let consumer = move |events: &[Event<'_>]| {
@@ -62,7 +64,7 @@ fn an_event_too_large_for_a_queue_is_counted_and_reported() {
 /// An any counts like octets, and a consumer without a queue receives any size.
 #[test]
 fn without_a_queue_there_is_no_limit() {
-    let channel = Channel::new(config(Strategy::Direct)).unwrap();
+    let channel = config(Strategy::Direct).build().unwrap();
     let log = Log::default();
     let _direct = log.connect(&channel, wants(Filter::of(20, 0)));
     let own = Queued::alone(Strategy::SingleThreaded, &[Priority::MIN], &ThreadSetup::default()).unwrap();
@@ -82,7 +84,7 @@ fn without_a_queue_there_is_no_limit() {
 fn each_channel_has_its_own_limit() {
     const LARGE: usize = 1 << 20;
     let limits = Limits { payload: LARGE, events: 2, ..Limits::default() };
-    let channel = Channel::new(Config { limits, ..Config::with(Strategy::SingleThreaded) }).unwrap();
+    let channel = Channel::builder().strategy(Strategy::SingleThreaded).limits(limits).build().unwrap();
     let got = Arc::new(AtomicUsize::new(0));
     let seen = got.clone();
     let consumer = move |events: &[Event<'_>]| seen.store(events[0].data.octets.len(), Ordering::SeqCst);
@@ -101,7 +103,7 @@ fn each_channel_has_its_own_limit() {
 /// The first loss of a supplier is logged by the thread that sweeps, later ones are counted.
 #[test]
 fn a_supplier_counts_its_losses() {
-    let channel = Channel::new(config(Strategy::ByHand { upcalls: false })).unwrap();
+    let channel = config(Strategy::ByHand { upcalls: false }).build().unwrap();
     let log = Log::default();
     let _consumer = log.connect(&channel, wants(Filter::of(20, 0)));
     let supplier = channel.for_suppliers().connect().unwrap();
@@ -128,8 +130,8 @@ impl Transport for Far {
 /// consumer's copies. Larger ones are counted there.
 #[test]
 fn an_event_too_large_for_the_history_is_counted() {
-    let config = Config { id: 1, own_threads: false, ..config(Strategy::ByHand { upcalls: false }) };
-    let channel = Channel::new(config).unwrap();
+    let config = config(Strategy::ByHand { upcalls: false }).id(1).own_threads(false);
+    let channel = config.build().unwrap();
     let history = History { events: 8, octets: 2 * LIMIT };
     let federation = Federation::builder(&channel).history(history).build().unwrap();
     let far = Arc::new(Far::default());

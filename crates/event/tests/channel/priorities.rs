@@ -2,7 +2,7 @@
 //! must fail.
 
 use crate::common::*;
-use isorb_event::{Channel, Config, Event, Filter, Priority, Quality, Strategy, ThreadSetup};
+use isorb_event::{Channel, Event, Filter, Priority, Quality, Strategy, ThreadSetup};
 use isorb_rt::sched::{Cpus, SchedClass, current_cpus, set_current_cpus};
 use isorb_rt::time::{Deadline, now_ns, sleep_until, thread_cpu_ns};
 use std::sync::Arc;
@@ -31,8 +31,8 @@ fn computing(ns: u64) -> (impl Fn(&[Event<'_>]) + Send + Sync, Arc<[AtomicU64; 2
 fn high_is_through_before_low(strategy: Strategy, fifo: bool) -> bool {
     let cpu = current_cpus().unwrap().iter().next().unwrap();
     let setup = if fifo { ThreadSetup::fifo() } else { ThreadSetup::default() };
-    let config = Config { threads: setup.on(Cpus::one(cpu)), own_threads: false, ..Config::with(strategy) };
-    let channel = Channel::new(config).unwrap();
+    let config = Channel::builder().strategy(strategy).threads(setup.on(Cpus::one(cpu))).own_threads(false);
+    let channel = config.build().unwrap();
     let ((low, low_times), (high, high_times)) = (computing(LOW), computing(HIGH));
     let at = |priority| Quality { priority, ..Quality::default() };
     let admin = channel.for_consumers();
@@ -88,7 +88,7 @@ fn high_timer_fires_meanwhile(levels: &[i16], patience: Duration) -> bool {
     let levels = levels.iter().map(|level| Priority::new(*level).unwrap()).collect();
     let threads = ThreadSetup::fifo().on(Cpus::one(cpu));
     // Without dispatching: consumers run on the timer thread of their level.
-    let channel = Channel::new(Config { threads, levels, ..Config::default() }).unwrap();
+    let channel = Channel::builder().threads(threads).levels(levels).build().unwrap();
     let (begun, came, end) =
         (AtomicBool::new(false), Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
     let (met, ended) = (came.clone(), end.clone());

@@ -5,7 +5,7 @@ use isorb_event::federation::{
     ControlMessage, Federation, ForwardError, ForwardedEvent, Interest, LinkDown, Transport,
 };
 use isorb_event::{
-    Channel, Config, ConnectError, Filter, MAX_PUBLICATIONS, Observer, Publication, SupplierQos, Undeclared,
+    Channel, ConnectError, Filter, MAX_PUBLICATIONS, Observer, Publication, SupplierQos, Undeclared,
 };
 use std::sync::{Arc, Mutex};
 
@@ -16,7 +16,7 @@ fn declares(publications: &[(i32, i32)]) -> SupplierQos {
 #[test]
 fn undeclared_events_are_counted_or_refused() {
     for undeclared in [Undeclared::Count, Undeclared::Refuse] {
-        let channel = Channel::new(Config { undeclared, ..Config::default() }).unwrap();
+        let channel = Channel::builder().undeclared(undeclared).build().unwrap();
         let log = Log::default();
         let _c = log.connect(&channel, wants(Filter::Everything));
         let silent = channel.for_suppliers().connect().unwrap();
@@ -40,7 +40,7 @@ fn undeclared_events_are_counted_or_refused() {
 
 #[test]
 fn publications_are_bounded() {
-    let channel = Channel::new(Config::default()).unwrap();
+    let channel = Channel::builder().build().unwrap();
     let many = |count: usize| SupplierQos::new((0..count as i32).map(|n| Publication::new(20 + n, 1)));
     assert!(channel.for_suppliers().connect_with(many(MAX_PUBLICATIONS)).is_ok());
     let refused = channel.for_suppliers().connect_with(many(MAX_PUBLICATIONS + 1)).unwrap_err();
@@ -62,7 +62,7 @@ impl Observer for Watch {
 
 #[test]
 fn observers_receive_the_publications_of_all_suppliers() {
-    let channel = Channel::new(Config::default()).unwrap();
+    let channel = Channel::builder().build().unwrap();
     let watch = Arc::new(Watch::default());
     channel.append_observer(watch.clone()).unwrap();
     let notified = || std::mem::take(&mut *watch.0.lock().unwrap());
@@ -99,7 +99,7 @@ impl Transport for NoSuccessor {
 /// The number of look-ups shows it: one for each kind of subscription.
 #[test]
 fn a_federation_subscribes_only_to_published_events() {
-    let channel = Channel::new(Config { id: 1, ..Config::default() }).unwrap();
+    let channel = Channel::builder().id(1).build().unwrap();
     let federation = Federation::builder(&channel).build().unwrap();
     let link = federation.join(Arc::new(NoSuccessor));
     // By type, by source, by both: three look-ups.

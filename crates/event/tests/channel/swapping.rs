@@ -1,7 +1,7 @@
 //! Modules replaced while events flow: no event is lost, doubled or reordered for a consumer.
 
 use crate::common::*;
-use isorb_event::{Channel, Config, Configuration, Event, Filter, Overflow, Quality, Strategy, SwapError};
+use isorb_event::{Channel, Configuration, Event, Filter, Overflow, Quality, Strategy, SwapError};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -25,8 +25,8 @@ fn no_event_is_lost_doubled_or_reordered() {
     const SWAPS: usize = 70;
     /// The least events of each supplier while modules are replaced.
     const ENOUGH: u64 = SWAPS as u64 / 2;
-    let config = Config { block: Duration::from_secs(60), ..Config::default() };
-    let channel = Channel::new(config).unwrap();
+    let config = Channel::builder().block(Duration::from_secs(60));
+    let channel = config.build().unwrap();
     let wrong = Arc::new(AtomicU64::new(0));
     let last: Arc<Vec<Vec<AtomicU64>>> =
         Arc::new((0..3).map(|_| (0..SUPPLIERS).map(|_| AtomicU64::new(0)).collect()).collect());
@@ -96,7 +96,7 @@ fn no_event_is_lost_doubled_or_reordered() {
 
 #[test]
 fn queued_events_arrive_before_later_direct_pushes() {
-    let (channel, _) = still(Config::with(Strategy::ByHand { upcalls: false }));
+    let (channel, _) = still(Channel::builder().strategy(Strategy::ByHand { upcalls: false }));
     let log = Log::default();
     let _c = log.connect(&channel, wants(Filter::of(20, 0)));
     let supplier = channel.for_suppliers().connect().unwrap();
@@ -121,7 +121,7 @@ fn a_consumer_may_replace_the_modules_that_run_it() {
         // Only a direct upcall blocks its own replacement; the others wait for a dispatcher,
         // however late it runs.
         let patience = Duration::from_millis(if strategy == Strategy::Direct { 5 } else { 60_000 });
-        let channel = Channel::new(Config::with(strategy)).unwrap();
+        let channel = Channel::builder().strategy(strategy).build().unwrap();
         let log = Log::default();
         let (inner, result) = (channel.clone(), Arc::new(std::sync::Mutex::new(None)));
         let (said, first) = (result.clone(), AtomicBool::new(true));
@@ -157,7 +157,7 @@ fn conjunctions_and_timers_survive_a_replacement() {
         Configuration::SubscriptionAndFiltering,
         Configuration::Broadcaster,
     ] {
-        let (channel, clock) = still(Config::default());
+        let (channel, clock) = still(Channel::builder());
         let (both, silence) = (Log::default(), Log::default());
         let _b = both.connect(&channel, wants(Filter::all_of([Filter::of(20, 0), Filter::of(21, 0)])));
         let awaited = [Filter::of(22, 0), Filter::deadline(Duration::from_millis(10))];

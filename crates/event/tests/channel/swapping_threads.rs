@@ -2,7 +2,7 @@
 //! virtual time.
 
 use crate::common::*;
-use isorb_event::{Channel, Config, Configuration, Event, Filter, Overflow, Priority, Quality, Strategy};
+use isorb_event::{Channel, Configuration, Event, Filter, Overflow, Priority, Quality, Strategy};
 use isorb_rt::time::now_ns;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
@@ -50,7 +50,7 @@ fn swap(channel: &Channel, rows: &[(Configuration, Strategy)], mut between: impl
 /// supplier wants both. Returns what each consumer received, and the number of pairs each supplier
 /// pushed.
 fn pairs(rows: &[(Configuration, Strategy)], end: (Configuration, Strategy)) -> (Vec<Vec<Push>>, Vec<u64>) {
-    let channel = Channel::new(Config { block: PATIENCE, ..Config::default() }).unwrap();
+    let channel = Channel::builder().block(PATIENCE).build().unwrap();
     let logs: Vec<Log> = (0..SUPPLIERS).map(|_| Log::default()).collect();
     let consumers: Vec<_> = (logs.iter().enumerate())
         .map(|(i, log)| {
@@ -142,7 +142,7 @@ fn no_event_arrives_twice_if_correlation_is_switched() {
 #[test]
 fn intervals_keep_their_phase() {
     const PERIOD: u64 = 1_000_000;
-    let channel = Channel::new(Config { block: PATIENCE, ..Config::default() }).unwrap();
+    let channel = Channel::builder().block(PATIENCE).build().unwrap();
     let (came, wrong) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
     let (coming, strange) = (came.clone(), wrong.clone());
     let consumer = move |events: &[Event<'_>]| {
@@ -182,7 +182,7 @@ fn intervals_keep_their_phase() {
 #[test]
 fn deadline_timers_fire_again_and_not_too_often() {
     const DEADLINE: u64 = 2_000_000;
-    let channel = Channel::new(Config { block: PATIENCE, ..Config::default() }).unwrap();
+    let channel = Channel::builder().block(PATIENCE).build().unwrap();
     let log = Log::default();
     let within = Filter::deadline(Duration::from_nanos(DEADLINE));
     let filter = Filter::any_of([Filter::of(20, 0), within]);

@@ -1,7 +1,7 @@
 //! Time-outs, in virtual time.
 
 use crate::common::*;
-use isorb_event::{Config, Event, Filter, Strategy, designator};
+use isorb_event::{Channel, Event, Filter, Strategy, designator};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ fn ms(n: u64) -> Duration {
 
 #[test]
 fn intervals_fire_each_period_and_do_not_pile_up() {
-    let (channel, clock) = still(Config::default());
+    let (channel, clock) = still(Channel::builder());
     let log = Log::default();
     let proxy = log.connect(&channel, wants(Filter::interval(ms(10))));
     assert_eq!(channel.expire(), 0);
@@ -38,7 +38,7 @@ fn intervals_fire_each_period_and_do_not_pile_up() {
 
 #[test]
 fn a_deadline_timer_fires_only_without_the_events() {
-    let (channel, clock) = still(Config::default());
+    let (channel, clock) = still(Channel::builder());
     let log = Log::default();
     let both = Filter::all_of([Filter::of(20, 0), Filter::of(21, 0)]);
     let _c = log.connect(&channel, wants(Filter::any_of([both, Filter::deadline(ms(10))])));
@@ -69,7 +69,7 @@ fn a_deadline_timer_fires_only_without_the_events() {
 
 #[test]
 fn a_time_out_can_be_a_term_of_a_conjunction() {
-    let (channel, clock) = still(Config::default());
+    let (channel, clock) = still(Channel::builder());
     let log = Log::default();
     let _c = log.connect(&channel, wants(Filter::all_of([Filter::interval(ms(10)), Filter::of(20, 0)])));
     let supplier = channel.for_suppliers().connect().unwrap();
@@ -86,7 +86,7 @@ fn a_time_out_can_be_a_term_of_a_conjunction() {
 
 #[test]
 fn suspended_consumers_have_no_time_outs() {
-    let (channel, clock) = still(Config::default());
+    let (channel, clock) = still(Channel::builder());
     let log = Log::default();
     let proxy = log.connect(&channel, wants(Filter::interval(ms(10))));
     proxy.suspend().unwrap();
@@ -100,7 +100,7 @@ fn suspended_consumers_have_no_time_outs() {
 
 #[test]
 fn time_outs_are_queued_at_their_consumers_priority() {
-    let (channel, clock) = still(Config::with(Strategy::ByHand { upcalls: false }));
+    let (channel, clock) = still(Channel::builder().strategy(Strategy::ByHand { upcalls: false }));
     let log = Log::default();
     let connect = |priority, period| {
         let quality = isorb_event::Quality {
@@ -120,7 +120,7 @@ fn time_outs_are_queued_at_their_consumers_priority() {
 #[test]
 fn threads_of_their_own_drive_them() {
     for strategy in [Strategy::Direct, Strategy::Threads { per_level: 1 }] {
-        let channel = isorb_event::Channel::new(Config::with(strategy)).unwrap();
+        let channel = Channel::builder().strategy(strategy).build().unwrap();
         let done = Arc::new(std::sync::Barrier::new(2));
         let (count, reached) = (std::sync::atomic::AtomicU32::new(0), done.clone());
         let consumer = move |_: &[Event<'_>]| {

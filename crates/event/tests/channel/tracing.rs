@@ -3,7 +3,8 @@
 use crate::common::*;
 use isorb_event::dispatch::{Dispatch, Queued};
 use isorb_event::{
-    Channel, Config, Event, Filter, Priority, ProxyPushConsumer, Quality, Strategy, ThreadSetup, yield_now,
+    Channel, ChannelBuilder, Event, Filter, Priority, ProxyPushConsumer, Quality, Strategy, ThreadSetup,
+    yield_now,
 };
 use isorb_rt::sched::{Cpus, current_cpus};
 use isorb_trace::{Record, RecordKind};
@@ -14,7 +15,7 @@ const MS: u64 = 1_000_000;
 
 #[test]
 fn a_nested_run_is_in_the_trace_from_push_to_deadline() {
-    let config = Config { trace: true, ..Config::with(Strategy::ByHand { upcalls: true }) };
+    let config = Channel::builder().strategy(Strategy::ByHand { upcalls: true }).trace(true);
     let (channel, clock) = still(config);
     let supplier = Arc::new(channel.for_suppliers().connect().unwrap());
     let (time, inner) = (clock.clone(), supplier.clone());
@@ -83,9 +84,9 @@ fn of(records: &[Record], kind: RecordKind) -> Vec<Record> {
 }
 
 /// A channel with threads for each level, all on this processor.
-fn on(cpu: usize) -> Config {
+fn on(cpu: usize) -> ChannelBuilder {
     let threads = ThreadSetup::default().on(Cpus::one(cpu));
-    Config { trace: true, threads, ..Config::with(Strategy::Threads { per_level: 1 }) }
+    Channel::builder().strategy(Strategy::Threads { per_level: 1 }).trace(true).threads(threads)
 }
 
 fn at(priority: i16) -> Quality {
@@ -103,8 +104,13 @@ fn waits(channel: &Channel, supplier: &Arc<ProxyPushConsumer>) -> impl Fn(&[Even
 
 /// Runs a consumer at `first` that does not end before one at `second` has returned. Returns the
 /// records.
-fn two(config: Config, first: i16, second: i16, own: Option<Arc<dyn Dispatch>>) -> (Vec<Record>, u32, u32) {
-    let channel = Channel::new(config).unwrap();
+fn two(
+    config: ChannelBuilder,
+    first: i16,
+    second: i16,
+    own: Option<Arc<dyn Dispatch>>,
+) -> (Vec<Record>, u32, u32) {
+    let channel = config.build().unwrap();
     let supplier = Arc::new(channel.for_suppliers().connect().unwrap());
     let admin = channel.for_consumers();
     let outer = Arc::new(waits(&channel, &supplier));
@@ -155,10 +161,10 @@ fn less_urgent_runs_other_processors_and_ended_runs_are_no_preemption() {
     none(two(on(cpus[0]), 30_000, 0, None));
     // Equal levels: two threads of one level.
     let strategy = Strategy::Threads { per_level: 2 };
-    none(two(Config { strategy, ..on(cpus[0]) }, 9_000, 9_000, None));
+    none(two(on(cpus[0]).strategy(strategy), 9_000, 9_000, None));
     match cpus[..] {
         [first, .., last] => {
-            let levels = Config::default().levels;
+            let levels = ChannelBuilder::default_levels();
             let setup = ThreadSetup::default().on(Cpus::one(last));
             let own = Queued::alone(Strategy::SingleThreaded, &levels, &setup).unwrap().unwrap();
             none(two(on(first), 0, 30_000, Some(Arc::new(own))));
@@ -166,7 +172,7 @@ fn less_urgent_runs_other_processors_and_ended_runs_are_no_preemption() {
         _ => println!("skipped in part: there is one processor only"),
     }
     // One after the other.
-    let (channel, [low, high]) = (Channel::new(on(cpus[0])).unwrap(), [0, 30_000].map(at));
+    let (channel, [low, high]) = (on(cpus[0]).build().unwrap(), [0, 30_000].map(at));
     let nothing = || Arc::new(|_: &[Event<'_>]| ());
     let admin = channel.for_consumers();
     let _low = admin.connect(nothing(), wants(Filter::of(20, 0)).quality(low)).unwrap();

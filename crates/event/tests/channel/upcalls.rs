@@ -3,8 +3,8 @@
 
 use crate::common::*;
 use isorb_event::{
-    Channel, Config, Event, Filter, Priority, ProxyPushConsumer, ProxyPushSupplier, Quality, Strategy,
-    ThreadSetup, yield_now,
+    Channel, Event, Filter, Priority, ProxyPushConsumer, ProxyPushSupplier, Quality, Strategy, ThreadSetup,
+    yield_now,
 };
 use isorb_rt::sched::{Cpus, SchedClass, current_cpus, set_current_cpus};
 use isorb_rt::time::{Deadline, now_ns, sleep_until};
@@ -28,7 +28,7 @@ fn connect(
 /// A low consumer yields while two of one level are ready, each of which yields in turn.
 #[test]
 fn of_two_that_are_ready_at_a_level_one_is_nested_after_the_other() {
-    let (channel, _) = still(Config::with(Strategy::ByHand { upcalls: true }));
+    let (channel, _) = still(Channel::builder().strategy(Strategy::ByHand { upcalls: true }));
     let log = Arc::new(Mutex::new(Vec::new()));
     let supplier = Arc::new(channel.for_suppliers().connect().unwrap());
     let named = |type_, level, [begins, ends]: [&'static str; 2], pushes: &'static [i32]| {
@@ -98,7 +98,7 @@ impl Crowd {
 
 /// The deepest nesting, and whether two of one level ever nested.
 fn crowd(seed: u64, makes_way: fn(&Channel)) -> (u64, bool) {
-    let (channel, _) = still(Config::with(Strategy::ByHand { upcalls: true }));
+    let (channel, _) = still(Channel::builder().strategy(Strategy::ByHand { upcalls: true }));
     let crowd = Arc::new(Crowd {
         supplier: channel.for_suppliers().connect().unwrap(),
         channel,
@@ -147,7 +147,7 @@ fn at_most_one_upcall_a_level_is_nested() {
 fn high_is_through_first(strategy: Strategy, yields: bool) -> bool {
     let cpu = current_cpus().unwrap().iter().next().unwrap();
     let threads = ThreadSetup::fifo().on(Cpus::one(cpu));
-    let channel = Channel::new(Config { threads, own_threads: false, ..Config::with(strategy) }).unwrap();
+    let channel = Channel::builder().strategy(strategy).threads(threads).own_threads(false).build().unwrap();
     let supplier = channel.for_suppliers().connect().unwrap();
     let begun = Arc::new(AtomicBool::new(false));
     let pushed = Arc::new(AtomicBool::new(false));

@@ -6,7 +6,7 @@ use isorb::{Any, Kind, Object, Orb, Reference, SystemException, Upcall};
 use isorb_event::servants::standard::cos_event_channel_admin as admin;
 use isorb_event::servants::standard::cos_event_comm as comm;
 use isorb_event::servants::{CosEventService, EventServiceOptions};
-use isorb_event::{Channel, Config, Limits};
+use isorb_event::{Channel, Limits};
 use isorb_testkit::wait_until;
 use std::sync::{Arc, Mutex};
 
@@ -21,7 +21,7 @@ struct World {
 
 /// Without pings: proxies end only by the test's calls.
 fn world(proxies: u32, limits: Limits) -> World {
-    let (orb, channel) = server(Config { limits, ..Config::default() });
+    let (orb, channel) = server(Channel::builder().limits(limits));
     let options = EventServiceOptions { proxies, ping: None, ..EventServiceOptions::default() };
     let face = CosEventService::start(&orb, &channel, options).unwrap();
     let here = client();

@@ -8,7 +8,7 @@ use isorb::{Kind, Orb, Reference, Upcall};
 use isorb_event::federation::{Federation, LinkId, MAX_FILTERS};
 use isorb_event::servants::isorb_link::isorb_event as idl;
 use isorb_event::servants::{FederationServant, LinkOptions};
-use isorb_event::{Channel, Config, ConsumerQos, Event, Filter, ProxyPushSupplier, designator};
+use isorb_event::{Channel, ConsumerQos, Event, Filter, ProxyPushSupplier, designator};
 use isorb_testkit::wait_until;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -34,7 +34,7 @@ struct World {
 }
 
 fn world() -> World {
-    let (orb, channel) = server(Config { id: MEMBER, ..Config::default() });
+    let (orb, channel) = server(Channel::builder().id(MEMBER));
     let federation = Federation::builder(&channel).build().unwrap();
     let neighbourhood =
         FederationServant::start(&orb, &federation, LinkOptions::new(Duration::from_secs(5))).unwrap();
@@ -47,7 +47,7 @@ fn world() -> World {
         .for_consumers()
         .connect(Arc::new(consumer), ConsumerQos::new("own", Filter::of(20, 0)))
         .unwrap();
-    let (far, other) = server(Config { id: 2, ..Config::default() });
+    let (far, other) = server(Channel::builder().id(2));
     let good = Federation::builder(&other).build().unwrap();
     let joins = FederationServant::start(&far, &good, LinkOptions::new(Duration::from_secs(5))).unwrap();
     let url = format!("corbaloc::127.0.0.1:{}/EventFederation", orb.endpoint_addresses()[0].1);

@@ -2,7 +2,7 @@
 
 use isorb_event::federation::{Federation, Security};
 use isorb_event::servants::{UdpGateway, UdpOptions};
-use isorb_event::{Channel, Config, ConsumerQos, Event, Filter, ProxyPushSupplier};
+use isorb_event::{Channel, ConsumerQos, Event, Filter, ProxyPushSupplier};
 use isorb_testkit::wait_until;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::{Arc, Mutex};
@@ -19,7 +19,7 @@ pub fn member(id: u64, event_type: i32) -> Member {
 }
 
 pub fn member_with(id: u64, event_type: i32, security: Security) -> Member {
-    let channel = Channel::new(Config { id, ..Config::default() }).unwrap();
+    let channel = Channel::builder().id(id).build().unwrap();
     let federation = Federation::builder(&channel).security(security).build().unwrap();
     let seen = Arc::new(Mutex::new(Vec::new()));
     let log = seen.clone();

@@ -4,7 +4,7 @@ use isorb::Orb;
 use isorb::rt::{RealTime, RealTimeConfig};
 use isorb_event::federation::{Federation, Levels};
 use isorb_event::servants::{FederationServant, LinkOptions, UdpGateway, UdpOptions};
-use isorb_event::{Channel, Config, ConsumerQos, Event, Filter, Priority, Quality, ThreadSetup};
+use isorb_event::{Channel, ChannelBuilder, ConsumerQos, Event, Filter, Priority, Quality, ThreadSetup};
 use isorb_rt::sched::{Cpus, SchedClass, current_cpus};
 use isorb_testkit::wait_until;
 use std::net::{Ipv4Addr, UdpSocket};
@@ -40,7 +40,7 @@ fn setup() -> (ThreadSetup, RealTimeConfig) {
 /// Two members with a link. Consumers run on the threads that receive.
 fn pair(by: By, levels: &Levels) -> [Member; 2] {
     let [one, other] = [1, 2].map(|id| {
-        let channel = Channel::new(Config { id, ..Config::default() }).unwrap();
+        let channel = Channel::builder().id(id).build().unwrap();
         let federation = Federation::builder(&channel).levels(levels.clone()).build().unwrap();
         (channel, federation)
     });
@@ -58,7 +58,8 @@ fn pair(by: By, levels: &Levels) -> [Member; 2] {
         By::Calls { lanes } => {
             let [near, far] = [&one.1, &other.1].map(|federation| {
                 let real_time = real_time.clone();
-                let orb = Orb::with_config(isorb::Config { real_time, ..isorb::Config::default() }).unwrap();
+                let orb = Orb::with_config(isorb::ChannelBuilder { real_time, ..isorb::Config::default() })
+                    .unwrap();
                 orb.root_poa().unwrap().manager().activate().unwrap();
                 let links = FederationServant::start(&orb, federation, LinkOptions::new(LONG).lanes(lanes));
                 (orb, links.unwrap())
@@ -162,7 +163,7 @@ fn without_levels_or_lanes_it_arrives_behind_the_flood() {
 #[test]
 fn members_with_other_levels_are_refused() {
     let member = |id, levels| {
-        let channel = Channel::new(Config { id, ..Config::default() }).unwrap();
+        let channel = Channel::builder().id(id).build().unwrap();
         Federation::builder(&channel).levels(levels).build().unwrap()
     };
     let orb = |federation: &Federation| {

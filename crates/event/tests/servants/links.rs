@@ -4,7 +4,7 @@ use crate::server;
 use isorb::Orb;
 use isorb_event::federation::Federation;
 use isorb_event::servants::{FederationServant, LinkOptions};
-use isorb_event::{Channel, Config, ConsumerQos, Event, Filter};
+use isorb_event::{Channel, ConsumerQos, Event, Filter};
 use isorb_testkit::wait_until;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -17,7 +17,7 @@ struct Member {
 }
 
 fn member(id: u64) -> Member {
-    let (orb, channel) = server(Config { id, ..Config::default() });
+    let (orb, channel) = server(Channel::builder().id(id));
     let federation = Federation::builder(&channel).build().unwrap();
     let neighbourhood =
         FederationServant::start(&orb, &federation, LinkOptions::new(Duration::from_secs(5))).unwrap();

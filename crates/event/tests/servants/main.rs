@@ -20,10 +20,10 @@ use isorb::{Config, Orb};
 use isorb_event::Channel;
 
 /// An ORB that serves, and its channel.
-pub fn server(channel: isorb_event::Config) -> (Orb, Channel) {
+pub fn server(channel: isorb_event::ChannelBuilder) -> (Orb, Channel) {
     let orb = Orb::with_config(Config::default()).unwrap();
     orb.root_poa().unwrap().manager().activate().unwrap();
-    (orb, Channel::new(channel).unwrap())
+    (orb, channel.build().unwrap())
 }
 
 /// Another ORB, which serves call-backs.

@@ -2,7 +2,7 @@
 //! installed; otherwise skipped with a message.
 
 use crate::server;
-use isorb_event::Config;
+use isorb_event::Channel;
 use isorb_event::servants::{CosEventService, EventServiceOptions};
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -54,7 +54,7 @@ fn a_client_on_omniorb_pushes_pulls_and_is_pushed() {
     ];
     step(&folder, "g++", &inputs).unwrap();
 
-    let (orb, channel) = server(Config::default());
+    let (orb, channel) = server(Channel::builder());
     let face = CosEventService::start(&orb, &channel, EventServiceOptions::default()).unwrap();
     let output = Command::new("timeout")
         .args(["-s", "KILL", "60", "./client", &face.object().to_string()])

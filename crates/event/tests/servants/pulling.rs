@@ -5,7 +5,7 @@ use isorb::{Any, Kind, Orb, SystemException, Upcall};
 use isorb_event::servants::standard::cos_event_channel_admin as admin;
 use isorb_event::servants::standard::cos_event_comm as comm;
 use isorb_event::servants::{CosEventService, EventServiceOptions};
-use isorb_event::{Channel, Config, Counts, Event, Overflow, Quality};
+use isorb_event::{Channel, Counts, Event, Overflow, Quality};
 use isorb_testkit::wait_until;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -13,7 +13,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 fn far(quality: Quality) -> (Orb, Channel, CosEventService, admin::EventChannelRef, Orb) {
-    let (orb, channel) = server(Config { block: Duration::from_millis(1), ..Config::default() });
+    let (orb, channel) = server(Channel::builder().block(Duration::from_millis(1)));
     // Also the first backoff: five failures take four and a half seconds.
     let push_timeout = Duration::from_millis(300);
     let options = EventServiceOptions { quality, push_timeout, ..EventServiceOptions::default() };

@@ -3,7 +3,7 @@
 use crate::{client, server};
 use isorb::{Any, Reference, Upcall};
 use isorb_event::servants::{EventServiceOptions, Layout, RtecEventService};
-use isorb_event::{Config, Strategy};
+use isorb_event::{Channel, Strategy};
 use isorb_testkit::wait_until;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -70,7 +70,7 @@ macro_rules! layout {
             }
 
             fn far(strategy: Strategy, options: EventServiceOptions) -> (isorb::Orb, isorb_event::Channel, RtecEventService, admin::EventChannelRef, isorb::Orb) {
-                let (orb, channel) = server(Config::with(strategy));
+                let (orb, channel) = server(Channel::builder().strategy(strategy));
                 let face = RtecEventService::start(&orb, &channel, EventServiceOptions { layout: $layout, ..options }).unwrap();
                 let here = client();
                 let port = orb.endpoint_addresses()[0].1;
@@ -94,7 +94,7 @@ macro_rules! layout {
 
             #[test]
             fn publications_are_told_to_observers_and_held_against_events() {
-                let config = Config { undeclared: isorb_event::Undeclared::Refuse, ..Config::default() };
+                let config = Channel::builder().undeclared(isorb_event::Undeclared::Refuse);
                 let (orb, channel) = server(config);
                 let face = RtecEventService::start(&orb, &channel, EventServiceOptions { layout: $layout, ..EventServiceOptions::default() }).unwrap();
                 let here = client();
@@ -204,7 +204,7 @@ macro_rules! layout {
                 let limit = Duration::from_secs(2);
                 let options = EventServiceOptions { quality, push_timeout: limit, ping: None, ping_timeout: limit, pings: 2, layout: $layout, ..EventServiceOptions::default() };
                 let limits = isorb_event::Limits { events: 2 * EVENTS, payload: 8_192, ..isorb_event::Limits::default() };
-                let (orb, channel) = server(Config { limits, ..Config::with(strategy) });
+                let (orb, channel) = server(Channel::builder().strategy(strategy).limits(limits));
                 let face = RtecEventService::start(&orb, &channel, options).unwrap();
                 let here = client();
                 let far: admin::EventChannelRef = here.resolve(&face.object().to_string()).unwrap();

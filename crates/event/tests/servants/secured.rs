@@ -7,7 +7,7 @@ use isorb_event::federation::{Federation, MemberKey, Neighbour, Security};
 use isorb_event::servants::{
     EventServiceOptions, FederationServant, LinkError, LinkOptions, RtecEventService, UdpGateway, UdpOptions,
 };
-use isorb_event::{Config, Event};
+use isorb_event::{Channel, Event};
 use isorb_testkit::wait_until;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
@@ -157,7 +157,7 @@ struct Joining {
 }
 
 fn joining(id: u64, security: Security) -> Joining {
-    let (orb, channel) = server(Config { id, ..Config::default() });
+    let (orb, channel) = server(Channel::builder().id(id));
     let federation = Federation::builder(&channel).security(security).build().unwrap();
     let options = LinkOptions::new(Duration::from_secs(5));
     let servant = FederationServant::start(&orb, &federation, options).unwrap();
@@ -179,7 +179,7 @@ fn a_join_that_fails_says_why() {
     let key = |octet| Security::Key(MemberKey::new(&[octet; 32]).unwrap());
     let near = joining(1, Security::Loopback);
     let (namesake, keyed) = (joining(1, Security::Loopback), joining(2, key(1)));
-    let (orb, channel) = server(Config::default());
+    let (orb, channel) = server(Channel::builder());
     let service = RtecEventService::start(&orb, &channel, EventServiceOptions::default()).unwrap();
     let says = |from: &Joining, url: &str, text: &str| {
         let why = from.join(url).unwrap_err().to_string();

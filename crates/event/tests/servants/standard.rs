@@ -2,7 +2,7 @@
 
 use crate::{client, server};
 use isorb::{Any, Orb, Reference, Upcall};
-use isorb_event::Config;
+use isorb_event::Channel;
 use isorb_event::servants::standard::cos_event_channel_admin as admin;
 use isorb_event::servants::standard::cos_event_comm as comm;
 use isorb_event::servants::{CosEventService, EventServiceOptions};
@@ -41,7 +41,7 @@ impl comm::PullSupplier for Supplier {
 }
 
 fn far() -> (Orb, CosEventService, admin::EventChannelRef, Orb) {
-    let (orb, channel) = server(Config::default());
+    let (orb, channel) = server(Channel::builder());
     let face = CosEventService::start(&orb, &channel, EventServiceOptions::default()).unwrap();
     let here = client();
     let far: admin::EventChannelRef = here.resolve(&face.object().to_string()).unwrap();
@@ -105,7 +105,7 @@ fn push_and_pull_in_any_mixture() {
 fn a_supplier_is_told_that_its_event_was_too_large() {
     let limits =
         isorb_event::Limits { payload: 256, larger: Default::default(), ..isorb_event::Limits::default() };
-    let (orb, channel) = server(Config { limits, ..Config::default() });
+    let (orb, channel) = server(Channel::builder().limits(limits));
     let face = CosEventService::start(&orb, &channel, EventServiceOptions::default()).unwrap();
     let here = client();
     let far: admin::EventChannelRef = here.resolve(&face.object().to_string()).unwrap();

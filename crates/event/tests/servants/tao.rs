@@ -6,7 +6,7 @@ use isorb::Reference;
 use isorb_cdr::{Decode, Decoder, Order, Text};
 use isorb_event::servants::stamped::{rtec_event_channel_admin as admin, rtec_event_comm as comm};
 use isorb_event::servants::{EventServiceOptions, RtecEventService};
-use isorb_event::{Config, ConsumerQos, Event, Filter};
+use isorb_event::{Channel, ConsumerQos, Event, Filter};
 use isorb_scope::Region;
 use std::sync::Arc;
 
@@ -43,7 +43,7 @@ fn a_boolean_of_a_qos_structure_is_true_unless_it_is_zero() {
 
 #[test]
 fn a_filter_that_is_one_empty_disjunction_is_accepted_and_matches_nothing() {
-    let (orb, channel) = server(Config::default());
+    let (orb, channel) = server(Channel::builder());
     let service = RtecEventService::start(&orb, &channel, EventServiceOptions::default()).unwrap();
     let here = client();
     let far: admin::EventChannelRef = here.resolve(&service.object().to_string()).unwrap();

@@ -5,7 +5,7 @@ use isorb::{Kind, Object, Orb, Reference, Upcall};
 use isorb_event::servants::stamped::{rtec_event_channel_admin as admin, rtec_event_comm as comm};
 use isorb_event::servants::standard::{cos_event_channel_admin as cos, cos_event_comm as cos_comm};
 use isorb_event::servants::{CosEventService, EventServiceOptions, RegisteredOperations, RtecEventService};
-use isorb_event::{Channel, Config, ConsumerQos, Event, Filter, Limits, Observer, Publication};
+use isorb_event::{Channel, ConsumerQos, Event, Filter, Limits, Observer, Publication};
 use isorb_testkit::wait_until;
 use std::net::TcpListener;
 use std::sync::atomic::AtomicU64;
@@ -30,7 +30,7 @@ struct World {
 
 fn world(options: EventServiceOptions) -> World {
     let limits = Limits { suppliers: SUPPLIERS, ..Limits::default() };
-    let (orb, channel) = server(Config { limits, ..Config::default() });
+    let (orb, channel) = server(Channel::builder().limits(limits));
     let face = RtecEventService::start(&orb, &channel, options).unwrap();
     let here = client();
     let far = here.resolve(&face.object().to_string()).unwrap();
@@ -118,7 +118,7 @@ fn a_supplier_that_pushes_is_alive_whatever_its_reference() {
 
 #[test]
 fn standard_suppliers_and_pull_consumers_that_were_killed_are_removed() {
-    let (orb, channel) = server(Config::default());
+    let (orb, channel) = server(Channel::builder());
     let face = CosEventService::start(&orb, &channel, by_hand()).unwrap();
     let here = client();
     let far: cos::EventChannelRef = here.resolve(&face.object().to_string()).unwrap();
@@ -232,7 +232,7 @@ fn admitting(options: EventServiceOptions) -> World {
     let levels = operations.levels(2).unwrap();
     let strategy = isorb_event::Strategy::Threads { per_level: 1 };
     let (orb, channel) =
-        server(Config { scheduler: Arc::new(operations), levels, strategy, ..Config::default() });
+        server(Channel::builder().scheduler(Arc::new(operations)).levels(levels).strategy(strategy));
     let face = RtecEventService::start(&orb, &channel, options).unwrap();
     let here = client();
     let far = here.resolve(&face.object().to_string()).unwrap();

@@ -3,7 +3,7 @@
 use crate::datagrams::{free_port, member};
 use isorb_event::federation::Federation;
 use isorb_event::servants::{UdpGateway, UdpOptions};
-use isorb_event::{Channel, Config, ConsumerQos, Event, Filter, MAX_TERMS};
+use isorb_event::{Channel, ConsumerQos, Event, Filter, MAX_TERMS};
 use isorb_testkit::wait_until;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::SeqCst;
@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex};
 /// and one that does not is sent or not, as `sent` says.
 fn try_interest(filters: Vec<Filter>, wanted: &Event<'_>, unwanted: &Event<'_>, sent: bool) {
     let near = member(1, 1);
-    let channel = Channel::new(Config { id: 2, ..Config::default() }).unwrap();
+    let channel = Channel::builder().id(2).build().unwrap();
     let far = Federation::builder(&channel).build().unwrap();
     let got = Arc::new(Mutex::new(Vec::new()));
     let log = got.clone();

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use isorb::Orb;
 use isorb_event::federation::{Federation, Security};
 use isorb_event::servants::{FederationServant, LinkOptions, UdpGateway, UdpOptions};
-use isorb_event::{Channel, Config, ConsumerQos, Event, Filter, Limits, Priority, Strategy, ThreadSetup};
+use isorb_event::{Channel, ConsumerQos, Event, Filter, Limits, Priority, Strategy, ThreadSetup};
 use isorb_netlab::Host;
 use isorb_rt::priority::Linear;
 use isorb_rt::sched::NativeRange;
@@ -58,7 +58,7 @@ impl Drop for Deployment {
 
 /// One high supplier and `low` ones, a consumer each in the other host.
 pub fn wire(site: &Site<'_>, by: Link, low: u32, size: usize, echo: &Echo) -> Result<Wired, BenchError> {
-    let near = Channel::new(Config { id: 1, ..Config::default() }).map_err(refused)?;
+    let near = Channel::builder().id(1).build().map_err(refused)?;
     let levels: Vec<Priority> = [LOW, HIGH].into_iter().filter_map(Priority::new).collect();
     let mut threads = ThreadSetup::default();
     if site.cx.fifo.is_some() {
@@ -67,9 +67,13 @@ pub fn wire(site: &Site<'_>, by: Link, low: u32, size: usize, echo: &Echo) -> Re
     // What waits for a consumer's thread is copied, and larger values are refused unless there is
     // room for them.
     let limits = Limits { payload: size, events: 256, ..Limits::default() };
-    let config =
-        Config { id: 2, levels, threads, limits, ..Config::with(Strategy::Threads { per_level: 1 }) };
-    let far = site.right(|| Channel::new(config).map_err(refused))?;
+    let config = Channel::builder()
+        .strategy(Strategy::Threads { per_level: 1 })
+        .id(2)
+        .levels(levels)
+        .threads(threads)
+        .limits(limits);
+    let far = site.right(|| config.build().map_err(refused))?;
     // Before the consumers, since the members announce the subscriptions to each other.
     // Both are hosts of the experiment, on a network of their own.
     let member = |channel| Federation::builder(channel).security(Security::Insecure).build().map_err(refused);

@@ -11,7 +11,7 @@
 use std::sync::{Arc, Mutex};
 
 use isorb_event::servants::{EventServiceOptions, RtecEventService};
-use isorb_event::{Channel, Config, Configuration, ConsumerQos, Event, ProxyPushSupplier, PushConsumer};
+use isorb_event::{Channel, Configuration, ConsumerQos, Event, ProxyPushSupplier, PushConsumer};
 use isorb_rt::sched::{Cpus, SchedClass, ThreadSpec};
 use isorb_rt::time::{Deadline, now_ns, sleep_until};
 
@@ -196,7 +196,7 @@ fn through_channel(
     configuration: Configuration,
     ms: u32,
 ) -> Result<Ages, BenchError> {
-    let channel = Channel::new(Config { configuration, ..Config::default() }).map_err(refused)?;
+    let channel = Channel::builder().configuration(configuration).build().map_err(refused)?;
     let recorders = recorders(consumers, pushed(ms) * suppliers as usize);
     let mut connected = bystanders(&channel, others)?;
     connected.extend(connect(&channel, &recorders)?);
@@ -209,7 +209,7 @@ fn through_channel(
 /// So many consumers here and as many in another process; the ages at one kind of them.
 fn local_and_remote(cx: &Context<'_>, consumers: u32, remote: bool, ms: u32) -> Result<Ages, BenchError> {
     let orb = remote::orb()?;
-    let channel = Channel::new(Config::default()).map_err(refused)?;
+    let channel = Channel::builder().build().map_err(refused)?;
     let options = EventServiceOptions { threads: 0, ping: None, ..EventServiceOptions::default() };
     let face = RtecEventService::start(&orb, &channel, options)?;
     let count = consumers.to_string();

@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use isorb_event::{Channel, Config, ConsumerQos, Event, Filter, Priority, Strategy, ThreadSetup, dispatch};
+use isorb_event::{Channel, ConsumerQos, Event, Filter, Priority, Strategy, ThreadSetup, dispatch};
 use isorb_rt::priority::{Linear, PriorityMapping};
 use isorb_rt::sched::{Cpus, NativeRange, SchedClass, ThreadSpec};
 use isorb_rt::time::{Deadline, NS_PER_S, now_ns, sleep_until};
@@ -81,8 +81,13 @@ impl Consumers {
         if real_time {
             threads.mapping = Some(Arc::new(Spread));
         }
-        let channel =
-            Channel::new(Config { id, levels, threads, ..Config::with(strategy) }).map_err(refused)?;
+        let channel = Channel::builder()
+            .strategy(strategy)
+            .id(id)
+            .levels(levels)
+            .threads(threads)
+            .build()
+            .map_err(refused)?;
         let seen: Vec<Arc<Mutex<Vec<u64>>>> =
             pairs.iter().map(|pair| Arc::new(Mutex::new(Vec::with_capacity(count(pair, ms))))).collect();
         let mut connected = Vec::new();

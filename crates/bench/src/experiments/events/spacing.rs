@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use isorb_event::{Channel, Config, Configuration, ConsumerQos, Event};
+use isorb_event::{Channel, Configuration, ConsumerQos, Event};
 use isorb_rt::time::{Deadline, NS_PER_S, now_ns, sleep_until};
 
 use super::super::catalogue::Experiment;
@@ -74,7 +74,7 @@ fn effective(
     configuration: Configuration,
     rate: u32,
 ) -> Result<f64, BenchError> {
-    let channel = Channel::new(Config { configuration, ..Config::default() }).map_err(refused)?;
+    let channel = Channel::builder().configuration(configuration).build().map_err(refused)?;
     let others = bystanders(&channel, others)?;
     let seen = Arc::new(AtomicU64::new(0));
     let mut connected = Vec::new();

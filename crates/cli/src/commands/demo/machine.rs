@@ -3,7 +3,7 @@
 use super::cast::{FAST, MIDDLE, SLOW};
 use isorb_event::dispatch::Queued;
 use isorb_event::federation::{Federation, Gateways};
-use isorb_event::{Channel, Config, Limits, Priority, Quality, Scheduled, Strategy, ThreadSetup};
+use isorb_event::{Channel, Limits, Priority, Quality, Scheduled, Strategy, ThreadSetup};
 use isorb_rt::priority::Direct;
 use isorb_rt::sched::{Cpus, NativeRange, Need, RealTime, current_cpus};
 use isorb_sched::{Nanos, Plan, Policy, RuntimeScheduler};
@@ -37,16 +37,15 @@ impl Machine {
         let plan = Plan::with_levels(Policy::RateMonotonic, &spans, LEAST.into()..=MOST.into())?;
         let scheduled = Scheduled::new(RuntimeScheduler::new(plan));
         let (threads, one_processor) = threads(mode, id == 1)?;
-        let channel = Channel::new(Config {
-            levels: scheduled.levels(),
-            scheduler: Arc::new(scheduled),
-            strategy: Strategy::Threads { per_level: 1 },
-            threads,
-            trace: true,
-            id,
-            limits: Limits { trace_records: room(seconds) * 4, ..Limits::default() },
-            ..Config::default()
-        })?;
+        let channel = Channel::builder()
+            .levels(scheduled.levels())
+            .scheduler(Arc::new(scheduled))
+            .strategy(Strategy::Threads { per_level: 1 })
+            .threads(threads)
+            .trace(true)
+            .id(id)
+            .limits(Limits { trace_records: room(seconds) * 4, ..Limits::default() })
+            .build()?;
         // A link that stalls loses events, but must not count as failed. It has a thread of its
         // own.
         let alone =

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use isorb_event::dispatch::Direct;
 use isorb_event::{
-    Channel, Config, ConsumerQos, Event, Filter, FixedDiscriminator, Limits, ModuleSet, PushConsumer,
+    Channel, ChannelBuilder, ConsumerQos, Event, Filter, FixedDiscriminator, Limits, ModuleSet, PushConsumer,
 };
 
 use super::super::refused;
@@ -29,9 +29,9 @@ pub const BY_TYPE: &str = "modules-by-type";
 /// Subscriptions that were not looked up shortly before.
 pub const COLD: &str = "cold-keys";
 
-fn config(trace: bool, counting: bool) -> Config {
+fn config(trace: bool, counting: bool) -> ChannelBuilder {
     let limits = Limits { consumers: 200_000, trace_records: 1 << 12, ..Limits::default() };
-    Config { limits, trace, counting, ..Config::default() }
+    Channel::builder().limits(limits).trace(trace).counting(counting)
 }
 
 /// A consumer that does what one at least does.
@@ -60,9 +60,8 @@ pub fn consumers(rounds: u32) -> Result<Vec<Row>, BenchError> {
     let mut all = Vec::new();
     for count in [1_u32, 20] {
         let channels = [config(true, true), config(false, true), config(false, false)]
-            .map(|config| Channel::new(config).map_err(refused));
-        let by_type =
-            Channel::fixed(config(false, false), FixedDiscriminator::new(Direct)).map_err(refused)?;
+            .map(|config| config.build().map_err(refused));
+        let by_type = config(false, false).build_fixed(FixedDiscriminator::new(Direct)).map_err(refused)?;
         let wanted = || (0..count).map(|_| Filter::of(20, 1));
         connect(&by_type, &sum, wanted())?;
         let x = f64::from(count);
@@ -87,7 +86,7 @@ pub fn consumers(rounds: u32) -> Result<Vec<Row>, BenchError> {
 
 /// A consumer for each of so many keys. Takes some seconds; not for a measuring thread.
 pub fn subscribed(count: u32) -> Result<Channel, BenchError> {
-    let channel = Channel::new(config(false, true)).map_err(refused)?;
+    let channel = config(false, true).build().map_err(refused)?;
     let sum = Arc::new(AtomicU64::new(0));
     connect(&channel, &sum, (0..count).map(|i| Filter::of(key(i).0, key(i).1)))?;
     Ok(channel)

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::sync_channel;
 
-use isorb_event::{Channel, Config, ConsumerQos, Event, Filter, Overflow, Quality, Strategy, ThreadSetup};
+use isorb_event::{Channel, ConsumerQos, Event, Filter, Overflow, Quality, Strategy, ThreadSetup};
 use isorb_rt::priority::PriorityMapping;
 use isorb_rt::sched::{Cpus, SchedClass, ThreadSpec};
 use isorb_rt::sync::Parker;
@@ -38,7 +38,7 @@ impl Setup {
     fn channel(self, strategy: Strategy) -> Result<Channel, BenchError> {
         let mut threads = ThreadSetup::default().on(Cpus::one(self.cpu));
         threads.mapping = self.fifo.map(|native| Arc::new(OneLevel(native)) as Arc<dyn PriorityMapping>);
-        Channel::new(Config { threads, ..Config::with(strategy) }).map_err(refused)
+        Channel::builder().strategy(strategy).threads(threads).build().map_err(refused)
     }
 }
 
