@@ -13,7 +13,8 @@ use std::time::Instant;
 const SHOWN: usize = 256;
 
 /// What an [`Admin`](crate::Admin) says about an event channel. Latencies are there if the channel
-/// keeps them ([`ChannelBuilder::latencies`](isorb_event::ChannelBuilder::latencies)) and its trace is on.
+/// keeps them ([`ChannelBuilder::latencies`](isorb_event::ChannelBuilder::latencies)) and its trace
+/// is on.
 pub struct ChannelSource<M: ModuleSet = Replaceable> {
     channel: Channel<M>,
     copies: usize,

@@ -200,9 +200,9 @@ impl<M: ModuleSet> SupplierAdmin<M> {
     }
 
     /// Connects a supplier that declares its publications. Undeclared events are counted or refused
-    /// ([`ChannelBuilder::undeclared`](crate::ChannelBuilder::undeclared)). If all suppliers declare, observers are
-    /// notified, and a federation does not subscribe neighbours to events that no supplier here
-    /// publishes.
+    /// ([`ChannelBuilder::undeclared`](crate::ChannelBuilder::undeclared)). If all suppliers
+    /// declare, observers are notified, and a federation does not subscribe neighbours to events
+    /// that no supplier here publishes.
     ///
     /// # Errors
     /// [`ConnectError::TooMany`], [`ConnectError::TooManyPublications`],

@@ -1,4 +1,4 @@
-//! The way in: options, the run, and what comes of it.
+//! The entry points: options, the compilation, and its outcome.
 
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::model::Spec;
@@ -32,7 +32,7 @@ pub struct Outcome {
     pub spec: Option<Spec>,
     /// Errors and warnings, sorted by place.
     pub diagnostics: Vec<Diagnostic>,
-    /// The text that the diagnostics point into.
+    /// The source text to which the diagnostics refer.
     pub sources: SourceMap,
 }
 

@@ -13,11 +13,11 @@ use std::ops::Range;
 pub enum Severity {
     /// The specification is not legal IDL.
     Error,
-    /// It is, but probably not what was meant.
+    /// The specification is legal, but probably not what its author meant.
     Warning,
 }
 
-/// A place in the source with a few words about it.
+/// A position in the source with a short text about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Label {
     /// The position.
@@ -118,7 +118,7 @@ fn place<'a>(group: Group<'a>, sources: &'a SourceMap, label: &'a Label, kind: A
     group.element(snippet.annotation(kind.span(start..end).label(words)))
 }
 
-/// A diagnostic in the making, in terms of spans.
+/// A diagnostic that still refers to spans.
 #[derive(Debug)]
 pub(crate) struct Report {
     severity: Severity,
@@ -199,7 +199,7 @@ impl Diagnostics {
         self.push(Report::error(span, message));
     }
 
-    /// For what is about no place in a file.
+    /// Reports an error that has no position in a file.
     pub fn general(&mut self, message: String) {
         self.errors += 1;
         let (rule, label, related, hint) = Default::default();

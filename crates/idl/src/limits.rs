@@ -1,7 +1,7 @@
 //! The bounds that keep any input, however malicious, from costing unbounded time, memory or stack.
 //!
 //! They lie far above what people write (the largest known IDL files have some tens of thousands of
-//! lines). Reaching one is an error like any other, said at the place where it happened.
+//! lines). Reaching one is an error like any other, reported with its position.
 
 /// Bytes in one source file.
 pub(crate) const FILE_BYTES: usize = 16 << 20;

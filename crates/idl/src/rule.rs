@@ -15,7 +15,7 @@ macro_rules! rules {
         }
 
         impl Rule {
-            /// All of them.
+            /// All rules.
             pub const ALL: &[Rule] = &[$(Rule::$rule),*];
 
             /// The name, as in messages, pragmas and options.

@@ -1,28 +1,29 @@
-//! What a bad network does to packets, decided ahead and without a clock of its own.
+//! The effects of a bad network on packets, without sockets and without a clock.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
-/// What happens to packets. Shares are in 0 to 1, times in nanoseconds.
+/// The planned effects on packets. Shares are in 0 to 1, times in nanoseconds.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Plan {
-    /// Where the random numbers begin: equal seeds give equal fates, packet by packet.
+    /// The seed of the random numbers: equal seeds have equal effects, packet by packet.
     pub seed: u64,
-    /// Share of packets that vanish.
+    /// The share of packets that are lost.
     pub loss: f64,
-    /// Share of packets that come twice.
+    /// The share of packets that arrive twice.
     pub duplicate: f64,
-    /// Share of packets that are held back for one more `delay_ns` and so let later ones pass.
+    /// The share of packets that are delayed by another `delay_ns`, so that later ones overtake
+    /// them.
     pub reorder: f64,
     /// How long each packet takes.
     pub delay_ns: u64,
-    /// Up to so much is added to the delay, evenly spread. Packets keep their order unless they are
-    /// reordered.
+    /// The largest addition to the delay, evenly distributed. Packets keep their order unless they
+    /// are reordered.
     pub jitter_ns: u64,
 }
 
-/// Packets under way. A pure state machine: it is told the time, and says when it wants to be asked
-/// again.
+/// Packets under way. A pure state machine: its caller passes the time, and gets the time of the
+/// next arrival.
 ///
 /// # Real-time
 /// For tests: it allocates for each packet, and holds at most [`Impairment::CAPACITY`] of them;
@@ -47,10 +48,10 @@ struct UnderWay<T> {
 }
 
 impl<T: Clone> Impairment<T> {
-    /// Packets that it holds at most.
+    /// The most packets under way.
     pub const CAPACITY: usize = 4096;
 
-    /// Nothing under way.
+    /// An impairment without packets.
     pub fn new(plan: Plan) -> Impairment<T> {
         Impairment {
             plan,
@@ -64,8 +65,8 @@ impl<T: Clone> Impairment<T> {
 
     /// A packet is sent at `now`.
     pub fn push(&mut self, now: u64, packet: T) {
-        // Always as many numbers a packet, so that one share does not change what the others do to
-        // later packets.
+        // Each packet takes the same number of random numbers, so that one share does not change
+        // the effects of the others on later packets.
         let [loss, duplicate, reorder, jitter] = std::array::from_fn(|_| self.share());
         if loss < self.plan.loss {
             self.dropped += 1;
@@ -98,7 +99,7 @@ impl<T: Clone> Impairment<T> {
         self.under_way.peek().map(|next| next.at)
     }
 
-    /// Packets that vanished so far, by the plan or because too many were under way.
+    /// Packets that were lost so far, by the plan or because too many were under way.
     pub fn dropped(&self) -> u64 {
         self.dropped
     }
@@ -122,7 +123,7 @@ impl<T: Clone> Impairment<T> {
     }
 }
 
-// The heap has its greatest on top; the packet due first is to be there.
+// The heap has its greatest entry on top, which must be the packet that is due first.
 impl<T> Ord for UnderWay<T> {
     fn cmp(&self, other: &Self) -> Ordering {
         (other.at, other.sequence).cmp(&(self.at, self.sequence))

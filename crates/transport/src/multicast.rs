@@ -1,4 +1,4 @@
-//! IP multicast: joining groups and sending to them, on which interface and how far.
+//! IP multicast: membership in groups and sending to them, by interface and number of hops.
 //!
 //! ```
 //! use isorb_transport::Multicast;
@@ -23,17 +23,17 @@ use std::os::fd::AsFd;
 /// The interface on which groups are joined and sent to.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Interface {
-    /// That to which the machine's routes lead.
+    /// The interface that the machine's routes select.
     #[default]
     Routed,
-    /// The one that has this address; for groups of IPv4.
+    /// The interface with this address; for groups of IPv4.
     Address(Ipv4Addr),
-    /// The one of this name, such as `eth0`, as it is when a group is joined or sent to.
+    /// The interface with this name, such as `eth0`, at the time when a group is joined or sent to.
     Name(String),
 }
 
 impl From<&str> for Interface {
-    /// Nothing, an address of IPv4, or a name.
+    /// An empty text, an address of IPv4, or a name.
     fn from(text: &str) -> Interface {
         match text.parse() {
             _ if text.is_empty() => Interface::Routed,
@@ -45,7 +45,7 @@ impl From<&str> for Interface {
 }
 
 impl Interface {
-    /// Its number; 0 where it is chosen otherwise.
+    /// Its number; 0 where the interface is selected otherwise.
     fn index(&self) -> io::Result<u32> {
         let Interface::Name(name) = self else { return Ok(0) };
         let socket = Socket::new(Domain::IPV4, Type::DGRAM, None)?;
@@ -62,11 +62,11 @@ impl Interface {
 /// Settings for joining groups and sending to them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Multicast {
-    /// On which interface.
+    /// The interface.
     pub interface: Interface,
-    /// How many networks a packet may pass: 1 stays on the own one, 0 on the own host.
+    /// How many networks a packet may pass: 1 for this network, 0 for this host.
     pub hops: u32,
-    /// Whether packets also reach members on the own host, the sending process among them.
+    /// Whether packets also reach members on this host, the sending process among them.
     pub loopback: bool,
 }
 
@@ -77,11 +77,11 @@ impl Default for Multicast {
 }
 
 impl Multicast {
-    /// A socket that receives packets to the group and nothing else, beside others of this
-    /// host. Port 0 takes a free one.
+    /// A socket that receives only packets to the group. Other sockets of this host may have the
+    /// same port. Port 0 selects a free one.
     ///
     /// # Errors
-    /// What the operating system gives; `InvalidInput` for an address that is no group's.
+    /// The operating system's error; `InvalidInput` for an address that is no group's.
     pub fn receiver(&self, group: SocketAddr) -> io::Result<UdpSocket> {
         let socket = Socket::new(Domain::for_address(group), Type::DGRAM, None)?;
         if group.is_ipv6() {
@@ -96,7 +96,7 @@ impl Multicast {
     /// A socket that is connected to the group.
     ///
     /// # Errors
-    /// What the operating system gives; `InvalidInput` for an address that is no group's.
+    /// The operating system's error; `InvalidInput` for an address that is no group's.
     pub fn sender(&self, group: SocketAddr) -> io::Result<UdpSocket> {
         let socket = Socket::new(Domain::for_address(group), Type::DGRAM, None)?;
         self.prepare_to_send(&socket, group.ip())?;
@@ -107,7 +107,7 @@ impl Multicast {
     /// Makes a socket a member of a group.
     ///
     /// # Errors
-    /// What the operating system gives; `InvalidInput` for an address that is no group's.
+    /// The operating system's error; `InvalidInput` for an address that is no group's.
     pub fn join(&self, socket: impl AsFd, group: IpAddr) -> io::Result<()> {
         check(group)?;
         match group {
@@ -123,7 +123,7 @@ impl Multicast {
     /// Ends a socket's membership; closing the socket does, too.
     ///
     /// # Errors
-    /// What the operating system gives.
+    /// The operating system's error.
     pub fn leave(&self, socket: impl AsFd, group: IpAddr) -> io::Result<()> {
         match group {
             IpAddr::V4(group) => {
@@ -135,10 +135,10 @@ impl Multicast {
         Ok(())
     }
 
-    /// Tells a socket which way to send to groups of this one's family.
+    /// Sets the interface and hops with which a socket sends to groups of this one's family.
     ///
     /// # Errors
-    /// What the operating system gives; `InvalidInput` for an address that is no group's.
+    /// The operating system's error; `InvalidInput` for an address that is no group's.
     pub fn prepare_to_send(&self, socket: impl AsFd, group: IpAddr) -> io::Result<()> {
         check(group)?;
         let socket = socket.as_fd();
@@ -158,7 +158,7 @@ impl Multicast {
         Ok(())
     }
 
-    /// Address and number, of which one says all.
+    /// Address and number; either one is enough.
     fn of_v4(&self) -> io::Result<(Ipv4Addr, u32)> {
         let address = match self.interface {
             Interface::Address(address) => address,
@@ -179,7 +179,7 @@ impl Multicast {
         }
     }
 
-    /// Groups of link-local scope mean nothing without an interface.
+    /// Groups of link-local scope need an interface.
     fn scoped(&self, group: SocketAddr) -> io::Result<SocketAddr> {
         match group {
             SocketAddr::V6(mut at) if is_link_local(at.ip()) => {
@@ -236,7 +236,7 @@ mod tests {
         assert!(error.to_string().contains("by its name"), "{error}");
     }
 
-    /// What the loopback interface does not show, since it brings back everything.
+    /// Settings that the loopback interface does not test, since it returns each packet.
     #[test]
     fn sockets_are_told() {
         let multicast = Multicast { interface: "lo".into(), hops: 7, loopback: false };

@@ -116,7 +116,7 @@ pub(super) fn server(config: isorb::Config) -> Result<(Orb, Timed)> {
 pub(super) struct Caller<'a> {
     orb: &'a Orb,
     target: &'a LayeredRef,
-    /// Of the call before, which lacks the moment of its reply.
+    /// The previous call; its time of reply is not known yet.
     before: Option<Call>,
     /// Of the calls before that, one after another; of very many, those that came first.
     parts: Vec<u64>,

@@ -4,7 +4,7 @@ use isorb::Orb;
 use isorb::rt::{RealTime, RealTimeConfig};
 use isorb_event::federation::{Federation, Levels};
 use isorb_event::servants::{FederationServant, LinkOptions, UdpGateway, UdpOptions};
-use isorb_event::{Channel, ChannelBuilder, ConsumerQos, Event, Filter, Priority, Quality, ThreadSetup};
+use isorb_event::{Channel, ConsumerQos, Event, Filter, Priority, Quality, ThreadSetup};
 use isorb_rt::sched::{Cpus, SchedClass, current_cpus};
 use isorb_testkit::wait_until;
 use std::net::{Ipv4Addr, UdpSocket};
@@ -58,8 +58,7 @@ fn pair(by: By, levels: &Levels) -> [Member; 2] {
         By::Calls { lanes } => {
             let [near, far] = [&one.1, &other.1].map(|federation| {
                 let real_time = real_time.clone();
-                let orb = Orb::with_config(isorb::ChannelBuilder { real_time, ..isorb::Config::default() })
-                    .unwrap();
+                let orb = Orb::with_config(isorb::Config { real_time, ..isorb::Config::default() }).unwrap();
                 orb.root_poa().unwrap().manager().activate().unwrap();
                 let links = FederationServant::start(&orb, federation, LinkOptions::new(LONG).lanes(lanes));
                 (orb, links.unwrap())

@@ -8,7 +8,7 @@ use isorb::rt::{RealTime, RealTimeConfig, ThreadpoolLane, ThreadpoolOptions};
 use isorb::{Orb, Reference, Upcall};
 use isorb_event::servants::stamped::{rtec_event_channel_admin as admin, rtec_event_comm as comm};
 use isorb_event::servants::{EventServiceOptions, RtecEventService};
-use isorb_event::{Channel, ChannelBuilder, Limits, Priority, Quality, Strategy};
+use isorb_event::{Channel, Limits, Priority, Quality, Strategy};
 use isorb_testkit::wait_until;
 use std::net::TcpListener;
 use std::sync::{Arc, Mutex};
@@ -189,7 +189,7 @@ fn a_blocked_push_delays_no_other_level() {
 fn pushes_carry_the_level_s_priority_over_a_connection_of_its_band() {
     let world = World::new(&[0, 10_000, 20_000], EventServiceOptions::default());
     let real_time = RealTimeConfig { mode: RealTime::Off, ..RealTimeConfig::default() };
-    let there = Orb::with_config(isorb::ChannelBuilder { real_time, ..isorb::Config::default() }).unwrap();
+    let there = Orb::with_config(isorb::Config { real_time, ..isorb::Config::default() }).unwrap();
     there.root_poa().unwrap().manager().activate().unwrap();
     let lanes = [0, 12_000, 32_767].map(|priority| ThreadpoolLane::new(priority, 1));
     let pool = there.rt().create_threadpool_with_lanes(&lanes, &ThreadpoolOptions::default()).unwrap();

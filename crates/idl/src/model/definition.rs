@@ -31,8 +31,8 @@ pub struct Definition {
     /// Where the identifier of the definition stands (the full definition where there were forward
     /// declarations too).
     pub location: Location,
-    /// Whether it stands in the main file rather than in an included one. A module that is reopened
-    /// counts as in the main file when any part of it is; look at its contents one by one.
+    /// Whether it stands in the main file rather than in an included one. A reopened module is in
+    /// the main file if any part of it is; its contents may differ one by one.
     pub in_main_file: bool,
     /// The comment directly before it, with the comment marks removed.
     pub doc: Option<String>,
@@ -45,7 +45,7 @@ pub struct Definition {
 /// The kinds of definitions.
 #[derive(Clone, Debug, PartialEq)]
 pub enum DefKind {
-    /// A module; what it holds is in [`Definition::contents`], over all its openings.
+    /// A module; [`Definition::contents`] has the definitions of all its openings.
     Module,
     /// An interface.
     Interface(Interface),
@@ -216,7 +216,7 @@ pub struct Enum {
 pub struct Enumerator {
     /// The enum it belongs to.
     pub enum_: DefId,
-    /// Position, from 0; what travels on the wire.
+    /// Position, from 0; it is sent on the wire.
     pub ordinal: u32,
 }
 
@@ -277,8 +277,7 @@ pub struct Operation {
     pub params: Vec<Param>,
     /// Exceptions, as written.
     ///
-    /// A native can stand here, too: that is how CORBA's own modules write an exception of any
-    /// type.
+    /// A native is possible, too: the modules of CORBA itself use one for an exception of any type.
     pub raises: Vec<DefId>,
     /// The strings of the context clause.
     pub context: Vec<String>,

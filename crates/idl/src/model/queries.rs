@@ -5,7 +5,7 @@ use crate::limits;
 use std::collections::HashSet;
 
 impl Spec {
-    /// Looks through typedefs: the type that `ty` is an alias of, or `ty` itself.
+    /// Resolves typedefs: the type that `ty` is an alias of, or `ty` itself.
     pub fn resolve<'a>(&'a self, mut ty: &'a Type) -> &'a Type {
         while let Type::Named(id) = ty {
             match &self[*id].kind {
@@ -30,8 +30,8 @@ impl Spec {
     /// language mappings define 'variable length': strings, sequences, any, references, values, and
     /// whatever contains one of them.
     pub fn is_variable_length(&self, ty: &Type) -> bool {
-        // A list of work instead of recursion: shared parts are looked at once, however often they
-        // occur.
+        // A work list instead of recursion: each shared part is visited once, however often it
+        // occurs.
         let mut seen = HashSet::new();
         let mut todo = vec![ty];
         while let Some(ty) = todo.pop() {

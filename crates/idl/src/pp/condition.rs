@@ -6,7 +6,7 @@ use crate::limits;
 use crate::source::Span;
 
 impl Preprocessor<'_> {
-    /// Evaluates the condition; what is wrong with it is reported, and counts as false.
+    /// Evaluates the condition. A wrong one is reported and counts as false.
     pub(super) fn condition(&mut self, directive: Span, line: &[Token]) -> bool {
         let line = self.resolve_defined(line);
         let tokens = self.expand(&line, 0);

@@ -11,7 +11,7 @@ use crate::source::Span;
 /// An open `#if`.
 pub(super) struct Conditional {
     pub span: Span,
-    /// The group that is being read counts.
+    /// The group that is being read is active.
     pub active: bool,
     /// A group of it was active, so no further one will be.
     taken: bool,
@@ -171,7 +171,8 @@ impl Preprocessor<'_> {
             self.once.insert(name.span.file);
             return;
         }
-        // Names and strings of these may come from macros; others are not ours to touch.
+        // Names and strings of these pragmas may come from macros. Other pragmas are left as they
+        // are.
         let ours = |t: &Token| ["prefix", "ID", "version", "isorb"].iter().any(|w| t.is_word(w));
         let Some((kind, arguments)) = rest.split_first().filter(|(kind, _)| ours(kind)) else { return };
         let mut tokens = vec![kind.clone()];

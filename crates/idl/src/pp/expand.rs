@@ -1,8 +1,8 @@
 //! Macro expansion.
 //!
 //! A stack of token lists: the text being expanded at the bottom, the bodies of the macros that are
-//! being expanded above it. A macro is disabled while its body is on the stack, which is what ends
-//! recursion; [`limits::MACRO_STEPS`] is what ends the merely exponential.
+//! being expanded above it. A macro is disabled while its body is on the stack, so recursion ends;
+//! [`limits::MACRO_STEPS`] bounds exponential expansion.
 
 use super::macros::{Macro, Params};
 use super::token::{Kind, Token};
@@ -113,7 +113,7 @@ impl Preprocessor<'_> {
             }
             match self.arguments(&name, params, found.span, stack) {
                 Some(collected) => arguments = collected,
-                // The name stays, as something for the parser to go on with.
+                // The name stays, so that the parser can continue.
                 None => return out.push(name),
             }
         }

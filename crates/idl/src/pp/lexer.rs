@@ -1,8 +1,7 @@
 //! From text to tokens: line splicing, comments, literals.
 //!
 //! The lexer reports nothing itself, because text that a conditional leaves out may contain
-//! anything. What it does not understand becomes [`Kind::Bad`] and is reported if it gets as far as
-//! the parser.
+//! anything. Text that is no token becomes [`Kind::Bad`] and is reported if it reaches the parser.
 
 use super::token::{Kind, Token};
 use crate::limits;

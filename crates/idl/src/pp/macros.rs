@@ -58,7 +58,7 @@ impl Macro {
     }
 }
 
-/// The macros that are defined at the moment.
+/// The macros that are defined at this point of the text.
 #[derive(Default)]
 pub(super) struct Macros {
     table: HashMap<Rc<str>, Rc<Macro>>,

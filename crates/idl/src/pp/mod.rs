@@ -2,8 +2,8 @@
 //!
 //! It works on tokens, not text, so that every token of the result knows where it was written,
 //! through macros and includes. Line splicing, comments and literals are the [`lexer`]'s;
-//! `#define`, `#include`, `#if` and their like are here. What the parser gets is free of directives
-//! but for [`Kind::Pragma`], which only it can place.
+//! `#define`, `#include`, `#if` and their like are here. Of the directives only [`Kind::Pragma`]
+//! reaches the parser, which knows the scope that it stands in.
 
 mod condition;
 mod directive;

@@ -62,8 +62,7 @@ fn integers(operator: Binary, a: i128, b: i128) -> Result<i128, String> {
         Ok(n) if n < 64 => Ok(n),
         _ => Err(format!("a shift is by 0 to 63 bits, not {b}")),
     };
-    // Both operands are within 65 bits, so that nothing here leaves 128 but a shift, which is
-    // checked.
+    // Both operands fit 65 bits, so only a shift can exceed 128 bits, and it is checked.
     Ok(match operator {
         Binary::Or => a | b,
         Binary::Xor => a ^ b,

@@ -44,7 +44,8 @@ impl Resolver<'_> {
         let failed = evaluated.is_none();
         let (ty, value) = evaluated.unwrap_or((Type::Void, ConstValue::Integer(1)));
         let id = self.define(attrs, name, DefKind::Const(Const { ty, value }));
-        // A constant without a value is declared all the same; its uses are not reported again.
+        // A constant without a valid value is declared too, so that its uses are not reported
+        // again.
         self.info(id).complete = !failed;
     }
 
@@ -179,7 +180,7 @@ impl Resolver<'_> {
         None
     }
 
-    /// Checks that a value is of the kind that the target wants. IDL converts nothing.
+    /// Checks that a value has the kind of the target type. IDL has no conversions.
     fn of_type(&mut self, value: ConstValue, target: &Type, span: Span) -> Option<ConstValue> {
         let fits = match (&value, target) {
             (ConstValue::Integer(_), ty) => ty.is_integer(),

@@ -121,8 +121,7 @@ impl Resolver<'_> {
         let ty = self.ty(expr, TypeContext::Typedef);
         for declarator in declarators {
             let ty = ty.as_ref().and_then(|ty| self.declared(ty, declarator));
-            // An alias of nothing good is declared all the same, so that its uses are not reported,
-            // too.
+            // An alias of an invalid type is declared too, so that its uses are not reported.
             let ty = ty.unwrap_or(Type::Long);
             if self.is_known_alias(&declarator.name, &ty) {
                 continue;
@@ -134,7 +133,7 @@ impl Resolver<'_> {
                 },
                 _ => None,
             };
-            // The next definition is this one.
+            // The next definition must be this one.
             let (last, links) = chained.unwrap_or((DefId(self.spec.defs.len() as u32), 0));
             let alias = DefKind::Typedef(Typedef { last, links, ty: ty.clone() });
             let id = self.define(attrs, &declarator.name, alias);

@@ -1,5 +1,4 @@
-//! Repository ids (CORBA 3.3 part 1, clause 14.7): prefixes, versions, and ids that are given by
-//! hand.
+//! Repository ids (CORBA 3.3 part 1, clause 14.7): prefixes, versions, and explicit ids.
 
 use super::Resolver;
 use crate::diagnostic::Report;
@@ -20,7 +19,7 @@ pub(super) struct Ids {
     version: Option<(String, Span)>,
     /// `#pragma ID` or `typeid`
     id: Option<(String, Span)>,
-    /// `typeprefix`, which holds for everything inside, too.
+    /// `typeprefix`, which also applies to all definitions inside.
     type_prefix: Option<(String, Span)>,
 }
 
@@ -180,7 +179,7 @@ impl Resolver<'_> {
         self.set_id(id, text, literal.span);
     }
 
-    /// A pragma may set any string, which only deserves a warning.
+    /// A pragma may set any string, so an unusual one is only a warning.
     fn check_format(&mut self, text: &str, span: Span, report: fn(Span, String) -> Report) {
         let format = text.split_once(':');
         let good = format.is_some_and(|(format, body)| !format.is_empty() && !body.is_empty());
@@ -255,7 +254,7 @@ impl Resolver<'_> {
         }
         let ids = &mut self.infos[id.index()].ids;
         match &ids.type_prefix {
-            // A module that is opened in several files says it in each.
+            // A module that is opened in several files repeats the pragma in each.
             Some((before, _)) if *before == prefix => {}
             Some((_, before)) => {
                 let report = Report::error(literal.span, format!("`{name}` has another prefix already"));
@@ -279,8 +278,8 @@ impl Resolver<'_> {
         format!("IDL:{prefix}{slash}{}:{version}", self.spec.path(id).join("/"))
     }
 
-    /// Gives every definition its final repository id, and sees that none given by hand belongs to
-    /// something else.
+    /// Gives every definition its final repository id, and checks that no explicit id is used
+    /// twice.
     pub(super) fn assign_ids(&mut self) {
         let mut by_hand: HashMap<String, DefId> = HashMap::new();
         for index in 0..self.spec.defs.len() {

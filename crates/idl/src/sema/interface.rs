@@ -30,7 +30,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// All declarations of an interface say the same.
+    /// All declarations of an interface agree on `local` and `abstract`.
     fn check_flavor(&mut self, id: DefId, flavor: Flavor, name: &Ident) {
         let DefKind::Interface(before) = &self.spec[id].kind else { return };
         if (before.local, before.abstract_) != (flavor == Flavor::Local, flavor == Flavor::Abstract) {
@@ -121,7 +121,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// Collects all bases and checks that what they define can live together.
+    /// Collects all bases and checks that their definitions do not clash.
     pub(super) fn close_over_bases(&mut self, id: DefId, name: &Ident) {
         let direct = self.spec.direct_bases(id);
         let mut all = Vec::new();
@@ -262,7 +262,7 @@ impl Resolver<'_> {
         let mut raises = Vec::new();
         for name in names {
             let Some(id) = self.find(name) else { continue };
-            // CORBA's own modules raise natives where any exception is meant.
+            // The modules of CORBA itself raise a native to mean any exception.
             if !matches!(self.spec[id].kind, DefKind::Exception(_) | DefKind::Native) {
                 let message = format!("`{name}` is {}, not an exception", self.what(id));
                 self.diagnostics.push(Report::error(name.span, message).also(self.span(id), "defined here"));

@@ -14,7 +14,7 @@ use std::collections::HashSet;
 enum Hit {
     Def(DefId),
     Part(&'static str, Span),
-    /// Different things of that name come from several bases.
+    /// Several bases define that name differently.
     Ambiguous(Vec<DefId>),
 }
 
@@ -77,7 +77,7 @@ impl Resolver<'_> {
         self.stack.iter().any(|&scope| self.search(scope, &name.name).is_some())
     }
 
-    /// Looks in one scope and, for interfaces and values, in what it inherits.
+    /// Searches one scope and, for interfaces and values, its bases.
     fn search(&self, scope: ScopeId, name: &str) -> Option<Hit> {
         let key = fold(name);
         let here = &self.scopes[scope.index()];
@@ -89,8 +89,7 @@ impl Resolver<'_> {
         if here.kind != ScopeKind::Interface {
             return None;
         }
-        // What a base defines hides what its own bases define, so the search does not go on behind
-        // a hit.
+        // A definition in a base hides those in its own bases, so the search ends there.
         let mut found = Vec::new();
         let mut seen = HashSet::new();
         let mut todo = self.spec.direct_bases(here.owner?);
@@ -149,8 +148,8 @@ impl Resolver<'_> {
             None => format!("`{}` is not defined", name.name),
         };
         let mut report = Report::error(name.span, message);
-        // Names are compared with all that is visible, which is worth it for what will be shown
-        // only.
+        // The comparison with all visible names is slow, so it is made only for errors that are
+        // shown.
         if !self.diagnostics.is_full() {
             let scopes: Vec<ScopeId> = inside.map_or_else(|| self.stack.clone(), |(scope, _)| vec![scope]);
             if let Some(similar) = self.similar(&name.name, &scopes) {
@@ -176,7 +175,7 @@ impl Resolver<'_> {
         near.filter(|(d, _)| *d <= 2 && *d < name.len() / 2 + 1).min().map(|(_, name)| name.to_string())
     }
 
-    /// The types that CORBA defines without IDL being able to say it: `CORBA::TypeCode` and
+    /// The types that CORBA defines but IDL cannot express: `CORBA::TypeCode` and
     /// `CORBA::AbstractBase`.
     pub(super) fn builtin(&self, name: &ScopedName) -> Option<Type> {
         let parts: Vec<&str> = name.parts.iter().map(|p| &*p.name).collect();

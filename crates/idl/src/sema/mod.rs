@@ -1,8 +1,8 @@
 //! From the syntax tree to the model: names, types, constants, and the rules between them.
 //!
-//! IDL wants everything declared before it is used, so one walk in order of declaration does it
-//! all. What is wrong is reported and replaced by something harmless; the model is handed out only
-//! if nothing was.
+//! IDL requires declaration before use, so one pass in order of declaration is enough. The pass
+//! reports each error and continues with a valid substitute. The model is returned only if there
+//! was no error.
 
 mod annotation;
 mod arithmetic;
@@ -56,12 +56,12 @@ pub(crate) fn resolve(
 
 struct Resolver<'a> {
     spec: Spec,
-    /// Further properties of each definition, by its index.
+    /// Properties of definitions that are not part of the model, by index.
     infos: Vec<Info>,
     scopes: Vec<Scope>,
     /// The open scopes; the file scope is first.
     stack: Vec<ScopeId>,
-    /// The repository id prefix at this place.
+    /// The repository id prefix that applies here.
     prefix: Rc<str>,
     /// The prefixes of the including files.
     file_prefixes: Vec<Rc<str>>,
@@ -82,7 +82,7 @@ struct Info {
     complete: bool,
     /// Its definition has begun.
     open: bool,
-    /// Cannot leave the process: a local interface, a native, or something made of one.
+    /// Cannot leave the process: a local interface, a native, or a type that contains one.
     local: bool,
     /// The nesting depth of its types.
     depth: u32,
@@ -150,7 +150,7 @@ impl Resolver<'_> {
             }
             DeclKind::Operation(operation) => self.operation(attrs, operation),
             DeclKind::Attribute(attribute) => self.attribute(attrs, attribute),
-            // The value that they stand in takes them.
+            // The valuetype that contains them handles them.
             DeclKind::State { .. } | DeclKind::Factory { .. } | DeclKind::Members { .. } => {}
             DeclKind::TypeId { target, id } => self.type_id(target, id),
             DeclKind::TypePrefix { target, prefix } => self.type_prefix(target, prefix),
@@ -175,7 +175,8 @@ impl Resolver<'_> {
     }
 
     fn import(&mut self, target: &ImportTarget) {
-        // There is no repository to import from: what is imported must be part of this compilation.
+        // There is no repository to import from: imported definitions must be part of this
+        // compilation.
         match target {
             ImportTarget::Name(name) => {
                 self.find(name);
@@ -242,7 +243,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// The full definition of something that was declared forward: from here on, this is its place.
+    /// The full definition after a forward declaration; from now on its location is this one.
     fn complete_forward(&mut self, id: DefId, attrs: &Attrs, name: &Ident) {
         let annotations = self.annotations(&attrs.annotations);
         let (location, in_main_file) = (self.sources.locate(name.span), self.is_main(name.span));
@@ -325,7 +326,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// Everything that was declared forward should have been defined by the end.
+    /// Reports forward declarations that have no definition at the end of the specification.
     fn check_forwards(&mut self) {
         for index in 0..self.spec.defs.len() {
             let id = DefId(index as u32);

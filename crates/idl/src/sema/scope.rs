@@ -60,7 +60,7 @@ pub(super) enum Symbol {
     Def(DefId),
     /// A member, parameter, case or factory: nothing that can be referred to.
     Part(&'static str),
-    /// A definition from outside; by being used here, the name was introduced into this scope.
+    /// A definition from an outer scope; its use here introduced the name into this scope.
     Used(DefId),
 }
 
@@ -77,7 +77,7 @@ pub(super) fn fold(name: &str) -> Rc<str> {
 
 impl Resolver<'_> {
     pub(super) fn new_scope(&mut self, kind: ScopeKind, owner: Option<DefId>) -> ScopeId {
-        // Operations lend their name to their scope, too, but a parameter may have it.
+        // An operation's name is also reserved in its own scope, but a parameter may have it.
         let name = owner.filter(|_| kind != ScopeKind::Operation).map(|id| fold(&self.spec[id].name));
         self.scopes.push(Scope::new(kind, owner, name));
         ScopeId(self.scopes.len() as u32 - 1)
@@ -152,9 +152,9 @@ impl Resolver<'_> {
         }
     }
 
-    /// Notes that `name` was used, unqualified, in the current scope, and means `id` from the scope
-    /// at `found` in the stack. The name may then no longer change its meaning up to the outermost
-    /// scope that is no module.
+    /// Records that `name` was used, unqualified, in the current scope, and means `id` from the
+    /// scope at `found` in the stack. The name then keeps its meaning in all scopes up to the
+    /// outermost one that is no module.
     pub(super) fn introduce(&mut self, name: &Ident, id: DefId, found: usize) {
         let key = fold(&name.name);
         for at in (0..self.stack.len()).rev() {

@@ -1,4 +1,4 @@
-//! From type expressions to types, and where which type may stand.
+//! Resolves type expressions to types, and checks that each type is allowed in its context.
 
 use super::Resolver;
 use crate::diagnostic::Report;
@@ -155,8 +155,8 @@ impl Resolver<'_> {
         }
     }
 
-    /// The struct or union that is not complete yet, if a value of the type consists of one, and
-    /// whether it does so through a sequence only.
+    /// The incomplete struct or union that is part of a value of the type, and whether it is so
+    /// only through a sequence.
     fn incomplete(&self, ty: &Type) -> Option<(DefId, bool)> {
         match self.spec.resolve(ty) {
             Type::Sequence { element, .. } => self.incomplete(element).map(|(id, _)| (id, true)),
@@ -220,7 +220,7 @@ impl Resolver<'_> {
         Some(Type::Array { element: Box::new(ty.clone()), dims })
     }
 
-    /// A constant that counts something.
+    /// A constant that is a length or a bound.
     pub(super) fn positive(&mut self, expr: &Expr, what: &str) -> Option<u32> {
         let value = self.integer(expr, &Type::LongLong)?;
         match u32::try_from(value) {
@@ -255,7 +255,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// Notes that `id` consists of a part of this type.
+    /// Records that `id` has a part of this type.
     pub(super) fn consists_of(&mut self, id: DefId, ty: &Type, span: Span) {
         let (local, depth) = (self.is_local(ty), self.depth(ty));
         let waits = self.incomplete(ty).map(|(waits, _)| waits).or_else(|| self.waits_for(ty));

@@ -49,8 +49,7 @@ impl Resolver<'_> {
             (value.members, value.factories) = (members, factories);
         }
         self.info(id).complete = true;
-        // A reference to it can be passed wherever values can; what it holds is checked at the
-        // members.
+        // A value can be passed wherever its type can. Its members are checked one by one.
         self.info(id).local = false;
     }
 
@@ -127,8 +126,8 @@ impl Resolver<'_> {
                 self.diagnostics.push(Report::error(name.span, problem).also(self.span(id), "the interface"));
             }
         }
-        // What the base supports, the derived value must support, too: as that interface or one
-        // derived from it.
+        // The derived value must support each interface that its base supports, or one derived from
+        // it.
         let (Some(own), Some(base)) = (concrete, value.base) else { return };
         let inherited = self.infos[base.index()].bases.iter().copied().chain([base]);
         let supported: Vec<DefId> = inherited

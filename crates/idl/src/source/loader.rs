@@ -1,22 +1,22 @@
-//! The source of files' text.
+//! Loaders, which supply the text of files.
 
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
-/// Looks up a standard file by the name in the `#include`, such as `orb.idl` or `CosNaming.idl`.
+/// Finds a standard file by the name in the `#include`, such as `orb.idl` or `CosNaming.idl`.
 ///
 /// The tool's binary carries the standard modules this way, so that it works without an installed
 /// `idl/` folder. A file system directory given by the user always wins.
 pub type EmbeddedFiles = fn(&str) -> Option<&'static str>;
 
-/// Reads source files. The compiler touches the outside world through this alone.
+/// Reads source files. The compiler has no other access to the outside world.
 pub trait Loader {
     /// The bytes of the file at `path`, at most `limit` and one more (so that the caller can tell
     /// that it is too large).
     ///
     /// # Errors
-    /// `NotFound` makes the compiler look in the next directory; all else is reported.
+    /// After `NotFound` the compiler tries the next directory; it reports all other errors.
     fn load(&self, path: &Path, limit: usize) -> io::Result<Vec<u8>>;
 
     /// The one true name of the file or folder at `path`: absolute, and without links.
@@ -52,7 +52,7 @@ impl Loader for FsLoader {
 
     fn load(&self, path: &Path, limit: usize) -> io::Result<Vec<u8>> {
         use io::Read;
-        // Asked before opening, since opening a pipe waits for its other end.
+        // The check comes before the opening, since opening a pipe waits for its other end.
         if !std::fs::metadata(path)?.is_file() {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"));
         }

@@ -3,7 +3,7 @@
 use crate::model::{FileId, FileInfo, Location};
 use std::rc::Rc;
 
-/// A range of bytes in a file, and the macro expansion that brought it forth, if any.
+/// A range of bytes in a file, and the macro expansion that produced it, if any.
 ///
 /// A token that comes out of a macro's body points at the body; following [`Expansion::call`] leads
 /// back to what the user wrote in the text.
@@ -88,8 +88,7 @@ fn count_characters(bytes: &[u8]) -> u32 {
     bytes.iter().filter(|b| **b & 0xc0 != 0x80).count() as u32
 }
 
-/// All files of a run with their text: what turns the positions in diagnostics into something to
-/// read.
+/// All files of a compilation with their text, from which diagnostics quote.
 #[derive(Debug, Default)]
 pub struct SourceMap {
     infos: Vec<FileInfo>,

@@ -11,7 +11,7 @@ use isorb_rt::time::now_ns;
 
 use crate::{Impairment, Plan};
 
-/// How long the relay sleeps at most before it looks for datagrams: the resolution of the plan's
+/// The longest sleep of the relay before it checks for datagrams: the resolution of the plan's
 /// times.
 const LOOK: Duration = Duration::from_micros(100);
 /// The longest datagram.
@@ -30,10 +30,10 @@ pub struct DatagramRelay {
 }
 
 impl DatagramRelay {
-    /// Starts one in front of `server`.
+    /// Starts a relay in front of `server`.
     ///
     /// # Errors
-    /// Those of sockets and threads.
+    /// The errors of sockets and threads.
     pub fn start(server: SocketAddr, there: Plan, back: Plan) -> io::Result<DatagramRelay> {
         let front = bind()?;
         let address = front.local_addr()?;
@@ -56,12 +56,12 @@ impl DatagramRelay {
         Ok(DatagramRelay { address, end, dropped, thread: Some(thread) })
     }
 
-    /// Where clients send to.
+    /// The address that clients send to.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Datagrams that have vanished, both ways together.
+    /// Datagrams that were lost, in both directions together.
     pub fn dropped(&self) -> u64 {
         self.dropped.load(Ordering::Relaxed)
     }
@@ -89,7 +89,7 @@ struct Forwarder {
 }
 
 impl Forwarder {
-    /// Receives new datagrams, forwards those that are due, and sleeps if there was nothing to do.
+    /// Receives new datagrams, forwards those that are due, and sleeps if there were none.
     fn step(&mut self) {
         let now = now_ns();
         let mut idle = true;
@@ -105,7 +105,7 @@ impl Forwarder {
                 self.back.push(now, (i, self.buffer[..n].to_vec()));
             }
         }
-        // A datagram that the system does not take is one more that is lost.
+        // A datagram that the system refuses is lost as well.
         while let Some((i, packet)) = self.there.pop(now_ns()) {
             let _ = self.clients[i].1.send(&packet);
             idle = false;
@@ -119,7 +119,7 @@ impl Forwarder {
         }
     }
 
-    /// Until the next datagram is due or a new one could have come.
+    /// Until the next datagram is due, or for the resolution.
     fn rest(&self) {
         let due = [self.there.next_at(), self.back.next_at()].into_iter().flatten().min();
         let left = due.map_or(LOOK, |at| Duration::from_nanos(at.saturating_sub(now_ns())));

@@ -1,5 +1,5 @@
-//! Relays: a client speaks to the relay's address instead of the server's, and the way between is
-//! as bad as planned.
+//! Relays: a client connects to the relay's address instead of the server's, and the path between
+//! them is as bad as planned.
 //!
 //! Both run on threads of the test and end when they are dropped. They bind to loopback addresses.
 

@@ -1,5 +1,5 @@
-//! A bad way for streams: bytes stay in order and complete, but they take time, come in pieces,
-//! stall, and the connection may break.
+//! A bad path for streams: bytes stay in order and complete, but they are delayed, arrive in
+//! pieces, stall, and the connection may break.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -12,16 +12,16 @@ use isorb_rt::time::{Deadline, sleep_until};
 
 use crate::{Impairment, Plan};
 
-/// How long a thread of a relay waits at most before it looks whether it is to end.
+/// The longest wait of a relay's thread before it checks whether it must end.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// What happens to each connection.
+/// The planned effects on each connection.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct StreamPlan {
     /// Delay and jitter of each piece; loss, duplication and reordering do not happen to a stream's
     /// bytes.
     pub pieces: Plan,
-    /// Bytes of a piece at most; 0 is as they come.
+    /// The most bytes of a piece; 0 for pieces as they arrive.
     pub piece: usize,
     /// The connection breaks after this many bytes in either direction; `None` is never.
     pub cut_after: Option<u64>,
@@ -42,10 +42,10 @@ struct Control {
 }
 
 impl StreamRelay {
-    /// Starts one in front of `server`.
+    /// Starts a relay in front of `server`.
     ///
     /// # Errors
-    /// Those of sockets and threads.
+    /// The errors of sockets and threads.
     pub fn start(server: SocketAddr, plan: StreamPlan) -> io::Result<StreamRelay> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         listener.set_nonblocking(true)?;
@@ -58,12 +58,12 @@ impl StreamRelay {
         Ok(StreamRelay { address, control, thread: Some(thread) })
     }
 
-    /// Where clients connect to.
+    /// The address that clients connect to.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Holds all bytes back (`true`) until they may go on: a peer that is there and says nothing.
+    /// Withholds all bytes (`true`) or releases them: a peer that is connected and silent.
     pub fn stall(&self, stalled: bool) {
         self.control.stalled.store(stalled, Ordering::Relaxed);
     }
@@ -84,8 +84,7 @@ fn accept(listener: &TcpListener, server: SocketAddr, plan: StreamPlan, control:
         while !control.end.load(Ordering::Relaxed) {
             match listener.accept() {
                 Ok((client, _)) => {
-                    // A server that cannot be reached shows to the client as a connection that ends
-                    // at once.
+                    // If the server cannot be reached, the client's connection ends at once.
                     let Ok(server) = TcpStream::connect(server) else { continue };
                     let (Ok(client_again), Ok(server_again)) = (client.try_clone(), server.try_clone())
                     else {
@@ -100,8 +99,8 @@ fn accept(listener: &TcpListener, server: SocketAddr, plan: StreamPlan, control:
     });
 }
 
-/// Carries bytes one way until one side ends, the plan cuts, or the relay ends; both connections
-/// are closed then.
+/// Forwards bytes in one direction until one side ends, the plan breaks the connection, or the
+/// relay ends; both connections are closed then.
 fn carry(mut from: TcpStream, mut to: TcpStream, plan: StreamPlan, control: &Control) {
     let keep_order = Plan { loss: 0.0, duplicate: 0.0, reorder: 0.0, ..plan.pieces };
     let mut way: Impairment<Vec<u8>> = Impairment::new(keep_order);

@@ -86,7 +86,7 @@ pub fn set_recv_buffer(fd: impl AsFd, bytes: usize) -> Result<(), Errno> {
     SockRef::from(&fd.as_fd()).set_recv_buffer_size(bytes).map_err(errno)
 }
 
-/// Asks an idle peer from time to time whether it is still there (`SO_KEEPALIVE`).
+/// Probes an idle peer at intervals (`SO_KEEPALIVE`).
 ///
 /// # Errors
 /// `BADF`, `NOTSOCK`.
@@ -101,8 +101,8 @@ pub fn set_keepalive(fd: impl AsFd, on: bool) -> Result<(), Errno> {
 /// `BADF`, `NOTSOCK`.
 pub fn set_dontroute(fd: impl AsFd, on: bool) -> Result<(), Errno> {
     let value = libc::c_int::from(on);
-    // SAFETY: the descriptor is open while it is borrowed, and the kernel reads the one integer
-    // that it is told of.
+    // SAFETY: the descriptor is open while it is borrowed, and the kernel reads the one integer of
+    // the given size.
     let r = unsafe {
         libc::setsockopt(
             fd.as_fd().as_raw_fd(),
@@ -115,13 +115,13 @@ pub fn set_dontroute(fd: impl AsFd, on: bool) -> Result<(), Errno> {
     if r == 0 { Ok(()) } else { Err(errno(io::Error::last_os_error())) }
 }
 
-/// To the socket, zero microseconds mean for ever.
+/// For the socket, zero microseconds mean no limit.
 fn at_least_a_microsecond(timeout: Duration) -> Duration {
     timeout.max(Duration::from_micros(1))
 }
 
 pub(super) fn errno(e: io::Error) -> Errno {
-    // socket2 makes up some errors of its own, all of them about arguments.
+    // socket2 has some errors without a number, all of them about arguments.
     Errno::from_io_error(&e).unwrap_or(Errno::INVAL)
 }
 

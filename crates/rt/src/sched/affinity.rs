@@ -34,17 +34,17 @@ impl Cpus {
         self
     }
 
-    /// Is the processor in the set?
+    /// Whether the processor is in the set.
     pub fn contains(&self, cpu: usize) -> bool {
         cpu < CpuSet::MAX_CPU && self.0.is_set(cpu)
     }
 
-    /// How many there are.
+    /// The number of processors.
     pub fn len(&self) -> usize {
         self.0.count() as usize
     }
 
-    /// Are there none?
+    /// Whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -86,8 +86,8 @@ pub fn current_cpus() -> Result<Cpus, SchedError> {
     sched_getaffinity(None).map(Cpus).map_err(SchedError::from_errno)
 }
 
-/// The processor that the calling thread runs on at this moment; on another one, perhaps, when the
-/// caller looks at it, unless the thread is confined to one.
+/// The processor that the calling thread runs on now. Unless the thread is confined to one, it may
+/// have moved when this returns.
 ///
 /// # Real-time
 /// No system call where the kernel lends its code for it (x86-64, POWER, s390x), else one; some
@@ -97,7 +97,7 @@ pub fn current_cpu() -> usize {
     sched_getcpu()
 }
 
-/// How many processors the machine may come to have: their numbers are below this.
+/// The number of processors that the machine can have; their numbers are below this.
 ///
 /// # Real-time
 /// Opens a file; for start-up.

@@ -8,7 +8,7 @@ use core::fmt;
 use rustix::io::Errno;
 use rustix::process::Pid;
 
-/// What a thread competes for the processor with.
+/// How a thread competes for the processor.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum SchedClass {
     /// Time sharing, the class of ordinary threads (`SCHED_OTHER`), at the nice value that the
@@ -37,7 +37,7 @@ pub struct Reservation {
     pub period_ns: u64,
 }
 
-/// Why a class was not given or could not be read.
+/// Why a class could not be set or read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum SchedError {
@@ -51,7 +51,7 @@ pub enum SchedError {
     NotAdmitted,
     /// The thread has ended.
     NoThread,
-    /// Another answer of the kernel.
+    /// Another error of the kernel.
     Os(Errno),
 }
 
@@ -82,7 +82,7 @@ impl fmt::Display for SchedError {
 impl std::error::Error for SchedError {}
 
 impl SchedClass {
-    /// Gives this class to the calling thread. Threads that it creates later with the standard
+    /// Sets the class of the calling thread. Threads that it creates later with the standard
     /// library inherit it.
     ///
     /// # Errors
@@ -161,8 +161,8 @@ impl SchedClass {
             }
             SchedClass::Reserved(r) => {
                 attr.sched_policy = SCHED_DEADLINE as u32;
-                // Else the kernel lets it start no threads: what they were to have was not
-                // reserved.
+                // Without this flag the kernel lets the thread start no others, since nothing is
+                // reserved for them.
                 attr.sched_flags = libc::SCHED_FLAG_RESET_ON_FORK as u64;
                 attr.sched_runtime = r.runtime_ns;
                 attr.sched_deadline = r.deadline_ns;
@@ -200,7 +200,7 @@ pub struct NativeRange {
 }
 
 impl NativeRange {
-    /// What the system has for `Fifo` and `Rr`; 1 to 99 on Linux.
+    /// The system's range for `Fifo` and `Rr`; 1 to 99 on Linux.
     pub fn system() -> NativeRange {
         // SAFETY: no preconditions; the answers are in 1..=99 or, for a class the kernel lacks, -1.
         let (min, max) = unsafe {
@@ -217,7 +217,7 @@ impl NativeRange {
         (system.min <= min && min <= max && max <= system.max).then_some(NativeRange { min, max })
     }
 
-    /// Does it contain `native`?
+    /// Whether the range contains `native`.
     pub const fn contains(self, native: u8) -> bool {
         self.min <= native && native <= self.max
     }
@@ -245,8 +245,8 @@ fn blank() -> libc::sched_attr {
     }
 }
 
-/// The nice value of a thread, 0 for the calling one. It has one in every class. Of one that has
-/// ended it says 0, and the request that follows says why.
+/// The nice value of a thread, 0 for the calling one. Each class has one. For a thread that has
+/// ended the result is 0, and the next request reports the error.
 fn nice(thread: i32) -> i32 {
     rustix::process::getpriority_process(Pid::from_raw(thread)).unwrap_or(0)
 }
@@ -277,7 +277,7 @@ mod tests {
     #[test]
     fn who_is_nice_stays_nice() {
         in_thread(|| {
-            // Anybody may become nicer.
+            // Each process may raise its nice value.
             rustix::process::setpriority_process(None, 19).unwrap();
             SchedClass::Other.set_current().unwrap();
             assert_eq!(nice(0), 19);

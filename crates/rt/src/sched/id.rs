@@ -87,7 +87,7 @@ mod tests {
             assert!(outside > b && outside <= thread_cpu_ns());
         });
         let gone = std::thread::spawn(ThreadId::current).join().unwrap();
-        // The number may have gone to another thread already; if not, the clock is gone.
+        // Another thread may have the number already; if not, the clock no longer exists.
         if let Err(error) = gone.cpu_ns() {
             assert_eq!(error, Errno::INVAL);
         }

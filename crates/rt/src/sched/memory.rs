@@ -1,4 +1,4 @@
-//! Memory that is there before it is needed.
+//! Memory that is resident before it is used.
 
 use core::hint::black_box;
 use core::ptr;
@@ -73,7 +73,7 @@ pub fn prefault_stack(bytes: usize) -> usize {
     bytes
 }
 
-/// Kept free: the frames of this module, and the pages that guard the end of the stack.
+/// The reserve: the frames of this module, and the guard pages at the end of the stack.
 const STACK_RESERVE: usize = 64 * 1024;
 const PAGE: usize = 4096;
 
@@ -87,7 +87,7 @@ fn touch(until: usize) {
     if (&raw const frame) as usize > until {
         touch(until);
     }
-    // After the call, so that it is not made into a jump.
+    // After the call, so that the compiler does not turn it into a jump.
     black_box(&mut frame);
 }
 
@@ -122,8 +122,8 @@ mod tests {
                 let before = minor_faults();
                 touch((&raw const before) as usize - ASK / 2);
                 assert_eq!(minor_faults(), before, "no page of it faults a second time");
-                // More than there is: stops before the end instead of running into the guard. (The
-                // library may have given this thread a larger stack that another one left.)
+                // More than the stack: prefaulting stops before the guard. (The library may reuse a
+                // larger stack of another thread.)
                 assert!(prefault_stack(usize::MAX) > ASK);
             })
             .unwrap()

@@ -1,4 +1,4 @@
-//! What the process may do, decided once.
+//! The real-time rights of the process, determined once.
 
 use core::fmt;
 use core::str::FromStr;
@@ -14,29 +14,28 @@ use super::memory::{MemoryLock, lock_memory};
 /// What to do where the process lacks a right that it needs for real-time work.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum RealTime {
-    /// Do not start.
+    /// The program does not start.
     Require,
-    /// Start, with a warning.
+    /// The program starts, with a warning.
     #[default]
     Prefer,
-    /// Do not even ask: ordinary threads, pageable memory.
+    /// The rights are not requested: ordinary threads, pageable memory.
     Off,
 }
 
-/// What a process wants to be allowed.
+/// The rights that a process requests.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Need {
-    /// The highest native priority that one of its threads will have. Beyond an end of the system's
-    /// range, that end is meant.
+    /// The highest native priority of its threads, limited to the system's range.
     pub native_priority: u8,
-    /// How its memory is to be locked, if at all.
+    /// How its memory is locked, if at all.
     pub lock_memory: Option<MemoryLock>,
 }
 
-/// What it has been allowed.
+/// The rights that it has.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Granted {
-    /// Threads may have the native priority that was asked for.
+    /// Threads may have the requested native priority.
     pub scheduling: bool,
     /// The memory is locked.
     pub memory: bool,
@@ -60,7 +59,7 @@ pub enum Right {
 /// several lines for the operator of the program.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MissingRight {
-    /// Which.
+    /// The right.
     pub right: Right,
     /// The limit that stands in the way (`RLIMIT_RTPRIO` or `RLIMIT_MEMLOCK`, in bytes); `None` is
     /// unlimited.
@@ -72,9 +71,9 @@ pub struct MissingRight {
 }
 
 impl RealTime {
-    /// Finds out by trying: gives the native priority to a thread that exists for this only, and
-    /// locks the memory. Raises the soft limits as far as the hard ones let it. Call it once at
-    /// start, before threads with memory to be locked.
+    /// Determines the rights by an attempt: a thread that exists only for this takes the native
+    /// priority, and the memory is locked. Raises the soft limits as far as the hard ones permit.
+    /// Call it once at start, before threads with memory to be locked.
     ///
     /// # Errors
     /// The first [`MissingRight`], under [`Require`](RealTime::Require) only.
@@ -116,7 +115,7 @@ impl FromStr for RealTime {
 }
 
 impl Granted {
-    /// What was asked for and not granted, each to be warned of once.
+    /// The requested rights that are missing; each deserves one warning.
     pub fn missing(&self) -> impl Iterator<Item = &MissingRight> {
         self.missing.iter().flatten()
     }
@@ -128,7 +127,7 @@ impl Granted {
 }
 
 impl MissingRight {
-    /// Limit or capability would suffice: something else is in the way.
+    /// Limit or capability would suffice, so something else prevents it.
     fn is_refused_by_others(&self) -> bool {
         let needed = match self.right {
             Right::Scheduling { native_priority } => u64::from(native_priority),
@@ -215,7 +214,7 @@ fn try_memory(lock: MemoryLock) -> Result<(), MissingRight> {
     let limit = getrlimit(Resource::Memlock);
     let has_capability = has(CapabilitySet::IPC_LOCK);
     let unlimited = has_capability || limit.current.is_none();
-    // With a limit it may succeed now, and every mapping after the limit is reached fails instead.
+    // With a limit it may succeed now, but each mapping beyond the limit would fail later.
     let locked = if unlimited { lock_memory(lock) } else { Err(Errno::NOMEM) };
     locked.map_err(|_| MissingRight { right: Right::LockedMemory, hard_limit: limit.maximum, has_capability })
 }
@@ -226,7 +225,7 @@ fn raise_soft_limit(resource: Resource, wanted: Option<u64>) {
     let as_number = |limit: Option<u64>| limit.unwrap_or(u64::MAX);
     let Rlimit { current, maximum } = getrlimit(resource);
     if as_number(wanted) > as_number(current) && as_number(wanted) <= as_number(maximum) {
-        // Refused means that the attempt which follows is refused, and explained.
+        // If this is refused, the attempt that follows is refused and explained.
         let _ = setrlimit(resource, Rlimit { current: wanted, maximum });
     }
 }

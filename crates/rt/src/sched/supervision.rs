@@ -1,4 +1,4 @@
-//! Threads that do not die in silence.
+//! Supervision of threads: panics become log records, and threads are replaced.
 //!
 //! A panic on a thread of [`ThreadSpec::spawn`](super::ThreadSpec::spawn) is a log record, with the
 //! thread, the place and the message. The standard library's hook would write it to standard error
@@ -66,7 +66,7 @@ impl OnPanic {
         ON_PANIC.store(self as u8, Relaxed);
     }
 
-    /// What applies now.
+    /// The present setting.
     pub fn current() -> OnPanic {
         match ON_PANIC.load(Relaxed) {
             1 => OnPanic::AlwaysReplace,

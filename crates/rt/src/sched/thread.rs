@@ -1,4 +1,4 @@
-//! Threads that start as what they are to be, or not at all.
+//! Threads that start with their class and processors, or not at all.
 
 use core::fmt;
 use std::io;
@@ -61,8 +61,8 @@ impl ThreadSpec {
         ThreadSpec::new(name).class(SchedClass::current().unwrap_or_default())
     }
 
-    /// Its scheduling class. It is set whatever the creator's is, so an `Other` thread of a
-    /// real-time creator is one.
+    /// Its scheduling class. It does not depend on the creator's: an `Other` thread of a real-time
+    /// creator is ordinary.
     #[must_use]
     pub fn class(mut self, class: SchedClass) -> Self {
         self.class = class;
@@ -90,8 +90,8 @@ impl ThreadSpec {
         self
     }
 
-    /// Starts the thread, waits until it is what this says, and lets it call `f`. If `f` panics,
-    /// the thread ends with a log record.
+    /// Starts the thread, waits until it has its class, processors and stack, and lets it call `f`.
+    /// If `f` panics, the thread ends with a log record.
     ///
     /// # Errors
     /// [`SpawnError`]; the thread has ended then, and `f` was dropped without being called.
@@ -118,18 +118,18 @@ impl ThreadSpec {
         match outcome.recv() {
             Ok(Ok(id)) => Ok(Thread { handle, id }),
             Ok(Err(error)) => {
-                // The thread is on its way out, and has not panicked.
+                // The thread is ending, and has not panicked.
                 let _ = handle.join();
                 Err(error)
             }
-            // It unwound before it could report; nothing there does.
+            // It unwound before its report, which no code there does.
             Err(_) => Err(SpawnError::Create(Errno::AGAIN)),
         }
     }
 
-    /// As [`spawn`](Self::spawn), for a thread that its program cannot do without. If `f` panics,
-    /// the thread is replaced: it calls `f` again, with the class and the processors that this says
-    /// ([`OnPanic`](super::OnPanic) has the exceptions).
+    /// As [`spawn`](Self::spawn), for a thread that its program needs. If `f` panics, the thread is
+    /// replaced: it calls `f` again, with its class and processors ([`OnPanic`](super::OnPanic) has
+    /// the exceptions).
     ///
     /// # Errors
     /// As [`spawn`](Self::spawn).
@@ -142,7 +142,8 @@ impl ThreadSpec {
         let mut begun = false;
         let body = move || {
             if std::mem::replace(&mut begun, true) {
-                // What the panic left behind. A class that is refused now was granted before.
+                // Restores the thread after the panic. A class that is refused now was granted
+                // before.
                 let _ = spec.apply_to_current();
             }
             f();
@@ -151,8 +152,8 @@ impl ThreadSpec {
     }
 
     fn apply_to_current(&self) -> Result<(), SpawnError> {
-        // Processors first: a thread with a reservation may not be confined, and is told so by the
-        // class.
+        // Processors first: a thread with a reservation may not be confined, which the error of the
+        // class reports.
         if let Some(cpus) = &self.cpus {
             set_current_cpus(cpus).map_err(SpawnError::Cpus)?;
         }
@@ -175,11 +176,11 @@ impl<R> Thread<R> {
     /// # Errors
     /// The payload of the panic, as in the standard library.
     pub fn join(self) -> std::thread::Result<R> {
-        // There is a result, since a thread that could not be set up is not handed out.
+        // There is a result, since `spawn` returns no thread that could not be set up.
         self.handle.join().map(|result| result.expect("a thread that was handed out ran its function"))
     }
 
-    /// Has the function returned?
+    /// Whether the function has returned.
     pub fn is_finished(&self) -> bool {
         self.handle.is_finished()
     }
@@ -189,7 +190,7 @@ impl<R> Thread<R> {
         self.id
     }
 
-    /// Its class as it is now.
+    /// Its present class.
     ///
     /// # Errors
     /// [`SchedError::NoThread`] once it has ended.

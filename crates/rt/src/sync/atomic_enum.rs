@@ -17,8 +17,8 @@ pub trait AtomicState: Copy + PartialEq + fmt::Debug {
     fn from_number(number: u8) -> Self;
 }
 
-/// Implements [`AtomicState`](crate::sync::AtomicState) for an enumeration. All its values are listed, the
-/// first one first.
+/// Implements [`AtomicState`](crate::sync::AtomicState) for an enumeration. All its values are
+/// listed, beginning with the first one.
 #[macro_export]
 macro_rules! atomic_enum {
     ($state:ident: $($value:ident),+) => {

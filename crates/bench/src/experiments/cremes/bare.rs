@@ -30,7 +30,7 @@ impl Drop for Deployment {
     }
 }
 
-/// One high producer and `low` ones, all over one socket, first come, first sent.
+/// One high producer and `low` ones, all over one socket, in order of arrival.
 pub fn wire(site: &Site<'_>, low: u32, size: usize, echo: &Echo) -> Result<Wired, BenchError> {
     let (left, right) = (site.lab.left().address(), site.lab.right().address());
     let from = site.left(|| Ok(UdpSocket::bind((left, 0))?))?;
@@ -50,7 +50,7 @@ pub fn wire(site: &Site<'_>, low: u32, size: usize, echo: &Echo) -> Result<Wired
     let stop = held.stop.clone();
     let receiving =
         site.right(|| spawn("receive", site.class(1), move || receive(&to, size, &consumers, &stop)))?;
-    // Before its consumers: they end when it has let go of their channels.
+    // Before its consumers, which end when it has dropped their channels.
     held.threads.insert(0, receiving);
     let (give, take) = sync_channel::<Vec<u8>>(PLACES);
     let stop = held.stop.clone();
@@ -127,7 +127,7 @@ mod tests {
             let mut piece = [0; STAMP + 10];
             stamp(&mut piece, 0, 0);
             let _ = from.send(&piece);
-            // Another value begins before the first was whole; and one of an unknown producer.
+            // Another value begins before the first is complete; and one of an unknown producer.
             std::thread::sleep(Duration::from_millis(1));
             stamp(&mut piece, 0, 0);
             let whole = stamped(&piece);

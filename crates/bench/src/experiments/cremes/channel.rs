@@ -25,7 +25,7 @@ const LOW: i16 = 1_000;
 const FIRST_TYPE: i32 = 16;
 const SOURCE: i32 = 1;
 
-/// What the channels are federated by.
+/// The transport of the federation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Link {
     /// A datagram an event.
@@ -50,7 +50,7 @@ impl Drop for Deployment {
         self.connected.clear();
         self.channels.iter().for_each(Channel::destroy);
         for orb in &self.orbs {
-            // One that is down already says so.
+            // An ORB that has been shut down returns an error.
             let _ = orb.shutdown(false);
         }
     }
@@ -64,8 +64,7 @@ pub fn wire(site: &Site<'_>, by: Link, low: u32, size: usize, echo: &Echo) -> Re
     if site.cx.fifo.is_some() {
         threads.mapping = Some(Arc::new(Linear(NativeRange::new(1, 45).unwrap_or_default())));
     }
-    // What waits for a consumer's thread is copied, and larger values are refused unless there is
-    // room for them.
+    // Queued events are copied, and larger ones are refused unless the limits include them.
     let limits = Limits { payload: size, events: 256, ..Limits::default() };
     let config = Channel::builder()
         .strategy(Strategy::Threads { per_level: 1 })
@@ -166,7 +165,7 @@ fn free(address: Ipv4Addr) -> Result<SocketAddr, BenchError> {
     Ok(UdpSocket::bind((address, 0))?.local_addr()?)
 }
 
-/// What a channel refused.
+/// The error of a channel.
 fn refused(error: impl std::fmt::Display) -> BenchError {
     BenchError::Channel(error.to_string())
 }

@@ -1,5 +1,5 @@
-//! The way back: a consumer returns the time stamp of what it got by a datagram of its own, beside
-//! the subject.
+//! The return path: a consumer sends the time stamp of each value back by a datagram of its own,
+//! outside of the subject.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,7 +16,7 @@ use crate::stats::Samples;
 /// Octets at the beginning of a value: when it was made, by which producer, and in which pass.
 pub const STAMP: usize = 12;
 
-/// What a stamp says.
+/// The contents of a stamp.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Stamp {
     pub at_ns: u64,
@@ -56,41 +56,41 @@ impl Echo {
     /// Returns the stamp of a value.
     pub fn back(&self, value: &[u8]) {
         if let Some(stamp) = value.first_chunk::<STAMP>() {
-            // One that is lost is missing in the count of samples.
+            // A lost stamp is missing in the number of samples.
             let _ = self.socket.send(stamp);
         }
     }
 
-    /// Where stamps go, for consumers in another process.
+    /// The address for stamps, for consumers in another process.
     pub fn to(&self) -> SocketAddr {
         self.to
     }
 }
 
-/// What came back of a pass: round trips of the high producer, and of all low ones.
+/// The returned stamps of a pass: round trips of the high producer, and of all low ones.
 #[derive(Debug, Default)]
 pub struct Trips {
-    /// Of the high one.
+    /// Of the high producer.
     pub high: Samples,
-    /// Of the low ones, together.
+    /// Of the low producers together.
     pub low: Samples,
-    /// Of the high one, in the order of their return: the first [`TRACED`].
+    /// The first [`TRACED`] of the high producer, in the order of their return.
     pub trace: Vec<u64>,
-    /// The high one's first came back.
+    /// The first stamp of the high producer has returned.
     begun: bool,
 }
 
-/// Round trips that are kept one by one.
+/// The number of round trips that are kept one by one.
 pub const TRACED: usize = 400;
 
 impl Trips {
-    /// None yet, of so many passes.
+    /// Empty results for this number of passes.
     pub fn of(passes: usize) -> Vec<Trips> {
         (0..passes).map(|_| Trips::default()).collect()
     }
 
-    /// The high one's stamp came back after so long. The first is not measured: while producers are
-    /// started the processors do not rest, and what connects at its first call does so then.
+    /// Records a round trip of the high producer. The first is not measured: the processors are
+    /// still busy with starting producers, and some subjects connect at their first call.
     fn note_high(&mut self, took_ns: u64) {
         if !std::mem::replace(&mut self.begun, true) {
             return;
@@ -101,7 +101,7 @@ impl Trips {
         }
     }
 
-    /// Those of another turn as well.
+    /// Adds the results of another turn.
     pub fn join(&mut self, more: &Trips) {
         self.high.join(&more.high);
         self.low.join(&more.low);
@@ -110,15 +110,15 @@ impl Trips {
     }
 }
 
-/// The producers' end: a thread above all others that notes when a stamp comes back.
+/// The producers' end: a thread above all others that records the return of each stamp.
 pub struct Listener {
     thread: Thread<Vec<Trips>>,
     stop: Arc<AtomicBool>,
 }
 
 impl Listener {
-    /// Begins to listen at the producers' node to stamps of so many passes; gives the consumers'
-    /// end, at theirs.
+    /// Begins to receive the stamps of `passes` passes at the producers' node; returns the
+    /// consumers' end, at theirs.
     pub fn start(site: &Site<'_>, passes: usize) -> Result<(Listener, Echo), BenchError> {
         let (here, there) = (site.lab.left().address(), site.lab.right().address());
         let socket = site.left(|| Ok(UdpSocket::bind((here, 0))?))?;
@@ -149,7 +149,7 @@ impl Listener {
         Ok((Listener { thread, stop }, Echo { socket: Arc::new(echo), to: address }))
     }
 
-    /// Ends it; what it noted. Nothing if its thread panicked.
+    /// Ends the thread and returns its results; none if it panicked.
     pub fn end(self) -> Vec<Trips> {
         self.stop.store(true, Ordering::Release);
         self.thread.join().unwrap_or_default()

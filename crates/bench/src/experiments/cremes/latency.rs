@@ -23,7 +23,7 @@ pub const EXPERIMENT: Experiment = Experiment {
 
 const NAME: &str = "cremes-latency";
 const PAPER: &str = "through reflective memory the high producer's latency stays nearly as it is while low producers are added; through the event service it is longer, and grows more";
-/// How many low producers: the ends, which the claims are about, and between.
+/// The numbers of low producers: the ends, which the claims use, and some between.
 const ENDS: [u32; 2] = [0, 50];
 const BETWEEN: [u32; 2] = [10, 30];
 /// The subjects that are measured between the ends.
@@ -161,7 +161,7 @@ fn claims() -> Vec<Claim> {
         aim Above(1.0), "at 8 KiB, where it meets 50, by two-way calls of omniORB it takes {0:.2} times as long \
              ({limit})", |r| [mean(r, OMNIORB, "met-8k") / mean(r, MEMORY, "met-8k")],
             when |r| !r.series("met-8k", OMNIORB, "mean_ns").is_empty();
-        // A subject of which nothing arrives would look slow, and its deviation small.
+        // A subject that delivers no value would appear slow, and its deviation small.
         paper AtLeast(99.0), "alone, {0:.0} % of the high producer's values arrive by every way ({limit})",
             |r| {
                 let subjects = [MEMORY, CHANNEL, CHANNEL_ORB, ORB, BARE, AGAIN].into_iter();

@@ -19,10 +19,11 @@ use super::site::{HIGH_PERIOD_NS, LINK_KBIT, LOW_PERIOD_NS, Sender, Site, Wired}
 use crate::experiments::BenchError;
 use crate::experiments::nodes::{self, refused};
 
-/// What the high producer's reader asks for first. It is refused, and told what would be admitted.
+/// The first request of the high producer's reader. It is refused, with the numbers that would be
+/// admitted.
 const HOPELESS_NS: u64 = 50_000;
 
-/// Everything that must live while values flow.
+/// The parts that must live while values flow.
 struct Deployment {
     consumers: Vec<Thread<()>>,
     stop: Arc<AtomicBool>,
@@ -36,7 +37,7 @@ impl Drop for Deployment {
         self.consumers.drain(..).for_each(|thread| drop(thread.join()));
         self.servers.clear();
         for orb in &self.orbs {
-            // One that is down already says so.
+            // An ORB that has been shut down returns an error.
             let _ = orb.shutdown(false);
         }
     }
@@ -107,8 +108,8 @@ pub fn wire(site: &Site<'_>, path: Path, low: u32, size: usize, echo: &Echo) -> 
     Ok(Wired { senders, elsewhere: None, held: Box::new(held), counts: Some(Box::new(counts)) })
 }
 
-/// With the tightest deadline that both nodes admit: each refuses what it cannot keep, and names
-/// the nearest that it can.
+/// With the shortest deadline that both nodes admit: each refuses a shorter one and names the
+/// nearest that it admits.
 fn attach(library: &Library, name: &str, mut wish: ReaderQoS) -> Result<AreaReader, BenchError> {
     loop {
         match library.attach_reader(name, wish) {
@@ -123,7 +124,7 @@ fn attach(library: &Library, name: &str, mut wish: ReaderQoS) -> Result<AreaRead
 fn consume(mut reader: AreaReader, size: usize, echo: &Echo, stop: &AtomicBool) {
     let mut value = vec![0; size];
     while !stop.load(Ordering::Acquire) {
-        // Looks at `stop` now and then; values wake it.
+        // Checks `stop` at intervals; values wake the thread.
         let _ = reader.wait(Duration::from_millis(250));
         if reader.has_new()
             && let Ok(sample) = reader.latest(&mut value)

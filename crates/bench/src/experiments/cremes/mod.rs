@@ -33,9 +33,9 @@ const CHANNEL_ORB: &str = "event-channel-orb";
 const OMNIORB: &str = "omniorb";
 /// The control.
 const BARE: &str = "bare";
-/// The control once more: what noise alone does.
+/// The control once more, to show the effect of noise alone.
 const AGAIN: &str = "bare-again";
-/// In the order in which they take turns.
+/// The subjects in the order of their turns.
 const SUBJECTS: [&str; 8] = [MEMORY, BARE, CHANNEL, ORB, ONEWAY, CHANNEL_ORB, AGAIN, OMNIORB];
 /// Subjects that a quick run leaves out.
 const SLOW: [&str; 1] = [ONEWAY];
@@ -54,7 +54,7 @@ fn subjects(cx: &mut Context<'_>) -> (Vec<&'static str>, Vec<String>) {
     (subjects, missing.map(|missing| format!("'omniorb' is missing: {missing}.")).into_iter().collect())
 }
 
-/// How often a subject has its turn, at least and at most: see [`points`].
+/// The least and the most turns of a subject: see [`points`].
 fn turns(cx: &Context<'_>) -> [u32; 2] {
     cx.pick([1, 1], [2, 8])
 }
@@ -64,7 +64,7 @@ fn figure(id: &'static str, title: &'static str, x: &'static str, draw: &'static
     Figure::new(id, title, x, "microseconds", draw)
 }
 
-/// What a reader of any of the three must know.
+/// The notes that apply to all three experiments.
 fn notes(out: &mut Measured, missing: Vec<String>) {
     out.notes = vec![
         "One high producer every 50 ms, low ones every 100 ms in the ordinary class; a round trip ends when the consumer's datagram with the time stamp is back.".to_owned(),

@@ -1,5 +1,5 @@
-//! Points of a figure: subjects that take turns, and what became of the high producer's and the low
-//! ones' values.
+//! Points of a figure: subjects take turns, and each point has the round trips of the high producer
+//! and of the low ones.
 
 use isorb_netlab::Lab;
 
@@ -11,16 +11,16 @@ use crate::figure::{Measured, times};
 
 /// A point to measure.
 pub struct Point<'a> {
-    /// What is measured one after the other with the same connections, and the figures that show
-    /// it: the high producer's, and the low ones'; empty for none. Without low producers there is
-    /// only the first pass.
+    /// The passes, which use the same connections one after the other, and their figures: the high
+    /// producer's, and the low ones'; empty for none. Without low producers there is only the first
+    /// pass.
     pub passes: &'a [(Release, [&'static str; 2])],
     pub x: f64,
     pub low: u32,
     pub size: usize,
     /// How long a pass lasts, each time.
     pub ms: u32,
-    /// How often each subject has its turn at least, and at most.
+    /// The least and the most turns of each subject.
     pub turns: [u32; 2],
     pub subjects: &'a [&'static str],
     /// The figure that shows the high producer's round trips of the first pass one by one, where
@@ -71,7 +71,7 @@ const JUDGED: [&str; 2] = [MEMORY, CHANNEL];
 /// Half of the interval in which the mean lies with a confidence of 95 %, of the mean.
 const KNOWN: f64 = 0.1;
 
-/// Is the mean of the high producer's round trips known, in every pass?
+/// Whether the mean of the high producer's round trips is known, in every pass.
 fn is_known(subjects: &[&str], all: &[(Vec<Trips>, Counted)]) -> bool {
     let judged = subjects.iter().zip(all).filter(|(subject, _)| JUDGED.contains(subject));
     judged.flat_map(|(_, (passes, _))| passes).all(|trips| {
@@ -108,7 +108,7 @@ fn show(
     }
 }
 
-/// Numbers of several turns: how often is added, how long is the longest.
+/// Combines the numbers of several turns: counts are added, of durations the longest is kept.
 fn add_up(sum: &mut Counted, more: Counted) {
     if sum.is_empty() {
         *sum = more;

@@ -15,11 +15,11 @@ use crate::experiments::{BenchError, Context};
 pub const LINK_KBIT: u32 = 100_000;
 pub const HIGH_PERIOD_NS: u64 = 50_000_000;
 pub const LOW_PERIOD_NS: u64 = 100_000_000;
-/// So long after the low producers is the high one released where it is to meet them: at 100
-/// megabits a second, 25 KB of theirs are gone by then.
+/// The delay of the high producer after the low ones, if it has to meet their values: at 100
+/// megabits a second, 25 KB of them have been sent by then.
 const BEHIND_NS: u64 = 2_000_000;
-/// From the last value of a pass to the first of the next, at least: stamps that are under way are
-/// waited for.
+/// The least time from the last value of a pass to the first of the next, so that all stamps
+/// return.
 pub const LAST: Duration = Duration::from_millis(300);
 
 /// Writes a value.
@@ -30,14 +30,15 @@ pub type Counted = Vec<(&'static str, f64)>;
 
 /// A subject that is ready.
 pub struct Wired {
-    /// The high producer's, then the low ones'. None where the producers are in another process.
+    /// The writers of the high producer, then of the low ones. None if the producers are in another
+    /// process.
     pub senders: Vec<Sender>,
-    /// Lets producers in another process do their passes, and waits for their end.
+    /// Runs the passes of producers in another process, and waits for their end.
     pub elsewhere: Option<Elsewhere>,
-    /// What must live while values flow.
+    /// The parts that must live while values flow.
     pub held: Box<dyn Any>,
-    /// What the subject counted of the high producer's values, beside the times; called while it
-    /// lives.
+    /// The subject's own counts of the high producer's values, beside the times; called before it
+    /// ends.
     pub counts: Option<Box<dyn Fn() -> Counted>>,
 }
 
@@ -47,13 +48,13 @@ pub type Elsewhere = Box<dyn FnOnce(&[Pass]) -> Result<(), BenchError>>;
 /// When the high producer is released.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Release {
-    /// With the low ones, as in the paper: the more urgent one goes first.
+    /// With the low producers, as in the paper: the more urgent one runs first.
     Together,
-    /// When what the low ones wrote fills the queues.
+    /// When the values of the low producers fill the queues.
     Behind,
 }
 
-/// Producers write from here on.
+/// The time of the first values.
 #[derive(Clone, Copy, Debug)]
 pub struct Pass {
     /// When the low ones are released first.
@@ -75,7 +76,7 @@ impl Pass {
         (u64::from(self.ms) * 1_000_000 / period_ns).max(1)
     }
 
-    /// How long producers in another process are to write: the high one's first value is not
+    /// How long producers in another process write: the high producer's first value is not
     /// measured.
     pub fn ms_with_first(&self) -> u64 {
         u64::from(self.ms) + HIGH_PERIOD_NS / 1_000_000
@@ -95,7 +96,7 @@ pub fn lab() -> Result<Lab, BenchError> {
 }
 
 impl Site<'_> {
-    /// `above` native priorities over the usual one.
+    /// A class `above` native priorities over the usual one.
     pub fn class(&self, above: u8) -> SchedClass {
         self.fifo(above).map_or(SchedClass::Other, SchedClass::Fifo)
     }
@@ -105,7 +106,7 @@ impl Site<'_> {
         self.cx.fifo.map(|priority| priority.saturating_add(above).min(98))
     }
 
-    /// Calls `f` at the producers' node. Sockets and threads that it makes are there for ever.
+    /// Calls `f` at the producers' node. Sockets and threads that it makes stay there.
     pub fn left<R: Send>(&self, f: impl FnOnce() -> Result<R, BenchError> + Send) -> Result<R, BenchError> {
         run_at(self.lab.left(), self.cx.machine.cpus.first(), f)
     }
@@ -138,7 +139,7 @@ impl Site<'_> {
     ) -> Result<(Vec<Trips>, Counted), BenchError> {
         let (listener, echo) = Listener::start(self, passes.len())?;
         let mut wired = self.wire(subject, low, size, &echo)?;
-        // All are connected.
+        // All producers are connected now.
         let passes = plan(passes, now_ns() + 100_000_000);
         let senders = std::mem::take(&mut wired.senders);
         let producers: Result<Vec<_>, _> = (0..)
@@ -175,7 +176,7 @@ impl Site<'_> {
                     sender(&value);
                 }
             }
-            // Not given back before the last value has arrived.
+            // Dropped only after the last value has arrived.
             std::thread::sleep(LAST);
         };
         let spec = ThreadSpec::new(format!("producer-{pair}")).class(class);

@@ -57,8 +57,8 @@ fn run(cx: &mut Context<'_>, out: &mut Measured) -> Result<(), BenchError> {
     Ok(())
 }
 
-/// What each KiB more takes, in microseconds. A ratio would favour a subject that is slow at 1 KiB
-/// already.
+/// The time of each further KiB in microseconds. A ratio would favour a subject that is slow at 1
+/// KiB already.
 fn slope(r: &dyn Cells, subject: &str) -> f64 {
     let mean = |x: f64| r.at("high", subject, "mean_ns", x) / 1000.0;
     (mean(MOST) - mean(LEAST)) / (MOST - LEAST)

@@ -29,8 +29,7 @@ impl Parser<'_> {
         if is_type_prefix && !self.at(";") && self.token().starts_line {
             return Ok(Some(item));
         }
-        // What was understood is kept even when its semicolon is missing, or its uses would be
-        // reported too.
+        // A definition without its semicolon is kept, since its uses would be reported otherwise.
         if self.semicolon().is_err() {
             self.recover();
         }
@@ -152,8 +151,8 @@ impl Parser<'_> {
         }
     }
 
-    /// `@annotation name { ... };` declares an annotation; what it means is for others to know, so
-    /// it is skipped.
+    /// `@annotation name { ... };` declares an annotation. Annotations are not interpreted, so the
+    /// declaration is skipped.
     fn annotation_definition(&mut self) -> Parsed<Option<Item>> {
         while !self.at("{") {
             self.bump();

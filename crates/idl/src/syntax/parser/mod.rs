@@ -125,7 +125,7 @@ impl Parser<'_> {
         if harmless { Ok(()) } else { Err(Failed) }
     }
 
-    /// The place just behind the last token that was read.
+    /// The position just behind the last token that was read.
     fn previous_end(&self) -> Span {
         let before = self.tokens.get(..self.at).unwrap_or(&self.tokens);
         before.iter().rev().find(|t| !is_event(t)).map_or(self.token().span, |t| t.span.at_end())
@@ -169,7 +169,7 @@ impl Parser<'_> {
                 Err(Failed) => self.recover(),
             }
             if self.at == before {
-                // A rule must not stand still; if it does, the token is of no use to anyone.
+                // A rule must consume a token. If it does not, the token is skipped.
                 self.bump();
             }
         }

@@ -11,7 +11,7 @@ use crate::syntax::ast::{
 
 impl Parser<'_> {
     pub(super) fn type_spec(&mut self) -> Parsed<TypeExpr> {
-        // Annotations of a type expression have no place in the model.
+        // The model has no annotations of type expressions.
         while self.at("@") {
             self.annotation()?;
         }
@@ -121,7 +121,7 @@ impl Parser<'_> {
         if self.at(">>") {
             let token = self.token().clone();
             let (first, second) = (token.span.start, token.span.start + 1);
-            // One half is consumed, the other stays.
+            // The first `>` is consumed, the second stays.
             if let Some(slot) = self.tokens.get_mut(self.at) {
                 let span = Span { start: second.max(first), ..token.span };
                 *slot = Token { text: ">".into(), span, spaced: false, ..token };
