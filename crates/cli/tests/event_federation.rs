@@ -131,10 +131,7 @@ fn push(near: &Client<'_>, supplier: &admin::ProxyPushConsumerRef, numbers: std:
 /// Waits until these numbers have come: once each, in order.
 fn all_come(far: &Consumer, numbers: std::ops::Range<u64>) {
     let came = || -> Vec<u64> { far.times().into_iter().filter(|n| numbers.contains(n)).collect() };
-    let begun = Instant::now();
-    while came().last() != numbers.clone().last().as_ref() && begun.elapsed() < Duration::from_secs(60) {
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    wait_until("the last number", || came().last() == numbers.clone().last().as_ref());
     assert_eq!(came(), numbers.collect::<Vec<_>>());
 }
 

@@ -11,7 +11,7 @@ use isorb_event::servants::stamped::{rtec_event_channel_admin as admin, rtec_eve
 use isorb_sched_service::rtec_scheduler::{
     Criticality_t, Dependency_Type_t, Importance_t, Info_Type_t, SchedulerRef,
 };
-use isorb_testkit::TempFolder;
+use isorb_testkit::{TempFolder, retry, wait_until};
 use page::state;
 use std::sync::Arc;
 
@@ -116,11 +116,7 @@ fn consumers_get_the_places_of_their_operations_or_are_refused_with_the_numbers(
     supplier.connect_push_supplier(None::<&comm::PushSupplierRef>, &admin::SupplierQOS::default()).unwrap();
     supplier.push(&vec![event(20, 7)]).unwrap();
     for (_, consumer) in &connected {
-        let start = std::time::Instant::now();
-        while consumer.0.lock().unwrap().is_empty() {
-            assert!(start.elapsed().as_secs() < 60, "an event does not come");
-            std::thread::sleep(std::time::Duration::from_millis(5));
-        }
+        wait_until("an event", || !consumer.0.lock().unwrap().is_empty());
     }
 
     let twice = application.connect(map).map(|_| ()).unwrap_err();
@@ -146,20 +142,16 @@ fn consumers_get_the_places_of_their_operations_or_are_refused_with_the_numbers(
 /// Waits until the page, which changes twice a second, shows these levels and priorities for the
 /// consumers with these handles.
 fn await_levels(page: &str, wanted: &[(i32, (u64, i64))]) {
-    let start = std::time::Instant::now();
-    loop {
+    retry(format!("{wanted:?}"), || {
         let state = state(page);
         let consumers = state["consumers"].as_array().unwrap();
-        let place = |handle: i32| {
-            let found = consumers.iter().find(|consumer| consumer["name"] == *format!("remote {handle}"))?;
-            Some((found["level"].as_u64()?, found["priority"].as_i64()?))
+        let placement = |handle: i32| {
+            let row = consumers.iter().find(|consumer| consumer["name"] == *format!("remote {handle}"))?;
+            Some((row["level"].as_u64()?, row["priority"].as_i64()?))
         };
-        if wanted.iter().all(|(handle, wanted)| place(*handle) == Some(*wanted)) {
-            return;
-        }
-        assert!(start.elapsed().as_secs() < 60, "{wanted:?} is not so: {state}");
-        std::thread::sleep(std::time::Duration::from_millis(20));
-    }
+        let is_so = wanted.iter().all(|(handle, wanted)| placement(*handle) == Some(*wanted));
+        if is_so { Ok(()) } else { Err(state.to_string()) }
+    });
 }
 
 /// The channel starts before the application. Operations that are registered later move connected
@@ -310,17 +302,13 @@ fn overruns_are_contained_as_configured() {
             .connect_push_supplier(None::<&comm::PushSupplierRef>, &admin::SupplierQOS::default())
             .unwrap();
         supplier.push(&vec![event(20, 7)]).unwrap();
-        let start = std::time::Instant::now();
-        loop {
+        retry(choice, || {
             let state = state(&page);
             let consumers = state["consumers"].as_array().unwrap();
             let overruns = consumers.first().and_then(|consumer| consumer["overruns"].as_u64());
-            if if stays { overruns == Some(1) } else { consumers.is_empty() } {
-                break;
-            }
-            assert!(start.elapsed().as_secs() < 60, "{choice}: {state}");
-            std::thread::sleep(std::time::Duration::from_millis(20));
-        }
+            let is_so = if stays { overruns == Some(1) } else { consumers.is_empty() };
+            if is_so { Ok(()) } else { Err(state.to_string()) }
+        });
     }
 }
 
