@@ -27,6 +27,7 @@ use crate::Error;
 use crate::admission::{NodeAdmission, link_rate};
 use crate::fail_points::{FailPoint, fail_point};
 use crate::idl::CRM_CommRef;
+use crate::memory::{Segment, State};
 use isorb_rt::net::interface_rate;
 use isorb_rt::sync::{PiGuard, PiMutex};
 use isorb_rt::time::now_ns;
@@ -52,6 +53,8 @@ pub(super) struct Channels {
     group_setup: PiMutex<()>,
     /// Nodes to which a thread is opening channels again.
     reopening: PiMutex<HashSet<String>>,
+    /// The memory of groups that are joined again, by channel. Its state wakes the waiting thread.
+    rejoining: PiMutex<HashMap<u32, Segment>>,
     /// The address of each node that answered last.
     preferred: PiMutex<HashMap<String, Arc<AtomicUsize>>>,
     pub orb_replicas: orb_path::Replicas,
@@ -91,6 +94,7 @@ impl Channels {
             table: PiMutex::default(),
             group_setup: PiMutex::new(()),
             reopening: PiMutex::default(),
+            rejoining: PiMutex::default(),
             preferred: PiMutex::default(),
             orb_replicas: orb_path::Replicas::new(timers),
             orb_threads: Arc::default(),
@@ -102,6 +106,9 @@ impl Channels {
     pub fn stop(&self) {
         self.stop.store(true, Ordering::Release);
         self.dispatchers.iter().for_each(Dispatcher::stop);
+        for segment in self.rejoining.lock().values() {
+            let _ = segment.set_state(State::Destroyed);
+        }
         // The threads of the ORB's paths end with their channels.
         self.end_if(|_| true);
     }
@@ -260,8 +267,8 @@ impl Channels {
             Agent::Datagrams { dispatcher, key, .. } => {
                 self.dispatchers[dispatcher].remove_push(key).map_or(0, |stats| stats.begun)
             }
-            Agent::Orb { stop, .. } => {
-                stop.store(true, Ordering::Release);
+            Agent::Orb(control) => {
+                control.end();
                 0
             }
         };
@@ -290,7 +297,7 @@ impl Channels {
             Agent::Datagrams { dispatcher, key, .. } => {
                 self.dispatchers[*dispatcher].set_running(*key, running);
             }
-            Agent::Orb { running: flag, .. } => flag.store(running, Ordering::Release),
+            Agent::Orb(control) => control.set_running(running),
             // A member cannot stop its group. When it starts, it gets the latest value.
             Agent::Member { group } => {
                 if let Some((dispatcher, key)) = table.push(*group).and_then(PushChannel::push)

@@ -12,11 +12,10 @@ use crate::idl::{CRM_CommRef, OfferView, Path, ReaderQoS};
 use crate::memory::Segment;
 use crate::node::areas::Source;
 use crate::node::failover::FailoverRef;
-use crate::node::orb_path::{OrbPush, ThreadPermit};
+use crate::node::orb_path::{OrbPush, PushControl, ThreadPermit};
 use crate::wire::{Channel, ChannelError};
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 /// The time that a push by a call has where the reader's node has one address.
@@ -168,7 +167,7 @@ impl Channels {
         if permit.number() > limit {
             return Err(Error::wrong_size("the number of channels on the ORB's path", limit + 1, limit));
         }
-        let (stop, running) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(true)));
+        let control = Arc::new(PushControl::default());
         let within = match reader.has_alternatives() {
             // The next address is tried after this, so a slow call must not time out.
             true => self.config.answer * 2 + Duration::from_micros(channel.size as u64),
@@ -182,12 +181,11 @@ impl Channels {
             reader: reader.within(within),
             mode: mode(qos),
             oneway: qos.through == Path::PathOneway,
-            stop: stop.clone(),
-            running: running.clone(),
+            control: control.clone(),
             _permit: permit,
         };
         push.start()?;
-        Ok(Agent::Orb { stop, running })
+        Ok(Agent::Orb(control))
     }
 
     /// Bytes a second that a channel may take of the link.

@@ -9,15 +9,13 @@ use super::Channels;
 use super::reopen::{Candidate, unseen};
 use super::table::Replica;
 use crate::idl::Path;
-use crate::memory::State;
+use crate::memory::{State, WaitError};
 use isorb_rt::time::{Deadline, now_ns};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 /// The longest attempt.
 const ATTEMPT: Duration = Duration::from_millis(1500);
-/// The interval at which an attempt is checked.
-const CHECK: Duration = Duration::from_millis(20);
 /// The first attempt begins after this time, each further one after twice the time,
 const FIRST_NS: u64 = 5_000_000_000;
 /// up to this one. A group that worked for so long begins with the first interval again.
@@ -78,17 +76,37 @@ impl Channels {
                 attempts.push(Attempt { own, group });
             }
         }
-        while !end.is_past() && !self.is_stopped() && !attempts.iter().all(|attempt| self.is_as_new(attempt))
-        {
-            std::thread::sleep(CHECK);
-        }
         for attempt in attempts {
-            if self.is_as_new(&attempt) && !self.is_stopped() {
+            if self.catches_up(&attempt, end) {
                 self.go_over(&attempt);
             } else {
                 self.close_replica(&attempt.group);
             }
         }
+    }
+
+    /// Waits until the group's memory is as new as the replica, until `end`, or until the server
+    /// stops.
+    fn catches_up(&self, attempt: &Attempt, end: Deadline) -> bool {
+        let Ok(mut reader) = attempt.group.segment.reader() else { return false };
+        self.rejoining.lock().insert(attempt.group.channel, attempt.group.segment.clone());
+        let caught_up = loop {
+            let checked = reader.sequence();
+            if self.is_stopped() {
+                break false;
+            }
+            if self.is_as_new(attempt) {
+                break true;
+            }
+            reader.skip_to(checked);
+            match reader.wait(end) {
+                Err(WaitError::Changed(state)) if !state.is_final() => {}
+                Err(_) => break self.is_as_new(attempt),
+                Ok(()) => {}
+            }
+        };
+        self.rejoining.lock().remove(&attempt.group.channel);
+        caught_up
     }
 
     /// Has the group brought the value of the node's own channel, or a later one?

@@ -2,6 +2,7 @@
 //! between nodes. It does no I/O; its caller starts and stops agents and calls other servers.
 
 use super::super::failover::FailoverRef;
+use super::super::orb_path::PushControl;
 use super::rejoin::Trials;
 use crate::admission::Grant;
 use crate::agents::{PushKey, ReceiveStats};
@@ -115,11 +116,8 @@ pub(in crate::node) enum Agent {
     Member {
         group: u64,
     },
-    /// The thread ends when `stop` is set and pauses while `running` is not.
-    Orb {
-        stop: Arc<AtomicBool>,
-        running: Arc<AtomicBool>,
-    },
+    /// A thread that pushes by calls.
+    Orb(Arc<PushControl>),
 }
 
 impl PushChannel {
@@ -315,7 +313,7 @@ mod tests {
     }
 
     fn orb(area: &str, node: &str) -> PushChannel {
-        channel(area, node, Agent::Orb { stop: Arc::default(), running: Arc::default() })
+        channel(area, node, Agent::Orb(Arc::default()))
     }
 
     #[test]

@@ -8,12 +8,12 @@
 //! ```
 //!
 //! Each channel has an ordinary thread at the writer's node, because a call waits for its peer. A
-//! peer that hangs delays its own channel only. Values of the window that did not arrive are sent
-//! again; duplicates are dropped. A value that the writer's area overwrites before it is sent is
-//! counted as lost at the reader's node, by the gap in the writer's numbers.
+//! peer that hangs delays only its own channel. Values of the window that did not arrive are sent
+//! again; duplicates are dropped. If the writer's area overwrites a value before it is sent, the
+//! reader's node counts it as lost, by the gap in the writer's numbers.
 
 mod push;
 mod replicas;
 
-pub(super) use push::{OrbPush, ThreadPermit};
+pub(super) use push::{OrbPush, PushControl, ThreadPermit};
 pub(super) use replicas::{Arrival, BeatTimes, Replicas, Target};

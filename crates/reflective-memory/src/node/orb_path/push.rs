@@ -8,40 +8,72 @@ use crate::memory::{Reader, Sample, State, WaitError};
 use crate::node::failover::FailoverRef;
 use crate::node::idl_state;
 use crate::wire::Channel;
+use isorb_rt::sync::Parker;
 use isorb_rt::time::{Deadline, now_ns};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// The other node hears of this one at least so often.
+/// The longest interval between two messages to the other node.
 const BEAT_NS: u64 = 500_000_000;
-/// How often the thread looks whether it is to end.
-const LOOK: Duration = Duration::from_millis(100);
-/// After a call that failed.
-const AGAIN: Duration = Duration::from_millis(50);
+/// The longest wait for a value, and the interval at which a thread that does not wait for one
+/// checks the area's state.
+const CHECK: Duration = Duration::from_millis(100);
+/// The pause after a failed call.
+const RETRY: Duration = Duration::from_millis(50);
 /// The pause after reading an area that its writer changes too fast, or has damaged.
 const UNREADABLE: Duration = Duration::from_millis(1);
-/// Oneway pushes under way: at most so many, of so many bytes together (one at least).
+/// The limits of oneway pushes under way: their number, and their bytes together (one push is
+/// always allowed).
 const WINDOW: usize = 16;
 const WINDOW_BYTES: usize = 1 << 20;
 
-/// A channel to be.
+/// The parameters of a new channel.
 pub(crate) struct OrbPush {
     pub source: Reader,
     pub channel: Channel,
     pub reader: FailoverRef<CRM_CommRef>,
     pub mode: Mode,
     pub oneway: bool,
-    /// Ends the thread.
-    pub stop: Arc<AtomicBool>,
-    /// The channel is not stopped.
-    pub running: Arc<AtomicBool>,
-    /// Held for as long as there is the thread.
+    pub control: Arc<PushControl>,
+    /// Released when the thread ends.
     pub _permit: ThreadPermit,
 }
 
-/// One of the threads that a node may have on the ORB's paths.
+/// How the server ends, stops and restarts a channel. Each call wakes the thread from its pause.
+#[derive(Debug, Default)]
+pub(in crate::node) struct PushControl {
+    ended: AtomicBool,
+    stopped: AtomicBool,
+    changed: Parker,
+}
+
+impl PushControl {
+    pub fn end(&self) {
+        self.ended.store(true, Ordering::Release);
+        self.changed.unpark();
+    }
+
+    pub fn set_running(&self, running: bool) {
+        self.stopped.store(!running, Ordering::Release);
+        self.changed.unpark();
+    }
+
+    fn is_ended(&self) -> bool {
+        self.ended.load(Ordering::Acquire)
+    }
+
+    fn is_running(&self) -> bool {
+        !self.stopped.load(Ordering::Acquire)
+    }
+
+    fn pause(&self, time: Duration) {
+        self.changed.park_until(Deadline::after(time));
+    }
+}
+
+/// A permit for one of the node's threads on the ORB's paths.
 pub(crate) struct ThreadPermit {
     all: Arc<AtomicUsize>,
     number: usize,
@@ -52,7 +84,7 @@ impl ThreadPermit {
         ThreadPermit { all: all.clone(), number: all.fetch_add(1, Ordering::Relaxed) + 1 }
     }
 
-    /// How many there were with this one.
+    /// The number of permits in use, this one included.
     pub fn number(&self) -> usize {
         self.number
     }
@@ -84,7 +116,7 @@ impl OrbPush {
     }
 }
 
-/// A value that may have to be sent again.
+/// A value that may be sent again.
 struct Unacknowledged {
     push: u64,
     sample: Option<Sample>,
@@ -100,10 +132,10 @@ impl Unacknowledged {
 struct PushLoop {
     spec: OrbPush,
     free: Vec<Unacknowledged>,
-    /// In the order of their pushes.
+    /// The values in the order of their pushes.
     under_way: VecDeque<Unacknowledged>,
     pushes: u64,
-    /// What the reader's node was told last, and when.
+    /// The state that the reader's node last received, and when.
     said: (State, u64),
     /// When the reader's node answered the last heartbeat, on its clock, and when the answer came.
     answered: (u64, u64),
@@ -113,10 +145,10 @@ struct PushLoop {
 
 impl PushLoop {
     fn run(mut self) {
-        while !self.stopped() {
+        while !self.is_ended() {
             self.wait();
-            let running = self.spec.running.load(Ordering::Acquire);
-            while running && !self.stopped() && self.is_due() && self.take() {
+            let running = self.spec.control.is_running();
+            while running && !self.is_ended() && self.is_due() && self.take() {
                 self.send();
             }
             self.settle();
@@ -127,24 +159,24 @@ impl PushLoop {
         }
     }
 
-    fn stopped(&self) -> bool {
-        self.spec.stop.load(Ordering::Acquire)
+    fn is_ended(&self) -> bool {
+        self.spec.control.is_ended()
     }
 
-    /// Until there is something to do, or a moment has passed.
+    /// Waits for work, for a call to [`PushControl`], or for the next check.
     fn wait(&mut self) {
-        match self.spec.mode {
-            Mode::OnWrite => match self.spec.source.wait(Deadline::after(LOOK)) {
-                Ok(()) if self.spec.running.load(Ordering::Acquire) => {}
-                Ok(()) => std::thread::sleep(LOOK),
-                Err(WaitError::Changed(state)) if state.is_final() => std::thread::sleep(LOOK),
-                // A state that there is not comes back at once for as long as it stands there.
-                Err(WaitError::Damaged) => std::thread::sleep(LOOK),
-                Err(_) => {}
+        let OrbPush { source, control, mode, .. } = &mut self.spec;
+        match mode {
+            Mode::OnWrite if control.is_running() => match source.wait(Deadline::after(CHECK)) {
+                Err(WaitError::Changed(state)) if state.is_final() => control.pause(CHECK),
+                // An invalid state in the memory ends each wait at once.
+                Err(WaitError::Damaged) => control.pause(CHECK),
+                Ok(()) | Err(_) => {}
             },
+            Mode::OnWrite => control.pause(CHECK),
             Mode::Periodic { .. } => {
                 let left = Duration::from_nanos(self.due_ns.saturating_sub(now_ns()));
-                std::thread::sleep(left.min(LOOK));
+                control.pause(left.min(CHECK));
             }
         }
     }
@@ -155,7 +187,7 @@ impl PushLoop {
         if now < self.due_ns {
             return false;
         }
-        // Late looks do not shift the next; long pauses are not made up for.
+        // A late push does not shift the next one; missed periods are skipped.
         self.due_ns = self.due_ns.saturating_add(period_ns).max(now.saturating_sub(period_ns) + 1);
         true
     }
@@ -168,7 +200,7 @@ impl PushLoop {
         }
     }
 
-    /// Copies the next value out of the area; says whether there was one.
+    /// Copies the next value out of the area. Returns false if there is none.
     fn take(&mut self) -> bool {
         if self.free.is_empty() {
             self.settle();
@@ -181,9 +213,8 @@ impl PushLoop {
             Mode::Periodic { .. } => Ok(None),
         };
         if sample.is_err() {
-            // There is something new, but nothing that can be read: the next wait would end at
-            // once.
-            std::thread::sleep(UNREADABLE);
+            // A new value cannot be read yet, so the next wait would end at once.
+            self.spec.control.pause(UNREADABLE);
         }
         value.sample = sample.ok().flatten();
         if value.sample.is_none() {
@@ -197,7 +228,7 @@ impl PushLoop {
         true
     }
 
-    /// Sends the value that was taken last: oneway, or until it has arrived.
+    /// Sends the value that was copied last: oneway, or repeatedly until it has arrived.
     fn send(&mut self) {
         let Some(value) = self.under_way.back() else { return };
         if self.spec.oneway {
@@ -205,23 +236,24 @@ impl PushLoop {
             fail_point(FailPoint::OnewaySent);
             return;
         }
-        while !self.stopped() {
+        while !self.is_ended() {
             if self.spec.push(value).is_ok() {
                 break;
             }
-            std::thread::sleep(AGAIN);
+            self.spec.control.pause(RETRY);
         }
         self.free.extend(self.under_way.drain(..));
         self.said.1 = now_ns();
     }
 
-    /// Asks how far the other end has come and sends the rest again, until it has everything.
+    /// Queries the last push that the other end accepted and sends the later ones again, until it
+    /// has all.
     fn settle(&mut self) {
-        while !self.under_way.is_empty() && !self.stopped() {
-            let running = self.spec.running.load(Ordering::Acquire);
+        while !self.under_way.is_empty() && !self.is_ended() {
+            let running = self.spec.control.is_running();
             fail_point(FailPoint::Settling);
             let Ok(taken) = self.beat(self.state(running)) else {
-                std::thread::sleep(AGAIN);
+                self.spec.control.pause(RETRY);
                 continue;
             };
             while let Some(value) = self.under_way.pop_front_if(|value| value.push <= taken) {
@@ -261,7 +293,7 @@ impl OrbPush {
         let Some(sample) = sent.sample else { return Ok(()) };
         let (Channel { id, token, .. }, value) = (self.channel, &sent.value[..sample.len]);
         let (source, writer, written) = (sample.source, sample.epoch, sample.written_ns);
-        // If it does not arrive, the next beat tries another address.
+        // If it does not arrive, the next heartbeat tries another address.
         let reader = self.reader.preferred();
         Ok(reader.push_oneway(id, token, sent.push, source, writer, written, now_ns(), value)?)
     }
