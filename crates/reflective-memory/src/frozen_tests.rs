@@ -3,13 +3,13 @@
 
 use crate::coordinator::{Coordinator, MemoryStore};
 use crate::idl::{Area, Path, ReaderQoS};
-use crate::kill_tests::{Folder, PATIENCE, QOS, Running, Victim, by, not_yet, sooner_or_later};
+use crate::kill_tests::{QOS, Victim, arrival, by};
 use crate::memory::State;
 use crate::node::{NodeServer, ServerConfig};
 use crate::{AreaReader, AreaWriter, Error, Library};
 use isorb::Reference;
-use isorb_rt::time::Deadline;
-use rustix::process::{Pid, Signal, kill_process};
+use isorb_testkit::{RunningOrb, TempFolder, retry, wait_until};
+use rustix::process::{Signal, kill_process};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ const PATHS: [Path; 3] = [Path::PathUdp, Path::PathOrb, Path::PathOneway];
 
 impl Victim {
     fn signal(&self, signal: Signal) {
-        kill_process(Pid::from_child(&self.0), signal).unwrap();
+        kill_process(self.pid(), signal).unwrap();
     }
 }
 
@@ -32,41 +32,29 @@ fn on_all_paths(library: &Library, name: &str) -> Vec<AreaReader> {
     PATHS.map(|path| library.attach_reader(name, by(path)).unwrap()).into()
 }
 
-fn until(what: &str, reader: &mut AreaReader, number: u64) {
-    let (deadline, mut out) = (Deadline::after(PATIENCE), [0; 64]);
-    while reader.latest(&mut out).map_or(0, |sample| sample.source) < number {
-        assert!(!deadline.is_past(), "{what}: value {number} did not come, {:?}", reader.state());
-        let _ = reader.wait(Duration::from_millis(50));
-    }
-}
-
 fn until_state(what: &str, reader: &mut AreaReader, state: State) {
-    let deadline = Deadline::after(PATIENCE);
-    while reader.state() != Some(state) {
-        assert!(!deadline.is_past(), "{what}: {:?} instead of {state:?}", reader.state());
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    wait_until(format!("{what}: {state:?}"), || reader.state() == Some(state));
 }
 
 fn node(
-    running: &Running,
-    folder: &Folder,
+    running: &RunningOrb,
+    folder: &TempFolder,
     name: &str,
     glob: &str,
     answer: Duration,
 ) -> (NodeServer, Library) {
     let socket = folder.file(name);
     let config = ServerConfig { answer, ..ServerConfig::new(name, &socket) };
-    let server = NodeServer::start(&running.0, config, Some(running.0.resolve(glob).unwrap())).unwrap();
-    (server, Library::connect(&running.0, socket).unwrap())
+    let server = NodeServer::start(&running, config, Some(running.resolve(glob).unwrap())).unwrap();
+    (server, Library::connect(&running, socket).unwrap())
 }
 
 /// Three nodes that read each other's areas on all paths. One of them hangs.
 #[test]
 fn a_node_that_hangs_delays_no_other() {
-    let folder = Folder::new("frozen-node");
-    let (coordinator, orbs) = (Running::at(0), [(); 2].map(|()| Running::at(0)));
-    let glob = Coordinator::start(&coordinator.0, Arc::new(MemoryStore::default())).unwrap();
+    let folder = TempFolder::new();
+    let (coordinator, orbs) = (RunningOrb::new(), [(); 2].map(|()| RunningOrb::new()));
+    let glob = Coordinator::start(&coordinator, Arc::new(MemoryStore::default())).unwrap();
     let glob = glob.object().object().to_string();
     // A thread that waited for the node that hangs would do so for good.
     let answer = LONG;
@@ -74,15 +62,19 @@ fn a_node_that_hangs_delays_no_other() {
     let (_far, far) = node(&orbs[1], &folder, "far", &glob, answer);
     let ill_socket = folder.file("ill");
     let mut victim = Victim::start(&format!("node ill {} {glob} -1", ill_socket.display()));
-    let app = Running::at(0);
-    let ill = sooner_or_later("the third node", || Library::connect(&app.0, &ill_socket));
+    let app = RunningOrb::new();
+    let ill = retry("the third node", || Library::connect(&app, &ill_socket));
 
     let (mut writer, mut of_ill) = (area(&near, "sound"), area(&ill, "ill"));
     let mut sound = on_all_paths(&far, "sound");
     let (mut from_ill, mut at_ill) = (on_all_paths(&near, "ill"), on_all_paths(&ill, "sound"));
     writer.write(b"all are well").unwrap();
     of_ill.write(b"all are well").unwrap();
-    sound.iter_mut().chain(&mut at_ill).chain(&mut from_ill).for_each(|reader| until("before", reader, 1));
+    sound
+        .iter_mut()
+        .chain(&mut at_ill)
+        .chain(&mut from_ill)
+        .for_each(|reader| drop(arrival("before", reader, 1)));
 
     victim.signal(Signal::STOP);
     // It is asked for something as well, and does not answer.
@@ -91,7 +83,7 @@ fn a_node_that_hangs_delays_no_other() {
     for n in 2..=200 {
         // Sockets and windows towards the one that hangs fill up.
         writer.write(&[n as u8; 64]).unwrap();
-        sound.iter_mut().for_each(|reader| until("while one hangs", reader, n));
+        sound.iter_mut().for_each(|reader| drop(arrival("while one hangs", reader, n)));
     }
     let sure = ReaderQoS { guaranteed: true, deadline: 50_000_000, ..by(Path::PathUdp) };
     let mut promised = near.map_writer("sound", QOS).unwrap_err();
@@ -100,7 +92,7 @@ fn a_node_that_hangs_delays_no_other() {
     let mut writer = near.map_writer("sound", crate::idl::WriterQoS { period: 50_000_000, size: 0 }).unwrap();
     let mut new = far.attach_reader("sound", sure).expect("set-up goes on, too");
     let last = writer.write(b"new").unwrap();
-    until("attached while one hangs", &mut new, last);
+    arrival("attached while one hangs", &mut new, last);
     from_ill.iter_mut().for_each(|reader| until_state("its readers", reader, State::WriterGone));
     assert!(!asking.is_finished(), "there was no answer");
     promised = near.create_area(&Area { name: "ill".into(), size: 64, histories: 2 }).unwrap_err();
@@ -109,11 +101,11 @@ fn a_node_that_hangs_delays_no_other() {
     victim.signal(Signal::CONT);
     asking.join().unwrap().unwrap();
     let last = writer.write(b"well again").unwrap();
-    at_ill.iter_mut().for_each(|reader| until("afterwards", reader, last));
+    at_ill.iter_mut().for_each(|reader| drop(arrival("afterwards", reader, last)));
     let last = of_ill.write(b"well again").unwrap();
-    from_ill.iter_mut().for_each(|reader| until("of the one that hung", reader, last));
+    from_ill.iter_mut().for_each(|reader| drop(arrival("of the one that hung", reader, last)));
     drop((of_ill, at_ill, ill));
-    victim.kill();
+    victim.process.kill();
 }
 
 /// One node hangs, and meanwhile another one's server is killed and started again: what has to do
@@ -121,18 +113,18 @@ fn a_node_that_hangs_delays_no_other() {
 /// cannot be.
 #[test]
 fn a_node_that_hangs_delays_no_other_that_is_started_again() {
-    let folder = Folder::new("frozen-restart");
-    let (coordinator, orbs) = (Running::at(0), [(); 2].map(|()| Running::at(0)));
-    let glob = Coordinator::start(&coordinator.0, Arc::new(MemoryStore::default())).unwrap();
+    let folder = TempFolder::new();
+    let (coordinator, orbs) = (RunningOrb::new(), [(); 2].map(|()| RunningOrb::new()));
+    let glob = Coordinator::start(&coordinator, Arc::new(MemoryStore::default())).unwrap();
     let glob = glob.object().object().to_string();
     let (_near, near) = node(&orbs[0], &folder, "near", &glob, LONG);
     let (_far, far) = node(&orbs[1], &folder, "far", &glob, LONG);
-    let app = Running::at(0);
+    let app = RunningOrb::new();
     let start = |name: &str| {
         let socket = folder.file(name);
         Victim::start(&format!("node {name} {} {glob} -1", socket.display()))
     };
-    let library = |name: &str| sooner_or_later(name, || Library::connect(&app.0, folder.file(name)));
+    let library = |name: &str| retry(name, || Library::connect(&app, folder.file(name)));
     let (mut frozen, mut mortal) = (start("ill"), start("mortal"));
     let (ill, other) = (library("ill"), library("mortal"));
 
@@ -145,12 +137,12 @@ fn a_node_that_hangs_delays_no_other_that_is_started_again() {
         writer.write(b"all are well").unwrap();
     }
     for all in [&mut readers, &mut from_ill, &mut at_ill, &mut from_other, &mut at_other] {
-        all.iter_mut().for_each(|reader| until("before", reader, 1));
+        all.iter_mut().for_each(|reader| drop(arrival("before", reader, 1)));
     }
     let mut goes_on = |what: &str| {
         for _ in 0..50 {
             let last = sound.write(what.as_bytes()).unwrap();
-            readers.iter_mut().for_each(|reader| until(what, reader, last));
+            readers.iter_mut().for_each(|reader| drop(arrival(what, reader, last)));
         }
         sound.sequence()
     };
@@ -160,47 +152,44 @@ fn a_node_that_hangs_delays_no_other_that_is_started_again() {
     // By now a thread calls it to open its channels again, and waits.
     goes_on("while one hangs");
     std::thread::sleep(Duration::from_millis(1500));
-    mortal.kill();
+    mortal.process.kill();
     from_other.iter_mut().for_each(|reader| until_state("the other's", reader, State::WriterGone));
     goes_on("while the other is gone");
     mortal = start("mortal");
     goes_on("while it comes back");
-    sooner_or_later("its area is handed back", || match of_other.is_served() {
-        true => Ok(()),
-        false => Err(not_yet("not yet")),
-    });
+    wait_until("its area is handed back", || of_other.is_served());
     let last = of_other.write(b"started again").unwrap();
-    from_other.iter_mut().for_each(|reader| until("of the one that was started again", reader, last));
+    from_other.iter_mut().for_each(|reader| drop(arrival("of the one that was started again", reader, last)));
     let last = goes_on("with the other back");
-    at_other.iter_mut().for_each(|reader| until("at the one that was started again", reader, last));
+    at_other.iter_mut().for_each(|reader| drop(arrival("at the one that was started again", reader, last)));
     assert!(from_ill.iter_mut().all(|reader| reader.state() == Some(State::WriterGone)), "it still hangs");
 
     frozen.signal(Signal::CONT);
     let last = of_ill.write(b"well again").unwrap();
-    from_ill.iter_mut().for_each(|reader| until("of the one that hung", reader, last));
+    from_ill.iter_mut().for_each(|reader| drop(arrival("of the one that hung", reader, last)));
     let last = goes_on("afterwards");
-    at_ill.iter_mut().for_each(|reader| until("at the one that hung", reader, last));
+    at_ill.iter_mut().for_each(|reader| drop(arrival("at the one that hung", reader, last)));
     // Each value was waited for, so the ORB's paths have none to lose.
     for reader in &readers[1..] {
         assert_eq!(reader.statistics().unwrap().lost, 0);
     }
     drop((of_ill, at_ill, ill, of_other, at_other, other));
-    [&mut frozen, &mut mortal].into_iter().for_each(Victim::kill);
+    [&mut frozen, &mut mortal].into_iter().for_each(|victim| victim.process.kill());
 }
 
 #[test]
 fn a_call_to_a_node_that_hangs_reports_it() {
     /// Within which the coordinator, too, must answer, on a machine that may be busy.
     const ANSWER: Duration = Duration::from_secs(2);
-    let folder = Folder::new("frozen-answer");
-    let (coordinator, orb) = (Running::at(0), Running::at(0));
-    let glob = Coordinator::start(&coordinator.0, Arc::new(MemoryStore::default())).unwrap();
+    let folder = TempFolder::new();
+    let (coordinator, orb) = (RunningOrb::new(), RunningOrb::new());
+    let glob = Coordinator::start(&coordinator, Arc::new(MemoryStore::default())).unwrap();
     let glob = glob.object().object().to_string();
     let (_near, near) = node(&orb, &folder, "near", &glob, ANSWER);
     let socket = folder.file("ill");
     let mut victim = Victim::start(&format!("node ill {} {glob} -1", socket.display()));
-    let app = Running::at(0);
-    let ill = sooner_or_later("the other node", || Library::connect(&app.0, &socket));
+    let app = RunningOrb::new();
+    let ill = retry("the other node", || Library::connect(&app, &socket));
     let _writer = area(&ill, "ill");
     victim.signal(Signal::STOP);
     match near.attach_reader("ill", by(Path::PathUdp)) {
@@ -211,30 +200,30 @@ fn a_call_to_a_node_that_hangs_reports_it() {
     }
     victim.signal(Signal::CONT);
     drop((_writer, ill));
-    victim.kill();
+    victim.process.kill();
 }
 
 /// Readers on the ORB's paths learn of a node's death from a thread that never waits for other
 /// processes.
 #[test]
 fn a_coordinator_that_hangs_delays_no_news_of_a_death() {
-    let folder = Folder::new("frozen-coordinator");
+    let folder = TempFolder::new();
     let coordinator = Victim::start(&format!("coordinator 0 {} -1", folder.file("store.redb").display()));
-    let glob = format!("corbaloc::1.2@127.0.0.1:{}/ReflectiveMemory", coordinator.1);
-    let orb = Running::at(0);
+    let glob = format!("corbaloc::1.2@127.0.0.1:{}/ReflectiveMemory", coordinator.ready);
+    let orb = RunningOrb::new();
     let (_near, near) = node(&orb, &folder, "near", &glob, LONG);
     let socket = folder.file("mortal");
     let mut victim = Victim::start(&format!("node mortal {} {glob} -1", socket.display()));
-    let app = Running::at(0);
-    let mortal = sooner_or_later("the other node", || Library::connect(&app.0, &socket));
+    let app = RunningOrb::new();
+    let mortal = retry("the other node", || Library::connect(&app, &socket));
     let mut writer = area(&mortal, "mortal");
     let mut readers = on_all_paths(&near, "mortal");
     writer.write(b"alive").unwrap();
-    readers.iter_mut().for_each(|reader| until("before", reader, 1));
+    readers.iter_mut().for_each(|reader| drop(arrival("before", reader, 1)));
     coordinator.signal(Signal::STOP);
     // Longer than the interval at which it is asked: the thread that asks it waits for it now.
     std::thread::sleep(Duration::from_millis(2500));
-    victim.kill();
+    victim.process.kill();
     readers.iter_mut().for_each(|reader| until_state("its readers", reader, State::WriterGone));
     coordinator.signal(Signal::CONT);
 }

@@ -4,15 +4,15 @@
 
 use crate::coordinator::{Coordinator, MemoryStore};
 use crate::idl::{Area, Lib_CommRef, Path, ReaderQoS, WriterQoS};
-use crate::kill_tests::{Folder, PATIENCE, Running, SIZE, Victim, by, sooner_or_later};
+use crate::kill_tests::{SIZE, Victim, arrival, by};
 use crate::memory::Segment;
 use crate::node::{NodeServer, ServerConfig};
 use crate::session_socket::{self, Kind, Message};
 use crate::{AreaReader, AreaWriter, Error, Library};
 use isorb::{Orb, Reference};
-use isorb_rt::time::Deadline;
+use isorb_testkit::{RunningOrb, TempFolder, retry};
 use rustix::fd::{AsFd, OwnedFd};
-use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
+use rustix::process::{Resource, Rlimit, getrlimit, prlimit};
 use std::collections::VecDeque;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -178,12 +178,12 @@ fn babble(orb: &Orb, socket: &FilePath, first: RawSession, area: Wilderness) {
 
 #[test]
 fn a_process_that_hands_back_forged_areas_does_not_fill_the_node() {
-    let folder = Folder::new("hands back");
-    let (server, app) = (Running::at(0), Running::at(0));
+    let folder = TempFolder::new();
+    let (server, app) = (RunningOrb::new(), RunningOrb::new());
     let mut config = ServerConfig::new("near", folder.file("near"));
     config.limits.areas = 20;
     config.limits.handed_back = 5;
-    let node = NodeServer::start(&server.0, config, None).unwrap();
+    let node = NodeServer::start(&server, config, None).unwrap();
     let hand_back = |session: &RawSession, name: &str| {
         let segment = Segment::create(name, crate::memory::Geometry::new(64, 1).unwrap()).unwrap();
         let file = segment.writable_fd().unwrap();
@@ -200,13 +200,13 @@ fn a_process_that_hands_back_forged_areas_does_not_fill_the_node() {
         answer.number != 0
     };
     // Under another session it is the same process.
-    let sessions = [(); 2].map(|()| RawSession::open(&app.0, &folder.file("near")).unwrap());
+    let sessions = [(); 2].map(|()| RawSession::open(&app, &folder.file("near")).unwrap());
     let taken = (0..30).filter(|n| hand_back(&sessions[n % 2], &format!("forged/{n}"))).count();
     assert_eq!(taken, 5);
     assert_eq!(node.status(0).0.refused_back, 25);
     assert_eq!(node.counts().0, 5);
     // Others find room, and what is gone makes room.
-    let library = Library::connect(&app.0, folder.file("near")).unwrap();
+    let library = Library::connect(&app, folder.file("near")).unwrap();
     library.create_area(&Area { name: "sound".into(), size: 64, histories: 1 }).unwrap();
     library.destroy_area("forged/0").unwrap();
     assert!(hand_back(&sessions[0], "one more") && !hand_back(&sessions[1], "too many"));
@@ -214,12 +214,12 @@ fn a_process_that_hands_back_forged_areas_does_not_fill_the_node() {
 
 #[test]
 fn an_area_beyond_the_nodes_memory_is_not_taken_back() {
-    let folder = Folder::new("too large");
-    let (server, app) = (Running::at(0), Running::at(0));
+    let folder = TempFolder::new();
+    let (server, app) = (RunningOrb::new(), RunningOrb::new());
     let mut config = ServerConfig::new("near", folder.file("near"));
     config.limits.bytes = 1 << 20;
-    let node = NodeServer::start(&server.0, config, None).unwrap();
-    let session = RawSession::open(&app.0, &folder.file("near")).unwrap();
+    let node = NodeServer::start(&server, config, None).unwrap();
+    let session = RawSession::open(&app, &folder.file("near")).unwrap();
     let segment = Segment::create("large", crate::memory::Geometry::new(2 << 20, 1).unwrap()).unwrap();
     let text = format!("{} large", 2 << 20);
     let file = segment.writable_fd().unwrap();
@@ -241,25 +241,24 @@ struct Scene {
     last: u64,
     // In this order they end.
     _far_server: NodeServer,
-    _app: Running,
-    _orbs: [Running; 2],
-    _folder: Folder,
+    _app: RunningOrb,
+    _orbs: [RunningOrb; 2],
+    _folder: TempFolder,
 }
 
 impl Scene {
-    fn new(name: &str) -> Scene {
-        let folder = Folder::new(name);
-        let orbs = [Running::at(0), Running::at(0)];
-        let glob = Coordinator::start(&orbs[0].0, Arc::new(MemoryStore::default())).unwrap();
+    fn new() -> Scene {
+        let folder = TempFolder::new();
+        let orbs = [RunningOrb::new(), RunningOrb::new()];
+        let glob = Coordinator::start(&orbs[0], Arc::new(MemoryStore::default())).unwrap();
         let glob = glob.object().object().to_string();
         let (socket, far_socket) = (folder.file("near"), folder.file("far"));
         let config = ServerConfig::new("far", &far_socket);
-        let far_server =
-            NodeServer::start(&orbs[1].0, config, Some(orbs[1].0.resolve(&glob).unwrap())).unwrap();
+        let far_server = NodeServer::start(&orbs[1], config, Some(orbs[1].resolve(&glob).unwrap())).unwrap();
         let server = Victim::start(&format!("node near {} {glob} -1", socket.display()));
-        let app = Running::at(0);
-        let near = sooner_or_later("the node", || Library::connect(&app.0, &socket));
-        let far = Library::connect(&app.0, &far_socket).unwrap();
+        let app = RunningOrb::new();
+        let near = retry("the node", || Library::connect(&app, &socket));
+        let far = Library::connect(&app, &far_socket).unwrap();
         near.create_area(&Area { name: "sound".into(), size: 64, histories: 2 }).unwrap();
         let writer = near.map_writer("sound", WriterQoS { period: PERIOD_NS, size: 0 }).unwrap();
         let mut readers: Vec<AreaReader> =
@@ -275,16 +274,7 @@ impl Scene {
         for _ in 0..values {
             self.last = self.writer.write(&[self.last as u8; 64]).unwrap();
             for (path, reader) in self.readers.iter_mut().enumerate() {
-                let (deadline, mut out) = (Deadline::after(PATIENCE), [0; 64]);
-                while reader.latest(&mut out).map_or(0, |sample| sample.source) < self.last {
-                    assert!(
-                        !deadline.is_past(),
-                        "{what}: value {} did not come by path {path}, {:?}",
-                        self.last,
-                        reader.state()
-                    );
-                    let _ = reader.wait(Duration::from_millis(50));
-                }
+                let out = arrival(format!("{what}: path {path}"), reader, self.last);
                 assert_eq!(out, [(self.last - 1) as u8; 64], "{what}");
             }
             meanwhile();
@@ -296,23 +286,19 @@ impl Scene {
     fn answers(&self, what: &str, name: &str) {
         let area = Area { name: name.into(), size: SIZE as u32, histories: 2 };
         // A repeated call, after a late answer, reports the first one's effect.
-        sooner_or_later(what, || match self.near.create_area(&area) {
+        retry(what, || match self.near.create_area(&area) {
             Err(Error::AreaExists(exists)) if exists.what == area => Ok(()),
             other => other,
         });
         let qos = WriterQoS { period: 0, size: 0 };
-        let mut writer = sooner_or_later(what, || self.near.map_writer(name, qos));
+        let mut writer = retry(what, || self.near.map_writer(name, qos));
         for path in PATHS {
-            let mut reader = sooner_or_later(what, || self.far.attach_reader(name, by(path)));
+            let mut reader = retry(what, || self.far.attach_reader(name, by(path)));
             let last = writer.write(&[7; SIZE]).unwrap();
-            let (deadline, mut out) = (Deadline::after(PATIENCE), [0; SIZE]);
-            while reader.latest(&mut out).map_or(0, |sample| sample.source) < last {
-                assert!(!deadline.is_past(), "{what}: {name} by {path:?}, {:?}", reader.state());
-                let _ = reader.wait(Duration::from_millis(50));
-            }
+            arrival(format!("{what}: {name} by {path:?}"), &mut reader, last);
         }
         drop(writer);
-        sooner_or_later(what, || match self.near.destroy_area(name) {
+        retry(what, || match self.near.destroy_area(name) {
             Err(Error::UnknownArea(_)) => Ok(()),
             other => other,
         });
@@ -324,7 +310,7 @@ impl Scene {
 
     /// What the server's pollers watch.
     fn watched(&self) -> usize {
-        let folder = format!("/proc/{}/fdinfo", self.server.0.id());
+        let folder = format!("/proc/{}/fdinfo", self.server.process.id());
         let of = |file: std::io::Result<std::fs::DirEntry>| {
             let text = std::fs::read_to_string(file.unwrap().path()).unwrap_or_default();
             text.lines().filter(|line| line.starts_with("tfd:")).count()
@@ -355,13 +341,12 @@ impl Wild {
 
 #[test]
 fn a_process_that_scribbles_over_its_area_harms_that_area_only() {
-    let mut scene = Scene::new("scribbles");
+    let mut scene = Scene::new();
     scene.goes_on("before", 3, || ());
     let mut hostile = scene.hostile("scribbles");
     let (mut here, mut there) = (Wild::default(), [(); 3].map(|()| Wild::default()));
-    let mut near = sooner_or_later("a reader", || scene.near.attach_reader("wild", by(Path::PathUdp)));
-    let mut far =
-        PATHS.map(|path| sooner_or_later("a reader elsewhere", || scene.far.attach_reader("wild", by(path))));
+    let mut near = retry("a reader", || scene.near.attach_reader("wild", by(Path::PathUdp)));
+    let mut far = PATHS.map(|path| retry("a reader elsewhere", || scene.far.attach_reader("wild", by(path))));
     let mut look = || {
         (0..100).for_each(|_| here.look(&mut near));
         far.iter_mut().zip(&mut there).for_each(|(reader, seen)| seen.look(reader));
@@ -372,35 +357,35 @@ fn a_process_that_scribbles_over_its_area_harms_that_area_only() {
     assert!(hostile.lives(), "it scribbled until now");
     assert!(here.errors > 0, "what it wrote was nonsense: {here:?}");
     assert!(there.iter().all(|seen| seen.values > 0), "and it was pushed: {there:?}");
-    hostile.kill();
+    hostile.process.kill();
     scene.goes_on("afterwards", 3, || ());
     // The area itself is well again when it has been made anew.
     drop((near, far));
-    sooner_or_later("destroying it", || scene.near.destroy_area("wild"));
+    retry("destroying it", || scene.near.destroy_area("wild"));
     scene.answers("afterwards", "wild");
 }
 
 #[test]
 fn a_process_that_rings_without_end_does_not_block_the_others() {
-    let mut scene = Scene::new("rings");
+    let mut scene = Scene::new();
     scene.goes_on("before", 3, || ());
     let mut hostile = scene.hostile("rings");
-    let _far = PATHS.map(|path| sooner_or_later("a reader", || scene.far.attach_reader("wild", by(path))));
+    let _far = PATHS.map(|path| retry("a reader", || scene.far.attach_reader("wild", by(path))));
     scene.goes_on("while one rings", 60, || ());
     scene.answers("while one rings", "new");
     scene.goes_on("while one rings", 60, || ());
     assert!(hostile.lives(), "it rang until now");
-    hostile.kill();
+    hostile.process.kill();
     scene.goes_on("afterwards", 3, || ());
 }
 
 #[test]
 fn a_process_that_floods_its_session_stops_no_other_session() {
-    let mut scene = Scene::new("babbles");
+    let mut scene = Scene::new();
     scene.goes_on("before", 3, || ());
     let before = scene.watched();
     let mut hostile = scene.hostile("babbles");
-    let _far = PATHS.map(|path| sooner_or_later("a reader", || scene.far.attach_reader("wild", by(path))));
+    let _far = PATHS.map(|path| retry("a reader", || scene.far.attach_reader("wild", by(path))));
     scene.goes_on("while one babbles", 60, || ());
     scene.answers("while one babbles", "new");
     scene.goes_on("while one babbles", 60, || ());
@@ -409,13 +394,13 @@ fn a_process_that_floods_its_session_stops_no_other_session() {
     // and no others.
     let most = before + 20;
     assert!(before > 2 && scene.watched() < most, "{} watched, {before} before", scene.watched());
-    hostile.kill();
+    hostile.process.kill();
     scene.goes_on("afterwards", 3, || ());
 }
 
 /// Processor time of the server's session thread, in ticks of a hundredth of a second.
 fn session_ticks(server: &Victim) -> u64 {
-    let tasks = std::fs::read_dir(format!("/proc/{}/task", server.0.id())).unwrap();
+    let tasks = std::fs::read_dir(format!("/proc/{}/task", server.process.id())).unwrap();
     let is_session = |folder: &PathBuf| {
         std::fs::read_to_string(folder.join("comm")).is_ok_and(|name| name.trim().ends_with("-sessions"))
     };
@@ -428,9 +413,9 @@ fn session_ticks(server: &Victim) -> u64 {
 
 #[test]
 fn a_server_without_descriptors_waits_and_accepts_sessions_again() {
-    let mut scene = Scene::new("exhausted");
+    let mut scene = Scene::new();
     scene.goes_on("before", 3, || ());
-    let pid = Pid::from_child(&scene.server.0);
+    let pid = scene.server.pid();
     let limit = getrlimit(Resource::Nofile);
     prlimit(Some(pid), Resource::Nofile, Rlimit { current: Some(3), ..limit }).unwrap();
     let waiting = session_socket::connect_to(&scene.socket).unwrap();
@@ -447,10 +432,10 @@ fn a_server_without_descriptors_waits_and_accepts_sessions_again() {
 
 #[test]
 fn a_client_with_only_the_servers_reference_cannot_act_for_a_process() {
-    let mut scene = Scene::new("guesses");
+    let mut scene = Scene::new();
     scene.goes_on("before", 3, || ());
-    let orb = Running::at(0);
-    let own = RawSession::open(&orb.0, &scene.socket).unwrap();
+    let orb = RunningOrb::new();
+    let own = RawSession::open(&orb, &scene.socket).unwrap();
     let what = Area { name: "forged".into(), size: 64, histories: 2 };
     let near = (1..200).chain((0..9).map(|bit| own.number ^ (1 << bit)));
     for number in near {

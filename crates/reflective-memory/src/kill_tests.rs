@@ -11,39 +11,18 @@ use crate::fail_points::chosen;
 use crate::idl::{Area, Glob_CommRef, Mode, Path, ReaderQoS, WriterQoS};
 use crate::node::{NodeServer, ServerConfig};
 use crate::{AreaReader, AreaWriter, Error, Library};
-use isorb::{Config, Orb, Reference};
-use isorb_rt::time::Deadline;
-use std::io::{BufRead, BufReader, Read, Write};
+use isorb::{Orb, Reference};
+use isorb_testkit::{Process, RunningOrb, TempFolder, retry, wait_for, wait_until};
+use rustix::process::Pid;
+use std::fmt::Display;
+use std::io::{Read, Write};
 use std::os::unix::process::ExitStatusExt;
-use std::path::{Path as FilePath, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::path::Path as FilePath;
+use std::process::Command;
 use std::sync::Arc;
-use std::time::Duration;
 
-/// Generous: the machine may be busy.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 pub(crate) const SIZE: usize = 5_000;
 const ROLE: &str = "ISORB_MEMORY_KILL_ROLE";
-
-/// An ORB with a thread that runs it.
-pub(crate) struct Running(pub Orb, Option<std::thread::JoinHandle<()>>);
-
-impl Running {
-    pub(crate) fn at(port: u16) -> Running {
-        let config = Config { endpoints: vec![format!("127.0.0.1:{port}")], ..Config::default() };
-        let orb = Orb::with_config(config).unwrap();
-        orb.root_poa().unwrap();
-        let background = orb.clone();
-        Running(orb, Some(std::thread::spawn(move || background.run())))
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.0.shutdown(true);
-        let _ = self.1.take().unwrap().join();
-    }
-}
 
 /// Runs in the second process only; as a test of its own it has nothing to do.
 #[test]
@@ -51,38 +30,38 @@ fn victim() {
     let Ok(role) = std::env::var(ROLE) else { return };
     let words: Vec<&str> = role.split(' ').collect();
     let number = |word: &str| word.parse::<i64>().unwrap();
-    let mut said = String::from("here");
+    let mut ready = String::from("here");
     let (_node, step, orb);
     match words[..] {
         ["node", name, socket, glob, at, ref more @ ..] => {
-            orb = Running::at(0);
-            let glob: Glob_CommRef = orb.0.resolve(glob).unwrap();
+            orb = RunningOrb::new();
+            let glob: Glob_CommRef = orb.resolve(glob).unwrap();
             step = number(at);
             let config = configured(name, FilePath::new(socket), &more.join(" "));
-            _node = Some(NodeServer::start(&orb.0, config, Some(glob)).unwrap());
+            _node = Some(NodeServer::start(&orb, config, Some(glob)).unwrap());
         }
         ["library", socket, name, at] => {
-            orb = Running::at(0);
+            orb = RunningOrb::new();
             (_node, step) = (None, number(at));
-            library::begin(&orb.0, FilePath::new(socket), name);
+            library::begin(&orb, FilePath::new(socket), name);
         }
         ["coordinator", port, store, at] => {
-            orb = Running::at(number(port) as u16);
-            Coordinator::start(&orb.0, Arc::new(FileStore::open(store).unwrap())).unwrap();
+            orb = RunningOrb::at(vec![format!("127.0.0.1:{port}")]);
+            Coordinator::start(&orb, Arc::new(FileStore::open(store).unwrap())).unwrap();
             (_node, step) = (None, number(at));
-            said = orb.0.endpoint_addresses()[0].1.to_string();
+            ready = orb.endpoint_addresses()[0].1.to_string();
         }
         ["hostile", how, socket] => {
-            orb = Running::at(0);
+            orb = RunningOrb::new();
             (_node, step) = (None, -1);
-            crate::hostile_tests::begin(how, &orb.0, FilePath::new(socket));
+            crate::hostile_tests::begin(how, &orb, FilePath::new(socket));
         }
         _ => panic!("{role}"),
     }
     if let Ok(step) = u32::try_from(step) {
         chosen::choose(step, 0);
     }
-    writeln!(std::io::stderr(), "READY {said}").unwrap();
+    writeln!(std::io::stderr(), "READY {ready}").unwrap();
     // Until the parent process is gone.
     let _ = std::io::stdin().read(&mut [0]);
     std::process::exit(0);
@@ -104,65 +83,31 @@ fn configured(name: &str, socket: &FilePath, words: &str) -> ServerConfig {
 }
 
 /// Another process; killed at the end.
-pub(crate) struct Victim(pub Child, pub String);
+pub(crate) struct Victim {
+    pub process: Process,
+    /// The rest of its line `READY`.
+    pub ready: String,
+}
 
 impl Victim {
     pub(crate) fn start(role: &str) -> Victim {
-        let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "kill_tests::victim", "--test-threads", "1"])
-            .env(ROLE, role)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut output = BufReader::new(child.stderr.take().unwrap());
-        let mut line = String::new();
-        output.read_line(&mut line).unwrap();
-        let said = line.trim().strip_prefix("READY ").unwrap_or_else(|| panic!("{role}: {line}")).to_owned();
-        std::thread::spawn(move || std::io::copy(&mut output, &mut std::io::sink()));
-        Victim(child, said)
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args(["--exact", "kill_tests::victim", "--test-threads", "1"]).env(ROLE, role);
+        let mut process = Process::start_on_stderr(&mut command);
+        let ready = process.expect_line("READY");
+        process.discard_output();
+        Victim { process, ready }
     }
 
     pub(crate) fn lives(&mut self) -> bool {
-        match self.0.try_wait().unwrap() {
-            None => true,
-            Some(status) => {
-                assert_eq!(status.signal(), Some(9), "the victim failed instead of being killed");
-                false
-            }
-        }
+        let status = self.process.ended();
+        let signal = status.map(|status| status.signal());
+        assert!(matches!(signal, None | Some(Some(9))), "the victim failed instead of being killed");
+        status.is_none()
     }
 
-    pub(crate) fn kill(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-impl Drop for Victim {
-    fn drop(&mut self) {
-        self.kill();
-    }
-}
-
-pub(crate) struct Folder(PathBuf);
-
-impl Folder {
-    pub(crate) fn new(name: &str) -> Folder {
-        let folder = std::env::temp_dir().join(format!("isorb-memory-kill-{}-{name}", std::process::id()));
-        std::fs::create_dir_all(&folder).unwrap();
-        Folder(folder)
-    }
-
-    pub(crate) fn file(&self, name: &str) -> PathBuf {
-        self.0.join(name)
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
+    pub(crate) fn pid(&self) -> Pid {
+        Pid::from_raw(self.process.id() as i32).unwrap()
     }
 }
 
@@ -191,27 +136,16 @@ fn whole(reader: &mut AreaReader) -> u64 {
 }
 
 fn until(what: &str, reader: &mut AreaReader, number: u64) {
-    let deadline = Deadline::after(PATIENCE);
-    while whole(reader) < number {
-        assert!(!deadline.is_past(), "{what}: value {number} did not come; state {:?}", reader.state());
-        let _ = reader.wait(Duration::from_millis(100));
-    }
+    wait_until(format!("{what}: value {number}"), || whole(reader) >= number);
 }
 
-/// The error of an attempt that is repeated.
-pub(crate) fn not_yet(reason: impl Into<String>) -> Error {
-    Error::Unavailable(crate::idl::Unavailable { reason: reason.into(), temporary: false })
-}
-
-pub(crate) fn sooner_or_later<T>(what: &str, mut attempt: impl FnMut() -> Result<T, Error>) -> T {
-    let deadline = Deadline::after(PATIENCE);
-    loop {
-        match attempt() {
-            Ok(done) => return done,
-            Err(error) => assert!(!deadline.is_past(), "{what}: {error}"),
-        }
-        std::thread::sleep(Duration::from_millis(50));
-    }
+/// Waits for value `number` or a later one, and returns it.
+pub(crate) fn arrival(what: impl Display, reader: &mut AreaReader, number: u64) -> Vec<u8> {
+    wait_for(format!("{what}: value {number}"), || {
+        let mut out = [0; SIZE];
+        let sample = reader.latest(&mut out).ok().filter(|sample| sample.source >= number)?;
+        Some(out[..sample.len].to_vec())
+    })
 }
 
 /// How readers elsewhere may read.
@@ -261,11 +195,9 @@ impl AreaUse {
             for reader in &mut self.near {
                 assert_eq!(whole(reader), self.last, "within the node nothing stops");
             }
-            let deadline = Deadline::after(PATIENCE);
-            while lives() && self.far.iter_mut().any(|reader| whole(reader) < self.last) {
-                assert!(!deadline.is_past(), "value {} did not come", self.last);
-                std::thread::sleep(Duration::from_millis(1));
-            }
+            wait_until(format!("value {}", self.last), || {
+                !lives() || self.far.iter_mut().all(|reader| whole(reader) >= self.last)
+            });
         }
     }
 
@@ -277,7 +209,7 @@ impl AreaUse {
         self.far.iter_mut().for_each(|reader| assert!(whole(reader) <= self.last, "{at}: invented"));
         if self.writer.is_none() {
             let what = Area { name: name.into(), size: SIZE as u32, histories: 2 };
-            self.writer = Some(sooner_or_later(at, || {
+            self.writer = Some(retry(at, || {
                 match near.create_area(&what) {
                     Ok(()) | Err(Error::AreaExists(_)) => {}
                     Err(error) => return Err(error),
@@ -286,8 +218,8 @@ impl AreaUse {
             }));
         }
         for through in [self.paths[0], Path::PathOneway] {
-            self.near.push(sooner_or_later(at, || near.attach_reader(name, by(through))));
-            self.far.push(sooner_or_later(at, || far.attach_reader(name, by(through))));
+            self.near.push(retry(at, || near.attach_reader(name, by(through))));
+            self.far.push(retry(at, || far.attach_reader(name, by(through))));
             let writer = self.writer.as_mut().unwrap();
             self.last = writer.sequence() + 1;
             writer.write(&value(self.last)).unwrap();
@@ -295,7 +227,7 @@ impl AreaUse {
                 until(at, reader, self.last);
             }
         }
-        sooner_or_later(at, || match near.destroy_area(name) {
+        retry(at, || match near.destroy_area(name) {
             Err(Error::UnknownArea(_)) => Ok(()),
             other => other,
         });

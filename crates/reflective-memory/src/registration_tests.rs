@@ -2,14 +2,14 @@
 //! for that.
 
 use crate::idl::{Area, Glob_CommRef, Lib_CommRef, Path};
-use crate::kill_tests::{Folder, PATIENCE, QOS, Running, Victim, by, not_yet, sooner_or_later};
+use crate::kill_tests::{QOS, Victim, arrival, by};
 use crate::memory::{Geometry, Segment, State};
 use crate::node::{NodeServer, ServerConfig};
 use crate::session_socket::{self, Kind, Message};
-use crate::{AreaReader, AreaWriter, Error, Library};
-use isorb_rt::time::Deadline;
+use crate::{AreaWriter, Error, Library};
+use isorb_testkit::{RunningOrb, TempFolder, retry, wait_until};
 use rustix::fd::{AsFd, OwnedFd};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Signal, kill_process};
 use std::path::Path as FilePath;
 use std::time::Duration;
 
@@ -19,20 +19,20 @@ const SHORT: Duration = Duration::from_millis(500);
 const LONG: Duration = Duration::from_secs(180);
 
 struct Fixture {
-    folder: Folder,
+    folder: TempFolder,
     coordinator: Victim,
     port: String,
-    orbs: [Running; 2],
-    app: Running,
+    orbs: [RunningOrb; 2],
+    app: RunningOrb,
 }
 
 impl Fixture {
-    fn new(name: &str) -> Fixture {
-        let folder = Folder::new(name);
+    fn new() -> Fixture {
+        let folder = TempFolder::new();
         let coordinator = Victim::start(&format!("coordinator 0 {} -1", store(&folder)));
-        let port = coordinator.1.clone();
-        let orbs = [(); 2].map(|()| Running::at(0));
-        Fixture { folder, coordinator, port, orbs, app: Running::at(0) }
+        let port = coordinator.ready.clone();
+        let orbs = [(); 2].map(|()| RunningOrb::new());
+        Fixture { folder, coordinator, port, orbs, app: RunningOrb::new() }
     }
 
     /// It remembers, unless it is made to forget.
@@ -41,28 +41,28 @@ impl Fixture {
     }
 
     fn signal(&self, signal: Signal) {
-        kill_process(Pid::from_child(&self.coordinator.0), signal).unwrap();
+        kill_process(self.coordinator.pid(), signal).unwrap();
     }
 
     fn server(&self, which: usize, answer: Duration) -> NodeServer {
         let glob = format!("corbaloc::1.2@127.0.0.1:{}/ReflectiveMemory", self.port);
         // It may be away, or hang.
-        let glob: Glob_CommRef = self.orbs[which].0.string_to_object(&glob).unwrap().unchecked_narrow();
+        let glob: Glob_CommRef = self.orbs[which].string_to_object(&glob).unwrap().unchecked_narrow();
         let config = ServerConfig {
             answer,
             // No node counts as dead because the machine is busy.
             silence: Duration::from_secs(30),
             ..ServerConfig::new(["near", "far"][which], self.folder.file(["near", "far"][which]))
         };
-        NodeServer::start(&self.orbs[which].0, config, Some(glob)).unwrap()
+        NodeServer::start(&self.orbs[which], config, Some(glob)).unwrap()
     }
 
     fn library(&self, which: usize) -> Library {
-        Library::connect(&self.app.0, self.folder.file(["near", "far"][which])).unwrap()
+        Library::connect(&self.app, self.folder.file(["near", "far"][which])).unwrap()
     }
 }
 
-fn store(folder: &Folder) -> String {
+fn store(folder: &TempFolder) -> String {
     folder.file("store.redb").display().to_string()
 }
 
@@ -70,105 +70,93 @@ fn what(name: &str) -> Area {
     Area { name: name.into(), size: 64, histories: 2 }
 }
 
-fn until(what: &str, is_so: impl Fn() -> bool) {
-    sooner_or_later(what, || if is_so() { Ok(()) } else { Err(not_yet("not yet")) });
-}
-
-fn arrives(reader: &mut AreaReader, number: u64) {
-    let (deadline, mut out) = (Deadline::after(PATIENCE), [0; 64]);
-    while reader.latest(&mut out).map_or(0, |sample| sample.source) < number {
-        assert!(!deadline.is_past(), "value {number} did not come, {:?}", reader.state());
-        let _ = reader.wait(Duration::from_millis(50));
-    }
-}
-
 #[test]
 fn areas_that_were_handed_back_while_the_coordinator_hung_are_found_afterwards() {
-    let fixture = Fixture::new("registration-handed-back");
+    let fixture = Fixture::new();
     let (near_server, _far_server) = (fixture.server(0, SHORT), fixture.server(1, LONG));
     let (near, far) = (fixture.library(0), fixture.library(1));
     let mut writers = ["one", "two", "three"].map(|name| {
-        sooner_or_later(name, || near.create_area(&what(name)));
+        retry(name, || near.create_area(&what(name)));
         near.map_writer(name, QOS).unwrap()
     });
     drop(near_server);
-    until("the library sees that", || !writers.iter().any(AreaWriter::is_served));
+    wait_until("the library sees that", || !writers.iter().any(AreaWriter::is_served));
     fixture.signal(Signal::STOP);
     // It registers without areas, and the coordinator receives that after the caller has stopped
     // waiting.
     let _near_server = fixture.server(0, SHORT);
-    until("they are taken back without its word", || writers.iter().all(AreaWriter::is_served));
+    wait_until("they are taken back without its word", || writers.iter().all(AreaWriter::is_served));
     fixture.signal(Signal::CONT);
     for (name, writer) in ["one", "two", "three"].iter().zip(&mut writers) {
-        let mut reader = sooner_or_later(name, || far.attach_reader(name, by(Path::PathUdp)));
+        let mut reader = retry(name, || far.attach_reader(name, by(Path::PathUdp)));
         let last = writer.write(b"found").unwrap();
-        arrives(&mut reader, last);
+        arrival("the reader", &mut reader, last);
     }
 }
 
 #[test]
 fn the_name_of_an_area_that_was_destroyed_while_the_coordinator_was_away_is_free_again() {
-    let mut fixture = Fixture::new("registration-destroyed");
+    let mut fixture = Fixture::new();
     let (_near_server, _far_server) = (fixture.server(0, LONG), fixture.server(1, LONG));
     let (near, far) = (fixture.library(0), fixture.library(1));
     for name in ["mine", "yours", "larger"] {
         near.create_area(&what(name)).unwrap();
     }
-    fixture.coordinator.kill();
+    fixture.coordinator.process.kill();
     for name in ["mine", "yours", "larger"] {
         near.destroy_area(name).expect("it is gone, whether the coordinator knows it or not");
     }
     assert!(near.create_area(&what("mine")).is_err(), "the name may be taken");
     fixture.restart();
-    sooner_or_later("the same node makes it anew", || near.create_area(&what("mine")));
+    retry("the same node makes it anew", || near.create_area(&what("mine")));
     // Of another size: it is not taken for the one that was there.
     let larger = Area { size: 640, ..what("larger") };
-    sooner_or_later("the same node makes another", || near.create_area(&larger));
-    sooner_or_later("another node makes it", || far.create_area(&what("yours")));
+    retry("the same node makes another", || near.create_area(&larger));
+    retry("another node makes it", || far.create_area(&what("yours")));
     assert!(matches!(far.create_area(&what("mine")), Err(Error::AreaExists(_))), "that is one again");
 }
 
 #[test]
 fn an_area_whose_making_the_coordinator_heard_of_too_late_does_not_keep_its_name() {
-    let fixture = Fixture::new("registration-too-late");
+    let fixture = Fixture::new();
     let (_near_server, _far_server) = (fixture.server(0, SHORT), fixture.server(1, LONG));
     let (near, far) = (fixture.library(0), fixture.library(1));
     fixture.signal(Signal::STOP);
     assert!(near.create_area(&what("late")).is_err(), "it does not answer");
     fixture.signal(Signal::CONT);
-    sooner_or_later("another node makes it", || far.create_area(&what("late")));
+    retry("another node makes it", || far.create_area(&what("late")));
 }
 
 #[test]
 fn an_area_that_another_node_made_meanwhile_is_served_there_and_offered_again() {
-    let mut fixture = Fixture::new("registration-elsewhere");
+    let mut fixture = Fixture::new();
     let (near_server, _far_server) = (fixture.server(0, LONG), fixture.server(1, LONG));
     let (near, far) = (fixture.library(0), fixture.library(1));
     near.create_area(&what("wanted")).unwrap();
     let mut writer = near.map_writer("wanted", QOS).unwrap();
     let mut here = near.attach_reader("wanted", by(Path::PathUdp)).unwrap();
     drop(near_server);
-    until("the library sees that", || !writer.is_served());
+    wait_until("the library sees that", || !writer.is_served());
     // A coordinator that knows nothing of it.
-    fixture.coordinator.kill();
+    fixture.coordinator.process.kill();
     std::fs::remove_file(store(&fixture.folder)).unwrap();
     fixture.restart();
-    sooner_or_later("the name is free", || far.create_area(&what("wanted")));
-    fixture.coordinator.kill();
+    retry("the name is free", || far.create_area(&what("wanted")));
+    fixture.coordinator.process.kill();
     let near_server = fixture.server(0, LONG);
-    until("it is adopted unconfirmed", || writer.is_served());
+    wait_until("it is adopted unconfirmed", || writer.is_served());
     fixture.restart();
-    until("the coordinator names another node", || !writer.is_served());
+    wait_until("the coordinator names another node", || !writer.is_served());
     assert_eq!(near_server.counts().0, 0);
     // Processes that have it mapped go on.
     let last = writer.write(b"unserved").unwrap();
-    arrives(&mut here, last);
+    arrival("the reader", &mut here, last);
     far.destroy_area("wanted").unwrap();
-    until("it is offered again", || writer.is_served());
-    let mut there = sooner_or_later("and found", || far.attach_reader("wanted", by(Path::PathUdp)));
-    arrives(&mut there, last);
+    wait_until("it is offered again", || writer.is_served());
+    let mut there = retry("and found", || far.attach_reader("wanted", by(Path::PathUdp)));
+    arrival("the reader", &mut there, last);
     let last = writer.write(b"served").unwrap();
-    arrives(&mut there, last);
+    arrival("the reader", &mut there, last);
 }
 
 /// A session as the protocol has it, its number and the server's reference.
@@ -187,13 +175,13 @@ fn hand_back(session: &OwnedFd, name: &str) {
 
 #[test]
 fn a_coordinator_that_hangs_while_areas_are_handed_back_delays_no_news_of_a_writers_death() {
-    let fixture = Fixture::new("registration-hangs");
+    let fixture = Fixture::new();
     let _near_server = fixture.server(0, LONG);
     let near = fixture.library(0);
     near.create_area(&what("mortal")).unwrap();
     let mut reader = near.attach_reader("mortal", by(Path::PathUdp)).unwrap();
     let (mortal, number, server) = session(&fixture.folder.file("near"));
-    let server: Lib_CommRef = fixture.app.0.resolve(&server).unwrap();
+    let server: Lib_CommRef = fixture.app.resolve(&server).unwrap();
     server.map_writer(number, "mortal", QOS).unwrap();
     fixture.signal(Signal::STOP);
     let sessions = [(); 5].map(|()| session(&fixture.folder.file("near")).0);
@@ -206,11 +194,7 @@ fn a_coordinator_that_hangs_while_areas_are_handed_back_delays_no_news_of_a_writ
     assert!(matches!(answer, Message { kind: Kind::Adopted, number: 0, .. }), "{answer:?}");
     // Its session ends without a word, as a killed process's does; newcomers are welcome.
     drop(mortal);
-    let deadline = Deadline::after(PATIENCE);
-    while reader.state() != Some(State::WriterGone) {
-        assert!(!deadline.is_past(), "{:?}", reader.state());
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    wait_until("the writer is gone", || reader.state() == Some(State::WriterGone));
     fixture.library(0).attach_reader("mortal", by(Path::PathUdp)).unwrap();
     fixture.signal(Signal::CONT);
     for session in &sessions {

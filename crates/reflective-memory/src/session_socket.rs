@@ -253,6 +253,7 @@ fn seqpacket() -> Result<OwnedFd, Errno> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use isorb_testkit::TempFolder;
     use rustix::net::socketpair;
 
     #[test]
@@ -283,24 +284,18 @@ mod tests {
         assert!(receive(&b).unwrap().is_none());
     }
 
-    fn folder(name: &str) -> PathBuf {
-        let folder = std::env::temp_dir().join(format!("isorb-memory-socket-{}-{name}", std::process::id()));
-        std::fs::create_dir_all(&folder).unwrap();
-        folder
-    }
-
     #[test]
     fn a_listener_replaces_nothing_but_a_stale_socket() {
-        let folder = folder("replaces");
-        let path = folder.join("file");
+        let folder = TempFolder::new();
+        let path = folder.file("file");
         std::fs::write(&path, "precious").unwrap();
         let error = Listener::at(&path).unwrap_err().to_string();
         assert!(error.contains(path.to_str().unwrap()) && error.contains("--socket"), "{error}");
         assert_eq!(std::fs::read(&path).unwrap(), b"precious");
-        std::os::unix::fs::symlink(&path, folder.join("link")).unwrap();
-        assert!(matches!(Listener::at(&folder.join("link")), Err(Error::Caller(_))));
+        std::os::unix::fs::symlink(&path, folder.file("link")).unwrap();
+        assert!(matches!(Listener::at(&folder.file("link")), Err(Error::Caller(_))));
 
-        let path = folder.join("socket");
+        let path = folder.file("socket");
         let listener = Listener::at(&path).unwrap();
         assert!(matches!(Listener::at(&path), Err(Error::Os(_))), "a server listens");
         drop(listener);
@@ -312,7 +307,6 @@ mod tests {
         connect_to(&path).expect("the third listens");
         third.remove_file();
         assert!(!path.exists());
-        std::fs::remove_dir_all(folder).unwrap();
     }
 
     #[test]
@@ -325,9 +319,9 @@ mod tests {
             println!("skipped: a server of another user, which only root can start");
             return;
         }
-        let folder = folder("squatted");
-        rustix::fs::chmod(&folder, Mode::RWXU | Mode::RWXG | Mode::RWXO).unwrap();
-        let path = folder.join("socket");
+        let folder = TempFolder::new();
+        rustix::fs::chmod(folder.path(), Mode::RWXU | Mode::RWXG | Mode::RWXO).unwrap();
+        let path = folder.file("socket");
         let squatted = path.clone();
         // The credentials of a Linux thread are its own.
         let squatter = std::thread::spawn(move || {
@@ -343,19 +337,17 @@ mod tests {
             }
             other => panic!("{other:?}"),
         }
-        std::fs::remove_dir_all(folder).unwrap();
     }
 
     #[test]
     fn a_folder_of_others_is_not_private() {
-        let folder = folder("private");
-        rustix::fs::chmod(&folder, Mode::RWXU).unwrap();
-        is_private(&folder).unwrap();
-        rustix::fs::chmod(&folder, Mode::RWXU | Mode::WOTH).unwrap();
-        let error = is_private(&folder).unwrap_err().to_string();
+        let folder = TempFolder::new();
+        rustix::fs::chmod(folder.path(), Mode::RWXU).unwrap();
+        is_private(folder.path()).unwrap();
+        rustix::fs::chmod(folder.path(), Mode::RWXU | Mode::WOTH).unwrap();
+        let error = is_private(folder.path()).unwrap_err().to_string();
         assert!(error.contains("XDG_RUNTIME_DIR") && error.contains("ISORB_MEMORY_SOCKET"), "{error}");
-        std::os::unix::fs::symlink("/", folder.join("link")).unwrap();
-        assert!(is_private(&folder.join("link")).is_err());
-        std::fs::remove_dir_all(folder).unwrap();
+        std::os::unix::fs::symlink("/", folder.file("link")).unwrap();
+        assert!(is_private(&folder.file("link")).is_err());
     }
 }

@@ -9,6 +9,7 @@ use isorb_reflective_memory::idl::ReaderQoS;
 use isorb_reflective_memory::memory::State;
 use isorb_reflective_memory::wire::Counters;
 use isorb_rt::time::Deadline;
+use isorb_testkit::wait_until;
 use relay::{Direction, Out, Relay};
 use std::collections::HashSet;
 use std::net::UdpSocket;
@@ -221,11 +222,7 @@ fn what_was_stopped_stays_stopped_when_it_is_opened_anew() {
     let before = handle();
     relay.set(Direction::Cut);
     writer.write(b"unseen").unwrap();
-    let deadline = Deadline::after(PATIENCE);
-    while handle() == before {
-        assert!(!deadline.is_past(), "it is not opened anew");
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    wait_until("the channel is opened anew", || handle() != before);
     relay.set(Direction::Good);
     until_state(&mut reader, State::Stopped);
     assert_eq!(reader.latest(&mut [0; 100]).unwrap().source, 1);

@@ -7,7 +7,7 @@ use isorb::Reference;
 use isorb_reflective_memory::Error;
 use isorb_reflective_memory::idl::{self, CRM_CommRef, Glob_CommRef, Mode, Path, ReaderQoS, WriterQoS};
 use isorb_reflective_memory::memory::{ReadError, State};
-use isorb_rt::time::Deadline;
+use isorb_testkit::wait_until;
 use std::time::Duration;
 use world::*;
 
@@ -104,7 +104,7 @@ fn values_are_written_and_read_in_place_near_and_far() {
 fn whoever_counts_through_handles_closes_and_stops_no_channel() {
     let world = world();
     let (mut writer, mut reader) = world.line(64);
-    let glob: Glob_CommRef = world.app.orb.resolve(&world.glob).unwrap();
+    let glob: Glob_CommRef = world.app.resolve(&world.glob).unwrap();
     let node = glob.list_nodes().unwrap().into_iter().find(|node| node.name == "near").unwrap();
     let server: CRM_CommRef = node.server.unwrap();
     assert!(!server.object().to_string().is_empty());
@@ -124,9 +124,5 @@ fn whoever_counts_through_handles_closes_and_stops_no_channel() {
     assert!(server.beat(u32::MAX, 1, idl::State::StateOpen, times).is_err());
     assert!(!server.push(u32::MAX, 1, 1, 1, 1, 0, 0, b"nothing").unwrap());
     server.set_running(handle, true).unwrap();
-    let deadline = Deadline::after(PATIENCE);
-    while reader.state() != Some(State::Open) {
-        assert!(!deadline.is_past(), "{:?}", reader.state());
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    wait_until("the state is open", || reader.state() == Some(State::Open));
 }

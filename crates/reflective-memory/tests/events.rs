@@ -10,7 +10,7 @@ use isorb_event::{Channel, ConsumerQos, Event, Filter};
 use isorb_reflective_memory::Rio;
 use isorb_reflective_memory::idl::{AreaEvent, EventQoS, ReaderQoS, State as IdlState, rio};
 use isorb_reflective_memory::memory::{State, WaitError};
-use isorb_rt::time::Deadline;
+use isorb_testkit::wait_until;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use world::*;
@@ -21,14 +21,6 @@ const PLANT: i32 = 7;
 
 fn wish() -> EventQoS {
     EventQoS { on_value: VALUE, on_state: STATE, source: PLANT, spacing: 0, with_value: true }
-}
-
-fn eventually(what: &str, mut so: impl FnMut() -> bool) {
-    let deadline = Deadline::after(PATIENCE);
-    while !so() {
-        assert!(!deadline.is_past(), "waited in vain: {what}");
-        std::thread::sleep(Duration::from_millis(2));
-    }
 }
 
 /// Values are stale after a tenth of a second: the writer promises one in 50 ms.
@@ -61,13 +53,13 @@ fn a_channel_of_this_process_hears_of_values_and_of_staleness() {
         // It has a reader of its own.
         drop(reader);
         let number = writer.write(b"hot").unwrap();
-        eventually("the value", || seen.lock().unwrap().contains(&(VALUE, b"hot".to_vec(), true)));
+        wait_until("the value", || seen.lock().unwrap().contains(&(VALUE, b"hot".to_vec(), true)));
         // Nothing more is written.
-        eventually("staleness", || seen.lock().unwrap().iter().any(|(t, _, _)| *t == STATE));
+        wait_until("staleness", || seen.lock().unwrap().iter().any(|(t, _, _)| *t == STATE));
         writer.write(b"cold").unwrap();
-        eventually("the next", || seen.lock().unwrap().contains(&(VALUE, b"cold".to_vec(), true)));
+        wait_until("the next", || seen.lock().unwrap().contains(&(VALUE, b"cold".to_vec(), true)));
         // Counted after it went.
-        eventually("the counts", || notifier.counts().pushed >= 3);
+        wait_until("the counts", || notifier.counts().pushed >= 3);
         assert_eq!(notifier.counts().failed, 0, "after value {number}");
         drop(notifier);
     }
@@ -79,7 +71,7 @@ fn a_channel_of_this_process_hears_of_values_and_of_staleness() {
     let _notifier = reader.notify(supplier, quiet).unwrap();
     writer.write(b"unheard").unwrap();
     drop(writer);
-    eventually("the writer's end", || !seen.lock().unwrap().is_empty());
+    wait_until("the writer's end", || !seen.lock().unwrap().is_empty());
     assert!(seen.lock().unwrap().iter().all(|(t, octets, _)| (*t, octets.len()) == (STATE, 0)));
 }
 
@@ -128,8 +120,8 @@ fn a_channel_elsewhere_is_named_by_its_reference() {
     let far = world.library(1);
     world.library(0).create_area(&area("pump", 64)).unwrap();
     let mut writer = world.library(0).map_writer("pump", QOS).unwrap();
-    let (rio, _) = Rio::activate(&world.app.orb, &far).unwrap();
-    world.app.orb.root_poa().unwrap().manager().activate().unwrap();
+    let (rio, _) = Rio::activate(&world.app, &far).unwrap();
+    world.app.root_poa().unwrap().manager().activate().unwrap();
 
     let events = Orb::with_config(isorb::Config::default()).unwrap();
     events.root_poa().unwrap().manager().activate().unwrap();
@@ -137,7 +129,7 @@ fn a_channel_elsewhere_is_named_by_its_reference() {
     let _face = RtecEventService::start(&events, &channel, EventServiceOptions::default()).unwrap();
     let port = events.endpoint_addresses()[0].1;
     let url = format!("corbaloc::127.0.0.1:{port}/EventService");
-    let reference: admin::EventChannelRef = world.app.orb.resolve(&url).unwrap();
+    let reference: admin::EventChannelRef = world.app.resolve(&url).unwrap();
     let log = Arc::new(Consumer::default());
     let consumer: comm::PushConsumerRef = events.root_poa().unwrap().activate(log.clone()).unwrap();
     let header = comm::EventHeader { source: PLANT, ..comm::EventHeader::default() };
@@ -160,11 +152,11 @@ fn a_channel_elsewhere_is_named_by_its_reference() {
             fits.then(|| (about, event.data.payload.clone()))
         })
     };
-    eventually("the value", || find(VALUE, IdlState::StateOpen).is_some());
+    wait_until("the value", || find(VALUE, IdlState::StateOpen).is_some());
     let (about, payload) = find(VALUE, IdlState::StateOpen).unwrap();
     assert_eq!((about.about.source, &payload[..]), (1, &b"running"[..]));
     drop(writer);
-    eventually("the writer's end", || find(STATE, IdlState::StateWriterGone).is_some());
+    wait_until("the writer's end", || find(STATE, IdlState::StateWriterGone).is_some());
 
     let unknown = rio.notify(reader, &reference, wish());
     assert!(matches!(unknown, Err(rio::NotifyError::UnknownHandle(e)) if e.which == reader));

@@ -5,6 +5,7 @@ mod world;
 
 use isorb_reflective_memory::{AreaReader, AreaWriter, Library};
 use isorb_rt::time::Deadline;
+use isorb_testkit::wait_until;
 use std::time::{Duration, Instant};
 use world::*;
 
@@ -102,9 +103,5 @@ fn ten_thousand_readers_of_a_thousand_areas_get_every_last_value() {
     println!("and five rounds of values in {:?}", start.elapsed());
     drop((here, there));
     let server = world.near.as_ref().unwrap();
-    let deadline = Deadline::after(PATIENCE);
-    while (server.counts().2, server.counts().3) != (AREAS, 0) {
-        assert!(!deadline.is_past(), "{:?}", server.counts());
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    wait_until("the counts", || (server.counts().2, server.counts().3) == (AREAS, 0));
 }

@@ -6,7 +6,7 @@ use isorb_reflective_memory::idl::{Glob_CommRef, Path, ReaderQoS};
 use isorb_reflective_memory::memory::State;
 use isorb_reflective_memory::node::{NodeServer, ServerConfig};
 use isorb_reflective_memory::{AreaReader, Error, Library};
-use isorb_rt::time::Deadline;
+use isorb_testkit::{RunningOrb, wait_until};
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::time::Duration;
 use world::*;
@@ -32,26 +32,18 @@ fn whole(reader: &mut AreaReader, number: u64) {
     assert!(value.len() == SIZE && value.iter().all(|octet| *octet == value[0]), "torn");
 }
 
-fn eventually(what: &str, mut so: impl FnMut() -> bool) {
-    let deadline = Deadline::after(PATIENCE);
-    while !so() {
-        assert!(!deadline.is_past(), "waited in vain: {what}");
-        std::thread::sleep(Duration::from_millis(5));
-    }
-}
-
 #[test]
 fn one_push_reaches_all_nodes_and_each_counts_for_itself() {
     let group = group();
     let world = World::configured(Box::new(move |_, config| config.dispatcher.multicast = Some(group)));
-    let third_orb = Running::new();
+    let third_orb = RunningOrb::new();
     let socket = world.sockets[0].with_extension("third");
     let mut config = ServerConfig { silence: SILENCE, ..ServerConfig::new("third", &socket) };
     config.dispatcher.multicast = Some(group);
-    let glob: Glob_CommRef = third_orb.orb.resolve(&world.glob).unwrap();
-    let third_server = NodeServer::start(&third_orb.orb, config, Some(glob)).unwrap();
+    let glob: Glob_CommRef = third_orb.resolve(&world.glob).unwrap();
+    let third_server = NodeServer::start(&third_orb, config, Some(glob)).unwrap();
     let (near, far) = (world.library(0), world.library(1));
-    let third = Library::connect(&world.app.orb, &socket).unwrap();
+    let third = Library::connect(&world.app, &socket).unwrap();
     near.create_area(&area("radar", SIZE as u32)).unwrap();
     let mut writer = near.map_writer("radar", QOS).unwrap();
     let status = || world.near.as_ref().unwrap().status(10).0;
@@ -92,15 +84,15 @@ fn one_push_reaches_all_nodes_and_each_counts_for_itself() {
     drop(third_server);
     let mut config = ServerConfig { silence: SILENCE, ..ServerConfig::new("third", &socket) };
     config.dispatcher.multicast = Some(group);
-    let glob: Glob_CommRef = third_orb.orb.resolve(&world.glob).unwrap();
-    let third_server = NodeServer::start(&third_orb.orb, config, Some(glob)).unwrap();
-    eventually("the reader is back", || status().areas[0].pushed_to.iter().any(|(node, _)| node == "third"));
+    let glob: Glob_CommRef = third_orb.resolve(&world.glob).unwrap();
+    let third_server = NodeServer::start(&third_orb, config, Some(glob)).unwrap();
+    wait_until("the reader is back", || status().areas[0].pushed_to.iter().any(|(node, _)| node == "third"));
     write(&mut [&mut first, &mut second]);
     drop(second);
-    eventually("it left", || world.near.as_ref().unwrap().counts().3 == 2);
+    wait_until("it left", || world.near.as_ref().unwrap().counts().3 == 2);
     write(&mut [&mut first]);
     drop(first);
-    eventually("the group ends with its last", || world.near.as_ref().unwrap().counts().3 == 0);
+    wait_until("the group ends with its last", || world.near.as_ref().unwrap().counts().3 == 0);
     drop((third, third_server));
 }
 
@@ -153,6 +145,6 @@ fn groups_and_addresses_are_of_one_family() {
         println!("skipped: this machine has no IPv6");
         return;
     }
-    let error = NodeServer::start(&world.app.orb, config, None).unwrap_err().to_string();
+    let error = NodeServer::start(&world.app, config, None).unwrap_err().to_string();
     assert!(error.contains("of the same family"), "{error}");
 }

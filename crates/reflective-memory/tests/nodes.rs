@@ -7,7 +7,7 @@ use isorb_reflective_memory::idl::{Area, Mode, Path, ReaderQoS, WriterQoS};
 use isorb_reflective_memory::memory::{ReadError, State, WaitError};
 use isorb_reflective_memory::node::{NodeServer, ServerConfig};
 use isorb_reflective_memory::{AreaReader, Error};
-use isorb_rt::time::Deadline;
+use isorb_testkit::{RunningOrb, TempFolder, retry, wait_until};
 use std::time::Duration;
 use world::*;
 
@@ -132,12 +132,13 @@ fn bad_input_is_refused_by_name_and_number() {
 /// that never does.
 #[test]
 fn a_silence_that_tells_nothing_is_refused_with_the_numbers() {
-    let orb = Running::new();
-    let socket = std::env::temp_dir().join(format!("isorb-memory-silence-{}.socket", std::process::id()));
+    let orb = RunningOrb::new();
+    let folder = TempFolder::new();
+    let socket = folder.file("socket");
     let start = |silence, heartbeat_ns| {
         let mut config = ServerConfig { silence, ..ServerConfig::new("node", &socket) };
         config.dispatcher.scheduler.heartbeat_ns = heartbeat_ns;
-        NodeServer::start(&orb.orb, config, None)
+        NodeServer::start(&orb, config, None)
     };
     for (silence, heartbeat, said) in [
         (Duration::ZERO, 100_000_000, ["0ns", "200ms"]),
@@ -182,11 +183,7 @@ fn strangers_datagrams_are_ignored() {
         stranger.send_to(&[&head[..], b"open"].concat(), target).unwrap();
         stranger.send_to(b"noise", target).unwrap();
     }
-    let deadline = Deadline::after(PATIENCE);
-    while reader.statistics().unwrap().ignored < 50 {
-        assert!(!deadline.is_past());
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    wait_until("values are ignored", || reader.statistics().unwrap().ignored >= 50);
     writer.write(b"shut still").unwrap();
     assert_eq!(until(&mut reader, 2), b"shut still");
 }
@@ -216,14 +213,7 @@ fn a_restarted_server_gets_its_memory_back() {
     assert_eq!(until(&mut here, 3), b"three");
     until_state(&mut there, State::WriterGone);
     world.near = Some(world.start(0));
-    let deadline = Deadline::after(PATIENCE);
-    let mut again = loop {
-        match far.attach_reader("pump", on_write()) {
-            Ok(reader) => break reader,
-            Err(error) => assert!(!deadline.is_past(), "{error}"),
-        }
-        std::thread::sleep(Duration::from_millis(50));
-    };
+    let mut again = retry("the reader", || far.attach_reader("pump", on_write()));
     assert_eq!(until(&mut again, 3), b"three");
     writer.write(b"four").unwrap();
     // The one that was attached before, too: its channel was opened anew, into the memory it reads.
@@ -268,14 +258,7 @@ fn an_area_that_nobody_writes_outlives_its_server_in_its_readers() {
     until_state(&mut here, State::WriterGone);
     world.near = None;
     world.near = Some(world.start(0));
-    let deadline = Deadline::after(PATIENCE);
-    let mut there = loop {
-        match far.attach_reader("left", on_write()) {
-            Ok(reader) => break reader,
-            Err(error) => assert!(!deadline.is_past(), "{error}"),
-        }
-        std::thread::sleep(Duration::from_millis(50));
-    };
+    let mut there = retry("the reader", || far.attach_reader("left", on_write()));
     assert_eq!(until(&mut there, 1), b"last words");
     until_state(&mut there, State::WriterGone);
     // The next writer continues.
@@ -290,11 +273,7 @@ fn an_area_that_nobody_writes_outlives_its_server_in_its_readers() {
     drop((writer, here, there));
     world.near = None;
     world.near = Some(world.start(0));
-    let deadline = Deadline::after(PATIENCE);
-    while !near.list_areas().is_ok_and(|areas| areas.len() == 1) {
-        assert!(!deadline.is_past());
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    wait_until("the area is handed back", || near.list_areas().is_ok_and(|areas| areas.len() == 1));
     let mut here = near.attach_reader("left", on_write()).unwrap();
     assert_eq!(until(&mut here, 2), b"more");
     drop(here);

@@ -9,7 +9,7 @@ use isorb_event::servants::{EventServiceOptions, RtecEventService};
 use isorb_event::{Channel, ConsumerQos, Event, Filter};
 use isorb_reflective_memory::idl::EventQoS;
 use isorb_reflective_memory::{Error, EventSink, Notice, RemoteChannel};
-use isorb_rt::time::Deadline;
+use isorb_testkit::wait_until;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -21,14 +21,6 @@ const PLANT: i32 = 7;
 fn wish(spacing: Duration) -> EventQoS {
     let spacing = spacing.as_nanos() as u64;
     EventQoS { on_value: VALUE, on_state: 0, source: PLANT, spacing, with_value: true }
-}
-
-fn eventually(what: &str, mut so: impl FnMut() -> bool) {
-    let deadline = Deadline::after(PATIENCE);
-    while !so() {
-        assert!(!deadline.is_past(), "waited in vain: {what}");
-        std::thread::sleep(Duration::from_millis(2));
-    }
 }
 
 /// Keeps which values it was told of, and how many others each stood for.
@@ -62,10 +54,10 @@ fn an_event_stands_for_all_values_since_the_last_one() {
     let begun = Instant::now();
     for number in 1..=60_u64 {
         assert_eq!(writer.write(&number.to_ne_bytes()).unwrap(), number);
-        eventually("a sink of every value gets every value", || each.last() == number);
+        wait_until("a sink of every value gets every value", || each.last() == number);
         std::thread::sleep(Duration::from_millis(5));
     }
-    eventually("the last value", || seldom.last() == 60);
+    wait_until("the last value", || seldom.last() == 60);
     let most = begun.elapsed().as_nanos() / SPACING.as_nanos() + 1;
     let seldom = seldom.0.lock().unwrap().clone();
     assert!(seldom.len() as u128 <= most, "{} events, {most} were asked for at most", seldom.len());
@@ -91,10 +83,10 @@ fn a_library_has_so_many_notifiers_and_no_more() {
         }
     }
     writer.write(b"news").unwrap();
-    eventually("all are told", || log.0.lock().unwrap().len() == 256);
+    wait_until("all are told", || log.0.lock().unwrap().len() == 256);
     // Its thread ends a little later.
     drop(notifiers.pop());
-    eventually("a place is free", || notify().map(|notifier| notifiers.push(notifier)).is_ok());
+    wait_until("a place is free", || notify().map(|notifier| notifiers.push(notifier)).is_ok());
 }
 
 /// An event channel in an ORB of its own, and what its only consumer got.
@@ -151,25 +143,25 @@ fn a_channel_that_was_away_is_told_again() {
     let events = Events::at(0).unwrap();
     let port = events.orb.endpoint_addresses()[0].1;
     let url = format!("corbaloc::{}:{port}/EventService", Events::host());
-    let reference: EventChannelRef = world.app.orb.resolve(&url).unwrap();
+    let reference: EventChannelRef = world.app.resolve(&url).unwrap();
     let notifier = reader.notify(RemoteChannel::connect(&reference).unwrap(), wish(Duration::ZERO)).unwrap();
     writer.write(b"first").unwrap();
     // Counted after it went.
-    eventually("the first", || (events.taken(), notifier.counts().pushed) == (1, 1));
+    wait_until("the first", || (events.taken(), notifier.counts().pushed) == (1, 1));
     assert_eq!(notifier.counts().failed, 0);
     drop(events);
-    eventually("that it is away is counted", || {
+    wait_until("that it is away is counted", || {
         writer.write(b"unheard").unwrap();
         std::thread::sleep(Duration::from_millis(10));
         notifier.counts().failed > 2
     });
     let mut back = None;
-    eventually("its port is free again", || {
+    wait_until("its port is free again", || {
         back = Events::at(port);
         back.is_some()
     });
     let (back, before) = (back.unwrap(), notifier.counts());
-    eventually("it is told again", || {
+    wait_until("it is told again", || {
         writer.write(b"heard").unwrap();
         std::thread::sleep(Duration::from_millis(10));
         back.taken() > 2

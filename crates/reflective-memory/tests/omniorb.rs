@@ -7,18 +7,10 @@ use isorb::{Config, Reference};
 use isorb_naming::{Limits, MemoryStore, NamingService};
 use isorb_reflective_memory::node::{NodeServer, ServerConfig};
 use isorb_reflective_memory::{Library, Rio};
+use isorb_testkit::{RunningOrb, TempFolder};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
-use world::Running;
-
-struct Folder(PathBuf);
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
 
 /// Builds the client; none where what it takes is not installed.
 fn build(folder: &Path) -> Option<PathBuf> {
@@ -63,22 +55,21 @@ fn uses(program: &Path, args: &[&str]) {
 
 #[test]
 fn an_omniorb_client_writes_and_reads_by_reference_and_by_name() {
-    let folder = Folder(std::env::temp_dir().join(format!("isorb-memory-omniorb-{}", std::process::id())));
-    std::fs::create_dir_all(&folder.0).unwrap();
-    let Some(program) = build(&folder.0) else { return };
-    let names = Running::new();
-    let service = NamingService::start(&names.orb, Arc::new(MemoryStore::new()), Limits::default()).unwrap();
+    let folder = TempFolder::new();
+    let Some(program) = build(folder.path()) else { return };
+    let names = RunningOrb::new();
+    let service = NamingService::start(&names, Arc::new(MemoryStore::new()), Limits::default()).unwrap();
     let mut config = Config { endpoints: vec!["127.0.0.1:0".into()], ..Config::default() };
     config.init_refs.insert("NameService".into(), service.object().to_string());
-    let orb = Running::with(config);
-    let socket = folder.0.join("socket");
-    let server = NodeServer::start(&orb.orb, ServerConfig::new("node", &socket), None).unwrap();
-    let library = Library::connect(&orb.orb, &socket).unwrap();
-    let (rio, name) = Rio::activate(&orb.orb, &library).unwrap();
+    let orb = RunningOrb::with_config(config);
+    let socket = folder.file("socket");
+    let server = NodeServer::start(&orb, ServerConfig::new("node", &socket), None).unwrap();
+    let library = Library::connect(&orb, &socket).unwrap();
+    let (rio, name) = Rio::activate(&orb, &library).unwrap();
     uses(&program, &[&rio.object().to_string()]);
     // Host, process and its start; the client knows the naming service, and nothing of us.
     assert!(name.contains(&format!("-{}-", std::process::id())), "{name}");
-    let (host, port) = &names.orb.endpoint_addresses()[0];
+    let (host, port) = &names.endpoint_addresses()[0];
     let naming = format!("NameService=corbaloc::1.2@{host}:{port}/NameService");
     uses(&program, &["-ORBInitRef", &naming, "name", &name]);
     let other = Command::new(program).args(["-ORBInitRef", &naming, "name", "crm-missing"]).output().unwrap();

@@ -13,6 +13,7 @@ use isorb_reflective_memory::memory::State;
 use isorb_reflective_memory::node::NodeServer;
 use isorb_reflective_memory::{AreaReader, AreaWriter, Error, Library};
 use isorb_rt::time::Deadline;
+use isorb_testkit::{retry, wait_until};
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -59,13 +60,7 @@ fn sooner_or_later<T>(host: &Host, attempt: impl Fn() -> Result<T, Error> + Sync
 where
     T: Send,
 {
-    let deadline = Deadline::after(PATIENCE);
-    loop {
-        match host.run(&attempt).unwrap() {
-            Ok(done) => return done,
-            Err(error) => assert!(!deadline.is_past(), "{error}"),
-        }
-    }
+    retry("an answer", || host.run(&attempt).unwrap())
 }
 
 /// An area of this host's node, and its writer. A repeated call, after a late answer, reports the
@@ -118,11 +113,7 @@ fn a_channel_goes_on_over_its_second_path() {
     }
     assert_eq!(switches(&nodes), 1);
     lab.set_plugged(true).unwrap();
-    let deadline = Deadline::after(PATIENCE);
-    while switches(&nodes) < 2 {
-        assert!(!deadline.is_past(), "it does not come back to the first path");
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    wait_until("the first path is in use again", || switches(&nodes) >= 2);
     nodes.writer.write(&[21; 5_000]).unwrap();
     assert_eq!(until(&mut nodes.reader, 21), [21; 5_000]);
 }

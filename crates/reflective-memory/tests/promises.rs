@@ -6,7 +6,7 @@ mod world;
 use isorb::Reference;
 use isorb_reflective_memory::idl::{RIORef, ReaderQoS, WriterQoS, rio};
 use isorb_reflective_memory::{Error, Rio};
-use isorb_rt::time::Deadline;
+use isorb_testkit::wait_until;
 use std::time::Duration;
 use world::*;
 
@@ -45,11 +45,9 @@ fn readers_are_admitted_by_the_size_that_is_promised() {
                 let mut writer = near.map_writer(name, SMALL).unwrap();
                 world.near = None;
                 world.near = Some(world.start(0));
-                let deadline = Deadline::after(PATIENCE);
-                while world.near.as_ref().unwrap().status(10).0.guaranteed == 0 {
-                    assert!(!deadline.is_past(), "the guaranteed channel is not there again");
-                    std::thread::sleep(Duration::from_millis(20));
-                }
+                wait_until("the guaranteed channel is back", || {
+                    world.near.as_ref().unwrap().status(10).0.guaranteed > 0
+                });
                 let number = writer.write(&[3; 1_000]).unwrap();
                 assert_eq!(until(&mut reader, number), [3; 1_000]);
             }
@@ -70,9 +68,9 @@ fn readers_are_admitted_by_the_size_that_is_promised() {
 #[test]
 fn the_promise_and_its_refusals_go_by_giop() {
     let world = World::new();
-    let (rio, _) = Rio::activate(&world.app.orb, &world.library(0)).unwrap();
-    world.app.orb.root_poa().unwrap().manager().activate().unwrap();
-    let rio: RIORef = world.coordinator.orb.resolve(&rio.object().to_string()).unwrap();
+    let (rio, _) = Rio::activate(&world.app, &world.library(0)).unwrap();
+    world.app.root_poa().unwrap().manager().activate().unwrap();
+    let rio: RIORef = world.coordinator.resolve(&rio.object().to_string()).unwrap();
     rio.create_area(&area("tank", 100)).unwrap();
     match rio.map_writer("tank", WriterQoS { period: 0, size: 101 }) {
         Err(rio::MapWriterError::WrongSize(error)) => assert_eq!((error.asked, error.limit), (101, 100)),

@@ -5,19 +5,11 @@ mod world;
 use isorb_reflective_memory::idl::Glob_CommRef;
 use isorb_reflective_memory::node::{NodeServer, ServerConfig};
 use isorb_reflective_memory::{AreaWriter, Error};
-use isorb_rt::time::Deadline;
+use isorb_testkit::{RunningOrb, wait_until};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier};
 use std::time::Duration;
 use world::*;
-
-fn sooner_or_later(what: &str, is_so: impl Fn() -> bool) {
-    let deadline = Deadline::after(PATIENCE);
-    while !is_so() {
-        assert!(!deadline.is_past(), "{what}");
-        std::thread::sleep(Duration::from_millis(2));
-    }
-}
 
 #[test]
 fn of_two_who_make_an_area_of_one_name_one_does() {
@@ -63,7 +55,7 @@ fn readers_that_leave_together_leave_no_channel() {
             }
         });
         let gone = || world.near.as_ref().unwrap().counts().3 == 0;
-        sooner_or_later(&format!("round {round}: the channel is still there"), gone);
+        wait_until(&format!("round {round}: the channel is still there"), gone);
     }
 }
 
@@ -83,12 +75,12 @@ fn a_writer_rings_while_another_node_reads_and_no_longer() {
         let last = writer.write(b"news").unwrap();
         assert_eq!((until(&mut first, last), until(&mut second, last)), (b"news".to_vec(), b"news".to_vec()));
         drop(first);
-        sooner_or_later("one of two channels ends", || world.near.as_ref().unwrap().counts().3 == 1);
+        wait_until("one of two channels ends", || world.near.as_ref().unwrap().counts().3 == 1);
         assert!(writer.rings(), "the other goes on");
         let last = writer.write(b"more").unwrap();
         assert_eq!(until(&mut second, last), b"more");
         drop(second);
-        sooner_or_later("it still rings", || !writer.rings());
+        wait_until("it still rings", || !writer.rings());
     }
 }
 
@@ -97,11 +89,11 @@ fn a_second_server_of_one_name_is_refused_while_the_first_answers() {
     let mut world = World::new();
     let (near, far) = (world.library(0), world.library(1));
     near.create_area(&area("own", 64)).unwrap();
-    let orb = Running::new();
-    let glob: Glob_CommRef = orb.orb.resolve(&world.glob).unwrap();
+    let orb = RunningOrb::new();
+    let glob: Glob_CommRef = orb.resolve(&world.glob).unwrap();
     let second = || {
         NodeServer::start(
-            &orb.orb,
+            &orb,
             ServerConfig::new("near", world.sockets[0].with_extension("2")),
             Some(glob.clone()),
         )
@@ -134,18 +126,18 @@ fn a_writer_knows_that_no_server_takes_its_area_back_and_it_is_offered_again() {
     assert!(writers.iter().all(AreaWriter::is_served));
     let mut here = ["first", "second"].map(|name| near.attach_reader(name, on_write()).unwrap());
     world.near = None;
-    sooner_or_later("a server seems to be there", || !writers.iter().any(AreaWriter::is_served));
+    wait_until("a server seems to be there", || !writers.iter().any(AreaWriter::is_served));
     room.store(1, Ordering::Relaxed);
     world.near = Some(world.start(0));
     let served = |writers: &[AreaWriter; 2]| writers.iter().filter(|writer| writer.is_served()).count();
-    sooner_or_later("one has room", || served(&writers) == 1);
+    wait_until("one has room", || served(&writers) == 1);
     let refused = writers.iter().position(|writer| !writer.is_served()).unwrap();
     // Processes that have it mapped go on.
     let last = writers[refused].write(b"unserved").unwrap();
     assert_eq!(until(&mut here[refused], last), b"unserved");
     let in_the_way = ["second", "first"][refused];
     near.destroy_area(in_the_way).unwrap();
-    sooner_or_later("it is not taken back", || writers[refused].is_served());
+    wait_until("it is not taken back", || writers[refused].is_served());
     let mut there = far.attach_reader(["first", "second"][refused], on_write()).unwrap();
     assert_eq!(until(&mut there, last), b"unserved");
     let last = writers[refused].write(b"served").unwrap();

@@ -7,6 +7,7 @@ use isorb_reflective_memory::AreaReader;
 use isorb_reflective_memory::memory::State;
 use isorb_reflective_memory::wire::{Counters, Datagram, HEADER, Kind};
 use isorb_rt::time::Deadline;
+use isorb_testkit::wait_until;
 use std::net::{SocketAddr, UdpSocket};
 use std::time::Duration;
 use world::*;
@@ -189,11 +190,9 @@ fn an_update_is_never_made_of_pieces_of_two() {
         let mixed = changed(last, |head| head.push = newest);
         tap.send(&back, std::slice::from_ref(&mixed));
         let replayed = old.len() as u64 + 1;
-        let deadline = Deadline::after(PATIENCE);
-        while ignored(&counters(&world)) < ignored(&before) + replayed {
-            assert!(!deadline.is_past(), "{:?} after {before:?}", counters(&world));
-            std::thread::sleep(Duration::from_millis(2));
-        }
+        wait_until("the replayed datagrams are counted", || {
+            ignored(&counters(&world)) >= ignored(&before) + replayed
+        });
         assert!(counters(&world).malformed > before.malformed, "it contradicts its push");
         assert_eq!(shown(&mut reader), n - 1, "what is not whole is not there");
         // Now the missing one.

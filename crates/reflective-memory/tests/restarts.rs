@@ -7,19 +7,14 @@ use isorb_reflective_memory::AreaReader;
 use isorb_reflective_memory::idl::{Path, ReaderQoS};
 use isorb_reflective_memory::memory::{ReadError, WaitError};
 use isorb_rt::time::Deadline;
+use isorb_testkit::{wait_for, wait_until};
 use std::time::Duration;
 use world::*;
 
 /// The next value that was not read.
 fn next(reader: &mut AreaReader) -> (u64, u8) {
-    let (deadline, mut out) = (Deadline::after(PATIENCE), vec![0; reader.size()]);
-    loop {
-        if let Ok(Some(sample)) = reader.next(&mut out) {
-            return (sample.source, out[0]);
-        }
-        assert!(!deadline.is_past(), "no value comes; {:?}", reader.state());
-        let _ = reader.wait(Duration::from_millis(200));
-    }
+    let mut out = vec![0; reader.size()];
+    wait_for("a value", || Some((reader.next(&mut out).ok()??.source, out[0])))
 }
 
 /// All that a reader has not read and that is kept.
@@ -52,11 +47,7 @@ fn what_was_read_does_not_come_again_by_any_path() {
             let (status, _) = world.far.as_ref().unwrap().status(10);
             status.replicas.iter().any(|replica| replica.readers == 2)
         };
-        let deadline = Deadline::after(PATIENCE);
-        while !moved() {
-            assert!(!deadline.is_past(), "{through:?}: the readers are not attached again");
-            std::thread::sleep(Duration::from_millis(10));
-        }
+        wait_until(format!("{through:?}: the readers are attached again"), || moved());
         // A reader that comes now reads the replica from its beginning: there they are again.
         let mut fresh = far.attach_reader("line", wish).unwrap();
         until(&mut fresh, 5);
@@ -119,14 +110,11 @@ fn another_area_of_that_name_is_read_from_its_beginning() {
     let mut writer = near.map_writer("line", QOS).unwrap();
     writer.write(&[9; 64]).unwrap();
     world.far = Some(world.start(1));
-    let (deadline, mut out) = (Deadline::after(PATIENCE), [0; 64]);
-    loop {
-        match reader.latest(&mut out) {
-            Ok(sample) if out == [9; 64] => break assert_eq!(sample.source, 1),
-            Ok(_) | Err(ReadError::Empty) => {}
-            Err(error) => panic!("{error}"),
-        }
-        assert!(!deadline.is_past(), "the other area is not read");
-        let _ = reader.wait(Duration::from_millis(200));
-    }
+    let mut out = [0; 64];
+    let source = wait_for("the other area's value", || match reader.latest(&mut out) {
+        Ok(sample) => (out == [9; 64]).then_some(sample.source),
+        Err(ReadError::Empty) => None,
+        Err(error) => panic!("{error}"),
+    });
+    assert_eq!(source, 1);
 }

@@ -7,16 +7,17 @@ use isorb_naming::{Limits, MemoryStore, Naming, NamingService};
 use isorb_reflective_memory::Rio;
 use isorb_reflective_memory::idl::{Area, Path, RIORef, ReaderQoS, State, WriterQoS, rio};
 use isorb_rt::time::{Deadline, now_ns};
+use isorb_testkit::{RunningOrb, wait_until};
 use std::sync::Arc;
-use world::{PATIENCE, QOS, Running, World, area, on_write};
+use world::{PATIENCE, QOS, World, area, on_write};
 
 #[test]
 fn rio_is_an_object_like_any_other() {
     let world = World::new();
     let near = world.library(0);
-    let (local, name) = Rio::activate(&world.app.orb, &near).unwrap();
+    let (local, name) = Rio::activate(&world.app, &near).unwrap();
     assert!(name.starts_with("crm-") && name.contains(&std::process::id().to_string()));
-    world.app.orb.root_poa().unwrap().manager().activate().unwrap();
+    world.app.root_poa().unwrap().manager().activate().unwrap();
     let use_it = |rio: &RIORef, name: &str| {
         use isorb_reflective_memory::idl::rio::ReadLatestError;
         rio.create_area(&area(name, 32)).unwrap();
@@ -48,16 +49,16 @@ fn rio_is_an_object_like_any_other() {
     };
     use_it(&local, "by-call");
     // Another process's view: by GIOP.
-    let far: RIORef = world.coordinator.orb.resolve(&local.object().to_string()).unwrap();
+    let far: RIORef = world.coordinator.resolve(&local.object().to_string()).unwrap();
     use_it(&far, "by-giop");
 }
 
 #[test]
 fn what_is_refused_says_what_and_how_much_by_giop() {
     let world = World::new();
-    let (here, _) = Rio::activate(&world.app.orb, &world.library(0)).unwrap();
-    let (there, _) = Rio::activate(&world.near_orb.orb, &world.library(1)).unwrap();
-    let by_giop = |rio: &RIORef| world.coordinator.orb.resolve::<RIORef>(&rio.object().to_string()).unwrap();
+    let (here, _) = Rio::activate(&world.app, &world.library(0)).unwrap();
+    let (there, _) = Rio::activate(&world.near_orb, &world.library(1)).unwrap();
+    let by_giop = |rio: &RIORef| world.coordinator.resolve::<RIORef>(&rio.object().to_string()).unwrap();
     let (here, there) = (by_giop(&here), by_giop(&there));
     here.create_area(&area("x", 64)).unwrap();
     match here.create_area(&Area { histories: 0, ..area("x", 65) }).unwrap_err() {
@@ -112,10 +113,9 @@ fn what_is_refused_says_what_and_how_much_by_giop() {
     here.write(writer, b"1").unwrap();
     assert_eq!(there.read_next(reader, PATIENCE.as_nanos() as u64).unwrap().0, b"1");
     there.stop(reader).unwrap();
-    let deadline = Deadline::after(PATIENCE);
-    while there.get_statistics(reader).unwrap().now != State::StateStopped {
-        assert!(!deadline.is_past(), "it is not reported as stopped");
-    }
+    wait_until("it is reported as stopped", || {
+        there.get_statistics(reader).unwrap().now == State::StateStopped
+    });
     there.start(reader).unwrap();
     here.write(writer, b"2").unwrap();
     assert_eq!(there.read_next(reader, PATIENCE.as_nanos() as u64).unwrap().0, b"2");
@@ -129,8 +129,8 @@ fn what_is_refused_says_what_and_how_much_by_giop() {
 #[test]
 fn a_call_that_waits_keeps_no_other_from_its_reader() {
     let world = World::new();
-    let (local, _) = Rio::activate(&world.app.orb, &world.library(1)).unwrap();
-    let rio: RIORef = world.coordinator.orb.resolve(&local.object().to_string()).unwrap();
+    let (local, _) = Rio::activate(&world.app, &world.library(1)).unwrap();
+    let rio: RIORef = world.coordinator.resolve(&local.object().to_string()).unwrap();
     world.library(0).create_area(&area("silent", 8)).unwrap();
     let reader = rio.attach_reader("silent", on_write()).unwrap();
     std::thread::scope(|scope| {
@@ -157,8 +157,8 @@ fn a_call_that_waits_keeps_no_other_from_its_reader() {
 
 #[test]
 fn a_process_is_found_by_its_name_and_names_of_the_dead_go() {
-    let names = Running::new();
-    let service = NamingService::start(&names.orb, Arc::new(MemoryStore::new()), Limits::default()).unwrap();
+    let names = RunningOrb::new();
+    let service = NamingService::start(&names, Arc::new(MemoryStore::new()), Limits::default()).unwrap();
     let world = World::new();
     let mut config = Config { endpoints: vec!["127.0.0.1:0".into()], ..Config::default() };
     config.init_refs.insert("NameService".into(), service.object().to_string());
@@ -174,7 +174,7 @@ fn a_process_is_found_by_its_name_and_names_of_the_dead_go() {
     let gone = orb.string_to_object(&gone.object().to_string()).unwrap();
     other.shutdown(true).unwrap();
     drop(other);
-    let (answers, _) = Rio::activate(&world.app.orb, &library).unwrap();
+    let (answers, _) = Rio::activate(&world.app, &library).unwrap();
     let host = mine.rsplitn(3, '-').last().unwrap().to_owned();
     let dead = |start: u32| format!("{host}-4294967295-{start}");
     naming.bind(&dead(1), &gone).unwrap();
@@ -186,7 +186,7 @@ fn a_process_is_found_by_its_name_and_names_of_the_dead_go() {
     let client = Orb::with_config(Config::default()).unwrap();
     let far: RIORef = client
         .resolve(&format!("corbaname:{}#{name}", {
-            let (host, port) = &names.orb.endpoint_addresses()[0];
+            let (host, port) = &names.endpoint_addresses()[0];
             format!(":{host}:{port}")
         }))
         .unwrap();

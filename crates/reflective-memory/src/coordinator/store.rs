@@ -1,4 +1,4 @@
-//! Where the coordinator keeps what it knows.
+//! Stores for the coordinator's directory.
 
 use super::{AreaPlace, NodeEntry};
 use crate::idl::Area;
@@ -9,8 +9,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 
-/// A store of nodes and areas. What a call has changed is there after a crash, as a whole or not at
-/// all.
+/// A store of nodes and areas. After a crash, each call's change is there completely or not at all.
 pub trait CoordinatorStore: Send + Sync {
     /// All nodes.
     ///
@@ -27,22 +26,22 @@ pub trait CoordinatorStore: Send + Sync {
     /// # Errors
     /// When the store cannot be read.
     fn area(&self, name: &str) -> Result<Option<AreaPlace>, StoreError>;
-    /// A node with the areas it holds; `forgotten` are areas it does not hold any more.
+    /// Stores a node with its areas; `forgotten` are areas that it no longer has.
     ///
     /// # Errors
     /// When the store cannot be written; nothing has changed then.
     fn set_node(&self, node: &NodeEntry, held: &[Area], forgotten: &[String]) -> Result<(), StoreError>;
-    /// Forgets a node and its areas.
+    /// Removes a node and its areas.
     ///
     /// # Errors
     /// As [`set_node`](Self::set_node).
     fn remove_node(&self, name: &str) -> Result<(), StoreError>;
-    /// An area.
+    /// Stores an area.
     ///
     /// # Errors
     /// As [`set_node`](Self::set_node).
     fn set_area(&self, place: &AreaPlace) -> Result<(), StoreError>;
-    /// Forgets an area.
+    /// Removes an area.
     ///
     /// # Errors
     /// As [`set_node`](Self::set_node).
@@ -70,7 +69,7 @@ impl fmt::Display for StoreError {
 
 impl std::error::Error for StoreError {}
 
-/// Forgets everything with the process.
+/// A store in memory, which is lost with the process.
 #[derive(Debug, Default)]
 pub struct MemoryStore(PiMutex<Contents>);
 
@@ -123,7 +122,7 @@ impl CoordinatorStore for MemoryStore {
     }
 }
 
-/// Keeps everything in a file.
+/// A store in a file.
 #[derive(Debug)]
 pub struct FileStore(Database<Register>);
 
@@ -266,7 +265,7 @@ mod tests {
         NodeEntry { name: name.into(), incarnation, server: format!("IOR:{incarnation}") }
     }
 
-    /// What every store does.
+    /// The rules for every store.
     fn conform(store: &dyn CoordinatorStore) {
         store.set_node(&node("a", 1), &[area("x"), area("y")], &[]).unwrap();
         store.set_node(&node("b", 1), &[], &[]).unwrap();
@@ -283,14 +282,12 @@ mod tests {
     }
 
     #[test]
-    fn stores_keep_what_they_are_told() {
+    fn stores_keep_nodes_and_areas() {
         conform(&MemoryStore::default());
-        let path = std::env::temp_dir().join(format!("isorb-memory-store-{}.redb", std::process::id()));
-        let _ = std::fs::remove_file(&path);
+        let folder = isorb_testkit::TempFolder::new();
+        let path = folder.file("store.redb");
         conform(&FileStore::open(&path).unwrap());
         let again = FileStore::open(&path).unwrap();
         assert_eq!(again.nodes().unwrap(), [node("b", 1)]);
-        drop(again);
-        std::fs::remove_file(&path).unwrap();
     }
 }

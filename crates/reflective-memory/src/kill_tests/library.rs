@@ -6,6 +6,7 @@ use crate::fail_points::{FailPoint, FailPoint::*};
 use crate::idl::EventQoS;
 use crate::memory::State;
 use crate::{EventSink, Notice};
+use std::time::Duration;
 
 pub(super) const STEPS: [FailPoint; 7] =
     [HandBackSent, HandedBack, Resumed, Reattached, NoticeRead, NoticeMade, NoticePushed];
@@ -41,21 +42,20 @@ pub(super) fn begin(orb: &Orb, socket: &FilePath, name: &str) {
 
 #[test]
 fn an_application_killed_at_any_step_leaves_its_areas_to_others() {
-    let folder = Folder::new("application");
-    let (coordinator, app) = (Running::at(0), Running::at(0));
-    let glob = Coordinator::start(&coordinator.0, Arc::new(MemoryStore::default())).unwrap();
+    let folder = TempFolder::new();
+    let (coordinator, app) = (RunningOrb::new(), RunningOrb::new());
+    let glob = Coordinator::start(&coordinator, Arc::new(MemoryStore::default())).unwrap();
     let glob = glob.object().object().to_string();
-    let (near_orb, far_orb) = (Running::at(0), Running::at(0));
+    let (near_orb, far_orb) = (RunningOrb::new(), RunningOrb::new());
     let sockets = [folder.file("near"), folder.file("far")];
-    let start = |orb: &Running, name: &str, socket: &FilePath| {
-        NodeServer::start(&orb.0, ServerConfig::new(name, socket), Some(orb.0.resolve(&glob).unwrap()))
-            .unwrap()
+    let start = |orb: &RunningOrb, name: &str, socket: &FilePath| {
+        NodeServer::start(&orb, ServerConfig::new(name, socket), Some(orb.resolve(&glob).unwrap())).unwrap()
     };
     let near_server = || start(&near_orb, "near", &sockets[0]);
     let mut near_servers = vec![near_server()];
     let _far_server = start(&far_orb, "far", &sockets[1]);
-    let near = Library::connect(&app.0, &sockets[0]).unwrap();
-    let far = Library::connect(&app.0, &sockets[1]).unwrap();
+    let near = Library::connect(&app, &sockets[0]).unwrap();
+    let far = Library::connect(&app, &sockets[1]).unwrap();
     for step in STEPS {
         let name = format!("app-at-{step:?}");
         let other = far_area(&name);
@@ -63,7 +63,7 @@ fn an_application_killed_at_any_step_leaves_its_areas_to_others() {
         let mut events = far.map_writer(&other, QOS).unwrap();
         let mut victim = Victim::start(&format!("library {} {name} {}", sockets[0].display(), step as u32));
         let mut here = near.attach_reader(&name, by(Path::PathUdp)).unwrap();
-        let mut there = sooner_or_later(&name, || far.attach_reader(&name, by(Path::PathUdp)));
+        let mut there = retry(&name, || far.attach_reader(&name, by(Path::PathUdp)));
         until(&name, &mut here, 1);
         until(&name, &mut there, 1);
         if [HandBackSent, HandedBack, Resumed, Reattached].contains(&step) {
@@ -71,29 +71,23 @@ fn an_application_killed_at_any_step_leaves_its_areas_to_others() {
             near_servers.clear();
             near_servers.push(near_server());
         }
-        let deadline = Deadline::after(PATIENCE);
-        while victim.lives() {
-            assert!(!deadline.is_past(), "{name}: it lives on");
+        wait_until(format!("{name}: its end"), || {
             // For its notifier.
             events.write(&value(events.sequence() + 1)).unwrap();
             whole(&mut here);
             whole(&mut there);
-            std::thread::sleep(Duration::from_millis(2));
-        }
+            !victim.lives()
+        });
         let last = whole(&mut here);
-        let deadline = Deadline::after(PATIENCE);
-        while here.state() != Some(State::WriterGone) {
-            assert!(!deadline.is_past(), "{name}: {:?}", here.state());
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        wait_until(format!("{name}: no writer"), || here.state() == Some(State::WriterGone));
         // Another goes on where it was.
-        let mut writer = sooner_or_later(&name, || near.map_writer(&name, QOS));
+        let mut writer = retry(&name, || near.map_writer(&name, QOS));
         assert_eq!(writer.sequence(), last, "{name}");
         let next = writer.write(&value(last + 1)).unwrap();
         until(&name, &mut here, next);
         until(&name, &mut there, next);
         // What it read goes on as well.
-        let mut again = sooner_or_later(&name, || near.attach_reader(&other, by(Path::PathUdp)));
+        let mut again = retry(&name, || near.attach_reader(&other, by(Path::PathUdp)));
         let next = events.write(&value(events.sequence() + 1)).unwrap();
         until(&name, &mut again, next);
     }

@@ -100,45 +100,41 @@ impl Setting {
 
 /// Kills node `which` (0 the writer's, 1 the reader's) at each of the steps.
 fn kill_a_node(which: usize, steps: &[FailPoint], with: &Setting) {
-    let folder = Folder::new(&format!("{which}-{:?}", steps[0]));
-    let coordinator = Running::at(0);
-    let glob = Coordinator::start(&coordinator.0, Arc::new(MemoryStore::default())).unwrap();
+    let folder = TempFolder::new();
+    let coordinator = RunningOrb::new();
+    let glob = Coordinator::start(&coordinator, Arc::new(MemoryStore::default())).unwrap();
     let glob = glob.object().object().to_string();
     let sockets = [folder.file("near"), folder.file("far")];
     let names = ["near", "far"];
-    let other_orb = Running::at(0);
+    let other_orb = RunningOrb::new();
     let config = configured(names[1 - which], &sockets[1 - which], &with.words[1 - which]);
-    let other = NodeServer::start(&other_orb.0, config, Some(other_orb.0.resolve(&glob).unwrap())).unwrap();
+    let other = NodeServer::start(&other_orb, config, Some(other_orb.resolve(&glob).unwrap())).unwrap();
     let start = |step: i64| {
         let (name, socket, words) = (names[which], sockets[which].display(), &with.words[which]);
         Victim::start(format!("node {name} {socket} {glob} {step} {words}").trim())
     };
-    let app = Running::at(0);
+    let app = RunningOrb::new();
     for &step in steps {
         let at = format!("{} at {step:?}", names[which]);
         let adopts = [AdoptBegun, AdoptRegistered, Adopted].contains(&step);
         let mut victim = start(if adopts { -1 } else { step as i64 });
-        let library = |socket: &FilePath| sooner_or_later(&at, || Library::connect(&app.0, socket));
+        let library = |socket: &FilePath| retry(&at, || Library::connect(&app, socket));
         let mut work = AreaUse { paths: with.paths.clone(), ..AreaUse::default() };
-        let near = Library::connect(&app.0, &sockets[0]);
-        let far = Library::connect(&app.0, &sockets[1]);
+        let near = Library::connect(&app, &sockets[0]);
+        let far = Library::connect(&app, &sockets[1]);
         if let (Ok(near), Ok(far)) = (&near, &far) {
             work.use_area(&at, near, far, &mut || victim.lives());
         }
         if adopts {
-            victim.kill();
+            victim.process.kill();
             victim = start(step as i64);
         }
         // A library that leaves.
         drop(far);
         if which == 0 && victim.lives() {
-            drop(Library::connect(&app.0, &sockets[0]));
+            drop(Library::connect(&app, &sockets[0]));
         }
-        let deadline = Deadline::after(PATIENCE);
-        while victim.lives() {
-            assert!(!deadline.is_past(), "{at}: it lives on");
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        wait_until(format!("{at}: its end"), || !victim.lives());
         work.write(2, &mut || false);
         let _next = start(-1);
         let near = near.unwrap_or_else(|_| library(&sockets[0]));
@@ -182,23 +178,23 @@ fn servers_killed_while_they_go_over_to_the_second_path() {
 
 #[test]
 fn a_coordinator_killed_at_any_step_stops_no_value_and_remembers() {
-    let folder = Folder::new("coordinator");
-    let (app, near_orb, far_orb) = (Running::at(0), Running::at(0), Running::at(0));
+    let folder = TempFolder::new();
+    let (app, near_orb, far_orb) = (RunningOrb::new(), RunningOrb::new(), RunningOrb::new());
     let store = folder.file("store.redb");
     let start =
         |port: &str, step: i64| Victim::start(&format!("coordinator {port} {} {step}", store.display()));
     let first = start("0", -1);
-    let port = first.1.clone();
+    let port = first.ready.clone();
     let glob = format!("corbaloc::1.2@127.0.0.1:{port}/ReflectiveMemory");
     let sockets = [folder.file("near"), folder.file("far"), folder.file("third")];
-    let server = |orb: &Running, which: usize| {
+    let server = |orb: &RunningOrb, which: usize| {
         let config = ServerConfig::new(["near", "far", "third"][which], &sockets[which]);
-        let glob = orb.0.resolve::<Glob_CommRef>(&glob)?;
-        NodeServer::start(&orb.0, config, Some(glob))
+        let glob = orb.resolve::<Glob_CommRef>(&glob)?;
+        NodeServer::start(&orb, config, Some(glob))
     };
     let (_near, _far) = (server(&near_orb, 0).unwrap(), server(&far_orb, 1).unwrap());
-    let near = Library::connect(&app.0, &sockets[0]).unwrap();
-    let far = Library::connect(&app.0, &sockets[1]).unwrap();
+    let near = Library::connect(&app, &sockets[0]).unwrap();
+    let far = Library::connect(&app, &sockets[1]).unwrap();
     drop(first);
     for step in COORDINATOR {
         let at = format!("coordinator at {step:?}");
@@ -206,22 +202,22 @@ fn a_coordinator_killed_at_any_step_stops_no_value_and_remembers() {
         let mut work = AreaUse { paths: PATHS.into(), ..AreaUse::default() };
         work.use_area(&at, &near, &far, &mut || victim.lives());
         if victim.lives() {
-            let third = Running::at(0);
+            let third = RunningOrb::new();
             // Which may be what the victim dies of, at the latest now.
             let _ = server(&third, 2);
         }
         // The servers may not have found this coordinator when they were asked: what did not come
         // to it is done again.
-        let deadline = Deadline::after(PATIENCE);
-        for again in 1.. {
+        let mut again = 0;
+        wait_until(format!("{at}: its end"), || {
             if !victim.lives() {
-                break;
+                return true;
             }
-            assert!(!deadline.is_past(), "{at}: it lives on");
+            again += 1;
             let mut work = AreaUse { paths: PATHS.into(), ..AreaUse::default() };
             work.use_area(&format!("{at}, again {again}"), &near, &far, &mut || victim.lives());
-            std::thread::sleep(Duration::from_millis(5));
-        }
+            false
+        });
         // Values need no coordinator.
         work.write(2, &mut || true);
         let _next = start(&port, -1);
@@ -231,36 +227,36 @@ fn a_coordinator_killed_at_any_step_stops_no_value_and_remembers() {
 
 #[test]
 fn a_coordinator_without_memory_learns_everything_from_the_servers() {
-    let folder = Folder::new("forgetful");
-    let (app, near_orb, far_orb) = (Running::at(0), Running::at(0), Running::at(0));
+    let folder = TempFolder::new();
+    let (app, near_orb, far_orb) = (RunningOrb::new(), RunningOrb::new(), RunningOrb::new());
     let store = folder.file("store.redb");
     let start = |port: &str| Victim::start(&format!("coordinator {port} {} -1", store.display()));
     let mut coordinator = start("0");
-    let port = coordinator.1.clone();
+    let port = coordinator.ready.clone();
     let glob = format!("corbaloc::1.2@127.0.0.1:{port}/ReflectiveMemory");
     let sockets = [folder.file("near"), folder.file("far")];
-    let server = |orb: &Running, name: &str, which: usize| {
-        let glob = orb.0.resolve::<Glob_CommRef>(&glob).unwrap();
-        NodeServer::start(&orb.0, ServerConfig::new(name, &sockets[which]), Some(glob)).unwrap()
+    let server = |orb: &RunningOrb, name: &str, which: usize| {
+        let glob = orb.resolve::<Glob_CommRef>(&glob).unwrap();
+        NodeServer::start(&orb, ServerConfig::new(name, &sockets[which]), Some(glob)).unwrap()
     };
     let (_near, _far) = (server(&near_orb, "near", 0), server(&far_orb, "far", 1));
-    let near = Library::connect(&app.0, &sockets[0]).unwrap();
-    let far = Library::connect(&app.0, &sockets[1]).unwrap();
+    let near = Library::connect(&app, &sockets[0]).unwrap();
+    let far = Library::connect(&app, &sockets[1]).unwrap();
     let what = Area { name: "kept".into(), size: SIZE as u32, histories: 2 };
     near.create_area(&what).unwrap();
     let mut writer = near.map_writer("kept", QOS).unwrap();
     for round in 1..=3 {
         let at = format!("round {round}");
-        coordinator.kill();
+        coordinator.process.kill();
         std::fs::remove_file(&store).unwrap();
         coordinator = start(&port);
         // Both nodes, and what they hold.
-        let mut reader = sooner_or_later(&at, || far.attach_reader("kept", by(Path::PathUdp)));
+        let mut reader = retry(&at, || far.attach_reader("kept", by(Path::PathUdp)));
         let last = writer.write(&value(writer.sequence() + 1)).unwrap();
         until(&at, &mut reader, last);
-        let taken = sooner_or_later(&at, || match far.create_area(&what) {
+        let taken = retry(&at, || match far.create_area(&what) {
             Err(Error::AreaExists(exists)) => Ok(exists.what),
-            other => Err(not_yet(format!("{other:?}"))),
+            other => Err(format!("{other:?}")),
         });
         assert_eq!(taken, what, "{at}");
     }

@@ -11,6 +11,7 @@ use isorb_reflective_memory::idl::{Area, Path, ReaderQoS};
 use isorb_reflective_memory::memory::State;
 use isorb_reflective_memory::{AreaReader, AreaWriter};
 use isorb_rt::time::Deadline;
+use isorb_testkit::{RunningOrb, retry, wait_until};
 use relay::{Cut, Relay};
 use std::time::Duration;
 use world::*;
@@ -70,7 +71,7 @@ impl Line {
         let endpoints =
             relays.iter().map(|relay| format!("{};publish={}", relay.server, relay.address)).collect();
         let world = World::with_far(
-            Running::at(endpoints),
+            RunningOrb::at(endpoints),
             Box::new(move |_, config| {
                 config.silence = silence;
                 // Short, because a call that is held waits for it.
@@ -81,14 +82,8 @@ impl Line {
         near.create_area(&Area { name: "line".into(), size: SIZE as u32, histories: kept }).unwrap();
         let writer = near.map_writer("line", QOS).unwrap();
         let wish = ReaderQoS { through, histories: 200, ..on_write() };
-        let deadline = Deadline::after(PATIENCE);
-        let reader = loop {
-            match far.attach_reader("line", wish) {
-                Ok(reader) => break reader,
-                // A busy machine may not answer so soon.
-                Err(error) => assert!(!deadline.is_past(), "{error}"),
-            }
-        };
+        // A busy machine may not answer so soon.
+        let reader = retry("the reader", || far.attach_reader("line", wish));
         let mut line = Line { reader: Each { reader, last: 0, missing: 0 }, writer, world, relays };
         line.write(1);
         line.reader.until(1);
@@ -109,11 +104,7 @@ impl Line {
     }
 
     fn until(&mut self, what: &str, so: impl Fn(&mut Line) -> bool) {
-        let deadline = Deadline::after(PATIENCE);
-        while !so(self) {
-            assert!(!deadline.is_past(), "waited in vain: {what}");
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        wait_until(what, || so(self));
     }
 }
 

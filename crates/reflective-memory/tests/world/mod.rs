@@ -9,11 +9,10 @@ use isorb_reflective_memory::idl::{Area, Glob_CommRef, Mode, Path, ReaderQoS, Wr
 use isorb_reflective_memory::memory::State;
 use isorb_reflective_memory::node::{NodeServer, ServerConfig};
 use isorb_reflective_memory::{AreaReader, AreaWriter, Library};
-use isorb_rt::time::Deadline;
+use isorb_testkit::{RunningOrb, TempFolder, wait_for, wait_until};
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 /// Generous: the machine may be busy.
@@ -25,46 +24,17 @@ pub const SILENCE: Duration = Duration::from_secs(30);
 /// For those that wait for one. Longer than a machine that is busy keeps heartbeats.
 pub const SHORT: Duration = Duration::from_secs(2);
 
-pub struct Running {
-    pub orb: Orb,
-    thread: Option<std::thread::JoinHandle<()>>,
-}
-
-impl Running {
-    pub fn new() -> Running {
-        Running::at(vec!["127.0.0.1:0".into()])
-    }
-
-    pub fn at(endpoints: Vec<String>) -> Running {
-        Running::with(Config { endpoints, ..Config::default() })
-    }
-
-    pub fn with(config: Config) -> Running {
-        let orb = Orb::with_config(config).unwrap();
-        // The endpoint opens with the root POA.
-        orb.root_poa().unwrap();
-        let background = orb.clone();
-        Running { orb, thread: Some(std::thread::spawn(move || background.run())) }
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.orb.shutdown(true);
-        let _ = self.thread.take().unwrap().join();
-    }
-}
-
 pub struct World {
     // In this order they end.
     pub near: Option<NodeServer>,
     pub far: Option<NodeServer>,
-    pub near_orb: Running,
-    pub far_orb: Running,
-    pub app: Running,
-    pub coordinator: Running,
+    pub near_orb: RunningOrb,
+    pub far_orb: RunningOrb,
+    pub app: RunningOrb,
+    pub coordinator: RunningOrb,
     pub glob: String,
     pub sockets: [PathBuf; 2],
+    _folder: TempFolder,
     configure: Configure,
 }
 
@@ -82,27 +52,24 @@ impl World {
     }
 
     pub fn configured(configure: Configure) -> World {
-        World::with_far(Running::new(), configure)
+        World::with_far(RunningOrb::new(), configure)
     }
 
     /// The far node's server is called at this ORB's endpoints.
-    pub fn with_far(far_orb: Running, configure: Configure) -> World {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let socket = |node: &str| {
-            std::env::temp_dir().join(format!("isorb-memory-{}-{number}-{node}.socket", std::process::id()))
-        };
-        let coordinator = Running::new();
-        let glob = Coordinator::start(&coordinator.orb, Arc::new(MemoryStore::default())).unwrap();
+    pub fn with_far(far_orb: RunningOrb, configure: Configure) -> World {
+        let folder = TempFolder::new();
+        let coordinator = RunningOrb::new();
+        let glob = Coordinator::start(&coordinator, Arc::new(MemoryStore::default())).unwrap();
         let mut world = World {
             near: None,
             far: None,
-            near_orb: Running::new(),
+            near_orb: RunningOrb::new(),
             far_orb,
-            app: Running::new(),
+            app: RunningOrb::new(),
             coordinator,
             glob: glob.object().object().to_string(),
-            sockets: [socket("near"), socket("far")],
+            sockets: ["near", "far"].map(|node| folder.file(node)),
+            _folder: folder,
             configure,
         };
         world.near = Some(world.start(0));
@@ -111,7 +78,7 @@ impl World {
     }
 
     pub fn start(&self, which: usize) -> NodeServer {
-        let (orb, name) = [(&self.near_orb.orb, "near"), (&self.far_orb.orb, "far")][which];
+        let (orb, name) = [(&self.near_orb, "near"), (&self.far_orb, "far")][which];
         let glob: Glob_CommRef = orb.resolve(&self.glob).unwrap();
         let mut config = ServerConfig { silence: SILENCE, ..ServerConfig::new(name, &self.sockets[which]) };
         (self.configure)(which, &mut config);
@@ -126,7 +93,7 @@ impl World {
     }
 
     pub fn library(&self, which: usize) -> Library {
-        Library::connect(&self.app.orb, &self.sockets[which]).unwrap()
+        Library::connect(&self.app, &self.sockets[which]).unwrap()
     }
 }
 
@@ -187,23 +154,13 @@ pub const QOS: WriterQoS = WriterQoS { period: 50_000_000, size: 0 };
 
 /// Reads until a value of this source number is there.
 pub fn until(reader: &mut AreaReader, source: u64) -> Vec<u8> {
-    let deadline = Deadline::after(PATIENCE);
     let mut out = vec![0; reader.size()];
-    loop {
-        if let Ok(sample) = reader.latest(&mut out)
-            && sample.source >= source
-        {
-            return out[..sample.len].to_vec();
-        }
-        assert!(!deadline.is_past(), "value {source} did not come; state {:?}", reader.state());
-        let _ = reader.wait(Duration::from_millis(200));
-    }
+    wait_for(format!("value {source}"), || {
+        let sample = reader.latest(&mut out).ok().filter(|sample| sample.source >= source)?;
+        Some(out[..sample.len].to_vec())
+    })
 }
 
 pub fn until_state(reader: &mut AreaReader, state: State) {
-    let deadline = Deadline::after(PATIENCE);
-    while reader.state() != Some(state) {
-        assert!(!deadline.is_past(), "{:?} instead of {state:?}", reader.state());
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    wait_until(format!("{state:?}"), || reader.state() == Some(state));
 }
