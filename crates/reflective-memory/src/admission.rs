@@ -1,4 +1,4 @@
-//! May one more channel come in? Processor and link of one node, asked together.
+//! Admission of channels at one node, by its processor, link and port.
 //!
 //! A reader's deadline holds from the write to the moment at which the value can be read in its own
 //! memory: R(push agent) + R(writer's link) + R(reader's port) + R(receive agent) <= D. The
@@ -10,18 +10,18 @@
 //! Several nodes may send into the reader's port at the same time. Its queue is bounded by the
 //! sums of their rates and bursts (`port`).
 //!
-//! What the push agent has left of its part it may wait in the lower band
-//! ([`NodeAdmission::promotion`]); that gets less as others are admitted. On the link, datagrams
-//! are paced at [`link_rate`] and leave the most urgent first; what is under way already, one
-//! datagram and what the pacer lets out ahead of the rate, blocks all others.
+//! The push agent may spend the slack of its part in the lower band ([`NodeAdmission::promotion`]);
+//! the slack shrinks as others are admitted. On the link, datagrams are paced at [`link_rate`] and
+//! leave the most urgent first. One datagram, and the bytes that the pacer admits ahead of the
+//! rate, block all others.
 //!
-//! At both ends the dispatching thread serves guaranteed channels by the same order, a datagram at
-//! a time: pushes of the upper band, and what has come in at the sockets of receive agents. A stage
-//! is blocked by what is under way when it becomes ready: a piece that is less urgent, and those
-//! that the thread does before it looks again.
+//! At both ends the dispatching thread serves guaranteed channels in the same order, a datagram at
+//! a time: pushes of the upper band, and datagrams at the sockets of receive agents. A stage that
+//! becomes ready is blocked by a less urgent datagram under way, and by those that the thread
+//! handles before its next check.
 //!
-//! What a push costs is computed from its size ([`Costs`]); an agent that costs more at run time is
-//! contained ([`crate::agents`]), so a wrong number hurts the channel that it belongs to.
+//! The cost of a push is computed from its size ([`Costs`]). An agent that costs more at run time
+//! is contained ([`crate::agents`]), so a wrong number harms only its own channel.
 
 mod costs;
 mod port;
@@ -33,10 +33,10 @@ use core::fmt;
 use isorb_sched::{Admission, AdmissionConfig, Link, Nanos, Preemption, Task, TaskId, Utilisation};
 use port::{Excess, Flow, Port};
 
-/// What a node may give away.
+/// The resources of a node for guaranteed channels.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct NodeConfig {
-    /// What agents cost.
+    /// The costs of agents.
     pub costs: Costs,
     /// Bits a second of the link.
     pub link_bits_per_s: u64,
@@ -44,7 +44,7 @@ pub struct NodeConfig {
     pub cpu_share: f64,
     /// The part of the link for guaranteed channels, 0 to 1.
     pub link_share: f64,
-    /// At most so many guaranteed channels in each direction.
+    /// The most guaranteed channels in each direction.
     pub capacity: usize,
 }
 
@@ -61,19 +61,19 @@ impl Default for NodeConfig {
     }
 }
 
-/// What is asked for.
+/// The request of a channel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Wish {
-    /// Values, at most this often.
+    /// The shortest period of values.
     pub period_ns: u64,
-    /// From write to visible.
+    /// The deadline from write to visible.
     pub deadline_ns: u64,
 }
 
 /// A channel that was admitted at one end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Grant {
-    /// What the push agent is held to; at the reader's end, what the receive agent costs.
+    /// The declared cost of the push agent; at the reader's end, of the receive agent.
     pub guarantee: Guarantee,
     /// Bytes of the largest value that it was admitted with.
     pub size: usize,
@@ -91,7 +91,7 @@ pub struct Sender<'a> {
     pub link_bits_per_s: u64,
 }
 
-/// What a channel was refused for, and what would be admitted instead.
+/// Why a channel was refused, and what would be admitted instead.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Refused {
     /// Which resource is short.
@@ -104,7 +104,7 @@ pub struct Refused {
     pub nearest_deadline_ns: Option<u64>,
 }
 
-/// What may be short.
+/// The resources that may be short.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Resource {
     /// The dispatching processor.
@@ -115,7 +115,7 @@ pub enum Resource {
     Port,
 }
 
-/// Which end of a channel a node is.
+/// The end of a channel that a node is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum End<'a> {
     Push,
@@ -134,12 +134,12 @@ pub struct NodeAdmission {
     model: Model,
 }
 
-/// What channels ask for.
+/// The requests of the admitted channels.
 #[derive(Clone, Copy, Debug)]
 struct Model {
     costs: Costs,
     wire: Link,
-    /// Bytes that the pacer lets out ahead of the rate.
+    /// Bytes that the pacer admits ahead of the rate.
     burst: u64,
 }
 
@@ -149,8 +149,8 @@ const SENT: u64 = 5;
 const CARRIED: u64 = 7;
 const WHOLE: u64 = 8;
 
-/// Bytes a second at which a node lets datagrams go to a link: a little less than it carries, so
-/// that the queue behind stays short.
+/// The rate in bytes a second at which a node sends to a link: a little less than the link carries,
+/// so that its queue stays short.
 pub fn link_rate(bits_per_s: u64) -> u64 {
     bits_per_s / 8 / 100 * 95
 }
@@ -159,16 +159,16 @@ impl NodeAdmission {
     /// A node without guaranteed channels.
     pub fn new(config: &NodeConfig) -> NodeAdmission {
         let of = |share| AdmissionConfig {
-            // Pre-emption is between datagrams. Each task is blocked by one at most, which is what
-            // it declares; with that the analysis of full pre-emption bounds its response (the work
-            // of a busy period is the same), and an admission looks at far less.
+            // Pre-emption is between datagrams. Each task is blocked by one at most, and declares
+            // it; so the analysis of full pre-emption bounds its response (the work of a busy
+            // period is the same), and an admission costs far less.
             preemption: Preemption::Full,
             capacity: config.capacity * 2,
             share: Utilisation::from_fraction(share),
             ..AdmissionConfig::default()
         };
         let rate = link_rate(config.link_bits_per_s);
-        // Messages are given as they are on the wire, with what surrounds each packet.
+        // The lengths of messages include the headers on the wire.
         let wire = Link { bits_per_second: rate.saturating_mul(8), packet_octets: 1538, overhead_octets: 0 };
         NodeAdmission {
             cpu: Admission::new(of(config.cpu_share)),
@@ -187,7 +187,7 @@ impl NodeAdmission {
     /// Admits the writer's end of a channel: its push agent, and its datagrams on the link.
     ///
     /// # Errors
-    /// Which resource is short, the numbers, and what would be admitted.
+    /// [`Refusal`] with the resource that is short, the numbers, and what would be admitted.
     pub fn admit_push(&mut self, name: &str, channel: &Channel, wish: Wish) -> Result<Grant, Refused> {
         self.admit(End::Push, name, channel, wish)
     }
@@ -206,7 +206,7 @@ impl NodeAdmission {
         self.admit(End::Receive(from), name, channel, wish)
     }
 
-    /// Gives back what a channel had.
+    /// Releases the resources of a channel.
     pub fn release(&mut self, grant: &Grant) {
         self.cpu.remove(grant.cpu);
         if let Some(link) = grant.link {
@@ -217,8 +217,8 @@ impl NodeAdmission {
         }
     }
 
-    /// How long a push of an admitted channel may stay in the lower band, with all that are
-    /// admitted now. Zero where the channel was released.
+    /// How long a push of an admitted channel may stay in the lower band, beside all channels that
+    /// are admitted now. Zero if the channel was released.
     pub fn promotion(&self, grant: &Grant) -> u64 {
         self.cpu.promotion(grant.cpu).map_or(0, Nanos::ns)
     }
@@ -228,12 +228,12 @@ impl NodeAdmission {
         self.cpu.len()
     }
 
-    /// Is there none?
+    /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.cpu.is_empty()
     }
 
-    /// What is given away of the processor and of the link.
+    /// The admitted shares of the processor and of the link.
     pub fn utilisation(&self) -> (Utilisation, Utilisation) {
         (self.cpu.utilisation(), self.link.utilisation())
     }
@@ -290,8 +290,8 @@ impl NodeAdmission {
         carried.map(|()| grant)
     }
 
-    /// The smallest value from `asked` on that is admitted, to within a hundredth, as far as the
-    /// search goes. It was tried.
+    /// The smallest admitted value from `asked` on, to within a hundredth, as far as the search
+    /// goes. The search has tested it.
     fn nearest(
         &mut self,
         end: End<'_>,
@@ -303,8 +303,8 @@ impl NodeAdmission {
         let (asked, model) = (Nanos::new(asked), self.model);
         let agent = |value: Nanos| model.agent(end, name, channel, wish(value.ns()));
         let message = |value: Nanos| model.message(name, channel, wish(value.ns()));
-        // The resources are asked apart: each search has an effort of its own, so that a refusal
-        // takes a bounded time.
+        // Each resource is searched separately, with an effort of its own, so that a refusal takes
+        // a bounded time.
         let by_cpu = self.cpu.nearest(asked, agent)?;
         let (nearest, fits) = match end {
             End::Push => {
@@ -324,17 +324,18 @@ impl NodeAdmission {
 }
 
 impl Model {
-    /// What a channel asks of the processor at this end.
+    /// The request to the processor at this end.
     fn agent(&self, end: End<'_>, name: &str, channel: &Channel, wish: Wish) -> Task {
         let part = |eighths| part(wish.deadline_ns, eighths);
         let kib = (datagram(channel) as u64).div_ceil(1024);
         let one = self.costs.datagram_ns.saturating_add(kib.saturating_mul(self.costs.kib_ns));
         let cost = self.costs.of(channel);
-        // What is sent before the thread looks again, and what it then takes in.
+        // The datagrams that the thread sends before its next check, and those that it then
+        // receives.
         let blocking = Nanos::new(one * (AT_ONCE + INTAKE) as u64);
         let task = |cost| Task::new(name, Nanos::new(cost), Nanos::new(wish.period_ns)).blocking(blocking);
         match end {
-            // Between two of its datagrams, one is taken in.
+            // Between two of its datagrams, one is received.
             End::Push => {
                 let between = one.saturating_mul(channel.datagrams(channel.size) as u64);
                 task(cost.saturating_add(between)).deadline(part(PUSHED))
@@ -344,7 +345,7 @@ impl Model {
         }
     }
 
-    /// What it asks of the link.
+    /// The request to the link.
     fn message(&self, name: &str, channel: &Channel, wish: Wish) -> Task {
         let part = |eighths| part(wish.deadline_ns, eighths);
         let octets = channel.wire_bytes(channel.size) as u64;
@@ -361,7 +362,7 @@ impl Model {
 /// thousand times as long.
 const STEPS: usize = 700;
 
-/// What a channel asks of the port of its reader's node.
+/// The request to the port of the reader's node.
 fn flow(channel: &Channel, wish: Wish, from: Sender<'_>) -> Flow {
     let seconds = |nanos: Nanos| nanos.ns() as f64 / 1e9;
     let octets = channel.wire_bytes(channel.size) as f64;
@@ -372,13 +373,13 @@ fn flow(channel: &Channel, wish: Wish, from: Sender<'_>) -> Flow {
     Flow { rate, link: link_rate(from.link_bits_per_s) as f64, burst, within_s }
 }
 
-/// Octets of the largest piece that anybody's datagram carries: all channels of a node have
-/// fragments of one size, or smaller ones.
+/// Octets of the largest piece of any datagram: all channels of a node have fragments of one size,
+/// or smaller ones.
 fn datagram(channel: &Channel) -> usize {
     channel.fragment.max(crate::wire::ETHERNET_FRAGMENT)
 }
 
-/// So many eighths of a deadline.
+/// `eighths` eighths of a deadline.
 fn part(deadline_ns: u64, eighths: u64) -> Nanos {
     Nanos::new((u128::from(deadline_ns) * u128::from(eighths) / u128::from(WHOLE)) as u64)
 }
@@ -460,9 +461,9 @@ mod tests {
         let deadline_ns = refused.nearest_deadline_ns.unwrap();
         let again = node.admit_push("radar", &channel(8192), Wish { deadline_ns, ..wish });
         node.release(&again.expect("what is called admissible is"));
-        // All of them at once take longer than the deadline, however seldom that is.
+        // All of them at once take longer than the deadline, even if that is rare.
         assert_eq!(refused.nearest_period_ns, None);
-        // Giving back makes room.
+        // A release makes room.
         for grant in grants.drain(..) {
             node.release(&grant);
         }
@@ -534,14 +535,14 @@ mod tests {
         let Guarantee { period_ns, deadline_ns, promotion_ns, cost_ns } = grant.guarantee;
         assert_eq!((period_ns, deadline_ns), (100 * MS, 50 * MS));
         assert!(promotion_ns > 9 * MS && promotion_ns < 10 * MS, "an eighth of 80 ms less the response");
-        // Another that is more urgent makes it less.
+        // A more urgent channel reduces it.
         let urgent = Wish { period_ns: 100 * MS, deadline_ns: 40 * MS };
         let other = node.admit_push("urgent", &channel(100_000), urgent).unwrap();
         assert!(node.promotion(&grant) <= promotion_ns - other.guarantee.cost_ns);
         node.release(&other);
         assert_eq!((node.promotion(&grant), node.promotion(&other)), (promotion_ns, 0));
         assert_eq!(cost_ns, Costs::default().of(&channel(1000)));
-        // A deadline that is too short by itself: what is called admissible is.
+        // A deadline that is too short by itself: the proposed one is admitted.
         let wish = Wish { deadline_ns: MS / 10, ..wish };
         let refused = node.admit_push("fast", &channel(8192), wish).unwrap_err();
         let deadline_ns = refused.nearest_deadline_ns.unwrap();

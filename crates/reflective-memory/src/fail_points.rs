@@ -3,12 +3,12 @@
 
 macro_rules! fail_points {
     ($($point:ident,)*) => {
-        /// A step that is about to be made, or has just been.
+        /// A step that begins, or has just ended.
         #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
         #[allow(clippy::enum_variant_names, reason = "named as they happen")]
         pub(crate) enum FailPoint { $($point,)* }
 
-        /// All of them: each stands in a list of a test that ends a process there.
+        /// All fail points: each stands in a list of a test that ends a process there.
         #[cfg(test)]
         pub(crate) const ALL: &[FailPoint] = &[$(FailPoint::$point,)*];
     };
@@ -86,7 +86,7 @@ fail_points! {
     Located,
 }
 
-/// Nothing in a build; in a test, the end of the process at the chosen step.
+/// Has no effect in a build; in a test, ends the process at the chosen step.
 #[inline(always)]
 pub(crate) fn fail_point(_step: FailPoint) {
     #[cfg(test)]
@@ -100,7 +100,7 @@ pub(crate) mod chosen {
 
     /// The step's number and one; 0 for none.
     static STEP: AtomicU32 = AtomicU32::new(0);
-    /// How often it is passed before that.
+    /// How often the process passes it before that.
     static LEFT: AtomicI64 = AtomicI64::new(0);
 
     pub fn choose(step: u32, times: i64) {

@@ -16,7 +16,7 @@ impl WriterQoS {
         WriterQoS { period: nanoseconds(period), size: 0 }
     }
 
-    /// Promises values of at most so many bytes, less than the area takes.
+    /// Promises values of at most this many bytes, less than the area's size.
     pub fn size(self, bytes: u32) -> WriterQoS {
         WriterQoS { size: bytes, ..self }
     }
@@ -51,7 +51,7 @@ impl ReaderQoS {
         ReaderQoS { guaranteed: true, ..self.deadline(deadline) }
     }
 
-    /// Keeps so many values.
+    /// Keeps this many values.
     pub fn histories(self, histories: u32) -> ReaderQoS {
         ReaderQoS { histories, ..self }
     }
@@ -61,7 +61,7 @@ impl ReaderQoS {
         ReaderQoS { through: path, ..self }
     }
 
-    /// Has a parity datagram sent after so many fragments; 0 for none.
+    /// Requests a parity datagram after this many fragments; 0 for none.
     pub fn parity(self, fragments: u8) -> ReaderQoS {
         ReaderQoS { parity: fragments, ..self }
     }

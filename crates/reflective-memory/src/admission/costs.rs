@@ -1,15 +1,15 @@
-//! What agents cost, as numbers and as text.
+//! The costs of agents, as numbers and as text.
 
 use crate::wire::Channel;
 use core::fmt;
 use core::str::FromStr;
 
-/// What agents cost on this machine, in the worst case.
+/// The costs of agents on this machine, in the worst case.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Costs {
-    /// Choosing an agent and copying nothing.
+    /// Selecting an agent, without a copy.
     pub push_ns: u64,
-    /// Making or taking a datagram, and its system call.
+    /// Sending or receiving a datagram, with its system call.
     pub datagram_ns: u64,
     /// Copying a kibibyte, all copies together.
     pub kib_ns: u64,
@@ -40,7 +40,7 @@ impl fmt::Display for Costs {
     }
 }
 
-/// A text that says no costs.
+/// A text that is no costs.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CostsError(String);
 
@@ -52,7 +52,7 @@ impl fmt::Display for CostsError {
 
 impl core::error::Error for CostsError {}
 
-/// The largest cost that can be said in a text, nanoseconds: a second.
+/// The largest cost in a text: a second, in nanoseconds.
 pub const MAX_COST: u64 = 1_000_000_000;
 
 /// Nanoseconds by name, each once and at most [`MAX_COST`]: `push=10000,datagram=10000,kib=1000`.

@@ -1,9 +1,9 @@
 //! The port of a reader's node, into which several nodes send at the same time.
 //!
-//! What a sender's guaranteed channels send in any interval is bounded by the rate of its link, and
-//! by the sums of their bursts and rates (token buckets). The sum over all senders, less what the
-//! port carries, is the longest queue in front of the port, whatever the order of service. Where
-//! the rates together exceed the share of the port, the queue has no bound.
+//! In any interval, a sender's guaranteed channels send at most the rate of its link, and at most
+//! the sums of their bursts and rates (token buckets). The sum over all senders, less what the port
+//! carries, is the longest queue in front of the port in any order of service. If the rates
+//! together exceed the share of the port, the queue has no bound.
 
 use std::collections::HashMap;
 
@@ -16,7 +16,7 @@ pub(super) struct Flow {
     /// Bytes a second of the channel, and of its sender's link.
     pub rate: f64,
     pub link: f64,
-    /// Bytes that may come at once.
+    /// Bytes that may arrive at once.
     pub burst: f64,
     /// The longest time in the port's queue, seconds.
     pub within_s: f64,
@@ -47,7 +47,7 @@ impl Port {
         Port { capacity: bits_per_s as f64 / 8.0, share, ..Port::default() }
     }
 
-    /// Enters a flow and gives its number.
+    /// Adds a flow and returns its number.
     pub fn admit(&mut self, sender: &str, flow: Flow) -> Result<u64, Excess> {
         self.check(sender, flow)?;
         self.last += 1;
@@ -59,7 +59,7 @@ impl Port {
         self.flows.remove(&number);
     }
 
-    /// Does a flow fit beside those that are there, and they beside it?
+    /// Whether a flow fits beside the admitted ones, and they beside it.
     pub fn check(&self, sender: &str, flow: Flow) -> Result<(), Excess> {
         let all = || self.flows.values().map(|(sender, flow)| (&**sender, *flow)).chain([(sender, flow)]);
         let rate: f64 = all().map(|(_, flow)| flow.rate).sum();
@@ -122,7 +122,7 @@ mod tests {
         for _ in 0..10 {
             alone.admit("a", large(0.005)).unwrap();
         }
-        // Two senders at the port's rate: what the second sends meanwhile waits, 40 ms of it.
+        // Two senders at the port's rate: the second one's data waits, 40 ms of it.
         let mut several = port();
         several.admit("a", large(0.05)).unwrap();
         assert!(several.check("b", large(0.05)).is_ok());
@@ -130,14 +130,14 @@ mod tests {
             panic!("it waits")
         };
         assert!((0.039..0.045).contains(&delay_s) && within_s == 0.02, "{delay_s}");
-        // An urgent channel that is there already is not harmed by a patient one.
+        // A channel with a long deadline does not harm an urgent one that was admitted before.
         let mut urgent = port();
         urgent.admit("a", flow(0.1, 1_000.0, 0.01)).unwrap();
         assert!(urgent.admit("b", large(10.0)).is_ok());
         assert!(matches!(urgent.admit("c", large(10.0)), Err(Excess::Delay(..))));
     }
 
-    /// Senders that send as much as they may, as soon as they may, packet by packet.
+    /// Senders that use all of their rates and bursts, as early as possible, packet by packet.
     #[test]
     fn no_queue_is_longer_than_the_bound() {
         for (senders, bursts) in [(2, 30_000.0), (3, 10_000.0), (7, 4_000.0)] {

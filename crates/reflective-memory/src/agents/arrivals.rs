@@ -63,8 +63,8 @@ impl AgentScheduler {
     /// an earlier deadline, and no promoted push may go.
     ///
     /// # Real-time
-    /// Does what is due, as [`next_action`](AgentScheduler::next_action) does. Neither allocates
-    /// nor blocks.
+    /// Handles timers that are due, as [`next_action`](AgentScheduler::next_action) does. Neither
+    /// allocates nor blocks.
     pub fn next_arrival(&mut self, now_ns: u64) -> Option<(u32, Via)> {
         let (level, receive, via) = self.arrivals.first()?;
         // A timer that is due may promote a push.
@@ -83,7 +83,7 @@ impl AgentScheduler {
         Due { timer_ns, ready: self.queue.pushed(), reports: self.reports.len() + self.answers.len() }
     }
 
-    /// Does an agent's own socket hold something?
+    /// Whether an agent's own socket has a datagram.
     pub fn has_arrivals(&self) -> bool {
         self.arrivals.first().is_some()
     }
@@ -101,7 +101,7 @@ pub struct Due {
 }
 
 impl Due {
-    /// Does a thread that waits until `before` wait too long?
+    /// Whether a thread that waits until `before` would wait too long.
     pub fn is_sooner_than(self, before: Due) -> bool {
         self.timer_ns < before.timer_ns || self.ready != before.ready || self.reports > before.reports
     }

@@ -1,4 +1,4 @@
-//! What agents are made of.
+//! The configuration of agents and of their scheduler.
 
 use crate::memory::{Reader, Writer};
 use crate::wire::Channel;
@@ -8,11 +8,11 @@ use std::net::SocketAddr;
 /// The limits and intervals of a scheduler.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SchedulerConfig {
-    /// At most so many push agents.
+    /// The most push agents.
     pub pushes: usize,
-    /// At most so many receive agents.
+    /// The most receive agents.
     pub receives: usize,
-    /// A push agent is silent for at most so long.
+    /// The longest silence of a push agent, after which it sends a heartbeat.
     pub heartbeat_ns: u64,
     /// A value that does not change is pushed again at this interval, for readers that lost it; 0
     /// for never.
@@ -36,24 +36,24 @@ impl Default for SchedulerConfig {
     }
 }
 
-/// When a value is pushed (the reader chooses).
+/// When a value is pushed; the reader chooses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mode {
-    /// Whenever one was written.
+    /// After each write.
     OnWrite,
-    /// At intervals, whether or not.
+    /// At intervals, written or not.
     Periodic {
         /// The interval.
         period_ns: u64,
     },
 }
 
-/// What was admitted for a push.
+/// The admitted parameters of a push.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Guarantee {
-    /// Releases are at least so far apart; what comes earlier waits.
+    /// The shortest time between two releases; an earlier one waits.
     pub period_ns: u64,
-    /// From release to the last datagram. Less is more urgent.
+    /// The time from the release to the last datagram. Less is more urgent.
     pub deadline_ns: u64,
     /// How long a push may stay in the lower band: D - R.
     pub promotion_ns: u64,
@@ -61,10 +61,10 @@ pub struct Guarantee {
     pub cost_ns: u64,
 }
 
-/// A push agent to be.
+/// The parameters of a new push agent.
 #[derive(Debug)]
 pub struct PushSpec {
-    /// What was agreed with the receiver.
+    /// The channel that was agreed upon with the receiver.
     pub channel: Channel,
     /// The receiver.
     pub to: SocketAddr,
@@ -74,40 +74,41 @@ pub struct PushSpec {
     pub source: Reader,
     /// When a value is pushed.
     pub mode: Mode,
-    /// What was admitted; none for best effort.
+    /// The admitted parameters; none for best effort.
     pub guarantee: Option<Guarantee>,
     /// Bytes a second that the channel may take of the link; 0 for no limit.
     pub rate: u64,
-    /// Bytes that may go at once.
+    /// Bytes that may be sent at once.
     pub burst: usize,
 }
 
-/// A receive agent to be.
+/// The parameters of a new receive agent.
 #[derive(Debug)]
 pub struct ReceiveSpec {
-    /// What was agreed with the sender.
+    /// The channel that was agreed upon with the sender.
     pub channel: Channel,
     /// The sender.
     pub peer: SocketAddr,
     /// The replica.
     pub target: Writer,
-    /// A value that is older is stale; none: values do not age.
+    /// Older values are stale; none: values do not age.
     pub fresh_ns: Option<u64>,
-    /// When nothing at all comes for so long, the writer's node counts as dead.
+    /// The writer's node counts as dead after this time without any datagram.
     pub silence_ns: u64,
     /// The sender's second path.
     pub second: Option<SecondPath>,
-    /// What a guaranteed channel's datagrams are served by, before all others: less is more urgent,
-    /// on the scale of [`Guarantee::deadline_ns`]. None for best effort, in order of arrival.
+    /// The urgency of a guaranteed channel's datagrams, which are received before all others: less
+    /// is more urgent, on the scale of [`Guarantee::deadline_ns`]. None for best effort, which is
+    /// received in order of arrival.
     pub deadline_ns: Option<u64>,
-    /// What is known about the offset of the sender's clock.
+    /// The estimated offset of the sender's clock.
     pub clock: RoundTrips,
 }
 
-/// Another way from the sender.
+/// A second path from the sender.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SecondPath {
-    /// Where its datagrams come from.
+    /// The address that its datagrams come from.
     pub peer: SocketAddr,
     /// A path that is silent for so long has failed.
     pub after_ns: u64,
@@ -118,7 +119,7 @@ pub struct SecondPath {
 pub enum TrafficClass {
     /// Values of admitted channels.
     Guaranteed,
-    /// Heartbeats, and what keeps channels working: short, and few.
+    /// Heartbeats and other control datagrams: short, and few.
     Control,
     /// All other values.
     BestEffort,
@@ -138,7 +139,7 @@ pub struct Mark {
 pub struct Marks {
     /// Values of admitted channels.
     pub guaranteed: Mark,
-    /// Heartbeats and what keeps channels working.
+    /// Heartbeats and other control datagrams.
     pub control: Mark,
     /// All other values.
     pub best_effort: Mark,
@@ -167,12 +168,12 @@ impl Marks {
     }
 }
 
-/// One of the ways between two nodes: each has a socket of its own at both ends.
+/// One of the paths between two nodes; each has a socket of its own at both ends.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[repr(u32)]
 pub enum Via {
-    /// The one that is used as long as it works.
+    /// The path that is used as long as it works.
     First = 0,
-    /// The other.
+    /// The other path.
     Second = 1,
 }

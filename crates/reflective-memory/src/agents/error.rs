@@ -1,4 +1,4 @@
-//! Why a scheduler refuses.
+//! The errors of a scheduler.
 
 use crate::wire::ChannelError;
 use core::fmt;
@@ -6,12 +6,12 @@ use core::fmt;
 /// Why an agent cannot be added.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SchedulerError {
-    /// There are as many as there may be.
+    /// The limit is reached.
     Full {
-        /// So many.
+        /// The limit.
         capacity: usize,
     },
-    /// The channel cannot be.
+    /// The channel is invalid.
     Channel(ChannelError),
 }
 

@@ -45,7 +45,8 @@ impl AgentScheduler {
         agent.is_some_and(|agent| agent.channel().id & GROUP != 0)
     }
 
-    /// Shows what arrives, or not: one reader of a group can stop while the others continue.
+    /// Makes arriving values visible, or stops that: one reader of a group can stop while the
+    /// others continue.
     pub fn set_receiving(&mut self, channel: u32, receiving: bool, now_ns: u64) {
         if let Some(receive) = self.receives.get_mut(channel as usize).and_then(|slot| slot.agent.as_mut()) {
             receive.set_paused(!receiving, now_ns);
@@ -60,8 +61,8 @@ impl AgentScheduler {
         }
     }
 
-    /// A receiver wants its datagrams on a path. False for a datagram that is none of a known
-    /// channel, or older than the last choice.
+    /// A receiver chooses the path of its datagrams. False for an unknown channel, or for a choice
+    /// older than the last one.
     pub(super) fn path_chosen(&mut self, from: SocketAddr, datagram: &Datagram<'_>) -> bool {
         let Some((index, push)) = self.push_of(datagram) else { return false };
         if push.spec.second.is_none() || push.path_to(from).is_none() {
@@ -118,7 +119,7 @@ impl AgentScheduler {
             }
         }
         let Some(wanted) = agent.wanted_path(now_ns) else { return };
-        // On both paths, and once each: the one that is wanted first.
+        // On both paths, once each, the chosen one first.
         for via in [wanted, if wanted == Via::First { Via::Second } else { Via::First }] {
             let is_choice = |report: &Report| {
                 (report.receive, report.via) == (receive, via) && matches!(report.kind, ReportKind::Path(_))

@@ -1,16 +1,16 @@
-//! What readers of a replica are told about the area.
+//! The state of an area, as the readers of a replica see it.
 
 use crate::memory::State;
 
-/// When the writer's node was heard last, what it said, and how old the latest value is: together
-/// the state of the replica.
+/// The last sign of life of the writer's node, the state that it reported, and the age of the
+/// latest value: together the state of the replica.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Health {
     fresh_ns: Option<u64>,
     silence_ns: u64,
     heard_ns: u64,
     written_ns: Option<u64>,
-    /// What the writer's node says about the area.
+    /// The state that the writer's node reports.
     far: State,
     state: State,
     pub stale: u64,
@@ -35,18 +35,18 @@ impl Health {
         }
     }
 
-    /// Silence counts from here.
+    /// The silence is counted from now.
     pub fn begin(&mut self, now_ns: u64) {
         self.heard_ns = now_ns;
     }
 
-    /// The writer's node said so.
+    /// The writer's node reported this state.
     pub fn heard(&mut self, far: State, now_ns: u64) {
         self.heard_ns = now_ns;
         self.far = far;
     }
 
-    /// What the writer's node said last.
+    /// The state that the writer's node reported last.
     pub fn far(&self) -> State {
         self.far
     }
@@ -83,7 +83,7 @@ impl Health {
         Some(state)
     }
 
-    /// When to look again if nothing comes.
+    /// The time of the next check if no datagram arrives.
     pub fn next_check(&self) -> Option<u64> {
         let told = matches!(self.state, State::WriterGone | State::Destroyed);
         let silence = (!told).then(|| self.heard_ns.saturating_add(self.silence_ns));

@@ -60,28 +60,29 @@ use receive::Receive;
 use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
 
-/// Datagrams that a driver sends before it looks whether something was written or came in.
-/// Admission counts on it.
+/// The number of datagrams that a driver sends before it checks for writes and arrivals. Admission
+/// relies on it.
 pub const AT_ONCE: usize = 4;
 
-/// Datagrams that a driver takes in when it looks, where nothing is urgent. Admission counts on it.
+/// The number of datagrams that a driver receives in one check, if nothing is urgent. Admission
+/// relies on it.
 pub const INTAKE: usize = 4;
 
-/// Names a push agent. A stale name finds nothing.
+/// Identifies a push agent. A stale key finds no agent.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct PushKey {
     index: u32,
     generation: u32,
-    /// Another's never, unlike the index.
+    /// Never reused, unlike the index.
     number: u32,
 }
 
-/// A push agent that has its memory and does not work yet. Made apart, so that nothing is allocated
-/// while a scheduler is locked.
+/// A push agent with its memory, before it is added. It is made separately, so that nothing is
+/// allocated while a scheduler is locked.
 #[derive(Debug)]
 pub struct PushAgent(Push);
 
-/// A receive agent that has its memory and does not work yet.
+/// A receive agent with its memory, before it is added.
 #[derive(Debug)]
 pub struct ReceiveAgent(Receive);
 
@@ -93,31 +94,31 @@ impl PushKey {
 }
 
 impl PushAgent {
-    /// Takes the memory.
+    /// Allocates the memory.
     ///
     /// # Errors
-    /// When the channel cannot be.
+    /// When the channel is invalid.
     pub fn new(spec: PushSpec) -> Result<PushAgent, ChannelError> {
         Push::new(spec).map(PushAgent)
     }
 
-    /// Was it admitted?
+    /// Whether it was admitted.
     pub fn is_guaranteed(&self) -> bool {
         self.0.spec.guarantee.is_some()
     }
 }
 
 impl ReceiveAgent {
-    /// Takes the memory.
+    /// Allocates the memory.
     ///
     /// # Errors
-    /// When the channel cannot be.
+    /// When the channel is invalid.
     pub fn new(spec: ReceiveSpec) -> Result<ReceiveAgent, ChannelError> {
         Receive::new(spec, 0).map(ReceiveAgent)
     }
 
-    /// The replica shows this already, from an agent that was there before: coming again, it is not
-    /// shown again.
+    /// The value that an earlier agent has made visible in the replica; it is not made visible
+    /// again.
     pub fn goes_on_from(mut self, shown: Shown) -> ReceiveAgent {
         self.0.goes_on_from(shown);
         self
@@ -130,13 +131,13 @@ pub struct AgentScheduler {
     config: SchedulerConfig,
     pushes: Vec<Slot<Push>>,
     receives: Vec<Slot<Receive>>,
-    /// Numbers that were given out to channels that are being opened.
+    /// Reserved numbers of channels that are being opened.
     reserved: Vec<u32>,
     queue: DualQueue,
     timers: TimerHeap<Timer>,
     link: Pacer,
     strays: u64,
-    /// Push agents that there have been.
+    /// The number of push agents so far.
     numbers: u32,
     trace: RecordBuffer,
     /// Guaranteed receive agents with waiting datagrams.
@@ -147,7 +148,7 @@ pub struct AgentScheduler {
     channels: HashMap<(u32, u32), u32>,
     /// Datagrams of receive agents to their senders.
     reports: VecDeque<Report>,
-    /// Probes that are to be answered.
+    /// Probes that wait for their answers.
     answers: VecDeque<Answer>,
 }
 
@@ -161,13 +162,13 @@ struct Report {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum ReportKind {
-    /// The path that the receiver wants.
+    /// The path that the receiver chose.
     Path(Via),
     /// A probe of the sender's clock.
     Probe,
 }
 
-/// A probe that came to a push agent.
+/// A probe that arrived for a push agent.
 #[derive(Clone, Copy, Debug)]
 struct Answer {
     push: PushKey,
@@ -186,30 +187,30 @@ struct Slot<T> {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Timer {
-    /// A periodic push is due, or one that came too early may go.
+    /// A periodic push is due, or an early one may be sent.
     Release(u32),
     Promote(u32),
-    /// The pacer lets the next datagram go.
+    /// The pacer admits the next datagram.
     Pace(u32),
     Heartbeat(u32),
     /// A replica may have become stale or lost its writer's node.
     Watch(u32),
 }
 
-/// What the driver does next.
+/// The driver's next step.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Action {
     /// Send the first `len` octets of the buffer.
     Send {
-        /// Where to.
+        /// The destination.
         to: SocketAddr,
-        /// From which socket.
+        /// The path, and so the socket.
         via: Via,
-        /// How many.
+        /// The number of octets.
         len: usize,
         /// The agent that is charged for it.
         push: PushKey,
-        /// In which band it was chosen.
+        /// The band in which it was selected.
         band: Band,
         /// Its class on the network.
         class: TrafficClass,
@@ -218,14 +219,14 @@ pub enum Action {
     Report {
         /// The receive agent.
         receive: u32,
-        /// Where to.
+        /// The destination.
         to: SocketAddr,
-        /// From which socket.
+        /// The path, and so the socket.
         via: Via,
-        /// How many.
+        /// The number of octets.
         len: usize,
     },
-    /// Nothing to do until this time, unless something is written or comes in.
+    /// No work until this time, unless a value is written or a datagram arrives.
     Idle {
         /// None: there is no timer.
         until_ns: Option<u64>,
@@ -255,7 +256,7 @@ impl AgentScheduler {
         }
     }
 
-    /// Adds a push agent, which pushes the value that is there at once.
+    /// Adds a push agent, which pushes the present value at once.
     ///
     /// # Errors
     /// [`SchedulerError`].
@@ -272,7 +273,7 @@ impl AgentScheduler {
         Ok(PushKey { index, generation, number: self.numbers })
     }
 
-    /// Takes a push agent out and gives what it did.
+    /// Removes a push agent and returns its statistics.
     pub fn remove_push(&mut self, key: PushKey) -> Option<PushStats> {
         let push = take(&mut self.pushes, key.index, key.generation)?;
         for timer in push.timers().into_iter().flatten() {
@@ -291,14 +292,14 @@ impl AgentScheduler {
     /// [`unreserve`](Self::unreserve).
     ///
     /// # Errors
-    /// When there are as many as there may be.
+    /// When the limit is reached.
     pub fn reserve(&mut self) -> Result<u32, SchedulerError> {
         let number = self.free_receive()?;
         self.reserved.push(number);
         Ok(number)
     }
 
-    /// The agent does not come.
+    /// Releases the number of an agent that is not added.
     pub fn unreserve(&mut self, channel: u32) {
         self.reserved.retain(|other| *other != channel);
     }
@@ -338,7 +339,7 @@ impl AgentScheduler {
         self.watch(index);
     }
 
-    /// Takes a receive agent out and gives what it did.
+    /// Removes a receive agent and returns its statistics.
     pub fn remove_receive(&mut self, channel: u32) -> Option<ReceiveStats> {
         let slot = self.receives.get_mut(channel as usize)?;
         slot.generation = slot.generation.wrapping_add(1);
@@ -369,7 +370,7 @@ impl AgentScheduler {
         }
     }
 
-    /// One agent's area may have been written; says whether it was, and the agent has a push now.
+    /// Checks one agent's area for a new value. Returns true if the agent has a push now.
     pub fn written_to(&mut self, key: PushKey, now_ns: u64) -> bool {
         let written = self.push(key).is_some_and(|push| push.waits_for_write() && push.has_new());
         if written {
@@ -378,7 +379,7 @@ impl AgentScheduler {
         written
     }
 
-    /// A datagram came in.
+    /// Handles a datagram.
     ///
     /// # Real-time
     /// Neither allocates nor blocks; a system call to wake readers when a value is complete.
@@ -386,8 +387,8 @@ impl AgentScheduler {
         self.received_for(None, from, octets, now_ns)
     }
 
-    /// A datagram came in at the socket of receive agent `own`, and is a stray if it is for
-    /// another.
+    /// Handles a datagram from the socket of receive agent `own`. It is a stray if it is for
+    /// another agent.
     ///
     /// # Real-time
     /// As [`received`](Self::received).
@@ -428,21 +429,21 @@ impl AgentScheduler {
         Some(outcome)
     }
 
-    /// From the next release on, a push stays in the lower band for so long: another was admitted,
-    /// and all take longer.
+    /// Sets how long a push stays in the lower band, from the next release on. It changes when
+    /// another channel is admitted.
     pub fn set_promotion(&mut self, key: PushKey, promotion_ns: u64) {
         if let Some(guarantee) = self.push_mut(key).and_then(|push| push.spec.guarantee.as_mut()) {
             guarantee.promotion_ns = promotion_ns;
         }
     }
 
-    /// Is there something that what comes in for others must not hold up? Then the driver takes in
-    /// nothing but [arrivals](Self::next_arrival), else at most [`INTAKE`] datagrams when it looks.
+    /// Whether urgent work is waiting. If so, the driver receives only
+    /// [arrivals](Self::next_arrival), else up to [`INTAKE`] datagrams in one check.
     pub fn is_urgent(&self, now_ns: u64) -> bool {
         self.queue.holds(Band::Upper) || self.timers.next_at().is_some_and(|at| at <= now_ns)
     }
 
-    /// The driver measured that the last datagram of an agent cost so much processor time.
+    /// Accounts the processor time that the driver measured for the last datagram of an agent.
     pub fn charge(&mut self, key: PushKey, cpu_ns: u64) {
         let Some(push) = self.push_mut(key) else { return };
         let (band, contained) = (push.band(), push.charge(cpu_ns));
@@ -450,7 +451,7 @@ impl AgentScheduler {
         let ready = push.is_ready();
         if contained {
             let id = Recorded::row(key.number, band);
-            // When the datagram that was too much had been sent.
+            // The time at which the datagram over the budget had been sent.
             let (at, kind) = (self.trace.latest(), RecordKind::Overrun);
             self.trace.add(Record { at, kind, level: band as u8, id, a, b });
         }
@@ -460,19 +461,19 @@ impl AgentScheduler {
         }
     }
 
-    /// The system did not take a datagram.
+    /// The system refused a datagram.
     pub fn refused(&mut self, key: PushKey) {
         if let Some(push) = self.push_mut(key) {
             push.stats.refused += 1;
         }
     }
 
-    /// Was this push admitted?
+    /// Whether this push was admitted.
     pub fn is_guaranteed(&self, key: PushKey) -> bool {
         self.push(key).is_some_and(|push| push.spec.guarantee.is_some())
     }
 
-    /// Stops or starts a channel. A stopped one sends heartbeats that say so.
+    /// Stops or starts a channel. A stopped one sends heartbeats with that state.
     pub fn set_running(&mut self, key: PushKey, running: bool, now_ns: u64) -> bool {
         let Some(push) = self.push_mut(key) else { return false };
         push.set_running(running);
@@ -482,12 +483,12 @@ impl AgentScheduler {
         true
     }
 
-    /// What a push agent has done.
+    /// The statistics of a push agent.
     pub fn push_stats(&self, key: PushKey) -> Option<PushStats> {
         self.push(key).map(|push| push.stats)
     }
 
-    /// What a receive agent has done.
+    /// The statistics of a receive agent.
     pub fn receive_stats(&self, channel: u32) -> Option<ReceiveStats> {
         Some(self.receives.get(channel as usize)?.agent.as_ref()?.stats())
     }
@@ -520,9 +521,8 @@ impl AgentScheduler {
     }
 }
 
-/// How many bytes a link may be ahead of its rate when the next datagram goes: what a thread of the
-/// ordinary class may oversleep (50 us). Whatever is urgent waits behind them, so admission counts
-/// them.
+/// How many bytes a link may be ahead of its rate when the next datagram is sent: the oversleep of
+/// an ordinary thread (50 us). Urgent datagrams wait behind them, so admission counts them.
 pub(crate) fn link_burst(bytes_per_s: u64) -> usize {
     usize::try_from(bytes_per_s / 20_000).unwrap_or(usize::MAX)
 }

@@ -1,4 +1,4 @@
-//! What a scheduler does when its thread asks for the next step: timers, heartbeats, pushes.
+//! The next step of a scheduler: timers, heartbeats, pushes.
 
 use super::push::{Advance, Push};
 use super::queue::Band;
@@ -7,7 +7,7 @@ use isorb_rt::timers::TimerHandle;
 use isorb_trace::{Record, RecordKind};
 
 impl AgentScheduler {
-    /// Does what is due and makes at most one datagram.
+    /// Handles timers that are due and makes at most one datagram.
     ///
     /// # Real-time
     /// Neither allocates nor blocks. The first datagram of a push copies its value.
@@ -68,8 +68,8 @@ impl AgentScheduler {
                 Timer::Release(index) => {
                     let Some(push) = self.agent(index) else { continue };
                     push.release = None;
-                    // A periodic release counts from when it was due: a late look does not shift
-                    // the next.
+                    // A periodic release counts from the time at which it was due, so a late check
+                    // does not shift the next one.
                     self.release(index, at);
                 }
                 Timer::Promote(index) => {
@@ -108,17 +108,17 @@ impl AgentScheduler {
         }
     }
 
-    /// Heartbeats go before everything that can wait: they are as long as a head, and a node that
-    /// does not get them takes this one for dead. What was promoted goes before them, because there
-    /// may be one an agent; it has a bounded share of the link.
+    /// Heartbeats go before all pushes that can wait: they are short, and a node that misses them
+    /// declares this one dead. Promoted pushes go before heartbeats, because each agent may have a
+    /// heartbeat, and promoted pushes have a bounded share of the link.
     pub(super) fn heartbeat(&mut self, now_ns: u64, out: &mut [u8]) -> Option<Action> {
         while let Some(index) = self.queue.pop_heartbeat() {
             let slot = &mut self.pushes[index];
             let Some(push) = &mut slot.agent else { continue };
             let key = PushKey { index: index as u32, generation: slot.generation, number: push.number };
             if !core::mem::take(&mut push.heartbeat_due) {
-                // The path that is not used: whatever went on the other says nothing about this
-                // one.
+                // The path that is not in use: datagrams on the other path are no sign of life on
+                // this one.
                 if let Some((to, via)) = push.other_path()
                     && let Some(len) = push.plain_heartbeat(now_ns, out)
                 {
@@ -148,7 +148,7 @@ impl AgentScheduler {
         None
     }
 
-    /// A job begins, unless one is under way; then the newest value follows it.
+    /// Begins a push, unless one is under way; then the newest value follows it.
     pub(super) fn release(&mut self, index: u32, at_ns: u64) {
         let Some(push) = self.agent(index) else { return };
         let next = push.released(at_ns);
@@ -165,7 +165,7 @@ impl AgentScheduler {
         if let Some(at) = next.promote_at {
             self.set(Timer::Promote(index), at);
         }
-        // Where the pacer holds it, it queues when that lets it go.
+        // If the pacer delays it, it queues when the pacer admits it.
         if self.agent(index).is_some_and(|push| push.is_ready()) {
             self.requeue(index);
         }
@@ -189,7 +189,8 @@ impl AgentScheduler {
     }
 
     pub(super) fn set(&mut self, timer: Timer, at: u64) {
-        // There is room: four a push agent, one a receive agent, and each is set once at a time.
+        // The heap has room for four timers a push agent and one a receive agent, and each is set
+        // once at a time.
         let Ok(handle) = self.timers.push(at, timer) else { return };
         let keep = |slot: Option<&mut Option<TimerHandle>>| {
             if let Some(slot) = slot {

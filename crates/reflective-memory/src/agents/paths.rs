@@ -1,4 +1,4 @@
-//! Two ways between the same nodes: which of them a channel's datagrams take.
+//! The choice between two paths of a channel's datagrams.
 //!
 //! The sender sends heartbeats on both paths. The receiver sees which of them fails, and sends on
 //! both the one that it wants. Neither waits for an answer. The choice is repeated at intervals
@@ -9,25 +9,25 @@
 use super::config::{SecondPath, Via};
 use std::net::SocketAddr;
 
-/// The first path must have been good for so long before it is taken again.
+/// How long the first path must work before it is used again.
 const GOOD_NS: u64 = 1_000_000_000;
-/// How often a choice is said.
+/// The interval at which a choice is repeated.
 const SAY_NS: u64 = 100_000_000;
-/// How often, after a return to the first path.
+/// The number of repetitions after a return to the first path.
 const TIMES: u32 = 20;
 
-/// What a receiver knows about the two paths.
+/// A receiver's view of the two paths.
 #[derive(Debug)]
 pub(super) struct Paths {
     peers: [SocketAddr; 2],
     after_ns: u64,
     heard_ns: [u64; 2],
-    /// Since when the first path has been heard without a gap.
+    /// Since when datagrams have arrived by the first path without a gap.
     good_since_ns: u64,
     wanted: Via,
     say_at_ns: u64,
     left: u32,
-    /// Choices that were said, and when the last was.
+    /// The number of choices that were sent, and the time of the last.
     said: u64,
     said_ns: u64,
     check_at_ns: u64,
@@ -57,7 +57,7 @@ impl Paths {
         self.check_at_ns = now_ns.saturating_add(self.after_ns);
     }
 
-    /// On which path a datagram from there came.
+    /// The path of a datagram from this address.
     pub fn of(&self, from: SocketAddr) -> Option<Via> {
         match () {
             () if from == self.peers[0] => Some(Via::First),
@@ -66,7 +66,7 @@ impl Paths {
         }
     }
 
-    /// Where the sender is, on a path.
+    /// The sender's address on a path.
     pub fn peer(&self, via: Via) -> SocketAddr {
         self.peers[via as usize]
     }
@@ -78,7 +78,7 @@ impl Paths {
         self.heard_ns[via as usize] = now_ns;
     }
 
-    /// The path that is wanted.
+    /// The chosen path.
     pub fn wanted(&self) -> Via {
         self.wanted
     }
@@ -88,8 +88,7 @@ impl Paths {
         self.said
     }
 
-    /// The sender may not know what is wanted: it is said once more, though not more often than
-    /// ever.
+    /// The sender may have missed the choice, so it is repeated, at the usual interval.
     pub fn say_again(&mut self, now_ns: u64) {
         if self.say_at_ns == u64::MAX {
             self.left = 1;
@@ -101,7 +100,7 @@ impl Paths {
         now_ns.saturating_sub(self.heard_ns[via as usize]) < self.after_ns
     }
 
-    /// What to tell the sender now, if anything.
+    /// The choice to send now, if any.
     pub fn look(&mut self, now_ns: u64) -> Option<Via> {
         let (first, second) = (self.works(Via::First, now_ns), self.works(Via::Second, now_ns));
         let wanted = match self.wanted {
@@ -127,7 +126,7 @@ impl Paths {
         Some(self.wanted)
     }
 
-    /// When to look again if nothing comes; later than the last look.
+    /// The time of the next check if no datagram arrives; later than the last check.
     pub fn next_check(&self) -> u64 {
         self.say_at_ns.min(self.check_at_ns)
     }
@@ -135,7 +134,7 @@ impl Paths {
     fn check_at(&self, now_ns: u64) -> u64 {
         let fails_at = |via: Via| match self.works(via, now_ns) {
             true => self.heard_ns[via as usize].saturating_add(self.after_ns),
-            // Nothing changes until something comes.
+            // Nothing changes until a datagram arrives.
             false => u64::MAX,
         };
         let good_at = self.good_since_ns.saturating_add(GOOD_NS);
@@ -177,7 +176,7 @@ mod tests {
         assert_eq!(back, 30, "good for a second");
         assert_eq!(said.iter().filter(|(_, via)| *via == Via::Second).count() as u64, back - left);
         assert_eq!((said.len(), paths.switches), ((back - left) as usize + TIMES as usize, 2));
-        // Said again where it seems not to be known, a tenth of a second apart.
+        // Repeated at a tenth of a second while the sender seems to have missed it.
         let now = 5_000 * MS;
         paths.heard(Via::First, now);
         paths.heard(Via::Second, now);
@@ -191,7 +190,7 @@ mod tests {
         assert_eq!(paths.next_check(), now + 100 * MS);
         assert_eq!(again(&mut paths, now + 100 * MS), Some(Via::First));
         assert_eq!((paths.look(now + 201 * MS), paths.said()), (None, said.len() as u64 + 2));
-        // Both silent: there is nothing to choose, and nothing to wait for.
+        // Both are silent: there is no choice to make, and no check to wait for.
         assert_eq!(paths.look(60_000 * MS), None);
         assert_eq!(paths.next_check(), u64::MAX);
     }

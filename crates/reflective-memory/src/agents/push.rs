@@ -1,4 +1,4 @@
-//! A push agent: what stands for one reader elsewhere at the writer's node.
+//! A push agent: it represents one remote reader at the writer's node.
 
 use super::config::{Mode, PushSpec, Via};
 use super::queue::Band;
@@ -7,13 +7,13 @@ use crate::wire::{ChannelError, Loaded, Pacer, Sender};
 use isorb_rt::timers::TimerHandle;
 use std::net::SocketAddr;
 
-/// What a push agent has done.
+/// The statistics of a push agent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct PushStats {
-    /// Pushes that were sent as a whole.
+    /// Pushes that were sent completely.
     pub pushes: u64,
-    /// Pushes that were begun: also those that another ended, and values that went again. What a
-    /// receiver counts.
+    /// Pushes that were begun, as a receiver counts them: also those that a newer value ended, and
+    /// repeated values.
     pub begun: u64,
     /// Values that were sent again because they had not changed for long.
     pub refreshed: u64,
@@ -23,20 +23,20 @@ pub struct PushStats {
     pub octets: u64,
     /// Values that a later one overtook before they could be sent.
     pub skipped: u64,
-    /// Releases that came sooner than the writer's period: once in a period such a value goes as
+    /// Releases before the writer's period had passed: once in a period such a value is sent as
     /// best effort, others wait.
     pub early: u64,
     /// Guaranteed pushes that ended after their deadline.
     pub missed: u64,
-    /// Pushes that cost more than was admitted and went on as best effort.
+    /// Pushes that cost more than was admitted and continued as best effort.
     pub contained: u64,
     /// The most processor time of one guaranteed push, as far as it was not contained.
     pub worst_cost_ns: u64,
-    /// Pushes that came to the upper band.
+    /// Pushes that were promoted to the upper band.
     pub promoted: u64,
     /// The longest time from release to the last datagram.
     pub worst_response_ns: u64,
-    /// Datagrams that the system did not take.
+    /// Datagrams that the system refused.
     pub refused: u64,
 }
 
@@ -49,7 +49,7 @@ enum Job {
     Sending,
 }
 
-/// What a release leads to.
+/// The result of a release.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Released {
     pub begins: bool,
@@ -57,7 +57,7 @@ pub(super) struct Released {
     pub again_at: Option<u64>,
 }
 
-/// What an agent did with its turn.
+/// The result of an agent's turn.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Advance {
     Datagram { len: usize, last: bool },
@@ -85,16 +85,16 @@ pub(super) struct Push {
     job: Job,
     released_ns: u64,
     ever_released: bool,
-    /// From when on the guarantee holds for another push.
+    /// The time from which the guarantee holds for another push.
     next_ns: u64,
-    /// The push under way came before that, and is best effort until then.
+    /// The push under way was released before that time, and is best effort until then.
     ahead: bool,
-    /// There was one already; the next value waits.
+    /// An early push has been sent in this period; the next value waits.
     was_ahead: bool,
-    /// Something was written while a push was under way.
+    /// A value was written while a push was under way.
     pending: bool,
     refreshing: bool,
-    /// Values from before the next one were not for the reader: the agent is new, or was stopped.
+    /// Values before the next one were not for the reader, because the agent is new or was stopped.
     begins: bool,
     promoted: bool,
     contained: bool,
@@ -158,7 +158,8 @@ impl Push {
         self.job != Job::Idle && self.pace.is_none()
     }
 
-    /// Where it queues: best effort in the middle, and so does one that costs more than it said.
+    /// The band that it queues in: the middle one for best effort, and for an agent that costs more
+    /// than it declared.
     pub fn band(&self) -> Band {
         match self.spec.guarantee {
             Some(_) if self.contained || self.refreshing || self.ahead => Band::Middle,
@@ -183,8 +184,7 @@ impl Push {
         self.stats.promoted += 1;
     }
 
-    /// The value is pushed again though it did not change: as best effort, given up for the next
-    /// that is due.
+    /// The unchanged value is pushed again, as best effort; the next push that is due ends it.
     pub fn refreshed(&mut self) -> bool {
         if !self.running || self.job != Job::Idle {
             return false;
@@ -196,9 +196,9 @@ impl Push {
 
     /// A push is due.
     ///
-    /// A guaranteed one at most once a period. If a value that comes sooner waited for that, one
-    /// late look would make all later pushes late: each would come early by as much. So it goes at
-    /// once, where there is time to spare, and once in a period.
+    /// A guaranteed push is released at most once a period. If an early value waited for the
+    /// period, one late check would make all later pushes late by as much. So an early value is
+    /// sent at once as best effort, once in a period.
     pub fn released(&mut self, at_ns: u64) -> Released {
         let mut next = Released::default();
         if !self.running {
@@ -216,7 +216,7 @@ impl Push {
                 self.pending = true;
                 return next;
             }
-            // What went ahead of its time has not gone yet, and its time has come.
+            // The early push has not been sent yet, and its period begins now.
         } else if too_early && self.spec.guarantee.is_some() {
             self.stats.early += 1;
             next.again_at = Some(self.next_ns);
@@ -245,7 +245,7 @@ impl Push {
         next
     }
 
-    /// Its turn.
+    /// The agent's turn.
     pub fn advance(&mut self, now_ns: u64, out: &mut [u8]) -> Advance {
         if self.job == Job::Idle || !self.running {
             return Advance::Nothing;
@@ -270,10 +270,10 @@ impl Push {
         }
     }
 
-    /// The push is over; says whether another follows at once.
+    /// The push is complete. Returns true if another follows at once.
     pub fn finished(&mut self, now_ns: u64) -> bool {
         if self.job == Job::Released {
-            // There was nothing: the next release is not bound to a distance from this one.
+            // There was no value, so the next release may follow at any distance.
             self.ever_released &= self.refreshing || self.ahead;
         } else if self.job == Job::Sending && self.refreshing {
             self.stats.refreshed += 1;
@@ -303,7 +303,7 @@ impl Push {
         (self.spent_ns, self.spec.guarantee.map_or(0, |guarantee| guarantee.cost_ns))
     }
 
-    /// Counts processor time; says whether that took it out of its band.
+    /// Accounts processor time. Returns true if that moved the agent out of its band.
     pub fn charge(&mut self, cpu_ns: u64) -> bool {
         if self.ahead || self.refreshing {
             return false;
@@ -319,7 +319,7 @@ impl Push {
         false
     }
 
-    /// Should a value that everybody ought to have be pushed again?
+    /// Whether an unchanged value is due to be pushed again.
     pub fn wants_refresh(&self, now_ns: u64, refresh_ns: u64) -> bool {
         refresh_ns > 0 && self.sender.pushes() > 0 && now_ns.saturating_sub(self.pushed_ns) >= refresh_ns
     }
@@ -333,7 +333,7 @@ impl Push {
         }
     }
 
-    /// Where the next datagram goes.
+    /// The destination of the next datagram.
     pub fn to(&self) -> (SocketAddr, Via) {
         match (self.via, self.spec.second) {
             (Via::Second, Some(second)) => (second, Via::Second),
@@ -341,18 +341,18 @@ impl Push {
         }
     }
 
-    /// The path that is not used, if there is one.
+    /// The path that is not in use, if there is one.
     pub fn other_path(&self) -> Option<(SocketAddr, Via)> {
         let second = self.spec.second?;
         Some(if self.via == Via::First { (second, Via::Second) } else { (self.spec.to, Via::First) })
     }
 
-    /// The receiver wants this path; says whether it is another.
+    /// Sets the path that the receiver chose. Returns true if it is another one.
     pub fn choose(&mut self, via: Via) -> bool {
         std::mem::replace(&mut self.via, via) != via
     }
 
-    /// A heartbeat, whatever else went.
+    /// Makes a heartbeat, whatever else was sent.
     pub fn plain_heartbeat(&mut self, now_ns: u64, out: &mut [u8]) -> Option<usize> {
         let len = self.sender.heartbeat(self.state() as u32, now_ns, out)?;
         self.stats.datagrams += 1;
@@ -360,21 +360,21 @@ impl Push {
         Some(len)
     }
 
-    /// A heartbeat, unless something else went less than `interval_ns` ago, or waits to go and will
-    /// within a quarter of that more: whatever goes says that the node lives.
+    /// Makes a heartbeat, unless another datagram was sent less than `interval_ns` ago, or will be
+    /// within a quarter of that: each datagram is a sign of life.
     pub fn heartbeat_datagram(&mut self, now_ns: u64, interval_ns: u64, out: &mut [u8]) -> Option<usize> {
         if now_ns < self.silent_until(interval_ns) {
             return None;
         }
         let len = self.plain_heartbeat(now_ns, out)?;
-        // It takes nothing of the channel's rate: where values are slower than heartbeats, none
-        // would go.
+        // Heartbeats do not count against the channel's rate. Otherwise slow channels could send
+        // none.
         self.sent_ns = now_ns;
         Some(len)
     }
 
-    /// When to look again whether a heartbeat must go: as late as it may, so that a writer with a
-    /// shorter period costs none.
+    /// The time of the next check for a heartbeat: as late as possible, so that a writer with a
+    /// shorter period needs none.
     pub fn heartbeat_at(&self, now_ns: u64, interval_ns: u64) -> u64 {
         match self.silent_until(interval_ns) {
             until if until > now_ns => until,
@@ -390,7 +390,7 @@ impl Push {
         }
     }
 
-    /// What the other node is told about the area.
+    /// The state of the area for the other node.
     fn state(&self) -> State {
         match self.spec.source.state() {
             Some(State::Open) if !self.running => State::Stopped,
@@ -416,7 +416,7 @@ impl Push {
         if std::mem::take(&mut self.begins) {
             return Ok(());
         }
-        // Any process that may write an area can write any numbers.
+        // A process that may write an area can write any number.
         self.stats.skipped = self.stats.skipped.saturating_add(skipped);
         // A periodic reader asked for the latest value only.
         if self.waits_for_write() {
@@ -426,7 +426,7 @@ impl Push {
     }
 
     fn sent(&mut self, now_ns: u64, len: usize) {
-        // What UDP, IP and a frame add is the link's business: the rate counts them per datagram.
+        // The link's rate includes the headers of UDP, IP and the frame, for each datagram.
         self.pacer.sent(now_ns, len + WIRE_OVERHEAD);
         self.sent_ns = now_ns;
         self.stats.datagrams += 1;

@@ -70,7 +70,7 @@ impl DualQueue {
             _ => level,
         };
         state.band = band;
-        // There is room: each agent is in one band at a time.
+        // The band has room: each agent is in one band at a time.
         state.entry = self.bands[band as usize].push(key, agent).ok();
     }
 
@@ -87,12 +87,12 @@ impl DualQueue {
         self.pushed
     }
 
-    /// Is an agent ready?
+    /// Whether an agent is ready.
     pub fn holds_any(&self) -> bool {
         self.bands.iter().any(|band| !band.is_empty())
     }
 
-    /// Is an agent ready in this band?
+    /// Whether an agent is ready in this band.
     pub fn holds(&self, band: Band) -> bool {
         !self.bands[band as usize].is_empty()
     }
@@ -113,7 +113,7 @@ impl DualQueue {
         Some((agent, band))
     }
 
-    /// The agent that was removed last sent so many bytes.
+    /// Accounts the bytes that the agent sent which was removed last.
     pub fn charge(&mut self, agent: usize, bytes: usize) {
         if self.agents[agent].band == Band::Middle {
             self.agents[agent].sent += bytes as u64;

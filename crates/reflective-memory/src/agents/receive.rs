@@ -1,4 +1,4 @@
-//! A receive agent: what stands for one writer elsewhere at the reader's node.
+//! A receive agent: it represents one remote writer at the reader's node.
 
 use super::ReportKind;
 use super::config::{ReceiveSpec, Via};
@@ -14,10 +14,10 @@ use std::net::SocketAddr;
 /// The interval of probes of the sender's clock.
 const PROBE_NS: u64 = 500_000_000;
 
-/// What a receive agent has done.
+/// The statistics of a receive agent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ReceiveStats {
-    /// What became of all pushes and datagrams.
+    /// The counts of all pushes and datagrams.
     pub counters: Counters,
     /// Values that are in the replica.
     pub shown: u64,
@@ -27,36 +27,36 @@ pub struct ReceiveStats {
     pub silent: u64,
     /// The largest age of a value when it arrived; its bound is included.
     pub worst_age_ns: u64,
-    /// How far the ages may be wrong; none while the sender has answered nothing.
+    /// The error bound of the ages; none before the sender's first answer.
     pub age_bound_ns: Option<u64>,
     /// How often a clock was found to have stepped.
     pub clock_steps: u64,
-    /// What readers are told.
+    /// The state that readers see.
     pub state: State,
-    /// Nothing comes from the writer's node.
+    /// The writer's node is silent.
     pub is_silent: bool,
-    /// How often the channel went over to its other path.
+    /// How often the channel changed its path.
     pub switches: u64,
-    /// Up to which push of the channel all are counted; none on the ORB's paths, and before
-    /// anything of a group has come.
+    /// The push up to which all are counted; none on the ORB's paths, and before the first datagram
+    /// of a group.
     pub newest: Option<u64>,
 }
 
-/// The value that a replica has.
+/// The value that is visible in a replica.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Shown {
     /// Its number at the writer's node.
     pub sequence: u64,
     /// Which writer wrote it.
     pub epoch: u64,
-    /// When, nanoseconds on this node's monotonic clock, and how far that may be wrong.
+    /// The time of writing in nanoseconds on this node's monotonic clock, and its error bound.
     pub written_ns: u64,
     /// See [`Source::bound_ns`].
     pub bound_ns: u64,
 }
 
 impl ReceiveStats {
-    /// What an agent has counted for the same readers, which this one replaced, and this one.
+    /// The sum of the statistics of this agent and of the agent that it replaced.
     #[must_use]
     pub fn after(self, earlier: &ReceiveStats) -> ReceiveStats {
         ReceiveStats {
@@ -74,7 +74,7 @@ impl ReceiveStats {
 
 #[derive(Debug)]
 pub(super) struct Receive {
-    /// What its datagrams are served by; none for best effort.
+    /// The urgency of its datagrams; none for best effort.
     pub deadline_ns: Option<u64>,
     pub watch: Option<TimerHandle>,
     /// When that is.
@@ -83,10 +83,10 @@ pub(super) struct Receive {
     target: Area,
     health: Health,
     paths: Option<Paths>,
-    /// Its reader wants nothing, others of its group do.
+    /// Its reader is stopped; others of its group are not.
     paused: bool,
     /// The last heartbeat of each path (while paused, the last datagram): its push and its time of
-    /// sending. Both only grow, so one that is not larger was sent before.
+    /// sending. Both only grow, so a heartbeat that is not larger is a repetition.
     beats: [Option<(u64, u64)>; 2],
     /// The offset of the sender's clock.
     clock: RoundTrips,
@@ -144,7 +144,7 @@ impl Receive {
         self.target.earliest_ns = Some(earliest(shown.written_ns, shown.bound_ns));
     }
 
-    /// It is taken out.
+    /// The agent is removed.
     pub fn end(&mut self) {
         self.receiver.end();
     }
@@ -162,7 +162,7 @@ impl Receive {
         self.receiver.peer()
     }
 
-    /// What goes before the next datagram is not for this one.
+    /// Pushes before the next datagram are not for this agent.
     pub fn rejoin(&mut self) {
         self.receiver.rejoin();
     }
@@ -175,7 +175,7 @@ impl Receive {
         }
     }
 
-    /// What to tell the sender about the path, now.
+    /// The choice of a path to send now, if any.
     pub fn wanted_path(&mut self, now_ns: u64) -> Option<Via> {
         self.paths.as_mut()?.look(now_ns)
     }
@@ -185,7 +185,7 @@ impl Receive {
         self.paths.as_ref().map_or(Via::First, Paths::wanted)
     }
 
-    /// Is the sender's clock to be probed now? Sets the time of the next probe.
+    /// Whether to probe the sender's clock now. Sets the time of the next probe.
     pub fn is_probe_due(&mut self, now_ns: u64) -> bool {
         let is_due = now_ns >= self.probe_at_ns;
         if is_due {
@@ -194,7 +194,7 @@ impl Receive {
         is_due
     }
 
-    /// Writes a datagram to the sender; gives the address.
+    /// Writes a datagram to the sender and returns the address.
     pub fn report(
         &self,
         kind: ReportKind,
@@ -230,7 +230,7 @@ impl Receive {
         }
         let lost = self.receiver.counters().not_complete();
         let outcome = self.receiver.accept(from, datagram, now_ns, &mut self.target);
-        // What came before says nothing about now.
+        // Earlier datagrams are no sign of life.
         if matches!(outcome, Outcome::Ignored(_)) {
             return outcome;
         }
@@ -299,7 +299,7 @@ impl Receive {
         Outcome::Alive
     }
 
-    /// Tells readers what has changed.
+    /// Publishes a change of the state.
     pub fn look(&mut self, now_ns: u64) {
         if let Some(earliest_ns) = self.target.earliest_ns {
             self.health.shown(earliest_ns);

@@ -1,20 +1,20 @@
-//! What the agents of a scheduler did, in time, recorded as event channels record it, so that
-//! `isorb timeline` draws it.
+//! Records of the agents of a scheduler, in the form of an event channel's, so that `isorb
+//! timeline` draws them.
 //!
-//! An agent has a row for its releases and one for each band: a run there is a datagram that was
-//! sent in it. So a promotion is seen as the place where an agent's runs go on in the row of the
-//! upper band; a mark says when it was.
+//! An agent has a row for its releases and one for each band. A run in a band's row is a datagram
+//! that was sent in that band. After a promotion, an agent's runs continue in the row of the upper
+//! band; a mark shows the time.
 
 use super::push::Push;
 use super::{AgentScheduler, Band, PushKey};
 use isorb_trace::{Record, RecordBuffer, RecordKind, Track};
 
-/// What agents did, for `isorb timeline`.
+/// The records of agents, for `isorb timeline`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Recorded {
     /// The records.
     pub track: Track,
-    /// Agents and what people call them.
+    /// The agents and their names.
     pub agents: Vec<(u32, String)>,
 }
 
@@ -34,7 +34,7 @@ impl Recorded {
         self.track.records.iter().map(agent).collect()
     }
 
-    /// The rows that have records: is it one of releases, its number, its name.
+    /// The rows that have records: whether it is a row of releases, its number, its name.
     pub fn rows(&self) -> Vec<(bool, u32, String)> {
         let mut rows = Vec::new();
         for (agent, name) in &self.agents {
@@ -52,22 +52,22 @@ impl Recorded {
 }
 
 impl AgentScheduler {
-    /// From now on keeps the last so many records of what push agents do; 0 for none. Allocates.
+    /// Begins to keep the last `records` records of push agents; 0 for none. Allocates.
     pub fn record(&mut self, records: usize) {
         self.trace = RecordBuffer::new(records);
     }
 
-    /// Are records kept?
+    /// Whether records are kept.
     pub fn is_recording(&self) -> bool {
         self.trace.is_on()
     }
 
-    /// What was recorded, as of a thread of this name. Allocates.
+    /// The records, as those of a thread with this name. Allocates.
     pub fn recorded(&self, thread: &str) -> Track {
         self.trace.track(thread)
     }
 
-    /// The driver made and sent a datagram in this time; for the record only.
+    /// Records the time in which the driver made and sent a datagram.
     pub fn sent(&mut self, key: PushKey, band: Band, begun_ns: u64, ended_ns: u64) {
         let released_ns = self.push(key).map_or(begun_ns, Push::released_ns);
         let waited_ns = begun_ns.saturating_sub(released_ns);

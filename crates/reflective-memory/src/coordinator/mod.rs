@@ -1,8 +1,8 @@
-//! The coordinator: which areas there are, on which node, and how its server is reached.
+//! The coordinator: the directory of areas, their nodes and the nodes' servers.
 //!
-//! Values flow without it. It is called when an area is created or attached. Its knowledge is on
-//! disk before it answers. A server that finds itself unknown registers with all of its areas, so
-//! an empty store fills itself again.
+//! Values flow without it. It is called when an area is created or attached. It stores each change
+//! on disk before it answers. A server that the coordinator does not know registers with all of its
+//! areas, so an empty store fills itself again.
 
 mod store;
 
@@ -25,21 +25,21 @@ use std::time::Duration;
 /// The key in `corbaloc::host:port/ReflectiveMemory`.
 pub const KEY: &str = "ReflectiveMemory";
 
-/// How long a server may take to say that it lives.
+/// How long a server may take to answer a ping.
 const ANSWER: Duration = Duration::from_secs(1);
 
-/// What is known about a node.
+/// A node in the directory.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct NodeEntry {
     /// Its name.
     pub name: String,
-    /// Another number each time its server starts.
+    /// A new number for each start of its server.
     pub incarnation: u64,
     /// The stringified reference of its server.
     pub server: String,
 }
 
-/// What is known about an area.
+/// An area in the directory.
 #[derive(Clone, PartialEq, Debug)]
 pub struct AreaPlace {
     /// Name, size and histories.
@@ -58,7 +58,7 @@ impl Coordinator {
     /// Starts a coordinator in an ORB, reachable as `corbaloc::host:port/ReflectiveMemory`.
     ///
     /// # Errors
-    /// What making its POA ends in.
+    /// The errors of creating its POA.
     pub fn start(orb: &Orb, store: Arc<dyn CoordinatorStore>) -> Result<Coordinator> {
         let policies = PoaPolicies::new().lifespan(Lifespan::Persistent).id_assignment(IdAssignment::User);
         let root = orb.root_poa()?;
@@ -75,7 +75,7 @@ impl Coordinator {
         Ok(Coordinator { object })
     }
 
-    /// What node servers call.
+    /// The operations for node servers.
     pub fn object(&self) -> &Glob_CommRef {
         &self.object
     }
@@ -83,7 +83,7 @@ impl Coordinator {
 
 struct Service {
     store: Arc<dyn CoordinatorStore>,
-    /// Held over a look and the change that follows from it.
+    /// Held from a query of the store to the change that depends on it.
     changing: PiMutex<()>,
 }
 
@@ -92,8 +92,8 @@ impl Service {
         Ok(cx.orb().string_to_object(&entry.server)?.unchecked_narrow())
     }
 
-    /// Two servers of one name would take it, and each other's areas, from each other for ever: the
-    /// second is refused while the first answers.
+    /// Two servers with one name would replace each other for ever, with their areas. So the second
+    /// is refused while the first answers.
     fn has_no_other(
         &self,
         cx: Upcall<'_>,
@@ -137,12 +137,12 @@ impl Glob_Comm for Service {
         held: AreasView<'u>,
     ) -> Result<NamesView<'u>, glob_comm::RegisterNodeError> {
         let server = what.server.ok_or(SystemException::from(Kind::BadParam))?.object().to_string();
-        // Without the lock: others go on while it takes its time.
+        // Without the lock, so that a slow answer does not delay other calls.
         self.has_no_other(cx, &what, &server)?;
         let _changing = self.changing.lock();
         let node = NodeEntry { name: what.name.into(), incarnation: what.incarnation, server };
         let mut places = self.store.areas().map_err(SystemException::from)?;
-        // What another node holds is that node's.
+        // An area belongs to the node that registered it.
         let (lost, kept): (Vec<&AreaView<'u>>, Vec<&AreaView<'u>>) = held.iter().partition(|area| {
             places.iter().any(|place| place.what.name == area.name && place.node != node.name)
         });
@@ -185,7 +185,7 @@ impl Glob_Comm for Service {
         }
         let what = owned_area(&what);
         if let Some(place) = self.store.area(&what.name).map_err(SystemException::from)? {
-            // The same area of the same node: the node did not hear our answer.
+            // The same area of the same node: the earlier answer was lost.
             if place.node != node || place.what != what {
                 return Err(AreaExists { what: place.what }.into());
             }

@@ -32,7 +32,7 @@ pub(super) struct Attachment {
     pub stale: AtomicU64,
 }
 
-/// The memory that the server handed over, mapped.
+/// The memory of the server's descriptor, mapped.
 pub(super) struct Mapped {
     pub segment: Segment,
     pub doorbell: Option<OwnedFd>,
@@ -63,7 +63,8 @@ impl Attachment {
     }
 
     /// The server answered the writer that handed its area back: with a ticket, or 0 for a refusal,
-    /// and with a doorbell. It rings at once, because values since the adoption had no doorbell.
+    /// and with a doorbell. The writer rings at once, because values since the adoption had no
+    /// doorbell.
     pub fn is_writer_of(&self, ticket: u64, doorbell: Option<OwnedFd>) {
         self.ticket.store(ticket, Ordering::Release);
         *self.doorbell.lock() = doorbell;
@@ -126,7 +127,7 @@ impl AreaWriter {
     /// nodes. Gives its number.
     ///
     /// # Errors
-    /// When it is larger than was promised, or than the area takes.
+    /// When it is larger than the promised size, or than the area's.
     ///
     /// # Real-time
     /// Neither allocates nor blocks. A copy and a system call; another one where other nodes read
@@ -142,7 +143,7 @@ impl AreaWriter {
     /// Lets `fill` write a value of `len` bytes in place.
     ///
     /// # Errors
-    /// When it is larger than was promised, or than the area takes.
+    /// When it is larger than the promised size, or than the area's.
     ///
     /// # Real-time
     /// As [`write`](Self::write), without the copy.
@@ -181,15 +182,16 @@ impl AreaWriter {
         self.attachment.library().statistics(self.attachment.ticket())
     }
 
-    /// Does a server know this writer? False while there is no server, and where a restarted one
-    /// refused to take the area back: another node has the name, or there is no room. Values then
-    /// reach the processes that have the area mapped, and no other node. The area is offered again
-    /// every second.
+    /// Whether a server serves this writer. False while there is no server, and where a restarted
+    /// one refused the area: another node has the name, or a limit is reached. Values then reach
+    /// the processes that have the area mapped, and no other node. The library offers the area
+    /// again every second.
     pub fn is_served(&self) -> bool {
         !self.attachment.is_refused() && self.attachment.session.server_now().is_some()
     }
 
-    /// Are values pushed to other nodes by datagrams? Only then a write makes a system call for it.
+    /// Whether values are pushed to other nodes by datagrams. Only then a write makes a system call
+    /// for them.
     pub fn rings(&self) -> bool {
         self.writer.wants_doorbell()
     }
@@ -235,7 +237,7 @@ impl AreaReader {
         &self.attachment.name
     }
 
-    /// Is there a value that this reader has not read?
+    /// Whether there is a value that this reader has not read.
     ///
     /// # Real-time
     /// Two loads.
@@ -277,7 +279,7 @@ impl AreaReader {
         }
     }
 
-    /// Must this reader check the age of values itself?
+    /// Whether this reader itself checks the age of values.
     fn watches_age(&self) -> bool {
         self.attachment.local && matches!(self.attachment.role, Role::Reader { qos } if qos.deadline > 0)
     }

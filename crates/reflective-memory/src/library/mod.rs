@@ -49,18 +49,18 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long set-up waits for a server that is being restarted, and for a descriptor that is on its
-/// way.
+/// How long set-up waits for a server that is being restarted, and for a descriptor that the server
+/// has sent.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// A process's way to its node's server. Clones share it.
+/// A process's session with its node's server. Clones share it.
 #[derive(Clone, Debug)]
 pub struct Library {
     session: Arc<Session>,
 }
 
 impl Library {
-    /// Connects to the server at `socket`, and from then on to whichever server is there.
+    /// Connects to the server at `socket`, and later to each server that replaces it.
     ///
     /// A thread of ordinary priority keeps the session. No value ever waits for it.
     ///
@@ -79,7 +79,7 @@ impl Library {
         Ok(server.create_area(session, what)?)
     }
 
-    /// Ends an area. Its readers keep the last value, and are told.
+    /// Ends an area. Its readers keep the last value, and see the state `Destroyed`.
     ///
     /// # Errors
     /// `UnknownArea`, `Unavailable`.

@@ -27,7 +27,7 @@ use std::time::Duration;
 
 /// The longest time that a thread outlives its notifier.
 const CHECK_STOP: Duration = Duration::from_millis(200);
-/// The pause after a channel did not accept events.
+/// The pause after a push that the channel did not accept.
 const RETRY_NS: u64 = 1_000_000_000;
 /// The interval at which a remote channel is pinged: a push is oneway and would not report its end.
 const CHECK_NS: u64 = 5_000_000_000;
@@ -166,12 +166,12 @@ impl Drop for RemoteChannel {
     }
 }
 
-/// What a notifier did.
+/// The counters of a notifier.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct NoticeCounts {
-    /// Events that the channel took.
+    /// Events that the channel accepted.
     pub pushed: u64,
-    /// Events that it did not take.
+    /// Events that it did not accept.
     pub failed: u64,
 }
 
@@ -212,7 +212,7 @@ impl Notifier {
         Ok(Notifier { shared, reader })
     }
 
-    /// What it did so far.
+    /// Its counters so far.
     pub fn counts(&self) -> NoticeCounts {
         NoticeCounts {
             pushed: self.shared.pushed.load(Ordering::Relaxed),
@@ -220,7 +220,7 @@ impl Notifier {
         }
     }
 
-    /// What the server counts of the attachment.
+    /// The server's statistics of the attachment.
     ///
     /// # Errors
     /// `Unavailable`.
@@ -241,7 +241,7 @@ impl fmt::Debug for Notifier {
     }
 }
 
-/// One of the threads that a library may have.
+/// A permit for one of the library's threads.
 struct NotifierPermit(Arc<AtomicUsize>);
 
 impl NotifierPermit {
@@ -261,7 +261,7 @@ impl Drop for NotifierPermit {
     }
 }
 
-/// What the thread has.
+/// The state of the thread.
 struct NotifierThread {
     reader: AreaReader,
     sink: Box<dyn EventSink>,
@@ -269,7 +269,7 @@ struct NotifierThread {
     shared: Arc<Shared>,
     value: Vec<u8>,
     last: Option<Sample>,
-    /// When the next event for a value may go.
+    /// When the next event for a value may be pushed.
     due_ns: u64,
     _place: NotifierPermit,
 }
@@ -289,7 +289,7 @@ impl NotifierThread {
                     }
                 }
                 Err(WaitError::TimedOut) => {}
-                // Nothing that is read there can be told apart from noise.
+                // The memory is corrupted: its values mean nothing.
                 Err(WaitError::Damaged) => std::thread::sleep(CHECK_STOP),
             }
         }
@@ -298,7 +298,7 @@ impl NotifierThread {
     fn value_came(&mut self) {
         let early = self.due_ns.saturating_sub(now_ns());
         if early > 0 {
-            // What comes meanwhile goes with it.
+            // The next event also counts the values that arrive meanwhile.
             std::thread::sleep(Duration::from_nanos(early).min(CHECK_STOP));
             return;
         }
@@ -319,7 +319,7 @@ impl NotifierThread {
     }
 
     fn tell(&mut self, event_type: i32, state: Option<State>, len: usize) {
-        // Nothing that happens after its end.
+        // No event is pushed after the notifier's end.
         if event_type == 0 || self.shared.stop.load(Ordering::Acquire) {
             return;
         }

@@ -1,4 +1,4 @@
-//! The session with the node's server, and what happens when there is another server.
+//! The session with the node's server, and its recovery when the server is restarted.
 
 use super::PATIENCE;
 use super::attached::{Attachment, Role};
@@ -21,10 +21,10 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-/// How long to wait before looking for a server again.
+/// The pause between attempts to connect to a server.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Of so many pauses one brings an offer.
+/// The number of pauses between two offers of a refused area.
 const OFFERS: usize = 10;
 
 pub(super) struct Session {
@@ -39,12 +39,13 @@ pub(super) struct Session {
 #[derive(Default)]
 struct State {
     link: Option<Link>,
-    /// What came and was not asked for yet, by ticket.
+    /// Messages that no thread has waited for yet, by ticket.
     arrived: HashMap<u64, Memory>,
     attachments: Vec<Weak<Attachment>>,
-    /// The last one that reads each area.
+    /// The newest attachment that reads each area.
     readers: HashMap<String, Weak<Attachment>>,
-    /// The writer that was offered to the server again: a server that refused it may have room now.
+    /// The writer that is being offered to the server again: a server that refused it may accept it
+    /// now.
     offered: Option<Weak<Attachment>>,
     /// Writers of areas that the server does not serve.
     refused: Vec<Weak<Attachment>>,
@@ -52,16 +53,16 @@ struct State {
     offering: u64,
 }
 
-/// Memory that the server handed over.
+/// Memory from the server.
 pub(super) struct Memory {
     pub file: OwnedFd,
-    /// What its writer rings.
+    /// The doorbell of its writer.
     pub doorbell: Option<OwnedFd>,
     /// The writer's own, not a replica.
     pub local: bool,
 }
 
-/// A server that is there.
+/// A server that is connected.
 #[derive(Clone)]
 struct Link {
     socket: Arc<OwnedFd>,
@@ -131,10 +132,10 @@ impl Session {
         }
     }
 
-    /// Memory that another reader of this process has mapped already is that one's: thousands of
-    /// readers take no more descriptors and mappings than there are areas.
+    /// Readers of one area in this process share its mapping. So thousands of readers need no more
+    /// descriptors and mappings than there are areas.
     pub fn share(&self, name: &str, segment: Segment) -> Segment {
-        // Let go of after the lock.
+        // Dropped after the lock is released.
         let other = self.state.lock().readers.get(name).and_then(Weak::upgrade);
         let known = other.map(|other| other.segment.lock().clone());
         known.filter(|known| known.same_file(&segment)).unwrap_or(segment)
@@ -147,7 +148,7 @@ impl Session {
 
     fn greet(&self) -> Result<Link, Error> {
         let socket = session_socket::connect_to(&self.path)?;
-        // A server that hangs takes connections still.
+        // A server that hangs still accepts connections.
         set_socket_timeout(&socket, Timeout::Recv, Some(PATIENCE))?;
         let greeting = session_socket::receive(&socket).map_err(|error| match error {
             Errno::AGAIN => {
@@ -184,8 +185,8 @@ impl Session {
         }
     }
 
-    /// Another node has an area of this name, which became known only now. Its writer can see that,
-    /// and it is offered again.
+    /// Another node has an area of this name. The writer learns this from `is_served`, and the area
+    /// is offered again.
     fn withdrawn(self: &Arc<Self>, name: &str) {
         let writers = self.writers_of(name);
         writers.iter().for_each(|writer| writer.is_writer_of(0, None));
@@ -195,12 +196,12 @@ impl Session {
         };
         state.refused.retain(is_other);
         state.refused.extend(writers.iter().map(Arc::downgrade));
-        // While the areas are being handed back there is no link yet, and then all of them are
-        // looked at.
+        // While the areas are being handed back there is no connection yet; all of them are
+        // considered after that.
         let Some(link) = state.link.clone().filter(|link| link.number != state.offering) else { return };
         state.offering = link.number;
         drop(state);
-        // Without a thread it is offered when there is another server.
+        // Without a thread it is offered to the next server.
         let _ = self.go_on_asking(&link, Vec::new());
     }
 
@@ -219,8 +220,8 @@ impl Session {
         state.offered = None;
     }
 
-    /// There is a server again: hands back the segments of its areas, then lets set-up go on and
-    /// asks for readers' anew.
+    /// A server is connected again: hands back the segments of its areas, then lets set-up continue
+    /// and requests the readers' memory anew.
     fn resume(self: &Arc<Self>, link: &Link) -> Result<(), Error> {
         let attachments: Vec<Arc<Attachment>> =
             self.state.lock().attachments.iter().filter_map(Weak::upgrade).collect();
@@ -262,7 +263,7 @@ impl Session {
         self.go_on_asking(link, readers)
     }
 
-    /// Apart, because a call to a node that hangs takes its time.
+    /// On a thread of its own, because a call to a node that hangs lasts until its time-out.
     fn go_on_asking(self: &Arc<Self>, link: &Link, readers: Vec<Weak<Attachment>>) -> Result<(), Error> {
         let (session, link) = (Arc::downgrade(self), link.clone());
         std::thread::Builder::new()
@@ -308,7 +309,7 @@ impl Session {
         Ok((answer.number, answer.descriptor))
     }
 
-    /// Offers an area again that the server refused, one after another; what it says comes to
+    /// Offers the refused areas again, one after another. The answer arrives at
     /// [`arrived`](Self::arrived).
     fn offer_again(&self, link: &Link, attachment: &Arc<Attachment>) -> Result<(), Error> {
         let Role::Writer { qos } = attachment.role else { return Ok(()) };
@@ -332,7 +333,7 @@ impl Session {
             attachment.moves.fetch_add(1, Ordering::Release);
             drop(current);
             if !attachment.local {
-                // A thread that waits on a replica without a server goes over to the new one.
+                // A thread that waits on a replica without a server continues with the new one.
                 let _ = before.for_writing().map(|before| before.set_state(AreaState::Moved));
             }
         }
@@ -376,8 +377,8 @@ fn offer(link: &Link, name: &str, (number, size): (u64, u32), file: &OwnedFd) ->
     )?)
 }
 
-/// Asks for readers' memory anew until all have it, or the server is another one: an area's writer,
-/// or its node, may come back later. And offers once a second what the server refused to take back.
+/// Requests the readers' memory anew until all have it or the server has changed, because an area's
+/// writer or its node may come back later. Also offers the refused areas once a second.
 fn reattach_all(session: &Weak<Session>, link: &Link, mut readers: Vec<Weak<Attachment>>) {
     for round in 0_usize.. {
         let Some(session) = session.upgrade().filter(|session| session.is_current(link)) else { return };
@@ -387,7 +388,7 @@ fn reattach_all(session: &Weak<Session>, link: &Link, mut readers: Vec<Weak<Atta
         });
         let (refused, looked_at) = session.refused();
         if round % OFFERS == 0 && !refused.is_empty() {
-            // Another one each time, so that none keeps the others waiting.
+            // Each time another area, so that none delays the others.
             let _ = session.offer_again(link, &refused[round / OFFERS % refused.len()]);
         }
         if readers.is_empty() && refused.is_empty() && session.ends_offering(link, looked_at) {
@@ -408,11 +409,12 @@ fn handed_over(message: Message) -> Option<Memory> {
     message.descriptor.map(|file| Memory { file, doorbell, local })
 }
 
-/// Receives what the server sends; when it ends, waits for the next. Ends with the library.
+/// Receives the server's messages; after its end, connects to the next server. Ends with the
+/// library.
 fn keep_session(session: &Weak<Session>, stop: &AtomicBool, first: Link) {
     let mut link = first;
     loop {
-        // Without holding the session: this must not keep it alive.
+        // With a weak reference, so that the thread does not keep the session alive.
         while let Ok(Some(message)) = session_socket::receive(&*link.socket) {
             let Some(session) = session.upgrade() else { return };
             session.arrived(message);

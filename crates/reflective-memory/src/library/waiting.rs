@@ -1,4 +1,4 @@
-//! Set-up that waits for what is missing, so that programs may be started in any order.
+//! Set-up that waits for servers and areas, so that programs may be started in any order.
 
 use super::{AreaReader, AreaWriter, Library};
 use crate::Error;

@@ -1,5 +1,5 @@
-//! What agents cost on this machine: values of three shapes go through two schedulers and a pair of
-//! sockets, as the dispatching thread does it.
+//! Measures the costs of agents on this machine: values of three shapes pass two schedulers and a
+//! pair of sockets, as in the dispatching thread.
 
 use crate::admission::Costs;
 use crate::agents::{
@@ -13,20 +13,20 @@ use std::io;
 use std::net::UdpSocket;
 use std::time::Duration;
 
-/// Values of a shape.
+/// The measured values of each shape.
 const VALUES: usize = 1000;
-/// Those before, which warm caches.
+/// The values before them, which warm the caches.
 const FIRST: usize = 50;
-/// Of those measured, so many in a thousand cost no more than what is taken.
+/// The percentile that is taken, in a thousand.
 const OF_THOUSAND: usize = 990;
-/// What is given is so many times what was measured: an agent that costs more is contained.
+/// The result is this multiple of the measurement, because an agent that costs more is contained.
 const MARGIN: u64 = 2;
 const FRAGMENT: usize = 8192;
 
 /// Measures what agents cost on the calling thread's processor: twice the 99th percentile of the
 /// processor time that the dearer end of a push takes, over the loopback interface.
 ///
-/// What other interfaces, busy caches and lower clock rates add is not in it; compare it with
+/// It excludes the effects of other interfaces, busy caches and lower clock rates; compare it with
 /// `worst_cost_ns` of [`NodeServer::pushes`](super::NodeServer::pushes) under load.
 ///
 /// # Errors
@@ -45,7 +45,7 @@ pub fn measure_costs() -> io::Result<Costs> {
     Ok(Costs { push_ns: MARGIN * push, datagram_ns: MARGIN * datagram, kib_ns: MARGIN * kib })
 }
 
-/// A channel from here to here.
+/// A channel from this node to itself.
 struct Shape {
     near: AgentScheduler,
     far: AgentScheduler,
@@ -61,7 +61,7 @@ impl Shape {
     fn new(size: usize, fragment: usize) -> io::Result<Shape> {
         let [from, to] = [UdpSocket::bind("127.0.0.1:0")?, UdpSocket::bind("127.0.0.1:0")?];
         to.set_read_timeout(Some(Duration::from_secs(5)))?;
-        // No heartbeats between.
+        // No heartbeats during the measurement.
         let heartbeat_ns = u64::MAX >> 2;
         let config =
             SchedulerConfig { pushes: 1, receives: 1, heartbeat_ns, refresh_ns: 0, link_bytes_per_s: 0 };
@@ -98,7 +98,7 @@ impl Shape {
         Ok(Shape { near, far, from, to, writer, key, value: vec![0x5a; size], datagrams })
     }
 
-    /// Processor time of the dearer end for a value, and of looks that find and send nothing.
+    /// Processor time of the dearer end for a value, and of checks without a value.
     fn cost(mut self) -> io::Result<(u64, u64)> {
         let [mut pushed, mut received, mut chosen] = [(); 3].map(|()| Vec::with_capacity(VALUES));
         let mut buffer = vec![0; HEADER + FRAGMENT];

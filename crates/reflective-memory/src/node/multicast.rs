@@ -1,4 +1,4 @@
-//! The groups that a dispatching thread takes part in: one socket for all of them.
+//! The multicast groups of a dispatching thread, with one socket for all of them.
 //!
 //! A datagram that goes to a group is received by all nodes that have joined it. An area has one of
 //! [`COUNT`] groups by its name, so that a node's network interface leaves out most of what it does
@@ -13,15 +13,16 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6, UdpSocket};
 
-/// So many groups, one after the other: a socket may join twenty (`net.ipv4.igmp_max_memberships`).
+/// The number of groups, with consecutive addresses: a socket may join twenty
+/// (`net.ipv4.igmp_max_memberships`).
 pub(crate) const COUNT: u32 = 16;
 
-/// So many ports after that of all groups (before it, where there are none) are for guaranteed
-/// channels. Two of one group and port would wait for each other as if they were of one urgency,
-/// and count each other's datagrams as strays.
+/// The number of ports for guaranteed channels, after the port of all groups (before it, if there
+/// are none after). Two channels with one group and port would wait for each other as if they had
+/// one urgency, and count each other's datagrams as strays.
 const OWN_PORTS: u16 = 256;
 
-/// Where groups' datagrams come in.
+/// The socket that receives the groups' datagrams.
 #[derive(Debug)]
 pub(crate) struct Groups {
     first: SocketAddr,
@@ -30,10 +31,10 @@ pub(crate) struct Groups {
     joined: PiMutex<HashMap<IpAddr, usize>>,
 }
 
-/// By which interface groups are joined.
+/// The interface by which groups are joined.
 #[derive(Clone, Copy, Debug)]
 enum Interface {
-    /// That with this address; all zero for the system's choice.
+    /// The interface with this address; all zero for the system's choice.
     V4(Ipv4Addr),
     /// By its number; 0 for the system's choice.
     V6(u32),
@@ -92,7 +93,7 @@ impl Groups {
         SocketAddr::new(group.ip(), first.checked_add(nth).unwrap_or(first.wrapping_sub(nth)))
     }
 
-    /// Takes part in a group, as often as it is left again.
+    /// Joins a group. Each join needs a leave.
     pub fn join(&self, group: SocketAddr) -> io::Result<()> {
         self.check(group, group.port() == self.first.port())?;
         let mut joined = self.joined.lock();
@@ -104,7 +105,7 @@ impl Groups {
         Ok(())
     }
 
-    /// Takes part in a guaranteed channel's group, for as long as the socket lives.
+    /// Joins a guaranteed channel's group, until the socket is closed.
     pub fn own(&self, group: SocketAddr) -> io::Result<UdpSocket> {
         self.check(group, (1..=OWN_PORTS).contains(&group.port().abs_diff(self.first.port())))?;
         let at = match (group, self.interface) {
@@ -163,14 +164,14 @@ fn bind(at: SocketAddr) -> io::Result<UdpSocket> {
     if family == AddressFamily::INET6 {
         sockopt::set_ipv6_v6only(&socket, true)?;
     }
-    // Each node of a host receives what goes to the group.
+    // Each node of a host receives the group's datagrams.
     sockopt::set_socket_reuseaddr(&socket, true)?;
     let _ = sockopt::set_socket_recv_buffer_size(&socket, 4 << 20);
     rustix::net::bind(&socket, &at)?;
     Ok(socket.into())
 }
 
-/// The group that comes so many after the first; none beyond the last address.
+/// The group `number` places after the first; none beyond the last address.
 fn nth(first: SocketAddr, index: u32) -> Option<SocketAddr> {
     Some(match first {
         SocketAddr::V4(first) => {

@@ -1,5 +1,5 @@
-//! Sockets of guaranteed receive agents: one each, so that what is less urgent waits in the kernel
-//! and not before them.
+//! Sockets of guaranteed receive agents: one each, so that less urgent datagrams wait in the kernel
+//! and not in front of them.
 
 use super::dispatcher::bind;
 use crate::agents::Via;
@@ -9,11 +9,11 @@ use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::sync::Arc;
 
-/// Tokens of receive_sockets begin here; sessions are numbered from 1 and never get that far.
+/// The first token of these sockets; sessions are numbered from 1 and never reach it.
 const FIRST: u64 = 1 << 62;
 const LAST: u64 = FIRST + (2 << 32) - 1;
 
-/// Where the datagrams of one receive agent come in, a socket a path.
+/// The sockets of one receive agent, one a path.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ReceiveSocket {
     sockets: [Option<Arc<UdpSocket>>; 2],
@@ -26,7 +26,7 @@ impl ReceiveSocket {
         Ok(ReceiveSocket { sockets: [open(first)?, second.map(open).transpose()?.flatten()] })
     }
 
-    /// One of a group.
+    /// A socket of a group.
     pub fn of(socket: UdpSocket) -> ReceiveSocket {
         ReceiveSocket { sockets: [Some(Arc::new(socket)), None] }
     }
@@ -43,12 +43,12 @@ impl ReceiveSocket {
         self.sockets[via as usize].as_ref()
     }
 
-    /// How many sockets.
+    /// The number of sockets.
     pub fn len(&self) -> usize {
         self.sockets.iter().flatten().count()
     }
 
-    /// By level: what is left after a look is reported again.
+    /// Level-triggered: remaining datagrams are reported again.
     pub fn watch(&self, poller: &Poller, receive: u32) -> Result<(), Errno> {
         for via in [Via::First, Via::Second] {
             if let Some(socket) = self.socket(via) {

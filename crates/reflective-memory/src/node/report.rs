@@ -9,11 +9,11 @@ use crate::idl::{
 use isorb::{Result, Upcall};
 use isorb_rt::time::now_ns;
 
-/// Areas, and replicas, that one answer has room for.
+/// The most areas, and the most replicas, in one answer.
 const MOST: usize = 10_000;
 
 impl Node {
-    /// Of at most `limit` areas and as many replicas.
+    /// Covers at most `limit` areas and as many replicas.
     ///
     /// # Real-time
     /// As [`NodeServer::status`](super::NodeServer::status).

@@ -1,4 +1,4 @@
-//! What a server knows and counts, for tools.
+//! The status of a node's server, for tools.
 
 use super::areas::table::AttachmentKind;
 use super::channels::table::PushChannel;
@@ -16,19 +16,19 @@ pub struct NodeStatus {
     pub name: String,
     /// Processes with a session.
     pub sessions: usize,
-    /// Bytes of all segments that the server made, and how many there may be.
+    /// Bytes of all segments that the server made, and their limit.
     pub bytes: (usize, usize),
     /// Guaranteed channels that were admitted here, at either end.
     pub guaranteed: usize,
-    /// What is given away to them of the dispatching processor and of the link, and what may be:
-    /// parts of 1.
+    /// The shares of the dispatching processor that are admitted and that may be admitted, as parts
+    /// of 1.
     pub cpu: (f64, f64),
     /// See `cpu`.
     pub link: (f64, f64),
-    /// How often a push agent looked for a value because its area's writer rang.
+    /// How often a doorbell made a push agent check its area.
     pub looks: u64,
-    /// Writers' areas that were handed back and not taken: too many of one process, no room, or
-    /// another's by now.
+    /// Writers' areas that were handed back and refused: too many of one process, a limit was
+    /// reached, or another node has the name.
     pub refused_back: u64,
     /// Failed attempts to accept a session because no descriptors were left.
     pub accept_failures: u64,
@@ -49,13 +49,13 @@ pub struct AreaStatus {
     pub histories: u32,
     /// The latest value and the state.
     pub value: ValueStatus,
-    /// Has it a writer?
+    /// Whether it has a writer.
     pub has_writer: bool,
-    /// What its writer promised, in nanoseconds; 0 for nothing.
+    /// The period that its writer promised, in nanoseconds; 0 for none.
     pub period_ns: u64,
     /// Readers on this node.
     pub readers: usize,
-    /// Where it is pushed to: the nodes' names, in order, with each whether the channel is
+    /// The nodes that it is pushed to, in order of their names, and whether each channel is
     /// guaranteed.
     pub pushed_to: Vec<(String, bool)>,
 }
@@ -74,7 +74,7 @@ pub struct ReplicaStatus {
     pub value: ValueStatus,
     /// Readers that share it.
     pub readers: usize,
-    /// Was it admitted with a guarantee?
+    /// Whether it was admitted with a guarantee.
     pub guaranteed: bool,
     /// What its readers asked for, in nanoseconds; 0 for nothing.
     pub deadline_ns: u64,

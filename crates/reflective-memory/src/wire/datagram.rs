@@ -34,9 +34,9 @@ pub enum Kind {
     Fragment,
     /// The exclusive or of a group of pieces.
     Parity,
-    /// The value of `sequence` is still the latest, and the writer's node is alive.
+    /// A heartbeat: the value of `sequence` is still the latest, and the writer's node is alive.
     Heartbeat,
-    /// From the receiver to the sender: the path that datagrams are to take.
+    /// From the receiver to the sender: the path that datagrams must take.
     Choice,
     /// From the receiver to the sender, which answers at once: for the offset of their clocks.
     Probe,
@@ -76,7 +76,7 @@ pub struct Datagram<'a> {
     pub index: u32,
     /// The writer that wrote the value.
     pub writer: u32,
-    /// Values of the area that were not sent so far, because a later one overtook them.
+    /// Values of the area that were never sent, because a later one overtook them.
     pub skipped: u32,
     /// The time of sending, on the sender's clock.
     pub sent_ns: u64,
@@ -84,7 +84,7 @@ pub struct Datagram<'a> {
     pub payload: &'a [u8],
 }
 
-/// Octets that are no datagram of this protocol.
+/// The octets are no datagram of this protocol.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Malformed;
 

@@ -38,15 +38,15 @@ pub const MAX_FRAGMENT: usize = 65_507 - HEADER;
 /// 8.
 pub const ETHERNET_FRAGMENT: usize = 1376;
 
-/// What both ends of a channel have agreed upon.
+/// The parameters that both ends of a channel have agreed upon.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Channel {
     /// The receiver's number for it.
     pub id: u32,
-    /// Which agreement this is: a channel that is set up again has a later one, and datagrams of
-    /// earlier ones are void.
+    /// The number of the agreement: a channel that is set up again has a later one, and datagrams
+    /// of earlier ones are void.
     pub epoch: u32,
-    /// What a datagram must carry to be believed.
+    /// The secret that each datagram must carry.
     pub token: u64,
     /// Bytes of the largest value.
     pub size: usize,
@@ -56,22 +56,22 @@ pub struct Channel {
     pub parity: usize,
 }
 
-/// A channel that cannot be.
+/// An invalid channel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ChannelError {
-    /// What it is about.
+    /// The parameter.
     pub what: &'static str,
-    /// What was asked for.
+    /// The requested number.
     pub asked: usize,
-    /// The most there may be.
+    /// The limit.
     pub limit: usize,
 }
 
 impl Channel {
-    /// Says whether the sizes make sense; both ends ask before they make anything.
+    /// Checks the sizes; both ends do so before they allocate.
     ///
     /// # Errors
-    /// Which number does not, and its limit.
+    /// The number that is wrong, and its limit.
     pub fn check(&self) -> Result<(), ChannelError> {
         let within = |what, asked, limit| match asked {
             1.. if asked <= limit => Ok(()),
@@ -101,7 +101,7 @@ impl Channel {
     }
 
     /// Bytes on the wire of a value of `len` bytes, with UDP, IPv4 and Ethernet around each
-    /// datagram. What a link is asked for at admission.
+    /// datagram. Admission uses it for links.
     pub fn wire_bytes(&self, len: usize) -> usize {
         // 8 UDP, 20 IP; Ethernet 14 + 4 + preamble 8 + gap 12 a frame. Datagrams beyond a frame are
         // cut by IP.

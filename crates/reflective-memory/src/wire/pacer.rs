@@ -1,5 +1,4 @@
-//! When the next datagram may go, so that a channel takes no more of the link than it was admitted
-//! for.
+//! The time of the next datagram, so that a channel uses no more of the link than was admitted.
 
 /// A leaky bucket in its virtual-scheduling form (ITU-T I.371, GCRA): one number of state, no tick.
 #[derive(Clone, Copy, Debug)]
@@ -16,13 +15,13 @@ impl Pacer {
         Pacer { bytes_per_s, burst_ns: time_of(burst, bytes_per_s), free_at: 0 }
     }
 
-    /// The time, not before `now`, at which a datagram may go.
+    /// The time, not before `now`, at which a datagram may be sent.
     #[inline]
     pub fn ready_at(&self, now_ns: u64) -> u64 {
         now_ns.max(self.free_at.saturating_sub(self.burst_ns))
     }
 
-    /// A datagram of `bytes` went.
+    /// A datagram of `bytes` was sent.
     #[inline]
     pub fn sent(&mut self, now_ns: u64, bytes: usize) {
         self.free_at = self.free_at.max(now_ns).saturating_add(time_of(bytes, self.bytes_per_s));

@@ -4,8 +4,8 @@ use super::datagram::{Datagram, Kind};
 use super::{Channel, ChannelError};
 use std::net::SocketAddr;
 
-/// Where fragments go as they come, and what is told when all of them are there. A memory area's
-/// writer is one.
+/// The destination of fragments, which is notified when a value is complete. A memory area's writer
+/// is one.
 pub trait Sink {
     /// A piece of the value under way. The range lies within the channel's size.
     fn put(&mut self, offset: usize, piece: &[u8]);
@@ -19,26 +19,26 @@ pub trait Sink {
 pub struct Receiver {
     channel: Channel,
     peer: SocketAddr,
-    /// The newest push of which anything has come.
+    /// The newest push of which any datagram has arrived.
     push: u64,
-    /// What its datagrams must agree about.
+    /// The values on which its datagrams must agree.
     size: u32,
     sequence: u64,
     writer: u32,
-    /// What was published last.
+    /// The value that was published last.
     shown: Option<(u64, u32)>,
     /// Fragments of it that are missing; 0 when it is complete.
     missing: usize,
     /// One bit a fragment.
     have: Box<[u64]>,
     groups: Box<[Group]>,
-    /// One fragment a group: the exclusive or of what has come of it.
+    /// One fragment a group: the exclusive or of its fragments that have arrived.
     sums: Box<[u8]>,
     heard_ns: Option<u64>,
     counters: Counters,
-    /// What the sender counted as skipped in its latest datagram.
+    /// The sender's count of skipped values in its latest datagram.
     skipped: u32,
-    /// What the next datagram says is where counting begins.
+    /// Counting begins at the next datagram's number.
     joining: bool,
 }
 
@@ -48,41 +48,40 @@ struct Group {
     parity: bool,
 }
 
-/// What became of all pushes and datagrams. Every push up to the newest, from where the receiver
-/// joined, is in exactly one of `complete`, `incomplete` and `lost`, but for one that may still be
-/// completed.
+/// The counts of all pushes and datagrams. Each push from the first to the newest is in exactly one
+/// of `complete`, `incomplete` and `lost`, except one that may still be completed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Counters {
     /// Pushes that were published.
     pub complete: u64,
-    /// Pushes of which something was missing when the next one came.
+    /// Pushes of which a fragment was missing when the next one arrived.
     pub incomplete: u64,
-    /// Pushes of which nothing came before a later one did.
+    /// Pushes of which no datagram arrived before a later one did.
     pub lost: u64,
     /// Values that the sender did not send, because a later one overtook them.
     pub skipped: u64,
-    /// Fragments that were made again from parity.
+    /// Fragments that were recovered from parity.
     pub recovered: u64,
-    /// Datagrams that had come before.
+    /// Repeated datagrams.
     pub repeated: u64,
-    /// Datagrams of a push that was over.
+    /// Datagrams of a push that had ended.
     pub late: u64,
     /// Datagrams from an address that is not the peer's, or without the token.
     pub forged: u64,
     /// Datagrams of an earlier or later agreement about the channel.
     pub other_epoch: u64,
-    /// Octets that are no datagram, or one that contradicts itself or its push.
+    /// Octets that are no datagram, or contradict themselves or their push.
     pub malformed: u64,
 }
 
 impl Counters {
-    /// Pushes that did not arrive as a whole, or not at all.
+    /// Pushes that did not arrive completely, or not at all.
     #[must_use]
     pub fn not_complete(&self) -> u64 {
         self.lost.saturating_add(self.incomplete)
     }
 
-    /// These and those that another receiver of the same readers counted.
+    /// The sum of these counts and those of another receiver for the same readers.
     #[must_use]
     pub fn plus(&self, other: &Counters) -> Counters {
         let sum = u64::saturating_add;
@@ -101,14 +100,14 @@ impl Counters {
     }
 }
 
-/// What a datagram did.
+/// The effect of a datagram.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Outcome {
-    /// A part of a value came.
+    /// A part of a value arrived.
     Part,
     /// A value is complete and was published.
     Complete,
-    /// Nothing new: the writer's node lives. A heartbeat, or the value that is shown already.
+    /// A sign of life only: a heartbeat, or the value that is visible already.
     Alive,
     /// It changed nothing but a counter.
     Ignored(Ignored),
@@ -117,23 +116,23 @@ pub enum Outcome {
 /// Why a datagram changed nothing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Ignored {
-    /// It came before.
+    /// It is a repetition.
     Repeated,
-    /// Its push is over.
+    /// Its push has ended.
     Late,
     /// It does not come from the peer.
     Forged,
     /// It belongs to another agreement.
     OtherEpoch,
-    /// It makes no sense.
+    /// It contradicts itself or its push.
     Malformed,
 }
 
 impl Receiver {
-    /// A receiver for datagrams of `peer`, with all the memory it will need.
+    /// A receiver for datagrams of `peer`, with all the memory that it needs.
     ///
     /// # Errors
-    /// When the channel cannot be.
+    /// When the channel is invalid.
     pub fn new(channel: Channel, peer: SocketAddr) -> Result<Receiver, ChannelError> {
         channel.check()?;
         let (fragments, groups) = (channel.fragments(channel.size), channel.groups(channel.size));
@@ -156,15 +155,15 @@ impl Receiver {
         })
     }
 
-    /// From here on counts anew: pushes that go before the next datagram were for others (of a
-    /// group that this receiver joins), and count as nothing.
+    /// Begins to count anew: pushes before the next datagram were for other members of a group that
+    /// this receiver joins, and are not counted.
     pub fn rejoin(&mut self) {
         self.leave();
         self.missing = 0;
         self.joining = true;
     }
 
-    /// Takes a datagram that came from `from`.
+    /// Handles a datagram from `from`.
     ///
     /// # Real-time
     /// Neither allocates nor blocks. One copy of its payload into the sink, one more where parity
@@ -200,12 +199,12 @@ impl Receiver {
         match datagram.kind {
             Kind::Heartbeat => self.heartbeat(datagram, now_ns),
             Kind::Fragment | Kind::Parity => self.piece(datagram, now_ns, sink),
-            // The receive agent accepts answers; the other kinds go the other way.
+            // The receive agent handles answers; the other kinds are sent by receivers.
             Kind::Choice | Kind::Probe | Kind::Answer => self.ignore(Ignored::Malformed),
         }
     }
 
-    /// A heartbeat that came before was found out to be one.
+    /// The receive agent has rejected repeated heartbeats.
     pub fn repeated(&mut self) -> Outcome {
         self.ignore(Ignored::Repeated)
     }
@@ -215,34 +214,34 @@ impl Receiver {
         self.shown = Some((sequence, writer));
     }
 
-    /// No more will come: a push under way stays incomplete.
+    /// The channel ends: a push under way stays incomplete.
     pub fn end(&mut self) {
         self.leave();
         self.missing = 0;
     }
 
-    /// When the peer was last heard of, on this node's monotonic clock.
+    /// When the peer's last datagram arrived, on this node's monotonic clock.
     pub fn heard_ns(&self) -> Option<u64> {
         self.heard_ns
     }
 
-    /// The newest push of which anything came, and whether it is complete.
+    /// The newest push of which any datagram arrived, and whether it is complete.
     pub fn newest(&self) -> (u64, bool) {
         (self.push, self.missing == 0)
     }
 
-    /// Up to where pushes are counted; none before the first datagram after
+    /// The push up to which all are counted; none before the first datagram after
     /// [`rejoin`](Self::rejoin).
     pub fn counted(&self) -> Option<u64> {
         (!self.joining).then_some(self.push)
     }
 
-    /// What became of everything.
+    /// The counts.
     pub fn counters(&self) -> &Counters {
         &self.counters
     }
 
-    /// What was agreed upon.
+    /// The channel's parameters.
     pub fn channel(&self) -> &Channel {
         &self.channel
     }
@@ -252,8 +251,8 @@ impl Receiver {
         self.peer
     }
 
-    /// The first datagram after [`rejoin`](Self::rejoin): a push that it begins is for us, one that
-    /// is under way is not.
+    /// The first datagram after [`rejoin`](Self::rejoin): a push that it begins is for this
+    /// receiver, one under way is not.
     fn join(&mut self, datagram: &Datagram<'_>) {
         let begins = datagram.kind == Kind::Fragment && datagram.index == 0;
         self.push = datagram.push.saturating_sub(u64::from(begins));
@@ -269,7 +268,7 @@ impl Receiver {
         }
     }
 
-    /// A heartbeat follows its push: if more pushes were made than came, they are lost.
+    /// A heartbeat follows its push, so pushes before it that did not arrive are lost.
     fn heartbeat(&mut self, datagram: &Datagram<'_>, now_ns: u64) -> Outcome {
         self.heard_ns = Some(now_ns);
         if datagram.push > self.push {
@@ -286,7 +285,8 @@ impl Receiver {
         if datagram.push > self.push {
             self.enter(datagram);
         } else if self.missing == 0 {
-            // Complete already; a parity after its fragments is no repetition, but no news either.
+            // The push is complete already. A parity datagram after its fragments is no repetition,
+            // but adds nothing.
             return match place {
                 FragmentSlot::Fragment { .. } => self.ignore(Ignored::Repeated),
                 FragmentSlot::Parity { .. } => Outcome::Part,
@@ -331,7 +331,7 @@ impl Receiver {
         Outcome::Complete
     }
 
-    /// Where a piece belongs, if it is one that the channel can have.
+    /// The range of a piece, if it is valid for the channel.
     fn place(&self, datagram: &Datagram<'_>) -> Option<FragmentSlot> {
         let channel = &self.channel;
         let (size, index) = (datagram.size as usize, datagram.index as usize);
@@ -350,7 +350,7 @@ impl Receiver {
         (datagram.payload.len() == len).then_some(place)
     }
 
-    /// The push under way is over.
+    /// Ends the push under way.
     fn leave(&mut self) {
         self.counters.incomplete += u64::from(self.missing > 0);
     }
@@ -377,8 +377,8 @@ impl Receiver {
         self.missing -= 1;
     }
 
-    /// Adds a piece to its group's sum, which begins with the first piece: what is left there from
-    /// earlier pushes counts for nothing.
+    /// Adds a piece to its group's sum, which begins with the first piece and overwrites the sum of
+    /// an earlier push.
     fn add(&mut self, group: usize, piece: &[u8]) {
         let fragment = self.channel.fragment;
         let first = self.groups[group].fragments == 0 && !self.groups[group].parity;
@@ -393,7 +393,7 @@ impl Receiver {
         }
     }
 
-    /// Makes the one fragment of a group that is missing, if parity came and it is one.
+    /// Recovers the missing fragment of a group, if parity arrived and only one is missing.
     fn heal(&mut self, group: usize, sink: &mut impl Sink) {
         let size = self.size as usize;
         let first = group * self.channel.parity;

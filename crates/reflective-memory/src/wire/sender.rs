@@ -7,8 +7,7 @@ use super::{Channel, ChannelError};
 #[derive(Debug)]
 pub struct Sender {
     channel: Channel,
-    /// The value of the push under way, copied out of its area: there it may change while it is
-    /// sent.
+    /// The value of the push under way, copied from its area, where it may change while it is sent.
     value: Box<[u8]>,
     parity: Box<[u8]>,
     push: u64,
@@ -20,7 +19,7 @@ pub struct Sender {
     skipped: u32,
 }
 
-/// What is known about the value that is pushed.
+/// The description of a value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Loaded {
     /// Bytes of it.
@@ -29,7 +28,7 @@ pub struct Loaded {
     pub sequence: u64,
     /// Which writer wrote it.
     pub writer: u32,
-    /// When, nanoseconds on this node's monotonic clock.
+    /// The time of writing in nanoseconds on this node's monotonic clock.
     pub written_ns: u64,
 }
 
@@ -60,8 +59,8 @@ impl Sender {
         })
     }
 
-    /// Begins a push: `load` copies the value into the memory it is given and says what it is, or
-    /// fails, and then nothing changes but that a push under way ends.
+    /// Begins a push. `load` copies the value into the given memory and describes it. If `load`
+    /// fails, only the push under way ends.
     ///
     /// # Errors
     /// Those of `load`.
@@ -78,10 +77,10 @@ impl Sender {
         Ok(())
     }
 
-    /// Makes the next datagram of the push under way and gives its length; `None` when there is
+    /// Makes the next datagram of the push under way and returns its length; `None` if there is
     /// none.
     ///
-    /// `out` must hold [`max_datagram`](Self::max_datagram) octets; less ends the push.
+    /// `out` must have room for [`max_datagram`](Self::max_datagram) octets; less ends the push.
     ///
     /// # Real-time
     /// Neither allocates nor blocks.
@@ -99,8 +98,7 @@ impl Sender {
         made
     }
 
-    /// Makes a datagram that says that the last value is still the latest, and a number about the
-    /// area.
+    /// Makes a heartbeat: the last value is still the latest; `about` is a number about the area.
     pub fn heartbeat(&self, about: u32, now_ns: u64, out: &mut [u8]) -> Option<usize> {
         self.head(Kind::Heartbeat, about as usize, now_ns, out).map(|_| HEADER)
     }
@@ -111,7 +109,7 @@ impl Sender {
         self.skipped = self.skipped.wrapping_add(values as u32);
     }
 
-    /// Is a push under way?
+    /// Whether a push is under way.
     pub fn is_busy(&self) -> bool {
         self.next != Next::Nothing
     }
@@ -131,7 +129,7 @@ impl Sender {
         self.superseded
     }
 
-    /// What was agreed upon.
+    /// The channel's parameters.
     pub fn channel(&self) -> &Channel {
         &self.channel
     }
@@ -141,7 +139,7 @@ impl Sender {
         HEADER + self.channel.fragment.min(self.channel.size)
     }
 
-    /// What follows a datagram: parity closes each group, then the fragments go on.
+    /// The successor of a datagram: parity closes each group, then the fragments continue.
     fn after(&self, kind: Kind, index: usize) -> Next {
         let (count, group) = (self.channel.fragments(self.about.len), self.channel.parity);
         let done = match kind {

@@ -75,7 +75,7 @@ impl Entries {
         self.0.lock().entries.get(&which).cloned().ok_or_else(|| Error::unknown_handle(which))
     }
 
-    /// Removes an entry. A call that waits on it ends soon and keeps it until then.
+    /// Removes an entry. A call that waits on it keeps it, and ends soon.
     pub fn remove(&self, which: u64) -> Result<(), Error> {
         let entry = self.0.lock().entries.remove(&which).ok_or_else(|| Error::unknown_handle(which))?;
         if let Entry::Reader(reader) = &*entry {

@@ -28,10 +28,9 @@ pub struct Rio {
     entries: Entries,
 }
 
-/// A wait that was asked for without bound ends after this all the same: the caller's thread is the
-/// ORB's.
+/// The limit of an unbounded wait, because the waiting thread is the ORB's.
 const LONGEST_WAIT: Duration = Duration::from_secs(3600);
-/// A call that waits sees after so long that its reader was detached.
+/// The interval at which a waiting call checks whether its reader was detached.
 const DETACHED_AFTER: Duration = Duration::from_millis(200);
 
 impl Rio {
@@ -40,7 +39,7 @@ impl Rio {
     /// ended processes of this host are removed, because a killed process cannot remove its own.
     ///
     /// # Errors
-    /// What the ORB says. A naming service that is configured and cannot be reached is an error.
+    /// The ORB's errors. A naming service that is configured and cannot be reached is an error.
     pub fn activate(orb: &Orb, library: &Library) -> std::result::Result<(RIORef, String), Error> {
         let servant = Arc::new(Rio { library: library.clone(), entries: Entries::default() });
         let object: RIORef = orb.root_poa()?.activate(servant).map_err(Error::setup)?;
@@ -93,7 +92,7 @@ enum Failure {
     Read(ReadError),
     TimedOut,
     Final(State),
-    /// By another call.
+    /// Another call detached the reader.
     Detached,
 }
 
@@ -220,7 +219,7 @@ impl RIO for Rio {
         which: u64,
         back: u32,
     ) -> Result<(OctetsView<'u>, IdlSample), rio::ReadHistoryError> {
-        // It waits for nothing but another call on this handle.
+        // It waits only for another call on this handle.
         self.read(cx, which, 0, |reading, value| Ok(reading.area.history(back as usize, value)?))
     }
 

@@ -1,18 +1,18 @@
-//! The name of a process's RIO in naming.
+//! The name of a process's RIO in the naming service.
 
 use crate::idl::RIORef;
 use isorb::{Policies, Reference};
 use isorb_naming::Naming;
 use std::time::Duration;
 
-/// Host, process and the time at which it started: a number that is given out again after a process
-/// ended names another object.
+/// Host, process and start time: the kernel reuses process numbers, and each process has an object
+/// of its own.
 pub(super) fn of_this_process() -> String {
     let process = std::process::id();
     format!("{}{process}-{}", prefix(), start_of(process).unwrap_or(0))
 }
 
-/// What the names of this host begin with.
+/// The prefix of this host's names.
 fn prefix() -> String {
     let uname = rustix::system::uname();
     let host = uname.nodename().to_string_lossy().replace(['/', '.', '\\'], "-");
@@ -27,7 +27,7 @@ fn start_of(process: u32) -> Option<u64> {
     after.split_ascii_whitespace().nth(19)?.parse().ok()
 }
 
-/// Is this the name of an ended process of this host, as far as this process can see?
+/// Whether this is the name of a process of this host that has ended.
 fn is_of_dead_process(name: &str, prefix: &str) -> bool {
     let numbers = name.strip_prefix(prefix).and_then(|rest| rest.split_once('-'));
     let numbers =
@@ -35,9 +35,9 @@ fn is_of_dead_process(name: &str, prefix: &str) -> bool {
     numbers.is_some_and(|(process, start)| start_of(process) != Some(start))
 }
 
-/// So many bindings are looked at.
+/// The number of bindings that are checked.
 const LOOKED_AT: u32 = 10_000;
-/// So long a RIO may take to answer.
+/// The time-out for a RIO's answer.
 const ANSWER: Duration = Duration::from_millis(500);
 
 /// Removes the names of ended processes of this host. A name with an answering object stays: it may

@@ -1,10 +1,10 @@
-//! What comes for best effort, taken in by a thread of its own.
+//! The thread that receives best-effort datagrams.
 //!
-//! The dispatching thread is more urgent than the readers that it wakes. If it took in best effort
-//! as well, a reader of a guaranteed channel that has just been woken would wait while it does:
-//! real-time threads would wait for best effort. So where the dispatching thread is real-time,
-//! another one, below all that are admitted and above ordinary ones, watches the common sockets.
-//! Both have one lock, for one datagram at a time and with priority inheritance.
+//! The dispatching thread is more urgent than the readers that it wakes. If it received best-effort
+//! datagrams too, a guaranteed reader that it has just woken would wait for them. So a real-time
+//! dispatching thread leaves the common sockets to another thread, with a priority below all
+//! admitted threads and above ordinary ones. Both share one lock, which they hold for one datagram
+//! at a time and which has priority inheritance.
 
 use super::intake::Received;
 use super::{GROUPS, Inner, SECOND, SOCKET};
@@ -17,8 +17,8 @@ use isorb_rt::time::Deadline;
 use std::net::UdpSocket;
 use std::sync::atomic::Ordering;
 
-/// How the thread is scheduled beside a dispatching one of class `dispatching`; none where that one
-/// may do it as well.
+/// The class of the thread beside a dispatching thread of class `dispatching`; none where the
+/// dispatching thread itself receives best effort.
 pub(super) fn class(dispatching: SchedClass) -> Option<SchedClass> {
     let lowest = NativeRange::system().min;
     match dispatching {
@@ -30,7 +30,7 @@ pub(super) fn class(dispatching: SchedClass) -> Option<SchedClass> {
 }
 
 impl Inner {
-    /// Until it is stopped.
+    /// Runs until the dispatcher is stopped.
     ///
     /// # Real-time
     /// Allocates nothing after it has begun. Takes the lock for one datagram at a time.
@@ -42,7 +42,7 @@ impl Inner {
             let Ok(ready) = poller.wait(&mut events, Deadline::NONE) else { continue };
             for event in ready {
                 let Some(socket) = self.common(event.token) else { continue };
-                // By level: what is left is reported again, after the other sockets.
+                // Level-triggered: remaining datagrams are reported again, after the other sockets.
                 let mut room = INTAKE;
                 while room > 0 {
                     room -= 1;

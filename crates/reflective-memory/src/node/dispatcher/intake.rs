@@ -1,4 +1,4 @@
-//! What a dispatching thread takes in: datagrams of guaranteed channels by urgency, others in order
+//! How a dispatching thread receives: datagrams of guaranteed channels by urgency, others in order
 //! of arrival.
 
 use super::{GROUPS, Inner, ROOM, SECOND, SOCKET};
@@ -14,8 +14,8 @@ use std::net::UdpSocket;
 use std::sync::atomic::Ordering;
 
 impl Inner {
-    /// Waits until something was written, came in or is due. Of what came in for best effort, takes
-    /// so much that nothing urgent waits for long, from another socket first each time.
+    /// Waits for a written value, a datagram or a timer. Receives so few best-effort datagrams at a
+    /// time that urgent work does not wait for long, and begins with another socket each time.
     pub(super) fn wait_and_receive(
         &self,
         events: &mut Events<ROOM>,
@@ -23,11 +23,12 @@ impl Inner {
         first: usize,
         input: &mut [u8],
     ) {
-        // An agent that was checked late may have something to send.
+        // An agent that was checked late may have a push to send.
         let until = if self.check_pending() { Deadline::PAST } else { until };
         let mut incoming = [false; 3];
         let mut wait = until;
-        // What does not fit is reported by the next wait, those that were there before after it.
+        // The next wait reports the events that do not fit here, before those that it has reported
+        // already.
         let (watched, mut urgent) = (self.watched.load(Ordering::Relaxed), false);
         for _ in 0..=watched / ROOM {
             if self.wait(events, wait, &mut incoming, &mut urgent) < ROOM {
@@ -42,7 +43,7 @@ impl Inner {
             let agents = self.agents.lock();
             match () {
                 () if agents.scheduler.has_arrivals() => 0,
-                // There was nothing to do: what is urgent waits for the link.
+                // No work could be done: urgent datagrams wait for the link.
                 () if agents.scheduler.is_urgent(now_ns()) => usize::from(until != Deadline::PAST),
                 () => INTAKE,
             }
@@ -90,19 +91,19 @@ impl Inner {
             Ok((len, from)) => {
                 fail_point(FailPoint::DatagramCame);
                 let outcome = agents.scheduler.received_for(Some(receive), from, &input[..len], now_ns());
-                // Most likely that was all of a value; if not, the next look says so. What is not
-                // the channel's has no right to its urgency.
+                // Most values are one datagram; if more follow, the next wait reports them.
+                // Datagrams of other channels do not get this channel's urgency.
                 if !matches!(outcome, Some(Outcome::Part | Outcome::Alive)) {
                     agents.scheduler.emptied(receive, via);
                 }
             }
             Err(error) if error.kind() == ErrorKind::WouldBlock => agents.scheduler.emptied(receive, via),
-            // An ICMP refusal of something that was sent: the next datagram is behind it.
+            // An ICMP error for a datagram that was sent; the next datagram is behind it.
             Err(_) => {}
         }
     }
 
-    /// Takes in what one socket has, at most `room` datagrams, and takes them off it.
+    /// Receives up to `room` datagrams from one socket, and subtracts their number from `room`.
     fn receive_some(&self, socket: &UdpSocket, room: &mut usize, input: &mut [u8]) {
         while *room > 0 {
             *room -= 1;
@@ -114,7 +115,7 @@ impl Inner {
         }
     }
 
-    /// Takes in one datagram of a common socket.
+    /// Receives one datagram from a common socket.
     pub(super) fn receive_one(&self, socket: &UdpSocket, input: &mut [u8]) -> Received {
         match socket.recv_from(input) {
             Ok((len, from)) => {
@@ -128,19 +129,19 @@ impl Inner {
                 }
             }
             Err(error) if error.kind() == ErrorKind::WouldBlock => Received::Nothing,
-            // An ICMP refusal of something that was sent: the next datagram is behind it.
+            // An ICMP error for a datagram that was sent; the next datagram is behind it.
             Err(_) => Received::One { urgent: false, sooner: false },
         }
     }
 }
 
-/// What was at a common socket.
+/// The result of receiving from a common socket.
 pub(super) enum Received {
     Nothing,
     One {
-        /// Something must not be held up by more of them.
+        /// More urgent work must not wait for further datagrams.
         urgent: bool,
-        /// The dispatching thread has something to do before it expects that.
+        /// The dispatching thread has work before its timer.
         sooner: bool,
     },
 }

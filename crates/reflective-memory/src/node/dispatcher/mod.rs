@@ -27,7 +27,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// The tokens of the sockets; doorbells have theirs from 1 on, and never get that far.
+/// The tokens of the sockets; those of doorbells begin at 1 and never reach these.
 const SOCKET: u64 = 0;
 const SECOND: u64 = u64::MAX - 8;
 const GROUPS: u64 = u64::MAX - 9;
@@ -35,13 +35,13 @@ const GROUPS: u64 = u64::MAX - 9;
 /// How long best effort waits for room in a socket.
 const FULL: Duration = Duration::from_millis(20);
 
-/// Events that one wait reports.
+/// The most events of one wait.
 const ROOM: usize = 64;
 
-/// What each dispatching thread needs.
+/// The configuration of a dispatching thread.
 #[derive(Clone, Debug)]
 pub struct DispatcherConfig {
-    /// Where datagrams come in and go out.
+    /// The address of its datagram socket.
     pub udp: SocketAddr,
     /// The same on the second path, if the node has one.
     pub second: Option<SocketAddr>,
@@ -50,8 +50,8 @@ pub struct DispatcherConfig {
     pub multicast: Option<SocketAddr>,
     /// The scheduler's limits.
     pub scheduler: SchedulerConfig,
-    /// How the thread is scheduled. Where that is real-time, another one of the lowest real-time
-    /// priority takes in what comes for best effort.
+    /// The scheduling class of the thread. Beside a real-time one, another thread of the lowest
+    /// real-time priority receives best-effort datagrams.
     pub class: SchedClass,
     /// How datagrams are marked for the network.
     pub marks: Marks,
@@ -68,14 +68,14 @@ pub(crate) struct Dispatcher {
 struct Inner {
     agents: PiMutex<Agents>,
     poller: Poller,
-    /// Where the common sockets are watched, if not by the dispatching thread.
+    /// The poller of the best-effort thread, if there is one.
     best_effort: Option<Poller>,
     socket: UdpSocket,
     second: Option<UdpSocket>,
     groups: Option<Groups>,
     marks: Marks,
     stop: AtomicBool,
-    /// Was there ever a push with a guarantee?
+    /// Whether any push with a guarantee has been made.
     accounts: AtomicBool,
     /// Doorbells, and sockets of guaranteed channels.
     watched: AtomicUsize,
@@ -89,7 +89,7 @@ struct Agents {
 }
 
 impl Agents {
-    /// The most urgent socket of a guaranteed channel, if it is its turn.
+    /// The socket of the most urgent guaranteed channel, unless other work is more urgent.
     fn next_arrival(&mut self, now_ns: u64) -> Option<(Arc<UdpSocket>, u32, Via)> {
         let (receive, via) = self.scheduler.next_arrival(now_ns)?;
         let socket = self.socket_of(receive, via).cloned();
@@ -114,7 +114,7 @@ impl Dispatcher {
         Dispatcher::start_with(config, number, best_effort::class(config.class))
     }
 
-    /// With a thread of class `aside` that takes in best effort, if any.
+    /// `aside` is the class of the best-effort thread, if there is one.
     fn start_with(
         config: &DispatcherConfig,
         number: usize,
@@ -157,7 +157,7 @@ impl Dispatcher {
         });
         let threads = PiMutex::new(Vec::new());
         let dispatcher = Dispatcher { shared, threads, address, second: second_address };
-        // One that was started ends with the dispatcher if the other cannot be.
+        // If the second thread cannot be started, the first ends with the dispatcher.
         dispatcher.spawn(format!("memory-disp-{number}"), config.class, Inner::run)?;
         if let Some(class) = best_effort {
             dispatcher.spawn(format!("memory-recv-{number}"), class, Inner::receive_best_effort)?;
@@ -172,7 +172,7 @@ impl Dispatcher {
         Ok(())
     }
 
-    /// Where its datagrams come from.
+    /// The address that its datagrams are sent from.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -180,7 +180,7 @@ impl Dispatcher {
     /// Sockets for a guaranteed channel, at the same addresses.
     pub fn open_receive_socket(&self) -> std::io::Result<ReceiveSocket> {
         let opened = ReceiveSocket::open(self.address.ip(), self.second.map(|second| second.ip()))?;
-        // It sends reports only.
+        // A receive agent sends reports only.
         for via in [Via::First, Via::Second] {
             if let Some(socket) = opened.socket(via) {
                 mark(socket, self.shared.marks.control);
@@ -205,25 +205,25 @@ impl Dispatcher {
         self.shared.groups.as_ref()
     }
 
-    /// Adds a receive agent that joins a group. Leaving is the caller's: [`Groups::leave`].
+    /// Adds a receive agent that joins a group. The caller leaves the group with [`Groups::leave`].
     pub fn join(&self, agent: ReceiveAgent, receive_socket: Option<ReceiveSocket>) -> Result<u32, Error> {
         let channel = self.shared.agents.lock().scheduler.join(agent, now_ns())?;
         self.begin_receive(channel, receive_socket)
     }
 
-    /// Shows what comes for one reader of a group, or not.
+    /// Makes values visible to one reader of a group, or stops that.
     pub fn set_receiving(&self, channel: u32, receiving: bool) {
         self.shared.agents.lock().scheduler.set_receiving(channel, receiving, now_ns());
         self.shared.poller.wake();
     }
 
-    /// The latest value goes again.
+    /// The latest value is pushed again.
     pub fn repeat(&self, key: PushKey) {
         self.shared.agents.lock().scheduler.repeat(key);
         self.shared.poller.wake();
     }
 
-    /// Adds a push agent, which pushes the value that is there.
+    /// Adds a push agent, which pushes the present value first.
     pub fn add_push(&self, agent: PushAgent) -> Result<PushKey, SchedulerError> {
         if agent.is_guaranteed() {
             self.shared.accounts.store(true, Ordering::Relaxed);
@@ -278,7 +278,7 @@ impl Dispatcher {
         }
     }
 
-    /// How often an agent looked because a doorbell rang.
+    /// How often a doorbell made an agent check its area.
     pub fn checks(&self) -> u64 {
         self.shared.agents.lock().doorbells.checks()
     }
@@ -288,7 +288,7 @@ impl Dispatcher {
         self.shared.agents.lock().scheduler.reserve()
     }
 
-    /// It will not be opened.
+    /// Releases the number of a channel that is not opened after all.
     pub fn unreserve(&self, channel: u32) {
         self.shared.agents.lock().scheduler.unreserve(channel);
     }
@@ -345,17 +345,17 @@ impl Dispatcher {
         known
     }
 
-    /// From now on keeps so many records.
+    /// Begins to record, up to this number of records.
     pub fn record(&self, records: usize) {
         self.shared.agents.lock().scheduler.record(records);
     }
 
-    /// What was recorded.
+    /// The records.
     pub fn recorded(&self, thread: &str) -> Track {
         self.shared.agents.lock().scheduler.recorded(thread)
     }
 
-    /// How long pushes may stay in the lower band from now on. Takes the lock for one at a time.
+    /// Sets how long pushes may stay in the lower band. Takes the lock for one push at a time.
     pub fn set_promotions(&self, pushes: impl Iterator<Item = (PushKey, u64)>) {
         for (key, promotion_ns) in pushes {
             self.shared.agents.lock().scheduler.set_promotion(key, promotion_ns);
@@ -382,8 +382,8 @@ impl Drop for Dispatcher {
 
 impl Inner {
     /// # Real-time
-    /// Allocates nothing. Takes the lock for one datagram at a time; set-up holds it while it
-    /// enters an agent that was made before.
+    /// Allocates nothing. Takes the lock for one datagram at a time; set-up holds it while it adds
+    /// an agent that it has built before.
     fn run(&self) {
         let mut out = vec![0; HEADER + MAX_FRAGMENT];
         let mut input = vec![0; HEADER + MAX_FRAGMENT];
@@ -444,8 +444,8 @@ impl Inner {
         }
     }
 
-    /// Sends a datagram with the marks of its class, which cost two system calls where the class is
-    /// another one than that of the datagram before. Best effort waits where the socket is full.
+    /// Sends a datagram with the marks of its class. A change of class costs two system calls. Best
+    /// effort waits while the socket is full.
     fn send(
         &self,
         octets: &[u8],
@@ -458,7 +458,7 @@ impl Inner {
             mark(socket, self.marks.of(class));
         }
         match socket.send_to(octets, to) {
-            // Without a guarantee nothing is paced, and a value without one fragment is lost.
+            // Best-effort pushes are not paced, and losing a fragment loses the value.
             Err(error)
                 if error.kind() == std::io::ErrorKind::WouldBlock
                     && !self.accounts.load(Ordering::Relaxed) =>
@@ -478,9 +478,9 @@ impl Inner {
         doorbells.ring(doorbell, scheduler, now_ns())
     }
 
-    /// Called with the lock: a doorbell is heard again only after that.
+    /// The caller holds the lock; a doorbell is handled again only after its release.
     fn unwatch(&self, doorbell: &Doorbell) {
-        // It was watched, so this cannot fail.
+        // The poller watches it, so this cannot fail.
         let _ = self.poller.delete(doorbell);
         self.watched.fetch_sub(1, Ordering::Relaxed);
     }
@@ -509,8 +509,8 @@ fn mark(socket: &UdpSocket, mark: Mark) {
 pub(super) fn bind(address: SocketAddr) -> std::io::Result<(UdpSocket, SocketAddr)> {
     let socket = UdpSocket::bind(address)?;
     socket.set_nonblocking(true)?;
-    // Bursts of large values arrive faster than they are taken; what the system refuses is counted
-    // as loss.
+    // Bursts of large values arrive faster than the thread receives; datagrams that the system
+    // drops are counted as lost.
     let _ = rustix::net::sockopt::set_socket_recv_buffer_size(&socket, 4 << 20);
     let address = socket.local_addr()?;
     Ok((socket, address))

@@ -75,7 +75,7 @@ fn crosses(best_effort: Option<SchedClass>) {
         let expected = vec![n; 100_000 - usize::from(n)];
         writer.write(&expected).unwrap();
         rustix::io::write(&doorbell, &1u64.to_ne_bytes()).unwrap();
-        // Lost datagrams come again with the refresh.
+        // The refresh sends lost datagrams again.
         reader.wait(Deadline::after(Duration::from_secs(60))).unwrap();
         let sample = reader.latest(&mut value).unwrap();
         assert_eq!((sample.source, &value[..sample.len]), (u64::from(n), &expected[..]));
@@ -84,7 +84,7 @@ fn crosses(best_effort: Option<SchedClass>) {
     assert!(far.receive_stats(id).unwrap().shown >= 20);
 }
 
-/// How datagrams of a guaranteed channel come.
+/// How datagrams of a guaranteed channel arrive.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum By {
     /// To one node or to a group, at a socket of the channel's own or at the common one.
@@ -94,8 +94,7 @@ enum By {
     CommonGroup,
 }
 
-/// A replica that keeps as many values as there will be, its agent in a dispatcher, and where
-/// datagrams for it go.
+/// A replica with room for all values of the test, its agent in a dispatcher, and its address.
 fn replica(far: &Dispatcher, peer: SocketAddr, deadline_ns: u64, by: By) -> (Segment, Channel, SocketAddr) {
     let segment = Segment::create("replica", Geometry::new(64, MANY as usize).unwrap()).unwrap();
     let id = match by {
@@ -140,8 +139,8 @@ fn replica(far: &Dispatcher, peer: SocketAddr, deadline_ns: u64, by: By) -> (Seg
 
 const MANY: u64 = 100;
 
-/// A datagram that is all of a value. The sender's clock runs a thousand times too fast, so each
-/// datagram seems to take less time than the one before: the value is as old as its arrival.
+/// A datagram with a whole value. The sender's clock runs a thousand times too fast, so each
+/// datagram seems to travel faster than the one before, and the value's age begins at its arrival.
 fn send(peer: &UdpSocket, channel: &Channel, to: SocketAddr, push: u64) {
     let mut head = [0; HEADER];
     let (channel, epoch, token) = (channel.id, channel.epoch, channel.token);
@@ -151,7 +150,7 @@ fn send(peer: &UdpSocket, channel: &Channel, to: SocketAddr, push: u64) {
     peer.send_to(&[&head[..], b"news"].concat(), to).unwrap();
 }
 
-/// How many of a hundred values that came before it are shown before the urgent one.
+/// How many of a hundred earlier values become visible before the urgent one.
 fn shown_before_the_urgent_one(by: By) -> usize {
     let free = UdpSocket::bind("0.0.0.0:0").unwrap().local_addr().unwrap().port();
     let multicast = Some(SocketAddr::from(([239, 255, 77, 1], free)));
@@ -162,7 +161,7 @@ fn shown_before_the_urgent_one(by: By) -> usize {
     let (plenty, many, many_at) = replica(&far, from, 100_000_000, by);
     let (alarm, one, one_at) = replica(&far, from, 1_000_000, by);
     {
-        // While the thread cannot work, all of it comes.
+        // All datagrams arrive while the thread is held up.
         let _held = far.shared.agents.lock();
         (1..=MANY).for_each(|push| send(&peer, &many, many_at, push));
         send(&peer, &one, one_at, 1);
@@ -173,7 +172,7 @@ fn shown_before_the_urgent_one(by: By) -> usize {
         assert!(!patience.is_past(), "{} of {MANY}, {}", plenty.sequence(), alarm.sequence());
         std::thread::sleep(Duration::from_millis(1));
     }
-    // What counts as written is when they were received.
+    // The time of writing counts as the time of receipt.
     let at = alarm.latest(&mut out).unwrap().written_ns;
     let written = |back: u64| plenty.history(back as usize, &mut out).unwrap().written_ns;
     (0..MANY).map(written).filter(|written| *written < at).count()
@@ -216,8 +215,9 @@ fn a_value_that_another_thread_took_in_becomes_stale_in_time() {
     }
 }
 
-/// On one processor, a real-time thread below the dispatching one gets a guaranteed value while a
-/// best-effort one that came before waits to be taken in: was that shown as well?
+/// On one processor, a real-time thread below the dispatching one receives a guaranteed value while
+/// an earlier best-effort datagram waits in its socket. Returns whether the best-effort value was
+/// visible by then.
 fn best_effort_went_first(best_effort: Option<SchedClass>) -> bool {
     let cpu = Cpus::one(current_cpus().unwrap().iter().next().unwrap());
     // The dispatcher's threads inherit the processor.
@@ -232,7 +232,7 @@ fn best_effort_went_first(best_effort: Option<SchedClass>) -> bool {
     let patience = Deadline::after(Duration::from_secs(60));
     send(&peer, &many, many_at, 1);
     send(&peer, &one, one_at, 1);
-    // Without giving the processor away.
+    // Without yielding the processor.
     while alarm.sequence() == 0 {
         assert!(!patience.is_past(), "the guaranteed value is not shown");
     }

@@ -11,16 +11,15 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A node counts as dead after this at least: a beat comes each half second, by a call that may
-/// have to wait.
+/// The least silence after which a node counts as dead: heartbeats come each half second, by a call
+/// that may have to wait.
 const SILENCE: Duration = Duration::from_secs(2);
 
-/// Replicas that are filled by calls.
+/// Replicas with values that arrive by calls.
 #[derive(Default)]
 pub(crate) struct Replicas {
     table: PiMutex<Table>,
-    /// Checks replicas that may have become stale or silent; none in tests, which check by
-    /// themselves.
+    /// The timer that checks for stale and silent replicas; none in tests, which call the check.
     timers: Option<Arc<Timers>>,
 }
 
@@ -30,19 +29,19 @@ struct Table {
     last: u32,
 }
 
-/// A replica to be.
+/// The parameters of a new replica.
 #[derive(Debug)]
 pub(crate) struct Target {
     pub token: u64,
     pub writer: Writer,
-    /// A value that is older is stale.
+    /// Older values are stale.
     pub fresh_ns: Option<u64>,
     pub silence: Duration,
-    /// Each of the writer's values should come: what is missing is lost.
+    /// Whether each of the writer's values is expected, so that a gap is a loss.
     pub each: bool,
-    /// What it has of an earlier channel.
+    /// The last push of an earlier channel that it has.
     pub shown: Option<Shown>,
-    /// What is known about the offset of the writer's node's clock.
+    /// The estimated offset of the clock of the writer's node.
     pub clock: RoundTrips,
 }
 
@@ -57,7 +56,7 @@ pub(crate) struct BeatTimes {
     pub answer_arrived_ns: u64,
 }
 
-/// A value that came.
+/// A value that arrived.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Arrival<'a> {
     pub channel: u32,
@@ -78,7 +77,7 @@ struct Replica {
     writer: Writer,
     each: bool,
     shown: Option<(u64, u64)>,
-    /// The last push that was taken.
+    /// The last push that was accepted.
     taken: u64,
     health: Health,
     counters: Counters,
@@ -121,21 +120,21 @@ impl Replicas {
         number
     }
 
-    /// Gives what became of what came.
+    /// Returns whether the value was accepted.
     pub fn remove(&self, number: u32) -> Option<ReceiveStats> {
         let replica = self.table.lock().replicas.remove(&number)?;
         let stats = replica.lock().stats();
         Some(stats)
     }
 
-    /// What became of what came.
+    /// The outcome of a value that arrived.
     pub fn stats(&self, number: u32) -> Option<ReceiveStats> {
         let replica = self.find(number)?;
         let stats = replica.lock().stats();
         Some(stats)
     }
 
-    /// Shows a value; false where it is not for us or not new.
+    /// Makes a value visible. False if it is for another channel or not new.
     pub fn push(&self, arrival: &Arrival<'_>, now_ns: u64) -> bool {
         fail_point(FailPoint::CallCame);
         let Some(replica) = self.find(arrival.channel) else { return false };
@@ -147,8 +146,8 @@ impl Replicas {
         shown
     }
 
-    /// The writer's node lives. Gives the number of the last push that was taken; none where there
-    /// is no such channel.
+    /// Handles a heartbeat of the writer's node. Returns the number of the last push that was
+    /// accepted; `None` if there is no such channel.
     pub fn beat(&self, number: u32, token: u64, far: State, times: BeatTimes, now_ns: u64) -> Option<u64> {
         fail_point(FailPoint::BeatCame);
         let replica = self.find(number)?;
@@ -180,8 +179,7 @@ impl Replicas {
         replicas.iter().filter_map(check).min()
     }
 
-    /// Sets the timer where a replica is to be checked sooner than before. Else it stands early
-    /// enough.
+    /// Sets the timer if a replica must be checked earlier than it is set for.
     fn check_sooner(&self, before: Option<u64>, next: Option<u64>) {
         if next.is_some_and(|next| before.is_none_or(|before| next < before)) {
             self.check_at(next);
@@ -221,8 +219,8 @@ impl Replica {
             self.counters.forged += 1;
             return false;
         }
-        // One that came before, because its answer was lost or it was long under way; or before its
-        // turn, and that one comes again.
+        // A duplicate, because the answer was lost or the value was delayed; or one out of order,
+        // which will be sent again.
         if arrival.number != self.taken + 1 {
             let early = arrival.number > self.taken;
             let counter = if early { &mut self.counters.late } else { &mut self.counters.repeated };
@@ -232,7 +230,7 @@ impl Replica {
         self.taken = arrival.number;
         self.health.heard(State::Open, now);
         let about = (arrival.source, arrival.epoch);
-        // The channel that was here before has shown it.
+        // An earlier channel has made it visible.
         if self.shown == Some(about) {
             self.counters.repeated += 1;
             self.check(now);
@@ -272,8 +270,8 @@ impl Replica {
     }
 }
 
-/// Counts values that the writer's area did not keep until they could be sent. Numbers continue
-/// from writer to writer; a process that may write the area can write any number.
+/// Counts values that the writer's area overwrote before they were sent. Numbers continue from
+/// writer to writer; a process that may write the area can write any number.
 fn gap(before: Option<(u64, u64)>, now: (u64, u64)) -> u64 {
     before.map_or(0, |before| now.0.saturating_sub(before.0.saturating_add(1)))
 }
@@ -305,7 +303,7 @@ mod tests {
         assert_eq!(replicas.beat(channel, 7, State::Open, BeatTimes::default(), 0), Some(1));
         assert_eq!(replicas.beat(channel, 8, State::Open, BeatTimes::default(), 0), None);
         assert!(replicas.push(&arrival(channel, 2, 11, b"two"), 0));
-        // Three values never went.
+        // Three values were never sent.
         assert!(replicas.push(&arrival(channel, 3, 15, b"six"), 0));
         let counters = replicas.stats(channel).unwrap().counters;
         assert_eq!((counters.complete, counters.lost, counters.repeated), (3, 3, 1));
@@ -334,12 +332,12 @@ mod tests {
         assert_eq!(replicas.stats(channel).unwrap().counters.lost, u64::MAX);
     }
 
-    /// A writer's node that dies is told of within the bound, whichever of the paths it was on and
-    /// whether it pushed or only lived.
+    /// The death of a writer's node is reported within the bound, on each path, with pushes and
+    /// with heartbeats only.
     #[test]
     fn silence_is_told_within_its_bound_and_no_sooner() {
         const MS: u64 = 1_000_000;
-        // What is configured, and what holds: a beat may have to wait.
+        // The configured silence, and the silence in effect: a heartbeat may have to wait.
         for (configured, bound) in [(350 * MS, 2000 * MS), (5000 * MS, 5000 * MS)] {
             let segment = Segment::create("replica", Geometry::new(16, 3).unwrap()).unwrap();
             let mut reader = segment.reader().unwrap();
@@ -369,7 +367,7 @@ mod tests {
                     }
                 }
             }
-            // What is made up, or comes again, is no sign of life.
+            // A forged or repeated message is no sign of life.
             assert!(!replicas.push(&Arrival { token: 8, ..arrival(channel, 11, 21, b"lie") }, last + MS));
             assert!(!replicas.push(&arrival(channel, 10, 20, b"value"), last + MS));
             assert_eq!(replicas.beat(channel, 8, State::Open, BeatTimes::default(), last + MS), None);
