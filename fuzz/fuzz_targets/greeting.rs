@@ -161,7 +161,7 @@ fn converse(octets: &mut Octets<'_>, socket: OwnedFd, stream: &dyn Stream) {
 fuzz_target!(|data: &[u8]| {
     static RUNS: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
     let segments =
-        Segments { bytes: PAYLOAD as usize, spin: std::time::Duration::ZERO, ..Segments::default() };
+        Segments { bytes: PAYLOAD as usize, spin: isorb_transport::Spin::NEVER, ..Segments::default() };
     let listener = segments.listen("").expect("a socket");
     let before = descriptors();
     let kind = SocketType::SEQPACKET;

@@ -38,7 +38,7 @@ mod unprotected;
 #[cfg(feature = "miop")]
 pub use miop::Miop;
 pub use multicast::{Interface, Multicast};
-pub use segment::{Segments, TAG_SEGMENTS};
+pub use segment::{Segments, Spin, TAG_SEGMENTS};
 pub use tcp::Tcp;
 pub use udp::{DatagramCounts, LONGEST_DATAGRAM, TAG_UDP, Udp};
 pub use unix::{TAG_UNIX, Unix};

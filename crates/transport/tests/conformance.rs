@@ -10,7 +10,7 @@ transport_conformance!(segment, || (Box::new(Segments::default()), String::new()
 // The smallest segments, so that everything streams through and wraps around all the time; and
 // without looking.
 transport_conformance!(small_segment, || {
-    let segments = Segments { bytes: 4096, spin: std::time::Duration::ZERO, ..Segments::default() };
+    let segments = Segments { bytes: 4096, spin: isorb_transport::Spin::NEVER, ..Segments::default() };
     (Box::new(segments), String::new())
 });
 

@@ -3,7 +3,7 @@
 
 use isorb_rt::sched::{Cpus, current_cpus, set_current_cpus};
 use isorb_transport::conformance::{PATIENCE, connect, receive, send_all};
-use isorb_transport::{Segments, Stream, Transport};
+use isorb_transport::{Segments, Spin, Stream, Transport};
 use rustix::time::{ClockId, clock_gettime};
 use std::time::{Duration, Instant};
 
@@ -24,7 +24,7 @@ fn used() -> Duration {
 
 /// What the median wait costs the thread that waits, when the ends run on these processors.
 fn cost(near_on: &Cpus, far_on: &Cpus) -> Duration {
-    let segments = Segments { spin: SPIN, ..Segments::default() };
+    let segments = Segments { spin: Spin::up_to(SPIN), ..Segments::default() };
     let listener = segments.listen("").unwrap();
     let (near, far) = connect(&segments, &*listener);
     let turn = |stream: &dyn Stream| {

@@ -26,9 +26,15 @@ settings! {
         /// Octets of a connection's receive segment, rounded up to a power of two. Each side has
         /// one.
         segment_bytes: usize = 64 << 10, in 4 << 10..=1 << 30;
-        /// How long, in microseconds, a thread that waits on a segment polls before it sleeps. It
-        /// polls only while its peer was last seen on another processor. 0: never.
-        segment_spin_us: u64 = 20, "-ORBSegmentSpin";
+        /// How long, in microseconds, a thread that waits on a segment polls before it sleeps.
+        /// None: twice what a wake-up costs on this machine, which the first use of segments
+        /// measures (20 to 200). It polls only while its peer was last seen on another processor.
+        /// 0: never.
+        segment_spin_us: Option<u64> = None, "-ORBSegmentSpin";
+        /// Whether a thread that waits on a segment polls until the wait ends. It sleeps only where
+        /// its peer shares its processor. For threads that are pinned to processors of their own:
+        /// each occupies one.
+        segment_never_sleep: bool = false, "-ORBSegmentNeverSleep";
         /// Numbers of other users who may share segments with this ORB, in both directions.
         segment_users: Vec<u32> = Vec::new();
         /// The number of senders that a UDP endpoint keeps state for.
@@ -72,8 +78,11 @@ impl Setting for TransportConfig {
 
 impl TransportConfig {
     #[cfg(feature = "segments")]
-    pub(crate) fn segment_spin(&self) -> Duration {
-        Duration::from_micros(self.segment_spin_us)
+    pub(crate) fn segment_spin(&self) -> isorb_transport::Spin {
+        isorb_transport::Spin {
+            limit: self.segment_spin_us.map(Duration::from_micros),
+            never_sleep: self.segment_never_sleep,
+        }
     }
 
     /// Checks the ranges, and what they do not say.
@@ -87,6 +96,9 @@ impl TransportConfig {
         }
         if self.protocols.is_empty() {
             return Err("protocols must name a transport".into());
+        }
+        if self.segment_never_sleep && self.segment_spin_us == Some(0) {
+            return Err("segment_never_sleep = true contradicts segment_spin_us = 0; leave one out".into());
         }
         Ok(())
     }
@@ -111,6 +123,17 @@ impl TransportConfig {
 #[cfg(all(test, feature = "miop"))]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_segment_never_sleeps_or_never_polls() {
+        let both = TransportConfig {
+            segment_spin_us: Some(0),
+            segment_never_sleep: true,
+            ..TransportConfig::default()
+        };
+        assert!(both.check().unwrap_err().contains("segment_never_sleep"));
+        assert_eq!(TransportConfig { segment_spin_us: None, ..both }.check(), Ok(()));
+    }
 
     #[test]
     fn settings_of_groups_are_checked() {

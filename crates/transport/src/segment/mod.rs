@@ -8,6 +8,7 @@
 //!
 //! ```text
 //!   stream           waits, and their time-outs              Stream of this crate
+//!   spin, wake_cost  how long a wait polls before it sleeps  follows the cost of a wake-up
 //!   timeout_monitor  ends waits that no peer ends            one thread of the process
 //!   handshake        exchange of the segments, access check
 //!   ring             heads, credits, sleeps: the protocol    checked by loom
@@ -23,11 +24,14 @@ pub mod medium;
 #[allow(unsafe_code)]
 mod memory;
 mod ring;
+mod spin;
 mod stream;
 mod timeout_monitor;
+mod wake_cost;
 
 pub use memory::Own;
 pub use ring::{Broken, Ring};
+pub use spin::{Spin, SpinBudget, SpinWait};
 pub use stream::SegmentStream;
 
 use crate::rendezvous::{self, Path};
@@ -52,7 +56,7 @@ pub struct Segments {
     /// A peer's segment may be as long, or up to 1 MiB.
     pub bytes: usize,
     /// How long a waiting side spins before it sleeps, while the peer runs on another processor.
-    pub spin: Duration,
+    pub spin: Spin,
     /// Permissions of the sockets that it listens at.
     pub mode: u32,
     /// Users, by number, with which this process may share segments, besides the own user.
@@ -60,9 +64,9 @@ pub struct Segments {
 }
 
 impl Default for Segments {
-    /// 64 KiB, as in ROFES; 20 µs; the own user.
+    /// 64 KiB, as in ROFES; twice what a wake-up costs; the own user.
     fn default() -> Segments {
-        Segments { bytes: 64 << 10, spin: Duration::from_micros(20), mode: 0o600, users: Vec::new() }
+        Segments { bytes: 64 << 10, spin: Spin::default(), mode: 0o600, users: Vec::new() }
     }
 }
 
@@ -97,6 +101,7 @@ impl Transport for Segments {
     }
 
     fn connect(&self, address: &str, timeout: Option<Duration>) -> io::Result<Box<dyn Stream>> {
+        wake_cost::measure_once();
         let deadline = Deadline::after_opt(timeout);
         let socket = connect_unix_packets(address.as_ref(), deadline)?;
         let peer = format!("segment:{address}");
@@ -104,6 +109,7 @@ impl Transport for Segments {
     }
 
     fn listen(&self, address: &str) -> io::Result<Box<dyn Listener>> {
+        wake_cost::measure_once();
         let (fd, path) = rendezvous::listen(address, Type::SEQPACKET, self.mode)?;
         Ok(Box::new(SegmentListener {
             socket: Accepting::new(fd),
@@ -119,7 +125,7 @@ struct SegmentListener {
     socket: Accepting,
     path: Path,
     terms: Terms,
-    spin: Duration,
+    spin: Spin,
 }
 
 impl Listener for SegmentListener {

@@ -14,8 +14,8 @@
 //! violation garbles the stream and does no other harm.
 
 use super::medium::{Inward, Outward, Sleep, Word};
-use isorb_rt::sync::atomic::AtomicU32;
 use isorb_rt::sync::atomic::Ordering::Relaxed;
+use isorb_rt::sync::atomic::{AtomicBool, AtomicU32};
 use isorb_rt::time::Deadline;
 use std::hint::cold_path;
 use std::io::IoSlice;
@@ -66,6 +66,8 @@ struct Sending {
     credit: AtomicU32,
     slept: AtomicU32,
     rung: AtomicU32,
+    /// A put has had to wake the peer's reader.
+    woke: AtomicBool,
 }
 
 impl<I: Inward, O: Outward> Ring<I, O> {
@@ -84,6 +86,7 @@ impl<I: Inward, O: Outward> Ring<I, O> {
             credit: word(sent),
             slept: word(0),
             rung: word(0),
+            woke: AtomicBool::new(false),
         };
         Ring { inward, outward, rx, tx }
     }
@@ -148,29 +151,36 @@ impl<I: Inward, O: Outward> Ring<I, O> {
     /// Signals the peer's sleeping thread after the store that it waits for. A doorbell keeps a
     /// signal, so it gets one for each sleep. A word keeps none, so a thread that sleeps on one is
     /// woken each time.
+    /// Returns whether the peer had to be woken.
     #[inline]
-    fn signal(&self, announcement: Word, sleeps_on: Word, rung: &AtomicU32) {
+    fn signal(&self, announcement: Word, sleeps_on: Word, rung: &AtomicU32) -> bool {
         if !self.outward.fence() {
             cold_path();
             // The peer may be about to sleep, with its announcement still under way.
             self.outward.wake(sleeps_on);
-            return self.outward.ring_doorbell();
+            self.outward.ring_doorbell();
+            return true;
         }
         let sleep = self.inward.load(announcement);
         match sleep & 3 {
-            OFF => {}
-            ON_WORD => self.outward.wake(sleeps_on),
+            OFF => false,
+            ON_WORD => {
+                self.outward.wake(sleeps_on);
+                true
+            }
             _ => self.ring_once(sleep, rung),
         }
     }
 
     /// Rings the doorbell, once for each sleep.
     #[cold]
-    fn ring_once(&self, sleep: u32, rung: &AtomicU32) {
-        if sleep != rung.load(Relaxed) {
+    fn ring_once(&self, sleep: u32, rung: &AtomicU32) -> bool {
+        let rings = sleep != rung.load(Relaxed);
+        if rings {
             rung.store(sleep, Relaxed);
             self.outward.ring_doorbell();
         }
+        rings
     }
 
     /// How many octets fit now.
@@ -286,7 +296,21 @@ impl<I: Inward, O: Outward> Ring<I, O> {
     fn publish_up_to(&self, sent: u32) {
         self.tx.published.store(sent, Relaxed);
         self.outward.store(Word::Head, sent);
-        self.signal(Word::Reader, Word::Head, &self.tx.rung);
+        if self.signal(Word::Reader, Word::Head, &self.tx.rung) {
+            cold_path();
+            self.tx.woke.store(true, Relaxed);
+        }
+    }
+
+    /// Whether a put has had to wake the peer's reader since this was last asked.
+    #[inline]
+    pub fn take_woke(&self) -> bool {
+        let woke = self.tx.woke.load(Relaxed);
+        if woke {
+            cold_path();
+            self.tx.woke.store(false, Relaxed);
+        }
+        woke
     }
 
     /// Whether the peer has ended its stream. Earlier octets can still be taken.

@@ -164,6 +164,24 @@ fn only_a_sleeping_thread_is_signalled() {
 }
 
 #[test]
+fn a_sender_knows_that_it_had_to_wake_its_peer() {
+    let (a, b) = ends(64, 0);
+    let woke = || {
+        a.put(&[IoSlice::new(&[1])], 0).unwrap();
+        assert_eq!(b.take(&mut [0; 9]).unwrap(), 1);
+        a.take_woke()
+    };
+    assert!(!woke(), "it is awake");
+    for sleep in [Sleep::OnWord, Sleep::OnDescriptor] {
+        assert!(b.about_to_read(sleep).unwrap());
+        assert!(woke());
+        assert!(!a.take_woke(), "it is said once");
+        b.sleep_to_read(Deadline::PAST);
+        assert!(!woke());
+    }
+}
+
+#[test]
 fn impossible_values_are_errors() {
     for lie in [65, 1000, u32::MAX] {
         let (_a, b) = ends(64, 0);

@@ -1,7 +1,7 @@
 //! A connection over segments, as a stream.
 //!
-//! A waiting thread spins for a moment, if the peer runs on another processor. Then it sleeps on
-//! the word that will change, the sleep with the cheapest wake-up. The [timeout
+//! A waiting thread [spins](super::spin) for a moment, if the peer runs on another processor. Then
+//! it sleeps on the word that will change, the sleep with the cheapest wake-up. The [timeout
 //! monitor](super::timeout_monitor) wakes it when the peer's process ends or its time is nearly up.
 //! Where a poller watches the socket, the receiver neither spins nor sleeps on the word, but waits
 //! on the socket.
@@ -11,6 +11,7 @@ mod receiving;
 use super::handshake::{self, Terms};
 use super::medium::{Inward, Join, Joined, Outward, Sleep, Word};
 use super::ring::Broken;
+use super::spin::{Spin, SpinBudget, SpinWait};
 use super::timeout_monitor::MonitoredWait;
 use crate::{Stream, Wait};
 use isorb_rt::net::{Interest, wait_ready};
@@ -52,18 +53,15 @@ pub struct SegmentStream<J: Join> {
     closed: AtomicBool,
     recv_timeout: AtomicU64,
     send_timeout: AtomicU64,
-    /// The longest time to spin before sleeping.
-    spin: Duration,
     reader: SpinState,
     writer: SpinState,
 }
 
-/// How long one side of a stream spins before it sleeps. It adapts to the success of earlier spins.
+/// How one side of a stream waits.
 #[derive(Debug)]
 #[repr(align(64))]
 struct SpinState {
-    /// In nanoseconds.
-    budget: AtomicU64,
+    budget: SpinBudget,
     /// The processor that this side announced last.
     processor: AtomicU32,
     /// Waits until this side checks again whether both share a processor.
@@ -71,13 +69,32 @@ struct SpinState {
 }
 
 impl SpinState {
-    fn new(spin: Duration) -> SpinState {
+    fn new(spin: Spin) -> SpinState {
         SpinState {
-            budget: AtomicU64::new(spin.as_nanos() as u64),
+            budget: SpinBudget::new(spin),
             processor: AtomicU32::new(0),
             shared_waits: AtomicU32::new(0),
         }
     }
+
+    /// A wait ended with a sleep, which may have followed a spin in vain.
+    #[inline]
+    fn slept(&self, spun: Spun) {
+        if let Spun::InVain(wait) = spun {
+            self.budget.slept(&wait, now_ns());
+        }
+    }
+}
+
+/// The result of a spin.
+#[derive(Clone, Copy)]
+enum Spun {
+    /// It saw what it waited for.
+    Ready,
+    /// It did not, within its budget.
+    InVain(SpinWait),
+    /// There was none.
+    Not,
 }
 
 impl From<Broken> for io::Error {
@@ -91,7 +108,7 @@ impl SegmentStream<Terms> {
     pub(crate) fn connect(
         socket: OwnedFd,
         terms: Terms,
-        spin: Duration,
+        spin: Spin,
         peer: String,
         deadline: Deadline,
     ) -> io::Result<SegmentStream<Terms>> {
@@ -110,11 +127,7 @@ impl SegmentStream<Terms> {
 
     /// The accepting side. It answers the hello when it first receives, so that an accept never
     /// waits for a client.
-    pub(crate) fn accepted(
-        socket: OwnedFd,
-        terms: Terms,
-        spin: Duration,
-    ) -> io::Result<SegmentStream<Terms>> {
+    pub(crate) fn accepted(socket: OwnedFd, terms: Terms, spin: Spin) -> io::Result<SegmentStream<Terms>> {
         let process = terms.check_peer(&socket)?;
         Ok(SegmentStream::new(Arc::new(socket), terms, spin, format!("segment: process {process}")))
     }
@@ -127,7 +140,7 @@ impl<J: Join> SegmentStream<J> {
     ///
     /// # Real-time
     /// Allocates.
-    pub fn new(socket: Arc<OwnedFd>, join: J, spin: Duration, peer: String) -> SegmentStream<J> {
+    pub fn new(socket: Arc<OwnedFd>, join: J, spin: Spin, peer: String) -> SegmentStream<J> {
         SegmentStream {
             socket,
             join,
@@ -138,7 +151,6 @@ impl<J: Join> SegmentStream<J> {
             closed: AtomicBool::new(false),
             recv_timeout: AtomicU64::new(NO_LIMIT),
             send_timeout: AtomicU64::new(NO_LIMIT),
-            spin,
             reader: SpinState::new(spin),
             writer: SpinState::new(spin),
         }
@@ -211,8 +223,11 @@ impl<J: Join> SegmentStream<J> {
         }
         let deadline = after(self.send_timeout.load(Relaxed));
         while sent < total {
-            if !self.spin(ring, &self.writer, || ring.has_room() != Ok(false) || self.ended(ring)) {
+            let ready = || ring.has_room() != Ok(false) || self.ended(ring);
+            let spun = self.spin(ring, &self.writer, deadline, ready);
+            if !matches!(spun, Spun::Ready) {
                 self.sleep_to_write(ring, Deadline::after(MAX_ROOM_WAIT).earlier(deadline))?;
+                self.writer.slept(spun);
                 if self.ended(ring) || !self.peer_is_alive()? {
                     return Err(io::ErrorKind::BrokenPipe.into());
                 }
@@ -243,49 +258,68 @@ impl<J: Join> SegmentStream<J> {
         Ok(())
     }
 
-    /// Spins for a while, if the peer was last seen on another processor. Returns whether it saw
-    /// `ready`; without a spin it returns false, and the announcement of the sleep checks.
+    /// Spins for a while, if the peer was last seen on another processor. Without a spin, the
+    /// announcement of the sleep checks what the caller waits for.
     #[inline]
-    fn spin(&self, ring: &Joined<J>, state: &SpinState, ready: impl Fn() -> bool) -> bool {
-        if self.spin.is_zero() {
-            return false;
+    fn spin(
+        &self,
+        ring: &Joined<J>,
+        state: &SpinState,
+        deadline: Deadline,
+        ready: impl Fn() -> bool,
+    ) -> Spun {
+        if !state.budget.spin().spins() {
+            return Spun::Not;
         }
         let shared = state.shared_waits.load(Relaxed);
         if shared > 0 {
             state.shared_waits.store(shared - 1, Relaxed);
-            return false;
+            return Spun::Not;
         }
         cold_path();
-        self.spin_measured(ring, state, ready)
+        self.spin_measured(ring, state, deadline, ready)
     }
 
     /// As [`spin`](Self::spin), after checking where both ends run.
     #[inline(never)]
-    fn spin_measured(&self, ring: &Joined<J>, state: &SpinState, ready: impl Fn() -> bool) -> bool {
+    fn spin_measured(
+        &self,
+        ring: &Joined<J>,
+        state: &SpinState,
+        deadline: Deadline,
+        ready: impl Fn() -> bool,
+    ) -> Spun {
         let processor = current_processor();
         // One thread at a time waits on a side.
         if state.processor.load(Relaxed) != processor {
             state.processor.store(processor, Relaxed);
             ring.outward().store(Word::Processor, processor);
         }
+        let woke = ring.take_woke();
         if ring.inward().load(Word::Processor) == processor {
             state.shared_waits.store(SHARED_WAITS, Relaxed);
-            return false;
+            return Spun::Not;
         }
-        let mut until = None;
-        let budget = state.budget.load(Relaxed);
+        if !state.budget.may_spin() {
+            return Spun::Not;
+        }
+        let mut wait = None;
         loop {
             for _ in 0..SPINS {
                 if ready() {
-                    state.budget.store(self.spin.as_nanos() as u64, Relaxed);
-                    return true;
+                    state.budget.hit(woke);
+                    return Spun::Ready;
                 }
                 std::hint::spin_loop();
             }
-            if now_ns() >= *until.get_or_insert_with(|| now_ns() + budget) {
-                // In vain: spin less next time. Never 0, or a change would go unnoticed.
-                state.budget.store((budget / 2).max(self.spin.as_nanos() as u64 / 16), Relaxed);
-                return false;
+            let now = now_ns();
+            let wait = wait.get_or_insert_with(|| state.budget.begin(now, woke));
+            if !wait.lasts(now) || deadline.as_ns().is_some_and(|at| at <= now) {
+                return Spun::InVain(*wait);
+            }
+            // With `never_sleep` the peer may move here.
+            if ring.inward().load(Word::Processor) == processor {
+                return Spun::Not;
             }
         }
     }

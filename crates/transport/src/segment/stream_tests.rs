@@ -5,10 +5,13 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 
 /// Two ends in this process; the second is the hostile one.
 fn pair() -> (SegmentStream<Terms>, SegmentStream<Terms>) {
+    pair_that_spins(Spin::up_to(Duration::from_micros(5)))
+}
+
+fn pair_that_spins(spin: Spin) -> (SegmentStream<Terms>, SegmentStream<Terms>) {
     let (near, far) =
         socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).unwrap();
     let terms = || Terms { bytes: 4096, users: Vec::new() };
-    let spin = Duration::from_micros(5);
     let near = SegmentStream::accepted(near, terms(), spin).unwrap();
     std::thread::scope(|scope| {
         let far = scope.spawn(|| {
@@ -140,6 +143,54 @@ fn writes_of_a_hostile_peer_cause_at_worst_an_error() {
         stop.store(true, Release);
     });
     assert!(errors > 0, "the hostile peer did nothing");
+}
+
+const NEVER_SLEEPS: Spin = Spin { limit: None, never_sleep: true };
+/// A processor that no machine has.
+const ELSEWHERE: u32 = 1 << 20;
+
+/// Beside other programs the receiver may not have got to its sleep.
+fn until(slept: impl Fn() -> bool) {
+    while !slept() {}
+}
+
+/// Whether a send finds the receiver asleep, if it comes so late that it would sleep by then.
+fn sleeps(spin: Spin, peer_at: impl Fn() -> u32 + Sync) -> bool {
+    let (near, far) = pair_that_spins(spin);
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| {
+            isorb_rt::sched::set_current_cpus(&isorb_rt::sched::Cpus::one(0)).unwrap();
+            scribble(&far, Word::Processor, peer_at());
+            near.recv(&mut [0], Wait::Block)
+        });
+        std::thread::sleep(Duration::from_millis(30));
+        far.send(&[IoSlice::new(b"x")], Wait::Block).unwrap();
+        assert_eq!(waiting.join().unwrap().unwrap(), 1);
+    });
+    far.ring.get().unwrap().take_woke()
+}
+
+#[test]
+fn a_thread_that_never_sleeps_sleeps_only_beside_its_peer() {
+    assert!(!sleeps(NEVER_SLEEPS, || ELSEWHERE));
+    until(|| sleeps(NEVER_SLEEPS, current_processor));
+    // The control: a limit ends the spin.
+    until(|| sleeps(Spin::up_to(Duration::from_micros(5)), || ELSEWHERE));
+}
+
+#[test]
+fn a_thread_that_never_sleeps_keeps_its_time_out_and_ends_with_its_peer() {
+    let (near, far) = pair_that_spins(NEVER_SLEEPS);
+    scribble(&far, Word::Processor, ELSEWHERE);
+    near.set_recv_timeout(Some(Duration::from_millis(20))).unwrap();
+    assert_eq!(near.recv(&mut [0], Wait::Block).unwrap_err().kind(), io::ErrorKind::WouldBlock);
+    near.set_recv_timeout(None).unwrap();
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| near.recv(&mut [0], Wait::Block));
+        // As when its process is killed: the segments stay as they are.
+        rustix::net::shutdown(&*far.socket, Shutdown::Both).unwrap();
+        assert_eq!(waiting.join().unwrap().unwrap(), 0);
+    });
 }
 
 #[test]

@@ -4,7 +4,7 @@
 use std::io::{self, ErrorKind, IoSlice};
 use std::time::Duration;
 
-use isorb::transport::{Segments, Stream, Transport, Unix, Wait};
+use isorb::transport::{Segments, Spin, Stream, Transport, Unix, Wait};
 use isorb_rt::sched::{Cpus, set_current_cpus};
 use isorb_rt::time::now_ns;
 
@@ -39,7 +39,8 @@ pub fn measure(cx: &mut Context<'_>, out: &mut Measured) -> Result<(), BenchErro
     }
     let rounds = if cx.is_smoke() { 1 } else { cx.pick(10, 100) };
     // A sleep would take longer than what is measured.
-    let segments = || Segments { spin: Duration::from_millis(1), bytes: 1 << 20, ..Segments::default() };
+    let segments =
+        || Segments { spin: Spin::up_to(Duration::from_millis(1)), bytes: 1 << 20, ..Segments::default() };
     for size in VALUES {
         cx.progress(format!("interconnect: {size} octets between two processors"));
         let mut subjects = [

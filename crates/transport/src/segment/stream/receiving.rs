@@ -5,7 +5,7 @@ use super::super::medium::{Join, Joined, Outward, Sleep};
 use super::super::memory::Own;
 use super::super::ring::Ring;
 use super::super::timeout_monitor::{LEAD, MonitoredWait, OWN_TIMER_NS};
-use super::{NO_LIMIT, SegmentStream, after};
+use super::{NO_LIMIT, SegmentStream, Spun, after};
 use crate::Wait;
 use isorb_rt::net::{Interest, recv_into, wait_ready};
 use isorb_rt::time::Deadline;
@@ -41,11 +41,18 @@ impl<J: Join> SegmentStream<J> {
         let monitored = if watched { None } else { self.monitored.get() };
         let Some(monitored) = monitored else { return self.recv_by_socket(ring, into, deadline) };
         let mut near = timeout <= OWN_TIMER_NS;
-        self.spin(ring, &self.reader, || ring.available() != Ok(0) || self.ended(ring));
+        let spun = self.spin(ring, &self.reader, deadline, || ring.available() != Ok(0) || self.ended(ring));
+        if let Spun::Ready = spun {
+            let n = ring.take(into)?;
+            if n != 0 {
+                return Ok(n);
+            }
+        }
         loop {
             self.sleep(ring, monitored, deadline, near)?;
             let n = ring.take(into)?;
             if n != 0 {
+                self.reader.slept(spun);
                 return Ok(n);
             }
             match self.wake_reason(ring, deadline)? {
