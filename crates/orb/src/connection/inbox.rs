@@ -509,10 +509,13 @@ impl Inbox {
     /// Makes room for more of the first message, which has `len` octets.
     fn grow(&mut self, len: usize, wait: Wait) -> Result<(), ReadError> {
         let here = self.start..self.end;
-        let room = len.min(RESERVED_AT_ONCE.max(4 * here.len()));
         let full = here.len() == self.block.capacity();
         if full || self.block.capacity() < len.min(RESERVED_AT_ONCE) {
-            let mut larger = self.account.take(room, wait).ok_or(ReadError::NoMemory)?;
+            // A retained block takes no memory that was free. Else the peer has to send octets
+            // before memory is committed for more of them.
+            let room = len.min(RESERVED_AT_ONCE.max(4 * here.len()));
+            let retained = self.account.take_retained(len);
+            let mut larger = retained.or_else(|| self.account.take(room, wait)).ok_or(ReadError::NoMemory)?;
             larger.bytes_mut()[..here.len()].copy_from_slice(&self.block.bytes()[here.clone()]);
             self.block = larger;
             (self.start, self.end) = (0, here.len());

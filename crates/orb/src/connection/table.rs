@@ -168,6 +168,15 @@ impl BufferAccount {
         taken
     }
 
+    /// A block of at least `bytes` that the ORB's pool has retained, unless the pool runs low.
+    ///
+    /// # Real-time
+    /// As [`BufferPool::take_retained`].
+    pub fn take_retained(&self, bytes: usize) -> Option<Buffer> {
+        let pool = self.pool();
+        if pool.out() > pool.limit() / 2 { None } else { pool.take_retained(bytes) }
+    }
+
     /// Evicts connections of the lane until a block is free.
     #[cold]
     fn take_evicting(&self, bytes: usize) -> Option<Buffer> {
