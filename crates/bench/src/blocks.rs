@@ -39,6 +39,13 @@ impl<E> Default for Series<E> {
 }
 
 impl<E> Series<E> {
+    /// Of calls in their order, so many of which are a block. The last block may be shorter.
+    pub fn of(calls: &[u64], block: usize) -> Series<E> {
+        let mut series = Series::default();
+        calls.chunks(block).for_each(|block| series.add(block.to_vec()));
+        series
+    }
+
     pub fn add(&mut self, block: Vec<u64>) {
         self.medians.push(median(&block));
         self.ranges.extend(range(&block));

@@ -23,7 +23,7 @@ pub struct Tail {
     pub x: f64,
 }
 
-/// Value, its name in a sentence, the highest ratio, and the number of rows' values that it needs.
+/// Value, its name in a sentence, the highest ratio, and a value of the row that must be so large.
 type Judged = (&'static str, &'static str, f64, (&'static str, f64));
 
 const JUDGED: [Judged; 3] = [
@@ -35,29 +35,26 @@ const JUDGED: [Judged; 3] = [
 impl Tail {
     /// The claims on it; `words` begin their sentences.
     pub fn claims(self, words: &str) -> Vec<Claim> {
-        let claim = |(value, name, limit, (count, least)): Judged| {
-            let Tail { figure, subject, bare, again, x } = self;
-            let at = move |r: &dyn Cells, of| r.at(figure, of, value, x);
-            let says = format!(
-                "{words}: {name} is {{1:.1}} us, {{0:.2}} times the bare program's {{2:.1}} ({{limit}})"
-            );
-            worst(AtMost(limit), says, move |r| {
-                let [of, bare] = [subject, bare].map(|subject| at(r, subject));
-                [of / bare, of / 1000.0, bare / 1000.0]
-            })
-            .unless_noisy(move |r| differs(at(r, bare), at(r, again)))
-            .when(move |r| least == 0.0 || r.at(figure, subject, count, x) >= least)
-        };
-        JUDGED.into_iter().map(claim).collect()
+        JUDGED.into_iter().map(|judged| self.claim(words, judged)).collect()
     }
 
-    /// The claim that its longest call takes at most so many times the bare program's; `says` has
-    /// the ratio, and the maximum in microseconds.
-    pub fn maximum(self, limit: f64, says: String) -> Claim {
+    /// The claims that p99 and the longest call take at most so many times the bare program's.
+    pub fn of_few(self, words: &str, [p99, longest]: [f64; 2]) -> [Claim; 2] {
+        [("p99_ns", "p99", p99), ("max_ns", "the longest", longest)]
+            .map(|(value, name, limit)| self.claim(words, (value, name, limit, ("n", 0.0))))
+    }
+
+    fn claim(self, words: &str, (value, name, limit, (count, least)): Judged) -> Claim {
         let Tail { figure, subject, bare, again, x } = self;
-        let at = move |r: &dyn Cells, of| r.at(figure, of, "max_ns", x);
-        worst(AtMost(limit), says, move |r| [at(r, subject) / at(r, bare), at(r, subject) / 1000.0])
-            .unless_noisy(move |r| differs(at(r, bare), at(r, again)))
+        let at = move |r: &dyn Cells, of| r.at(figure, of, value, x);
+        let says =
+            format!("{words}: {name} is {{1:.1}} us, {{0:.2}} times the bare program's {{2:.1}} ({{limit}})");
+        worst(AtMost(limit), says, move |r| {
+            let [of, bare] = [subject, bare].map(|subject| at(r, subject));
+            [of / bare, of / 1000.0, bare / 1000.0]
+        })
+        .unless_noisy(move |r| differs(at(r, bare), at(r, again)))
+        .when(move |r| least == 0.0 || r.at(figure, subject, count, x) >= least)
     }
 }
 

@@ -1,10 +1,11 @@
-// The producers' node of the cremes experiments: one high producer every 50 ms and low ones every 100 ms, a thread each. Arguments: the
-// server's reference, how many low ones, octets of a value. Says "ready", is told "go" with the start (ns of CLOCK_MONOTONIC), the high one's
+// The producers' node of the cremes experiments: one high producer, and low ones every 100 ms, a thread each. Arguments: the server's
+// reference, how many low ones, octets of a value, the high one's period (ns). The high one's first value is one more. Says "ready", is told "go" with the start (ns of CLOCK_MONOTONIC), the high one's
 // delay (ns) and the length (ms) of each pass, says "done".
 #include <pthread.h>
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <condition_variable>
 #include <cstdint>
 #include <cstdio>
@@ -22,7 +23,7 @@
 
 namespace {
 
-constexpr uint64_t kHighPeriod = 50000000, kLowPeriod = 100000000;
+constexpr uint64_t kLowPeriod = 100000000;
 constexpr CORBA::ULong kStamp = 12;
 
 struct Pass {
@@ -32,6 +33,7 @@ struct Pass {
 struct Gate {
   std::mutex mutex;
   std::condition_variable changed;
+  uint64_t high_period = 0;
   int connected = 0;
   bool open = false;
   std::vector<Pass> passes;
@@ -54,7 +56,7 @@ void produce(Cremes::Sink_ptr sink, uint16_t pair, CORBA::ULong size, Gate& gate
     sched_param ordinary{};
     pthread_setschedparam(pthread_self(), SCHED_OTHER, &ordinary);
   }
-  uint64_t period = pair == 0 ? kHighPeriod : kLowPeriod;
+  uint64_t period = pair == 0 ? gate.high_period : kLowPeriod;
   Cremes::Octets value;
   sink->push(value);
   value.length(size < kStamp ? kStamp : size);
@@ -68,8 +70,8 @@ void produce(Cremes::Sink_ptr sink, uint16_t pair, CORBA::ULong size, Gate& gate
   for (uint16_t number = 0; number < passes.size(); number++) {
     const Pass& pass = passes[number];
     uint64_t first = pass.start + (pair == 0 ? pass.offset : 0);
-    uint64_t values = pass.ms * 1000000 / period;
-    for (uint64_t k = 0; k < (values > 0 ? values : 1); k++) {
+    uint64_t values = std::max<uint64_t>(pass.ms * 1000000 / period, 1) + (pair == 0);
+    for (uint64_t k = 0; k < values; k++) {
       sleep_until(first + k * period);
       uint64_t at = now_ns();
       CORBA::Octet* head = value.get_buffer();
@@ -87,8 +89,8 @@ int main(int argc, char** argv) {
   die_with_parent();
   try {
     CORBA::ORB_var orb = CORBA::ORB_init(argc, argv);
-    if (argc != 4) {
-      fprintf(stderr, "omniorb client: expects a reference, the number of low producers, the octets of a value\n");
+    if (argc != 5) {
+      fprintf(stderr, "omniorb client: expects a reference, the number of low producers, the octets of a value, the high producer's period\n");
       return 1;
     }
     CORBA::Object_var object = orb->string_to_object(argv[1]);
@@ -96,6 +98,7 @@ int main(int argc, char** argv) {
     int low = atoi(argv[2]);
     CORBA::ULong size = CORBA::ULong(atoi(argv[3]));
     Gate gate;
+    gate.high_period = strtoull(argv[4], nullptr, 10);
     std::vector<std::thread> threads;
     for (int pair = 0; pair <= low; pair++) {
       threads.emplace_back([&, pair] {

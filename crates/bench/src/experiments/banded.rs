@@ -217,9 +217,8 @@ impl Subject {
         // Low clients and their lanes are ordinary threads; requests run at their clients'
         // priorities either way.
         let setup = Setup {
-            sorted: self.banded,
+            sorted: true,
             banded: self.banded,
-            propagated: true,
             connections: 1,
             ordinary_below: 10_000,
             transport: self.transport.to_owned(),

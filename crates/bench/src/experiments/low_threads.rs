@@ -56,9 +56,7 @@ fn run(cx: &mut Context<'_>, out: &mut Measured) -> Result<(), BenchError> {
     let lows: &[u32] = cx.pick(&[0, 10, 50], &[0, 10, 20, 30, 40, 50]);
     let ms = cx.ms(3_100, 15_000);
     let hz = cx.pick(QUICK_HZ, HZ);
-    // Low clients and their lane are ordinary threads.
-    let sorted = Setup { ordinary_below: 1000, probe: true, ..Setup::lanes(&[LOW, HIGH]) };
-    let one_pool = Setup { sorted: false, probe: false, ..sorted.clone() };
+    let [sorted, one_pool] = setups();
     let mut workloads = Vec::new();
     for (subject, setup) in [(SORTED, sorted.clone()), (CONTROL, one_pool)] {
         workloads.push((subject, Workload::start(cx, subject, &setup, None)?));
@@ -110,6 +108,14 @@ fn run(cx: &mut Context<'_>, out: &mut Measured) -> Result<(), BenchError> {
     Ok(())
 }
 
+/// Lanes, and the control.
+fn setups() -> [Setup; 2] {
+    // Low clients and their lane are ordinary threads.
+    let sorted = Setup { ordinary_below: 1000, probe: true, ..Setup::lanes(&[LOW, HIGH]) };
+    let one_pool = Setup { sorted: false, ..sorted.clone() };
+    [sorted, one_pool]
+}
+
 /// The high client, and so many low ones.
 fn roles(low: u32, hz: u32, payload: u32) -> [Role; 2] {
     [Role::new(1, hz, WORK, HIGH), Role::new(low, 0, WORK, LOW)].map(|role| Role { payload, ..role })
@@ -124,17 +130,14 @@ fn point(
     ms: u32,
     [high, lows]: [Role; 2],
 ) -> Result<(), BenchError> {
-    let mut roles = vec![high, lows];
-    if subject == SORTED {
-        roles.extend([1, 3].map(|quarters| high.raw_after(quarters)));
-    }
+    let roles = [[high, lows], [1, 3].map(|quarters| high.raw_after(quarters))].concat();
     let results = workload.run(&Plan { ms, roles })?;
     let low_calls = results[1].calls as f64 * 1000.0 / f64::from(ms);
-    for (subject, i) in [(subject, 0), (RAW, 2), (AGAIN, 3)] {
-        let Some(results) = results.get(i) else { continue };
-        let mut series = Series::<()>::default();
-        results.latencies.chunks(BLOCK).for_each(|block| series.add(block.to_vec()));
-        let mut values = series.values();
+    // The raw socket beside the control is load as beside lanes, and no yardstick.
+    let measured = if subject == SORTED { &[(SORTED, 0), (RAW, 2), (AGAIN, 3)][..] } else { &[(subject, 0)] };
+    for &(subject, i) in measured {
+        let results = &results[i];
+        let mut values = Series::<()>::of(&results.latencies, BLOCK).values();
         values.push(("low_calls_per_s", low_calls));
         out.row(figure, subject, low, values);
     }
@@ -165,4 +168,15 @@ fn claims() -> Vec<Claim> {
         claims.extend(Tail { figure, subject: SORTED, bare: RAW, again: AGAIN, x }.claims(words));
     }
     claims
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_control_turns_one_switch() {
+        let [sorted, control] = setups();
+        assert_eq!(sorted.switches(&control), ["sorted"]);
+    }
 }

@@ -48,7 +48,7 @@ fn run(cx: &mut Context<'_>, out: &mut Measured) -> Result<(), BenchError> {
         .into_iter()
         .flat_map(|kind| sizes.iter().map(move |&size| Case { kind, size }))
         .collect();
-    let each = Duration::from_millis(cx.ms(2_800, 12_000).into());
+    let each = Duration::from_millis(cx.ms(2_000, 12_000).into());
     let calls = if cx.is_smoke() { 100 } else { cx.pick(10_000, 100_000) };
     for case in cases {
         cx.progress(format!("{NAME}: {case}"));
@@ -67,9 +67,8 @@ fn measure(
 ) -> Result<(), BenchError> {
     let raw = pairs.first_mut().ok_or(BenchError::NoSubject)?;
     let block = calibrate(|block| raw.block(block), case)?;
-    // Two-way calls that are judged by their tail are so many, however long that takes.
-    let is_judged = !case.is_burst() && TAILS.iter().any(|&(size, _)| size as usize == case.size);
-    let at_least = if is_judged { calls.div_ceil(block.calls) } else { 3 };
+    // Two-way calls are so many, however long that takes.
+    let at_least = if case.is_burst() { 3 } else { calls.div_ceil(block.calls) };
     let rounds = Rounds { at_least, ..Rounds::until(Instant::now() + each) };
     let all = interleave_all(pairs, rounds, |pair| pair.block(block))?;
     for (pair, series) in pairs.iter().zip(&all) {

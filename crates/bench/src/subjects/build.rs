@@ -7,10 +7,26 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use isorb_rt::log::warn;
+
+use super::Missing;
+
 /// The folder of what was built from exactly these `sources`. Made by `build` in a folder beside
 /// it, which is renamed when it is complete, so that an interrupted build, or two at a time, leave
-/// nothing half made.
+/// nothing half made. A failure is logged.
 pub fn cached(
+    name: &str,
+    sources: &[(&str, &str)],
+    extra: &str,
+    build: impl FnOnce(&Path) -> io::Result<()>,
+) -> Result<PathBuf, Missing> {
+    built(name, sources, extra, build).map_err(|error| {
+        warn("isorb::bench", format_args!("{name}: {error}"));
+        Missing::NotBuilt
+    })
+}
+
+fn built(
     name: &str,
     sources: &[(&str, &str)],
     extra: &str,

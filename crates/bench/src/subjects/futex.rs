@@ -44,9 +44,6 @@ fn build(name: &str, sources: &[(&str, &str); 2]) -> Result<PathBuf, Missing> {
     }
     let [(source, _), _] = *sources;
     let arguments = ["-std=c++14", "-O2", "-DNDEBUG", "-Wall", "-o", "peer", source, "-lpthread"];
-    let folder = cached(name, sources, "", |folder| step(folder, "g++", &arguments)).map_err(|error| {
-        eprintln!("{name}: {error}");
-        Missing::NotBuilt
-    })?;
+    let folder = cached(name, sources, "", |folder| step(folder, "g++", &arguments))?;
     Ok(folder.join("peer"))
 }

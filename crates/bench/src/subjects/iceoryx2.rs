@@ -1,7 +1,6 @@
 //! iceoryx2's request and response, both ends polling: the program of `peers/iceoryx2`, built by
 //! cargo when it is asked for.
 
-use std::io;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
@@ -33,9 +32,5 @@ fn build() -> Result<PathBuf, Missing> {
             let _ = std::fs::remove_dir_all(folder.join("target/release").join(rest));
         });
         Ok(())
-    })
-    .map_err(|error: io::Error| {
-        eprintln!("iceoryx2: {error}");
-        Missing::NotBuilt
     })
 }

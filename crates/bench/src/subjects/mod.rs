@@ -193,10 +193,7 @@ fn with_certificates(
     client: &[&str],
     of_server: &[&str],
 ) -> Result<Programs, Missing> {
-    let folder = tls::certificates().map_err(|error| {
-        eprintln!("certificates: {error}");
-        Missing::NotBuilt
-    })?;
+    let folder = tls::certificates()?;
     let program = |words: &[&str], more: &[&str]| {
         let mut words = launcher.peer(words);
         words.extend(["--tls".into(), folder.clone().into()]);

@@ -56,7 +56,6 @@ fn build() -> Result<PathBuf, Missing> {
         }
         Ok(())
     })
-    .map_err(not_built)
 }
 
 const SMALLEST: [(&str, &str); 3] = [
@@ -79,7 +78,6 @@ pub fn smallest() -> Result<PathBuf, Missing> {
         }
         Ok(())
     })
-    .map_err(not_built)
 }
 
 const CREMES: [(&str, &str); 4] = [
@@ -102,7 +100,6 @@ pub fn cremes() -> Result<PathBuf, Missing> {
         }
         Ok(())
     })
-    .map_err(not_built)
 }
 
 /// Whether omniORB's programs can be built here.
@@ -114,11 +111,6 @@ fn ready() -> Result<(), Missing> {
         return Err(Missing::NotInstalled("g++"));
     }
     Ok(())
-}
-
-fn not_built(error: io::Error) -> Missing {
-    eprintln!("omniorb: {error}");
-    Missing::NotBuilt
 }
 
 fn compile(folder: &Path, arguments: &[&str]) -> io::Result<()> {

@@ -17,11 +17,12 @@ use rustls::{
 
 use ::isorb::Orb;
 
+use super::Missing;
 use super::build::cached;
 use super::isorb::failed;
 
 /// A folder with certificates that are good for this benchmark and nothing else, made once.
-pub fn certificates() -> io::Result<PathBuf> {
+pub fn certificates() -> Result<PathBuf, Missing> {
     cached("certificates", &[], "1", |folder| {
         let authority = Authority::at(folder)?;
         ["server", "client"].iter().try_for_each(|name| authority.sign(name))

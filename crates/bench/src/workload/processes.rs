@@ -13,7 +13,6 @@ use super::setup::Setup;
 use crate::experiments::{BenchError, Context};
 use crate::load::work;
 use crate::process::{Fault, Peer, PeerError, Scheduling, Side};
-use crate::stats::{Samples, Summary};
 use crate::subjects::Programs;
 
 /// How long a process may take to start and to end, and how much longer than ordered a run may
@@ -59,11 +58,6 @@ pub struct RoleResult {
 }
 
 impl RoleResult {
-    /// The distribution of how long calls took.
-    pub fn summary(&self) -> Summary {
-        self.latencies.iter().copied().collect::<Samples>().summary()
-    }
-
     /// Calls in time, of the periods that began, in percent.
     pub fn in_time_percent(&self) -> f64 {
         if self.due == 0 { f64::NAN } else { 100.0 * self.in_time as f64 / self.due as f64 }

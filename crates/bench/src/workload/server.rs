@@ -45,8 +45,7 @@ pub fn serve(args: &ServerArgs) -> io::Result<()> {
     (0..setup.allocating).try_for_each(allocate)?;
     root.manager().activate().map_err(io::Error::other)?;
     if setup.probe || setup.layers {
-        let highest = setup.lanes.last().copied().unwrap_or(0);
-        let probe = raw_probe::serve(&orb, &setup.host, highest, setup.marked, setup.layers)?;
+        let probe = raw_probe::serve(&orb, setup)?;
         let layered = layered.map_or_else(String::new, |it| format!(" {}", it.object()));
         ready(format_args!("{} {probe}{layered}", target.object()))?;
     } else {
@@ -74,8 +73,8 @@ fn allocate(seed: u32) -> io::Result<()> {
     thread.map(drop).map_err(io::Error::other)
 }
 
-/// A lane for each priority or one pool, connections in bands or shared. With either, the client
-/// says how urgent a request is; with neither, all requests are equal.
+/// A lane for each priority or one pool, connections in bands or shared. The client says how urgent
+/// a request is, or all requests are equal.
 fn policies(orb: &Orb, setup: &Setup) -> isorb::Result<PoaPolicies> {
     let memory = if setup.heap { UpcallMemory::Heap } else { UpcallMemory::Scope };
     let region_bytes = setup.region_bytes;
@@ -84,8 +83,7 @@ fn policies(orb: &Orb, setup: &Setup) -> isorb::Result<PoaPolicies> {
     if setup.marked {
         orb.set_network_priority_mapping(Arc::new(ClassSelectors));
     }
-    let propagated = setup.sorted || setup.banded || setup.propagated;
-    let model = if propagated { PriorityModel::ClientPropagated } else { PriorityModel::ServerDeclared };
+    let model = if setup.declared { PriorityModel::ServerDeclared } else { PriorityModel::ClientPropagated };
     let mut policies = PoaPolicies::new().priority_model(model, lowest);
     if setup.transport != "tcp" && !setup.sorted && !setup.banded {
         // The one connection has one thread, which takes on the priority of each request that it

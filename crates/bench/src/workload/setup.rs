@@ -16,14 +16,14 @@ pub struct Setup {
     pub sorted: bool,
     /// A connection for each lane's priority; without it connections are shared
     pub banded: bool,
-    /// Where there are neither lanes nor bands, requests run at their clients' priorities all the
-    /// same
-    pub propagated: bool,
+    /// All requests have the priority of the lowest lane, instead of their clients'
+    pub declared: bool,
     /// By which transport: tcp, unix or segment
     pub transport: String,
     /// Packets are marked according to the priority
     pub marked: bool,
-    /// A raw socket beside the ORB, at the highest lane's priority
+    /// A raw socket beside the ORB, at the highest lane's priority. Where there is one pool, as
+    /// many threads serve all raw connections; else each has its own
     pub probe: bool,
     /// Client and server stamp their ends of calls that ask for it, and the raw socket does (see
     /// [`layers`](super::layers))
@@ -52,7 +52,7 @@ impl Setup {
             lanes: lanes.to_vec(),
             sorted: true,
             banded: true,
-            propagated: false,
+            declared: false,
             transport: "tcp".to_owned(),
             marked: false,
             probe: false,
@@ -96,6 +96,16 @@ impl Setup {
         config.real_time.native_max = 45;
         config.real_time.ordinary_below = self.ordinary_below;
         config
+    }
+}
+
+#[cfg(test)]
+impl Setup {
+    /// The names of the switches that another set-up has otherwise.
+    pub fn switches(&self, other: &Setup) -> Vec<String> {
+        let [ours, theirs] = [self, other].map(|setup| serde_json::to_value(setup).unwrap());
+        let names = ours.as_object().unwrap().iter().filter(|(name, value)| theirs[name] != **value);
+        names.map(|(name, _)| name.clone()).collect()
     }
 }
 

@@ -2,7 +2,9 @@
 
 use super::points::{Point, measure};
 use super::site::{self, Release};
-use super::{AGAIN, BARE, CHANNEL, CHANNEL_ORB, MEMORY, explained_deviation, figure, notes, subjects, turns};
+use super::{
+    AGAIN, BARE, CHANNEL, CHANNEL_ORB, MEMORY, explained_deviation, figure, lengths, notes, subjects, turns,
+};
 use crate::claim::{Above, AtLeast, AtMost, Cells, Claim, aim, claims, control, most, paper};
 use crate::experiments::catalogue::Experiment;
 use crate::experiments::{BenchError, Context};
@@ -24,6 +26,8 @@ const LOW: [u32; 4] = [0, 10, 30, 50];
 const QUICK_LOW: [u32; 2] = [0, 50];
 const SIZE: usize = 8 << 10;
 const MOST: f64 = 50.0;
+/// How long a pass of a quick run lasts.
+pub const QUICK_MS: u32 = 1_500;
 
 fn run(cx: &mut Context<'_>, out: &mut Measured) -> Result<(), BenchError> {
     let lab = site::lab()?;
@@ -35,7 +39,7 @@ fn run(cx: &mut Context<'_>, out: &mut Measured) -> Result<(), BenchError> {
             x: low.into(),
             low,
             size: SIZE,
-            ms: cx.ms(1_200, 7_500),
+            lengths: lengths(cx, QUICK_MS),
             turns: turns(cx),
             subjects: &subjects,
             trace: None,

@@ -3,8 +3,8 @@
 use super::points::{Point, measure};
 use super::site::{self, Release};
 use super::{
-    AGAIN, BARE, CHANNEL, CHANNEL_ORB, MEMORY, OMNIORB, ORB, explained_deviation, figure, notes, returned,
-    subjects, turns,
+    AGAIN, BARE, CHANNEL, CHANNEL_ORB, MEMORY, OMNIORB, ORB, explained_deviation, figure, lengths, notes,
+    returned, subjects, turns,
 };
 use crate::claim::{Above, AtLeast, AtMost, Below, Cells, Claim, aim, claims, control, least, most, paper};
 use crate::experiments::catalogue::Experiment;
@@ -36,6 +36,8 @@ const SIZES: [Size; 2] = [
     (8 << 10, [(Release::Together, ["high-8k", "low-8k"]), (Release::Behind, ["met-8k", ""])]),
 ];
 const MOST: f64 = 50.0;
+/// How long a pass of a quick run lasts.
+pub const QUICK_MS: u32 = 850;
 
 fn run(cx: &mut Context<'_>, out: &mut Measured) -> Result<(), BenchError> {
     let lab = site::lab()?;
@@ -47,7 +49,7 @@ fn run(cx: &mut Context<'_>, out: &mut Measured) -> Result<(), BenchError> {
             x: 0.0,
             low: 0,
             size: *size,
-            ms: cx.ms(700, 7_500),
+            lengths: lengths(cx, QUICK_MS),
             turns: turns(cx),
             subjects: &subjects,
             trace: None,

@@ -15,7 +15,7 @@ use isorb_reflective_memory::{AreaReader, Error, Library};
 use isorb_rt::sched::{SchedClass, Thread, ThreadSpec};
 
 use super::echo::Echo;
-use super::site::{HIGH_PERIOD_NS, LINK_KBIT, LOW_PERIOD_NS, Sender, Site, Wired};
+use super::site::{LINK_KBIT, LOW_PERIOD_NS, Sender, Site, Wired};
 use crate::experiments::BenchError;
 use crate::experiments::nodes::{self, refused};
 
@@ -62,7 +62,7 @@ pub fn wire(site: &Site<'_>, path: Path, low: u32, size: usize, echo: &Echo) -> 
     for pair in 0..=low {
         let name = format!("value-{pair}");
         let (period, class) = match pair {
-            0 => (HIGH_PERIOD_NS, site.class(0)),
+            0 => (site.high_ns, site.class(0)),
             _ => (LOW_PERIOD_NS, SchedClass::Other),
         };
         let mut writer = site.left(|| {

@@ -34,14 +34,13 @@ pub fn wire(site: &Site<'_>, low: u32, size: usize, echo: &Echo) -> Result<Wired
     let mut server = Peer::start(launcher, NAME, Side::Server, at(cpus.last(), 1), &server)?;
     let reference = server.expect("ready", TIMEOUT)?;
     let mut client = words(left, &folder, "client");
-    client.extend([reference, low.to_string(), size.to_string()].map(OsString::from));
+    let high_ns = site.high_ns;
+    client.extend([reference, low.to_string(), size.to_string(), high_ns.to_string()].map(OsString::from));
     let mut client = Peer::start(launcher, NAME, Side::Client, at(cpus.first(), 0), &client)?;
     client.expect("ready", TIMEOUT)?;
     let run = move |passes: &[Pass]| {
-        let words: Vec<String> = passes
-            .iter()
-            .map(|pass| format!("{} {} {}", pass.start_ns, pass.offset_ns(), pass.ms_with_first()))
-            .collect();
+        let words: Vec<String> =
+            passes.iter().map(|pass| format!("{} {} {}", pass.start_ns, pass.offset_ns(), pass.ms)).collect();
         client.send(&format!("go {}", words.join(" ")))?;
         let longest: u64 = passes.iter().map(|pass| u64::from(pass.ms)).sum();
         client.expect("done", TIMEOUT + Duration::from_millis(2 * longest))?;

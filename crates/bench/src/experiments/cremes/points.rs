@@ -4,7 +4,7 @@
 use isorb_netlab::Lab;
 
 use super::echo::Trips;
-use super::site::{Counted, HIGH_PERIOD_NS, LAST, LOW_PERIOD_NS, Pass, Release, Site};
+use super::site::{Counted, LAST, LOW_PERIOD_NS, Pass, Release, Site};
 use super::{CHANNEL, MEMORY};
 use crate::experiments::{BenchError, Context};
 use crate::figure::{Measured, times};
@@ -18,8 +18,8 @@ pub struct Point<'a> {
     pub x: f64,
     pub low: u32,
     pub size: usize,
-    /// How long a pass lasts, each time.
-    pub ms: u32,
+    /// How long a pass lasts each time, in milliseconds, and the high producer's period.
+    pub lengths: (u32, u64),
     /// The least and the most turns of each subject.
     pub turns: [u32; 2],
     pub subjects: &'a [&'static str],
@@ -35,7 +35,7 @@ pub fn measure(
     point: &Point<'_>,
     out: &mut Measured,
 ) -> Result<(), BenchError> {
-    let Point { low, size, ms, .. } = *point;
+    let Point { low, size, lengths: (ms, high_ns), .. } = *point;
     let passes = if low == 0 { &point.passes[..1] } else { point.passes };
     let planned: Vec<(Release, u32)> = passes.iter().map(|&(release, _)| (release, ms)).collect();
     let mut all: Vec<(Vec<Trips>, Counted)> =
@@ -46,7 +46,7 @@ pub fn measure(
         turns += 1;
         for (&subject, (trips, counted)) in point.subjects.iter().zip(&mut all) {
             cx.progress(format!("{subject}, {low} low producers, {size} octets, turn {turns}"));
-            let (more, counts) = Site { cx, lab }.measure(subject, low, size, &planned)?;
+            let (more, counts) = Site { cx, lab, high_ns }.measure(subject, low, size, &planned)?;
             trips.iter_mut().zip(more).for_each(|(trips, more)| trips.join(&more));
             add_up(counted, counts);
         }
@@ -54,7 +54,7 @@ pub fn measure(
     for (&subject, (trips, counted)) in point.subjects.iter().zip(&mut all) {
         for (&(release, figures), trips) in passes.iter().zip(&mut *trips) {
             let pass = Pass { start_ns: 0, ms, release };
-            let sent = [HIGH_PERIOD_NS, LOW_PERIOD_NS].map(|period| pass.values(period) * u64::from(turns));
+            let sent = [high_ns, LOW_PERIOD_NS].map(|period| pass.values(period) * u64::from(turns));
             show(point, subject, figures, trips, [sent[0], sent[1] * u64::from(low)], counted, out);
         }
         if let Some(figure) = point.trace {
@@ -125,8 +125,16 @@ mod tests {
 
     #[test]
     fn what_did_not_come_back_counts_as_long() {
-        let point =
-            Point { passes: &[], x: 1.0, low: 2, size: 1, ms: 1, turns: [1, 1], subjects: &[], trace: None };
+        let point = Point {
+            passes: &[],
+            x: 1.0,
+            low: 2,
+            size: 1,
+            lengths: (1, 1),
+            turns: [1, 1],
+            subjects: &[],
+            trace: None,
+        };
         let mut trips = Trips::default();
         (0..3).for_each(|_| trips.high.add(1_000));
         trips.low.add(1_000);

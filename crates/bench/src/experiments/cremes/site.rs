@@ -13,6 +13,7 @@ use super::{CHANNEL, CHANNEL_ORB, MEMORY, OMNIORB, ONEWAY, ORB, bare, channel, m
 use crate::experiments::{BenchError, Context};
 
 pub const LINK_KBIT: u32 = 100_000;
+/// The high producer's, as in the paper.
 pub const HIGH_PERIOD_NS: u64 = 50_000_000;
 pub const LOW_PERIOD_NS: u64 = 100_000_000;
 /// The delay of the high producer after the low ones, if it has to meet their values: at 100
@@ -75,18 +76,14 @@ impl Pass {
     pub fn values(&self, period_ns: u64) -> u64 {
         (u64::from(self.ms) * 1_000_000 / period_ns).max(1)
     }
-
-    /// How long producers in another process write: the high producer's first value is not
-    /// measured.
-    pub fn ms_with_first(&self) -> u64 {
-        u64::from(self.ms) + HIGH_PERIOD_NS / 1_000_000
-    }
 }
 
 /// The two nodes.
 pub struct Site<'a> {
     pub cx: &'a Context<'a>,
     pub lab: &'a Lab,
+    /// The high producer's period.
+    pub high_ns: u64,
 }
 
 /// The nodes' network; serves all measurements of a run.
@@ -140,7 +137,7 @@ impl Site<'_> {
         let (listener, echo) = Listener::start(self, passes.len())?;
         let mut wired = self.wire(subject, low, size, &echo)?;
         // All producers are connected now.
-        let passes = plan(passes, now_ns() + 100_000_000);
+        let passes = plan(passes, now_ns() + 100_000_000, self.high_ns);
         let senders = std::mem::take(&mut wired.senders);
         let producers: Result<Vec<_>, _> = (0..)
             .zip(senders)
@@ -163,7 +160,7 @@ impl Site<'_> {
         passes: Vec<Pass>,
     ) -> Result<Thread<()>, BenchError> {
         let (period, class) = match pair {
-            0 => (HIGH_PERIOD_NS, self.class(0)),
+            0 => (self.high_ns, self.class(0)),
             _ => (LOW_PERIOD_NS, SchedClass::Other),
         };
         let produce = move || {
@@ -185,11 +182,11 @@ impl Site<'_> {
 }
 
 /// One pass after the other, the first from `start_ns` on.
-fn plan(passes: &[(Release, u32)], mut start_ns: u64) -> Vec<Pass> {
+fn plan(passes: &[(Release, u32)], mut start_ns: u64, high_ns: u64) -> Vec<Pass> {
     let after = |ms: u32| u64::from(ms) * 1_000_000 + LAST.as_nanos() as u64;
     let pass = |&(release, ms): &(Release, u32)| {
         let pass = Pass { start_ns, ms, release };
-        start_ns += (after(ms) + HIGH_PERIOD_NS).next_multiple_of(LOW_PERIOD_NS);
+        start_ns += (after(ms) + high_ns).next_multiple_of(LOW_PERIOD_NS);
         pass
     };
     passes.iter().map(pass).collect()

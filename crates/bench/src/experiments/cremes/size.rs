@@ -2,7 +2,7 @@
 
 use super::points::{Point, measure};
 use super::site::{self, Release};
-use super::{CHANNEL, MEMORY, figure, notes, returned, subjects, turns};
+use super::{CHANNEL, MEMORY, figure, lengths, notes, returned, subjects, turns};
 use crate::claim::{Above, AtLeast, AtMost, Below, Cells, Claim, aim, claims, most, paper};
 use crate::experiments::catalogue::Experiment;
 use crate::experiments::{BenchError, Context};
@@ -29,6 +29,8 @@ const QUICK_SIZES: [usize; 3] = [1 << 10, 8 << 10, 16 << 10];
 const TRACE: usize = 8 << 10;
 const LEAST: f64 = 1.0;
 const MOST: f64 = 16.0;
+/// How long a pass of a quick run lasts.
+pub const QUICK_MS: u32 = 1_800;
 
 fn run(cx: &mut Context<'_>, out: &mut Measured) -> Result<(), BenchError> {
     let lab = site::lab()?;
@@ -40,7 +42,7 @@ fn run(cx: &mut Context<'_>, out: &mut Measured) -> Result<(), BenchError> {
             x: size as f64 / 1024.0,
             low: LOW,
             size,
-            ms: cx.ms(900, 7_500),
+            lengths: lengths(cx, QUICK_MS),
             turns: turns(cx),
             subjects: &subjects,
             trace: (size == TRACE).then_some("trace"),
