@@ -47,6 +47,24 @@ pub enum Kind {
     Post,
 }
 
+impl Kind {
+    const ALL: [Kind; 7] =
+        [Kind::Void, Kind::Octets, Kind::Text, Kind::Structs, Kind::Oneway, Kind::Message, Kind::Post];
+
+    /// The case's name, the operation of the interface, and the `experiment` field of a result.
+    fn spellings(self) -> (&'static str, &'static str, &'static str) {
+        match self {
+            Kind::Void => ("void", "ping", "two-way-void"),
+            Kind::Octets => ("octets", "echo", "two-way-octets"),
+            Kind::Text => ("string", "text", "two-way-string"),
+            Kind::Structs => ("structs", "structs", "two-way-structs"),
+            Kind::Oneway => ("oneway", "feed", "oneway-octets"),
+            Kind::Message => ("message", "method", "two-way-message"),
+            Kind::Post => ("post", "post", "oneway-message"),
+        }
+    }
+}
+
 impl Case {
     /// The cases of the two-way experiment, in the order of its report.
     pub fn all() -> Vec<Case> {
@@ -61,15 +79,7 @@ impl Case {
 
     /// The `experiment` field of a result.
     pub fn experiment(self) -> &'static str {
-        match self.kind {
-            Kind::Void => "two-way-void",
-            Kind::Octets => "two-way-octets",
-            Kind::Text => "two-way-string",
-            Kind::Structs => "two-way-structs",
-            Kind::Oneway => "oneway-octets",
-            Kind::Message => "two-way-message",
-            Kind::Post => "oneway-message",
-        }
+        self.kind.spellings().2
     }
 
     /// Is a sample a mean over a burst instead of one call?
@@ -79,15 +89,7 @@ impl Case {
 
     /// Bytes of the request.
     pub fn request_bytes(self) -> usize {
-        let operation = match self.kind {
-            Kind::Void => "ping",
-            Kind::Octets => "echo",
-            Kind::Text => "text",
-            Kind::Structs => "structs",
-            Kind::Oneway => "feed",
-            Kind::Message => "method",
-            Kind::Post => "post",
-        };
+        let (_, operation, _) = self.kind.spellings();
         self.message(request_header(operation))
     }
 
@@ -131,14 +133,9 @@ const fn align(n: usize, to: usize) -> usize {
 
 impl fmt::Display for Case {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.kind {
-            Kind::Void => f.write_str("void"),
-            Kind::Octets => write!(f, "octets:{}", self.size),
-            Kind::Text => write!(f, "string:{}", self.size),
-            Kind::Structs => write!(f, "structs:{}", self.size),
-            Kind::Oneway => write!(f, "oneway:{}", self.size),
-            Kind::Message => write!(f, "message:{}", self.size),
-            Kind::Post => write!(f, "post:{}", self.size),
+        match self.kind.spellings() {
+            (name, ..) if self.kind == Kind::Void => f.write_str(name),
+            (name, ..) => write!(f, "{name}:{}", self.size),
         }
     }
 }
@@ -161,16 +158,7 @@ impl FromStr for Case {
     /// As [`Display`](fmt::Display) writes it; any size that a subject's buffers are made for.
     fn from_str(s: &str) -> Result<Case, NoCase> {
         let (name, size) = s.split_once(':').unwrap_or((s, ""));
-        let kind = match name {
-            "void" => Kind::Void,
-            "octets" => Kind::Octets,
-            "string" => Kind::Text,
-            "structs" => Kind::Structs,
-            "oneway" => Kind::Oneway,
-            "message" => Kind::Message,
-            "post" => Kind::Post,
-            _ => return Err(NoCase),
-        };
+        let kind = Kind::ALL.into_iter().find(|kind| kind.spellings().0 == name).ok_or(NoCase)?;
         let usual = match kind {
             Kind::Void => 0,
             Kind::Structs => READINGS as usize * READING,

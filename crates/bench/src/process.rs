@@ -27,9 +27,6 @@ use rustix::process::{
 /// The first argument with which the own binary becomes a peer instead of a harness.
 pub const PEER: &str = "bench-peer";
 
-/// Processor time that a real-time peer may take without once blocking, in seconds.
-const SPIN_LIMIT_S: u64 = 2;
-
 /// Which part of a subject a process is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Side {
@@ -130,11 +127,18 @@ fn prepare(parent: u32, place: Scheduling) -> io::Result<()> {
         set_current_cpus(&Cpus::one(cpu)).map_err(io::Error::other)?;
     }
     if let Some(priority) = place.fifo {
-        let hard = getrlimit(Resource::Rttime).maximum.unwrap_or(u64::MAX).min(SPIN_LIMIT_S * 1_000_000);
-        setrlimit(Resource::Rttime, Rlimit { current: Some(hard), maximum: Some(hard) })?;
+        limit_spinning()?;
         SchedClass::Fifo(priority).set_current().map_err(io::Error::other)?;
     }
     Ok(())
+}
+
+/// The kernel ends the process if a real-time thread runs for two seconds without once blocking: a
+/// bug must not take the machine away.
+pub fn limit_spinning() -> io::Result<()> {
+    const MICROSECONDS: u64 = 2_000_000;
+    let hard = getrlimit(Resource::Rttime).maximum.unwrap_or(u64::MAX).min(MICROSECONDS);
+    Ok(setrlimit(Resource::Rttime, Rlimit { current: Some(hard), maximum: Some(hard) })?)
 }
 
 fn die_with(parent: u32) -> io::Result<()> {

@@ -44,13 +44,16 @@ pub fn obey<C: Client>(client: &mut C) -> io::Result<()> {
     for line in io::stdin().lock().lines() {
         let block = Block::parse(&line?).ok_or(ErrorKind::InvalidData)?;
         block.run(client, &mut samples).map_err(|e| io::Error::other(e.to_string()))?;
-        writeln!(output, "samples {}", samples.len())?;
-        for sample in &samples {
-            output.write_all(&sample.to_ne_bytes())?;
-        }
+        write_samples(&mut output, &samples)?;
         output.flush()?;
     }
     Ok(())
+}
+
+/// The answer with these samples.
+pub fn write_samples(output: &mut impl Write, samples: &[u64]) -> io::Result<()> {
+    writeln!(output, "samples {}", samples.len())?;
+    samples.iter().try_for_each(|sample| output.write_all(&sample.to_ne_bytes()))
 }
 
 /// Starts a thread that ends the process when standard input ends.

@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::stats::Summary;
 
 /// Where client and server of a subject ran.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, clap::ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum Placement {
     /// Both on one processor.

@@ -22,7 +22,7 @@ use isorb_rt::priority::{Priority, PriorityMapping};
 use isorb_rt::sync::Parker;
 use isorb_rt::time::{Deadline, now_ns};
 
-use crate::protocol::ready;
+use crate::protocol::{ready, write_samples};
 
 /// Octets of an event's payload; the time stamp comes first.
 const PAYLOAD: usize = 64;
@@ -103,10 +103,7 @@ fn failed(error: impl Display) -> io::Error {
 /// Answers a harness's `take`: the lists of samples that there are, one after the other.
 fn answer(lists: &[Vec<u64>]) -> io::Result<()> {
     let mut output = io::stdout().lock();
-    for list in lists {
-        writeln!(output, "samples {}", list.len())?;
-        list.iter().try_for_each(|sample| output.write_all(&sample.to_ne_bytes()))?;
-    }
+    lists.iter().try_for_each(|list| write_samples(&mut output, list))?;
     output.flush()
 }
 

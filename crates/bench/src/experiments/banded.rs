@@ -18,14 +18,13 @@ pub const EXPERIMENT: Experiment = Experiment {
     name: NAME,
     about: "Jitter of a high client with growing requests beside six low ones, in bands and on one connection, over a link and three transports of a host",
     source: "Lankes, Pfeiffer, Bemmerl (ROFES): figures 5 to 10",
-    paper: PAPER,
+    paper: "with banded connections the high client's jitter is far smaller, at about the same mean, on either network",
     seconds: (55, 600),
     run,
     claims,
 };
 
 const NAME: &str = "banded";
-const PAPER: &str = "with banded connections the high client's jitter is far smaller, at about the same mean, on either network";
 /// CORBA priorities as the paper's, its 8446 read as 8448.
 const LOW: [i16; 6] = [8192, 8448, 8704, 8960, 9216, 9472];
 const HIGH: i16 = 16_384;
@@ -65,7 +64,7 @@ enum Between {
     Nothing,
     /// A link with one queue, as the paper's.
     Link,
-    /// A link that sends the high client's packets first.
+    /// A link that sends the high client's packets first. They are marked on the other one, too.
     SortedLink,
     /// Memory that both map, and no ORB.
     Bare,
@@ -217,12 +216,12 @@ impl Subject {
         // Low clients and their lanes are ordinary threads; requests run at their clients'
         // priorities either way.
         let setup = Setup {
-            sorted: true,
+            sorted: self.banded,
             banded: self.banded,
             connections: 1,
             ordinary_below: 10_000,
             transport: self.transport.to_owned(),
-            marked: self.between == Between::SortedLink,
+            marked: self.over_link(),
             ..Setup::lanes(&lanes)
         };
         let host = lab.map_or(setup.host.clone(), |lab| lab.left().address().to_string());

@@ -13,14 +13,13 @@ pub const EXPERIMENT: Experiment = Experiment {
     name: NAME,
     about: "Jitter of a high client beside six low ones that send requests as long as its own, over a link and three transports of a host",
     source: "Lankes, Pfeiffer, Bemmerl (ROFES): figures 11 to 14",
-    paper: PAPER,
+    paper: "under load of all clients, banded connections over Ethernet still get worse, over mapped segments they do not",
     seconds: (55, 600),
     run,
     claims,
 };
 
 const NAME: &str = "banded-load";
-const PAPER: &str = "under load of all clients, banded connections over Ethernet still get worse, over mapped segments they do not";
 
 fn run(cx: &mut Context<'_>, out: &mut Measured) -> Result<(), BenchError> {
     let subjects = [&SUBJECTS[..], &BARE].concat();

@@ -3,12 +3,24 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
+use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use isorb_rt::sched::{Cpus, Need, RealTime, SchedClass, SpawnError, ThreadSpec};
 
 use super::BenchError;
 use crate::machine::Machine;
 use crate::process::{Launcher, Scheduling};
+
+/// At which priority all that is measured runs.
+#[derive(Args, Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Urgency {
+    /// Real-time priority for what is measured: require, prefer or off
+    #[arg(long, default_value = "prefer")]
+    pub real_time: RealTime,
+    /// The native priority
+    #[arg(long, default_value_t = 40, value_parser = clap::value_parser!(u8).range(1..=99))]
+    pub priority: u8,
+}
 
 /// The context of every experiment.
 pub struct Context<'a> {
@@ -30,8 +42,7 @@ impl<'a> Context<'a> {
     /// Finds out what the process may do, and begins to show progress over `seconds`.
     pub fn new(
         launcher: &'a Launcher,
-        real_time: RealTime,
-        priority: u8,
+        Urgency { real_time, priority }: Urgency,
         quick: bool,
         seconds: u32,
     ) -> Result<(Context<'a>, Vec<String>), BenchError> {
@@ -92,8 +103,13 @@ impl<'a> Context<'a> {
     ) -> Result<R, BenchError> {
         let spec =
             ThreadSpec::new("measure").class(self.class(0)).cpus(Cpus::one(self.cpu())).prefault(256 * 1024);
-        let thread = spec.spawn(f).map_err(BenchError::Thread)?;
+        let thread = spec.spawn(f)?;
         thread.join().map_err(|_| BenchError::Thread(SpawnError::Create(isorb_rt::Errno::CANCELED)))
+    }
+
+    /// Begins to show progress over `length`.
+    pub fn lasts(&mut self, length: Duration) {
+        self.progress = Progress::new(length);
     }
 
     /// Says what comes next, and how much time is left.

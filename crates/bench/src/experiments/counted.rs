@@ -6,10 +6,10 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::path::Path;
 use std::time::Duration;
 
+use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
 
@@ -26,13 +26,32 @@ const CALLS: [usize; 2] = [2_000, 12_000];
 const TIMEOUT: Duration = Duration::from_secs(300);
 
 /// What to count.
-#[derive(Clone, Debug)]
+#[derive(Args, Debug)]
 pub struct Options {
-    pub subjects: Vec<Subject>,
-    pub case: Case,
-    /// JSON on standard output instead of the table, which goes to standard error then.
-    pub json: bool,
+    /// One JSON object a line on standard output; the table goes to standard error
+    #[arg(long)]
+    json: bool,
+    /// Subjects, separated by commas; all that differ and can be counted if not given
+    #[arg(long, value_delimiter = ',')]
+    subjects: Vec<Subject>,
+    /// The call
+    #[arg(long, default_value = "void")]
+    case: Case,
 }
+
+impl Options {
+    /// The usual ones without some, unless others are named.
+    fn subjects(&self, without: &[Subject]) -> Vec<Subject> {
+        let usual = || Subject::usual().iter().filter(|subject| !without.contains(subject)).copied();
+        if self.subjects.is_empty() { usual().collect() } else { self.subjects.clone() }
+    }
+}
+
+/// The two raw subjects are one program.
+const SAME: &[Subject] = &[Subject::RawAgain];
+/// valgrind 3.19, which stable distributions have, does not know `epoll_pwait2`, on which lanes
+/// wait.
+const NOT_UNDER_VALGRIND: &[Subject] = &[Subject::RawAgain, Subject::IsorbLane, Subject::IsorbBand];
 
 /// Counts by name: instructions have one name.
 type Counts = BTreeMap<String, u64>;
@@ -41,6 +60,8 @@ type Rates = BTreeMap<String, f64>;
 /// A tool that counts.
 struct Tool {
     package: &'static str,
+    /// Subjects that are counted where they are named only.
+    without: &'static [Subject],
     /// The words in front of a program; the tool writes its report to the file.
     words: fn(&Path) -> Vec<OsString>,
     /// Reads a report; `None` if it is not one.
@@ -65,7 +86,8 @@ pub fn instructions(launcher: &Launcher, options: &Options) -> Result<(), BenchE
         let line = format!("  {subject:<14} {client:>9} {server:>9} {:>9}", client + server);
         (line, object(subject, "instructions", [json!(client), json!(server)]))
     };
-    run(launcher, options, &Tool { package: "valgrind", words, read: read_callgrind, heading, show })
+    let without = NOT_UNDER_VALGRIND;
+    run(launcher, options, &Tool { package: "valgrind", without, words, read: read_callgrind, heading, show })
 }
 
 /// Counts system calls by name, and prints as it goes.
@@ -85,7 +107,11 @@ pub fn syscalls(launcher: &Launcher, options: &Options) -> Result<(), BenchError
             format!("  {subject:<14} client: {}\n  {:<14} server: {}", list(&client), "", list(&server));
         (line, object(subject, "syscalls", [json!(client), json!(server)]))
     };
-    run(launcher, options, &Tool { package: "strace", words, read: read_strace, heading, show })
+    run(
+        launcher,
+        options,
+        &Tool { package: "strace", without: SAME, words, read: read_strace, heading, show },
+    )
 }
 
 /// A line of the results, its fields in their order.
@@ -123,12 +149,13 @@ fn run(launcher: &Launcher, options: &Options, tool: &Tool) -> Result<(), BenchE
     }
     let print = |text: &str| if options.json { eprintln!("{text}") } else { println!("{text}") };
     print(&tool.heading);
-    let bar = ProgressBar::new(options.subjects.len() as u64 * 2);
+    let subjects = options.subjects(tool.without);
+    let bar = ProgressBar::new(subjects.len() as u64 * 2);
     if let Ok(style) = ProgressStyle::with_template("{bar:30} {msg}, {eta} left") {
         bar.set_style(style);
     }
     let mut counted_any = false;
-    for &subject in &options.subjects {
+    for subject in subjects {
         bar.set_message(subject.name());
         let counted = match subject.programs(launcher) {
             Ok(programs) => rates(launcher, subject, &programs, tool, options.case, || bar.inc(1))
@@ -160,9 +187,9 @@ fn rates(
     case: Case,
     mut progress: impl FnMut(),
 ) -> Result<[Rates; 2], BenchError> {
-    let folder = Scratch::new()?;
+    let folder = tempfile::tempdir()?;
     let mut count = |calls| {
-        let counts = count(launcher, subject, programs, tool, case, calls, &folder.0);
+        let counts = count(launcher, subject, programs, tool, case, calls, folder.path());
         progress();
         counts
     };
@@ -204,30 +231,20 @@ fn count(
     Ok([report(Side::Client)?, report(Side::Server)?])
 }
 
-/// A folder that is removed when this is dropped.
-struct Scratch(PathBuf);
-
-impl Scratch {
-    fn new() -> std::io::Result<Scratch> {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        let name = format!("isorb-bench-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
-        let folder = std::env::temp_dir().join(name);
-        // Fails if the folder exists: its files would not be ours.
-        fs::create_dir(&folder)?;
-        Ok(Scratch(folder))
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        // A few files are left in the temporary folder if this fails.
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_tool_cannot_run_is_counted_where_it_is_named() {
+        let of = |subjects: &[Subject]| {
+            let options = Options { json: false, subjects: subjects.to_vec(), case: "void".parse().unwrap() };
+            options.subjects(NOT_UNDER_VALGRIND)
+        };
+        let usual = of(&[]);
+        assert!(usual.contains(&Subject::Isorb) && !usual.contains(&Subject::IsorbLane));
+        assert_eq!(of(&[Subject::IsorbLane]), [Subject::IsorbLane]);
+    }
 
     #[test]
     fn reports_are_read() {

@@ -20,14 +20,13 @@ pub const EXPERIMENT: Experiment = Experiment {
     name: NAME,
     about: "Size of the smallest client and server, stripped, and their resident memory, beside omniORB's",
     source: "Lankes, Pfeiffer, Bemmerl (ROFES): the aim of the project",
-    paper: PAPER,
+    paper: "an ORB cut down to minimumCORBA fits an embedded system; one for every purpose does not",
     seconds: (60, 60),
     run,
     claims,
 };
 
 const NAME: &str = "footprint";
-const PAPER: &str = "an ORB cut down to minimumCORBA fits an embedded system; one for every purpose does not";
 /// The subjects of an ORB: client, server.
 const ISORB: [&str; 2] = ["isorb-client", "isorb-server"];
 const OMNIORB: [&str; 2] = ["omniorb-client", "omniorb-server"];

@@ -1,15 +1,8 @@
 //! An urgent call beside less urgent ones to the same server, while a thread in between computes.
 //!
-//! ```text
-//!   low      call ─────────────── its reply is there, but no thread reads ···· reads both replies
-//!   middle        computes ─────────────────────────────────────────────────┤
-//!   urgent          call ─── waits for the thread that reads ·················  without inheritance
-//!   urgent          call ───────────────── its reply                            with it
-//! ```
-//!
-//! All threads of the client share a processor. The server's threads are above them, and each
-//! request sleeps there for [`SERVED_MS`], so the urgent call takes little more than that unless it
-//! waits for the thread in between.
+//! The less urgent threads have the connections while their requests are at the server, whose
+//! threads are above all. Each request sleeps there for [`SERVED_MS`], so the urgent call takes
+//! little more than that unless it waits for the thread in between.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -19,16 +12,13 @@ use isorb::rt::policy::{PriorityBand, PriorityModel, RtPolicy};
 use isorb::rt::{Overrides, ThreadpoolLane};
 use isorb::{Config, Orb, Reference, Upcall};
 use isorb_rt::priority::{Priority, PriorityMapping};
-use isorb_rt::sched::{Cpus, SchedClass, Thread, ThreadSpec};
 use isorb_rt::sync::PiMutex;
-use isorb_rt::time::{Deadline, now_ns, sleep_until};
 
 use super::catalogue::Experiment;
-use super::pi_mutex::inversion::Lock;
+use super::inversion_scene::{Call, LOW, MIDDLE, Scene, URGENT, with_lock};
 use super::{BenchError, Context};
 use crate::claim::{AtLeast, AtMost, Cells, Claim, control, paper};
 use crate::figure::{Figure, Measured, times};
-use crate::load::work;
 use crate::stats::Samples;
 use crate::subjects::isorb::generated::bench::{Layered, LayeredRef, MessageView, Stamps};
 use crate::tail::differs;
@@ -38,15 +28,13 @@ pub const EXPERIMENT: Experiment = Experiment {
     name: NAME,
     about: "An urgent call beside five less urgent ones to one server, while a thread in between computes",
     source: "of our own",
-    paper: PAPER,
+    paper: "an urgent call waits for its server only, however connections are shared with less urgent calls",
     seconds: (25, 130),
     run,
     claims,
 };
 
 const NAME: &str = "inversion";
-const PAPER: &str =
-    "an urgent call waits for its server only, however connections are shared with less urgent calls";
 const FIGURE: &str = "urgent";
 /// How long the server takes for a request.
 const SERVED_MS: u32 = 50;
@@ -54,15 +42,16 @@ const SERVED_MS: u32 = 50;
 const COMPUTED_MS: u32 = 500;
 /// What an urgent call may take: 51 ms, and 1 ms for wake-ups.
 const MOST_MS: f64 = 52.0;
-/// Native priorities, which are the CORBA priorities here.
-const LOW: u8 = 10;
-const MIDDLE: u8 = 20;
-const URGENT: u8 = 30;
+/// Of the server, above all of the scene.
 const SERVER: u8 = 40;
 const BARE: &str = "bare-pi";
 const CONTROL: &str = "bare-futex-control";
-/// Between two scenes, since the kernel stops real-time threads that leave nothing to others.
-const PAUSE: Duration = Duration::from_millis(100);
+const SCENE: Scene = Scene {
+    lows: 1,
+    served: Duration::from_millis(SERVED_MS as u64),
+    // The kernel stops real-time threads that leave nothing to others.
+    pause: Duration::from_millis(100),
+};
 
 /// How the client shares connections: subject, less urgent calls that are outstanding, policies.
 type Arrangement = (&'static str, u32, fn() -> Vec<RtPolicy>);
@@ -102,12 +91,13 @@ fn run(cx: &mut Context<'_>, out: &mut Measured) -> Result<(), BenchError> {
         for (subject, lows, orb, target) in &clients {
             cx.progress(format!("{NAME}: {subject}, round {round} of {rounds}"));
             // Opens as many connections as are outstanding at a time.
-            scene(cx, *lows, 0, caller(orb, target, 5))?;
-            add(*subject, scene(cx, *lows, computing, caller(orb, target, SERVED_MS))?);
+            let scene = Scene { lows: *lows, ..SCENE };
+            scene.play(cx, 0, caller(orb, target, 5))?;
+            add(*subject, scene.play(cx, computing, caller(orb, target, SERVED_MS))?);
         }
         cx.progress(format!("{NAME}: bare, round {round} of {rounds}"));
-        add(BARE, scene(cx, 1, computing, bare::<PiMutex<()>>())?);
-        add(CONTROL, scene(cx, 1, computing, bare::<Mutex<()>>())?);
+        add(BARE, SCENE.play(cx, computing, with_lock::<PiMutex<()>>(SCENE.served))?);
+        add(CONTROL, SCENE.play(cx, computing, with_lock::<Mutex<()>>(SCENE.served))?);
     }
     for (subject, samples) in &all {
         out.row(FIGURE, subject, COMPUTED_MS, times(&samples.summary()));
@@ -173,9 +163,6 @@ impl Layered for Sleeper {
     }
 }
 
-/// What a thread of a scene does at its priority.
-type Call = Arc<dyn Fn(u8) -> Result<(), BenchError> + Send + Sync>;
-
 fn caller(orb: &Orb, target: &LayeredRef, ms: u32) -> Call {
     let (orb, target, work) = (orb.clone(), target.clone(), i32::try_from(ms).unwrap_or(0));
     Arc::new(move |priority| {
@@ -183,54 +170,6 @@ fn caller(orb: &Orb, target: &LayeredRef, ms: u32) -> Call {
         orb.scope(|scope| target.timed_in(scope, &mut MessageView { work, payload: &[] }).map(drop))?;
         Ok(())
     })
-}
-
-/// The same without an ORB: a thread has the lock while it waits for its reply.
-fn bare<L: Lock>() -> Call {
-    let lock = L::default();
-    Arc::new(move |_| {
-        let reply = Deadline::after(Duration::from_millis(SERVED_MS.into()));
-        lock.with(|| sleep_until(reply));
-        Ok(())
-    })
-}
-
-/// How long the urgent call takes, in nanoseconds. Without work in between it is a rehearsal.
-fn scene(cx: &Context<'_>, lows: u32, computing: i32, call: Call) -> Result<u64, BenchError> {
-    std::thread::sleep(PAUSE);
-    let start = now_ns() + 20_000_000;
-    let spawn = |native: u8, after_ms: u64, f: Box<dyn FnOnce() -> Result<(), BenchError> + Send>| {
-        let spec = ThreadSpec::new(NAME).class(SchedClass::Fifo(native)).cpus(Cpus::one(cx.cpu()));
-        let thread = spec.spawn(move || {
-            sleep_until(Deadline::at_ns(start + after_ms * 1_000_000));
-            let begun = now_ns();
-            f().map(|()| now_ns() - begun)
-        });
-        thread.map_err(BenchError::Thread)
-    };
-    let calls = |native| {
-        let call = call.clone();
-        Box::new(move || call(native))
-    };
-    let mut others = (0..lows).map(|_| spawn(LOW, 0, calls(LOW))).collect::<Result<Vec<_>, _>>()?;
-    others.push(spawn(
-        MIDDLE,
-        5,
-        Box::new(move || {
-            work(computing);
-            Ok(())
-        }),
-    )?);
-    let urgent = joined(spawn(URGENT, 10, calls(URGENT))?);
-    for other in others {
-        joined(other)?;
-    }
-    urgent
-}
-
-fn joined(thread: Thread<Result<u64, BenchError>>) -> Result<u64, BenchError> {
-    let panicked = || BenchError::Io(std::io::Error::other("a thread that calls panicked"));
-    thread.join().map_err(|_| panicked())?
 }
 
 /// A value of the urgent call, in milliseconds.

@@ -22,14 +22,13 @@ pub const EXPERIMENT: Experiment = Experiment {
     name: NAME,
     about: "Calls at a priority with a log record each, while standard error is closed, full, and never read",
     source: "of our own",
-    paper: PAPER,
+    paper: "calls take as long whatever becomes of the log's records",
     seconds: (10, 150),
     run,
     claims,
 };
 
 const NAME: &str = "log-load";
-const PAPER: &str = "calls take as long whatever becomes of the log's records";
 const FIGURE: &str = "calls";
 const OFF: &str = "off";
 const AGAIN: &str = "off-again";

@@ -16,15 +16,13 @@ pub const EXPERIMENT: Experiment = Experiment {
     name: NAME,
     about: "Latency of one high periodic client beside 0 to 50 low continuous ones",
     source: "Zou, Levy, Liu: figures 8 and 9",
-    paper: PAPER,
+    paper: "without payload, low clients do not slow the high one down, however many; with 10 KB, inversion shows",
     seconds: (60, 560),
     run,
     claims,
 };
 
 const NAME: &str = "low-threads";
-const PAPER: &str =
-    "without payload, low clients do not slow the high one down, however many; with 10 KB, inversion shows";
 const HIGH: i16 = 30_000;
 const LOW: i16 = 100;
 /// The paper does not give the rate; this is ours. A quick run has no time for 300 calls at it.

@@ -13,6 +13,7 @@ mod events;
 mod footprint;
 mod interconnect;
 mod inversion;
+mod inversion_scene;
 mod log_load;
 mod low_threads;
 mod memory_cost;
@@ -33,7 +34,7 @@ mod transports;
 pub mod two_way;
 pub mod worst;
 
-pub use context::Context;
+pub use context::{Context, Urgency};
 pub(crate) use events::pairs;
 
 use std::fmt;
@@ -99,6 +100,12 @@ impl From<PeerError> for BenchError {
 impl From<LabError> for BenchError {
     fn from(error: LabError) -> Self {
         BenchError::Lab(error)
+    }
+}
+
+impl From<SpawnError> for BenchError {
+    fn from(error: SpawnError) -> Self {
+        BenchError::Thread(error)
     }
 }
 

@@ -22,15 +22,14 @@ pub const EXPERIMENT: Experiment = Experiment {
     name: NAME,
     about: "Latency of a high periodic client while another process floods the link",
     source: "Zou, Levy, Liu: figure 10",
-    paper: PAPER,
+    paper: "a process that floods the link makes the high client's calls slow and their latency vary widely, which is the network's doing and \
+     not the ORB's",
     seconds: (45, 260),
     run,
     claims,
 };
 
 const NAME: &str = "network-load";
-const PAPER: &str = "a process that floods the link makes the high client's calls slow and their latency vary widely, which is the network's doing and \
-     not the ORB's";
 const LINK_KBIT: u32 = 100_000;
 const HIGH: i16 = 30_000;
 const LOW: i16 = 100;
@@ -145,6 +144,5 @@ fn claims() -> Vec<Claim> {
     let [bare, again] = SORTED_RAW;
     let tail = Tail { figure: "latency", subject: SORTED, bare, again, x: 200.0 };
     claims.extend(tail.of_few("by priority under the flood", [1.2, 1.5]));
-    claims.extend(tail.claims("by priority under the flood"));
     claims
 }

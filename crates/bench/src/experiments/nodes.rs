@@ -13,6 +13,19 @@ use super::BenchError;
 /// A node's server, and a program's access to it.
 pub type Node = (NodeServer, Library);
 
+/// ORBs that are shut down when this is dropped.
+#[derive(Default)]
+pub struct Orbs(pub Vec<Orb>);
+
+impl Drop for Orbs {
+    fn drop(&mut self) {
+        for orb in &self.0 {
+            // An ORB that has been shut down returns an error.
+            let _ = orb.shutdown(false);
+        }
+    }
+}
+
 /// An ORB with an endpoint at an address, served by a thread.
 pub fn orb(address: &str) -> Result<Orb, BenchError> {
     let orb = Orb::with_config(Config { endpoints: vec![format!("{address}:0")], ..Config::default() })?;

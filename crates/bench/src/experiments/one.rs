@@ -3,30 +3,41 @@
 use std::collections::BTreeMap;
 use std::io::Write;
 
-use isorb_rt::sched::RealTime;
+use clap::Args;
 use serde::Serialize;
 
 use super::catalogue::Experiment;
-use super::{BenchError, Context};
+use super::{BenchError, Context, Urgency};
 use crate::claim::Verdict;
 use crate::machine::Machine;
 use crate::process::Launcher;
 
 /// How to run it.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Args, Clone, PartialEq, Eq, Debug)]
 pub struct Options {
-    /// Within a minute.
+    /// At most a minute, with fewer samples
+    #[arg(long)]
     pub quick: bool,
-    /// JSON lines on standard output, the verdict last; the tables go to standard error then.
+    /// JSON lines on standard output, the verdict last; the tables go to standard error
+    #[arg(long)]
     pub json: bool,
-    /// Whether what is measured runs at real-time priority.
-    pub real_time: RealTime,
-    /// Which native priority that is.
-    pub priority: u8,
-    /// As quick as makes no sense but shows that everything runs.
+    #[command(flatten)]
+    pub urgency: Urgency,
+    /// Only shows that it runs
+    #[arg(long, hide = true)]
     pub smoke: bool,
-    /// Addresses of servers on another host, by the names of subjects.
-    pub servers: Option<BTreeMap<String, String>>,
+    /// What `isorb-bench serve` printed on another host: its servers are called (worst)
+    #[arg(long, value_name = "FILE", value_parser = servers)]
+    pub servers: Option<Servers>,
+}
+
+/// Addresses of servers on another host, by the names of subjects.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Servers(BTreeMap<String, String>);
+
+fn servers(file: &str) -> Result<Servers, String> {
+    let text = std::fs::read_to_string(file).map_err(|error| error.to_string())?;
+    serde_json::from_str(&text).map(Servers).map_err(|error| error.to_string())
 }
 
 /// The last line: the verdict, and the machine that it was measured on.
@@ -39,12 +50,12 @@ struct Last<'a> {
 
 /// Runs it, and prints.
 pub fn run(launcher: &Launcher, experiment: &Experiment, options: Options) -> Result<(), BenchError> {
-    let Options { quick, json, real_time, priority, smoke, servers } = options;
+    let Options { quick, json, urgency, smoke, servers } = options;
     let say = |text: &str| if json { eprintln!("{text}") } else { println!("{text}") };
     let seconds = experiment.takes(quick);
-    let (mut cx, missing) = Context::new(launcher, real_time, priority, quick, seconds)?;
+    let (mut cx, missing) = Context::new(launcher, urgency, quick, seconds)?;
     cx = cx.smoke(smoke);
-    cx.servers = servers;
+    cx.servers = servers.map(|Servers(servers)| servers);
     say(&format!("{}\n", cx.machine));
     missing.iter().for_each(|text| say(text));
     say(&format!("{}: {}, about {seconds} s\n", experiment.name, experiment.source));

@@ -21,14 +21,13 @@ pub const EXPERIMENT: Experiment = Experiment {
     name: NAME,
     about: "Deadlines of clients at 75, 50 and 25 Hz on lanes, beside four that call without a pause",
     source: "a test of ours; rates and priorities are those of common Real-Time CORBA demonstrations",
-    paper: PAPER,
+    paper: "lanes and bands meet every deadline that bare threads with the same work meet; without them deadlines are missed",
     seconds: (42, 190),
     run,
     claims,
 };
 
 const NAME: &str = "paced";
-const PAPER: &str = "lanes and bands meet every deadline that bare threads with the same work meet; without them deadlines are missed";
 /// Calls a second, CORBA priority, and the native one of the bare thread.
 const CLIENTS: [(u32, i16, u8); 3] = [(75, 32_767, 45), (50, 21_844, 30), (25, 10_922, 15)];
 const LOWEST: i16 = 100;
@@ -123,7 +122,7 @@ fn bare(cx: &Context<'_>, units: i32, length: Duration) -> Result<Vec<(u64, u64)
     }
     let mut results = Vec::new();
     for (thread, _) in paced {
-        results.push(thread.map_err(BenchError::Thread)?.join().unwrap_or((0, 0)));
+        results.push(thread?.join().unwrap_or((0, 0)));
     }
     Ok(results)
 }

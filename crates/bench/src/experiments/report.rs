@@ -3,29 +3,37 @@
 use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use isorb_rt::sched::RealTime;
+use clap::Args;
 
 use super::catalogue::{self, Experiment};
-use super::{BenchError, Context};
+use super::{BenchError, Context, Urgency};
 use crate::figure::Outcome;
 use crate::page::{Earlier, Report};
 use crate::process::Launcher;
 
 /// What to run, and where the page goes.
-#[derive(Clone, Debug)]
+#[derive(Args, Debug)]
 pub struct Options {
-    /// The experiments; all if empty.
-    pub experiments: Vec<&'static Experiment>,
-    /// The file.
-    pub output: PathBuf,
-    /// Lines of JSON of earlier runs.
-    pub read: Vec<PathBuf>,
-    /// Each within a minute.
-    pub quick: bool,
-    /// Whether what is measured runs at real-time priority.
-    pub real_time: RealTime,
-    /// Which native priority that is.
-    pub priority: u8,
+    /// Names of experiments; all if not given
+    #[arg(value_parser = experiment)]
+    experiments: Vec<&'static Experiment>,
+    /// Each experiment within a minute
+    #[arg(long)]
+    quick: bool,
+    /// The page
+    #[arg(long, value_name = "FILE", default_value = "isorb-report.html")]
+    output: PathBuf,
+    /// Lines of JSON that `isorb-bench NAME --json` wrote, here or on another machine; may be given
+    /// several times, and then only the named experiments run
+    #[arg(long, value_name = "FILE")]
+    read: Vec<PathBuf>,
+    #[command(flatten)]
+    urgency: Urgency,
+}
+
+fn experiment(name: &str) -> Result<&'static Experiment, String> {
+    let names = || catalogue::ALL.iter().map(|experiment| experiment.name).collect::<Vec<_>>().join(", ");
+    Experiment::named(name).ok_or_else(|| format!("expected one of: {}", names()))
 }
 
 /// Runs them one after the other and writes the page, with what was measured elsewhere. An
@@ -36,8 +44,7 @@ pub fn run(launcher: &Launcher, options: &Options) -> Result<(), BenchError> {
     let chosen = if runs_all { &all } else { &options.experiments };
     let read = options.read.iter().map(|file| Earlier::read(file)).collect::<Result<Vec<_>, _>>()?;
     let seconds: u32 = chosen.iter().map(|experiment| experiment.takes(options.quick)).sum();
-    let (mut cx, missing) =
-        Context::new(launcher, options.real_time, options.priority, options.quick, seconds)?;
+    let (mut cx, missing) = Context::new(launcher, options.urgency, options.quick, seconds)?;
     println!("{}\n", cx.machine);
     missing.iter().for_each(|text| println!("{text}"));
     println!("{} experiments, about {} min {} s\n", chosen.len(), seconds / 60, seconds % 60);

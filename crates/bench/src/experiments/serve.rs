@@ -4,17 +4,26 @@ use std::collections::BTreeMap;
 use std::io::{Read, Write, stdin, stdout};
 use std::time::Duration;
 
-use isorb_rt::sched::RealTime;
+use clap::Args;
 
-use super::{BenchError, Context};
+use super::{BenchError, Context, Urgency};
 use crate::process::{Launcher, Peer, Side};
 
 const TIMEOUT: Duration = Duration::from_secs(20);
 
+#[derive(Args, Debug)]
+pub struct Options {
+    /// The address of this host that the clients reach
+    #[arg(long)]
+    host: String,
+    #[command(flatten)]
+    urgency: Urgency,
+}
+
 /// Starts a server for each subject that crosses hosts, prints their addresses as one object of
 /// JSON, and ends them when standard input ends. A raw server has one client only.
-pub fn run(launcher: &Launcher, host: &str, real_time: RealTime, priority: u8) -> Result<(), BenchError> {
-    let (cx, missing) = Context::new(launcher, real_time, priority, false, 0)?;
+pub fn run(launcher: &Launcher, Options { host, urgency }: &Options) -> Result<(), BenchError> {
+    let (cx, missing) = Context::new(launcher, *urgency, false, 0)?;
     missing.iter().for_each(|text| eprintln!("{text}"));
     let endpoint = format!("giop:tcp:{host}:0");
     let raw: &[&str] = &["raw-server", "--host", host];

@@ -31,14 +31,13 @@ pub const EXPERIMENT: Experiment = Experiment {
     name: NAME,
     about: "Calls of a client while 10,000 others connect and send nothing, or an octet a second",
     source: "of our own",
-    paper: PAPER,
+    paper: "a storm of connections leaves the median call of a connected client within 2, and ends with the storm closed by limits and time-outs",
     seconds: (60, 120),
     run,
     claims,
 };
 
 const NAME: &str = "storm";
-const PAPER: &str = "a storm of connections leaves the median call of a connected client within 2, and ends with the storm closed by limits and time-outs";
 const CONNECTS: usize = 10_000;
 const WAVES: usize = 10;
 /// Connections that the server holds, and after how many milliseconds those go that do not get on.

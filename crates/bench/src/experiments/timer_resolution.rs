@@ -22,15 +22,13 @@ pub const EXPERIMENT: Experiment = Experiment {
     name: NAME,
     about: "Requested against actual rate of a periodic thread's calls, with absolute sleeps and with ticks",
     source: "Zou, Levy, Liu: figure 6",
-    paper: PAPER,
+    paper: "with a 10 ms tick the rate of a periodic thread is erratic above 20 Hz; with a 1 ms tick it is as asked",
     seconds: (32, 63),
     run,
     claims,
 };
 
 const NAME: &str = "timer-resolution";
-const PAPER: &str =
-    "with a 10 ms tick the rate of a periodic thread is erratic above 20 Hz; with a 1 ms tick it is as asked";
 const RATES: [u32; 13] = [SLOWEST, 10, 15, 20, 25, 30, 40, 50, 60, 70, 80, 90, 100];
 
 /// 300 calls at this rate take a minute, for which a quick run has no time.
@@ -58,7 +56,7 @@ fn run(cx: &mut Context<'_>, out: &mut Measured) -> Result<(), BenchError> {
             let target = target.clone();
             let call = move || target.ping().is_ok();
             let thread = spec.spawn(move || periodic(rate, tick, length, call));
-            threads.push((subject, rate, thread.map_err(BenchError::Thread)?));
+            threads.push((subject, rate, thread?));
         }
     }
     for (subject, rate, thread) in threads {

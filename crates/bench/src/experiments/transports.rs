@@ -18,14 +18,13 @@ pub const EXPERIMENT: Experiment = Experiment {
     name: NAME,
     about: "Calls over unix sockets, segments and TLS beside bare sockets, a bare futex, iceoryx2 and rustls",
     source: "of our own",
-    paper: PAPER,
+    paper: "a transport costs little more than the least that anything of its kind takes, and segments a fraction of the others",
     seconds: (50, 200),
     run,
     claims,
 };
 
 const NAME: &str = "transports";
-const PAPER: &str = "a transport costs little more than the least that anything of its kind takes, and segments a fraction of the others";
 /// The name of a figure's first subject when it runs a second time.
 const AGAIN: &str = "again";
 const VOID: Case = Case { kind: Kind::Void, size: 0 };

@@ -3,10 +3,9 @@
 use std::io::Write;
 use std::time::{Duration, Instant};
 
-use indicatif::{ProgressBar, ProgressStyle};
-use isorb_rt::sched::{Need, RealTime};
+use clap::Args;
 
-use super::BenchError;
+use super::{BenchError, Context, Urgency};
 use crate::blocks::{Rounds, calibrate, interleave};
 use crate::cases::Case;
 use crate::machine::Machine;
@@ -14,53 +13,52 @@ use crate::process::Launcher;
 use crate::report::{Placement, Row, table};
 use crate::subjects::{PairScheduling, Programs, StoppedPair, Subject};
 
-/// What to measure.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// The subjects, in the order of the table.
-    pub subjects: Vec<Subject>,
-    /// The cases.
-    pub cases: Vec<Case>,
-    /// The placements; `None` is as many of both as the machine has processors for.
-    pub placements: Option<Vec<Placement>>,
-    /// How long the whole run may take, the start of the subjects included.
-    pub length: Length,
-    /// Whether subjects run at real-time priority.
-    pub real_time: RealTime,
-    /// Which native priority that is.
-    pub priority: u8,
-    /// JSON on standard output instead of the tables, which go to standard error then.
-    pub json: bool,
-}
+/// A quick run ends within a minute, the last blocks and the end of the subjects included.
+const QUICK: Duration = Duration::from_secs(50);
 
-/// How long a run takes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Length {
-    /// So long for each case and placement.
-    Each(Duration),
-    /// So long for everything, from the start of the program.
-    All(Duration),
+/// What to measure.
+#[derive(Args, Debug)]
+pub struct Options {
+    /// At most a minute, with fewer rounds
+    #[arg(long)]
+    quick: bool,
+    /// Seconds for each case and placement
+    #[arg(long, conflicts_with = "quick", default_value_t = 12)]
+    seconds: u32,
+    /// One JSON object a line on standard output; the tables go to standard error
+    #[arg(long)]
+    json: bool,
+    /// Subjects, separated by commas; the usual ones if not given
+    #[arg(long, value_delimiter = ',')]
+    subjects: Vec<Subject>,
+    /// Cases such as void,octets:1024,oneway; all if not given
+    #[arg(long, value_delimiter = ',')]
+    cases: Vec<Case>,
+    /// Both processes on one core, on two, or both ways if not given
+    #[arg(long, value_enum)]
+    placement: Option<Placement>,
+    #[command(flatten)]
+    urgency: Urgency,
 }
 
 /// Measures, and prints as it goes.
 pub fn run(launcher: &Launcher, options: &Options) -> Result<(), BenchError> {
     let begin = Instant::now();
-    let need = Need { native_priority: options.priority, lock_memory: None };
-    let granted = options.real_time.resolve(need).map_err(BenchError::NotRealTime)?;
-    let fifo = granted.scheduling.then_some(options.priority);
-    let machine = Machine::read(fifo);
-    let placements = placements(options, &machine)?;
+    let subjects = if options.subjects.is_empty() { Subject::usual() } else { &options.subjects };
+    let cases = if options.cases.is_empty() { &Case::all() } else { &options.cases };
+    let (mut cx, missing) = Context::new(launcher, options.urgency, options.quick, 0)?;
+    let placements = placements(options, &cx.machine)?;
     let sink = Sink { json: options.json };
-    sink.text(&format!("{machine}\n"));
-    granted.missing().for_each(|missing| sink.text(&format!("{missing}\n")));
+    sink.text(&format!("{}\n", cx.machine));
+    missing.iter().for_each(|missing| sink.text(&format!("{missing}\n")));
 
-    if options.placements.is_none() && !placements.contains(&Placement::TwoCore) {
+    if options.placement.is_none() && !placements.contains(&Placement::TwoCore) {
         sink.text("two-core: skipped, this process may use one processor only\n");
     }
 
     let mut absent = Vec::new();
     let mut present = Vec::new();
-    for &subject in &options.subjects {
+    for &subject in subjects {
         match subject.programs(launcher) {
             Ok(programs) => present.push((subject, programs)),
             Err(missing) => absent.push((subject.name(), missing.to_string())),
@@ -71,49 +69,51 @@ pub fn run(launcher: &Launcher, options: &Options) -> Result<(), BenchError> {
         return Err(BenchError::NoSubject);
     }
 
-    let cells = placements.len() * options.cases.len();
-    let end = match options.length {
-        Length::Each(each) => Instant::now() + each * u32::try_from(cells).unwrap_or(u32::MAX),
-        Length::All(all) => begin + all,
-    };
-    let seconds = end.saturating_duration_since(Instant::now()).as_secs();
-    sink.text(&format!("{cells} cases, about {seconds} s\n"));
-    let mut clock = Clock::new(end, cells);
+    let cells = placements.len() * cases.len();
+    let each = Duration::from_secs(options.seconds.into());
+    let all = each * u32::try_from(cells).unwrap_or(u32::MAX);
+    let end = if options.quick { begin + QUICK } else { Instant::now() + all };
+    let length = end.saturating_duration_since(Instant::now());
+    sink.text(&format!("{cells} cases, about {} s\n", length.as_secs()));
+    cx.lasts(length);
+    let mut left = u32::try_from(cells).unwrap_or(u32::MAX);
     for placement in placements {
-        let scheduling = PairScheduling::of(placement, &machine);
+        let scheduling = PairScheduling::of(placement, &cx.machine);
         let start = |(subject, programs): &(Subject, Programs)| {
             StoppedPair::start(launcher, *subject, programs, scheduling)
         };
         let mut pairs = present.iter().map(start).collect::<Result<Vec<_>, _>>()?;
-        for &case in &options.cases {
-            clock.next(placement, case);
-            let rows = measure(&mut pairs, placement, case, &mut clock, &mut absent)?;
-            clock.bar.suspend(|| sink.rows(&rows, &absent, case))?;
+        for &case in cases {
+            // Its share of the time that is left.
+            let until = Instant::now() + end.saturating_duration_since(Instant::now()) / left;
+            left -= 1;
+            let rows = measure(&mut cx, &mut pairs, (placement, case), until, &mut absent)?;
+            cx.suspend_progress(|| sink.rows(&rows, &absent, case))?;
             // What a connection's and a lane's buffers grow to depends on the sizes that follow.
             if case.size == 0 {
-                clock.bar.suspend(|| sink.text(&(memory(&pairs) + &misplaced(&pairs))));
+                cx.suspend_progress(|| sink.text(&(memory(&pairs) + &misplaced(&pairs))));
             }
         }
         pairs.into_iter().for_each(StoppedPair::end);
     }
-    clock.bar.finish_and_clear();
+    cx.finish();
     Ok(())
 }
 
 /// One case in one placement.
 fn measure(
+    cx: &mut Context<'_>,
     pairs: &mut Vec<StoppedPair>,
-    placement: Placement,
-    case: Case,
-    clock: &mut Clock,
+    (placement, case): (Placement, Case),
+    until: Instant,
     absent: &mut Vec<(&'static str, String)>,
 ) -> Result<Vec<Row>, BenchError> {
     // The control is the first: it decides how many calls a block has, for all.
     let control = pairs.iter().position(|pair| pair.subject == Subject::Raw);
     let first = pairs.get_mut(control.unwrap_or(0)).ok_or(BenchError::NoSubject)?;
     let block = calibrate(|block| first.block(block), case)?;
-    let rounds = Rounds::until(clock.until);
-    let all = interleave(pairs, rounds, |pair| pair.block(block), || clock.show());
+    let progress = || cx.progress(format!("{case}, {}", placement.name()));
+    let all = interleave(pairs, Rounds::until(until), |pair| pair.block(block), progress);
     let mut rows = Vec::new();
     for (pair, series) in pairs.iter().zip(&all) {
         let subject = pair.subject.name();
@@ -140,9 +140,9 @@ fn measure(
 
 fn placements(options: &Options, machine: &Machine) -> Result<Vec<Placement>, BenchError> {
     let two = machine.cpus.len() >= 2;
-    match &options.placements {
-        Some(asked) if asked.contains(&Placement::TwoCore) && !two => Err(BenchError::NoPlacement),
-        Some(asked) => Ok(asked.clone()),
+    match options.placement {
+        Some(Placement::TwoCore) if !two => Err(BenchError::NoPlacement),
+        Some(asked) => Ok(vec![asked]),
         None if two => Ok(vec![Placement::OneCore, Placement::TwoCore]),
         None => Ok(vec![Placement::OneCore]),
     }
@@ -165,47 +165,6 @@ fn misplaced(pairs: &[StoppedPair]) -> String {
             .then(|| format!("  {subject}: {misplaced} of {all} threads run at another place or priority\n"))
     });
     each.collect()
-}
-
-/// Shares the time out among the cases, and shows how much is left.
-struct Clock {
-    bar: ProgressBar,
-    begin: Instant,
-    end: Instant,
-    cells: usize,
-    until: Instant,
-    what: String,
-}
-
-impl Clock {
-    fn new(end: Instant, cells: usize) -> Clock {
-        let begin = Instant::now();
-        let length = end.saturating_duration_since(begin);
-        let bar = ProgressBar::new(u64::try_from(length.as_millis()).unwrap_or(u64::MAX));
-        // On standard error, and only if that is a terminal. A template that does not parse leaves
-        // the usual one.
-        if let Ok(style) = ProgressStyle::with_template("{bar:30} {msg}") {
-            bar.set_style(style);
-        }
-        Clock { bar, begin, end, cells, until: begin, what: String::new() }
-    }
-
-    fn next(&mut self, placement: Placement, case: Case) {
-        let now = Instant::now();
-        let left = self.end.saturating_duration_since(now);
-        self.until = now + left / u32::try_from(self.cells.max(1)).unwrap_or(u32::MAX);
-        self.cells = self.cells.saturating_sub(1);
-        self.what = format!("{case}, {}", placement.name());
-        self.show();
-    }
-
-    fn show(&self) {
-        let now = Instant::now();
-        let done = now.saturating_duration_since(self.begin);
-        self.bar.set_position(u64::try_from(done.as_millis()).unwrap_or(u64::MAX));
-        let left = self.end.saturating_duration_since(now).as_secs();
-        self.bar.set_message(format!("{}, {left} s left", self.what));
-    }
 }
 
 /// Where results go.

@@ -32,14 +32,13 @@ pub const EXPERIMENT: Experiment = Experiment {
     name: NAME,
     about: "p99.9, p99.99 and maximum of a million cycles over every transport and service, idle and under all loads",
     source: "of our own, after cyclictest",
-    paper: PAPER,
+    paper: "calls, events and values at a priority meet the worst case of bare programs, whatever else the machine does",
     seconds: (45, 3_600),
     run,
     claims,
 };
 
 pub const NAME: &str = "worst";
-const PAPER: &str = "calls, events and values at a priority meet the worst case of bare programs, whatever else the machine does";
 /// Figures: without other programs, and with.
 const LOADS: [(&str, &str, &str); 2] =
     [("idle", "wake-up-idle", "idle"), ("loaded", "wake-up-loaded", "under all loads")];

@@ -22,49 +22,70 @@ use clap::builder::PossibleValue;
 use crate::process::Launcher;
 pub use pair::{Pair, PairScheduling, StoppedPair, TIMEOUT};
 
-/// A subject, by the name that the tables give it.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Subject {
+/// The subjects with the names that tables give them, as one list.
+macro_rules! subjects {
+    ($($(#[$doc:meta])* $subject:ident = $name:literal,)*) => {
+        /// A subject, by the name that the tables give it.
+        #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+        pub enum Subject {
+            $($(#[$doc])* $subject,)*
+        }
+
+        impl Subject {
+            const ALL: &[Subject] = &[$(Subject::$subject),*];
+
+            /// The `subject` field of a result.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Subject::$subject => $name,)*
+                }
+            }
+        }
+    };
+}
+
+// Those that are measured only where they are named come last.
+subjects! {
     /// TCP without an ORB.
-    Raw,
+    Raw = "raw",
     /// The same once more: what the two differ by is noise.
-    RawAgain,
+    RawAgain = "raw-again",
     /// isorb with a thread for each connection.
-    Isorb,
+    Isorb = "isorb",
     /// isorb with a lane of threads that all connections share.
-    IsorbLane,
+    IsorbLane = "isorb-lane",
     /// isorb with a thread pool's lane behind a connection in bands, the client at a priority.
-    IsorbBand,
+    IsorbBand = "isorb-band",
     /// isorb over a unix socket, with a thread for each connection.
-    IsorbUnix,
+    IsorbUnix = "isorb-unix",
     /// isorb over memory segments, with a thread for each connection.
-    IsorbSegment,
+    IsorbSegment = "isorb-segment",
     /// omniORB as its package ships it.
-    OmniOrb,
+    OmniOrb = "omniorb",
     /// omniORB with a server that scans its connections every five seconds, not twenty times a
     /// second.
-    OmniOrbTuned,
+    OmniOrbTuned = "omniorb-tuned",
     /// isorb with messages in fragments of a kilobyte: a control.
-    IsorbFragments,
+    IsorbFragments = "isorb-fragments",
     /// isorb with a priority that travels with each request, and with its reply.
-    IsorbPriority,
+    IsorbPriority = "isorb-priority",
     /// A unix socket without an ORB.
-    RawUnix,
+    RawUnix = "raw-unix",
     /// A word of shared memory that two processes hand to and fro, and sleep on.
-    Futex,
+    Futex = "futex",
     /// iceoryx2's request and response, both ends polling.
-    Iceoryx2,
+    Iceoryx2 = "iceoryx2",
+    /// rustls over TCP without an ORB.
+    RawTls = "rustls",
+    /// isorb over TLS, with a thread for each connection.
+    IsorbTls = "isorb-tls",
     /// [`IsorbSegment`](Self::IsorbSegment) without spinning before a sleep: a control.
-    IsorbSegmentAsleep,
+    IsorbSegmentAsleep = "isorb-segment-asleep",
     /// [`IsorbUnix`](Self::IsorbUnix) without a time-out of calls. [`RawUnix`](Self::RawUnix)
     /// has none either, so the kernel sets no timer for the two.
-    IsorbUnixUnlimited,
+    IsorbUnixUnlimited = "isorb-unix-unlimited",
     /// [`IsorbTls`](Self::IsorbTls) with a connection, and so a handshake, for each call.
-    IsorbTlsEachCall,
-    /// rustls over TCP without an ORB.
-    RawTls,
-    /// isorb over TLS, with a thread for each connection.
-    IsorbTls,
+    IsorbTlsEachCall = "isorb-tls-afresh",
 }
 
 /// The programs of a subject. The client gets the server's address as one more argument.
@@ -86,57 +107,9 @@ pub enum Missing {
 use Subject::*;
 
 impl Subject {
-    /// All; those that are measured only where they are named come last.
-    const ALL: [Subject; 19] = [
-        Raw,
-        RawAgain,
-        Isorb,
-        IsorbLane,
-        IsorbBand,
-        IsorbUnix,
-        IsorbSegment,
-        OmniOrb,
-        OmniOrbTuned,
-        IsorbFragments,
-        IsorbPriority,
-        RawUnix,
-        Futex,
-        Iceoryx2,
-        RawTls,
-        IsorbTls,
-        IsorbSegmentAsleep,
-        IsorbUnixUnlimited,
-        IsorbTlsEachCall,
-    ];
-
     /// The usual ones, the control first.
     pub fn usual() -> &'static [Subject] {
         &Subject::ALL[..9]
-    }
-
-    /// The `subject` field of a result.
-    pub fn name(self) -> &'static str {
-        match self {
-            Raw => "raw",
-            RawAgain => "raw-again",
-            Isorb => "isorb",
-            IsorbLane => "isorb-lane",
-            IsorbBand => "isorb-band",
-            IsorbUnix => "isorb-unix",
-            IsorbSegment => "isorb-segment",
-            IsorbFragments => "isorb-fragments",
-            IsorbPriority => "isorb-priority",
-            OmniOrb => "omniorb",
-            OmniOrbTuned => "omniorb-tuned",
-            RawUnix => "raw-unix",
-            Futex => "futex",
-            Iceoryx2 => "iceoryx2",
-            IsorbSegmentAsleep => "isorb-segment-asleep",
-            IsorbUnixUnlimited => "isorb-unix-unlimited",
-            IsorbTlsEachCall => "isorb-tls-afresh",
-            RawTls => "rustls",
-            IsorbTls => "isorb-tls",
-        }
     }
 
     /// The period of what its server does without being called, where that would hit blocks of
@@ -226,7 +199,7 @@ impl fmt::Display for Subject {
 
 impl ValueEnum for Subject {
     fn value_variants<'a>() -> &'a [Self] {
-        &Subject::ALL
+        Subject::ALL
     }
 
     fn to_possible_value(&self) -> Option<PossibleValue> {

@@ -16,8 +16,8 @@ use crate::protocol::{Client, exit_at_end_of_input, obey, ready};
 /// The largest message that either side has a buffer for.
 const LARGEST: usize = (1 << 20) + 4096;
 
-/// What the client says before a block, so that the server knows the lengths: five numbers of four
-/// octets.
+/// What the client says before a block, so that the server knows the lengths, as five numbers of
+/// four octets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Plan {
     request: u32,
@@ -33,29 +33,25 @@ impl Plan {
 
     fn new(case: Case, calls: usize) -> Plan {
         let (end_request, end_reply) = Case::fed_bytes();
-        let number = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
-        Plan {
-            request: number(case.request_bytes()),
-            reply: number(case.reply_bytes()),
-            calls: number(calls),
-            end_request: number(end_request),
-            end_reply: number(end_reply),
-        }
+        let all = [case.request_bytes(), case.reply_bytes(), calls, end_request, end_reply];
+        Plan::of(all.map(|n| u32::try_from(n).unwrap_or(u32::MAX)))
     }
 
-    fn to_bytes(self) -> [u8; Plan::BYTES] {
-        let numbers = [self.request, self.reply, self.calls, self.end_request, self.end_reply];
-        let mut bytes = [0; Plan::BYTES];
-        for (chunk, number) in bytes.chunks_exact_mut(4).zip(numbers) {
-            chunk.copy_from_slice(&number.to_le_bytes());
-        }
-        bytes
+    fn of([request, reply, calls, end_request, end_reply]: [u32; 5]) -> Plan {
+        Plan { request, reply, calls, end_request, end_reply }
+    }
+
+    fn to_bytes(self) -> Vec<u8> {
+        let Plan { request, reply, calls, end_request, end_reply } = self;
+        [request, reply, calls, end_request, end_reply]
+            .iter()
+            .flat_map(|number| number.to_le_bytes())
+            .collect()
     }
 
     fn from_bytes(bytes: [u8; Plan::BYTES]) -> io::Result<Plan> {
         let (chunks, _) = bytes.as_chunks::<4>();
-        let at = |i: usize| u32::from_le_bytes(chunks[i]);
-        let plan = Plan { request: at(0), reply: at(1), calls: at(2), end_request: at(3), end_reply: at(4) };
+        let plan = Plan::of(std::array::from_fn(|i| u32::from_le_bytes(chunks[i])));
         let longest = plan.request.max(plan.reply).max(plan.end_request).max(plan.end_reply);
         if longest as usize > LARGEST { Err(ErrorKind::InvalidData.into()) } else { Ok(plan) }
     }
@@ -204,8 +200,11 @@ mod tests {
     #[test]
     fn a_plan_beyond_the_buffers_is_refused() {
         let mut plan = Plan::new(Case { kind: Kind::Void, size: 0 }, 1);
-        assert_eq!(Plan::from_bytes(plan.to_bytes()).unwrap(), plan);
+        assert_eq!(Plan::from_bytes(plan.to_bytes().try_into().unwrap()).unwrap(), plan);
         plan.reply = u32::MAX;
-        assert_eq!(Plan::from_bytes(plan.to_bytes()).unwrap_err().kind(), ErrorKind::InvalidData);
+        assert_eq!(
+            Plan::from_bytes(plan.to_bytes().try_into().unwrap()).unwrap_err().kind(),
+            ErrorKind::InvalidData
+        );
     }
 }

@@ -90,7 +90,7 @@ impl BackgroundLoad {
                 turn();
             }
         });
-        self.threads.push(thread.map_err(BenchError::Thread)?);
+        self.threads.push(thread?);
         Ok(())
     }
 }

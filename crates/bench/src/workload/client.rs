@@ -16,8 +16,8 @@ use super::layers;
 use super::plan::{Call, Plan, Role};
 use super::processes::RoleResult;
 use super::raw_probe::RawProbe;
-use super::server::limit_spinning;
 use super::setup::Setup;
+use crate::process::limit_spinning;
 use crate::subjects::isorb::generated::bench::{LayeredRef, MessageView, TargetRef};
 use crate::subjects::isorb::{failed, readings};
 

@@ -10,10 +10,10 @@ use isorb::rt::policy::{PriorityBand, PriorityModel, Protocol, ProtocolPropertie
 use isorb::rt::{ClassSelectors, ThreadpoolLane, ThreadpoolOptions, UpcallMemory};
 use isorb::{Orb, Reference};
 use isorb_rt::sched::{SchedClass, ThreadSpec};
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::setup::Setup;
 use super::{layers, raw_probe};
+use crate::process::limit_spinning;
 use crate::protocol::{exit_at_end_of_input, ready};
 use crate::subjects::isorb::generated::bench::{LayeredRef, TargetRef};
 use crate::subjects::isorb::{Echo, failed};
@@ -113,12 +113,4 @@ fn policies(orb: &Orb, setup: &Setup) -> isorb::Result<PoaPolicies> {
 /// A band for each lane, each with nothing but the lane's priority.
 fn bands(lanes: &[i16]) -> Vec<PriorityBand> {
     lanes.iter().map(|&priority| PriorityBand { low: priority, high: priority }).collect()
-}
-
-/// The kernel ends the process if a real-time thread runs for two seconds without once blocking: a
-/// bug here must not take the machine away.
-pub fn limit_spinning() -> io::Result<()> {
-    const MICROSECONDS: u64 = 2_000_000;
-    let hard = getrlimit(Resource::Rttime).maximum.unwrap_or(u64::MAX).min(MICROSECONDS);
-    Ok(setrlimit(Resource::Rttime, Rlimit { current: Some(hard), maximum: Some(hard) })?)
 }

@@ -2,7 +2,6 @@
 //! receiving thread, consumer.
 
 use std::net::UdpSocket;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::Duration;
@@ -10,25 +9,13 @@ use std::time::Duration;
 use isorb_rt::sched::{SchedClass, Thread, ThreadSpec};
 
 use super::echo::{Echo, STAMP, stamped};
-use super::site::{Sender, Site, Wired};
+use super::site::{Sender, Site, Threads, Wired};
 use crate::experiments::BenchError;
 
 /// Octets of a value in a datagram.
 const PIECE: usize = 1384;
 /// Values that wait for the sending thread, and for a consumer. Beyond, they are lost.
 const PLACES: usize = 256;
-
-struct Deployment {
-    threads: Vec<Thread<()>>,
-    stop: Arc<AtomicBool>,
-}
-
-impl Drop for Deployment {
-    fn drop(&mut self) {
-        self.stop.store(true, Ordering::Release);
-        self.threads.drain(..).for_each(|thread| drop(thread.join()));
-    }
-}
 
 /// One high producer and `low` ones, all over one socket, in order of arrival.
 pub fn wire(site: &Site<'_>, low: u32, size: usize, echo: &Echo) -> Result<Wired, BenchError> {
@@ -37,24 +24,24 @@ pub fn wire(site: &Site<'_>, low: u32, size: usize, echo: &Echo) -> Result<Wired
     let to = site.right(|| Ok(UdpSocket::bind((right, 0))?))?;
     from.connect(to.local_addr()?)?;
     to.set_read_timeout(Some(Duration::from_millis(250)))?;
-    let mut held = Deployment { threads: Vec::new(), stop: Arc::default() };
+    let mut held = Threads::default();
     let mut consumers = Vec::new();
     for pair in 0..=low {
         let (give, take) = sync_channel::<[u8; STAMP]>(PLACES);
         let class = if pair == 0 { site.class(0) } else { SchedClass::Other };
         let echo = echo.clone();
         let consume = move || take.iter().for_each(|stamp| echo.back(&stamp));
-        held.threads.push(site.right(|| spawn(&format!("bare-{pair}"), class, consume))?);
+        held.all.push(site.right(|| spawn(&format!("bare-{pair}"), class, consume))?);
         consumers.push(give);
     }
     let stop = held.stop.clone();
     let receiving =
         site.right(|| spawn("receive", site.class(1), move || receive(&to, size, &consumers, &stop)))?;
     // Before its consumers, which end when it has dropped their channels.
-    held.threads.insert(0, receiving);
+    held.all.insert(0, receiving);
     let (give, take) = sync_channel::<Vec<u8>>(PLACES);
     let stop = held.stop.clone();
-    held.threads.insert(0, site.left(|| spawn("send", site.class(1), move || send(&from, &take, &stop)))?);
+    held.all.insert(0, site.left(|| spawn("send", site.class(1), move || send(&from, &take, &stop)))?);
     let sender = |_| -> Sender {
         let give = give.clone();
         Box::new(move |value: &[u8]| drop(give.try_send(value.to_vec())))

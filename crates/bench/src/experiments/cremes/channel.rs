@@ -5,7 +5,6 @@ use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use isorb::Orb;
 use isorb_event::federation::{Federation, Security};
 use isorb_event::servants::{FederationServant, LinkOptions, UdpGateway, UdpOptions};
 use isorb_event::{Channel, ConsumerQos, Event, Filter, Limits, Priority, Strategy, ThreadSetup};
@@ -18,6 +17,7 @@ use super::echo::Echo;
 use super::memory;
 use super::site::{Sender, Site, Wired};
 use crate::experiments::BenchError;
+use crate::experiments::nodes::Orbs;
 
 const HIGH: i16 = 30_000;
 const LOW: i16 = 1_000;
@@ -34,25 +34,22 @@ pub enum Link {
     Orb,
 }
 
-/// Gateways end before their channels.
+/// Everything that must live while values flow, in the order of its end.
+#[derive(Default)]
 struct Deployment {
     gateways: Vec<UdpGateway>,
     neighbours: Vec<FederationServant>,
-    orbs: Vec<Orb>,
-    connected: Vec<isorb_event::ProxyPushSupplier>,
-    channels: Vec<Channel>,
+    _connected: Vec<isorb_event::ProxyPushSupplier>,
+    _channels: Channels,
+    orbs: Orbs,
 }
 
-impl Drop for Deployment {
+#[derive(Default)]
+struct Channels(Vec<Channel>);
+
+impl Drop for Channels {
     fn drop(&mut self) {
-        self.gateways.clear();
-        self.neighbours.clear();
-        self.connected.clear();
-        self.channels.iter().for_each(Channel::destroy);
-        for orb in &self.orbs {
-            // An ORB that has been shut down returns an error.
-            let _ = orb.shutdown(false);
-        }
+        self.0.iter().for_each(Channel::destroy);
     }
 }
 
@@ -88,13 +85,8 @@ pub fn wire(site: &Site<'_>, by: Link, low: u32, size: usize, echo: &Echo) -> Re
         }
         connected.push(far.for_consumers().connect(Arc::new(consumer), qos).map_err(refused)?);
     }
-    let mut held = Deployment {
-        gateways: Vec::new(),
-        neighbours: Vec::new(),
-        orbs: Vec::new(),
-        connected,
-        channels: vec![near.clone(), far],
-    };
+    let channels = Channels(vec![near.clone(), far]);
+    let mut held = Deployment { _connected: connected, _channels: channels, ..Deployment::default() };
     match by {
         Link::Datagrams => datagrams(site, [&one, &other], &mut held)?,
         Link::Orb => calls(site, [&one, &other], &mut held)?,
@@ -152,7 +144,7 @@ fn calls(site: &Site<'_>, [one, other]: [&Federation; 2], held: &mut Deployment)
     // The connection is made by the call, in the host.
     site.left(|| here.join(&left.string_to_object(&url)?).map_err(refused))?;
     held.neighbours.extend([here, there]);
-    held.orbs.extend([left, right]);
+    held.orbs.0.extend([left, right]);
     Ok(())
 }
 

@@ -3,7 +3,7 @@
 use super::points::{Point, measure};
 use super::site::{self, Release};
 use super::{
-    AGAIN, BARE, CHANNEL, CHANNEL_ORB, MEMORY, explained_deviation, figure, lengths, notes, subjects, turns,
+    AGAIN, BARE, CHANNEL, CHANNEL_ORB, MEMORY, Quick, explained_deviation, figure, notes, subjects, turns,
 };
 use crate::claim::{Above, AtLeast, AtMost, Cells, Claim, aim, claims, control, most, paper};
 use crate::experiments::catalogue::Experiment;
@@ -14,24 +14,23 @@ pub const EXPERIMENT: Experiment = Experiment {
     name: NAME,
     about: "Deviation of round trips from node to node, high and low, at 8 KiB",
     source: "Chung, González, Ramamritham, Shen (CReMeS): figures 4 and 7",
-    paper: PAPER,
+    paper: "through reflective memory the high producer's deviation stays small among 50 low producers; through the event service even the low ones' is many times that",
     seconds: (60, 1_100),
     run,
     claims,
 };
 
 const NAME: &str = "cremes-jitter";
-const PAPER: &str = "through reflective memory the high producer's deviation stays small among 50 low producers; through the event service even the low ones' is many times that";
 const LOW: [u32; 4] = [0, 10, 30, 50];
 const QUICK_LOW: [u32; 2] = [0, 50];
 const SIZE: usize = 8 << 10;
 const MOST: f64 = 50.0;
-/// How long a pass of a quick run lasts.
-pub const QUICK_MS: u32 = 1_500;
+pub(super) const QUICK: Quick = Quick { subjects: &[MEMORY, BARE, CHANNEL, AGAIN, CHANNEL_ORB], ms: 3_000 };
 
 fn run(cx: &mut Context<'_>, out: &mut Measured) -> Result<(), BenchError> {
     let lab = site::lab()?;
     let (subjects, missing) = subjects(cx);
+    let subjects = QUICK.subjects(cx, &subjects);
     let lows: &[u32] = cx.pick(&QUICK_LOW, &LOW);
     for &low in lows {
         let point = Point {
@@ -39,7 +38,7 @@ fn run(cx: &mut Context<'_>, out: &mut Measured) -> Result<(), BenchError> {
             x: low.into(),
             low,
             size: SIZE,
-            lengths: lengths(cx, QUICK_MS),
+            lengths: QUICK.lengths(cx),
             turns: turns(cx),
             subjects: &subjects,
             trace: None,

@@ -12,35 +12,23 @@ use isorb_reflective_memory::coordinator::{Coordinator, MemoryStore};
 use isorb_reflective_memory::idl::{Area, Mode, Path, ReaderQoS, WriterQoS};
 use isorb_reflective_memory::node::NodeServer;
 use isorb_reflective_memory::{AreaReader, Error, Library};
-use isorb_rt::sched::{SchedClass, Thread, ThreadSpec};
+use isorb_rt::sched::{SchedClass, ThreadSpec};
 
 use super::echo::Echo;
-use super::site::{LINK_KBIT, LOW_PERIOD_NS, Sender, Site, Wired};
+use super::site::{LINK_KBIT, LOW_PERIOD_NS, Sender, Site, Threads, Wired};
 use crate::experiments::BenchError;
-use crate::experiments::nodes::{self, refused};
+use crate::experiments::nodes::{self, Orbs, refused};
 
 /// The first request of the high producer's reader. It is refused, with the numbers that would be
 /// admitted.
 const HOPELESS_NS: u64 = 50_000;
 
-/// The parts that must live while values flow.
+/// Everything that must live while values flow, in the order of its end.
+#[derive(Default)]
 struct Deployment {
-    consumers: Vec<Thread<()>>,
-    stop: Arc<AtomicBool>,
-    orbs: Vec<Orb>,
+    consumers: Threads,
     servers: Vec<(Arc<NodeServer>, Library)>,
-}
-
-impl Drop for Deployment {
-    fn drop(&mut self) {
-        self.stop.store(true, Ordering::Release);
-        self.consumers.drain(..).for_each(|thread| drop(thread.join()));
-        self.servers.clear();
-        for orb in &self.orbs {
-            // An ORB that has been shut down returns an error.
-            let _ = orb.shutdown(false);
-        }
-    }
+    orbs: Orbs,
 }
 
 /// One high producer, admitted, and `low` ones as best effort, all by `path`. Through the ORB
@@ -52,12 +40,11 @@ pub fn wire(site: &Site<'_>, path: Path, low: u32, size: usize, echo: &Echo) -> 
         let glob = Coordinator::start(&orb, Arc::new(MemoryStore::default())).map_err(refused)?;
         Ok((orb, glob.object().object().to_string()))
     })?;
-    let mut held =
-        Deployment { consumers: Vec::new(), stop: Arc::default(), orbs: vec![orb], servers: Vec::new() };
+    let mut held = Deployment { orbs: Orbs(vec![orb]), ..Deployment::default() };
     let (orb, near) = site.left(|| node(site, left, "near", &glob))?;
-    held.orbs.push(orb);
+    held.orbs.0.push(orb);
     let (orb, far) = site.right(|| node(site, right, "far", &glob))?;
-    held.orbs.push(orb);
+    held.orbs.0.push(orb);
     let mut senders: Vec<Sender> = Vec::new();
     for pair in 0..=low {
         let name = format!("value-{pair}");
@@ -82,11 +69,11 @@ pub fn wire(site: &Site<'_>, path: Path, low: u32, size: usize, echo: &Echo) -> 
         };
         let consumer = site.right(|| {
             let reader = attach(&far.1, &name, wish)?;
-            let (echo, stop) = (echo.clone(), held.stop.clone());
+            let (echo, stop) = (echo.clone(), held.consumers.stop.clone());
             let spec = ThreadSpec::new(format!("reader-{pair}")).class(class);
             spec.spawn(move || consume(reader, size, &echo, &stop)).map_err(BenchError::Thread)
         })?;
-        held.consumers.push(consumer);
+        held.consumers.all.push(consumer);
         senders.push(Box::new(move |value: &[u8]| {
             // Every value is as long as the area.
             let _ = writer.write(value);

@@ -37,14 +37,36 @@ const BARE: &str = "bare";
 const AGAIN: &str = "bare-again";
 /// The subjects in the order of their turns.
 const SUBJECTS: [&str; 8] = [MEMORY, BARE, CHANNEL, ORB, ONEWAY, CHANNEL_ORB, AGAIN, OMNIORB];
-/// Subjects that a quick run leaves out.
-const SLOW: [&str; 1] = [ONEWAY];
+/// How a quick run measures a point: fewer subjects, for so many milliseconds a pass.
+struct Quick {
+    subjects: &'static [&'static str],
+    ms: u32,
+}
+
+impl Quick {
+    fn applies(cx: &Context<'_>) -> bool {
+        cx.quick && !cx.is_smoke()
+    }
+
+    /// Of `all` those that are measured.
+    fn subjects(&self, cx: &Context<'_>, all: &[&'static str]) -> Vec<&'static str> {
+        if Quick::applies(cx) { self.subjects.to_vec() } else { all.to_vec() }
+    }
+
+    /// How long a pass lasts, in milliseconds, and the high producer's period in nanoseconds. A
+    /// pass of a quick run has 300 of its values.
+    fn lengths(&self, cx: &Context<'_>) -> (u32, u64) {
+        let quick_ns = u64::from(self.ms) * 1_000_000 / 300;
+        let high_ns = if Quick::applies(cx) { quick_ns } else { site::HIGH_PERIOD_NS };
+        (cx.ms(self.ms, 7_500), high_ns)
+    }
+}
 
 /// The subjects that can be measured here, and a note where one is missing.
 fn subjects(cx: &mut Context<'_>) -> (Vec<&'static str>, Vec<String>) {
     let mut subjects = SUBJECTS.to_vec();
-    if cx.quick && !cx.is_smoke() {
-        subjects.retain(|subject| !SLOW.contains(subject));
+    if Quick::applies(cx) {
+        return (subjects, Vec::new());
     }
     cx.progress("cremes: omniORB's programs");
     let missing = omniorb::programs().err();
@@ -57,14 +79,6 @@ fn subjects(cx: &mut Context<'_>) -> (Vec<&'static str>, Vec<String>) {
 /// The least and the most turns of a subject: see [`points`].
 fn turns(cx: &Context<'_>) -> [u32; 2] {
     cx.pick([1, 1], [2, 8])
-}
-
-/// How long a pass lasts, in milliseconds, and the high producer's period in nanoseconds. A pass of
-/// a quick run has 300 of its values.
-fn lengths(cx: &Context<'_>, quick_ms: u32) -> (u32, u64) {
-    let quick = cx.quick && !cx.is_smoke();
-    let high_ns = if quick { u64::from(quick_ms) * 1_000_000 / 300 } else { site::HIGH_PERIOD_NS };
-    (cx.ms(quick_ms, 7_500), high_ns)
 }
 
 /// A figure over the number of low producers.
@@ -113,6 +127,7 @@ fn returned(r: &dyn Cells, figure: &str, subject: &str) -> f64 {
 mod tests {
     use isorb_rt::sched::RealTime;
 
+    use super::super::Urgency;
     use super::*;
     use crate::figure::Row;
     use crate::process::Launcher;
@@ -120,10 +135,11 @@ mod tests {
     #[test]
     fn a_pass_has_at_least_300_values_of_the_high_producer() {
         let launcher = Launcher::current().unwrap();
+        let ordinary = Urgency { real_time: RealTime::Off, priority: 40 };
         for quick in [true, false] {
-            let (cx, _) = Context::new(&launcher, RealTime::Off, 40, quick, 1).unwrap();
-            for quick_ms in [latency::QUICK_MS, size::QUICK_MS, jitter::QUICK_MS] {
-                let (ms, high_ns) = lengths(&cx, quick_ms);
+            let (cx, _) = Context::new(&launcher, ordinary, quick, 1).unwrap();
+            for point in latency::QUICK.iter().chain([&size::QUICK, &jitter::QUICK]) {
+                let (ms, high_ns) = point.lengths(&cx);
                 let pass = site::Pass { start_ns: 0, ms, release: site::Release::Together };
                 let values = u64::from(turns(&cx)[0]) * pass.values(high_ns);
                 assert!(values >= 300, "{values} of {ms} ms");

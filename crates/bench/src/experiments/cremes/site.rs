@@ -1,6 +1,8 @@
 //! The two nodes, and one measurement between them.
 
 use std::any::Any;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use isorb_netlab::{Host, Lab, LinkSpec, Sorting};
@@ -41,6 +43,20 @@ pub struct Wired {
     /// The subject's own counts of the high producer's values, beside the times; called before it
     /// ends.
     pub counts: Option<Box<dyn Fn() -> Counted>>,
+}
+
+/// Threads that end when this is dropped: they look at `stop`.
+#[derive(Default)]
+pub struct Threads {
+    pub all: Vec<Thread<()>>,
+    pub stop: Arc<AtomicBool>,
+}
+
+impl Drop for Threads {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Release);
+        self.all.drain(..).for_each(|thread| drop(thread.join()));
+    }
 }
 
 /// See [`Wired::elsewhere`].

@@ -2,7 +2,7 @@
 
 use super::points::{Point, measure};
 use super::site::{self, Release};
-use super::{CHANNEL, MEMORY, figure, lengths, notes, returned, subjects, turns};
+use super::{BARE, CHANNEL, MEMORY, Quick, figure, notes, returned, subjects, turns};
 use crate::claim::{Above, AtLeast, AtMost, Below, Cells, Claim, aim, claims, most, paper};
 use crate::experiments::catalogue::Experiment;
 use crate::experiments::{BenchError, Context};
@@ -12,15 +12,13 @@ pub const EXPERIMENT: Experiment = Experiment {
     name: NAME,
     about: "Round trip from node to node of a high producer among 40 low ones, by the size of the values, and one by one at 8 KiB",
     source: "Chung, González, Ramamritham, Shen (CReMeS): figures 8 to 11",
-    paper: PAPER,
+    paper: "only reflective memory scales with the size of the values: what the event service takes grows faster",
     seconds: (50, 750),
     run,
     claims,
 };
 
 const NAME: &str = "cremes-size";
-const PAPER: &str =
-    "only reflective memory scales with the size of the values: what the event service takes grows faster";
 const LOW: u32 = 40;
 /// Octets. At 16 KiB the low producers fill half of the link; at 32 it would not carry them.
 const SIZES: [usize; 5] = [1 << 10, 2 << 10, 4 << 10, 8 << 10, 16 << 10];
@@ -29,12 +27,12 @@ const QUICK_SIZES: [usize; 3] = [1 << 10, 8 << 10, 16 << 10];
 const TRACE: usize = 8 << 10;
 const LEAST: f64 = 1.0;
 const MOST: f64 = 16.0;
-/// How long a pass of a quick run lasts.
-pub const QUICK_MS: u32 = 1_800;
+pub(super) const QUICK: Quick = Quick { subjects: &[MEMORY, BARE, CHANNEL], ms: 4_500 };
 
 fn run(cx: &mut Context<'_>, out: &mut Measured) -> Result<(), BenchError> {
     let lab = site::lab()?;
     let (subjects, missing) = subjects(cx);
+    let subjects = QUICK.subjects(cx, &subjects);
     let sizes: &[usize] = cx.pick(&QUICK_SIZES, &SIZES);
     for &size in sizes {
         let point = Point {
@@ -42,7 +40,7 @@ fn run(cx: &mut Context<'_>, out: &mut Measured) -> Result<(), BenchError> {
             x: size as f64 / 1024.0,
             low: LOW,
             size,
-            lengths: lengths(cx, QUICK_MS),
+            lengths: QUICK.lengths(cx),
             turns: turns(cx),
             subjects: &subjects,
             trace: (size == TRACE).then_some("trace"),

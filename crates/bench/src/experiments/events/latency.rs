@@ -28,14 +28,13 @@ pub const EXPERIMENT: Experiment = Experiment {
     name: NAME,
     about: "Latency of an event to the first and the last of 1 to 20 consumers, from 1 to 10 suppliers, in one process and in two",
     source: "Harrison, O'Ryan, Levine, Schmidt (TAO's event service): tables 1 and 2",
-    paper: PAPER,
+    paper: "the latency of an event grows with the number of consumers before one, and hardly with that of suppliers",
     seconds: (30, 115),
     run,
     claims,
 };
 
 const NAME: &str = "tao-latency";
-const PAPER: &str = "the latency of an event grows with the number of consumers before one, and hardly with that of suppliers";
 const SUPPLIERS: [(u32, &str); 3] = [(1, "1-supplier"), (2, "2-suppliers"), (10, "10-suppliers")];
 const CONSUMERS: [u32; 4] = [1, 5, 10, 20];
 const RAW: &str = "raw-loop";
@@ -238,7 +237,7 @@ fn supply(cx: &Context<'_>, channel: &Channel, suppliers: u32, ms: u32) -> Resul
                 stamped(|event| supplier.push(event));
             })
         });
-        threads.push(thread.map_err(BenchError::Thread)?);
+        threads.push(thread?);
     }
     threads.into_iter().for_each(|thread| drop(thread.join()));
     Ok(())

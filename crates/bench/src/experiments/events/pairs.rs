@@ -167,7 +167,7 @@ pub fn supply_from(
             // The last event has its period.
             sleep_until(Deadline::at_ns(start + count * period));
         });
-        suppliers.push(thread.map_err(BenchError::Thread)?);
+        suppliers.push(thread?);
     }
     suppliers.into_iter().for_each(|thread| drop(thread.join()));
     Ok(())
@@ -206,7 +206,7 @@ pub fn bare(cx: &Context<'_>, pairs: &[Pair], ms: u32) -> Result<Ages, BenchErro
             }
             ages
         });
-        threads.push(thread.map_err(BenchError::Thread)?);
+        threads.push(thread?);
     }
     Ok(threads.into_iter().map(|thread| thread.join().unwrap_or_default()).collect())
 }

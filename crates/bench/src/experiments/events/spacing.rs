@@ -16,15 +16,13 @@ pub const EXPERIMENT: Experiment = Experiment {
     name: NAME,
     about: "Effective over expected rate of events as the interval between them shrinks",
     source: "Harrison, O'Ryan, Levine, Schmidt (TAO's event service): figure 17",
-    paper: PAPER,
+    paper: "events arrive at the rate at which they are made until the interval reaches the channel's own work",
     seconds: (30, 95),
     run,
     claims,
 };
 
 const NAME: &str = "tao-spacing";
-const PAPER: &str =
-    "events arrive at the rate at which they are made until the interval reaches the channel's own work";
 /// Events a second.
 const RATES: [u32; 9] = [50, 200, 1_000, 5_000, 20_000, 50_000, 200_000, 1_000_000, 5_000_000];
 const CONSUMERS: [(u64, &str); 2] = [(1, "1-consumer"), (20, "20-consumers")];

@@ -15,14 +15,13 @@ pub const EXPERIMENT: Experiment = Experiment {
     name: NAME,
     about: "Deadlines of consumers at 40, 20 and 10 Hz under threaded, single-threaded and yielding dispatching",
     source: "Harrison, O'Ryan, Levine, Schmidt (TAO's event service): figures 12 and 13",
-    paper: PAPER,
+    paper: "with a thread for each priority every deadline is met; with a single thread the fastest consumer misses its own",
     seconds: (27, 97),
     run,
     claims,
 };
 
 const NAME: &str = "tao-timeline";
-const PAPER: &str = "with a thread for each priority every deadline is met; with a single thread the fastest consumer misses its own";
 /// Hertz, work of a push in milliseconds, CORBA priority. Together they want 70 % of the processor.
 const PAIRS: [(u32, u32, i16); 3] = [(40, 5, 25_000), (20, 10, 15_000), (10, 30, 5_000)];
 const THREADED: &str = "threads";

@@ -21,14 +21,13 @@ pub const EXPERIMENT: Experiment = Experiment {
     name: NAME,
     about: "Laxity of a high and a low consumer as the processor fills up: one channel, two federated processes, two bare threads",
     source: "Harrison, O'Ryan, Levine, Schmidt (TAO's event service): figures 15 and 16",
-    paper: PAPER,
+    paper: "a channel uses over 99 % of the processor before its low consumer misses a deadline, two that are federated over 96 %",
     seconds: (58, 260),
     run,
     claims,
 };
 
 const NAME: &str = "tao-utilisation";
-const PAPER: &str = "a channel uses over 99 % of the processor before its low consumer misses a deadline, two that are federated over 96 %";
 /// As in the paper: 25 and 100 ms. The low consumer wants a fifth of the processor.
 const HIGH_HZ: u32 = 40;
 const LOW_HZ: u32 = 10;

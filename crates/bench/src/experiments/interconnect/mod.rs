@@ -22,14 +22,13 @@ pub const EXPERIMENT: Experiment = Experiment {
     name: NAME,
     about: "A char, an int and a double through a mapped segment, aligned and not; between two processors; octets a second",
     source: "Lankes, Pfeiffer, Bemmerl (ROFES): table 1",
-    paper: PAPER,
+    paper: "writing an int or a double across a border takes longer than writing it aligned; writing a char does not",
     seconds: (8, 40),
     run,
     claims,
 };
 
 const NAME: &str = "interconnect";
-const PAPER: &str = "writing an int or a double across a border takes longer than writing it aligned; writing a char does not";
 /// The subjects, and how far from the beginning of a line of the cache their values lie.
 const SUBJECTS: [(&str, usize); 4] = [(ALIGNED, 0), (AGAIN, 0), (ACROSS, LINE - 3), (PRIVATE, 0)];
 const ALIGNED: &str = "aligned";

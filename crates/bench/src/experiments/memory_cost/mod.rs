@@ -22,14 +22,13 @@ pub const EXPERIMENT: Experiment = Experiment {
     name: NAME,
     about: "What reflective memory costs beside bare hand-overs: within a node, to another, attaching, refusing",
     source: "ours",
-    paper: PAPER,
+    paper: "ours: a value is visible nearly as soon as bare hand-overs make it, and what sets channels up takes a bounded time among a thousand others",
     seconds: (50, 170),
     run,
     claims,
 };
 
 const NAME: &str = "crm-cost";
-const PAPER: &str = "ours: a value is visible nearly as soon as bare hand-overs make it, and what sets channels up takes a bounded time among a thousand others";
 
 /// What a collocated call may add: less than the cheapest way to wake another thread.
 const RIO_NS: f64 = 1_000.0;

@@ -21,7 +21,7 @@ use super::attach::WISH;
 use super::{AGAIN, BARE, Context, MEMORY, PERIODIC, joined, refused, rows, thread};
 use crate::blocks::{Rounds, interleave_all};
 use crate::experiments::BenchError;
-use crate::experiments::nodes::{self, Node};
+use crate::experiments::nodes::{self, Node, Orbs};
 use crate::figure::Measured;
 
 const SIZES: [usize; 3] = [64, 1 << 10, 8 << 10];
@@ -38,16 +38,7 @@ const EACH_MS: ReaderQoS = ReaderQoS { how: Mode::PeriodicPush, period: 1_000_00
 pub struct Nodes {
     pub near: Node,
     pub far: Node,
-    orbs: Vec<Orb>,
-}
-
-impl Drop for Nodes {
-    fn drop(&mut self) {
-        for orb in &self.orbs {
-            // One that is down already says so.
-            let _ = orb.shutdown(false);
-        }
-    }
+    orbs: Orbs,
 }
 
 impl Nodes {
@@ -60,13 +51,13 @@ impl Nodes {
         let first = nodes::orb("127.0.0.1")?;
         let coordinator = Coordinator::start(&first, Arc::new(MemoryStore::default())).map_err(refused)?;
         let glob = coordinator.object().object().to_string();
-        let mut orbs = vec![first];
+        let mut orbs = Orbs(vec![first]);
         let mut start = |name: &'static str, cpu: usize| {
             let glob = glob.clone();
             // Its threads inherit the processor.
             let (orb, node) =
                 joined(thread(cx, cpu, SchedClass::Other, move || node(name, &glob, heartbeat))?)??;
-            orbs.push(orb);
+            orbs.0.push(orb);
             Ok::<_, BenchError>(node)
         };
         let (near, far) = (start("near", 0)?, start("far", 1)?);
@@ -75,7 +66,7 @@ impl Nodes {
 
     /// The coordinator's ORB, the near node's, the far one's.
     pub fn orb(&self, which: usize) -> &Orb {
-        &self.orbs[which]
+        &self.orbs.0[which]
     }
 }
 

@@ -16,14 +16,13 @@ pub const EXPERIMENT: Experiment = Experiment {
     name: NAME,
     about: "What a push costs in a process, to another thread and through another process; timers and analysis beside it",
     source: "a measurement of ours, after Harrison, O'Ryan, Levine, Schmidt (TAO's event service)",
-    paper: PAPER,
+    paper: "a channel adds little to a call, to a futex and to two hops over TCP; how many have subscribed does not matter",
     seconds: (40, 120),
     run,
     claims,
 };
 
 const NAME: &str = "event-cost";
-const PAPER: &str = "a channel adds little to a call, to a futex and to two hops over TCP; how many have subscribed does not matter";
 /// The control, and the control once more: what the two differ by is noise.
 const BARE: &str = "bare";
 const AGAIN: &str = "bare-again";

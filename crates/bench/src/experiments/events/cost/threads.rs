@@ -69,7 +69,7 @@ impl Bare {
                 here.unpark();
             }
         };
-        drop(setup.spec("bare").spawn(serve).map_err(BenchError::Thread)?);
+        drop(setup.spec("bare").spawn(serve)?);
         Ok(bare)
     }
 
@@ -87,7 +87,7 @@ impl Bare {
                 }
             }
         };
-        drop(setup.spec("control").spawn(pass_on).map_err(BenchError::Thread)?);
+        drop(setup.spec("control").spawn(pass_on)?);
         Ok(bare)
     }
 

@@ -2,37 +2,40 @@
 //! urgent thread waits for one that a low thread holds while a third has work. std's mutex is the
 //! negative control: its waits grow with the third one's work.
 
-pub(super) mod inversion;
-
 use std::sync::Mutex;
+use std::time::Duration;
 
 use isorb_rt::sync::PiMutex;
 
-use self::inversion::{HELD_MS, WorkAmount, waits};
 use super::catalogue::Experiment;
+use super::inversion_scene::{Lock, Scene, with_lock};
 use super::{BenchError, Context};
 use crate::blocks::{Local, keep, local_rows};
 use crate::claim::{Above, AtMost, Below, Cells, Claim, claims, control, paper};
 use crate::figure::{Figure, Measured, Row, times};
 use crate::stats::Samples;
+use crate::workload::calibrate_work;
 
 pub const EXPERIMENT: Experiment = Experiment {
     name: NAME,
     about: "A mutex with priority inheritance beside std's: uncontended, and wanted by a high thread while a low one holds it",
     source: "a measurement of ours",
-    paper: PAPER,
+    paper: "a mutex with priority inheritance costs little more than one without while it is uncontended; where a low thread \
+                     holds it, a high one waits for that thread only",
     seconds: (8, 40),
     run,
     claims,
 };
 
 const NAME: &str = "pi-mutex";
-const PAPER: &str = "a mutex with priority inheritance costs little more than one without while it is uncontended; where a low thread \
-                     holds it, a high one waits for that thread only";
 const SUBJECTS: [&str; 3] = ["std", "std-again", "pi"];
 /// Lockings to a sample: one alone takes less than reading the clock.
 const TOGETHER: u32 = 64;
 const BLOCK: u32 = 200;
+/// How long the low thread holds the lock, in milliseconds.
+const HELD_MS: u64 = 2;
+const SCENE: Scene =
+    Scene { lows: 1, served: Duration::from_millis(HELD_MS), pause: Duration::from_millis(5) };
 /// Work of the thread in between, in milliseconds.
 const HOG_MS: [u32; 4] = [0, 5, 10, 20];
 
@@ -59,28 +62,34 @@ fn run(cx: &mut Context<'_>, out: &mut Measured) -> Result<(), BenchError> {
     let figure = Figure::new("inversion", title, x, "milliseconds", &["p50_ns", "max_ns"]);
     out.figures.push(figure.divide(1e6).linear());
     out.note(format!(
-        "Inversion: three real-time threads on one processor; the low one holds the lock for {HELD_MS} ms \
-         of work, wakes the high one, which wants it, and then the one in between."
+        "Inversion: three real-time threads on one processor; the low one holds the lock for {HELD_MS} ms, \
+         while the one in between begins, and then the high one, which wants it."
     ));
     Ok(())
 }
 
 /// The inversion with either mutex, in turns.
 fn invert(cx: &mut Context<'_>, out: &mut Measured) -> Result<(), BenchError> {
-    let (rounds, times_each) = (cx.pick(4, 20), 5);
-    let amount = WorkAmount::calibrate(cx)?;
+    let rounds = cx.pick(20, 100);
+    let unit = calibrate_work(cx)?;
     for hog_ms in HOG_MS {
         cx.progress(format!("{NAME}: inversion, {hog_ms} ms"));
+        let computing = (f64::from(hog_ms) * unit).round() as i32;
         let (mut std, mut pi) = (Samples::new(), Samples::new());
         for _ in 0..rounds {
-            std.extend(waits::<Mutex<()>>(cx, amount, hog_ms, times_each)?);
-            pi.extend(waits::<PiMutex<()>>(cx, amount, hog_ms, times_each)?);
+            std.add(wait::<Mutex<()>>(cx, computing)?);
+            pi.add(wait::<PiMutex<()>>(cx, computing)?);
         }
         for (subject, samples) in [("std", std), ("pi", pi)] {
             out.row("inversion", subject, hog_ms, times(&samples.summary()));
         }
     }
     Ok(())
+}
+
+/// How long the high thread waits for a lock, and holds it.
+fn wait<L: Lock>(cx: &Context<'_>, computing: i32) -> Result<u64, BenchError> {
+    SCENE.play(cx, computing, with_lock::<L>(SCENE.served))
 }
 
 /// The name of the ratio of medians in the rows.
@@ -108,7 +117,7 @@ fn claims() -> Vec<Claim> {
     claims! {
         paper AtMost(1.5), "it takes {0:.2} times as long as std's ({limit}); std's against itself {1:.2}",
             |r| ["pi", "std-again"].map(|subject| r.at("lock", subject, RATIO, 1.0));
-        paper Below(2.0 * HELD_MS), format!("while a third thread wants {LONGEST} ms of the processor, \
+        paper Below(2.0 * HELD_MS as f64), format!("while a third thread wants {LONGEST} ms of the processor, \
              the high one waits {{0:.2}} ms ({{limit}}, twice what the lock is held)"),
             move |r| waits(r, "pi"), when is_shown;
         control Above(LONGEST.into()), "for std's it waits {0:.2} ms ({limit}: until the third is done)",
