@@ -1,8 +1,8 @@
 //! An urgent call beside less urgent ones to the same server, while a thread in between computes.
 //!
-//! The less urgent threads have the connections while their requests are at the server, whose
-//! threads are above all. Each request sleeps there for [`SERVED_MS`], so the urgent call takes
-//! little more than that unless it waits for the thread in between.
+//! The less urgent threads have the connections while their requests are at the server. The threads
+//! of the server are above all, and each request sleeps there for [`SERVED_MS`]. So the urgent call
+//! takes little more than that unless it waits for the thread in between.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

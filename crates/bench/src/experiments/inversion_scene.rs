@@ -1,5 +1,5 @@
-//! The scene of a priority inversion: less urgent threads have what an urgent one wants, and a thread
-//! in between computes.
+//! The scene of a priority inversion: less urgent threads have what an urgent one wants, and a
+//! thread in between computes.
 //!
 //! ```text
 //!   low     has it ───────────── would give it up ······················ gives it up
