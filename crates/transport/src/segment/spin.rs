@@ -108,7 +108,7 @@ impl SpinBudget {
     pub fn may_spin(&self) -> bool {
         let waits = self.waits.load(Relaxed).wrapping_add(1);
         self.waits.store(waits, Relaxed);
-        waits % WAITS != 0 || self.may_stay_awake()
+        !waits.is_multiple_of(WAITS) || self.may_stay_awake()
     }
 
     #[cold]
