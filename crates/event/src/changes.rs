@@ -2,10 +2,11 @@
 
 use crate::admin::ConsumerQos;
 use crate::connection::Connection;
-use crate::consumer::PushConsumer;
+use crate::consumer::{PushConsumer, Resume};
 use crate::core::Core;
 use crate::correlation::Registration;
 use crate::counters::Counts;
+use crate::dispatch::Redispatch;
 use crate::error::{ConnectError, SwapError};
 use crate::filter::{Compiled, Filter};
 use crate::kernel::PendingDisconnect;
@@ -19,7 +20,7 @@ use isorb_rt::sched::{SpawnError, ThreadSpec};
 use isorb_rt::sync::{Busy, PiGuard};
 use isorb_rt::time::{Deadline, now_ns, sleep_until};
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 /// How long a change waits for a free version of the view.
@@ -52,6 +53,8 @@ impl<M: ModuleSet> Core<M> {
                 qos.dispatch,
                 kernel,
             )?);
+            let channel: Weak<dyn Redispatch> = Arc::downgrade(self) as _;
+            connection.notify_connected(Resume::new(&connection, channel));
             let registrations: Vec<_> = compiled
                 .into_iter()
                 .map(|compiled| Arc::new(Registration::new(connection.clone(), compiled)))

@@ -1,5 +1,6 @@
 //! The consumer's side of a connection.
 
+pub use crate::connection::Resume;
 use crate::event::Event;
 use isorb_rt::priority::Priority;
 use std::fmt;
@@ -14,8 +15,9 @@ pub trait PushConsumer: Send + Sync {
     /// suppliers push. With dispatching, pushes are served one at a time.
     ///
     /// # Errors
-    /// [`Failure`]: it is counted. A consumer that fails repeatedly is disconnected
+    /// [`Failure::Failed`]: it is counted. A consumer that fails repeatedly is disconnected
     /// ([`Quality::failures`](crate::Quality::failures)). A panic counts as a failure.
+    /// [`Failure::Busy`].
     fn push(&self, events: &[Event<'_>]) -> Result<(), Failure>;
 
     /// Called after each failure: how long the channel does not call the consumer. Events that
@@ -29,17 +31,29 @@ pub trait PushConsumer: Send + Sync {
     /// it. Threads that connect wait for the return.
     fn priority_changed(&self, _priority: Priority) {}
 
+    /// Passes the handle that ends a [`Failure::Busy`], once, before the first push. Must not wait.
+    fn connected(&self, _resume: Resume) {}
+
     /// Notifies the consumer that the channel disconnected it and does not call it again.
     fn disconnected(&self) {}
 }
 
-/// The consumer could not process the push.
+/// Why a consumer did not process a push.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Failure;
+pub enum Failure {
+    /// It could not. The push is lost and counted.
+    Failed,
+    /// It takes nothing at present. The push stays the first of its queue, until
+    /// [`Resume::resume`]. Not a failure, unless the consumer has no queue.
+    Busy,
+}
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the consumer failed")
+        f.write_str(match self {
+            Failure::Failed => "the consumer failed",
+            Failure::Busy => "the consumer is busy",
+        })
     }
 }
 

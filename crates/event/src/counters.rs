@@ -103,6 +103,16 @@ impl OwnedCounter {
         if owns { self.own.store(1, Relaxed) } else { count(&self.others) }
     }
 
+    /// Takes back an [`add`](Self::add) of the calling thread.
+    #[cold]
+    pub(crate) fn take_back(&self, me: ThreadNumber) {
+        if self.owner.load(Relaxed) == me.0.get() {
+            self.own.store(self.own.load(Relaxed).saturating_sub(1), Relaxed);
+        } else {
+            self.others.fetch_sub(1, Relaxed);
+        }
+    }
+
     pub(crate) fn read(&self) -> u64 {
         self.own.load(Relaxed) + self.others.load(Relaxed)
     }

@@ -78,7 +78,7 @@ pub use chains::ChainId;
 pub use channel::{Channel, ConsumerStatus};
 pub use clock::{Clock, Monotonic, VirtualClock};
 pub use config::{ChannelBuilder, Limits};
-pub use consumer::{Failure, PushConsumer};
+pub use consumer::{Failure, PushConsumer, Resume};
 pub use counters::{Counts, Totals};
 pub use dispatch::{Strategy, ThreadSetup, yield_now};
 pub use error::{ConnectError, OtherPreemption, StartError, SwapError};

@@ -47,6 +47,7 @@ mod upcall;
 mod value;
 
 pub use config::{Concurrency, Config};
+pub use connection::ConnectionWatcher;
 pub use interface::{Interface, Operation, Operations};
 pub use invoke::Reply;
 pub use isorb_any::{Any, TypeCode};

@@ -7,7 +7,7 @@
 use crate::binding::{ClientState, Overrides};
 use crate::buffers::CallBuffers;
 use crate::config::Config;
-use crate::connection::{Arrived, Connection, ConnectionTable};
+use crate::connection::{Arrived, Connection, ConnectionMonitors, ConnectionTable};
 use crate::peer::{Connector, Peer, Peers, Routes};
 use crate::policy::{Effective, Policies, SharedPolicies};
 use crate::sched::{self, Setup};
@@ -131,7 +131,13 @@ impl ClientCore {
         let sched = sched::State::new(&config.real_time);
         let pool = BufferPool::new(config.memory_limit, RETAIN.min(config.memory_limit));
         ClientCore {
-            connector: Connector { config, transports, pool, accepted: Arc::default() },
+            connector: Connector {
+                config,
+                transports,
+                pool,
+                accepted: Arc::default(),
+                monitors: ConnectionMonitors::default(),
+            },
             policies,
             rt_client: ClientState::default(),
             sched,

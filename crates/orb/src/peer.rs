@@ -1,7 +1,7 @@
 //! Servers that this ORB calls, and the connections to them.
 
 use crate::config::Config;
-use crate::connection::{Connection, ConnectionTable, Side};
+use crate::connection::{Connection, ConnectionMonitors, ConnectionTable, Side};
 use crate::policy::Timeout;
 use crate::sched::{Setup, prepare};
 use crate::transports::{Route, Transports};
@@ -25,6 +25,7 @@ pub(crate) struct Connector {
     pub pool: Arc<BufferPool>,
     /// The connections that are evicted when message blocks run out.
     pub accepted: Arc<ConnectionTable>,
+    pub monitors: ConnectionMonitors,
 }
 
 pub(crate) type Routes = Vec<Route>;
@@ -139,6 +140,8 @@ pub(crate) struct LeaseRequest {
     pub timeout: Timeout,
     /// Whether a lost connection may be replaced.
     pub reconnect: bool,
+    /// Only an open connection will do: the call must not wait for another.
+    pub only_open: bool,
     /// A connection was closed during this call: every connection is checked first.
     pub wary: bool,
 }
@@ -213,7 +216,7 @@ impl Peer {
             let Some(best) = best else { return self.open_another(connector, request, closed, connections) };
             let idle = best.in_flight.load(Ordering::Relaxed) == 0;
             let full = connections.full(connector);
-            if !idle && !full && !best.bidirectional.load(Ordering::Relaxed) {
+            if !idle && !full && !request.only_open && !best.bidirectional.load(Ordering::Relaxed) {
                 return self.open_another(connector, request, closed, connections);
             }
             let lease = Lease::new(best.clone(), false);
@@ -232,6 +235,10 @@ impl Peer {
         closed: bool,
         mut connections: PiGuard<'p, Connections>,
     ) -> Result<Lease> {
+        if request.only_open {
+            return Err(SystemException::from(Kind::Rebind)
+                .detail("no connection is open, and the policies forbid the call to open one"));
+        }
         if closed {
             connections.open.retain(|connection| connection.is_open());
             if !request.reconnect {

@@ -12,8 +12,12 @@ use std::time::Duration;
 /// The point at which a oneway call returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum SyncScope {
-    /// Returns when the message is on its way. Here it equals `WithTransport`, because no other
-    /// thread sends for the caller.
+    /// Does not wait for the peer to read: a message that the transport does not take whole is sent
+    /// on by a thread of the caller's scheduling class. While it is under way, further calls over
+    /// the connection are refused with TRANSIENT
+    /// ([`TRANSIENT_BUSY`](crate::minor::TRANSIENT_BUSY)). Together with [`Rebind::NoReconnect`] a
+    /// call opens no connection either, and is refused with REBIND without one
+    /// ([`Object::open_connection`](crate::Object::open_connection)).
     None,
     /// Returns when the transport has taken the message. The default.
     #[default]

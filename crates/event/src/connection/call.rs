@@ -1,6 +1,7 @@
 //! Calls a consumer and checks its deadline, worst case, period and failures.
 
-use super::{Connection, DISCONNECTED};
+use super::{Connection, DISCONNECTED, Resume};
+use crate::consumer::Failure;
 use crate::counters::{ThreadNumber, count};
 use crate::event::Event;
 use crate::kernel::PendingDisconnect;
@@ -9,7 +10,15 @@ use isorb_rt::sync::atomic::Ordering::{AcqRel, Relaxed};
 use isorb_trace::{DropReason, RecordKind};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+/// The consumer did not take the push.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Busy;
+
 impl Connection {
+    pub(crate) fn notify_connected(&self, resume: Resume) {
+        self.consumer.connected(resume);
+    }
+
     pub(crate) fn notify_disconnected(&self) {
         // No caller is left to learn of a panic here.
         let _ = catch_unwind(AssertUnwindSafe(|| self.consumer.disconnected()));
@@ -25,23 +34,34 @@ impl Connection {
         now: &mut u64,
         traced: bool,
         counted: Option<ThreadNumber>,
-    ) {
+    ) -> Result<(), Busy> {
         if let Some(me) = counted {
             self.pushed.add(me);
         }
-        if traced || self.timed {
-            return self.call_timed(events, since, now);
-        }
-        let result = catch_unwind(AssertUnwindSafe(|| self.consumer.push(events)));
-        match result {
-            Ok(Ok(())) => self.succeeded(),
-            _ => self.failed(),
-        }
+        let taken = if traced || self.timed {
+            self.call_timed(events, since, now)
+        } else {
+            match catch_unwind(AssertUnwindSafe(|| self.consumer.push(events))) {
+                Ok(Ok(())) => self.succeeded(),
+                Ok(Err(Failure::Busy)) => return self.take_back(counted),
+                _ => self.failed(),
+            }
+            Ok(())
+        };
+        if taken.is_err() { self.take_back(counted) } else { Ok(()) }
     }
 
-    pub(super) fn call_timed_now(&self, events: &[Event<'_>], now: &mut u64) {
+    #[cold]
+    fn take_back(&self, counted: Option<ThreadNumber>) -> Result<(), Busy> {
+        if let Some(me) = counted {
+            self.pushed.take_back(me);
+        }
+        Err(Busy)
+    }
+
+    pub(super) fn call_timed_now(&self, events: &[Event<'_>], now: &mut u64) -> Result<(), Busy> {
         self.arrived(now);
-        self.call_timed(events, *now, now);
+        self.call_timed(events, *now, now)
     }
 
     /// Checks a push against the declared period.
@@ -57,11 +77,11 @@ impl Connection {
         }
     }
 
-    pub(super) fn call_timed(&self, events: &[Event<'_>], since: u64, now: &mut u64) {
+    pub(super) fn call_timed(&self, events: &[Event<'_>], since: u64, now: &mut u64) -> Result<(), Busy> {
         if self.skip.load(Relaxed) && self.skip.swap(false, Relaxed) {
             count(&self.counters.skipped);
             self.record_drop(*now, DropReason::Skipped);
-            return;
+            return Ok(());
         }
         let clock = &*self.kernel.clock;
         if *now == 0 {
@@ -76,10 +96,14 @@ impl Connection {
             (worst, clock.cpu_ns())
         });
         let result = catch_unwind(AssertUnwindSafe(|| self.consumer.push(events)));
-        let failed = !matches!(result, Ok(Ok(())));
+        let busy = matches!(result, Ok(Err(Failure::Busy)));
+        let failed = !busy && !matches!(result, Ok(Ok(())));
         *now = clock.now_ns();
         recorder
             .end(run, self.trace_record(RecordKind::End, *now, now.saturating_sub(begin), u64::from(failed)));
+        if busy {
+            return Err(Busy);
+        }
         if failed {
             self.failed();
         } else {
@@ -103,6 +127,7 @@ impl Connection {
                 self.overran(used, declared, *now);
             }
         }
+        Ok(())
     }
 
     #[cold]

@@ -4,17 +4,20 @@
 //!  push_now, push_batch_now ─────────────► call     on the supplier's thread
 //!        │ earlier pushes wait, or backoff    ▲
 //!        └─► enqueue ─► queue ─► serve ───────┘     on a dispatcher's thread
+//!                          ▲       │ the consumer is busy
+//!              Resume ─────┴─ park ┘
 //! ```
 
 mod atomic_placement;
 mod backoff;
 mod call;
+mod parking;
 mod queue;
 mod rate_monitor;
 mod tracing;
 
 use crate::batch::Batch;
-use crate::consumer::PushConsumer;
+use crate::consumer::{Failure, PushConsumer};
 use crate::counters::{Counters, Counts, OwnedCounter, ThreadNumber, thread_number};
 use crate::dispatch::Dispatch;
 use crate::error::ConnectError;
@@ -24,11 +27,15 @@ use crate::latency::{Latencies, LatencyCounters};
 use crate::placement::{Placement, Quality, SubPriority};
 use atomic_placement::AtomicPlacement;
 use backoff::CallDecision;
+use call::Busy;
 use isorb_rt::priority::Priority;
 use isorb_rt::sync::atomic::Ordering::{Acquire, Relaxed};
 use isorb_rt::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64};
 use isorb_rt::sync::{EventCount, PiMutex};
+use parking::Parking;
+pub use parking::Resume;
 use queue::Queue;
+pub(crate) use queue::Served;
 use rate_monitor::RateMonitor;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -74,6 +81,7 @@ pub(crate) struct Connection {
     timed: bool,
     /// The index of its level in the channel's levels.
     level: AtomicU8,
+    parking: Parking,
     skip: AtomicBool,
     /// Processor time that nested consumers used during its push.
     nested: AtomicU64,
@@ -99,7 +107,10 @@ impl Connection {
     ) -> Result<Connection, ConnectError> {
         let level = kernel.level(placement.priority);
         let mut waiting = VecDeque::new();
-        waiting.try_reserve_exact(quality.queue.max(1)).map_err(|_| ConnectError::Memory)?;
+        // One more for a push that returns from a busy consumer.
+        waiting
+            .try_reserve_exact(quality.queue.max(1).saturating_add(1))
+            .map_err(|_| ConnectError::Memory)?;
         Ok(Connection {
             id,
             name,
@@ -119,6 +130,7 @@ impl Connection {
                 || placement.period.is_some()
                 || !matches!(placement.sub_priority, SubPriority::Static(_)),
             level: AtomicU8::new(level),
+            parking: Parking::default(),
             skip: AtomicBool::new(false),
             nested: AtomicU64::new(0),
             failures: AtomicU32::new(0),
@@ -203,14 +215,30 @@ impl Connection {
         }
         let events = std::slice::from_ref(current.event);
         if traced || self.timed {
-            self.call_timed_now(events, now);
+            if self.call_timed_now(events, now).is_err() {
+                return self.enqueue_busy(counted, || self.enqueue_one(current, now));
+            }
         } else {
             match self.consumer.push(events) {
                 Ok(()) => self.succeeded(),
-                Err(_) => self.failed(),
+                Err(Failure::Failed) => self.failed(),
+                Err(Failure::Busy) => return self.enqueue_busy(counted, || self.enqueue_one(current, now)),
             }
         }
         PushOutcome::Accepted
+    }
+
+    /// Queues a push that the consumer did not take on its supplier's thread.
+    #[cold]
+    fn enqueue_busy(
+        &self,
+        counted: Option<ThreadNumber>,
+        enqueue: impl FnOnce() -> PushOutcome,
+    ) -> PushOutcome {
+        if let Some(me) = counted {
+            self.pushed.take_back(me);
+        }
+        enqueue()
     }
 
     /// Pushes several events on the caller's thread, unless earlier pushes are queued.
@@ -225,7 +253,9 @@ impl Connection {
         self.arrived(now);
         let since = *now;
         let (traced, counted) = (self.kernel.recorder.is_on(), self.kernel.counting.then(thread_number));
-        batch.with_events(|events| self.call(events, since, now, traced, counted));
-        PushOutcome::Accepted
+        match batch.with_events(|events| self.call(events, since, now, traced, counted)) {
+            Ok(()) => PushOutcome::Accepted,
+            Err(Busy) => self.enqueue(batch, now),
+        }
     }
 }

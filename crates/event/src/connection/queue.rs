@@ -17,6 +17,17 @@ pub(super) struct Queue {
     pub scheduled: bool,
 }
 
+/// What a consumer's dispatcher does next.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Served {
+    /// More pushes are queued.
+    More,
+    /// None is queued; the next push is [`PushOutcome::ConsumerReady`].
+    Empty,
+    /// The consumer takes nothing until it resumes.
+    Busy,
+}
+
 pub(super) struct WaitingPush {
     events: QueuedEvents,
     since: u64,
@@ -124,14 +135,13 @@ impl Connection {
         if newly_ready { PushOutcome::ConsumerReady } else { PushOutcome::Accepted }
     }
 
-    /// Serves the oldest queued push. Returns true if more are queued; otherwise the next push is
-    /// [`PushOutcome::ConsumerReady`].
-    pub(crate) fn serve(&self) -> bool {
+    /// Serves the oldest queued push.
+    pub(crate) fn serve(&self) -> Served {
         let mut queue = self.queue.lock();
         let next = queue.waiting.pop_front();
         let Some(next) = next else {
             queue.scheduled = false;
-            return false;
+            return Served::Empty;
         };
         let left = queue.waiting.len();
         drop(queue);
@@ -143,13 +153,37 @@ impl Connection {
         if !self.is_gone() {
             let mut now = if self.times() { self.kernel.clock.now_ns() } else { 0 };
             let (traced, counted) = (self.kernel.recorder.is_on(), self.kernel.counting.then(thread_number));
-            next.events.with_events(|events| self.call(events, next.since, &mut now, traced, counted));
+            let since = next.since;
+            let taken = next.events.with_events(|events| self.call(events, since, &mut now, traced, counted));
+            if taken.is_err() {
+                self.put_back(next, now);
+                return Served::Busy;
+            }
         }
         drop(next);
         let mut queue = self.queue.lock();
         self.busy.fetch_sub(1, AcqRel);
         queue.scheduled = !queue.waiting.is_empty();
-        queue.scheduled
+        if queue.scheduled { Served::More } else { Served::Empty }
+    }
+
+    /// Makes a push that the consumer did not take the first of its queue again.
+    #[cold]
+    fn put_back(&self, push: WaitingPush, now: u64) {
+        let limit = self.quality.queue.max(1);
+        let mut queue = self.queue.lock();
+        // The queue has room for one more than its limit.
+        let displaced = queue.waiting.len() >= limit && self.quality.overflow == Overflow::DropOldest;
+        if !displaced && !self.is_gone() {
+            queue.waiting.push_front(push);
+            return;
+        }
+        drop(queue);
+        self.busy.fetch_sub(1, AcqRel);
+        if !self.is_gone() {
+            count(&self.counters.dropped);
+            self.record_drop(now, DropReason::Queue);
+        }
     }
 
     /// The free slots before blocked suppliers are woken. A wake-up for each event would be two

@@ -12,7 +12,7 @@ pub use queued::Queued;
 pub use strategy::{Strategy, ThreadSetup};
 pub use upcall::yield_now;
 
-use crate::connection::Connection;
+use crate::connection::{Connection, Served};
 use isorb_sched::Preemption;
 use std::fmt;
 use std::sync::Arc;
@@ -97,13 +97,24 @@ impl ReadyConsumer {
         self.0.id
     }
 
-    /// Runs the consumer with its next push. Returns it while more pushes are queued.
+    /// Runs the consumer with its next push. Returns it while more pushes are queued, unless it is
+    /// busy.
     ///
     /// # Real-time
     /// Apart from the consumer itself, neither allocates nor blocks. Takes the lock of the
     /// consumer's queue twice.
     pub fn run(self) -> Option<ReadyConsumer> {
-        if self.0.serve() { Some(self) } else { None }
+        match self.0.serve() {
+            Served::More => Some(self),
+            Served::Empty => None,
+            Served::Busy => {
+                if self.0.park() {
+                    None
+                } else {
+                    Some(self)
+                }
+            }
+        }
     }
 }
 

@@ -37,10 +37,15 @@ impl Backoff {
     /// The delay of the next push: the time-out after the first that timed out, then twice as long
     /// each time, up to 30 s.
     pub fn delay(&self) -> Duration {
-        match self.timed_out.load(Relaxed) {
-            0 => Duration::ZERO,
-            times => self.timeout.saturating_mul(1 << (times - 1).min(16)).min(LONGEST),
-        }
+        delay(self.timeout, self.timed_out.load(Relaxed))
+    }
+}
+
+/// The delay after so many failures in a row.
+pub(super) fn delay(timeout: Duration, failures: u32) -> Duration {
+    match failures {
+        0 => Duration::ZERO,
+        failures => timeout.saturating_mul(1 << (failures - 1).min(16)).min(LONGEST),
     }
 }
 

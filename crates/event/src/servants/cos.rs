@@ -261,7 +261,7 @@ impl PushConsumer for RemotePushConsumer {
                 Err(comm::push_consumer::PushError::System(exception)) => Some(exception.kind),
                 _ => None,
             });
-            pushed.map_err(|_| Failure)?;
+            pushed.map_err(|_| Failure::Failed)?;
         }
         Ok(())
     }

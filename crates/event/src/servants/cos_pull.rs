@@ -120,7 +120,7 @@ struct PullQueueConsumer(Weak<PullQueue>);
 
 impl PushConsumer for PullQueueConsumer {
     fn push(&self, events: &[Event<'_>]) -> std::result::Result<(), Failure> {
-        let pull_queue = self.0.upgrade().ok_or(Failure)?;
+        let pull_queue = self.0.upgrade().ok_or(Failure::Failed)?;
         let values = events.iter().filter(|event| !event.data.any.is_empty());
         let values: Vec<Any> = values.map(|event| any::unpack(event.data.any)).collect();
         pull_queue.state.lock().values.extend(values);

@@ -7,6 +7,7 @@
 
 mod any;
 mod backoff;
+mod binder;
 mod codec;
 mod control;
 mod cos;
@@ -16,6 +17,7 @@ mod notifier;
 mod observers;
 mod proxies;
 mod registered;
+mod remote_peer;
 mod replay;
 mod service;
 mod supplier_proxy;

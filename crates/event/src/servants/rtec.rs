@@ -17,19 +17,17 @@ use crate::error::ConnectError;
 use crate::event::{Data, Event, Header};
 use crate::filter::{Filter, encode, parse};
 use crate::servants::any;
-use crate::servants::backoff::Backoff;
-use crate::servants::control::{Control, MonitoredPeer};
+use crate::servants::control::MonitoredPeer;
 use crate::servants::notifier::Notifier;
 use crate::servants::proxies::ProxySlot;
+use crate::servants::remote_peer::RemotePeer;
 use crate::servants::service::Shared;
 use crate::servants::supplier_proxy::SupplierProxyState;
-use crate::{Failure, Observer, Publication, SupplierQos, consumer};
+use crate::{Failure, Observer, Publication, Resume, SupplierQos, consumer};
 use isorb::generated::Any;
-use isorb::rt::{Priority, RtCurrent};
+use isorb::rt::Priority;
 use isorb::{Kind, Object, Reference, Result, SystemException, Upcall};
 use isorb_rt::sync::{PiMutex, PiOnceLock};
-use std::sync::atomic::Ordering::Relaxed;
-use std::sync::atomic::{AtomicI16, AtomicU64};
 use std::sync::{Arc, Weak};
 
 /// Makes the channel an object.
@@ -190,14 +188,7 @@ impl ProxyPushSupplier for PushSupplierServant {
             gateway: qos.is_gateway,
             dispatch: shared.dispatch.clone(),
         };
-        let remote = Arc::new(RemoteConsumer {
-            reference: PushConsumerRef::from_object(shared.by_level(consumer.object())),
-            backoff: Backoff::new(shared.options.push_timeout),
-            current: shared.dispatch.as_ref().map(|_| consumer.object().orb().rt_current()),
-            priority: AtomicI16::new(-1),
-            control: Arc::downgrade(&shared.control),
-            watch: AtomicU64::new(0),
-        });
+        let remote = RemoteConsumer::new(shared, consumer.object());
         let connect = || shared.channel.for_consumers().connect(remote.clone(), qos.clone());
         let connected = match connect() {
             // The consumer before it may have crashed: its operation is free then.
@@ -220,7 +211,7 @@ impl ProxyPushSupplier for PushSupplierServant {
         state.proxy = Some(proxy);
         let me: Weak<dyn MonitoredPeer> = self.me.clone();
         let watch = shared.control.watch(consumer.object(), me, rt_info);
-        remote.watch.store(watch, Relaxed);
+        remote.peer.set_watch(watch);
         state.watch = Some(watch);
         Ok(())
     }
@@ -304,31 +295,15 @@ impl ProxyPushConsumer for PushConsumerServant {
 
 /// A remote consumer.
 struct RemoteConsumer {
+    peer: Arc<RemotePeer>,
     reference: PushConsumerRef,
-    backoff: Backoff,
-    /// `RTCurrent`, if pushes have threads of their own, which set the priority of the call.
-    current: Option<RtCurrent>,
-    /// The consumer's CORBA priority; negative until it is known.
-    priority: AtomicI16,
-    control: Weak<Control>,
-    /// Its number there; 0 until it is known.
-    watch: AtomicU64,
 }
 
 impl RemoteConsumer {
-    /// Gives the pushing thread the consumer's CORBA priority. It selects the connection, and is
-    /// propagated to the consumer under the client-propagated model.
-    ///
-    /// # Real-time
-    /// If the last push had the same priority, one read of thread-local memory. Otherwise one PI
-    /// lock, and a system call if the native priority changes.
-    fn take_priority(&self) {
-        let priority = self.priority.load(Relaxed);
-        let Some(current) = self.current.as_ref().filter(|_| priority >= 0) else { return };
-        if current.the_priority().map(Priority::get) != Ok(priority) {
-            // If the system refuses, the push keeps the thread's priority.
-            let _ = current.set_the_priority(priority);
-        }
+    fn new(shared: &Arc<Shared>, object: &Object) -> Arc<RemoteConsumer> {
+        let peer = RemotePeer::new(shared, object);
+        let reference = PushConsumerRef::from_object(peer.reference(shared));
+        Arc::new(RemoteConsumer { peer, reference })
     }
 }
 
@@ -348,38 +323,32 @@ impl consumer::PushConsumer for RemoteConsumer {
                 any_value: anys.get(i).unwrap_or(NONE.get_or_init(Any::default)),
             },
         };
-        self.take_priority();
-        let sent = match events.len() {
-            0 => return Ok(()),
+        self.peer.push(|| match events.len() {
+            0 => Ok(()),
             1 => self.reference.push(&[view(0)][..]),
             count => {
                 let mut views = [view(0); crate::MAX_TERMS + 1];
                 (1..count).for_each(|i| views[i] = view(i));
                 self.reference.push(&views[..count])
             }
-        };
-        let failure = sent.err().map(|exception| exception.kind);
-        self.backoff.record(failure);
-        if let Some(Kind::CommFailure | Kind::Transient | Kind::ObjectNotExist) = failure
-            && let Some(control) = self.control.upgrade()
-        {
-            // Its connection ended: its process may have, too.
-            control.suspect(self.watch.load(Relaxed));
-        }
-        failure.map_or(Ok(()), |_| Err(Failure))
+        })
     }
 
     fn backoff(&self) -> std::time::Duration {
-        self.backoff.delay()
+        self.peer.backoff()
     }
 
     fn priority_changed(&self, priority: Priority) {
-        self.priority.store(priority.get(), Relaxed);
+        self.peer.set_priority(priority);
+    }
+
+    fn connected(&self, resume: Resume) {
+        self.peer.connected(resume);
     }
 
     fn disconnected(&self) {
         // The consumer may be gone; an error does not matter.
-        let _ = self.reference.disconnect_push_consumer();
+        let _ = PushConsumerRef::from_object(self.peer.object().clone()).disconnect_push_consumer();
     }
 }
 

@@ -1,5 +1,6 @@
 //! TAO's event service interfaces for a channel, and what all servants share.
 
+use super::binder::Binder;
 use super::control::Control;
 use super::observers::Observers;
 use super::proxies::ProxyTable;
@@ -10,7 +11,7 @@ use crate::placement::Quality;
 use isorb::poa::{PoaPolicies, policies::ServantRetention};
 use isorb::rt::Overrides;
 use isorb::rt::policy::{PriorityBand, PriorityModel, RtPolicy};
-use isorb::{Kind, Object, Orb, Poa, Policies, Reference, Result, SyncScope, SystemException};
+use isorb::{Kind, Object, Orb, Poa, Policies, Rebind, Reference, Result, SyncScope, SystemException};
 use isorb_rt::priority::Priority;
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,7 +34,9 @@ pub struct EventServiceOptions {
     /// The quality of remote consumers (queue, overflow policy, failures), which their interface
     /// cannot express.
     pub quality: Quality,
-    /// The longest wait for a consumer that does not read.
+    /// The longest wait for a consumer that does not answer: to connect to it, and for the pushes
+    /// of the standard's event service, which are two-way. Threads of `threads` do not wait for
+    /// consumers of TAO's interfaces.
     pub push_timeout: Duration,
     /// Threads that push to remote consumers at each priority level; 0 to use the channel's own
     /// dispatching.
@@ -86,6 +89,7 @@ pub(super) struct Shared {
     pub poa: Poa,
     pub dispatch: Option<Arc<dyn Dispatch>>,
     pub control: Arc<Control>,
+    pub binder: Binder,
     pub proxies: Arc<ProxyTable>,
     pub observers: Arc<Observers>,
     /// A priority band for each level, so that less urgent pushes never precede more urgent ones on
@@ -129,10 +133,11 @@ impl Shared {
         }
         let proxies = Arc::new(ProxyTable::new(&poa, options.unconnected));
         let control = Control::start(&options, &proxies)?;
+        let binder = Binder::start(options.push_timeout)?;
         let observers = Arc::new(Observers::new(channel, &control, options.observers));
         let bands = Overrides::new(&[RtPolicy::PriorityBands(bands(levels))])?;
         let channel = channel.clone();
-        Ok(Arc::new(Shared { channel, options, poa, dispatch, control, proxies, observers, bands }))
+        Ok(Arc::new(Shared { channel, options, poa, dispatch, control, binder, proxies, observers, bands }))
     }
 
     /// Destroys the channel for a client. `own` is an object of this service.
@@ -160,6 +165,17 @@ impl Shared {
         server
             .and_then(|policy| Priority::new(policy.server_priority))
             .unwrap_or(self.options.quality.priority)
+    }
+
+    /// A reference for pushes that neither connect nor wait for the consumer to read.
+    pub(super) fn without_waits(&self, object: &Object) -> Object {
+        let sync_scope = Some(SyncScope::None);
+        self.by_level(object).with_policies(Policies {
+            sync_scope,
+            rebind: Some(Rebind::NoReconnect),
+            round_trip_timeout: Some(self.options.push_timeout),
+            ..Policies::default()
+        })
     }
 
     /// A reference with the push time-out.

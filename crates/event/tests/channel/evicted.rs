@@ -24,7 +24,7 @@ impl Frozen {
 
 impl PushConsumer for Frozen {
     fn push(&self, _: &[Event<'_>]) -> Result<(), Failure> {
-        Err(Failure)
+        Err(Failure::Failed)
     }
 
     fn disconnected(&self) {

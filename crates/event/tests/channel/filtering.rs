@@ -298,7 +298,7 @@ fn failing_and_panicking_consumers_are_evicted_and_delay_no_other() {
     impl PushConsumer for Failing {
         fn push(&self, events: &[Event<'_>]) -> Result<(), Failure> {
             assert!(events[0].header.event_type != 21, "on purpose");
-            Err(Failure)
+            Err(Failure::Failed)
         }
         fn disconnected(&self) {
             self.0.fetch_add(1, Ordering::SeqCst);

@@ -3,9 +3,11 @@
 use crate::common::*;
 use isorb_event::dispatch::{Dispatch, Queued};
 use isorb_event::{
-    Channel, ConsumerQos, Event, Failure, Filter, Overflow, Priority, PushConsumer, Quality, Strategy,
-    ThreadSetup,
+    Channel, ConsumerQos, Event, Failure, Filter, Overflow, Priority, PushConsumer, Quality, Resume,
+    Strategy, ThreadSetup,
 };
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Condvar, Mutex};
 
 const STRATEGIES: [Strategy; 4] =
@@ -90,7 +92,7 @@ struct Bad;
 impl PushConsumer for Bad {
     fn push(&self, events: &[Event<'_>]) -> Result<(), Failure> {
         assert!(events[0].header.creation_time.is_multiple_of(2), "on purpose");
-        Err(Failure)
+        Err(Failure::Failed)
     }
 }
 
@@ -114,5 +116,67 @@ fn a_failing_or_panicking_consumer_delays_no_other_and_is_disconnected() {
         });
         assert_eq!(got, (1..=EVENTS).collect::<Vec<_>>(), "{strategy:?}");
         wait_until("it is disconnected", || !bad.is_connected() && channel.consumers().len() == 1);
+    }
+}
+
+/// Takes nothing until it is resumed.
+#[derive(Default)]
+struct Reluctant {
+    takes: AtomicBool,
+    resume: Mutex<Option<Resume>>,
+    taken: Mutex<Vec<u64>>,
+}
+
+impl PushConsumer for Reluctant {
+    fn push(&self, events: &[Event<'_>]) -> Result<(), Failure> {
+        if !self.takes.load(Relaxed) {
+            return Err(Failure::Busy);
+        }
+        self.taken.lock().unwrap().extend(events.iter().map(|event| event.header.creation_time));
+        Ok(())
+    }
+
+    fn connected(&self, resume: Resume) {
+        *self.resume.lock().unwrap() = Some(resume);
+    }
+}
+
+#[test]
+fn events_for_a_busy_consumer_wait_in_order_until_it_resumes() {
+    for strategy in STRATEGIES {
+        for (overflow, first) in [(Overflow::DropOldest, EVENTS - 9), (Overflow::DropNewest, 1)] {
+            let channel = Channel::builder().strategy(strategy).build().unwrap();
+            let busy = Arc::new(Reluctant::default());
+            // One failure would disconnect it.
+            let quality = Quality { queue: 10, overflow, failures: 1, ..Quality::default() };
+            let proxy = channel
+                .for_consumers()
+                .connect(busy.clone(), wants(Filter::of(20, 0)).quality(quality))
+                .unwrap();
+            let log = Log::default();
+            let roomy = Quality { queue: EVENTS as usize, ..Quality::default() };
+            let _other = log.connect(&channel, wants(Filter::of(20, 0)).quality(roomy));
+            let supplier = channel.for_suppliers().connect().unwrap();
+            let mut got = 0;
+            for number in 1..=EVENTS {
+                supplier.push(&event(20, 0, number));
+                wait_until("the other one gets it", || {
+                    got += log.take().len() as u64;
+                    got == number
+                });
+            }
+            let counts = proxy.counts();
+            assert_eq!((counts.pushed, counts.failed, counts.dropped), (0, 0, EVENTS - 10), "{strategy:?}");
+            let resume = busy.resume.lock().unwrap().clone().unwrap();
+            resume.resume();
+            busy.takes.store(true, Relaxed);
+            resume.resume();
+            wait_until("it gets what waited", || busy.taken.lock().unwrap().len() == 10);
+            let expected: Vec<u64> = (first..first + 10).collect();
+            assert_eq!(*busy.taken.lock().unwrap(), expected, "{strategy:?}");
+            supplier.push(&event(20, 0, EVENTS + 1));
+            wait_until("it is served as before", || busy.taken.lock().unwrap().len() == 11);
+            assert_eq!(proxy.counts().pushed, 11);
+        }
     }
 }

@@ -3,6 +3,7 @@
 mod bad_input;
 mod bad_neighbour;
 mod datagrams;
+mod frozen_consumers;
 mod lanes;
 mod links;
 mod lossy_datagrams;

@@ -16,7 +16,7 @@ use std::time::Duration;
 const SUPPLIERS: usize = 3;
 
 /// Pings only when the test asks, and one missing reply is enough.
-fn by_hand() -> EventServiceOptions {
+pub fn by_hand() -> EventServiceOptions {
     EventServiceOptions { ping: None, pings: 1, ..EventServiceOptions::default() }
 }
 
@@ -51,7 +51,7 @@ fn frozen(orb: &Orb) -> (TcpListener, Object) {
     (listener, object)
 }
 
-fn event(type_: i32) -> comm::Event {
+pub fn event(type_: i32) -> comm::Event {
     let header = comm::EventHeader { type_, source: 1, ttl: 1, ..Default::default() };
     comm::Event { header, data: Default::default() }
 }

@@ -141,6 +141,7 @@ codes! { ISORB ISORB_VMCID:
     TRANSIENT_CLOSED Transient 2 "the peer closed the connection before it took the request",
     TRANSIENT_FORWARDS Transient 3 "the object was forwarded too often",
     TRANSIENT_BIDIRECTIONAL Transient 4 "the connection for calls back is gone",
+    TRANSIENT_BUSY Transient 5 "the peer has not yet read an earlier request, and the call does not wait for it",
     COMM_FAILURE_LOST CommFailure 1 "the connection was lost while the call was under way",
     COMM_FAILURE_MESSAGE_ERROR CommFailure 2 "the peer could not read a message of ours",
     COMM_FAILURE_PROTOCOL CommFailure 3 "the peer broke the protocol",

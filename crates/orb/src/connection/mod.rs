@@ -17,6 +17,7 @@
 
 mod idle;
 mod inbox;
+mod monitor;
 mod outbox;
 mod reading;
 mod slots;
@@ -24,6 +25,8 @@ mod table;
 
 pub(crate) use idle::{GRACE_NS, IdleLimits};
 pub(crate) use inbox::{Arrived, Inbox, ReadError};
+pub(crate) use monitor::ConnectionMonitors;
+pub use monitor::ConnectionWatcher;
 pub(crate) use outbox::SendError;
 pub(crate) use slots::{Slot, Slots};
 pub(crate) use table::ConnectionTable;
@@ -45,7 +48,7 @@ use outbox::{Outbox, SendTimeout};
 use std::hint::cold_path;
 use std::io::IoSlice;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering, fence};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 use table::BufferAccount;
 
@@ -102,6 +105,10 @@ pub(crate) struct Connection {
     band: AtomicU32,
     /// A lane's thread ignored an event because a caller held the inbox.
     missed: AtomicBool,
+    /// Notified of room to send, and of the connection's end.
+    watchers: PiMutex<Vec<Weak<dyn ConnectionWatcher>>>,
+    /// The poller of its monitor, and its token there.
+    monitor: OnceLock<(Arc<Poller>, u64)>,
     /// The poller of its lane, and its token there.
     watch: PiMutex<Option<(Arc<Poller>, u64)>>,
     /// Number of the lane that it was moved to because of its band. Other readers release it.
@@ -128,6 +135,9 @@ enum State {
 }
 
 atomic_enum!(State: Open, Closing, ClosedByPeer, Broken);
+
+/// How long an offer waits for a thread that sends.
+const OFFER: Duration = Duration::from_millis(1);
 
 /// How long an orderly close waits for clients to read kept replies.
 const ORDERLY_CLOSE: Duration = Duration::from_secs(1);
@@ -164,6 +174,8 @@ impl Connection {
             band_agreed: AtomicBool::new(false),
             band: AtomicU32::new(NO_BAND),
             missed: AtomicBool::new(false),
+            watchers: PiMutex::default(),
+            monitor: OnceLock::new(),
             watch: PiMutex::default(),
             lane: OnceLock::new(),
             account,
@@ -322,6 +334,7 @@ impl Connection {
             self.send_control(&isorb_giop::message::close_connection(Version::V1_0));
             self.stream.shutdown();
             self.slots.wake_all();
+            self.notify_end();
         }
     }
 
@@ -511,6 +524,95 @@ impl Connection {
         sent
     }
 
+    /// Sends a request without waiting for the peer. Octets that the socket does not take are kept
+    /// and `Ok(false)` says so. While octets of an earlier message wait, nothing is sent:
+    /// [`SendError::NotSent`].
+    ///
+    /// # Real-time
+    /// As [`Connection::send`], without its wait. Waits up to 1 ms for a thread that sends on the
+    /// same connection.
+    pub fn offer(&self, message: &Message<'_>) -> Result<bool, SendError> {
+        if !self.is_open() {
+            return Err(SendError::Closed);
+        }
+        let mut outbox = match self.outbox.lock_until(Deadline::after(OFFER)) {
+            Ok(outbox) => outbox,
+            Err(LockError::TimedOut) => return Err(SendError::NotSent),
+            // The kernel has no PI lock with a deadline.
+            Err(_) => self.outbox.lock(),
+        };
+        let limits = &self.limits;
+        let sent = match outbox::flush(&mut outbox, &*self.stream) {
+            Ok(true) => {
+                outbox::send_or_keep(&mut outbox, &*self.stream, message, limits.fragment, limits.message)
+            }
+            Ok(false) => Err(SendError::NotSent),
+            Err(error) => Err(error),
+        };
+        drop(outbox);
+        self.note_sent(sent.map(drop))?;
+        sent
+    }
+
+    /// As [`flush`](Self::flush) for a monitor. When nothing is left it calls `quiet` before
+    /// another thread can keep octets, and notifies the watchers.
+    fn flush_then(&self, quiet: impl FnOnce()) -> Result<(), SendError> {
+        let mut outbox = self.outbox.lock();
+        let sent = outbox::flush(&mut outbox, &*self.stream);
+        if sent == Ok(true) {
+            quiet();
+        }
+        drop(outbox);
+        match sent {
+            Ok(true) => self.notify(false),
+            Ok(false) => {}
+            Err(_) => self.break_off(),
+        }
+        sent.map(drop)
+    }
+
+    pub fn is_monitored(&self) -> bool {
+        self.monitor.get().is_some()
+    }
+
+    /// Sets the poller of its monitor. Returns false if it has one.
+    fn monitored_by(&self, poller: &Arc<Poller>, token: u64) -> bool {
+        self.monitor.set((poller.clone(), token)).is_ok()
+    }
+
+    /// Has its monitor notified of room to send.
+    #[cold]
+    pub fn request_room(&self) {
+        if let Some((poller, token)) = self.monitor.get() {
+            // If there is room by now, that is an event, too.
+            let _ = poller.modify(self.stream.fd(), *token, Interest::BOTH, Trigger::Edge);
+        }
+    }
+
+    /// Notifies `watcher` of room to send, after an [`offer`](Self::offer) that kept octets or sent
+    /// nothing, and of the connection's end.
+    pub fn add_watcher(&self, watcher: Weak<dyn ConnectionWatcher>) {
+        let mut watchers = self.watchers.lock();
+        watchers.retain(|known| known.strong_count() > 0 && !known.ptr_eq(&watcher));
+        watchers.push(watcher);
+        drop(watchers);
+        if !self.is_open() {
+            self.notify_end();
+        }
+    }
+
+    #[cold]
+    fn notify(&self, ended: bool) {
+        // Called without the lock.
+        let watchers: Vec<_> = self.watchers.lock().iter().filter_map(Weak::upgrade).collect();
+        watchers.iter().for_each(|watcher| watcher.changed(ended));
+    }
+
+    fn notify_end(&self) {
+        let watchers = std::mem::take(&mut *self.watchers.lock());
+        watchers.iter().filter_map(Weak::upgrade).for_each(|watcher| watcher.changed(true));
+    }
+
     /// Sends what [`Connection::send_or_keep`] kept; `Ok(true)` when nothing is left.
     pub fn flush(&self) -> Result<bool, SendError> {
         let sent = outbox::flush(&mut self.outbox.lock(), &*self.stream);
@@ -536,6 +638,7 @@ impl Connection {
         self.state.store(State::ClosedByPeer, Ordering::Release);
         self.stream.shutdown();
         self.slots.wake_all();
+        self.notify_end();
     }
 
     /// Ends both directions and wakes all waiting threads.
@@ -545,6 +648,7 @@ impl Connection {
         }
         self.stream.shutdown();
         self.slots.wake_all();
+        self.notify_end();
     }
 
     /// Returns the blocks of a broken connection, unless a thread is about to.

@@ -2,7 +2,7 @@
 
 use super::binding::{PriorityBinding, local_priority};
 use super::reply::{Failure, Outcome, copy_body, copy_octets, copy_to_scope, take_message};
-use super::unsent::{Unsent, endless, no_slot, wide_text};
+use super::unsent::{Unsent, endless, no_slot, not_announced, wide_text};
 use crate::buffers::{HeaderId, with_buffers};
 use crate::connection::{Arrived, Connection};
 use crate::interceptor::{Exchange, join};
@@ -33,6 +33,8 @@ pub(super) struct Call<'c, 'a> {
     pub object: &'c Object,
     pub operation: &'static str,
     pub response: Response,
+    /// Whether it may wait for the peer: false for oneways with SYNC_NONE.
+    pub waits: bool,
     pub arguments: &'c dyn Fn(&mut Encoder<'a>),
     /// In nanoseconds.
     pub began: u64,
@@ -71,7 +73,7 @@ impl RtContexts {
 impl<'a> Call<'_, 'a> {
     /// The same call with service contexts of interceptors.
     pub fn with<'e>(&'e self, exchange: &'e Exchange) -> Call<'e, 'a> {
-        let Call { orb, object, operation, response, arguments, began, deadline, timeout, .. } = *self;
+        let Call { orb, object, operation, response, waits, arguments, began, deadline, timeout, .. } = *self;
         let (wary, retries) = (self.wary.clone(), self.retries.clone());
         let exchange = Some(exchange);
         Call {
@@ -79,6 +81,7 @@ impl<'a> Call<'_, 'a> {
             object,
             operation,
             response,
+            waits,
             arguments,
             began,
             deadline,
@@ -233,7 +236,8 @@ impl<'a> Call<'_, 'a> {
     ) -> Result<Option<Answer<'s>>, Failure> {
         let reconnect = policies.rebind != Rebind::NoReconnect;
         let Call { began, deadline, timeout, .. } = *self;
-        let request = LeaseRequest { began, deadline, timeout, reconnect, wary: self.wary.get() };
+        let only_open = !self.waits && !reconnect;
+        let request = LeaseRequest { began, deadline, timeout, reconnect, only_open, wary: self.wary.get() };
         let connection = match peer.lease(self.orb.connector(), request) {
             Ok(connection) => connection,
             Err(exception) => {
@@ -248,6 +252,9 @@ impl<'a> Call<'_, 'a> {
             && !connection.band_agreed.load(Ordering::Acquire)
         {
             cold_path();
+            if only_open {
+                return Err(Failure::Unreachable(not_announced()));
+            }
             self.bind_band(target, &connection, band)?;
         }
         self.on_connection(target, &connection, scope, timeout, contexts)
@@ -318,7 +325,13 @@ impl<'a> Call<'_, 'a> {
                 )
             };
             let sent = match encoded {
-                Ok(message) => connection.send_by(message, deadline, timeout).map_err(Unsent::Send),
+                Ok(message) if self.waits => {
+                    connection.send_by(message, deadline, timeout).map_err(Unsent::Send)
+                }
+                Ok(message) => {
+                    cold_path();
+                    self.offer(connection, message).map_err(Unsent::Send)
+                }
                 Err(exception) => {
                     cold_path();
                     Err(Unsent::Made(exception))

@@ -1,10 +1,11 @@
 //! Announcing the priority band of a connection, and opening connections in advance.
 
 use super::attempt::{Call, RtContexts};
+use super::binding::PriorityBinding;
 use super::reply::{Failure, Outcome};
 use crate::buffers::with_scope;
-use crate::connection::Connection;
-use crate::object::Target;
+use crate::connection::{Connection, ConnectionWatcher};
+use crate::object::{Locality, Target};
 use crate::peer::{Lease, LeaseRequest, Peer};
 use crate::policy::{Rebind, Timeout};
 use crate::sched::BIND_PRIORITY_BAND;
@@ -13,8 +14,8 @@ use crate::{Object, Operation, Result, SystemException};
 use isorb_giop::Kind;
 use isorb_giop::message::Response;
 use std::cell::Cell;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
 
 static BIND: Operation = Operation { name: BIND_PRIORITY_BAND, oneway: false };
 
@@ -40,6 +41,7 @@ impl Call<'_, '_> {
             object,
             operation: BIND_PRIORITY_BAND,
             response: Response::Target,
+            waits: true,
             arguments: &|_| (),
             began,
             deadline,
@@ -81,6 +83,37 @@ impl Call<'_, '_> {
 }
 
 impl Object {
+    /// Opens the connection that oneways of this thread will use, or takes an open one, and
+    /// announces its priority band. Unlike
+    /// [`validate_connection`](Self::validate_connection) it does not call the object. A `watcher`
+    /// is notified when the connection has room again after a call with
+    /// [`SyncScope::None`](crate::SyncScope::None) kept octets or raised TRANSIENT
+    /// ([`TRANSIENT_BUSY`](crate::minor::TRANSIENT_BUSY)), and when it ends.
+    ///
+    /// # Errors
+    /// The failure to open it, or the server's answer to its band. NO_RESOURCES if it cannot be
+    /// monitored.
+    ///
+    /// # Real-time
+    /// Connects, may call the server, and allocates, so that later calls need not.
+    pub fn open_connection(&self, watcher: Option<Weak<dyn ConnectionWatcher>>) -> Result<()> {
+        let target = self.target()?;
+        let Locality::Remote(peer) = &target.locality else { return Ok(()) };
+        let lease = if self.needs_plan(&target) {
+            let binding = PriorityBinding::find(self, &target, peer)?;
+            self.open_on(&target, binding.choose()?.0)?
+        } else {
+            self.open_on(&target, peer)?
+        };
+        if let Some(watcher) = watcher {
+            if !self.orb().connector().monitors.add(&lease) {
+                return Err(Kind::NoResources.into());
+            }
+            lease.add_watcher(watcher);
+        }
+        Ok(())
+    }
+
     /// Opens a connection of a peer, or takes an idle one, and announces its band.
     ///
     /// # Errors
@@ -94,6 +127,7 @@ impl Object {
             deadline: call.deadline,
             timeout: call.timeout,
             reconnect,
+            only_open: false,
             wary: true,
         };
         let lease = peer.lease(self.orb().connector(), request)?;

@@ -84,7 +84,8 @@ impl Object {
     /// What could be known by then.
     ///
     /// # Real-time
-    /// As [`Object::invoke`], without the receive unless the sync scope asks for it.
+    /// As [`Object::invoke`], without the receive unless the sync scope asks for it. With
+    /// [`SyncScope::None`] it does not wait for the peer to read.
     pub fn send<'a>(&self, operation: &Operation, arguments: &dyn Fn(&mut Encoder<'a>)) -> Result<()> {
         let policies = self.effective_policies();
         let response = match policies.sync_scope {
@@ -111,7 +112,6 @@ impl Object {
         })
     }
 
-    /// A call that starts now.
     /// The client interceptors, if there are any.
     #[inline(always)]
     fn client_chain(&self) -> Option<&ClientChain> {
@@ -119,6 +119,7 @@ impl Object {
         if orb.intercepts_calls() { orb.server().interceptors.client() } else { None }
     }
 
+    /// A call that starts now.
     #[inline(always)]
     fn call<'c, 'a>(
         &'c self,
@@ -134,11 +135,13 @@ impl Object {
         let (wary, retries) = (Cell::new(false), Cell::new(false));
         let operation = operation.name;
         let exchange = None;
+        let waits = response != Response::None || policies.sync_scope != SyncScope::None;
         Ok(Call {
             orb,
             object: self,
             operation,
             response,
+            waits,
             arguments,
             began,
             deadline,

@@ -7,6 +7,7 @@ use crate::connection::{Connection, SendError};
 use crate::object::Target;
 use isorb_cdr::Version;
 use isorb_giop::{Completion, Kind, minor};
+use std::sync::Arc;
 
 /// Why a request was not sent.
 pub(super) enum Unsent {
@@ -16,12 +17,33 @@ pub(super) enum Unsent {
 }
 
 impl Call<'_, '_> {
+    /// Sends a request that must not wait for its peer. The connection's monitor sends what the
+    /// peer has no room for.
+    #[inline(never)]
+    pub(super) fn offer(
+        &self,
+        connection: &Arc<Connection>,
+        message: &isorb_cdr::Message<'_>,
+    ) -> Result<(), SendError> {
+        let offered = connection.offer(message);
+        if let Ok(false) | Err(SendError::NotSent) = offered {
+            if !self.orb.connector().monitors.add(connection) {
+                // Without a monitor the rest would never be sent.
+                connection.break_off();
+                return Err(SendError::Lost);
+            }
+            connection.request_room();
+        }
+        offered.map(drop)
+    }
+
     /// The failure of an attempt that did not send its request.
     #[cold]
     pub(super) fn not_sent(&self, why: Unsent, connection: &Connection) -> Failure {
         let peer = connection.peer();
         match why {
             Unsent::Made(exception) => exception.into(),
+            Unsent::Send(SendError::NotSent) if !self.waits => Failure::Final(busy(peer)),
             Unsent::Send(SendError::NotSent) => {
                 Failure::Final(self.timed_out(peer).completed(Completion::No))
             }
@@ -42,6 +64,18 @@ pub(super) fn wide_text(error: isorb_cdr::Error, target: &Target) -> SystemExcep
             .detail("the server's reference names no code set for wide text");
     }
     error.into()
+}
+
+#[cold]
+fn busy(peer: &str) -> SystemException {
+    SystemException::new(Kind::Transient, minor::TRANSIENT_BUSY, Completion::No)
+        .detail(format!("{peer} has not yet read an earlier request"))
+}
+
+/// A call that must not wait does not announce the priority band of a connection, which is a call.
+#[cold]
+pub(super) fn not_announced() -> SystemException {
+    SystemException::from(Kind::Rebind).detail("the priority band of the connection is not agreed yet")
 }
 
 #[cold]

@@ -1,0 +1,125 @@
+//! Opens connections to remote consumers, so that no thread that pushes waits for a peer that does
+//! not answer.
+
+use super::backoff;
+use isorb::{Kind, Result, SystemException};
+use isorb_rt::sched::ThreadSpec;
+use isorb_rt::sync::{PiCondvar, PiMutex};
+use isorb_rt::time::{Deadline, now_ns};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+/// A peer without a connection.
+pub(super) trait Bindable: Send + Sync {
+    /// Opens it. May wait for the peer for up to the push time-out. An error is followed by another
+    /// attempt, after a delay.
+    fn bind(&self) -> Result<()>;
+}
+
+/// The most threads: peers that do not answer, each for the push time-out.
+const MAX_THREADS: usize = 16;
+
+/// Peers to bind, and the threads that do: one that stays, and more while all of them wait.
+pub(super) struct Binder(Arc<Shared>);
+
+struct Shared {
+    timeout: Duration,
+    state: PiMutex<State>,
+    changed: PiCondvar,
+}
+
+#[derive(Default)]
+struct State {
+    jobs: Vec<Job>,
+    threads: usize,
+    /// Threads that wait for a job.
+    idle: usize,
+    stopped: bool,
+}
+
+struct Job {
+    peer: Weak<dyn Bindable>,
+    failures: u32,
+    /// In nanoseconds.
+    due: u64,
+}
+
+impl Binder {
+    /// A binder for peers that may take this time.
+    pub fn start(timeout: Duration) -> Result<Binder> {
+        let shared = Arc::new(Shared { timeout, state: PiMutex::default(), changed: PiCondvar::new() });
+        let binder = Binder(shared);
+        binder.0.state.lock().threads = 1;
+        binder.0.start_thread(true)?;
+        Ok(binder)
+    }
+
+    /// Has a peer bound soon.
+    pub fn put(&self, peer: Weak<dyn Bindable>) {
+        let mut state = self.0.state.lock();
+        state.jobs.push(Job { peer, failures: 0, due: now_ns() });
+        let more = state.idle == 0 && state.threads < MAX_THREADS;
+        state.threads += usize::from(more);
+        drop(state);
+        self.0.changed.notify_one(&self.0.state);
+        if more && self.0.start_thread(false).is_err() {
+            // The other threads do it later.
+            self.0.state.lock().threads -= 1;
+        }
+    }
+}
+
+impl Shared {
+    fn start_thread(self: &Arc<Self>, stays: bool) -> Result<()> {
+        let shared = self.clone();
+        ThreadSpec::inheriting("event-binder")
+            .spawn_supervised(move || shared.run(stays))
+            .map(drop)
+            .map_err(|error| SystemException::from(Kind::NoResources).detail(error.to_string()))
+    }
+
+    fn run(&self, stays: bool) {
+        while let Some(mut job) = self.next(stays) {
+            let Some(peer) = job.peer.upgrade() else { continue };
+            if peer.bind().is_err() {
+                job.failures += 1;
+                let delay = backoff::delay(self.timeout, job.failures);
+                job.due = now_ns().saturating_add(u64::try_from(delay.as_nanos()).unwrap_or(u64::MAX));
+                self.state.lock().jobs.push(job);
+            }
+        }
+    }
+
+    /// The next job that is due: one that has failed the least, so that new peers do not wait
+    /// behind those that do not answer. `None` if the thread is to end.
+    fn next(&self, stays: bool) -> Option<Job> {
+        let mut state = self.state.lock();
+        loop {
+            if state.stopped {
+                return None;
+            }
+            let now = now_ns();
+            let due = state.jobs.iter().enumerate().filter(|(_, job)| job.due <= now);
+            if let Some((at, _)) = due.min_by_key(|(_, job)| (job.failures, job.due)) {
+                return Some(state.jobs.swap_remove(at));
+            }
+            if !stays {
+                state.threads -= 1;
+                return None;
+            }
+            let until = state.jobs.iter().map(|job| job.due).min();
+            state.idle += 1;
+            let known = state.jobs.len();
+            let until = until.map_or(Deadline::NONE, Deadline::at_ns);
+            self.changed.wait_while(&mut state, until, |state| !state.stopped && state.jobs.len() == known);
+            state.idle -= 1;
+        }
+    }
+}
+
+impl Drop for Binder {
+    fn drop(&mut self) {
+        self.0.state.lock().stopped = true;
+        self.0.changed.notify_all(&self.0.state);
+    }
+}

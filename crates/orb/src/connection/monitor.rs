@@ -1,0 +1,138 @@
+//! Monitors of connections that this ORB opened: their room to send, and their end.
+//!
+//! A oneway call with [`SyncScope::None`](crate::SyncScope::None) never waits for its peer. Octets
+//! that the socket does not take stay in the outbox. A monitor sends them when there is room, and
+//! notifies the watchers of the connection. There is one monitor, with one thread, for each
+//! scheduling class of the threads that keep octets, so that the rest of a message goes out at the
+//! priority at which it was begun.
+
+use super::{Connection, LOG};
+use crate::log::warn;
+use isorb_rt::net::{Events, Interest, Poller, Trigger};
+use isorb_rt::sched::{SchedClass, ThreadSpec};
+use isorb_rt::sync::PiMutex;
+use isorb_rt::time::Deadline;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Is notified of a connection that it uses. See
+/// [`Object::open_connection`](crate::Object::open_connection).
+pub trait ConnectionWatcher: Send + Sync {
+    /// The connection has room for another request, or has `ended`. Comes once for an end, and
+    /// perhaps more often than necessary for room. Must not wait.
+    fn changed(&self, ended: bool);
+}
+
+/// The monitors of an ORB, by scheduling class.
+#[derive(Default)]
+pub(crate) struct ConnectionMonitors(PiMutex<Vec<Arc<Monitor>>>);
+
+struct Monitor {
+    class: SchedClass,
+    poller: Arc<Poller>,
+    next: AtomicU64,
+    connections: PiMutex<HashMap<u64, Arc<Connection>>>,
+}
+
+impl ConnectionMonitors {
+    /// Monitors a connection from now on, at the priority of the calling thread, unless it is
+    /// monitored. Returns false if the system has no thread or descriptor.
+    ///
+    /// # Real-time
+    /// Once for each connection: allocates, and starts a thread for the first of a class.
+    #[cold]
+    pub fn add(&self, connection: &Arc<Connection>) -> bool {
+        if connection.is_monitored() {
+            return true;
+        }
+        let class = SchedClass::current().unwrap_or_default();
+        let mut monitors = self.0.lock();
+        let known = monitors.iter().find(|monitor| monitor.class == class).cloned();
+        let monitor = match known {
+            Some(monitor) => monitor,
+            None => match Monitor::start(class) {
+                Ok(monitor) => {
+                    monitors.push(monitor.clone());
+                    monitor
+                }
+                Err(error) => {
+                    warn(LOG, format_args!("{}: cannot be monitored: {error}", connection.peer()));
+                    return false;
+                }
+            },
+        };
+        drop(monitors);
+        monitor.add(connection)
+    }
+}
+
+impl Drop for ConnectionMonitors {
+    fn drop(&mut self) {
+        for monitor in self.0.lock().drain(..) {
+            monitor.poller.wake_for_good();
+        }
+    }
+}
+
+impl Monitor {
+    fn start(class: SchedClass) -> Result<Arc<Monitor>, Box<dyn std::error::Error>> {
+        let poller = Arc::new(Poller::new()?);
+        let monitor =
+            Arc::new(Monitor { class, poller, next: AtomicU64::new(0), connections: PiMutex::default() });
+        let running = monitor.clone();
+        ThreadSpec::new("isorb-monitor").class(class).spawn_supervised(move || running.run())?;
+        Ok(monitor)
+    }
+
+    fn add(&self, connection: &Arc<Connection>) -> bool {
+        let token = self.next.fetch_add(1, Ordering::Relaxed);
+        self.connections.lock().insert(token, connection.clone());
+        if !connection.monitored_by(&self.poller, token) {
+            // Another thread was faster.
+            self.connections.lock().remove(&token);
+            return true;
+        }
+        connection.stream().watched();
+        let added = self.poller.add(connection.stream().fd(), token, Interest::BOTH, Trigger::Edge);
+        if added.is_err() {
+            self.connections.lock().remove(&token);
+        }
+        added.is_ok()
+    }
+
+    fn run(&self) {
+        let mut events = Events::<32>::new();
+        loop {
+            // Fails in no known case; without a poller there is nothing to do.
+            let Ok(ready) = self.poller.wait(&mut events, Deadline::NONE) else { return };
+            for event in ready {
+                if event.token == Poller::WAKE {
+                    self.connections.lock().clear();
+                    return;
+                }
+                let connection = self.connections.lock().get(&event.token).cloned();
+                let Some(connection) = connection else { continue };
+                if !self.serve(&connection, event.token, event.readable || event.closed) {
+                    let _ = self.poller.delete(connection.stream().fd());
+                    let gone = self.connections.lock().remove(&event.token);
+                    drop(gone);
+                }
+            }
+        }
+    }
+
+    /// Sends what was kept, and reads what has arrived. Returns false for a connection that has
+    /// ended.
+    fn serve(&self, connection: &Connection, token: u64, readable: bool) -> bool {
+        // Without kept octets, room is not reported: a unix socket would report it for each message
+        // that the peer reads.
+        let quiet = || _ = self.poller.modify(connection.stream().fd(), token, Interest::READ, Trigger::Edge);
+        let flushed = connection.flush_then(quiet);
+        if readable && flushed.is_ok() {
+            // The end of the stream, or a reply that no caller awaits.
+            connection.still_open();
+        }
+        connection.is_open()
+    }
+}
