@@ -120,6 +120,28 @@ fn neighbours_by_datagrams_forward_once_and_in_order() {
 }
 
 #[test]
+fn a_killed_channel_with_a_store_has_its_consumers_again() {
+    let (orb, folder) = (orb(), isorb_testkit::TempFolder::new());
+    let file = folder.file("registrations");
+    let port = |address: String| address.rsplit_once(':').unwrap().1.to_owned();
+    let (here, elsewhere) = (port(free()), port(free()));
+    let store = ["--store", file.to_str().unwrap(), "--port"];
+    let (_, _, error) = run(&["event-channel", "--store", "anywhere"]);
+    assert!(error.contains("--store needs --port"), "{error}");
+    let channel = start(&[&store[..], &[&here]].concat());
+    let consumer = consume(&orb, &channel.channel(&orb), 20);
+    let supplier = supply(&channel.channel(&orb));
+    let (_, _, error) = run(&[&["event-channel"], &store[..], &[&elsewhere]].concat());
+    assert!(error.contains("another process has it open"), "{error}");
+    drop(channel);
+    let _again = start(&[&store[..], &[&here]].concat());
+    wait_until("the old proxies serve", || {
+        supplier.push(&vec![event(20, 7)]).unwrap();
+        consumer.0.lock().unwrap().contains(&7)
+    });
+}
+
+#[test]
 fn a_neighbour_needs_a_number() {
     let (code, _, error) = run(&["event-channel", "--join", "corbaloc::127.0.0.1:1/EventFederation"]);
     assert_ne!(code, Some(0));

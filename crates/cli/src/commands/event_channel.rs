@@ -8,7 +8,7 @@ use isorb_event::Containment;
 use isorb_event::federation::{Federation, Gateways, LinkId, MIN_KEY, MemberKey, Security};
 use isorb_event::servants::{
     CosEventService, EventServiceOptions, FederationServant, Layout, LinkError, LinkOptions,
-    RegisteredOperations, RtecEventService, UdpGateway, UdpOptions, beyond_this_host,
+    RegisteredOperations, RegistrationStore, RtecEventService, UdpGateway, UdpOptions, beyond_this_host,
 };
 use isorb_event::{
     AsDeclared, Channel, ChannelBuilder, Limits, Overflow, Quality, RunTimeScheduler, SizeClass, ThreadSetup,
@@ -173,6 +173,11 @@ pub struct Args {
     /// File to write the reference of the real-time channel to.
     #[arg(long, value_name = "FILE")]
     ior_file: Option<PathBuf>,
+    /// File with the registrations of remote consumers and suppliers of TAO's interfaces. They
+    /// outlive the process: their proxies are there again after a restart, under the same
+    /// references. Needs --port.
+    #[arg(long, value_name = "FILE")]
+    store: Option<PathBuf>,
     /// Records a trace from the start; `isorb event-control URL --trace FILE` fetches it. `--admin`
     /// implies it.
     #[arg(long)]
@@ -193,6 +198,11 @@ const PATIENCE: u64 = 30;
 pub fn run(args: &Args, orb_arguments: Vec<String>) -> Result<(), Box<dyn Error>> {
     if args.id == 0 && !(args.join.is_empty() && args.udp.is_empty() && args.multicast.is_empty()) {
         return Err("--join, --udp and --multicast need --id, the channel's number in the federation".into());
+    }
+    if args.store.is_some() && args.port == 0 {
+        return Err(
+            "--store needs --port: references stay valid only if the channel listens at the same port each time".into(),
+        );
     }
     let mut larger = [SizeClass::default(); 3];
     if args.larger.len() > larger.len() {
@@ -275,7 +285,14 @@ pub fn run(args: &Args, orb_arguments: Vec<String>) -> Result<(), Box<dyn Error>
         shutdown_on_destroy: args.exit_on_destroy,
         ..EventServiceOptions::default()
     };
-    let real_time = RtecEventService::start(&orb, &channel, options.clone())?;
+    let real_time = match &args.store {
+        None => RtecEventService::start(&orb, &channel, options.clone())?,
+        Some(file) => {
+            let store = RegistrationStore::open(file)
+                .map_err(|error| format!("--store {}: {error}", file.display()))?;
+            RtecEventService::start_persistent(&orb, &channel, options.clone(), store)?
+        }
+    };
     let standard = CosEventService::start(&orb, &channel, options)?;
     if let Some(file) = &args.ior_file {
         std::fs::write(file, format!("{}\n", real_time.object()))

@@ -47,7 +47,7 @@ impl CosEventService {
     pub fn start(orb: &Orb, channel: &Channel, options: EventServiceOptions) -> Result<CosEventService> {
         // Its interfaces have no priorities.
         let levels = [options.quality.priority];
-        let shared = Shared::start(orb, channel, options, "cos-events", &levels)?;
+        let shared = Shared::start(orb, channel, options, "cos-events", &levels, None)?;
         let consumers = shared.poa.activate(Arc::new(ConsumerAdminServant(shared.clone())))?;
         let suppliers = shared.poa.activate(Arc::new(SupplierAdminServant(shared.clone())))?;
         let servant = ChannelServant { shared: shared.clone(), consumers, suppliers };
@@ -318,7 +318,7 @@ impl admin_idl::ProxyPushConsumer for PushConsumerServant {
         _: Upcall<'_>,
         push_supplier: Option<&comm::PushSupplierRef>,
     ) -> Result<(), ConnectPushSupplierError> {
-        match self.0.connect(push_supplier.map(|peer| peer.object()), connect_supplier)? {
+        match self.0.connect(push_supplier.map(|peer| peer.object()), None, connect_supplier)? {
             true => Ok(()),
             false => Err(AlreadyConnected {}.into()),
         }

@@ -1,9 +1,9 @@
 //! The proxies of a service: a bounded number. Proxies to which no peer connected are evicted
 //! first.
 
-use isorb::poa::ActivateError;
-use isorb::poa::ObjectId;
-use isorb::{IntoServant, Kind, Poa, Reference, Result, SystemException};
+use super::registrations::{Registration, RegistrationStore};
+use isorb::poa::{ActivateError, ActivateWithIdError, ObjectId};
+use isorb::{IntoServant, Kind, Poa, Reference, Result};
 use isorb_rt::sync::PiMutex;
 use isorb_rt::time::now_ns;
 use std::collections::BTreeMap;
@@ -12,6 +12,8 @@ use std::time::Duration;
 
 pub(super) struct ProxyTable {
     poa: Poa,
+    /// Connected proxies outlive the process.
+    store: Option<RegistrationStore>,
     max_idle: Duration,
     unconnected: PiMutex<Unconnected>,
 }
@@ -29,8 +31,61 @@ pub(super) struct ProxySlot(OnceLock<(u64, ObjectId)>);
 
 impl ProxyTable {
     /// The proxies of this POA. One that is unconnected for `max_idle` is removed.
-    pub fn new(poa: &Poa, max_idle: Duration) -> ProxyTable {
-        ProxyTable { poa: poa.clone(), max_idle, unconnected: PiMutex::default() }
+    pub fn new(poa: &Poa, max_idle: Duration, store: Option<RegistrationStore>) -> ProxyTable {
+        ProxyTable { poa: poa.clone(), store, max_idle, unconnected: PiMutex::default() }
+    }
+
+    fn activate_once<R: Reference, S>(&self, proxy: &Arc<S>) -> Result<R>
+    where
+        Arc<S>: IntoServant<R>,
+    {
+        match &self.store {
+            None => self.poa.activate(proxy.clone()).map_err(|error| match error {
+                ActivateError::System(exception) => exception,
+                _ => Kind::Internal.into(),
+            }),
+            Some(store) => self.activate_as(&store.new_id(), proxy),
+        }
+    }
+
+    fn activate_as<R: Reference, S>(&self, id: &ObjectId, proxy: &Arc<S>) -> Result<R>
+    where
+        Arc<S>: IntoServant<R>,
+    {
+        self.poa.activate_with_id(id, proxy.clone()).map_err(|error| match error {
+            ActivateWithIdError::System(exception) => exception,
+            _ => Kind::Internal.into(),
+        })
+    }
+
+    /// Activates a proxy of an earlier process, unconnected.
+    pub fn restore<R: Reference, S>(&self, id: &ObjectId, proxy: &Arc<S>, slot: &ProxySlot) -> Result<()>
+    where
+        Arc<S>: IntoServant<R>,
+    {
+        let _: R = self.activate_as(id, proxy)?;
+        self.enter(id.clone(), slot);
+        Ok(())
+    }
+
+    fn enter(&self, id: ObjectId, slot: &ProxySlot) {
+        let mut unconnected = self.unconnected.lock();
+        unconnected.next += 1;
+        let number = unconnected.next;
+        unconnected.since.insert(number, (now_ns(), id.clone()));
+        drop(unconnected);
+        let _ = slot.0.set((number, id));
+    }
+
+    /// Makes a connection outlive the process, if the service is persistent.
+    ///
+    /// # Errors
+    /// PERSIST_STORE: the disk does not take it.
+    pub fn save(&self, slot: &ProxySlot, registration: impl FnOnce() -> Registration) -> Result<()> {
+        match (&self.store, slot.0.get()) {
+            (Some(store), Some((_, id))) => store.put(id, &registration()),
+            _ => Ok(()),
+        }
     }
 
     /// Activates a proxy. If the table is full, it evicts the oldest unconnected one.
@@ -38,20 +93,13 @@ impl ProxyTable {
     where
         Arc<S>: IntoServant<R>,
     {
-        let mut activated = self.poa.activate(proxy.clone());
-        while matches!(&activated, Err(ActivateError::System(error)) if error.kind == Kind::ImpLimit)
-            && self.evict()
-        {
-            activated = self.poa.activate(proxy.clone());
+        let mut activated = self.activate_once(proxy);
+        while matches!(&activated, Err(error) if error.kind == Kind::ImpLimit) && self.evict() {
+            activated = self.activate_once(proxy);
         }
-        let reference: R = activated.map_err(no_room)?;
+        let reference: R = activated?;
         let id = self.poa.reference_to_id(reference.object()).map_err(|_| Kind::Internal)?;
-        let mut unconnected = self.unconnected.lock();
-        unconnected.next += 1;
-        let number = unconnected.next;
-        unconnected.since.insert(number, (now_ns(), id.clone()));
-        drop(unconnected);
-        let _ = slot.0.set((number, id));
+        self.enter(id, slot);
         Ok(reference)
     }
 
@@ -68,11 +116,22 @@ impl ProxyTable {
         }
     }
 
-    /// Deactivates the proxy.
+    /// Deactivates a proxy, and leaves its registration in the store.
+    pub fn forget(&self, slot: &ProxySlot) {
+        if let Some((number, id)) = slot.0.get() {
+            self.unconnected.lock().since.remove(number);
+            let _ = self.poa.deactivate_object(id);
+        }
+    }
+
+    /// Deactivates the proxy, and removes it from the store.
     pub fn retire(&self, slot: &ProxySlot) {
         if let Some((number, id)) = slot.0.get() {
             let waited = self.unconnected.lock().since.remove(number);
             drop(waited);
+            if let Some(store) = &self.store {
+                store.remove(id);
+            }
             // Two threads may do so at the same time.
             let _ = self.poa.deactivate_object(id);
         }
@@ -97,12 +156,5 @@ impl ProxyTable {
     fn evict(&self) -> bool {
         let oldest = self.unconnected.lock().since.pop_first();
         oldest.is_some_and(|(_, (_, id))| self.poa.deactivate_object(id).is_ok())
-    }
-}
-
-fn no_room(error: ActivateError) -> SystemException {
-    match error {
-        ActivateError::System(exception) => exception,
-        _ => Kind::Internal.into(),
     }
 }

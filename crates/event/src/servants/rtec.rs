@@ -20,28 +20,66 @@ use crate::servants::any;
 use crate::servants::control::MonitoredPeer;
 use crate::servants::notifier::Notifier;
 use crate::servants::proxies::ProxySlot;
+use crate::servants::registrations::{Registration, Role};
 use crate::servants::remote_peer::RemotePeer;
 use crate::servants::service::Shared;
 use crate::servants::supplier_proxy::SupplierProxyState;
 use crate::{Failure, Observer, Publication, Resume, SupplierQos, consumer};
 use isorb::generated::Any;
+use isorb::poa::ObjectId;
 use isorb::rt::Priority;
-use isorb::{Kind, Object, Reference, Result, SystemException, Upcall};
+use isorb::{Kind, Object, Orb, Reference, Result, SystemException, Upcall};
 use isorb_rt::sync::{PiMutex, PiOnceLock};
 use std::sync::{Arc, Weak};
 
 /// Makes the channel an object.
 pub(in crate::servants) fn activate(shared: &Arc<Shared>) -> Result<Object> {
-    let refused =
-        |error: &dyn std::fmt::Display| SystemException::from(Kind::NoResources).detail(error.to_string());
-    let poa = &shared.poa;
     let consumers: ConsumerAdminRef =
-        poa.activate(Arc::new(ConsumerAdminServant(shared.clone()))).map_err(|e| refused(&e))?;
+        shared.activate_own("consumers", Arc::new(ConsumerAdminServant(shared.clone())))?;
     let suppliers: SupplierAdminRef =
-        poa.activate(Arc::new(SupplierAdminServant(shared.clone()))).map_err(|e| refused(&e))?;
+        shared.activate_own("suppliers", Arc::new(SupplierAdminServant(shared.clone())))?;
     let channel = Channel { shared: shared.clone(), consumers, suppliers };
-    let channel: EventChannelRef = poa.activate(Arc::new(channel)).map_err(|e| refused(&e))?;
+    let channel: EventChannelRef = shared.activate_own("channel", Arc::new(channel))?;
     Ok(channel.object().clone())
+}
+
+/// Serves a proxy of an earlier process, with its consumer or supplier connected.
+pub(in crate::servants) fn restore(
+    shared: &Arc<Shared>,
+    orb: &Orb,
+    id: &ObjectId,
+    registration: &Registration,
+) -> std::result::Result<(), Box<dyn std::error::Error>> {
+    let Registration { role, reference, gateway, suspended, dependencies } = registration;
+    let peer = match reference.is_empty() {
+        true => None,
+        false => Some(orb.string_to_object(reference)?),
+    };
+    match role {
+        Role::Consumer => {
+            let proxy = PushSupplierServant::new(shared);
+            shared.proxies.restore::<ProxyPushSupplierRef, _>(id, &proxy, &proxy.slot)?;
+            let peer = peer.ok_or("it has no reference")?;
+            if let Err(why) = proxy.connect(&peer, dependencies.clone(), *gateway, false) {
+                // The registration stays for the next start.
+                shared.proxies.forget(&proxy.slot);
+                return Err(why.into());
+            }
+            if *suspended && let Some(proxy) = &proxy.state.lock().proxy {
+                proxy.suspend()?;
+            }
+        }
+        Role::Supplier => {
+            let proxy = Arc::new(PushConsumerServant(SupplierProxyState::of(shared)));
+            shared.proxies.restore::<ProxyPushConsumerRef, _>(id, &proxy, &proxy.0.slot)?;
+            let connected = proxy.connect(peer.as_ref(), dependencies.clone(), None);
+            if let Err(why) = connected {
+                shared.proxies.forget(&proxy.0.slot);
+                return Err(why.into());
+            }
+        }
+    }
+    Ok(())
 }
 
 struct Channel {
@@ -94,12 +132,7 @@ struct ConsumerAdminServant(Arc<Shared>);
 
 impl ConsumerAdmin for ConsumerAdminServant {
     fn obtain_push_supplier<'u>(&'u self, cx: Upcall<'u>) -> Result<Option<&'u ProxyPushSupplierRef>> {
-        let proxy = Arc::new_cyclic(|me| PushSupplierServant {
-            shared: self.0.clone(),
-            me: me.clone(),
-            slot: ProxySlot::default(),
-            state: PiMutex::new(PushSupplierState::default()),
-        });
+        let proxy = PushSupplierServant::new(&self.0);
         let reference: ProxyPushSupplierRef = self.0.proxies.activate(&proxy, &proxy.slot)?;
         cx.keep(reference).map(Some)
     }
@@ -128,9 +161,102 @@ struct PushSupplierState {
     proxy: Option<admin::ProxyPushSupplier>,
     watch: Option<u64>,
     ended: bool,
+    /// As it is stored.
+    registration: Option<Registration>,
 }
 
 impl PushSupplierServant {
+    fn new(shared: &Arc<Shared>) -> Arc<PushSupplierServant> {
+        Arc::new_cyclic(|me| PushSupplierServant {
+            shared: shared.clone(),
+            me: me.clone(),
+            slot: ProxySlot::default(),
+            state: PiMutex::new(PushSupplierState::default()),
+        })
+    }
+
+    /// Connects a consumer. With `save` the connection outlives the process before this returns, if
+    /// the service is persistent.
+    fn connect(
+        &self,
+        consumer: &Object,
+        list: Vec<crate::Dependency>,
+        gateway: bool,
+        save: bool,
+    ) -> Result<(), ConnectPushConsumerError> {
+        let filters = parse(&list).map_err(|_| TypeError {})?;
+        let shared = &self.shared;
+        let mut state = self.state.lock();
+        if state.proxy.is_some() || state.ended {
+            return Err(AlreadyConnected {}.into());
+        }
+        let rt_info = list.iter().map(|d| d.rt_info).find(|rt_info| *rt_info != 0).unwrap_or(0);
+        let qos = ConsumerQos {
+            name: format!("remote {rt_info}"),
+            filters,
+            quality: crate::Quality {
+                rt_info,
+                priority: shared.declared(consumer),
+                ..shared.options.quality.clone()
+            },
+            gateway: gateway,
+            dispatch: shared.dispatch.clone(),
+        };
+        let remote = RemoteConsumer::new(shared, consumer);
+        let connect = || shared.channel.for_consumers().connect(remote.clone(), qos.clone());
+        let connected = match connect() {
+            // The consumer before it may have crashed: its operation is free then.
+            Err(ConnectError::NotAdmitted(_)) if shared.control.is_vacated(rt_info) => connect(),
+            connected => connected,
+        };
+        let proxy = connected.map_err(|error| {
+            if let ConnectError::NotAdmitted(why) = &error {
+                // Clients of other ORBs see the exception without its detail.
+                isorb_rt::log::warn(
+                    "isorb::event",
+                    format_args!("a consumer with rt_info {rt_info} was refused: {why}"),
+                );
+            }
+            refused(error)
+        })?;
+        if !shared.proxies.connected(&self.slot) {
+            return Err(SystemException::from(Kind::ObjectNotExist).into());
+        }
+        let registration = Registration {
+            role: Role::Consumer,
+            reference: consumer.to_string(),
+            gateway,
+            suspended: false,
+            dependencies: list,
+        };
+        if save && let Err(full) = shared.proxies.save(&self.slot, || registration.clone()) {
+            shared.proxies.free_again(&self.slot);
+            return Err(full.into());
+        }
+        state.registration = shared.store.is_some().then_some(registration);
+        state.proxy = Some(proxy);
+        let me: Weak<dyn MonitoredPeer> = self.me.clone();
+        let watch = shared.control.watch(consumer, me, rt_info);
+        remote.peer.set_watch(watch);
+        state.watch = Some(watch);
+        Ok(())
+    }
+
+    /// Changes the delivery, and what is stored of it.
+    fn suspend(&self, suspended: bool) -> Result<()> {
+        let mut state = self.state.lock();
+        let Some(proxy) = &state.proxy else { return Err(Kind::BadInvOrder.into()) };
+        let changed = if suspended { proxy.suspend() } else { proxy.resume() };
+        changed.map_err(|error| system(&error))?;
+        match &mut state.registration {
+            None => Ok(()),
+            Some(registration) => {
+                registration.suspended = suspended;
+                self.shared.proxies.save(&self.slot, || registration.clone())
+            }
+        }
+    }
+
     fn end(&self) {
         let mut state = self.state.lock();
         state.ended = true;
@@ -170,64 +296,15 @@ impl ProxyPushSupplier for PushSupplierServant {
             .iter()
             .map(|d| crate::Dependency { header: read_header(&d.event), rt_info: d.rt_info })
             .collect();
-        let filters = parse(&list).map_err(|_| TypeError {})?;
-        let shared = &self.shared;
-        let mut state = self.state.lock();
-        if state.proxy.is_some() || state.ended {
-            return Err(AlreadyConnected {}.into());
-        }
-        let rt_info = list.iter().map(|d| d.rt_info).find(|rt_info| *rt_info != 0).unwrap_or(0);
-        let qos = ConsumerQos {
-            name: format!("remote {rt_info}"),
-            filters,
-            quality: crate::Quality {
-                rt_info,
-                priority: shared.declared(consumer.object()),
-                ..shared.options.quality.clone()
-            },
-            gateway: qos.is_gateway,
-            dispatch: shared.dispatch.clone(),
-        };
-        let remote = RemoteConsumer::new(shared, consumer.object());
-        let connect = || shared.channel.for_consumers().connect(remote.clone(), qos.clone());
-        let connected = match connect() {
-            // The consumer before it may have crashed: its operation is free then.
-            Err(ConnectError::NotAdmitted(_)) if shared.control.is_vacated(rt_info) => connect(),
-            connected => connected,
-        };
-        let proxy = connected.map_err(|error| {
-            if let ConnectError::NotAdmitted(why) = &error {
-                // Clients of other ORBs see the exception without its detail.
-                isorb_rt::log::warn(
-                    "isorb::event",
-                    format_args!("a consumer with rt_info {rt_info} was refused: {why}"),
-                );
-            }
-            refused(error)
-        })?;
-        if !shared.proxies.connected(&self.slot) {
-            return Err(SystemException::from(Kind::ObjectNotExist).into());
-        }
-        state.proxy = Some(proxy);
-        let me: Weak<dyn MonitoredPeer> = self.me.clone();
-        let watch = shared.control.watch(consumer.object(), me, rt_info);
-        remote.peer.set_watch(watch);
-        state.watch = Some(watch);
-        Ok(())
+        self.connect(consumer.object(), list, qos.is_gateway, true)
     }
 
     fn suspend_connection(&self, _: Upcall<'_>) -> Result<()> {
-        match &self.state.lock().proxy {
-            Some(proxy) => proxy.suspend().map_err(|error| system(&error)),
-            None => Err(Kind::BadInvOrder.into()),
-        }
+        self.suspend(true)
     }
 
     fn resume_connection(&self, _: Upcall<'_>) -> Result<()> {
-        match &self.state.lock().proxy {
-            Some(proxy) => proxy.resume().map_err(|error| system(&error)),
-            None => Err(Kind::BadInvOrder.into()),
-        }
+        self.suspend(false)
     }
 }
 
@@ -277,19 +354,41 @@ impl ProxyPushConsumer for PushConsumerServant {
         push_supplier: Option<&PushSupplierRef>,
         qos: SupplierQOSView<'_>,
     ) -> Result<(), ConnectPushSupplierError> {
-        let publications = qos.publications.iter().map(|publication| {
-            let Header { event_type, source, .. } = read_header(&publication.event);
+        let publications = qos.publications.iter();
+        let list: Vec<_> = publications
+            .map(|publication| crate::Dependency { header: read_header(&publication.event), rt_info: 0 })
+            .collect();
+        let peer = push_supplier.map(|peer| peer.object());
+        let registration = Registration {
+            role: Role::Supplier,
+            reference: peer.map(Object::to_string).unwrap_or_default(),
+            gateway: qos.is_gateway,
+            suspended: false,
+            dependencies: list.clone(),
+        };
+        match self.connect(peer, list, Some(registration))? {
+            true => Ok(()),
+            false => Err(AlreadyConnected {}.into()),
+        }
+    }
+}
+
+impl PushConsumerServant {
+    fn connect(
+        &self,
+        peer: Option<&Object>,
+        publications: Vec<crate::Dependency>,
+        save: Option<Registration>,
+    ) -> Result<bool> {
+        let publications = publications.into_iter().map(|d| {
+            let Header { event_type, source, .. } = d.header;
             Publication { event_type, source }
         });
         // A gateway's publications count too: a neighbour here may want its events.
         let qos = SupplierQos::new(publications);
-        let connect = |shared: &Shared| {
+        self.0.connect(peer, save, |shared: &Shared| {
             shared.channel.for_suppliers().connect_with(qos).map_err(|error| system(&error))
-        };
-        match self.0.connect(push_supplier.map(|peer| peer.object()), connect)? {
-            true => Ok(()),
-            false => Err(AlreadyConnected {}.into()),
-        }
+        })
     }
 }
 

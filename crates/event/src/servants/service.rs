@@ -4,14 +4,20 @@ use super::binder::Binder;
 use super::control::Control;
 use super::observers::Observers;
 use super::proxies::ProxyTable;
+use super::registrations::RegistrationStore;
 use super::{plain, stamped};
 use crate::channel::Channel;
 use crate::dispatch::{Dispatch, Queued, Strategy, ThreadSetup};
 use crate::placement::Quality;
-use isorb::poa::{PoaPolicies, policies::ServantRetention};
+use isorb::poa::{
+    PoaPolicies,
+    policies::{IdAssignment, Lifespan, ServantRetention},
+};
 use isorb::rt::Overrides;
 use isorb::rt::policy::{PriorityBand, PriorityModel, RtPolicy};
-use isorb::{Kind, Object, Orb, Poa, Policies, Rebind, Reference, Result, SyncScope, SystemException};
+use isorb::{
+    IntoServant, Kind, Object, Orb, Poa, Policies, Rebind, Reference, Result, SyncScope, SystemException,
+};
 use isorb_rt::priority::Priority;
 use std::sync::Arc;
 use std::time::Duration;
@@ -92,6 +98,7 @@ pub(super) struct Shared {
     pub binder: Binder,
     pub proxies: Arc<ProxyTable>,
     pub observers: Arc<Observers>,
+    pub store: Option<RegistrationStore>,
     /// A priority band for each level, so that less urgent pushes never precede more urgent ones on
     /// one connection.
     bands: Overrides,
@@ -111,9 +118,14 @@ impl Shared {
         options: EventServiceOptions,
         name: &str,
         levels: &[Priority],
+        store: Option<RegistrationStore>,
     ) -> Result<Arc<Shared>> {
         let objects = options.proxies.saturating_add(OWN_OBJECTS);
-        let policies = PoaPolicies::new().servant_retention(ServantRetention::Retain).max_objects(objects);
+        let mut policies =
+            PoaPolicies::new().servant_retention(ServantRetention::Retain).max_objects(objects);
+        if store.is_some() {
+            policies = policies.lifespan(Lifespan::Persistent).id_assignment(IdAssignment::User);
+        }
         let root = orb.root_poa()?;
         let poa = root.create_poa(name, Some(&root.manager()), policies).map_err(|_| {
             SystemException::from(Kind::BadInvOrder).detail("the ORB has such an event service already")
@@ -131,18 +143,32 @@ impl Shared {
         if let Some(dispatch) = &dispatch {
             dispatch.reserve(options.proxies as usize);
         }
-        let proxies = Arc::new(ProxyTable::new(&poa, options.unconnected));
+        let proxies = Arc::new(ProxyTable::new(&poa, options.unconnected, store.clone()));
         let control = Control::start(&options, &proxies)?;
         let binder = Binder::start(options.push_timeout)?;
         let observers = Arc::new(Observers::new(channel, &control, options.observers));
         let bands = Overrides::new(&[RtPolicy::PriorityBands(bands(levels))])?;
         let channel = channel.clone();
-        Ok(Arc::new(Shared { channel, options, poa, dispatch, control, binder, proxies, observers, bands }))
+        Ok(Arc::new(Shared {
+            channel,
+            options,
+            poa,
+            dispatch,
+            control,
+            binder,
+            proxies,
+            observers,
+            bands,
+            store,
+        }))
     }
 
     /// Destroys the channel for a client. `own` is an object of this service.
     pub(super) fn destroy(&self, own: &impl Reference) -> Result<()> {
         self.channel.destroy();
+        if let Some(store) = &self.store {
+            store.clear();
+        }
         // The client gets its reply before `Orb::run` returns.
         if self.options.shutdown_on_destroy { own.object().orb().shutdown(false) } else { Ok(()) }
     }
@@ -165,6 +191,18 @@ impl Shared {
         server
             .and_then(|policy| Priority::new(policy.server_priority))
             .unwrap_or(self.options.quality.priority)
+    }
+
+    /// Makes an object of the service itself: under its name, if its references outlive the
+    /// process.
+    pub(super) fn activate_own<R: Reference>(&self, name: &str, servant: impl IntoServant<R>) -> Result<R> {
+        let refused = |error: &dyn std::fmt::Display| {
+            SystemException::from(Kind::NoResources).detail(error.to_string())
+        };
+        match &self.store {
+            None => self.poa.activate(servant).map_err(|error| refused(&error)),
+            Some(_) => self.poa.activate_with_id(name, servant).map_err(|error| refused(&error)),
+        }
     }
 
     /// A reference for pushes that neither connect nor wait for the consumer to read.
@@ -203,12 +241,51 @@ impl RtecEventService {
     /// BAD_INV_ORDER if the ORB has such a service already, NO_RESOURCES without threads, and the
     /// errors of creating a POA.
     pub fn start(orb: &Orb, channel: &Channel, options: EventServiceOptions) -> Result<RtecEventService> {
+        RtecEventService::start_with(orb, channel, options, None)
+    }
+
+    /// As [`start`](Self::start), with the registrations of `store`: the proxies of earlier
+    /// processes are there again, under their references, and their consumers and suppliers are
+    /// connected. For that the ORB must listen at the same address each time. A registration that
+    /// is refused, such as that of an operation that is no longer in the schedule, is logged and
+    /// tried again at the next start.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start), and PERSIST_STORE if the store cannot be read.
+    pub fn start_persistent(
+        orb: &Orb,
+        channel: &Channel,
+        options: EventServiceOptions,
+        store: RegistrationStore,
+    ) -> Result<RtecEventService> {
+        RtecEventService::start_with(orb, channel, options, Some(store))
+    }
+
+    fn start_with(
+        orb: &Orb,
+        channel: &Channel,
+        options: EventServiceOptions,
+        store: Option<RegistrationStore>,
+    ) -> Result<RtecEventService> {
         let layout = options.layout;
-        let shared = Shared::start(orb, channel, options, "rt-events", channel.levels())?;
+        let shared = Shared::start(orb, channel, options, "rt-events", channel.levels(), store)?;
         let object = match layout {
             Layout::Stamped => stamped::servants::activate(&shared)?,
             Layout::Plain => plain::servants::activate(&shared)?,
         };
+        let known = shared.store.as_ref().map_or(Ok(Vec::new()), RegistrationStore::all)?;
+        for (id, registration) in &known {
+            let restored = match layout {
+                Layout::Stamped => stamped::servants::restore(&shared, orb, id, registration),
+                Layout::Plain => plain::servants::restore(&shared, orb, id, registration),
+            };
+            if let Err(why) = restored {
+                isorb_rt::log::warn(
+                    "isorb::event",
+                    format_args!("a registration of {:?} could not be restored: {why}", registration.role),
+                );
+            }
+        }
         orb.register_corbaloc_key("EventService", &object);
         orb.register_initial_reference("EventService", &object);
         Ok(RtecEventService { object, shared })

@@ -3,6 +3,7 @@
 
 use super::control::MonitoredPeer;
 use super::proxies::ProxySlot;
+use super::registrations::Registration;
 use super::service::Shared;
 use crate::admin::ProxyPushConsumer;
 use isorb::{Kind, Object, Result, SystemException};
@@ -52,13 +53,15 @@ impl SupplierProxyState {
     }
 
     /// Connects a supplier, which is pinged from now on if it gave a reference. Returns false if
-    /// one is or was connected.
+    /// one is or was connected. With `save` the connection outlives the process before this
+    /// returns, if the service is persistent.
     ///
     /// # Errors
     /// The errors of `connect`; OBJECT_NOT_EXIST if the proxy was evicted meanwhile.
     pub fn connect(
         &self,
         peer: Option<&Object>,
+        save: Option<Registration>,
         connect: impl FnOnce(&Shared) -> Result<ProxyPushConsumer>,
     ) -> Result<bool> {
         let mut state = self.state.lock();
@@ -68,6 +71,12 @@ impl SupplierProxyState {
         let supplier = connect(&self.shared)?;
         if !self.shared.proxies.connected(&self.slot) {
             return Err(SystemException::from(Kind::ObjectNotExist));
+        }
+        if let Some(registration) = save
+            && let Err(full) = self.shared.proxies.save(&self.slot, || registration)
+        {
+            self.shared.proxies.free_again(&self.slot);
+            return Err(full);
         }
         state.supplier = Some(Arc::new(supplier));
         let me: Weak<dyn MonitoredPeer> = self.me.clone();

@@ -112,7 +112,7 @@ impl World {
 }
 
 #[derive(Default)]
-struct Counting(AtomicUsize);
+pub struct Counting(pub AtomicUsize);
 
 impl comm::PushConsumer for Counting {
     fn push(&self, _: Upcall<'_>, data: comm::EventSetView<'_>) -> isorb::Result<()> {

@@ -8,6 +8,7 @@ mod lanes;
 mod links;
 mod lossy_datagrams;
 mod omniorb;
+mod persistent;
 mod pulling;
 mod push_priorities;
 mod real_time;
@@ -22,7 +23,12 @@ use isorb_event::Channel;
 
 /// An ORB that serves, and its channel.
 pub fn server(channel: isorb_event::ChannelBuilder) -> (Orb, Channel) {
-    let orb = Orb::with_config(Config::default()).unwrap();
+    server_at(channel, Config::default().endpoints)
+}
+
+/// The same at these endpoints.
+pub fn server_at(channel: isorb_event::ChannelBuilder, endpoints: Vec<String>) -> (Orb, Channel) {
+    let orb = Orb::with_config(Config { endpoints, ..Config::default() }).unwrap();
     orb.root_poa().unwrap().manager().activate().unwrap();
     (orb, channel.build().unwrap())
 }

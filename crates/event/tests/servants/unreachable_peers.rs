@@ -56,7 +56,7 @@ pub fn event(type_: i32) -> comm::Event {
     comm::Event { header, data: Default::default() }
 }
 
-fn publishes(type_: i32) -> admin::SupplierQOS {
+pub fn publishes(type_: i32) -> admin::SupplierQOS {
     let publication = admin::Publication { event: event(type_), dependency_info: Default::default() };
     admin::SupplierQOS { publications: vec![publication], is_gateway: false }
 }
