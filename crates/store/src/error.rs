@@ -21,6 +21,12 @@ impl fmt::Display for Fault {
             Fault::Io(io::ErrorKind::StorageFull) => f.write_str(
                 "the disk of the store is full; reads go on, and writes resume when there is space",
             ),
+            Fault::Io(io::ErrorKind::TimedOut) => {
+                f.write_str("no server of the store answers; reads and writes resume when one does")
+            }
+            Fault::Io(io::ErrorKind::ResourceBusy) => {
+                f.write_str("another process has changed the record meanwhile; try again")
+            }
             Fault::Io(kind) => write!(f, "the store's file cannot be read or written: {kind}"),
             Fault::Corrupt => f.write_str("the store's file is damaged"),
             Fault::Stopped => f.write_str("the store stopped after a failure; try again"),

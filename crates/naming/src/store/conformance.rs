@@ -1,9 +1,8 @@
-//! The conformance suite of stores.
+//! The conformance suite of stores, for stores outside of this crate too (feature `conformance`).
 
-use super::{Capacity, FileStore, MemoryStore, Mode, Refusal, Store};
+use super::{Capacity, Mode, Refusal, Store};
 use crate::binding::{Binding, BindingKind, ContextId, Target};
 use isorb_giop::NameComponent;
-use isorb_testkit::TempFolder;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 const ROOT: ContextId = ContextId::ROOT;
@@ -111,7 +110,7 @@ fn lists_go_on(store: &dyn Store) {
 }
 
 fn limits(store: &dyn Store) {
-    // Of 3 contexts and 2 bindings; see below.
+    // Of 3 contexts and 2 bindings: `FEW`.
     let a = store.create_bound(ROOT, &name("a")).unwrap();
     store.create().unwrap();
     assert_eq!(store.create(), Err(Refusal::Full));
@@ -144,31 +143,39 @@ fn threads(store: &dyn Store) {
     assert_eq!(wins.into_inner(), 10);
 }
 
-fn both(test: fn(&dyn Store), capacity: Capacity) {
-    test(&MemoryStore::with_capacity(capacity));
-    let folder = TempFolder::new();
-    test(&FileStore::open_with_capacity(folder.file("store"), capacity).unwrap());
-}
+/// A rule: its name, its test, and the limits of the fresh store that it takes.
+pub type Rule = (&'static str, fn(&dyn Store), Capacity);
+
+const FEW: Capacity = Capacity { contexts: 3, bindings: 2 };
+const MANY: Capacity = Capacity { contexts: 1_000_000, bindings: 1_000_000 };
 
 macro_rules! conformance {
     ($($test:ident: $capacity:expr;)*) => {
+        /// All rules.
+        pub const RULES: &[Rule] = &[$((stringify!($test), $test, $capacity)),*];
+
+        #[cfg(test)]
         mod stores {
-            use super::Capacity;
+            use super::{FEW, MANY};
+            use crate::store::{FileStore, MemoryStore};
 
             $(#[test]
             fn $test() {
-                super::both(super::$test, $capacity);
+                super::$test(&MemoryStore::with_capacity($capacity));
+                let folder = isorb_testkit::TempFolder::new();
+                let store = FileStore::open_with_capacity(folder.file("store"), $capacity);
+                super::$test(&store.unwrap());
             })*
         }
     };
 }
 
 conformance! {
-    bindings: Capacity::default();
-    names_are_pairs: Capacity::default();
-    contexts: Capacity::default();
-    what_does_not_exist: Capacity::default();
-    lists_go_on: Capacity::default();
-    limits: Capacity { contexts: 3, bindings: 2 };
-    threads: Capacity::default();
+    bindings: MANY;
+    names_are_pairs: MANY;
+    contexts: MANY;
+    what_does_not_exist: MANY;
+    lists_go_on: MANY;
+    limits: FEW;
+    threads: MANY;
 }

@@ -3,8 +3,8 @@
 //! A store knows components, not paths: every operation concerns one context and is atomic.
 //! Acknowledged operations survive the process if the store is persistent.
 
-#[cfg(test)]
-mod conformance;
+#[cfg(any(test, feature = "conformance"))]
+pub mod conformance;
 mod error;
 mod file;
 mod memory;
