@@ -1,5 +1,5 @@
-//! A node or a coordinator that hangs: its process is stopped, and its sockets stay open. What has
-//! nothing to do with it goes on.
+//! A node or a coordinator that hangs: its process is stopped, and its sockets stay open. Other
+//! nodes are not affected.
 
 use crate::coordinator::{Coordinator, MemoryStore};
 use crate::idl::{Area, Path, ReaderQoS};
@@ -13,7 +13,7 @@ use rustix::process::{Signal, kill_process};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Longer than any patience: what waits for an answer is late in any case.
+/// Longer than any test: a thread that waits for the answer is late in any case.
 const LONG: Duration = Duration::from_secs(180);
 const PATHS: [Path; 3] = [Path::PathUdp, Path::PathOrb, Path::PathOneway];
 
@@ -56,7 +56,7 @@ fn a_node_that_hangs_delays_no_other() {
     let (coordinator, orbs) = (RunningOrb::new(), [(); 2].map(|()| RunningOrb::new()));
     let glob = Coordinator::start(&coordinator, Arc::new(MemoryStore::default())).unwrap();
     let glob = glob.object().object().to_string();
-    // A thread that waited for the node that hangs would do so for good.
+    // A thread that waited for the node that hangs would not return in time.
     let answer = LONG;
     let (_near, near) = node(&orbs[0], &folder, "near", &glob, answer);
     let (_far, far) = node(&orbs[1], &folder, "far", &glob, answer);
@@ -77,11 +77,11 @@ fn a_node_that_hangs_delays_no_other() {
         .for_each(|reader| drop(arrival("before", reader, 1)));
 
     victim.signal(Signal::STOP);
-    // It is asked for something as well, and does not answer.
+    // Another node calls it as well, and gets no answer.
     let asks = far.clone();
     let asking = std::thread::spawn(move || asks.attach_reader("ill", by(Path::PathUdp)).map(drop));
     for n in 2..=200 {
-        // Sockets and windows towards the one that hangs fill up.
+        // Sockets and windows towards the node that hangs fill up.
         writer.write(&[n as u8; 64]).unwrap();
         sound.iter_mut().for_each(|reader| drop(arrival("while one hangs", reader, n)));
     }
@@ -108,9 +108,8 @@ fn a_node_that_hangs_delays_no_other() {
     victim.process.kill();
 }
 
-/// One node hangs, and meanwhile another one's server is killed and started again: what has to do
-/// with neither goes on, and the second one's channels are opened anew though those of the first
-/// cannot be.
+/// One node hangs, and meanwhile another one's server is killed and restarted. The rest is not
+/// affected, and the second node's channels are opened again though the first one's cannot be.
 #[test]
 fn a_node_that_hangs_delays_no_other_that_is_started_again() {
     let folder = TempFolder::new();
@@ -149,7 +148,7 @@ fn a_node_that_hangs_delays_no_other_that_is_started_again() {
 
     frozen.signal(Signal::STOP);
     from_ill.iter_mut().for_each(|reader| until_state("its readers", reader, State::WriterGone));
-    // By now a thread calls it to open its channels again, and waits.
+    // By now a thread calls the frozen node to open its channels again, and waits.
     goes_on("while one hangs");
     std::thread::sleep(Duration::from_millis(1500));
     mortal.process.kill();
@@ -169,7 +168,7 @@ fn a_node_that_hangs_delays_no_other_that_is_started_again() {
     from_ill.iter_mut().for_each(|reader| drop(arrival("of the one that hung", reader, last)));
     let last = goes_on("afterwards");
     at_ill.iter_mut().for_each(|reader| drop(arrival("at the one that hung", reader, last)));
-    // Each value was waited for, so the ORB's paths have none to lose.
+    // The test waited for each value, so the ORB's paths have lost none.
     for reader in &readers[1..] {
         assert_eq!(reader.statistics().unwrap().lost, 0);
     }
@@ -179,7 +178,7 @@ fn a_node_that_hangs_delays_no_other_that_is_started_again() {
 
 #[test]
 fn a_call_to_a_node_that_hangs_reports_it() {
-    /// Within which the coordinator, too, must answer, on a machine that may be busy.
+    /// The time-out; the coordinator must answer within it on a busy machine, too.
     const ANSWER: Duration = Duration::from_secs(2);
     let folder = TempFolder::new();
     let (coordinator, orb) = (RunningOrb::new(), RunningOrb::new());
@@ -221,7 +220,8 @@ fn a_coordinator_that_hangs_delays_no_news_of_a_death() {
     writer.write(b"alive").unwrap();
     readers.iter_mut().for_each(|reader| drop(arrival("before", reader, 1)));
     coordinator.signal(Signal::STOP);
-    // Longer than the interval at which it is asked: the thread that asks it waits for it now.
+    // Longer than the interval of calls to the coordinator: the thread that calls it waits for it
+    // now.
     std::thread::sleep(Duration::from_millis(2500));
     victim.process.kill();
     readers.iter_mut().for_each(|reader| until_state("its readers", reader, State::WriterGone));

@@ -1,5 +1,5 @@
 //! Processes that misuse their session, their doorbell and the memory that they may write. The
-//! server lives on, and other processes are not affected: every value of another area arrives, and
+//! server survives, and other processes are not affected: every value of another area arrives, and
 //! every call is answered.
 
 use crate::coordinator::{Coordinator, MemoryStore};
@@ -25,7 +25,7 @@ const PATHS: [Path; 3] = [Path::PathUdp, Path::PathOrb, Path::PathOneway];
 const OCTET: u8 = 0x5a;
 const PERIOD_NS: u64 = 20_000_000;
 
-/// A session as the protocol has it, without a library that means well.
+/// A session by the protocol alone, without the library.
 struct RawSession {
     socket: OwnedFd,
     number: u64,
@@ -51,7 +51,7 @@ impl RawSession {
         self.writes(name).unwrap()
     }
 
-    /// The same, where it is there.
+    /// The area of this name, if it exists.
     fn writes(&self, name: &str) -> Option<Wilderness> {
         let qos = WriterQoS { period: PERIOD_NS, size: 0 };
         let ticket = self.server.map_writer(self.number, name, qos).ok()?;
@@ -61,7 +61,7 @@ impl RawSession {
     }
 }
 
-/// What a writer has in its hands.
+/// The descriptors of a writer.
 struct Wilderness {
     file: OwnedFd,
     doorbell: OwnedFd,
@@ -73,7 +73,7 @@ impl Wilderness {
     }
 }
 
-/// In a process of its own, which lives until it is killed.
+/// Runs in a process of its own until it is killed.
 pub(crate) fn begin(how: &str, orb: &Orb, socket: &FilePath) {
     let session = RawSession::open(orb, socket).unwrap();
     let area = session.area("wild");
@@ -88,8 +88,7 @@ pub(crate) fn begin(how: &str, orb: &Orb, socket: &FilePath) {
     }
 }
 
-/// Writes values, and between them over whatever says where they are, how long they are and what
-/// their numbers are.
+/// Writes values, and between them overwrites their positions, lengths and numbers.
 fn scribble(_session: RawSession, area: Wilderness) {
     /// Of the head: epoch, state and doorbell, period, latest, signal.
     const HEAD: [u64; 5] = [24, 32, 40, 64, 72];
@@ -123,7 +122,7 @@ fn scribble(_session: RawSession, area: Wilderness) {
         };
         file.write_all_at(&what.to_ne_bytes(), at).unwrap();
         if round % 16 == 0 {
-            // A value that every reader must believe, with impossible numbers: mark, length, time,
+            // A value that every reader must accept, with impossible numbers: mark, length, time,
             // epoch and number.
             let n = [1, (1 << 61) - 1, (1 << 60) + random % 8][(random >> 44) as usize % 3];
             let lie =
@@ -134,13 +133,13 @@ fn scribble(_session: RawSession, area: Wilderness) {
         }
         area.ring(1);
         if round == 100_000 {
-            // A process that maps it from now on finds neither size nor number of buffers.
+            // A process that maps it later finds neither size nor number of buffers.
             file.write_all_at(&[0xff; 16], 8).unwrap();
         }
     }
 }
 
-/// Rings without end; once in a while so often that the doorbell takes no more.
+/// Rings without end; at intervals so often that the doorbell is full.
 fn ring(_session: RawSession, area: Wilderness) {
     let segment = Segment::attach(area.file.try_clone().unwrap()).unwrap();
     let mut writer = segment.writer().unwrap();
@@ -154,8 +153,8 @@ fn ring(_session: RawSession, area: Wilderness) {
     }
 }
 
-/// Sends messages without end and reads no answer. The server ends the session for what makes no
-/// sense; then it comes again and keeps the doorbells.
+/// Sends messages without end and reads no answer. The server ends the session after an invalid
+/// message; then the process opens another and keeps the doorbells.
 fn babble(orb: &Orb, socket: &FilePath, first: RawSession, area: Wilderness) {
     let null = File::open("/dev/null").unwrap();
     let (mut session, mut doorbells) = (first, VecDeque::from([area]));
@@ -199,13 +198,13 @@ fn a_process_that_hands_back_forged_areas_does_not_fill_the_node() {
         assert_eq!(answer.kind, Kind::Adopted);
         answer.number != 0
     };
-    // Under another session it is the same process.
+    // Another session of the same process.
     let sessions = [(); 2].map(|()| RawSession::open(&app, &folder.file("near")).unwrap());
     let taken = (0..30).filter(|n| hand_back(&sessions[n % 2], &format!("forged/{n}"))).count();
     assert_eq!(taken, 5);
     assert_eq!(node.status(0).0.refused_back, 25);
     assert_eq!(node.counts().0, 5);
-    // Others find room, and what is gone makes room.
+    // Other processes find room, and a destroyed area makes room.
     let library = Library::connect(&app, folder.file("near")).unwrap();
     library.create_area(&Area { name: "sound".into(), size: 64, histories: 1 }).unwrap();
     library.destroy_area("forged/0").unwrap();
@@ -229,8 +228,8 @@ fn an_area_beyond_the_nodes_memory_is_not_taken_back() {
     assert_eq!((node.status(0).0.refused_back, node.status(0).0.bytes.0), (1, 0));
 }
 
-/// A node with a server in a process of its own, one that reads, and an area that has nothing to do
-/// with what goes on.
+/// A node with a server in a process of its own, a second node that reads, and an area that the
+/// hostile process does not use.
 struct Scene {
     server: Victim,
     socket: PathBuf,
@@ -269,7 +268,7 @@ impl Scene {
         Scene { server, socket, near, far, writer, readers, last: 0, _far_server, _app, _orbs, _folder }
     }
 
-    /// Each of so many values arrives on all paths before the next is written.
+    /// Each of `values` values arrives on all paths before the next is written.
     fn goes_on(&mut self, what: &str, values: u64, mut meanwhile: impl FnMut()) {
         for _ in 0..values {
             self.last = self.writer.write(&[self.last as u8; 64]).unwrap();
@@ -282,7 +281,7 @@ impl Scene {
         }
     }
 
-    /// Set-up goes on as well: an area that comes, is read on all paths, and goes.
+    /// Set-up works as well: an area is created, read on all paths, and destroyed.
     fn answers(&self, what: &str, name: &str) {
         let area = Area { name: name.into(), size: SIZE as u32, histories: 2 };
         // A repeated call, after a late answer, reports the first one's effect.
@@ -308,7 +307,7 @@ impl Scene {
         Victim::start(&format!("hostile {how} {}", self.socket.display()))
     }
 
-    /// What the server's pollers watch.
+    /// The number of descriptors that the server's pollers watch.
     fn watched(&self) -> usize {
         let folder = format!("/proc/{}/fdinfo", self.server.process.id());
         let of = |file: std::io::Result<std::fs::DirEntry>| {
@@ -319,7 +318,7 @@ impl Scene {
     }
 }
 
-/// What was seen of the area that is scribbled over.
+/// Reads of the area that is overwritten.
 #[derive(Default, Debug)]
 struct Wild {
     values: u64,
@@ -359,7 +358,7 @@ fn a_process_that_scribbles_over_its_area_harms_that_area_only() {
     assert!(there.iter().all(|seen| seen.values > 0), "and it was pushed: {there:?}");
     hostile.process.kill();
     scene.goes_on("afterwards", 3, || ());
-    // The area itself is well again when it has been made anew.
+    // The area itself works again after it has been created anew.
     drop((near, far));
     retry("destroying it", || scene.near.destroy_area("wild"));
     scene.answers("afterwards", "wild");
@@ -390,8 +389,8 @@ fn a_process_that_floods_its_session_stops_no_other_session() {
     scene.answers("while one babbles", "new");
     scene.goes_on("while one babbles", 60, || ());
     assert!(hostile.lives(), "it sent until now");
-    // A hundred doorbells of writers that ended are in its hands; the one that it has is watched,
-    // and no others.
+    // The process keeps a hundred doorbells of ended writers; the server watches only the present
+    // one.
     let most = before + 20;
     assert!(before > 2 && scene.watched() < most, "{} watched, {before} before", scene.watched());
     hostile.process.kill();

@@ -1,7 +1,8 @@
 //! Servers, coordinators and applications killed at any of their steps: every area stays readable
-//! with its last complete value, the next server gets the memory back, and readers go on.
+//! with its last complete value, the next server gets the memory back, and readers continue.
 //!
-//! A test starts this test program again as the victim, which is told at which step to kill itself.
+//! A test starts this test program again as the victim. An argument names the step at which it
+//! kills itself.
 
 mod library;
 mod nodes;
@@ -24,7 +25,7 @@ use std::sync::Arc;
 pub(crate) const SIZE: usize = 5_000;
 const ROLE: &str = "ISORB_MEMORY_KILL_ROLE";
 
-/// Runs in the second process only; as a test of its own it has nothing to do.
+/// Runs in the second process only; as a test by itself it does nothing.
 #[test]
 fn victim() {
     let Ok(role) = std::env::var(ROLE) else { return };
@@ -62,13 +63,13 @@ fn victim() {
         chosen::choose(step, 0);
     }
     writeln!(std::io::stderr(), "READY {ready}").unwrap();
-    // Until the parent process is gone.
+    // Until the parent process ends.
     let _ = std::io::stdin().read(&mut [0]);
     std::process::exit(0);
 }
 
-/// Of the words, `group=ADDRESS` is where it takes part in multicast, `publish=PORT` where its
-/// first path is said to lead to; `second` gives it a second one.
+/// The words: `group=ADDRESS` is the multicast group, `publish=PORT` is the published port of its
+/// first path, `second` gives it a second path.
 fn configured(name: &str, socket: &FilePath, words: &str) -> ServerConfig {
     let mut config = ServerConfig::new(name, socket);
     for word in words.split_whitespace() {
@@ -122,7 +123,7 @@ fn value(n: u64) -> [u8; SIZE] {
     [n as u8 ^ 0x5a; SIZE]
 }
 
-/// Whatever can be read is a whole value that was written. Gives its number.
+/// Checks that each value that can be read is one that was written completely. Returns its number.
 fn whole(reader: &mut AreaReader) -> u64 {
     let mut out = [0; SIZE];
     match reader.latest(&mut out) {
@@ -148,10 +149,10 @@ pub(crate) fn arrival(what: impl Display, reader: &mut AreaReader, number: u64) 
     })
 }
 
-/// How readers elsewhere may read.
+/// The paths of remote readers.
 const PATHS: [Path; 3] = [Path::PathUdp, Path::PathOrb, Path::PathOneway];
 
-/// What processes of both nodes do with one area; each part is tried as long as the victim lives.
+/// The use of one area by processes of both nodes; each step is made only while the victim lives.
 #[derive(Default)]
 struct AreaUse {
     paths: Vec<Path>,

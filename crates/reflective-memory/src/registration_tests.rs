@@ -15,7 +15,7 @@ use std::time::Duration;
 
 /// The least time that a caller waits for the coordinator.
 const SHORT: Duration = Duration::from_millis(500);
-/// Longer than any patience.
+/// Longer than any test.
 const LONG: Duration = Duration::from_secs(180);
 
 struct Fixture {
@@ -35,7 +35,7 @@ impl Fixture {
         Fixture { folder, coordinator, port, orbs, app: RunningOrb::new() }
     }
 
-    /// It remembers, unless it is made to forget.
+    /// It has its store again, unless the test has removed it.
     fn restart(&mut self) {
         self.coordinator = Victim::start(&format!("coordinator {} {} -1", self.port, store(&self.folder)));
     }

@@ -70,7 +70,7 @@ fn run(plan: Plan, parity: u8, agrees: impl Fn(&Counters, &Relay) -> bool) -> Co
         writer.write(&vec![last as u8 ^ 0x5a; SIZE - (last % 100) as usize]).unwrap();
         std::thread::sleep(Duration::from_millis(1));
         look(&mut reader);
-        // Sockets that overflow would lose what the relay does not know of.
+        // Sockets that overflow would lose datagrams that the relay does not count.
         let begun = || world.near.as_ref().unwrap().pushes(1)[0].counts.begun;
         while counters(&world).0 + 3 < begun() {
             assert!(!deadline.is_past(), "{:?} of {}", counters(&world), begun());
@@ -126,8 +126,8 @@ fn loss_repetition_and_reordering_together_show_nothing_wrong() {
     assert_eq!((counted.forged, counted.malformed), (0, 0));
 }
 
-/// The reader's node hears nothing for so long that it opens the channel anew, again and again; the
-/// writer writes on.
+/// The reader's node receives nothing for so long that it opens the channel anew, again and again;
+/// the writer writes on.
 #[test]
 fn what_is_pushed_while_a_node_hears_nothing_is_counted() {
     let (world, relay) = world(Plan::default(), Duration::from_millis(350));
@@ -165,10 +165,11 @@ fn what_is_pushed_while_a_node_hears_nothing_is_counted() {
     let deadline = Deadline::after(PATIENCE);
     loop {
         let ((_, counted), (pushes, whole)) = (counters(&world), relay.pushes(0, 0));
-        // What came out whole may have come to a channel that was being closed.
+        // A value that the relay forwarded completely may have arrived for a channel that was being
+        // closed.
         if counted.complete + counted.incomplete + counted.lost == pushes && counted.complete <= whole {
             assert!(counted.lost > 0, "{counted:?}");
-            // Tools and readers are told the same.
+            // Tools and readers see the same counts.
             let lost = counted.lost + counted.incomplete;
             let replica = far.report(10).unwrap().replicas.remove(0);
             assert_eq!((replica.lost, reader.statistics().unwrap().lost), (lost, lost), "{counted:?}");
@@ -205,8 +206,8 @@ fn readers_learn_of_an_area_that_was_destroyed_while_their_node_heard_nothing() 
     assert_eq!(goes.state(), Some(State::Destroyed));
 }
 
-/// A channel that its reader stopped is opened anew, since its node heard nothing for a while, and
-/// stays stopped.
+/// A channel that its reader stopped is opened anew, since its node received nothing for a while,
+/// and stays stopped.
 #[test]
 fn what_was_stopped_stays_stopped_when_it_is_opened_anew() {
     let (world, relay) = world(Plan::default(), SHORT);

@@ -72,7 +72,7 @@ fn one_push_reaches_all_nodes_and_each_counts_for_itself() {
     let lost = second.statistics().unwrap().lost;
     assert!(lost < 10, "what went before it joined counts as lost: {lost}");
 
-    // One that stops leaves the other alone.
+    // A reader that stops does not affect the other.
     first.set_running(false).unwrap();
     until_state(&mut first, State::Stopped);
     let last = write(&mut [&mut second]);
@@ -110,8 +110,8 @@ fn a_group_is_admitted_once() {
     };
     let mut one = far.attach_reader("gauge", sure).unwrap();
     assert_eq!((guaranteed(0), guaranteed(1)), (1, 1));
-    // Another that asks for the same on the same node shares the replica; one that asks for
-    // something else is another group.
+    // A reader with the same requirements on the same node shares the replica; other requirements
+    // make another group.
     let two = far.attach_reader("gauge", sure).unwrap();
     assert_eq!((guaranteed(0), guaranteed(1)), (1, 1));
     let other = far.attach_reader("gauge", ReaderQoS { deadline: 60_000_000, ..sure }).unwrap();

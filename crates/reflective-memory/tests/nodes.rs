@@ -33,7 +33,7 @@ fn a_value_appears_on_both_nodes() {
     assert!(there.statistics().unwrap().values >= 5);
     assert_eq!(here.statistics().unwrap().values, 5);
 
-    // Periodic: whatever is the latest, at the reader's rate.
+    // Periodic: the latest value, at the reader's rate.
     let qos = ReaderQoS { how: Mode::PeriodicPush, period: 5_000_000, ..on_write() };
     let mut periodic = far.attach_reader("radar", qos).unwrap();
     for n in 6..=60u8 {
@@ -50,7 +50,7 @@ fn a_value_appears_on_both_nodes() {
     assert_eq!(until(&mut there, 61), b"unseen");
     assert!(matches!(here.set_running(false), Err(Error::Unavailable(_))));
 
-    // The writer goes, and comes back.
+    // The writer leaves, and returns.
     drop(writer);
     for reader in [&mut here, &mut there] {
         until_state(reader, State::WriterGone);
@@ -124,12 +124,11 @@ fn bad_input_is_refused_by_name_and_number() {
     assert!(
         matches!(far.attach_reader("unpromised", qos), Err(Error::NotAdmitted(e)) if e.resource == "declaration")
     );
-    // None of it left anything behind.
+    // No channel or area is left over.
     assert_eq!(world.near.as_ref().unwrap().counts().3, 0);
 }
 
-/// A node that counts others as dead between two of their heartbeats is none, and neither is one
-/// that never does.
+/// A silence shorter than two heartbeats is refused, and so is one without a bound.
 #[test]
 fn a_silence_that_tells_nothing_is_refused_with_the_numbers() {
     let orb = RunningOrb::new();
@@ -200,14 +199,14 @@ fn a_restarted_server_gets_its_memory_back() {
     for reader in [&mut here, &mut there] {
         assert_eq!(until(reader, 1), b"one");
     }
-    // The reader's node: its replica is lost, and made anew.
+    // The reader's node: its replica is lost, and created anew.
     world.far = None;
     assert_eq!(until(&mut there, 1), b"one", "the memory outlives the server");
     world.far = Some(world.start(1));
     writer.write(b"two").unwrap();
     assert_eq!(until(&mut there, 2), b"two");
-    // The writer's node: within it nothing stops; then the area is handed back, and other nodes
-    // find it again.
+    // The writer's node: its own readers are not affected; then the area is handed back, and other
+    // nodes find it again.
     world.near = None;
     writer.write(b"three").unwrap();
     assert_eq!(until(&mut here, 3), b"three");
@@ -216,7 +215,7 @@ fn a_restarted_server_gets_its_memory_back() {
     let mut again = retry("the reader", || far.attach_reader("pump", on_write()));
     assert_eq!(until(&mut again, 3), b"three");
     writer.write(b"four").unwrap();
-    // The one that was attached before, too: its channel was opened anew, into the memory it reads.
+    // The earlier reader, too: its channel was opened anew, into the same memory.
     for reader in [&mut again, &mut here, &mut there] {
         assert_eq!(until(reader, 4), b"four");
     }
@@ -277,7 +276,7 @@ fn an_area_that_nobody_writes_outlives_its_server_in_its_readers() {
     let mut here = near.attach_reader("left", on_write()).unwrap();
     assert_eq!(until(&mut here, 2), b"more");
     drop(here);
-    // What was destroyed does not come back.
+    // A destroyed area does not return.
     near.destroy_area("left").unwrap();
     assert_eq!(holder.look().unwrap(), 0);
 }
@@ -314,7 +313,7 @@ fn lose_nothing_that_the_area_keeps(through: Path) {
     until_state(&mut all, State::Open);
     drop(writer);
     until_state(&mut all, State::WriterGone);
-    // An area that keeps less loses what cannot go in time, and says how much.
+    // An area with fewer histories loses values that cannot be sent in time, and counts them.
     near.create_area(&Area { histories: 0, ..area("brief", 100) }).unwrap();
     let mut writer = near.map_writer("brief", QOS).unwrap();
     let mut reader = far.attach_reader("brief", ReaderQoS { histories: 0, ..qos }).unwrap();

@@ -1,5 +1,5 @@
-//! What a notifier promises: how often it tells, how many there may be, and what becomes of a
-//! channel that is away for a time.
+//! The promises of a notifier: the interval of its events, the number of notifiers, and its
+//! behaviour while its channel is away.
 
 mod world;
 
@@ -23,7 +23,7 @@ fn wish(spacing: Duration) -> EventQoS {
     EventQoS { on_value: VALUE, on_state: 0, source: PLANT, spacing, with_value: true }
 }
 
-/// Keeps which values it was told of, and how many others each stood for.
+/// Keeps the numbers of the values, and how many others each event stood for.
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<(u64, u64)>>>);
 
@@ -89,7 +89,7 @@ fn a_library_has_so_many_notifiers_and_no_more() {
     wait_until("a place is free", || notify().map(|notifier| notifiers.push(notifier)).is_ok());
 }
 
-/// An event channel in an ORB of its own, and what its only consumer got.
+/// An event channel in an ORB of its own, and the events of its only consumer.
 struct Events {
     orb: Orb,
     _channel: Channel,
@@ -117,7 +117,7 @@ impl Events {
         };
         let wants = ConsumerQos::new("log", Filter::of(VALUE, PLANT));
         let connected = channel.for_consumers().connect(Arc::new(consumer), wants).unwrap();
-        // For as long as the channel lives.
+        // Kept as long as the channel lives.
         std::mem::forget(connected);
         Some(Events { orb, _channel: channel, _face: face, taken })
     }

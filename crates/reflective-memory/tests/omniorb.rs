@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
-/// Builds the client; none where what it takes is not installed.
+/// Builds the client; none if its tools are not installed.
 fn build(folder: &Path) -> Option<PathBuf> {
     for (tool, argument) in [("omniidl", "-V"), ("c++", "--version")] {
         if !Command::new(tool).arg(argument).output().is_ok_and(|output| output.status.success()) {
@@ -30,7 +30,7 @@ fn build(folder: &Path) -> Option<PathBuf> {
         assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
     };
     run(Command::new("omniidl")
-        // What is included becomes part of the same file.
+        // Included files become part of the same output.
         .args(["-bcxx", "-Wbinline", "-C"])
         .arg(folder)
         .arg(here.join("../../idl/ReflectiveMemory.idl")));
@@ -67,7 +67,7 @@ fn an_omniorb_client_writes_and_reads_by_reference_and_by_name() {
     let library = Library::connect(&orb, &socket).unwrap();
     let (rio, name) = Rio::activate(&orb, &library).unwrap();
     uses(&program, &[&rio.object().to_string()]);
-    // Host, process and its start; the client knows the naming service, and nothing of us.
+    // Host, process and its start; the client knows only the naming service.
     assert!(name.contains(&format!("-{}-", std::process::id())), "{name}");
     let (host, port) = &names.endpoint_addresses()[0];
     let naming = format!("NameService=corbaloc::1.2@{host}:{port}/NameService");

@@ -1,5 +1,5 @@
-//! Two nodes with two links between them: when one is cut, a channel goes on over the other, and
-//! comes back.
+//! Two nodes with two links between them: when one is cut, a channel continues over the other, and
+//! returns later.
 //!
 //! Skipped with a message where there is no right to make namespaces.
 
@@ -55,7 +55,7 @@ fn second_link(lab: &Lab) {
     }
 }
 
-/// Tries again until it is done: a machine that is busy may answer late by both ways.
+/// Repeats the attempt until it succeeds: a busy machine may answer late by both paths.
 fn sooner_or_later<T>(host: &Host, attempt: impl Fn() -> Result<T, Error> + Sync) -> T
 where
     T: Send,
@@ -217,7 +217,7 @@ fn calls_go_on_over_the_second_path_and_so_does_what_goes_by_them() {
     for (reader, path) in readers.iter_mut().zip(paths) {
         assert_eq!(until(reader, 2), [2; 500], "by {path:?}");
     }
-    // Set-up: the coordinator is found, and the writer's node.
+    // Set-up works: the coordinator and the writer's node are reached.
     let mut late = written(lab.left(), &near, "late", 500);
     late.write(&[3; 500]).unwrap();
     let mut reader = attached(lab.right(), &far, "late", on_write());
@@ -271,8 +271,8 @@ fn groups_may_be_of_ipv6() {
     );
 }
 
-/// The left host's datagrams to groups get a queue of their own, with so many places; with none
-/// they are lost, and nothing else is concerned.
+/// The left host's datagrams to groups get a queue of their own with this length. With length 0
+/// they are lost, and no other datagrams.
 fn queue_of_groups(lab: &Lab, places: u32) {
     let (host, interface) = (lab.left().namespace(), lab.left().interface());
     let tc = |words: &str| {
@@ -290,8 +290,8 @@ fn queue_of_groups(lab: &Lab, places: u32) {
     tc("filter add dev DEV parent 1: protocol ip prio 1 u32 match ip dst 239.0.0.0/8 flowid 1:11");
 }
 
-/// A group that brings nothing is left for a channel apart, and tried again; when it works, its
-/// readers go over. They see values in order all the time.
+/// A silent group is replaced by a separate channel and tried again; when it works, its readers
+/// return to it. They always see values in order.
 #[test]
 fn a_group_that_works_again_is_joined_again() {
     let spec = LinkSpec { rate_kbit: 100_000, sorting: Sorting::one_queue() };
@@ -306,7 +306,7 @@ fn a_group_that_works_again_is_joined_again() {
     let wish = ReaderQoS { through: Path::PathMulticast, ..on_write() };
     let sure = ReaderQoS { guaranteed: true, deadline: 500_000_000, ..wish };
     let mut readers = [wish, sure].map(|wish| (attached(lab.right(), &far.1, "radar", wish), 0_u64));
-    // How many channels go to groups, and how many to the node apart.
+    // The number of channels to groups, and to the node separately.
     let pushed = || {
         let pushes = near.0.pushes(10);
         let groups = pushes.iter().filter(|push| push.node.starts_with("group")).count();

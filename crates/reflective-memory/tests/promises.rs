@@ -1,5 +1,5 @@
-//! What a writer promises, and is held to: the size of its largest value, by which its guaranteed
-//! readers are admitted.
+//! A writer's promise of the size of its largest value, by which its guaranteed readers are
+//! admitted.
 
 mod world;
 
@@ -34,14 +34,14 @@ fn readers_are_admitted_by_the_size_that_is_promised() {
                 assert_eq!(writer.write(&[2; 1_000]).unwrap(), 1);
                 assert_eq!(until(&mut reader, 1), [2; 1_000]);
 
-                // The next writer may not make the guarantee a lie; of its other promises it is
-                // free.
+                // The next writer must keep to the size of the guarantee; its other promises are
+                // its own.
                 drop(writer);
                 match near.map_writer(name, WriterQoS { size: 2_000, ..SMALL }) {
                     Err(Error::WrongSize(error)) => assert_eq!((error.asked, error.limit), (2_000, 1_000)),
                     other => panic!("{other:?}"),
                 }
-                // What was promised outlives the server.
+                // The promise outlives the server.
                 let mut writer = near.map_writer(name, SMALL).unwrap();
                 world.near = None;
                 world.near = Some(world.start(0));

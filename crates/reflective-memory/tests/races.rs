@@ -1,4 +1,4 @@
-//! Concurrent set-up: of two requests for the same thing one succeeds, and nothing is left over.
+//! Concurrent set-up: of two equal requests one succeeds, and no state is left over.
 
 mod world;
 
@@ -104,7 +104,7 @@ fn a_second_server_of_one_name_is_refused_while_the_first_answers() {
         }
         other => panic!("{other:?}"),
     }
-    // The first has kept what is its own.
+    // The first has kept its own area.
     assert!(far.attach_reader("own", on_write()).is_ok());
     // It ends; its name is free.
     drop(near);
@@ -132,7 +132,7 @@ fn a_writer_knows_that_no_server_takes_its_area_back_and_it_is_offered_again() {
     let served = |writers: &[AreaWriter; 2]| writers.iter().filter(|writer| writer.is_served()).count();
     wait_until("one has room", || served(&writers) == 1);
     let refused = writers.iter().position(|writer| !writer.is_served()).unwrap();
-    // Processes that have it mapped go on.
+    // Processes that have it mapped continue.
     let last = writers[refused].write(b"unserved").unwrap();
     assert_eq!(until(&mut here[refused], last), b"unserved");
     let in_the_way = ["second", "first"][refused];

@@ -1,4 +1,4 @@
-//! What was recorded of a channel keeps its name when the channel is closed.
+//! The records of a channel keep its name when the channel is closed.
 
 mod world;
 

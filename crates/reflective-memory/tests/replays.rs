@@ -1,5 +1,5 @@
 //! Replayed and forged datagrams, from the peer's own address and from another. They are counted,
-//! and nothing of them is ever read.
+//! and readers never see them.
 
 mod world;
 
@@ -19,12 +19,12 @@ fn value(n: u64) -> Vec<u8> {
     vec![n as u8; SIZE - n as usize]
 }
 
-/// A hostile path between two nodes: the reader's node takes `back` for the writer's.
+/// A hostile path between two nodes: for the reader's node, `back` is the writer's address.
 struct Tap {
     front: UdpSocket,
     back: UdpSocket,
     to: SocketAddr,
-    /// All that came by.
+    /// All datagrams that passed.
     log: Vec<Vec<u8>>,
 }
 
@@ -41,7 +41,7 @@ impl Tap {
         (world, Tap { front, back, to, log: Vec::new() })
     }
 
-    /// Lets through what has come, but for what `keep` keeps.
+    /// Forwards the datagrams that have arrived, except those for which `keep` returns true.
     fn carry(&mut self, mut keep: impl FnMut(&Datagram<'_>) -> bool) {
         let mut octets = [0; 2000];
         while let Ok((len, _)) = self.front.recv_from(&mut octets) {
@@ -117,7 +117,7 @@ fn what_is_replayed_is_counted_and_never_shown() {
     assert_eq!(ignored(&counters(&world)), before + again.len() as u64);
     assert_eq!(shown(&mut reader), 5);
 
-    // From another address, with the right token: what was and what may come next.
+    // From another address, with the right token: past datagrams and possible next ones.
     let (stranger, before) = (UdpSocket::bind("127.0.0.1:0").unwrap(), counters(&world));
     let next = of_push(&tap.log, 5);
     let next: Vec<Vec<u8>> =
@@ -131,7 +131,7 @@ fn what_is_replayed_is_counted_and_never_shown() {
     tap.carry_until("forgeries", || counters(&world).forged >= before.forged + forged);
     assert_eq!((counters(&world).forged, shown(&mut reader)), (before.forged + forged, 5));
 
-    // Both servers start again: what was agreed is void, and so is all that was sent.
+    // Both servers start again: the former channel is void, and so are its datagrams.
     for which in [0, 1] {
         if which == 0 {
             world.near = None;
@@ -164,8 +164,8 @@ fn an_update_is_never_made_of_pieces_of_two() {
     tap.carry_until("a value", || shown(&mut reader) == 1);
     let back = tap.back.try_clone().unwrap();
     for n in 2..=10 {
-        // One fragment of each push does not get through; the old one of the same place does, in
-        // its stead.
+        // One fragment of each push is withheld, and an old fragment with the same index is sent in
+        // its place.
         let missing = n as u32 % 4;
         let begun = tap.log.len();
         writer.write(&value(n)).unwrap();
@@ -175,7 +175,7 @@ fn an_update_is_never_made_of_pieces_of_two() {
             assert!(!deadline.is_past(), "{came} fragments");
             tap.carry(|d| {
                 came += usize::from(d.kind == Kind::Fragment && d.sequence == n);
-                // Nor what is sent again after a while, or a heartbeat that ends it.
+                // Repeated values and heartbeats, which would end the push, are withheld as well.
                 d.kind == Kind::Heartbeat || d.index == missing
             });
         }
@@ -223,7 +223,7 @@ fn replayed_heartbeats_keep_no_dead_node_alive() {
     let deadline = Deadline::after(PATIENCE);
     while reader.state() != Some(State::WriterGone) {
         assert!(!deadline.is_past(), "old datagrams keep it alive: {:?}", counters(&world));
-        // Whatever was ever heard of it, each tenth of a second.
+        // All of its datagrams, ten times a second.
         tap.send(&back, &tap.log);
         std::thread::sleep(Duration::from_millis(100));
     }

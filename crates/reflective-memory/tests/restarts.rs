@@ -1,5 +1,5 @@
-//! The server of a reader's own node is restarted: the reader gets another replica, and goes on in
-//! it where it was.
+//! The server of a reader's own node is restarted: the reader gets another replica, and continues
+//! there after the last value that it read.
 
 mod world;
 
@@ -17,7 +17,7 @@ fn next(reader: &mut AreaReader) -> (u64, u8) {
     wait_for("a value", || Some((reader.next(&mut out).ok()??.source, out[0])))
 }
 
-/// All that a reader has not read and that is kept.
+/// The retained values that a reader has not read.
 fn rest(reader: &mut AreaReader) -> Vec<u64> {
     let (mut out, mut all) = (vec![0; reader.size()], Vec::new());
     while let Some(sample) = reader.next(&mut out).unwrap() {
@@ -48,7 +48,7 @@ fn what_was_read_does_not_come_again_by_any_path() {
             status.replicas.iter().any(|replica| replica.readers == 2)
         };
         wait_until(format!("{through:?}: the readers are attached again"), || moved());
-        // A reader that comes now reads the replica from its beginning: there they are again.
+        // A new reader reads the replica from its beginning, with the same values.
         let mut fresh = far.attach_reader("line", wish).unwrap();
         until(&mut fresh, 5);
         let again = rest(&mut far.attach_reader("line", wish).unwrap());
@@ -84,7 +84,7 @@ fn who_sleeps_is_woken_by_what_comes_into_the_other_replica() {
         let mut out = [0; 64];
         (reader.latest(&mut out).unwrap().source, out)
     });
-    // A good chance that it sleeps by now; what it is told does not depend on it.
+    // It probably sleeps by now; its result does not depend on that.
     std::thread::sleep(Duration::from_millis(100));
     world.far = None;
     world.far = Some(world.start(1));
@@ -92,8 +92,8 @@ fn who_sleeps_is_woken_by_what_comes_into_the_other_replica() {
     assert_eq!(sleeper.join().unwrap(), (2, [2; 64]));
 }
 
-/// The area was made anew while there was no server at the reader's node: its numbers begin anew,
-/// and are not taken for old ones.
+/// The area was created anew while the reader's node had no server: its numbers begin anew, and do
+/// not count as old ones.
 #[test]
 fn another_area_of_that_name_is_read_from_its_beginning() {
     let mut world = World::new();

@@ -93,7 +93,7 @@ fn what_is_refused_says_what_and_how_much_by_giop() {
         rio::AttachReaderError::NotAdmitted(error) => {
             assert!(!error.resource.is_empty() && error.reason.contains("cannot be admitted"), "{error:?}");
             assert!(error.nearest_deadline > 1_000, "{error:?}");
-            // What it names is admitted, unless the other end refuses that in turn.
+            // The deadline that it names is admitted, unless the other end refuses it.
             let mut deadline = error.nearest_deadline;
             let admitted = (0..4).find_map(|_| match there.attach_reader("x", sure(deadline)) {
                 Ok(reader) => Some(reader),
@@ -137,10 +137,10 @@ fn a_call_that_waits_keeps_no_other_from_its_reader() {
         let policies =
             isorb::Policies { round_trip_timeout: Some(std::time::Duration::ZERO), ..Default::default() };
         let patient = RIORef::from_object(rio.object().with_policies(policies));
-        // Unreachable: a caller that waited for it would wait in vain.
+        // No server listens there: a caller that waited for it would wait in vain.
         let waiting = scope.spawn(move || patient.read_next(reader, 3_000_000_000_000));
         for _ in 0..20 {
-            // The other one has the memory by now or soon; both are told the same.
+            // The other call has the memory by now or soon; both get the same answer.
             match rio.read_latest(reader, 0, 1_000_000).unwrap_err() {
                 rio::ReadLatestError::TimedOut(_) | rio::ReadLatestError::NoValueYet(_) => {}
                 other => panic!("{other}"),
@@ -166,7 +166,8 @@ fn a_process_is_found_by_its_name_and_names_of_the_dead_go() {
     orb.root_poa().unwrap().manager().activate().unwrap();
     let library = isorb_reflective_memory::Library::connect(&orb, &world.sockets[0]).unwrap();
 
-    // Of ended processes: one object is gone, and one answers, so it belongs to another container.
+    // Names of ended processes: one object does not exist, and one answers, so it belongs to
+    // another container.
     let naming = Naming::initial(&orb).unwrap();
     let other =
         Orb::with_config(Config { endpoints: vec!["127.0.0.1:0".into()], ..Config::default() }).unwrap();

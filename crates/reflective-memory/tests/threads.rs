@@ -21,7 +21,7 @@ fn world(change: impl Fn(usize, &mut isorb_reflective_memory::node::ServerConfig
     }))
 }
 
-/// Nothing is torn, and nothing goes back.
+/// No value is torn, and none is older than the one before.
 struct Line {
     writer: AreaWriter,
     readers: Vec<(AreaReader, u64)>,
@@ -43,7 +43,7 @@ impl Line {
         self.writer.write(&vec![n as u8; SIZE - n as usize % 100]).unwrap()
     }
 
-    /// Until all have what was written last.
+    /// Waits until all readers have the last value.
     fn all_have_it(&mut self) {
         let last = self.writer.sequence();
         for (reader, before) in &mut self.readers {
@@ -123,8 +123,8 @@ fn values_cross_on_all_threads_and_paths_and_outlive_both_servers() {
     }
 }
 
-/// How many channels of 4 KiB each tenth of a second a node of so many threads admits, and what it
-/// says to the next.
+/// The number of channels with 4 KiB each tenth of a second that a node with this many threads
+/// admits, and the refusal of the next.
 fn admitted(world: &World, named: &str) -> (Vec<Line>, Error) {
     let (near, far) = (world.library(0), world.library(1));
     let wish = ReaderQoS { guaranteed: true, deadline: 100_000_000, ..on_write() };
@@ -151,13 +151,13 @@ fn threads_share_the_link_and_what_is_admitted_on_them_arrives() {
     let world = world(narrow);
     world.near.as_ref().unwrap().record(10_000);
     let (mut lines, refused) = admitted(&world, "sure");
-    // They get one thread's part together.
+    // Together they get one thread's share.
     assert!(!lines.is_empty() && lines.len() <= of_one.len() / 2, "{} and {}", lines.len(), of_one.len());
     let Error::NotAdmitted(refused) = refused else { panic!("{refused}") };
     assert!(refused.reason.contains("link"), "{}", refused.reason);
     rounds(&mut lines, 5);
     assert!(threads_that_push(&world) > 1, "they are on several threads");
-    // What one gives back, another gets.
+    // A released share is admitted again.
     drop(lines.pop());
     let (again, _) = admitted(&world, "again");
     assert_eq!(again.len(), 1);
@@ -187,7 +187,8 @@ fn all_threads_go_over_to_the_second_path() {
     let world = world(move |which, config| {
         config.dispatcher.second = Some("127.0.0.1:0".parse().unwrap());
         config.publish = (which == 1).then_some(nobody);
-        // After two thirds of it they go over, and are heard again in the last.
+        // After two thirds of it they change to the second path, and arrive again in the last
+        // third.
         config.silence = Duration::from_secs(9);
     });
     let mut lines = lines(&world, 6, &[on_write()]);

@@ -11,7 +11,7 @@ use std::time::Duration;
 pub(super) const STEPS: [FailPoint; 7] =
     [HandBackSent, HandedBack, Resumed, Reattached, NoticeRead, NoticeMade, NoticePushed];
 
-/// A channel that takes everything.
+/// A channel that accepts all events.
 struct Sink;
 
 impl EventSink for Sink {
@@ -24,7 +24,8 @@ fn far_area(name: &str) -> String {
     format!("{name}-far")
 }
 
-/// The victim: writes an area of its node, and has the values of one of another node as events.
+/// The victim: writes an area of its node, and receives the values of another node's area as
+/// events.
 pub(super) fn begin(orb: &Orb, socket: &FilePath, name: &str) {
     let library = Library::connect(orb, socket).unwrap();
     library.create_area(&Area { name: name.into(), size: SIZE as u32, histories: 2 }).unwrap();
@@ -67,7 +68,7 @@ fn an_application_killed_at_any_step_leaves_its_areas_to_others() {
         until(&name, &mut here, 1);
         until(&name, &mut there, 1);
         if [HandBackSent, HandedBack, Resumed, Reattached].contains(&step) {
-            // One ends before the next.
+            // One server ends before the next begins.
             near_servers.clear();
             near_servers.push(near_server());
         }
@@ -80,13 +81,13 @@ fn an_application_killed_at_any_step_leaves_its_areas_to_others() {
         });
         let last = whole(&mut here);
         wait_until(format!("{name}: no writer"), || here.state() == Some(State::WriterGone));
-        // Another goes on where it was.
+        // Another writer continues after its last value.
         let mut writer = retry(&name, || near.map_writer(&name, QOS));
         assert_eq!(writer.sequence(), last, "{name}");
         let next = writer.write(&value(last + 1)).unwrap();
         until(&name, &mut here, next);
         until(&name, &mut there, next);
-        // What it read goes on as well.
+        // The area that it read works as well.
         let mut again = retry(&name, || near.attach_reader(&other, by(Path::PathUdp)));
         let next = events.write(&value(events.sequence() + 1)).unwrap();
         until(&name, &mut again, next);

@@ -5,7 +5,7 @@ use crate::fail_points::{ALL, FailPoint, FailPoint::*};
 use std::collections::HashSet;
 use std::net::UdpSocket;
 
-/// Of the writer's node, while areas are made and handed back.
+/// Steps of the writer's node while areas are created and handed back.
 const MADE: [FailPoint; 15] = [
     Welcomed,
     CreateAsked,
@@ -23,7 +23,7 @@ const MADE: [FailPoint; 15] = [
     Adopted,
     SessionLeft,
 ];
-/// While it pushes.
+/// Its steps while it pushes.
 const PUSHED: [FailPoint; 11] = [
     ChannelAsked,
     ChannelReplaced,
@@ -37,7 +37,7 @@ const PUSHED: [FailPoint; 11] = [
     Settling,
     Settled,
 ];
-/// Of the readers' node.
+/// Steps of the readers' node.
 const READ: [FailPoint; 13] = [
     ReplicaDescribed,
     ReplicaReady,
@@ -53,13 +53,13 @@ const READ: [FailPoint; 13] = [
     CallShown,
     BeatCame,
 ];
-/// Of the writer's node, with a group.
+/// Steps of the writer's node with a group.
 const GROUPED: [FailPoint; 5] = [GroupAsked, GroupMade, GroupEntered, GroupLeft, GroupEnded];
-/// Of the readers' node, with a group.
+/// Steps of the readers' node with a group.
 const JOINED: [FailPoint; 2] = [GroupJoined, GroupForgotten];
-/// Of the readers' node when its first path fails.
+/// Steps of the readers' node when its first path fails.
 const CHOSE: [FailPoint; 2] = [ChoiceMade, ChoiceSent];
-/// Of the writer's node then.
+/// Steps of the writer's node then.
 const CHOSEN: [FailPoint; 1] = [ChoiceCame];
 const COORDINATOR: [FailPoint; 7] =
     [NodeCame, NodeStored, AreaCame, AreaStored, AreaLeaves, AreaForgotten, Located];
@@ -74,7 +74,7 @@ fn a_process_is_killed_at_every_fail_point() {
     assert!(missing.is_empty(), "no process is killed at {missing:?}");
 }
 
-/// How the nodes read, and what their servers are told; the writer's first.
+/// The paths of the readers, and the arguments of both servers, the writer's first.
 struct Setting {
     paths: Vec<Path>,
     words: [String; 2],
@@ -203,11 +203,11 @@ fn a_coordinator_killed_at_any_step_stops_no_value_and_remembers() {
         work.use_area(&at, &near, &far, &mut || victim.lives());
         if victim.lives() {
             let third = RunningOrb::new();
-            // Which may be what the victim dies of, at the latest now.
+            // This registration may be the step at which the victim ends.
             let _ = server(&third, 2);
         }
-        // The servers may not have found this coordinator when they were asked: what did not come
-        // to it is done again.
+        // The servers may not have reached this coordinator yet, so the calls that it missed are
+        // repeated.
         let mut again = 0;
         wait_until(format!("{at}: its end"), || {
             if !victim.lives() {
@@ -250,7 +250,7 @@ fn a_coordinator_without_memory_learns_everything_from_the_servers() {
         coordinator.process.kill();
         std::fs::remove_file(&store).unwrap();
         coordinator = start(&port);
-        // Both nodes, and what they hold.
+        // It knows both nodes and their areas again.
         let mut reader = retry(&at, || far.attach_reader("kept", by(Path::PathUdp)));
         let last = writer.write(&value(writer.sequence() + 1)).unwrap();
         until(&at, &mut reader, last);

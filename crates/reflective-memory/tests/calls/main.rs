@@ -1,6 +1,6 @@
-//! The ORB's paths over connections that break in the middle of a push, at each byte of it, or hold
-//! it up: every value that the writer's area keeps is read, once and in order, whole; what it did
-//! not keep is counted.
+//! The ORB's paths over connections that break in the middle of a push, at each byte of it, or
+//! delay it: every value that the writer's area keeps is read once, in order and complete; values
+//! that it did not keep are counted.
 
 #[path = "../world/mod.rs"]
 mod world;
@@ -18,18 +18,18 @@ use world::*;
 
 const SIZE: usize = 24;
 
-/// Not two values begin with the same octets, and each says by its length which it is.
+/// No two values begin with the same octets, and each has a length of its own.
 fn value(n: u64) -> Vec<u8> {
     let mut value = [n.to_be_bytes(), (!n).to_be_bytes()].concat();
     value.resize(16 + n as usize % 8, n as u8);
     value
 }
 
-/// A reader that insists on each value in its turn.
+/// A reader that checks that each value arrives in its turn.
 struct Each {
     reader: AreaReader,
     last: u64,
-    /// How many it has not seen.
+    /// The number of values that it has missed.
     missing: u64,
 }
 
@@ -55,7 +55,7 @@ impl Each {
     }
 }
 
-/// A node reached through relays, one for each endpoint, and a reader there of an area here.
+/// A node behind relays, one for each endpoint, and a reader there of an area of this node.
 struct Line {
     // In this order they end.
     reader: Each,
@@ -74,7 +74,7 @@ impl Line {
             RunningOrb::at(endpoints),
             Box::new(move |_, config| {
                 config.silence = silence;
-                // Short, because a call that is held waits for it.
+                // Short, because a withheld call lasts until this time-out.
                 config.answer = Duration::from_millis(if several { 500 } else { 5000 });
             }),
         );
@@ -108,7 +108,7 @@ impl Line {
     }
 }
 
-/// Long, because nothing is said while a test looks at something else.
+/// Long, because no heartbeat arrives while a test withholds messages.
 const NEVER: Duration = Duration::from_secs(600);
 
 /// At every byte of a push with others behind it, and of the answer; every other time by a reset.
@@ -135,8 +135,8 @@ fn breaks_everywhere(through: Path) {
     println!("{through:?}: {cuts} cuts in messages of {lengths:?} bytes, {last} values, {counted:?}");
     assert!(lengths[0] > 100 && lengths[1] > 12, "{lengths:?}");
     assert_eq!((line.reader.missing, counted.lost, counted.complete), (0, 0, last), "{counted:?}");
-    // Where only the answer was lost, it came twice; what went behind a lost one came before its
-    // turn. Either was shown once.
+    // If only the answer was lost, the value arrived twice; a value behind a lost one arrived
+    // before its turn. Each became visible once.
     assert!(counted.repeated + counted.late > 0, "{counted:?}");
     assert_eq!((counted.forged, counted.malformed), (0, 0), "{counted:?}");
 }
@@ -151,8 +151,8 @@ fn oneway_pushes_survive_a_connection_that_breaks_at_any_byte() {
     breaks_everywhere(Path::PathOneway);
 }
 
-/// One way takes pushes and does not carry them on; they come by the other, with others after them,
-/// and then by the first as well.
+/// One path accepts pushes and withholds them; they arrive by the other, followed by more, and then
+/// by the first as well.
 fn comes_late(through: Path) {
     let mut line = Line::new(through, 2, 200, NEVER);
     for _ in 0..6 {
@@ -170,8 +170,8 @@ fn comes_late(through: Path) {
     assert_eq!((line.reader.missing, counted.lost, counted.complete), (0, 0, last), "{counted:?}");
 }
 
-/// Holds the way by which pushes go now, with some of them in it. Calls of other kinds, which are
-/// made now and then, may change which one that is.
+/// Withholds the path that pushes take now, with some of them in it. Other calls may change the
+/// path in between.
 fn hold_what_is_used(line: &mut Line) -> usize {
     let deadline = Deadline::after(PATIENCE);
     for way in [0, 1].into_iter().cycle() {
@@ -197,7 +197,7 @@ fn a_oneway_push_that_comes_late_is_not_shown() {
     comes_late(Path::PathOneway);
 }
 
-/// Calls stall until the reader's node takes the writer's for dead and opens the channel anew.
+/// Calls stall until the reader's node counts the writer's as dead and opens the channel anew.
 fn is_opened_anew(through: Path, kept: u32) -> Line {
     let mut line = Line::new(through, 1, kept, Duration::from_millis(200));
     let last = line.write(5);

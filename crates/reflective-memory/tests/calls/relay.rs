@@ -9,29 +9,28 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 const LOOK: Duration = Duration::from_millis(2);
-/// What a read with a time-out ends in; also after its process was stopped and goes on.
+/// The errors of a read with a time-out; also after its process was stopped and continued.
 const NOTHING_YET: [ErrorKind; 3] = [ErrorKind::WouldBlock, ErrorKind::TimedOut, ErrorKind::Interrupted];
 
-/// Where the connection breaks, once.
+/// The place at which the connection breaks, once.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Cut {
-    /// After so many bytes of the next push.
+    /// After this many bytes of the next push.
     Push(usize),
-    /// After so many bytes of the next message that comes back, be it an answer to a push or to a
-    /// beat.
+    /// After this many bytes of the next answer, to a push or to a heartbeat.
     Answer(usize),
 }
 
 #[derive(Default)]
 struct Control {
     end: AtomicBool,
-    /// And whether it breaks by a reset.
+    /// Whether it breaks by a reset.
     armed: Mutex<Option<(Cut, bool)>>,
     cuts: AtomicU64,
-    /// Bytes of the message that a cut was asked for, which had fewer than that.
+    /// The length of the message if it was shorter than the requested cut.
     too_short: AtomicU64,
     held: AtomicBool,
-    /// Pushes that came while it was held, and stay here.
+    /// Pushes that arrived while the relay withheld messages.
     held_pushes: AtomicU64,
     server: Option<SocketAddr>,
 }
@@ -39,8 +38,8 @@ struct Control {
 /// Threads end with the relay.
 pub struct Relay {
     pub address: SocketAddr,
-    /// Where the server listens that it leads to: at a host of this process's own, where no other
-    /// test takes the port.
+    /// The address of its server: at a host of this process's own, where no other test takes the
+    /// port.
     pub server: SocketAddr,
     control: Arc<Control>,
 }
@@ -88,7 +87,7 @@ impl Relay {
         self.control.held.store(held, Ordering::Release);
     }
 
-    /// Pushes that are kept here since it is held.
+    /// The pushes that it withholds.
     pub fn held_pushes(&self) -> u64 {
         self.control.held_pushes.load(Ordering::Relaxed)
     }
@@ -183,7 +182,7 @@ fn is_push(message: &[u8]) -> bool {
     message.windows(4).any(|word| word == b"push")
 }
 
-/// The first message of those that came, if it is there as a whole.
+/// The first message of the received octets, if it is complete.
 fn message(octets: &mut VecDeque<u8>) -> Option<Vec<u8>> {
     const HEAD: usize = 12;
     if octets.len() < HEAD {
@@ -191,7 +190,7 @@ fn message(octets: &mut VecDeque<u8>) -> Option<Vec<u8>> {
     }
     let head: Vec<u8> = octets.iter().take(HEAD).copied().collect();
     let size = <[u8; 4]>::try_from(&head[8..]).unwrap();
-    // The lowest bit of the flags says in which order it is.
+    // The lowest bit of the flags is the byte order.
     let size = if head[6] & 1 == 1 { u32::from_le_bytes(size) } else { u32::from_be_bytes(size) } as usize;
     (octets.len() >= HEAD + size).then(|| octets.drain(..HEAD + size).collect())
 }

@@ -1,6 +1,6 @@
 //! Admission against execution, in virtual time: two schedulers, the processors that drive them and
-//! the link between, each as slow as the costs say. An admitted set is answered within its
-//! deadlines whatever best effort and strangers send; a refused set, forced in, is not.
+//! the link between, each as slow as the costs. An admitted set meets its deadlines whatever
+//! best-effort channels and strangers send; a refused set that is added all the same does not.
 
 mod world;
 
@@ -18,7 +18,7 @@ fn channel(size: usize) -> Channel {
     Channel { id: 0, epoch: 1, token: 42, size, fragment: 1384, parity: 0 }
 }
 
-/// Both ends, as two nodes would be asked.
+/// Admission at both ends, as at two nodes.
 struct Nodes {
     near: NodeAdmission,
     far: NodeAdmission,
@@ -47,7 +47,7 @@ impl Nodes {
         }
     }
 
-    /// The admitted channels, as they are promoted when all are there.
+    /// The admitted channels, with the promotion times beside all others.
     fn enter(&self, world: &mut World) {
         for (size, wish, grant) in &self.granted {
             let guarantee = Guarantee { promotion_ns: self.near.promotion(grant), ..grant.guarantee };
@@ -122,8 +122,8 @@ fn a_refused_set_misses_when_forced_in() {
     assert!(missed >= 6, "each of six rounds has a last one, and it is late: {missed}");
 }
 
-/// Large values come faster than the reader's node takes them in; a small one that is urgent comes
-/// after them.
+/// Large values arrive faster than the reader's node receives them; an urgent small one arrives
+/// behind them.
 fn behind_large_values(in_order: bool) -> Line {
     let costs = Costs { push_ns: 50_000, datagram_ns: 50_000, kib_ns: 1_000 };
     let config = NodeConfig { costs, link_bits_per_s: 1_000_000_000, ..NodeConfig::default() };
@@ -150,7 +150,7 @@ fn at_the_readers_node_the_most_urgent_is_taken_in_first() {
     assert!(control.missed >= 1, "in order of arrival it must be late: worst {}", control.worst_ns);
 }
 
-/// The same channels, never promoted: best effort goes first for as long as there is any.
+/// The same channels, never promoted: best effort always goes first.
 #[test]
 fn without_promotion_an_admitted_set_misses() {
     let config = NodeConfig { link_bits_per_s: 10_000_000, ..NodeConfig::default() };

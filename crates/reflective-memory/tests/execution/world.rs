@@ -18,7 +18,7 @@ pub const TO: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::LOCALHOST,
 /// UDP, IP and Ethernet around a datagram.
 pub const AROUND: u64 = 66;
 
-/// A channel, and what was seen of it.
+/// A channel and its observations.
 pub struct Line {
     pub writer: Writer,
     pub key: PushKey,
@@ -30,13 +30,13 @@ pub struct Line {
     pub shown: u64,
     pub worst_ns: u64,
     pub missed: u64,
-    /// It costs so many times what is declared.
+    /// The factor by which it exceeds its declared costs.
     pub hog: u64,
     pub push: u64,
     pub guaranteed: bool,
 }
 
-/// The reader's node: what waits in its sockets, and what its thread does.
+/// The reader's node: its sockets, and the work of its thread.
 #[derive(Default)]
 pub struct ReaderEnd {
     pub now: u64,
@@ -46,7 +46,7 @@ pub struct ReaderEnd {
     pub common: VecDeque<Vec<u8>>,
     /// Those of guaranteed channels.
     pub own: Vec<VecDeque<Vec<u8>>>,
-    /// The control: all come in at the common socket.
+    /// The control: all datagrams arrive at the common socket.
     pub in_order: bool,
 }
 
@@ -62,9 +62,9 @@ pub struct World {
     pub lines: Vec<Line>,
     /// Unwanted datagrams arrive all the time.
     pub flooded: bool,
-    /// The driver tells what datagrams cost.
+    /// Whether the driver reports the costs of datagrams.
     pub charged: bool,
-    /// The writer's node is so many times as fast as the costs say, which are the worst.
+    /// The factor by which the writer's node is faster than the costs, which are the worst case.
     pub near_speed: u64,
 }
 
@@ -140,8 +140,7 @@ impl World {
         self.lines.len() - 1
     }
 
-    /// All write together, and from then on each at its period, for `span`; then what is under way
-    /// ends.
+    /// All write together, and then each at its period, for `span`; pushes under way then end.
     pub fn run(&mut self, span: u64) {
         let (start, mut out) = (self.now, vec![0; 2000]);
         let end = start + span;
@@ -169,8 +168,8 @@ impl World {
         self.arrive(u64::MAX);
     }
 
-    /// Values that are due by now, written when they were due; the dispatching thread hears of them
-    /// now.
+    /// Writes the values that are due by now, with the times at which they were due, and notifies
+    /// the dispatching thread.
     pub fn write(&mut self, start: u64, end: u64) {
         for line in &mut self.lines {
             loop {
@@ -222,7 +221,8 @@ impl World {
         self.arrive(self.now);
     }
 
-    /// The other node takes in what is there by then, as its dispatching thread does.
+    /// The other node receives the datagrams that have arrived by then, as its dispatching thread
+    /// does.
     pub fn arrive(&mut self, until: u64) {
         loop {
             if self.reader.idle || self.reader.done == AT_ONCE {
@@ -248,8 +248,8 @@ impl World {
         }
     }
 
-    /// What has come since the last look goes to where it waits; none where there is nothing to do
-    /// before `until`.
+    /// Moves the datagrams since the last check to their sockets; none if there is no work before
+    /// `until`.
     pub fn look(&mut self, until: u64) -> Option<()> {
         let reader = &mut self.reader;
         let waits = !reader.common.is_empty() || reader.own.iter().any(|own| !own.is_empty());
@@ -282,7 +282,7 @@ impl World {
         if self.far.received_for(own, FROM, octets, done) == Some(Outcome::Complete) {
             self.reader.now = done;
             let line = &mut self.lines[datagram.channel as usize];
-            // A value that was overtaken was never there in time.
+            // An overtaken value counts as late.
             line.missed += datagram.sequence - line.shown - 1;
             line.shown = datagram.sequence;
             let took = done - line.written[datagram.sequence as usize - 1];

@@ -1,5 +1,5 @@
 //! One direction of a path of datagrams between nodes: loses, repeats and reorders as configured,
-//! for each reader's node apart, and knows what became of each push.
+//! for each reader's node separately, and counts the fragments of each push.
 #![allow(dead_code, reason = "each test program uses its part")]
 
 use isorb_netlab::{Impairment, Plan};
@@ -13,10 +13,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// What becomes of datagrams.
+/// The state of the path.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Direction {
-    /// All go through, as they come.
+    /// All datagrams pass, in order.
     Good,
     /// As planned.
     Bad,
@@ -26,7 +26,7 @@ pub enum Direction {
 
 atomic_enum!(Direction: Good, Bad, Cut);
 
-/// Does it vanish?
+/// Whether a datagram is lost.
 pub type Drops = fn(&Datagram<'_>) -> bool;
 
 /// The end of the path at a reader's node.
@@ -35,7 +35,7 @@ pub struct Out {
     pub socket: UdpSocket,
     pub to: SocketAddr,
     pub plan: Plan,
-    /// What vanishes beside the plan.
+    /// Datagrams that are lost in addition to the plan.
     pub drops: Drops,
 }
 
@@ -66,7 +66,7 @@ pub struct Relay {
 }
 
 impl Relay {
-    /// What comes to `front` goes on to all.
+    /// Forwards the datagrams that arrive at `front` to all.
     pub fn start(front: UdpSocket, outs: Vec<Out>) -> Relay {
         front.set_read_timeout(Some(Duration::from_micros(500))).unwrap();
         let logs: Vec<Log> = outs.iter().map(|_| Log::default()).collect();
@@ -103,8 +103,8 @@ impl Relay {
         self.direction.store(direction, Ordering::Relaxed);
     }
 
-    /// Pushes to a node after push `after` of each channel: all, and those that came out
-    /// whole.
+    /// Pushes to a node after push `after` of each channel: all, and those that were forwarded
+    /// completely.
     pub fn pushes(&self, out: usize, after: u64) -> (u64, u64) {
         let log = self.logs[out].lock().unwrap();
         let (mut newest, mut whole) = (BTreeMap::new(), 0);
@@ -143,7 +143,7 @@ impl Drop for Relay {
     }
 }
 
-/// Nothing vanishes beside the plan.
+/// No datagram is lost in addition to the plan.
 pub fn none(_: &Datagram<'_>) -> bool {
     false
 }

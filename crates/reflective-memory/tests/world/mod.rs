@@ -21,11 +21,11 @@ pub const PATIENCE: Duration = Duration::from_secs(60);
 /// No node counts as dead because the machine is busy: the silence in every test that waits for no
 /// death.
 pub const SILENCE: Duration = Duration::from_secs(30);
-/// For those that wait for one. Longer than a machine that is busy keeps heartbeats.
+/// The silence in tests that wait for a death. Longer than a busy machine delays heartbeats.
 pub const SHORT: Duration = Duration::from_secs(2);
 
 pub struct World {
-    // In this order they end.
+    // The fields are dropped in this order.
     pub near: Option<NodeServer>,
     pub far: Option<NodeServer>,
     pub near_orb: RunningOrb,
@@ -46,7 +46,7 @@ impl World {
         World::configured(Box::new(|_, _| {}))
     }
 
-    /// A server that is away counts as dead soon.
+    /// A world in which a silent server soon counts as dead.
     pub fn of_mortals() -> World {
         World::configured(Box::new(|_, config| config.silence = SHORT))
     }
