@@ -8,7 +8,6 @@ use isorb_reflective_memory::node::{NodeServer, ServerConfig};
 use isorb_reflective_memory::{AreaReader, Error, Library};
 use isorb_testkit::{RunningOrb, wait_until};
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
-use std::time::Duration;
 use world::*;
 
 const SIZE: usize = 20_000;

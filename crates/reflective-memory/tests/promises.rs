@@ -7,7 +7,6 @@ use isorb::Reference;
 use isorb_reflective_memory::idl::{RIORef, ReaderQoS, WriterQoS, rio};
 use isorb_reflective_memory::{Error, Rio};
 use isorb_testkit::wait_until;
-use std::time::Duration;
 use world::*;
 
 /// A value of the area's size would take the whole link.

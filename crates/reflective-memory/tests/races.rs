@@ -8,7 +8,6 @@ use isorb_reflective_memory::{AreaWriter, Error};
 use isorb_testkit::{RunningOrb, wait_until};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier};
-use std::time::Duration;
 use world::*;
 
 #[test]

@@ -6,7 +6,7 @@ use isorb::{Config, Kind, Orb, Reference};
 use isorb_naming::{Limits, MemoryStore, Naming, NamingService};
 use isorb_reflective_memory::Rio;
 use isorb_reflective_memory::idl::{Area, Path, RIORef, ReaderQoS, State, WriterQoS, rio};
-use isorb_rt::time::{Deadline, now_ns};
+use isorb_rt::time::now_ns;
 use isorb_testkit::{RunningOrb, wait_until};
 use std::sync::Arc;
 use world::{PATIENCE, QOS, World, area, on_write};
