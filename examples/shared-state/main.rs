@@ -54,10 +54,10 @@ fn main() -> Result<()> {
 
     // A client in another process would look the same.
     println!("{}", board.all()?[0].callsign);
-    let heard = [("DLH42", 270.0), ("KLM7", 91.5), ("AFR1", 33.0)];
+    let received = [("DLH42", 270.0), ("KLM7", 91.5), ("AFR1", 33.0)];
     // Sequences take vectors, slices, arrays, and iterators.
     board.report(isorb::each(
-        heard.iter().map(|(callsign, bearing)| TrackView { callsign, bearing: *bearing }),
+        received.iter().map(|(callsign, bearing)| TrackView { callsign, bearing: *bearing }),
     ))?;
     board.report(&[Track { callsign: "SAS5".into(), bearing: 180.0 }])?;
     println!("latest: {}", board.latest()?.callsign);

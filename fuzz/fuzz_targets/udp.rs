@@ -16,13 +16,13 @@ fn whole(datagram: &[u8]) -> bool {
     datagram.first().is_some_and(|first| first % 4 != 0)
 }
 
-fn receive(stream: &dyn Stream, heard: &mut Vec<u8>) {
+fn receive(stream: &dyn Stream, received: &mut Vec<u8>) {
     let mut room = [0; 100];
     while let Ok(n) = stream.recv(&mut room, Wait::No) {
         if n == 0 {
             return;
         }
-        heard.extend_from_slice(&room[..n]);
+        received.extend_from_slice(&room[..n]);
     }
 }
 
@@ -44,7 +44,7 @@ fuzz_target!(|data: &[u8]| {
     let at = server.local_addr().expect("an address");
     let client = udp.connect(&at.to_string(), None).expect("a socket");
     let client_at = client_address(&*client);
-    let (mut answers, mut heard) = (Vec::new(), Vec::new());
+    let (mut answers, mut received) = (Vec::new(), Vec::new());
     let (mut sent, mut ignored) = (vec![Vec::new(); SENDERS], 0);
     let mut streams: HashMap<String, (Box<dyn Stream>, Vec<u8>)> = HashMap::new();
     let mut rest = data;
@@ -66,24 +66,24 @@ fuzz_target!(|data: &[u8]| {
         } else {
             ignored += 1;
         }
-        receive(&*client, &mut heard);
+        receive(&*client, &mut received);
         match listener.accept(Wait::No) {
             Ok(stream) => drop(streams.insert(stream.peer().into(), (stream, Vec::new()))),
             Err(error) => assert_eq!(error.kind(), ErrorKind::WouldBlock),
         }
         if length % 2 == 0 {
-            streams.values_mut().for_each(|(stream, heard)| receive(&**stream, heard));
+            streams.values_mut().for_each(|(stream, received)| receive(&**stream, received));
         }
     }
-    receive(&*client, &mut heard);
-    assert_eq!(heard, answers);
+    receive(&*client, &mut received);
+    assert_eq!(received, answers);
     for (who, sender) in senders.iter().enumerate() {
         let from = format!("udp:{}", sender.local_addr().expect("an address"));
-        let heard = streams.get_mut(&from).map_or(&[][..], |(stream, heard)| {
-            receive(&**stream, heard);
-            heard
+        let received = streams.get_mut(&from).map_or(&[][..], |(stream, received)| {
+            receive(&**stream, received);
+            received
         });
-        assert_eq!(heard, sent[who]);
+        assert_eq!(received, sent[who]);
     }
     assert_eq!((udp.counts.ignored(), udp.counts.dropped()), (ignored, 0));
 });

@@ -36,7 +36,7 @@ fn url(address: &str) -> String {
     format!("corbaloc:miop:1.0@1.0-interop-7/{address}:{port}")
 }
 
-/// What a member says of what it hears, in the words of the other.
+/// The report of a member on a request, in the words of the other.
 #[derive(Default)]
 struct Hears(Mutex<Vec<String>>);
 
@@ -68,7 +68,7 @@ impl Oneways for Hears {
     }
 }
 
-/// What a member has to hear.
+/// The requests that a member must receive.
 fn expected() -> Vec<String> {
     let of = |number: i32| {
         let sum: u64 = (0..number).map(|i| u64::from(i as u8)).sum();
@@ -111,8 +111,8 @@ fn jacorb_calls_a_group_of_ours() {
         assert!(Instant::now() < end, "{missing:?} did not come; {:?} did", hears.0.lock().unwrap());
         let ended = Command::new(&program).args(["send", &url]).args(&numbers).status().unwrap();
         assert!(ended.success(), "JacORB's client: {ended}");
-        let patience = Instant::now() + Duration::from_secs(5);
-        while !missing.is_empty() && Instant::now() < patience {
+        let timeout = Instant::now() + Duration::from_secs(5);
+        while !missing.is_empty() && Instant::now() < timeout {
             missing.retain(|line| !hears.0.lock().unwrap().contains(line));
             std::thread::sleep(Duration::from_millis(10));
         }
@@ -130,10 +130,10 @@ fn a_group_of_jacorb_hears_us() {
     child.args(["serve", &url]).stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut running = Running(child.spawn().unwrap());
     let lines = BufReader::new(running.0.stdout.take().unwrap()).lines();
-    let (give, heard) = mpsc::channel();
+    let (give, received) = mpsc::channel();
     std::thread::spawn(move || lines.map_while(Result::ok).for_each(|line| _ = give.send(line)));
     let ready =
-        heard.recv_timeout(Duration::from_secs(60)).expect("JacORB's member did not say that it is ready");
+        received.recv_timeout(Duration::from_secs(60)).expect("JacORB's member did not say that it is ready");
     assert_eq!(ready, "ready");
     let orb = Orb::with_config(Config::default()).unwrap();
     let far: OnewaysRef = orb.string_to_object(&url).unwrap().unchecked_narrow();
@@ -150,7 +150,7 @@ fn a_group_of_jacorb_hears_us() {
             far.send(&data).unwrap();
         }
         far.ping().unwrap();
-        while let Ok(line) = heard.recv_timeout(Duration::from_millis(500)) {
+        while let Ok(line) = received.recv_timeout(Duration::from_millis(500)) {
             assert!(expected().contains(&line), "{line}");
             missing.retain(|other| *other != line);
         }

@@ -17,7 +17,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 /// Longer than any wait here.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 /// More messages than the sockets' buffers.
 const NOTES: u32 = 4096;
 /// Octets of each: less than TLS encrypts at a time.
@@ -43,7 +43,7 @@ impl Gate for Porter {
     fn pass(&self, _: Upcall<'_>) -> Result<&[u8]> {
         self.inside.store(true, Ordering::SeqCst);
         let closed = self.open.0.lock().unwrap();
-        drop(self.open.1.wait_timeout_while(closed, PATIENCE, |open| !*open).unwrap());
+        drop(self.open.1.wait_timeout_while(closed, TIMEOUT, |open| !*open).unwrap());
         Ok(&self.reply)
     }
 

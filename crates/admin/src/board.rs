@@ -16,12 +16,12 @@ struct Inner {
     text: Arc<str>,
     number: u64,
     at: Option<Instant>,
-    lookers: usize,
+    readers: usize,
     stopped: bool,
 }
 
 /// A viewer. Numbers are sampled while there is at least one.
-pub(crate) struct Looker<'b> {
+pub(crate) struct BoardReader<'b> {
     board: &'b Board,
     seen: u64,
 }
@@ -31,7 +31,7 @@ impl Board {
     pub fn fill(&self, mut source: impl Source, interval: Duration) {
         loop {
             let mut inner = self.lock();
-            while !inner.stopped && inner.lookers == 0 {
+            while !inner.stopped && inner.readers == 0 {
                 inner = self.changed.wait(inner).unwrap_or_else(PoisonError::into_inner);
             }
             if inner.stopped {
@@ -56,14 +56,14 @@ impl Board {
         }
     }
 
-    /// Adds a viewer. It is given numbers that are no older than `fresh`.
-    pub fn look(&self, fresh: Duration) -> Looker<'_> {
+    /// Adds a viewer. Its numbers are no older than `fresh`.
+    pub fn subscribe(&self, fresh: Duration) -> BoardReader<'_> {
         let mut inner = self.lock();
-        inner.lookers += 1;
+        inner.readers += 1;
         self.changed.notify_all();
         let known = inner.at.is_some_and(|at| at.elapsed() <= fresh);
         let seen = if known { inner.number - 1 } else { inner.number };
-        Looker { board: self, seen }
+        BoardReader { board: self, seen }
     }
 
     pub fn stop(&self) {
@@ -81,10 +81,10 @@ impl Board {
     }
 }
 
-impl Looker<'_> {
+impl BoardReader<'_> {
     /// Waits for numbers that it has not had. `None` at the end, or when none came in time.
-    pub fn next(&mut self, patience: Duration) -> Option<Arc<str>> {
-        let until = Instant::now() + patience;
+    pub fn next(&mut self, timeout: Duration) -> Option<Arc<str>> {
+        let until = Instant::now() + timeout;
         let mut inner = self.board.lock();
         loop {
             if inner.stopped {
@@ -105,9 +105,9 @@ impl Looker<'_> {
     }
 }
 
-impl Drop for Looker<'_> {
+impl Drop for BoardReader<'_> {
     fn drop(&mut self) {
-        self.board.lock().lookers -= 1;
+        self.board.lock().readers -= 1;
     }
 }
 
@@ -131,15 +131,15 @@ mod tests {
         let thread = std::thread::spawn(move || filler.fill(source, Duration::from_millis(1)));
         std::thread::sleep(Duration::from_millis(20));
         assert_eq!(sampled.load(Ordering::SeqCst), 0);
-        let patience = Duration::from_secs(60);
-        let mut looker = board.look(Duration::ZERO);
-        let first: u64 = looker.next(patience).unwrap().parse().unwrap();
-        let second: u64 = looker.next(patience).unwrap().parse().unwrap();
+        let timeout = Duration::from_secs(60);
+        let mut reader = board.subscribe(Duration::ZERO);
+        let first: u64 = reader.next(timeout).unwrap().parse().unwrap();
+        let second: u64 = reader.next(timeout).unwrap().parse().unwrap();
         assert!(first < second);
-        let mut late = board.look(Duration::from_secs(3600));
+        let mut late = board.subscribe(Duration::from_secs(3600));
         assert!(late.next(Duration::ZERO).is_some(), "fresh enough");
         board.stop();
-        assert_eq!(looker.next(patience), None);
+        assert_eq!(reader.next(timeout), None);
         thread.join().unwrap();
     }
 }

@@ -1,7 +1,7 @@
 //! One connection: a head is read, an answer is written, and that was it.
 
 use crate::board::Board;
-use crate::request::{self, Asked, MAX_HEAD, Refusal, Request};
+use crate::request::{self, MAX_HEAD, Refusal, Request, Resource};
 use std::fmt::Write as _;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -26,7 +26,7 @@ pub(crate) struct Shared {
     pub hosts: Vec<String>,
     pub interval: Duration,
     /// How long a client may take for its head, and for taking an answer.
-    pub patience: Duration,
+    pub timeout: Duration,
     pub connections: AtomicUsize,
     /// Of those, the ones that stay open for events.
     pub streams: AtomicUsize,
@@ -60,20 +60,20 @@ impl Drop for Permit<'_> {
 
 /// Serves one client to the end. An error of its socket affects no other client.
 pub(crate) fn serve(mut stream: TcpStream, shared: &Shared) {
-    let deadline = Instant::now() + shared.patience;
+    let deadline = Instant::now() + shared.timeout;
     let _ = stream.set_nodelay(true);
     let asked = match read_head(&mut stream, deadline) {
         Ok(Some(head)) => request::parse(&head, &shared.hosts),
         Ok(None) => return,
         Err(refusal) => Err(refusal),
     };
-    let deadline = Instant::now() + shared.patience;
+    let deadline = Instant::now() + shared.timeout;
     let done = match asked {
         Ok(request) => answer(&mut stream, request, shared, deadline),
         Err(refusal) => refuse(&mut stream, refusal, deadline),
     };
     if done.is_ok() {
-        part(&mut stream, shared.patience.min(Duration::from_millis(200)));
+        part(&mut stream, shared.timeout.min(Duration::from_millis(200)));
     }
 }
 
@@ -132,19 +132,19 @@ fn answer(
         }
         write_by(stream, text.as_bytes(), deadline)
     };
-    match request.what {
-        Asked::Page => body(stream, "text/html; charset=utf-8", PAGE),
-        Asked::Script => body(stream, "text/javascript; charset=utf-8", SCRIPT),
-        Asked::Style => body(stream, "text/css; charset=utf-8", &[isorb_page::STYLE, STYLE].concat()),
-        Asked::State => {
-            let news = shared.board.look(shared.interval).next(shared.patience);
-            let deadline = Instant::now() + shared.patience;
+    match request.resource {
+        Resource::Page => body(stream, "text/html; charset=utf-8", PAGE),
+        Resource::Script => body(stream, "text/javascript; charset=utf-8", SCRIPT),
+        Resource::Style => body(stream, "text/css; charset=utf-8", &[isorb_page::STYLE, STYLE].concat()),
+        Resource::State => {
+            let news = shared.board.subscribe(shared.interval).next(shared.timeout);
+            let deadline = Instant::now() + shared.timeout;
             match news {
                 Some(text) => write_state(stream, &text, request.head_only, deadline),
                 None => refuse(stream, Refusal::NoNews, deadline),
             }
         }
-        Asked::Events => match Permit::take(&shared.streams, shared.max_streams) {
+        Resource::Events => match Permit::take(&shared.streams, shared.max_streams) {
             Some(_place) => events(stream, request, shared),
             None => refuse(stream, Refusal::Busy, deadline),
         },
@@ -172,18 +172,18 @@ fn events(stream: &mut TcpStream, request: Request, shared: &Shared) -> std::io:
         true => &head[..head.len() - "retry: 2000\n\n".len()],
         false => &head,
     };
-    write_by(stream, head.as_bytes(), Instant::now() + shared.patience)?;
+    write_by(stream, head.as_bytes(), Instant::now() + shared.timeout)?;
     if request.head_only {
         return Ok(());
     }
-    let mut looker = shared.board.look(shared.interval);
+    let mut reader = shared.board.subscribe(shared.interval);
     while !shared.board.is_stopped() {
         // A source that hangs makes no news; a comment finds out whether the client is there.
-        let text = match looker.next(shared.interval + shared.patience) {
+        let text = match reader.next(shared.interval + shared.timeout) {
             Some(news) => format!("data: {news}\n\n"),
             None => ":\n\n".to_owned(),
         };
-        write_by(stream, text.as_bytes(), Instant::now() + shared.patience)?;
+        write_by(stream, text.as_bytes(), Instant::now() + shared.timeout)?;
     }
     Ok(())
 }
@@ -223,8 +223,8 @@ fn write_by(stream: &mut TcpStream, mut octets: &[u8], deadline: Instant) -> std
 /// Ends the connection so that the client gets the answer: a socket that is closed with octets
 /// unread resets the connection, and the answer is lost on the way. So a little of what still comes
 /// is read, for a moment.
-fn part(stream: &mut TcpStream, patience: Duration) {
-    let until = Instant::now() + patience;
+fn part(stream: &mut TcpStream, timeout: Duration) {
+    let until = Instant::now() + timeout;
     if stream.shutdown(Shutdown::Write).is_err() {
         return;
     }

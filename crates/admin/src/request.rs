@@ -11,14 +11,14 @@ const MAX_FIELDS: usize = 64;
 /// What is asked for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Request {
-    pub what: Asked,
+    pub resource: Resource,
     /// HEAD: the answer has no body.
     pub head_only: bool,
 }
 
 /// A path that is known.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Asked {
+pub(crate) enum Resource {
     Page,
     Script,
     Style,
@@ -114,16 +114,16 @@ pub(crate) fn parse(head: &[u8], hosts: &[String]) -> Result<Request, Refusal> {
         other if !other.is_empty() && other.bytes().all(is_token) => return Err(Refusal::Method),
         _ => return Err(Refusal::Malformed),
     };
-    let what = match target.split_once('?').map_or(target, |(path, _)| path) {
-        "/" => Asked::Page,
-        "/page.js" => Asked::Script,
-        "/page.css" => Asked::Style,
-        "/state" => Asked::State,
-        "/events" => Asked::Events,
+    let resource = match target.split_once('?').map_or(target, |(path, _)| path) {
+        "/" => Resource::Page,
+        "/page.js" => Resource::Script,
+        "/page.css" => Resource::Style,
+        "/state" => Resource::State,
+        "/events" => Resource::Events,
         path if path.starts_with('/') => return Err(Refusal::NotFound),
         _ => return Err(Refusal::Malformed),
     };
-    Ok(Request { what, head_only })
+    Ok(Request { resource, head_only })
 }
 
 /// A character of a token (RFC 9110, section 5.6.2).
@@ -157,9 +157,9 @@ mod tests {
 
     #[test]
     fn the_paths_are_found() {
-        let page = Request { what: Asked::Page, head_only: false };
+        let page = Request { resource: Resource::Page, head_only: false };
         assert_eq!(ask("GET / HTTP/1.1\r\nHost: localhost:80\r\n\r\n"), Ok(page));
-        let state = Request { what: Asked::State, head_only: true };
+        let state = Request { resource: Resource::State, head_only: true };
         assert_eq!(ask("HEAD /state?x=1 HTTP/1.1\r\nAccept: */*\r\nhOST:127.0.0.1\r\n\r\n"), Ok(state));
     }
 

@@ -17,7 +17,7 @@ pub struct Options {
     /// How often new numbers are sampled while there is a viewer.
     pub interval: Duration,
     /// How long a client may take to send its request, and to take an answer or a set of numbers.
-    pub patience: Duration,
+    pub timeout: Duration,
     /// Connections at once; more are answered with 503.
     pub connections: usize,
     /// How many of them may stay open for events; fewer, so that one more can get at least the
@@ -28,12 +28,12 @@ pub struct Options {
 }
 
 impl Default for Options {
-    /// Twice a second, five seconds' patience, 16 connections, 8 of them for events, no other host
-    /// names.
+    /// Twice a second, a time-out of five seconds, 16 connections, 8 of them for events, no other
+    /// host names.
     fn default() -> Options {
         Options {
             interval: Duration::from_millis(500),
-            patience: Duration::from_secs(5),
+            timeout: Duration::from_secs(5),
             connections: 16,
             streams: 8,
             hosts: Vec::new(),
@@ -67,7 +67,7 @@ impl Admin {
             board: Board::default(),
             hosts: options.hosts,
             interval: options.interval,
-            patience: options.patience.max(Duration::from_millis(1)),
+            timeout: options.timeout.max(Duration::from_millis(1)),
             connections: AtomicUsize::new(0),
             streams: AtomicUsize::new(0),
             max_streams: options.streams,

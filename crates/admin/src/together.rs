@@ -9,7 +9,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 /// How long another page may take to connect, and to send each piece of its numbers.
-const PATIENCE: Duration = Duration::from_secs(1);
+const TIMEOUT: Duration = Duration::from_secs(1);
 /// Octets of another page's numbers that are read at the most.
 const MOST: u64 = 4 << 20;
 
@@ -55,9 +55,9 @@ impl OtherPage {
     }
 
     fn ask(&self) -> io::Result<String> {
-        let mut stream = TcpStream::connect_timeout(&self.address, PATIENCE)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
-        stream.set_write_timeout(Some(PATIENCE))?;
+        let mut stream = TcpStream::connect_timeout(&self.address, TIMEOUT)?;
+        stream.set_read_timeout(Some(TIMEOUT))?;
+        stream.set_write_timeout(Some(TIMEOUT))?;
         write!(stream, "GET /state HTTP/1.1\r\nHost: {}\r\n\r\n", self.address)?;
         let mut answer = String::new();
         // The other side closes after its answer.

@@ -144,8 +144,8 @@ fn huge_heads_and_noise_are_refused() {
 
 #[test]
 fn slow_clients_lose_their_places() {
-    let patience = Duration::from_millis(300);
-    let admin = admin(Options { connections: 2, streams: 1, patience, ..Options::default() });
+    let timeout = Duration::from_millis(300);
+    let admin = admin(Options { connections: 2, streams: 1, timeout, ..Options::default() });
     // Two that say nothing, and two places.
     let mut silent = [connect(&admin), connect(&admin)];
     let mut third = connect(&admin);
@@ -168,7 +168,7 @@ fn slow_clients_lose_their_places() {
 #[test]
 fn too_many_are_turned_away() {
     let admin =
-        admin(Options { connections: 4, streams: 2, patience: Duration::from_secs(2), ..Options::default() });
+        admin(Options { connections: 4, streams: 2, timeout: Duration::from_secs(2), ..Options::default() });
     let watch = || {
         let mut stream = connect(&admin);
         stream.write_all(b"GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
@@ -216,7 +216,7 @@ impl Source for Much {
 fn a_watcher_who_does_not_read_is_dropped() {
     let options = Options {
         interval: Duration::from_millis(5),
-        patience: Duration::from_millis(300),
+        timeout: Duration::from_millis(300),
         streams: 1,
         ..Options::default()
     };

@@ -115,7 +115,7 @@ fn a_browser_shows_the_events_of_remote_consumers() {
         shown = browser.run(rows).as_str().unwrap_or_default().to_owned();
         shown.matches(": 25").count() == 2
     });
-    // Two remote consumers can be told apart.
+    // Two remote consumers have different names.
     let names: Vec<&str> = shown.split("; ").collect();
     assert!(names.len() == 2 && names[0] != names[1], "{shown}");
     let bars = browser.run("return document.querySelectorAll('[data-field=response] svg rect').length");

@@ -190,10 +190,10 @@ fn costs_of_agents_are_measured_set_and_used_for_admission() {
     let _writer =
         unread(&["memory", "--socket", &near, "write", "line", "on", "--create", "64", "--period", "1000"]);
     until("it is written", &["--socket", &near, "dump", "line", "--raw"], |output| output == "on");
-    let wish = ["watch", "line", "--count", "1", "--guaranteed", "--deadline", "900"];
-    let (good, output, error) = memory(&[&["--socket", &far][..], &wish].concat());
+    let request = ["watch", "line", "--count", "1", "--guaranteed", "--deadline", "900"];
+    let (good, output, error) = memory(&[&["--socket", &far][..], &request].concat());
     assert!(good && output.contains("6f 6e"), "{output}{error}");
-    let (good, _, error) = memory(&[&["--socket", &slow][..], &wish].concat());
+    let (good, _, error) = memory(&[&["--socket", &slow][..], &request].concat());
     assert!(!good && error.contains("node slow") && error.contains("would admit"), "{error}");
 
     let (code, _, error) = run(&["memory-server", "--costs", "push=1,kib=1"]);

@@ -58,7 +58,7 @@ pub fn kernel_release(root: &Root) -> Option<(u32, u32)> {
     Some((parts.next()?.ok()?, parts.next()?.ok()?))
 }
 
-/// The preemption model in force; `None` if nothing tells it.
+/// The preemption model in force; `None` if it is unknown.
 pub fn preemption(root: &Root) -> Option<Preemption> {
     let version = root.line("/proc/sys/kernel/version");
     let built = |word: &str| version.as_ref().is_some_and(|version| version.split(' ').any(|w| w == word));
@@ -70,7 +70,7 @@ pub fn preemption(root: &Root) -> Option<Preemption> {
         let (_, after) = modes.split_once('(')?;
         Preemption::of_word(after.split_once(')')?.0)
     });
-    // A dynamic kernel can be told at boot.
+    // A dynamic kernel has a boot parameter.
     let told = kernel_argument(root, "preempt=").and_then(|mode| Preemption::of_word(&mode));
     let compiled = || {
         if built("PREEMPT_DYNAMIC") {

@@ -106,7 +106,7 @@ impl Build {
         self
     }
 
-    /// Compiles one file and tells cargo to run again when it, or a file that it includes, changes.
+    /// Compiles one file and makes cargo run again when it, or a file that it includes, changes.
     ///
     /// Errors in the IDL, and files that cannot be read or written, are printed and end the process
     /// with status 1: a build script has no caller to return them to. [`Build::try_compile`]

@@ -60,8 +60,8 @@ pub enum ReadError {
 pub enum WaitError {
     /// The deadline passed.
     TimedOut,
-    /// The area's state changed to this. Told once, but for states from which no value comes any
-    /// more.
+    /// The area's state changed to this. Reported once, except for states after which no value
+    /// arrives.
     Changed(State),
     /// What stands in the segment cannot come from a writer that keeps the protocol.
     Damaged,

@@ -19,9 +19,9 @@ pub(crate) struct Head {
     /// How many writers there have been.
     pub epoch: AtomicU64,
     pub state: AtomicU32,
-    /// Not 0: the owner wants to be told of each value, because it pushes them on.
+    /// Not 0: the owner needs a doorbell for each value, because it pushes them to other nodes.
     pub doorbell: AtomicU32,
-    /// What the writer promised, in nanoseconds; 0 for nothing.
+    /// The period that the writer promised, in nanoseconds; 0 for none.
     pub period: AtomicU64,
     /// A number that no other area has; 0 where it does not matter.
     pub identity: AtomicU64,
@@ -29,7 +29,7 @@ pub(crate) struct Head {
     pub hot: Hot,
 }
 
-/// What changes with each value, in a cache line of its own.
+/// The fields that change with each value, in a cache line of their own.
 #[repr(C, align(64))]
 pub(crate) struct Hot {
     /// The sequence number of the last complete value; 0 for none.
@@ -38,11 +38,11 @@ pub(crate) struct Hot {
     pub signal: AtomicU32,
 }
 
-/// What a server knows about an area and its readers should.
+/// The state of an area, which its server sets for readers.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[repr(u32)]
 pub enum State {
-    /// Values come.
+    /// Values are written.
     Open = 0,
     /// The channel was stopped and may be started again.
     Stopped = 1,
@@ -53,7 +53,7 @@ pub enum State {
     Stale = 3,
     /// The area was destroyed: no value will come.
     Destroyed = 4,
-    /// The area lives on in another segment, which the server hands out.
+    /// The area continues in another segment, which the server hands out.
     Moved = 5,
 }
 
@@ -118,12 +118,12 @@ impl Head {
         self.magic.store(MAGIC, Release);
     }
 
-    /// The state, unless it is none that there is.
+    /// The state; `None` for an invalid number.
     pub fn state(&self) -> Option<State> {
         State::from_code(load_acquire_32(&self.state))
     }
 
-    /// Asks the writer to ring after each value. A value without a ring is visible when this
+    /// Requests a ring of the writer after each value. A value without a ring is visible when this
     /// returns: each side writes, executes a fence, and then reads, so at least one of them sees
     /// the other's write.
     pub fn set_doorbell(&self, wanted: bool) {

@@ -1,4 +1,4 @@
-//! Memory that tells the truth: an area that one process writes and any number of processes read.
+//! Memory without torn values: an area that one process writes and any number of processes read.
 //!
 //! A value is written as a whole and read as a whole. A reader never sees half of one value and
 //! half of the next, never holds the writer up, and pays one load when there is nothing new. Each

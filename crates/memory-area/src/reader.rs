@@ -69,12 +69,12 @@ pub struct Reader {
     mapping: Arc<Mapping>,
     geometry: Geometry,
     seen: u64,
-    told: Option<State>,
+    reported: Option<State>,
 }
 
 impl Reader {
     pub(crate) fn new(mapping: Arc<Mapping>, geometry: Geometry) -> Reader {
-        Reader { mapping, geometry, seen: 0, told: None }
+        Reader { mapping, geometry, seen: 0, reported: None }
     }
 
     /// Is there a value that this reader has not read?
@@ -142,8 +142,8 @@ impl Reader {
         Err(ReadError::Lapped)
     }
 
-    /// Takes all values up to number `n` for read. One that has not been written yet changes
-    /// nothing.
+    /// Counts all values up to number `n` as read. A number that has not been written yet has no
+    /// effect.
     ///
     /// # Real-time
     /// One load.
@@ -158,11 +158,11 @@ impl Reader {
     /// ones do not.
     ///
     /// # Real-time
-    /// Looks at each value that is kept, at most; neither allocates nor blocks.
+    /// Checks each retained value at most; neither allocates nor blocks.
     pub fn continue_after(&mut self, source: u64) {
         let latest = match self.sequence() {
             n if n < MAX_SEQUENCE => n,
-            // No number: the next read says so.
+            // An invalid number, which the next read reports.
             _ => 0,
         };
         let oldest = latest.saturating_sub(self.geometry.histories() as u64).max(1);
@@ -212,19 +212,18 @@ impl Reader {
     /// there is a value. The writer is a process that runs at its own priority: there is nothing to
     /// inherit.
     pub fn wait(&mut self, deadline: Deadline) -> Result<(), WaitError> {
-        let Reader { mapping, geometry, seen, told } = self;
+        let Reader { mapping, geometry, seen, reported } = self;
         let (head, ring) = (mapping.head(), mapping.ring(*geometry));
         let look = || {
             if ring.latest() != *seen {
                 return Some(Ok(()));
             }
             let Some(state) = head.state() else { return Some(Err(WaitError::Damaged)) };
-            let before = told.replace(state).unwrap_or(State::Open);
+            let before = reported.replace(state).unwrap_or(State::Open);
             if state.is_final() || state != before {
                 return Some(Err(WaitError::Changed(state)));
             }
-            // Not left to the kernel: it does not look at the clock when the signal has changed
-            // already.
+            // The kernel does not check the deadline if the signal has changed already.
             deadline.is_past().then_some(Err(WaitError::TimedOut))
         };
         head.await_change(look, |seen| head.sleep(seen, deadline))
@@ -261,7 +260,7 @@ impl Reader {
         self.ring().head.identity.load(isorb_rt::sync::atomic::Ordering::Relaxed)
     }
 
-    /// What the writer promised, in nanoseconds between two values; 0 for nothing.
+    /// The promised time between two values in nanoseconds; 0 for none.
     ///
     /// # Real-time
     /// One load.

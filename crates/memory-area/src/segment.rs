@@ -139,8 +139,8 @@ impl Segment {
         self.mapping.head().state()
     }
 
-    /// Tells all readers. For the owner: it sees what neither writer nor readers see, such as the
-    /// writer's death.
+    /// Sets the state for all readers. For the owner, which sees more than writer and readers, such
+    /// as the writer's death.
     ///
     /// # Errors
     /// ACCESS when this process may not write into the segment.

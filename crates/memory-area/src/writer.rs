@@ -178,7 +178,7 @@ impl Writer {
         self.wake = wake;
     }
 
-    /// Tells all readers something about the area.
+    /// Sets the area's state for all readers.
     pub fn set_state(&mut self, state: State) {
         self.mapping.head().set_state(state);
     }

@@ -16,7 +16,7 @@ pub enum LabError {
         /// The command line.
         command: String,
         /// What it wrote to standard error.
-        said: String,
+        output: String,
     },
     /// A program could not be run, or a namespace not be entered.
     Io(io::Error),
@@ -35,7 +35,7 @@ impl fmt::Display for LabError {
         match self {
             LabError::NotPermitted => f.write_str("only root may make network namespaces"),
             LabError::NoTool(tool) => write!(f, "{tool} is not installed (apt-get install iproute2)"),
-            LabError::Refused { command, said } => write!(f, "{command}: {}", said.trim()),
+            LabError::Refused { command, output } => write!(f, "{command}: {}", output.trim()),
             LabError::Io(error) => write!(f, "{error}"),
         }
     }

@@ -126,7 +126,7 @@ pub(crate) fn stem() -> Result<String, LabError> {
 pub(crate) fn add(namespace: &str) -> Result<(), LabError> {
     // A container may be root and yet not be allowed to.
     ip(&format!("netns add {namespace}")).map(drop).map_err(|error| match error {
-        LabError::Refused { said, .. } if said.contains("not permitted") => LabError::NotPermitted,
+        LabError::Refused { output, .. } if output.contains("not permitted") => LabError::NotPermitted,
         other => other,
     })
 }

@@ -88,15 +88,15 @@ impl Net {
     /// [`LabError`].
     pub fn sent(&self, number: usize) -> Result<u64, LabError> {
         let file = format!("-n {} -s -o link show dev {INTERFACE}", self.hosts[number].namespace());
-        let said = ip(&file)?;
+        let output = ip(&file)?;
         // ...  TX:  bytes packets errors ...\ 1234 12 0 ...
-        let numbers = said.split("TX:").nth(1).and_then(|sent| sent.split('\\').nth(1));
+        let numbers = output.split("TX:").nth(1).and_then(|sent| sent.split('\\').nth(1));
         let packets = numbers.and_then(|numbers| numbers.split_whitespace().nth(1)?.parse().ok());
-        packets.ok_or(LabError::Refused { command: format!("ip {file}"), said })
+        packets.ok_or(LabError::Refused { command: format!("ip {file}"), output })
     }
 
     /// Cuts two hosts off from each other (`true`), or connects them again. They get no error, as
-    /// behind a dead router.
+    /// behind a router that is down.
     ///
     /// # Errors
     /// [`LabError`].

@@ -37,7 +37,7 @@ fn run(tool: &'static str, words: &str, input: &str) -> Result<String, LabError>
         Ok(output) if output.status.success() => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
         Ok(output) => Err(LabError::Refused {
             command: format!("{tool} {words}"),
-            said: String::from_utf8_lossy(&output.stderr).into_owned(),
+            output: String::from_utf8_lossy(&output.stderr).into_owned(),
         }),
         Err(error) if error.kind() == ErrorKind::NotFound => Err(LabError::NoTool(tool)),
         Err(error) => Err(error.into()),

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use isorb_netlab::{Lab, LinkSpec, Sorting};
 use isorb_rt::net::set_dscp;
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 fn spec(rate_kbit: u32, sorting: Sorting) -> LinkSpec {
     LinkSpec { rate_kbit, sorting }
@@ -21,7 +21,7 @@ fn connection(lab: &Lab) -> (TcpStream, TcpStream) {
     let near = lab.right().run(move || TcpStream::connect(address)).unwrap().unwrap();
     let (far, _) = listener.accept().unwrap();
     for stream in [&near, &far] {
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_read_timeout(Some(TIMEOUT)).unwrap();
         stream.set_nodelay(true).unwrap();
     }
     (near, far)
@@ -94,7 +94,7 @@ fn an_urgent_datagram_passes_those_that_wait() {
         let (server, dull, urgent) =
             (lab.left().run(bind).unwrap(), lab.right().run(bind).unwrap(), lab.right().run(bind).unwrap());
         set_dscp(&urgent, EXPEDITED).unwrap();
-        server.set_read_timeout(Some(PATIENCE)).unwrap();
+        server.set_read_timeout(Some(TIMEOUT)).unwrap();
         let to = (lab.left().address(), server.local_addr().unwrap().port());
         // The neighbours get to know each other first.
         dull.send_to(&[9], to).unwrap();
@@ -145,7 +145,7 @@ fn a_link_can_be_unplugged() {
     };
     assert!(matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut), "{error}");
     lab.set_plugged(true).unwrap();
-    far.set_read_timeout(Some(PATIENCE)).unwrap();
+    far.set_read_timeout(Some(TIMEOUT)).unwrap();
     far.read_exact(&mut [0]).unwrap();
 }
 

@@ -20,7 +20,7 @@ fn non_existent(object: &Object) -> Result<bool> {
 
 impl Object {
     /// A typed reference, if the object is of interface `R`; else `None`. Calls the object only if
-    /// its reference does not tell.
+    /// its reference does not contain it.
     ///
     /// # Errors
     /// The exception of the call `_is_a`.

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::ThreadId;
 use std::time::Duration;
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 /// Certain to pass before the awaited event.
 const SHORT: Duration = Duration::from_millis(20);
 
@@ -32,7 +32,7 @@ impl common::Echo for Witness {
     /// Without a limit.
     fn sleep(&self, _: Upcall<'_>, ms: u32) -> Result<u32> {
         self.seen.send(std::thread::current().id()).unwrap();
-        self.go_on.lock().unwrap().recv_timeout(PATIENCE).unwrap();
+        self.go_on.lock().unwrap().recv_timeout(TIMEOUT).unwrap();
         Ok(ms)
     }
 }
@@ -59,12 +59,12 @@ fn a_collocated_call_stays_inside() {
     let (witness, sees, _go) = witness();
     let near: EchoRef = poa.activate(witness).unwrap();
     near.ping().unwrap();
-    assert_eq!(sees.recv_timeout(PATIENCE).unwrap(), std::thread::current().id());
+    assert_eq!(sees.recv_timeout(TIMEOUT).unwrap(), std::thread::current().id());
     assert!(server.served_connections().is_empty());
     // Over a connection both differ.
     let far: EchoRef = Object::from_ior(&client, near.object().ior().clone()).unwrap().unchecked_narrow();
     far.ping().unwrap();
-    assert_ne!(sees.recv_timeout(PATIENCE).unwrap(), std::thread::current().id());
+    assert_ne!(sees.recv_timeout(TIMEOUT).unwrap(), std::thread::current().id());
     assert_eq!(server.served_connections().len(), 1);
     // Arguments, results and exceptions, and nested calls.
     let near: EchoRef = poa.activate(Arc::new(Parrot::default())).unwrap();
@@ -87,7 +87,7 @@ fn a_manager_that_holds_keeps_a_caller_no_longer_than_its_time_out() {
     }
     assert!(sees.try_recv().is_err(), "nothing ran");
     // With a longer time-out, or none, the request runs when the manager allows it.
-    for limit in [Some(PATIENCE), None] {
+    for limit in [Some(TIMEOUT), None] {
         poa.manager().hold_requests(false).unwrap();
         let near = within(&near, limit);
         let call = std::thread::spawn(move || near.ping());
@@ -95,7 +95,7 @@ fn a_manager_that_holds_keeps_a_caller_no_longer_than_its_time_out() {
         assert!(!call.is_finished());
         poa.manager().activate().unwrap();
         call.join().unwrap().unwrap();
-        sees.recv_timeout(PATIENCE).unwrap();
+        sees.recv_timeout(TIMEOUT).unwrap();
     }
     server.shutdown(true).unwrap();
 }
@@ -106,7 +106,7 @@ fn a_reply_that_comes_too_late_is_none() {
     let near: EchoRef = server.root_poa().unwrap().activate(Arc::new(Parrot::default())).unwrap();
     let error = within(&near, Some(SHORT)).sleep(60).unwrap_err();
     assert_eq!((error.kind, error.completed), (Kind::Timeout, Completion::Maybe), "{error}");
-    for limit in [Some(PATIENCE), None] {
+    for limit in [Some(TIMEOUT), None] {
         assert_eq!(within(&near, limit).sleep(60), Ok(60));
     }
     server.shutdown(true).unwrap();
@@ -123,12 +123,12 @@ fn a_thread_that_is_in_the_way_is_waited_for_no_longer_than_that() {
         let near = near.clone();
         move || near.sleep(7)
     });
-    sees.recv_timeout(PATIENCE).unwrap();
+    sees.recv_timeout(TIMEOUT).unwrap();
     let error = within(&near, Some(SHORT)).ping().unwrap_err();
     assert_eq!((error.kind, error.completed), (Kind::Timeout, Completion::No), "{error}");
     go.send(()).unwrap();
     assert_eq!(first.join().unwrap(), Ok(7));
-    within(&near, Some(PATIENCE)).ping().unwrap();
+    within(&near, Some(TIMEOUT)).ping().unwrap();
     server.shutdown(true).unwrap();
 }
 

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 /// Only for the end of a failing test. A server that waited for each client in turn would take
 /// longer.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 const CLIENTS: usize = 75;
 /// Octets of a reply: more than a socket's buffers.
 const REPLY: usize = 2 << 20;
@@ -65,17 +65,13 @@ fn clients_that_do_not_read_are_waited_for_together() {
     let clients: Vec<_> = (0..CLIENTS).map(ask).collect();
     let began = std::time::Instant::now();
     while talker.asked.load(Ordering::SeqCst) < CLIENTS {
-        assert!(
-            began.elapsed() < PATIENCE,
-            "{} of {CLIENTS} were asked",
-            talker.asked.load(Ordering::SeqCst)
-        );
+        assert!(began.elapsed() < TIMEOUT, "{} of {CLIENTS} were asked", talker.asked.load(Ordering::SeqCst));
         std::thread::yield_now();
     }
     let (done, ended) = mpsc::channel();
     let ending = server.clone();
     std::thread::spawn(move || done.send(ending.shutdown(true)));
-    ended.recv_timeout(PATIENCE).expect("not a second for each client").unwrap();
+    ended.recv_timeout(TIMEOUT).expect("not a second for each client").unwrap();
     drop(clients);
     run.join().unwrap();
 }

@@ -152,14 +152,14 @@ fn a_reference_says_whether_priorities_are_sent() {
     let run = next(&witness);
     assert_eq!((run.priority, &*run.thread), (Some(HIGH), &*format!("pool1-{LOW}")), "without lanes");
     // The same group, with the policies of a server-declared POA.
-    let said: EchoRef = declared.activate(arc::<Witness>()).unwrap();
-    let said = said.object().ior().iiop_profiles().flatten().next().unwrap().components;
+    let object: EchoRef = declared.activate(arc::<Witness>()).unwrap();
+    let components = object.object().ior().iiop_profiles().flatten().next().unwrap().components;
     let profile = &group.ior().profiles[0];
     let mut profile = isorb_giop::miop::UipmcProfile::parse(&profile.data).unwrap();
     let policies = |component: &&isorb_giop::component::TaggedComponent| {
         component.tag == isorb_giop::component::TAG_POLICIES
     };
-    profile.components.push(said.iter().find(policies).expect("the model is in the reference").clone());
+    profile.components.push(components.iter().find(policies).expect("the model is in the reference").clone());
     let ior = Ior { type_id: "IDL:Test/Echo:1.0".into(), profiles: vec![profile.to_tagged().unwrap()] };
     let declares = client.string_to_object(&ior.to_string()).unwrap();
     feed_at(&client, &declares, Some(HIGH));
@@ -205,13 +205,13 @@ fn play(cpu: usize, number: u32, flat: bool) -> Option<Vec<&'static str>> {
     }
     // The clients are above all lanes, so that the server decides.
     let calls = |priority: i16, what: &'static [u8], after: Option<&'static str>| {
-        let (client, group, heard) = (client.clone(), group.clone(), log.clone());
+        let (client, group, received) = (client.clone(), group.clone(), log.clone());
         let spec = ThreadSpec::new("client").class(SchedClass::Fifo(90)).cpus(Cpus::one(cpu));
         let thread = spec.spawn(move || {
             client.rt_current().set_the_priority(priority).unwrap();
             SchedClass::Fifo(90).set_current().unwrap();
             let all: EchoRef = group.unchecked_narrow();
-            after.into_iter().for_each(|event| heard.wait(event));
+            after.into_iter().for_each(|event| received.wait(event));
             all.feed(what).unwrap();
         });
         thread.unwrap()

@@ -207,7 +207,7 @@ fn a_pool_without_lanes_runs_the_most_urgent_call_first() {
             object.ping().unwrap();
         }));
     }
-    // No state of the lane tells that all of them wait.
+    // No state of the lane shows that all of them wait.
     std::thread::sleep(5 * SHORT);
     witness.open(1);
     calls.into_iter().for_each(|call| call.join().unwrap());

@@ -141,8 +141,9 @@ fn a_lane_may_say_where() {
     let folder = TempFolder::new();
     let path = folder.text("lane");
     let server = listening(&[]);
-    let said = lane(100, 1).local_endpoint(format!("unix:{path}"));
-    let pool = server.rt().create_threadpool_with_lanes(&[said], &ThreadpoolOptions::default()).unwrap();
+    let configured = lane(100, 1).local_endpoint(format!("unix:{path}"));
+    let pool =
+        server.rt().create_threadpool_with_lanes(&[configured], &ThreadpoolOptions::default()).unwrap();
     let policies = PoaPolicies::new().threadpool(pool).priority_model(ServerDeclared, 100);
     let witness = arc::<Witness>();
     let object: EchoRef = poa(&server, "said", policies).activate(witness.clone()).unwrap();

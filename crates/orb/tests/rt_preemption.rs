@@ -53,9 +53,9 @@ fn play(cpu: usize, flat: bool, lanes: Vec<ThreadpoolLane>, options: ThreadpoolO
     let (low, high) = (client(&low), client(&high));
     // The clients are above all lanes, so that the server decides.
     let spec = |name: &str| ThreadSpec::new(name).class(SchedClass::Fifo(90)).cpus(Cpus::one(cpu));
-    let heard = log.clone();
+    let received = log.clone();
     let second = spec("high-client").spawn(move || {
-        heard.wait("low begins");
+        received.wait("low begins");
         high.ping().unwrap();
     });
     let first = spec("low-client").spawn(move || low.sleep(0).unwrap());

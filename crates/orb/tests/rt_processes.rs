@@ -87,7 +87,7 @@ fn serves_the_other_tests() {
 struct Serving {
     process: Child,
     /// Open as long as the process may write to it.
-    said: Lines<BufReader<ChildStdout>>,
+    output: Lines<BufReader<ChildStdout>>,
     object: String,
 }
 
@@ -99,15 +99,15 @@ fn serving(how: &str) -> Serving {
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    let mut said = BufReader::new(process.stdout.take().unwrap()).lines();
-    let object = said.by_ref().find_map(|line| Some(line.ok()?.strip_prefix("SERVES ")?.to_owned()));
-    Serving { process, said, object: object.expect("the server says what it serves") }
+    let mut output = BufReader::new(process.stdout.take().unwrap()).lines();
+    let object = output.by_ref().find_map(|line| Some(line.ok()?.strip_prefix("SERVES ")?.to_owned()));
+    Serving { process, output, object: object.expect("the server says what it serves") }
 }
 
 impl Drop for Serving {
     fn drop(&mut self) {
         drop(self.process.stdin.take());
-        self.said.by_ref().for_each(drop);
+        self.output.by_ref().for_each(drop);
         let _ = self.process.wait();
     }
 }

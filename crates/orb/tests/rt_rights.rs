@@ -41,7 +41,7 @@ fn child(test: &str) -> Output {
 }
 
 /// The output of a child that has ended; both streams, because its test harness writes to them too.
-fn said(output: &Output) -> String {
+fn printed(output: &Output) -> String {
     let text = [&output.stdout[..], &output.stderr[..]].map(String::from_utf8_lossy).concat();
     assert!(output.status.success(), "{text}");
     text
@@ -54,7 +54,7 @@ fn require_refuses_to_start_and_says_how_to_grant_the_right() {
         assert_eq!(refused.kind, Kind::NoPermission);
         return println!("REFUSED: {refused}");
     }
-    let text = said(&child("require_refuses_to_start_and_says_how_to_grant_the_right"));
+    let text = printed(&child("require_refuses_to_start_and_says_how_to_grant_the_right"));
     let program = std::env::current_exe().unwrap();
     let native = Config::default().real_time.native_max;
     for part in [
@@ -83,7 +83,7 @@ fn the_right_to_lock_memory_is_named_too() {
         orb.rt_current().set_the_priority(100).unwrap();
         return;
     }
-    let text = said(&child("the_right_to_lock_memory_is_named_too"));
+    let text = printed(&child("the_right_to_lock_memory_is_named_too"));
     let program = std::env::current_exe().unwrap();
     for part in [
         "RLIMIT_MEMLOCK is 65536 and the process lacks CAP_IPC_LOCK",
@@ -103,7 +103,7 @@ fn prefer_goes_on_and_says_what_is_missing_once() {
         serve_at_a_priority(&server);
         return;
     }
-    let text = said(&child("prefer_goes_on_and_says_what_is_missing_once"));
+    let text = printed(&child("prefer_goes_on_and_says_what_is_missing_once"));
     assert_eq!(
         text.matches("going on without real time: no right to real-time scheduling").count(),
         1,
@@ -120,7 +120,7 @@ fn off_asks_for_nothing_and_says_nothing() {
         serve_at_a_priority(&server_with(config));
         return;
     }
-    let text = said(&child("off_asks_for_nothing_and_says_nothing"));
+    let text = printed(&child("off_asks_for_nothing_and_says_nothing"));
     assert!(!text.contains("real time") && !text.contains("setcap"), "{text}");
 }
 
@@ -132,7 +132,7 @@ fn who_was_started_to_be_nice_serves_all_the_same() {
         serve_at_a_priority(&server_with(Config::default()));
         return;
     }
-    said(&child("who_was_started_to_be_nice_serves_all_the_same"));
+    printed(&child("who_was_started_to_be_nice_serves_all_the_same"));
 }
 
 /// Lanes, priorities and calls work, in the ordinary class.

@@ -101,7 +101,7 @@ fn the_peer() {
 
 struct Peer {
     child: Child,
-    said: Lines<BufReader<ChildStdout>>,
+    output: Lines<BufReader<ChildStdout>>,
 }
 
 impl Peer {
@@ -109,13 +109,13 @@ impl Peer {
         let mut command = Command::new(std::env::current_exe().unwrap());
         command.args(["--exact", "the_peer", "--nocapture"]).env(ROLE, role);
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-        let said = BufReader::new(child.stdout.take().unwrap()).lines();
-        Peer { child, said }
+        let output = BufReader::new(child.stdout.take().unwrap()).lines();
+        Peer { child, output }
     }
 
     /// The rest of the line of its report, behind possible output of the harness.
     fn expect(&mut self, word: &str) -> String {
-        let mut lines = self.said.by_ref().map(std::result::Result::unwrap);
+        let mut lines = self.output.by_ref().map(std::result::Result::unwrap);
         let rest = lines.find_map(|line| Some(line.split_once(word)?.1.trim().to_owned()));
         rest.unwrap_or_else(|| panic!("the peer ended before it said {word}"))
     }

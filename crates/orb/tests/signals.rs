@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 const LIMIT: Duration = Duration::from_millis(300);
 const INTERVAL: Duration = Duration::from_millis(20);
 /// Only for the end of a failing test.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 extern "C" fn nothing(_: libc::c_int) {}
 
@@ -38,7 +38,7 @@ fn under_signals(call: impl FnOnce() -> Result<(), SystemException> + Send) -> S
             call().unwrap_err()
         });
         let thread = receiver.recv().unwrap();
-        let end = Instant::now() + PATIENCE;
+        let end = Instant::now() + TIMEOUT;
         while !calling.is_finished() && Instant::now() < end {
             // SAFETY: the thread has not been joined.
             assert_eq!(unsafe { libc::pthread_kill(thread, libc::SIGUSR1) }, 0);

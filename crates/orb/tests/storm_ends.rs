@@ -74,7 +74,7 @@ fn a_storm_ends_closed_and_nobody_else_suffers() {
             }
         }
         // Every second one sends an octet now and then, until the last of all is closed.
-        let patience = Instant::now() + Duration::from_secs(60);
+        let timeout = Instant::now() + Duration::from_secs(60);
         while !crowd.is_empty() {
             crowd.retain_mut(|(stream, _)| !is_closed(stream));
             for (stream, sent) in crowd.iter_mut().step_by(2) {
@@ -83,7 +83,7 @@ fn a_storm_ends_closed_and_nobody_else_suffers() {
                 *sent += 1;
             }
             echo.ping().unwrap();
-            assert!(Instant::now() < patience, "{} of {many} connections are not closed", crowd.len());
+            assert!(Instant::now() < timeout, "{} of {many} connections are not closed", crowd.len());
         }
         client.shutdown(true).unwrap();
         server.shutdown(true).unwrap();

@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, Once};
 use std::time::Duration;
 
-/// TCP as a transport of this host. Its server side panics as often as it is told.
+/// TCP as a transport of this host. Its server side panics as often as the test requests.
 #[derive(Clone, Debug, Default)]
 struct Faulty(Arc<Faults>);
 
@@ -124,7 +124,7 @@ fn collect() {
 }
 
 #[track_caller]
-fn said(parts: &[&str]) {
+fn has_printed(parts: &[&str]) {
     assert!(log::flush(Duration::from_secs(60)));
     let records = RECORDS.lock().unwrap();
     let has_all = |record: &&String| parts.iter().all(|part| record.contains(part));
@@ -169,8 +169,8 @@ fn an_acceptor_that_panics_goes_on_accepting() {
     assert_eq!(faulty.0.accept.load(SeqCst), 0);
     let after = panic_counts();
     assert!(after.replaced > before.replaced && after.panics > before.panics, "{after:?}");
-    said(&["ERROR the thread isorb-accept panicked at ", "supervision.rs", "accept, on purpose"]);
-    said(&["WARN the thread isorb-accept is replaced after a panic"]);
+    has_printed(&["ERROR the thread isorb-accept panicked at ", "supervision.rs", "accept, on purpose"]);
+    has_printed(&["WARN the thread isorb-accept is replaced after a panic"]);
     server.shutdown(true).unwrap();
 }
 
@@ -209,8 +209,8 @@ fn the_only_thread_of_a_pools_lane_goes_on_accepting_at_its_priority() {
     served(&near);
     served(&near);
     assert_eq!((faulty.0.accept.load(SeqCst), witness.take().pop()), (0, Some(run.clone())));
-    said(&["the thread ", &run.thread, "panicked", "accept, on purpose"]);
-    said(&["the thread ", &run.thread, " is replaced"]);
+    has_printed(&["the thread ", &run.thread, "panicked", "accept, on purpose"]);
+    has_printed(&["the thread ", &run.thread, " is replaced"]);
     server.shutdown(true).unwrap();
 }
 
@@ -248,7 +248,7 @@ fn a_servant_that_panics_is_a_record_and_unknown_for_its_caller() {
     let raised = far(&near).ping().unwrap_err();
     assert_eq!((raised.kind, raised.completed), (Kind::Unknown, Completion::Maybe));
     assert!(panic_counts().panics > before.panics);
-    said(&["ERROR the thread isorb-conn panicked at ", "in a servant, on purpose"]);
+    has_printed(&["ERROR the thread isorb-conn panicked at ", "in a servant, on purpose"]);
     server.shutdown(true).unwrap();
 }
 

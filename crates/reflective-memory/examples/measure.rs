@@ -148,13 +148,13 @@ fn bare_block(size: usize, values: usize) -> Result<Vec<u64>, Box<dyn Error>> {
 fn attaching(near: &Library, far: &Library, areas: usize) -> Result<(), Box<dyn Error>> {
     let mut held = Vec::new();
     let mut guaranteed = Vec::new();
-    let wish = ReaderQoS { guaranteed: true, deadline: 900_000_000, ..WISH };
+    let request = ReaderQoS { guaranteed: true, deadline: 900_000_000, ..WISH };
     for number in 0..areas {
         let name = format!("area-{number}");
         near.create_area(&Area { name: name.clone(), size: 64, histories: 1 })?;
         let writer = near.map_writer(&name, WriterQoS { period: 1_000_000_000, size: 0 })?;
         let start = Instant::now();
-        match far.attach_reader(&name, wish) {
+        match far.attach_reader(&name, request) {
             Ok(reader) => {
                 guaranteed.push(start.elapsed());
                 if guaranteed.len().is_multiple_of(100) {

@@ -63,7 +63,7 @@ impl Default for NodeConfig {
 
 /// The request of a channel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Wish {
+pub struct ChannelRequest {
     /// The shortest period of values.
     pub period_ns: u64,
     /// The deadline from write to visible.
@@ -188,8 +188,13 @@ impl NodeAdmission {
     ///
     /// # Errors
     /// [`Refusal`] with the resource that is short, the numbers, and what would be admitted.
-    pub fn admit_push(&mut self, name: &str, channel: &Channel, wish: Wish) -> Result<Grant, Refused> {
-        self.admit(End::Push, name, channel, wish)
+    pub fn admit_push(
+        &mut self,
+        name: &str,
+        channel: &Channel,
+        request: ChannelRequest,
+    ) -> Result<Grant, Refused> {
+        self.admit(End::Push, name, channel, request)
     }
 
     /// Admits the reader's end of a channel: its receive agent, and its datagrams at the port.
@@ -200,10 +205,10 @@ impl NodeAdmission {
         &mut self,
         name: &str,
         channel: &Channel,
-        wish: Wish,
+        request: ChannelRequest,
         from: Sender<'_>,
     ) -> Result<Grant, Refused> {
-        self.admit(End::Receive(from), name, channel, wish)
+        self.admit(End::Receive(from), name, channel, request)
     }
 
     /// Releases the resources of a channel.
@@ -238,15 +243,23 @@ impl NodeAdmission {
         (self.cpu.utilisation(), self.link.utilisation())
     }
 
-    fn admit(&mut self, end: End<'_>, name: &str, channel: &Channel, wish: Wish) -> Result<Grant, Refused> {
-        let (resource, reason) = match self.try_admit(end, name, channel, wish) {
+    fn admit(
+        &mut self,
+        end: End<'_>,
+        name: &str,
+        channel: &Channel,
+        request: ChannelRequest,
+    ) -> Result<Grant, Refused> {
+        let (resource, reason) = match self.try_admit(end, name, channel, request) {
             Ok(grant) => return Ok(grant),
             Err(refused) => refused,
         };
-        let nearest_deadline_ns =
-            self.nearest(end, name, channel, wish.deadline_ns, |deadline_ns| Wish { deadline_ns, ..wish });
-        let nearest_period_ns =
-            self.nearest(end, name, channel, wish.period_ns, |period_ns| Wish { period_ns, ..wish });
+        let nearest_deadline_ns = self.nearest(end, name, channel, request.deadline_ns, |deadline_ns| {
+            ChannelRequest { deadline_ns, ..request }
+        });
+        let nearest_period_ns = self.nearest(end, name, channel, request.period_ns, |period_ns| {
+            ChannelRequest { period_ns, ..request }
+        });
         Err(Refused { resource, reason, nearest_period_ns, nearest_deadline_ns })
     }
 
@@ -255,15 +268,15 @@ impl NodeAdmission {
         end: End<'_>,
         name: &str,
         channel: &Channel,
-        wish: Wish,
+        request: ChannelRequest,
     ) -> Result<Grant, (Resource, String)> {
-        let agent = self.model.agent(end, name, channel, wish);
+        let agent = self.model.agent(end, name, channel, request);
         let cost_ns = self.model.costs.of(channel);
         let cpu = self.cpu.try_admit(agent).map_err(|refusal| (Resource::Cpu, refusal.to_string()))?;
         let mut grant = Grant {
             guarantee: Guarantee {
-                period_ns: wish.period_ns,
-                deadline_ns: part(wish.deadline_ns, SENT).ns(),
+                period_ns: request.period_ns,
+                deadline_ns: part(request.deadline_ns, SENT).ns(),
                 promotion_ns: cpu.promotion.ns(),
                 cost_ns,
             },
@@ -274,12 +287,12 @@ impl NodeAdmission {
         };
         let carried = match end {
             End::Push => {
-                let link = self.link.try_admit(self.model.message(name, channel, wish));
+                let link = self.link.try_admit(self.model.message(name, channel, request));
                 let link = link.map_err(|refusal| (Resource::Link, refusal.to_string()));
                 link.map(|link| grant.link = Some(link.id))
             }
             End::Receive(from) => {
-                let port = self.port.admit(from.node, flow(channel, wish, from));
+                let port = self.port.admit(from.node, flow(channel, request, from));
                 let reason = |excess| (Resource::Port, format!("{name} cannot be admitted: {excess}"));
                 port.map(|number| grant.port = Some(number)).map_err(reason)
             }
@@ -298,11 +311,11 @@ impl NodeAdmission {
         name: &str,
         channel: &Channel,
         asked: u64,
-        wish: impl Fn(u64) -> Wish,
+        request: impl Fn(u64) -> ChannelRequest,
     ) -> Option<u64> {
         let (asked, model) = (Nanos::new(asked), self.model);
-        let agent = |value: Nanos| model.agent(end, name, channel, wish(value.ns()));
-        let message = |value: Nanos| model.message(name, channel, wish(value.ns()));
+        let agent = |value: Nanos| model.agent(end, name, channel, request(value.ns()));
+        let message = |value: Nanos| model.message(name, channel, request(value.ns()));
         // Each resource is searched separately, with an effort of its own, so that a refusal takes
         // a bounded time.
         let by_cpu = self.cpu.nearest(asked, agent)?;
@@ -313,7 +326,7 @@ impl NodeAdmission {
             }
             End::Receive(from) => {
                 let fits =
-                    |value: &u64| self.port.check(from.node, flow(channel, wish(*value), from)).is_ok();
+                    |value: &u64| self.port.check(from.node, flow(channel, request(*value), from)).is_ok();
                 let longer = |value: &u64| Some(value.saturating_add(value / 100 + 1));
                 let by_port = std::iter::successors(Some(by_cpu.ns()), longer).take(STEPS).find(fits)?;
                 (Nanos::new(by_port), true)
@@ -325,15 +338,15 @@ impl NodeAdmission {
 
 impl Model {
     /// The request to the processor at this end.
-    fn agent(&self, end: End<'_>, name: &str, channel: &Channel, wish: Wish) -> Task {
-        let part = |eighths| part(wish.deadline_ns, eighths);
+    fn agent(&self, end: End<'_>, name: &str, channel: &Channel, request: ChannelRequest) -> Task {
+        let part = |eighths| part(request.deadline_ns, eighths);
         let kib = (datagram(channel) as u64).div_ceil(1024);
         let one = self.costs.datagram_ns.saturating_add(kib.saturating_mul(self.costs.kib_ns));
         let cost = self.costs.of(channel);
         // The datagrams that the thread sends before its next check, and those that it then
         // receives.
         let blocking = Nanos::new(one * (AT_ONCE + INTAKE) as u64);
-        let task = |cost| Task::new(name, Nanos::new(cost), Nanos::new(wish.period_ns)).blocking(blocking);
+        let task = |cost| Task::new(name, Nanos::new(cost), Nanos::new(request.period_ns)).blocking(blocking);
         match end {
             // Between two of its datagrams, one is received.
             End::Push => {
@@ -346,12 +359,12 @@ impl Model {
     }
 
     /// The request to the link.
-    fn message(&self, name: &str, channel: &Channel, wish: Wish) -> Task {
-        let part = |eighths| part(wish.deadline_ns, eighths);
+    fn message(&self, name: &str, channel: &Channel, request: ChannelRequest) -> Task {
+        let part = |eighths| part(request.deadline_ns, eighths);
         let octets = channel.wire_bytes(channel.size) as u64;
         let ahead = (datagram(channel) + HEADER + WIRE_OVERHEAD) as u64 + self.burst;
         self.wire
-            .message(name, octets, Nanos::new(wish.period_ns))
+            .message(name, octets, Nanos::new(request.period_ns))
             .deadline(part(SENT))
             .jitter(part(PUSHED))
             .blocking(self.wire.time_of(ahead))
@@ -363,13 +376,13 @@ impl Model {
 const STEPS: usize = 700;
 
 /// The request to the port of the reader's node.
-fn flow(channel: &Channel, wish: Wish, from: Sender<'_>) -> Flow {
+fn flow(channel: &Channel, request: ChannelRequest, from: Sender<'_>) -> Flow {
     let seconds = |nanos: Nanos| nanos.ns() as f64 / 1e9;
     let octets = channel.wire_bytes(channel.size) as f64;
-    let rate = octets / (wish.period_ns.max(1) as f64 / 1e9);
+    let rate = octets / (request.period_ns.max(1) as f64 / 1e9);
     // Values that waited on the sender's link come closer together than they were written.
-    let burst = octets + rate * seconds(part(wish.deadline_ns, SENT));
-    let within_s = seconds(part(wish.deadline_ns, CARRIED - SENT));
+    let burst = octets + rate * seconds(part(request.deadline_ns, SENT));
+    let within_s = seconds(part(request.deadline_ns, CARRIED - SENT));
     Flow { rate, link: link_rate(from.link_bits_per_s) as f64, burst, within_s }
 }
 
@@ -442,10 +455,10 @@ mod tests {
     #[test]
     fn channels_are_admitted_until_the_link_is_full_and_not_beyond() {
         let mut node = NodeAdmission::new(&NodeConfig::default());
-        let wish = Wish { period_ns: 10 * MS, deadline_ns: 10 * MS };
+        let request = ChannelRequest { period_ns: 10 * MS, deadline_ns: 10 * MS };
         let mut grants = Vec::new();
         let refused = loop {
-            match node.admit_push("radar", &channel(8192), wish) {
+            match node.admit_push("radar", &channel(8192), request) {
                 Ok(grant) => grants.push(grant),
                 Err(refused) => break refused,
             }
@@ -459,7 +472,7 @@ mod tests {
             "{text}"
         );
         let deadline_ns = refused.nearest_deadline_ns.unwrap();
-        let again = node.admit_push("radar", &channel(8192), Wish { deadline_ns, ..wish });
+        let again = node.admit_push("radar", &channel(8192), ChannelRequest { deadline_ns, ..request });
         node.release(&again.expect("what is called admissible is"));
         // All of them at once take longer than the deadline, even if that is rare.
         assert_eq!(refused.nearest_period_ns, None);
@@ -467,7 +480,7 @@ mod tests {
         for grant in grants.drain(..) {
             node.release(&grant);
         }
-        assert!(node.admit_push("radar", &channel(8192), wish).is_ok());
+        assert!(node.admit_push("radar", &channel(8192), request).is_ok());
     }
 
     #[test]
@@ -476,9 +489,10 @@ mod tests {
         let from = |node| Sender { node, link_bits_per_s: 100_000_000 };
         // 8 KiB every 4 ms are 18 Mbit/s. The values of three senders would wait for each other
         // longer than two eighths of the deadline.
-        let wish = Wish { period_ns: 4 * MS, deadline_ns: 20 * MS };
-        let receive =
-            |node: &mut NodeAdmission, name| node.admit_receive("display", &channel(8192), wish, from(name));
+        let request = ChannelRequest { period_ns: 4 * MS, deadline_ns: 20 * MS };
+        let receive = |node: &mut NodeAdmission, name| {
+            node.admit_receive("display", &channel(8192), request, from(name))
+        };
         let grants = ["a", "b"].map(|name| receive(&mut node, name).unwrap());
         let refused = receive(&mut node, "c").unwrap_err();
         assert_eq!((refused.resource, node.len()), (Resource::Port, 2), "a refusal leaves nothing behind");
@@ -488,13 +502,13 @@ mod tests {
             "{text}"
         );
         let period_ns = refused.nearest_period_ns.unwrap();
-        let again = Wish { period_ns, ..wish };
+        let again = ChannelRequest { period_ns, ..request };
         let grant =
             node.admit_receive("display", &channel(8192), again, from("c")).expect("it is admissible");
         node.release(&grant);
         node.release(&grants[0]);
         assert!(receive(&mut node, "c").is_ok(), "giving back makes room");
-        let hopeless = Wish { period_ns: MS, deadline_ns: 1000 };
+        let hopeless = ChannelRequest { period_ns: MS, deadline_ns: 1000 };
         let refused = node.admit_receive("display", &channel(1 << 20), hopeless, from("a")).unwrap_err();
         assert_eq!(refused.resource, Resource::Cpu);
     }
@@ -507,21 +521,26 @@ mod tests {
         let costs = Costs { datagram_ns: 60_000, ..Costs::default() };
         let slow = NodeConfig { costs, link_bits_per_s: 100_000_000_000, ..NodeConfig::default() };
         let cases = [
-            (NodeConfig::default(), Resource::Link, 20_000, Wish { period_ns: 2 * MS, deadline_ns: 40 * MS }),
-            (slow, Resource::Cpu, 2_500, Wish { period_ns: MS / 4, deadline_ns: 40 * MS }),
+            (
+                NodeConfig::default(),
+                Resource::Link,
+                20_000,
+                ChannelRequest { period_ns: 2 * MS, deadline_ns: 40 * MS },
+            ),
+            (slow, Resource::Cpu, 2_500, ChannelRequest { period_ns: MS / 4, deadline_ns: 40 * MS }),
         ];
-        for (config, resource, size, wish) in cases {
+        for (config, resource, size, request) in cases {
             let mut node = NodeAdmission::new(&config);
-            let seldom = Wish { period_ns: 100 * MS, deadline_ns: 100 * MS };
+            let seldom = ChannelRequest { period_ns: 100 * MS, deadline_ns: 100 * MS };
             node.admit_push("first", &channel(1000), seldom).unwrap();
-            let refused = node.admit_push("radar", &channel(size), wish).unwrap_err();
+            let refused = node.admit_push("radar", &channel(size), request).unwrap_err();
             assert_eq!(refused.resource, resource, "{refused}");
             let period_ns = refused.nearest_period_ns.unwrap_or_else(|| panic!("{refused}"));
-            assert!(period_ns > wish.period_ns, "{refused}");
-            let shorter = Wish { period_ns: period_ns / 10 * 9, ..wish };
+            assert!(period_ns > request.period_ns, "{refused}");
+            let shorter = ChannelRequest { period_ns: period_ns / 10 * 9, ..request };
             assert!(node.admit_push("radar", &channel(size), shorter).is_err(), "{refused}");
             assert!(
-                node.admit_push("radar", &channel(size), Wish { period_ns, ..wish }).is_ok(),
+                node.admit_push("radar", &channel(size), ChannelRequest { period_ns, ..request }).is_ok(),
                 "{refused}"
             );
         }
@@ -530,22 +549,22 @@ mod tests {
     #[test]
     fn the_guarantee_leaves_time_to_wait() {
         let mut node = NodeAdmission::new(&NodeConfig::default());
-        let wish = Wish { period_ns: 100 * MS, deadline_ns: 80 * MS };
-        let grant = node.admit_push("slow", &channel(1000), wish).unwrap();
+        let request = ChannelRequest { period_ns: 100 * MS, deadline_ns: 80 * MS };
+        let grant = node.admit_push("slow", &channel(1000), request).unwrap();
         let Guarantee { period_ns, deadline_ns, promotion_ns, cost_ns } = grant.guarantee;
         assert_eq!((period_ns, deadline_ns), (100 * MS, 50 * MS));
         assert!(promotion_ns > 9 * MS && promotion_ns < 10 * MS, "an eighth of 80 ms less the response");
         // A more urgent channel reduces it.
-        let urgent = Wish { period_ns: 100 * MS, deadline_ns: 40 * MS };
+        let urgent = ChannelRequest { period_ns: 100 * MS, deadline_ns: 40 * MS };
         let other = node.admit_push("urgent", &channel(100_000), urgent).unwrap();
         assert!(node.promotion(&grant) <= promotion_ns - other.guarantee.cost_ns);
         node.release(&other);
         assert_eq!((node.promotion(&grant), node.promotion(&other)), (promotion_ns, 0));
         assert_eq!(cost_ns, Costs::default().of(&channel(1000)));
         // A deadline that is too short by itself: the proposed one is admitted.
-        let wish = Wish { deadline_ns: MS / 10, ..wish };
-        let refused = node.admit_push("fast", &channel(8192), wish).unwrap_err();
+        let request = ChannelRequest { deadline_ns: MS / 10, ..request };
+        let refused = node.admit_push("fast", &channel(8192), request).unwrap_err();
         let deadline_ns = refused.nearest_deadline_ns.unwrap();
-        assert!(node.admit_push("fast", &channel(8192), Wish { deadline_ns, ..wish }).is_ok());
+        assert!(node.admit_push("fast", &channel(8192), ChannelRequest { deadline_ns, ..request }).is_ok());
     }
 }

@@ -20,7 +20,7 @@ use rustix::net::sockopt;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::time::Duration;
-use world::{PATIENCE, QOS, area, node_on, on_write, orb_on, until};
+use world::{QOS, TIMEOUT, area, node_on, on_write, orb_on, until};
 
 /// Seven fragments.
 const SIZE: usize = 9_000;
@@ -122,9 +122,9 @@ fn group(parity: u8, bad: [(Plan, Drops); 2]) -> Option<Group> {
         nodes[0].1.map_writer("radar", QOS).unwrap()
     };
     let mut writer = net.host(0).run(make).unwrap();
-    let wish = ReaderQoS { through: Path::PathMulticast, parity, ..on_write() };
+    let request = ReaderQoS { through: Path::PathMulticast, parity, ..on_write() };
     let attach = |number: usize| {
-        net.host(number).run(|| nodes[number].1.attach_reader("radar", wish).unwrap()).unwrap()
+        net.host(number).run(|| nodes[number].1.attach_reader("radar", request).unwrap()).unwrap()
     };
     let mut readers = vec![attach(1)];
     let pushed = nodes[0].0.pushes(1)[0].node.clone();
@@ -167,7 +167,7 @@ impl Group {
 
     /// Writes until each reader has read something of it, and what was written last.
     fn run(&mut self) {
-        let deadline = Deadline::after(PATIENCE);
+        let deadline = Deadline::after(TIMEOUT);
         self.relay.set(Direction::Bad);
         let mut last = 1;
         while last < 300 || self.readers.iter().any(|reader| reader.read <= 10) {
@@ -194,7 +194,7 @@ impl Group {
 
     /// Waits until counts and relay agree, as they must in the end.
     fn until(&self, which: usize, agrees: impl Fn(u64, u64, [u64; 3]) -> bool) -> Counters {
-        let deadline = Deadline::after(PATIENCE);
+        let deadline = Deadline::after(TIMEOUT);
         loop {
             if let Some((whole, all, counted)) = self.since(which)
                 && agrees(whole, all, counted)

@@ -61,7 +61,7 @@ fn run(plan: Plan, parity: u8, agrees: impl Fn(&Counters, &Relay) -> bool) -> Co
         before = sample.source;
         (sample.source, read)
     };
-    let deadline = Deadline::after(PATIENCE);
+    let deadline = Deadline::after(TIMEOUT);
     let mut last = 0_u64;
     // A busy machine may let the reader see few of them: then there are more.
     while last < 300 || look(&mut reader).1 <= 10 {
@@ -147,7 +147,7 @@ fn what_is_pushed_while_a_node_hears_nothing_is_counted() {
         }
         assert_eq!(until(&mut reader, number), [number as u8; SIZE]);
         relay.set(Direction::Cut);
-        let deadline = Deadline::after(PATIENCE);
+        let deadline = Deadline::after(TIMEOUT);
         let handle = || world.far.as_ref().unwrap().status(1).0.replicas[0].handle;
         let mut handles = HashSet::from([handle()]);
         // Until it has been opened anew, and that one is silent as well.
@@ -162,7 +162,7 @@ fn what_is_pushed_while_a_node_hears_nothing_is_counted() {
         assert_eq!(until(&mut reader, number), [number as u8; SIZE]);
         until_state(&mut reader, State::Open);
     }
-    let deadline = Deadline::after(PATIENCE);
+    let deadline = Deadline::after(TIMEOUT);
     loop {
         let ((_, counted), (pushes, whole)) = (counters(&world), relay.pushes(0, 0));
         // A value that the relay forwarded completely may have arrived for a channel that was being

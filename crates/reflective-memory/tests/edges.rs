@@ -30,11 +30,11 @@ fn the_longest_deadlines_and_periods_are_none() {
         let mut readers = Vec::new();
         for (library, through) in [(&near, paths[0]), (&far, paths[0]), (&far, paths[1]), (&far, paths[2])] {
             for deadline in [LONGEST, LONGEST - 1, 1 << 63] {
-                let wish = ReaderQoS { deadline, through, ..on_write() };
-                readers.push(library.attach_reader(name, wish).unwrap());
+                let request = ReaderQoS { deadline, through, ..on_write() };
+                readers.push(library.attach_reader(name, request).unwrap());
                 // The first push of such a channel comes at once, the next never.
-                let wish = ReaderQoS { how: Mode::PeriodicPush, period: LONGEST, ..wish };
-                drop(library.attach_reader(name, wish).unwrap());
+                let request = ReaderQoS { how: Mode::PeriodicPush, period: LONGEST, ..request };
+                drop(library.attach_reader(name, request).unwrap());
             }
         }
         let last = writer.write(&[1; 64]).unwrap();

@@ -19,7 +19,7 @@ const VALUE: i32 = 20;
 const STATE: i32 = 21;
 const PLANT: i32 = 7;
 
-fn wish() -> EventQoS {
+fn request() -> EventQoS {
     EventQoS { on_value: VALUE, on_state: STATE, source: PLANT, spacing: 0, with_value: true }
 }
 
@@ -49,7 +49,7 @@ fn a_channel_of_this_process_hears_of_values_and_of_staleness() {
         seen.lock().unwrap().clear();
         let reader = library.attach_reader("boiler", fresh()).unwrap();
         let supplier = channel.for_suppliers().connect().unwrap();
-        let notifier = reader.notify(supplier, wish()).unwrap();
+        let notifier = reader.notify(supplier, request()).unwrap();
         // It has a reader of its own.
         drop(reader);
         let number = writer.write(b"hot").unwrap();
@@ -67,7 +67,7 @@ fn a_channel_of_this_process_hears_of_values_and_of_staleness() {
     seen.lock().unwrap().clear();
     let reader = near.attach_reader("boiler", on_write()).unwrap();
     let supplier = channel.for_suppliers().connect().unwrap();
-    let quiet = EventQoS { on_value: 0, with_value: false, ..wish() };
+    let quiet = EventQoS { on_value: 0, with_value: false, ..request() };
     let _notifier = reader.notify(supplier, quiet).unwrap();
     writer.write(b"unheard").unwrap();
     drop(writer);
@@ -84,18 +84,18 @@ fn a_reader_beside_the_writer_is_told_that_its_value_is_stale() {
     let mut reader = near.attach_reader("gauge", fresh()).unwrap();
     let mut careless = near.attach_reader("gauge", on_write()).unwrap();
     writer.write(b"1").unwrap();
-    reader.wait(PATIENCE).unwrap();
-    careless.wait(PATIENCE).unwrap();
+    reader.wait(TIMEOUT).unwrap();
+    careless.wait(TIMEOUT).unwrap();
     reader.latest(&mut [0; 64]).unwrap();
     careless.latest(&mut [0; 64]).unwrap();
-    assert_eq!(reader.wait(PATIENCE), Err(WaitError::Changed(State::Stale)));
+    assert_eq!(reader.wait(TIMEOUT), Err(WaitError::Changed(State::Stale)));
     assert_eq!(reader.state(), Some(State::Stale));
     assert_eq!(careless.state(), Some(State::Open), "a reader without a deadline has no stale value");
     assert_eq!(reader.wait(Duration::ZERO), Err(WaitError::TimedOut), "it is told once");
     assert_eq!(reader.statistics().unwrap().stale, 1);
     writer.write(b"2").unwrap();
     assert_eq!(until(&mut reader, 2), b"2");
-    let changes: Vec<_> = (0..2).map(|_| reader.wait(PATIENCE)).collect();
+    let changes: Vec<_> = (0..2).map(|_| reader.wait(TIMEOUT)).collect();
     assert!(changes.contains(&Err(WaitError::Changed(State::Stale))), "{changes:?}");
 }
 
@@ -141,7 +141,7 @@ fn a_channel_elsewhere_is_named_by_its_reference() {
     proxy.connect_push_consumer(&consumer, &qos).unwrap();
 
     let reader = rio.attach_reader("pump", on_write()).unwrap();
-    let notifier = rio.notify(reader, &reference, wish()).unwrap();
+    let notifier = rio.notify(reader, &reference, request()).unwrap();
     rio.detach(reader).unwrap();
     writer.write(b"running").unwrap();
     let find = |event_type: i32, now: IdlState| {
@@ -158,12 +158,12 @@ fn a_channel_elsewhere_is_named_by_its_reference() {
     drop(writer);
     wait_until("the writer's end", || find(STATE, IdlState::StateWriterGone).is_some());
 
-    let unknown = rio.notify(reader, &reference, wish());
+    let unknown = rio.notify(reader, &reference, request());
     assert!(matches!(unknown, Err(rio::NotifyError::UnknownHandle(e)) if e.which == reader));
-    let twice = rio.notify(notifier, &reference, wish());
+    let twice = rio.notify(notifier, &reference, request());
     assert!(matches!(twice, Err(rio::NotifyError::UnknownHandle(_))), "a notifier is no reader");
     rio.detach(notifier).unwrap();
     let again = rio.attach_reader("pump", on_write()).unwrap();
-    let nil = rio.notify(again, None::<&admin::EventChannelRef>, wish());
+    let nil = rio.notify(again, None::<&admin::EventChannelRef>, request());
     assert!(matches!(nil, Err(rio::NotifyError::Unavailable(_))));
 }

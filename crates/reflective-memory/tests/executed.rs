@@ -105,19 +105,19 @@ fn run(told_kbit: u32) -> Option<Observed> {
     let glob = coordinator.object().object().to_string();
     let ((near_server, near), (_far_server, far)) =
         (node(lab.left(), "near", &glob, told_kbit), node(lab.right(), "far", &glob, told_kbit));
-    let attach = |name: &str, size: usize, wish: ReaderQoS| -> Result<(AreaWriter, AreaReader), Error> {
+    let attach = |name: &str, size: usize, request: ReaderQoS| -> Result<(AreaWriter, AreaReader), Error> {
         let area = Area { name: name.to_owned(), size: size as u32, histories: 1 };
         let writer = lab.left().run(|| {
             near.create_area(&area).unwrap();
             near.map_writer(name, WriterQoS { period: PERIOD_NS, size: 0 }).unwrap()
         });
-        Ok((writer.unwrap(), lab.right().run(|| far.attach_reader(name, wish)).unwrap()?))
+        Ok((writer.unwrap(), lab.right().run(|| far.attach_reader(name, request)).unwrap()?))
     };
     let plain = ReaderQoS { histories: 1, ..on_write() };
-    let wish = ReaderQoS { guaranteed: true, deadline: DEADLINE_NS, ..plain };
+    let request = ReaderQoS { guaranteed: true, deadline: DEADLINE_NS, ..plain };
     let (mut writers, mut readers, mut refused) = (Vec::new(), Vec::new(), false);
     while writers.len() < MOST && !refused {
-        match attach(&format!("rt-{}", writers.len()), SIZE, wish) {
+        match attach(&format!("rt-{}", writers.len()), SIZE, request) {
             Ok((writer, reader)) => {
                 writers.push(writer);
                 readers.push(reader);

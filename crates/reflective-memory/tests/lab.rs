@@ -49,7 +49,7 @@ fn admitted_channels_cross_a_narrow_link_beside_best_effort() {
         (node(lab.left(), "near", &glob), node(lab.right(), "far", &glob));
 
     // 4 KiB every 100 ms are a third of a megabit: some twenty fit.
-    let wish = ReaderQoS {
+    let request = ReaderQoS {
         how: Mode::PushOnWrite,
         period: 0,
         deadline: DEADLINE.as_nanos() as u64,
@@ -66,7 +66,7 @@ fn admitted_channels_cross_a_narrow_link_beside_best_effort() {
             near.map_writer(&name, WriterQoS { period: 100_000_000, size: 0 })
         };
         let writer = lab.left().run(make).unwrap().unwrap();
-        let reader = lab.right().run(|| far.attach_reader(&name, wish)).unwrap()?;
+        let reader = lab.right().run(|| far.attach_reader(&name, request)).unwrap()?;
         lines.push((writer, reader));
         Ok(())
     };
@@ -82,7 +82,7 @@ fn admitted_channels_cross_a_narrow_link_beside_best_effort() {
         near.map_writer("bulk", WriterQoS { period: 0, size: 0 })
     };
     let mut bulk = lab.left().run(make).unwrap().unwrap();
-    let best_effort = ReaderQoS { guaranteed: false, ..wish };
+    let best_effort = ReaderQoS { guaranteed: false, ..request };
     let mut bulk_reader = lab.right().run(|| far.attach_reader("bulk", best_effort)).unwrap().unwrap();
 
     let mut said = Vec::new();

@@ -86,7 +86,7 @@ fn ten_thousand_readers_of_a_thousand_areas_get_every_last_value() {
                 "a reader beside its writer has it at once"
             );
         }
-        let deadline = Deadline::after(PATIENCE);
+        let deadline = Deadline::after(TIMEOUT);
         for (area, reader) in there.iter_mut().enumerate() {
             while number(area, reader) < writers[area].sequence() {
                 assert!(!deadline.is_past(), "area {area} at {}", number(area, reader));

@@ -64,7 +64,7 @@ fn a_value_appears_on_both_nodes() {
     near.destroy_area("radar").unwrap();
     for reader in [&mut here, &mut there] {
         until_state(reader, State::Destroyed);
-        assert!(matches!(reader.wait(PATIENCE), Err(WaitError::Changed(_))));
+        assert!(matches!(reader.wait(TIMEOUT), Err(WaitError::Changed(_))));
     }
     drop((here, there, healed, orb, periodic, writer));
     drop((near, far));

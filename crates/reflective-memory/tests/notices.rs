@@ -18,7 +18,7 @@ use world::*;
 const VALUE: i32 = 20;
 const PLANT: i32 = 7;
 
-fn wish(spacing: Duration) -> EventQoS {
+fn request(spacing: Duration) -> EventQoS {
     let spacing = spacing.as_nanos() as u64;
     EventQoS { on_value: VALUE, on_state: 0, source: PLANT, spacing, with_value: true }
 }
@@ -49,8 +49,8 @@ fn an_event_stands_for_all_values_since_the_last_one() {
     let mut writer = near.map_writer("fast", QOS).unwrap();
     let reader = near.attach_reader("fast", on_write()).unwrap();
     let (seldom, each) = (Log::default(), Log::default());
-    let _seldom = reader.notify(seldom.clone(), wish(SPACING)).unwrap();
-    let _each = reader.notify(each.clone(), wish(Duration::ZERO)).unwrap();
+    let _seldom = reader.notify(seldom.clone(), request(SPACING)).unwrap();
+    let _each = reader.notify(each.clone(), request(Duration::ZERO)).unwrap();
     let begun = Instant::now();
     for number in 1..=60_u64 {
         assert_eq!(writer.write(&number.to_ne_bytes()).unwrap(), number);
@@ -74,7 +74,7 @@ fn a_library_has_so_many_notifiers_and_no_more() {
     let mut writer = near.map_writer("popular", QOS).unwrap();
     let reader = near.attach_reader("popular", on_write()).unwrap();
     let log = Log::default();
-    let notify = || reader.notify(log.clone(), wish(Duration::ZERO));
+    let notify = || reader.notify(log.clone(), request(Duration::ZERO));
     let mut notifiers: Vec<_> = (0..256).map(|_| notify().unwrap()).collect();
     for _ in 0..3 {
         match notify() {
@@ -144,7 +144,8 @@ fn a_channel_that_was_away_is_told_again() {
     let port = events.orb.endpoint_addresses()[0].1;
     let url = format!("corbaloc::{}:{port}/EventService", Events::host());
     let reference: EventChannelRef = world.app.resolve(&url).unwrap();
-    let notifier = reader.notify(RemoteChannel::connect(&reference).unwrap(), wish(Duration::ZERO)).unwrap();
+    let notifier =
+        reader.notify(RemoteChannel::connect(&reference).unwrap(), request(Duration::ZERO)).unwrap();
     writer.write(b"first").unwrap();
     // Counted after it went.
     wait_until("the first", || (events.taken(), notifier.counts().pushed) == (1, 1));

@@ -17,7 +17,7 @@ use isorb_testkit::{retry, wait_until};
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
-use world::{PATIENCE, QOS, area, node_on, on_write, orb_on, until, until_state};
+use world::{QOS, TIMEOUT, area, node_on, on_write, orb_on, until, until_state};
 
 fn node(host: &Host, name: &str, glob: &str, second: Option<&str>) -> (NodeServer, Library) {
     node_with(host, name, glob, (second, second), Duration::from_secs(3))
@@ -74,8 +74,8 @@ fn written(host: &Host, library: &Library, name: &str, size: u32) -> AreaWriter 
     sooner_or_later(host, || library.map_writer(name, QOS))
 }
 
-fn attached(host: &Host, library: &Library, name: &str, wish: ReaderQoS) -> AreaReader {
-    sooner_or_later(host, || library.attach_reader(name, wish))
+fn attached(host: &Host, library: &Library, name: &str, request: ReaderQoS) -> AreaReader {
+    sooner_or_later(host, || library.attach_reader(name, request))
 }
 
 struct Nodes {
@@ -135,9 +135,10 @@ fn values_under_way_when_a_path_is_cut_are_whole_and_all_are_counted() {
     let far = node_with(lab.right(), "far", &glob, (SECOND[1], SECOND[1]), silence);
     let mut writer = written(lab.left(), &near.1, "line", 5_000);
     let sure = ReaderQoS { guaranteed: true, deadline: 200_000_000, ..on_write() };
-    let mut readers = [on_write(), sure].map(|wish| (attached(lab.right(), &far.1, "line", wish), 0_u64));
+    let mut readers =
+        [on_write(), sure].map(|request| (attached(lab.right(), &far.1, "line", request), 0_u64));
     let counts = || far.0.status(10).0.replicas.into_iter().filter_map(|replica| replica.counts);
-    let deadline = Deadline::after(2 * PATIENCE);
+    let deadline = Deadline::after(2 * TIMEOUT);
     let (mut out, mut last) = (vec![0; 5_000], 0);
     for (plugged, switches) in [(true, 0), (false, 1), (true, 2)] {
         lab.set_plugged(plugged).unwrap();
@@ -258,8 +259,8 @@ fn groups_may_be_of_ipv6() {
         .collect();
     let [(near_server, near), (_far_server, far)] = &nodes[..] else { panic!() };
     let mut writer = written(lab.left(), near, "radar", 5_000);
-    let wish = ReaderQoS { through: Path::PathMulticast, ..on_write() };
-    let mut reader = attached(lab.right(), far, "radar", wish);
+    let request = ReaderQoS { through: Path::PathMulticast, ..on_write() };
+    let mut reader = attached(lab.right(), far, "radar", request);
     for n in 1..=10u8 {
         writer.write(&[n; 5_000]).unwrap();
         assert_eq!(until(&mut reader, n.into()), [n; 5_000]);
@@ -303,9 +304,9 @@ fn a_group_that_works_again_is_joined_again() {
     let near = node_with(lab.left(), "near", &glob, (None, None), silence);
     let far = node_with(lab.right(), "far", &glob, (None, None), silence);
     let mut writer = written(lab.left(), &near.1, "radar", 5_000);
-    let wish = ReaderQoS { through: Path::PathMulticast, ..on_write() };
-    let sure = ReaderQoS { guaranteed: true, deadline: 500_000_000, ..wish };
-    let mut readers = [wish, sure].map(|wish| (attached(lab.right(), &far.1, "radar", wish), 0_u64));
+    let request = ReaderQoS { through: Path::PathMulticast, ..on_write() };
+    let sure = ReaderQoS { guaranteed: true, deadline: 500_000_000, ..request };
+    let mut readers = [request, sure].map(|request| (attached(lab.right(), &far.1, "radar", request), 0_u64));
     // The number of channels to groups, and to the node separately.
     let pushed = || {
         let pushes = near.0.pushes(10);
@@ -314,7 +315,7 @@ fn a_group_that_works_again_is_joined_again() {
     };
     let mut out = vec![0; 5_000];
     let mut until = |what: &str, so: &dyn Fn((usize, usize)) -> bool, more: u64| {
-        let (deadline, begun) = (Deadline::after(4 * PATIENCE), writer.sequence());
+        let (deadline, begun) = (Deadline::after(4 * TIMEOUT), writer.sequence());
         while !so(pushed()) || readers.iter().any(|(_, seen)| *seen < begun + more) {
             assert!(!deadline.is_past(), "{what}: {:?}", near.0.pushes(10));
             let last = writer.write(&vec![(writer.sequence() + 1) as u8; 5_000]).unwrap();

@@ -53,7 +53,7 @@ impl Tap {
     }
 
     fn carry_until(&mut self, what: &str, mut so: impl FnMut() -> bool) {
-        let deadline = Deadline::after(PATIENCE);
+        let deadline = Deadline::after(TIMEOUT);
         while !so() {
             assert!(!deadline.is_past(), "waited in vain: {what}");
             self.carry(|_| false);
@@ -169,7 +169,7 @@ fn an_update_is_never_made_of_pieces_of_two() {
         let missing = n as u32 % 4;
         let begun = tap.log.len();
         writer.write(&value(n)).unwrap();
-        let deadline = Deadline::after(PATIENCE);
+        let deadline = Deadline::after(TIMEOUT);
         let mut came = 0;
         while came < 4 {
             assert!(!deadline.is_past(), "{came} fragments");
@@ -212,7 +212,7 @@ fn replayed_heartbeats_keep_no_dead_node_alive() {
     writer.write(&value(1)).unwrap();
     tap.carry_until("a value", || shown(&mut reader) == 1);
     let beats = |tap: &Tap| tap.log.iter().filter(|octets| !of_kind(octets)).count();
-    let deadline = Deadline::after(PATIENCE);
+    let deadline = Deadline::after(TIMEOUT);
     while beats(&tap) < 3 {
         assert!(!deadline.is_past(), "there are no heartbeats");
         tap.carry(|_| false);
@@ -220,7 +220,7 @@ fn replayed_heartbeats_keep_no_dead_node_alive() {
     world.near = None;
     tap.carry(|_| false);
     let back = tap.back.try_clone().unwrap();
-    let deadline = Deadline::after(PATIENCE);
+    let deadline = Deadline::after(TIMEOUT);
     while reader.state() != Some(State::WriterGone) {
         assert!(!deadline.is_past(), "old datagrams keep it alive: {:?}", counters(&world));
         // All of its datagrams, ten times a second.

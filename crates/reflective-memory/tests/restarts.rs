@@ -33,8 +33,8 @@ fn what_was_read_does_not_come_again_by_any_path() {
         let (near, far) = (world.library(0), world.library(1));
         near.create_area(&area("line", 64)).unwrap();
         let mut writer = near.map_writer("line", QOS).unwrap();
-        let wish = ReaderQoS { through, histories: 3, ..on_write() };
-        let [mut one, mut two] = [(); 2].map(|()| far.attach_reader("line", wish).unwrap());
+        let request = ReaderQoS { through, histories: 3, ..on_write() };
+        let [mut one, mut two] = [(); 2].map(|()| far.attach_reader("line", request).unwrap());
         for n in 1..=5 {
             writer.write(&[n; 64]).unwrap();
             assert_eq!(next(&mut one), (n.into(), n), "{through:?}");
@@ -49,9 +49,9 @@ fn what_was_read_does_not_come_again_by_any_path() {
         };
         wait_until(format!("{through:?}: the readers are attached again"), || moved());
         // A new reader reads the replica from its beginning, with the same values.
-        let mut fresh = far.attach_reader("line", wish).unwrap();
+        let mut fresh = far.attach_reader("line", request).unwrap();
         until(&mut fresh, 5);
-        let again = rest(&mut far.attach_reader("line", wish).unwrap());
+        let again = rest(&mut far.attach_reader("line", request).unwrap());
         let kept: &[u64] = if through == Path::PathUdp { &[5] } else { &[2, 3, 4, 5] };
         assert_eq!(again, kept, "{through:?}");
         // The former readers have read them.
@@ -76,9 +76,9 @@ fn who_sleeps_is_woken_by_what_comes_into_the_other_replica() {
     writer.write(&[1; 64]).unwrap();
     until(&mut reader, 1);
     let sleeper = std::thread::spawn(move || {
-        let end = Deadline::after(PATIENCE);
+        let end = Deadline::after(TIMEOUT);
         // The state changes meanwhile.
-        while let Err(error) = reader.wait(PATIENCE) {
+        while let Err(error) = reader.wait(TIMEOUT) {
             assert!(!end.is_past(), "{error}");
         }
         let mut out = [0; 64];

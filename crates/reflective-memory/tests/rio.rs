@@ -9,7 +9,7 @@ use isorb_reflective_memory::idl::{Area, Path, RIORef, ReaderQoS, State, WriterQ
 use isorb_rt::time::now_ns;
 use isorb_testkit::{RunningOrb, wait_until};
 use std::sync::Arc;
-use world::{PATIENCE, QOS, World, area, on_write};
+use world::{QOS, TIMEOUT, World, area, on_write};
 
 #[test]
 fn rio_is_an_object_like_any_other() {
@@ -30,7 +30,7 @@ fn rio_is_an_object_like_any_other() {
         }
         let (data, about) = rio.read_next(reader, 0).unwrap();
         assert_eq!((&data[..], about.number, about.missed), (&[1; 8][..], 1, 0));
-        let (data, about) = rio.read_latest(reader, PATIENCE.as_nanos() as u64, 0).unwrap();
+        let (data, about) = rio.read_latest(reader, TIMEOUT.as_nanos() as u64, 0).unwrap();
         assert_eq!((&data[..], about.number, about.missed), (&[3; 8][..], 3, 1));
         assert!(about.age < now_ns());
         assert_eq!(rio.read_history(reader, 2).unwrap().0, [1; 8]);
@@ -45,7 +45,7 @@ fn rio_is_an_object_like_any_other() {
         rio.detach(writer).unwrap();
         assert!(rio.detach(writer).is_err());
         rio.destroy_area(name).unwrap();
-        assert!(matches!(rio.read_next(reader, PATIENCE.as_nanos() as u64), Err(ReadLatestError::Lost(_))));
+        assert!(matches!(rio.read_next(reader, TIMEOUT.as_nanos() as u64), Err(ReadLatestError::Lost(_))));
     };
     use_it(&local, "by-call");
     // Another process's view: by GIOP.
@@ -111,14 +111,14 @@ fn what_is_refused_says_what_and_how_much_by_giop() {
     // A channel that is stopped is open again when it is started.
     let reader = there.attach_reader("x", on_write()).unwrap();
     here.write(writer, b"1").unwrap();
-    assert_eq!(there.read_next(reader, PATIENCE.as_nanos() as u64).unwrap().0, b"1");
+    assert_eq!(there.read_next(reader, TIMEOUT.as_nanos() as u64).unwrap().0, b"1");
     there.stop(reader).unwrap();
     wait_until("it is reported as stopped", || {
         there.get_statistics(reader).unwrap().now == State::StateStopped
     });
     there.start(reader).unwrap();
     here.write(writer, b"2").unwrap();
-    assert_eq!(there.read_next(reader, PATIENCE.as_nanos() as u64).unwrap().0, b"2");
+    assert_eq!(there.read_next(reader, TIMEOUT.as_nanos() as u64).unwrap().0, b"2");
     assert!(matches!(here.stop(writer).unwrap_err(), rio::StopError::Unavailable(_)));
     assert!(matches!(here.stop(writer + 1_000).unwrap_err(), rio::StopError::UnknownHandle(_)));
     // An area of this node has no channel to be stopped.

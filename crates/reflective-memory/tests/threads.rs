@@ -34,7 +34,7 @@ impl Line {
     fn new(near: &Library, far: &Library, name: &str, wishes: &[ReaderQoS]) -> Line {
         near.create_area(&area(name, SIZE as u32)).unwrap();
         let writer = near.map_writer(name, QOS).unwrap();
-        let readers = wishes.iter().map(|wish| (far.attach_reader(name, *wish).unwrap(), 0)).collect();
+        let readers = wishes.iter().map(|request| (far.attach_reader(name, *request).unwrap(), 0)).collect();
         Line { writer, readers, new_replicas: 0 }
     }
 
@@ -47,7 +47,7 @@ impl Line {
     fn all_have_it(&mut self) {
         let last = self.writer.sequence();
         for (reader, before) in &mut self.readers {
-            let deadline = Deadline::after(PATIENCE);
+            let deadline = Deadline::after(TIMEOUT);
             let mut out = vec![0; SIZE];
             while *before < last {
                 assert!(!deadline.is_past(), "{last} does not come after {before}: {:?}", reader.state());
@@ -114,7 +114,7 @@ fn values_cross_on_all_threads_and_paths_and_outlive_both_servers() {
         until_state(reader, State::Open);
     }
     // Channels that were opened anew, by whichever thread, have replaced those before.
-    let deadline = Deadline::after(PATIENCE);
+    let deadline = Deadline::after(TIMEOUT);
     while world.near.as_ref().unwrap().counts().3 != 6 * paths.len() {
         let server = world.near.as_ref().unwrap();
         let areas: Vec<_> = server.status(100).0.areas.into_iter().map(|area| area.pushed_to).collect();
@@ -127,13 +127,13 @@ fn values_cross_on_all_threads_and_paths_and_outlive_both_servers() {
 /// admits, and the refusal of the next.
 fn admitted(world: &World, named: &str) -> (Vec<Line>, Error) {
     let (near, far) = (world.library(0), world.library(1));
-    let wish = ReaderQoS { guaranteed: true, deadline: 100_000_000, ..on_write() };
+    let request = ReaderQoS { guaranteed: true, deadline: 100_000_000, ..on_write() };
     let mut lines = Vec::new();
     loop {
         let name = format!("{named}-{}", lines.len());
         near.create_area(&area(&name, SIZE as u32)).unwrap();
         let writer = near.map_writer(&name, WriterQoS { period: 100_000_000, size: 0 }).unwrap();
-        match far.attach_reader(&name, wish) {
+        match far.attach_reader(&name, request) {
             Ok(reader) => lines.push(Line { writer, readers: vec![(reader, 0)], new_replicas: 0 }),
             Err(error) => return (lines, error),
         }
@@ -169,8 +169,8 @@ fn groups_are_joined_and_left_on_all_threads() {
     let group = SocketAddr::new(Ipv4Addr::new(239, 255, 79, 1).into(), port);
     let world = world(move |_, config| config.dispatcher.multicast = Some(group));
     world.near.as_ref().unwrap().record(10_000);
-    let wish = ReaderQoS { through: Path::PathMulticast, ..on_write() };
-    let mut lines = lines(&world, 6, &[wish, ReaderQoS { histories: 1, ..wish }]);
+    let request = ReaderQoS { through: Path::PathMulticast, ..on_write() };
+    let mut lines = lines(&world, 6, &[request, ReaderQoS { histories: 1, ..request }]);
     rounds(&mut lines, 10);
     assert_eq!(threads_that_push(&world), THREADS, "all of them push");
     // One of the two leaves, then the other.

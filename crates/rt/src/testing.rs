@@ -12,7 +12,7 @@ pub(crate) fn in_thread<R: Send + 'static>(f: impl FnOnce() -> R + Send + 'stati
     }
 }
 
-/// Whether a thread of this process sleeps in the kernel, as far as that tells.
+/// Whether a thread of this process sleeps in the kernel, as far as the kernel reports it.
 pub(crate) fn sleeps(thread: ThreadId) -> bool {
     // After the name, which ends with the last bracket, comes the state.
     let stat = std::fs::read_to_string(format!("/proc/self/task/{}/stat", thread.get())).unwrap();

@@ -3,7 +3,7 @@
 //!
 //! What is asserted is an order of events, not a time: did the high thread get its lock while the
 //! middling one was still busy? With inheritance it must, without it cannot; the same scene with
-//! std's lock shows that the test can tell.
+//! std's lock is the control: it must fail.
 #![cfg(not(loom))]
 
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};

@@ -126,8 +126,8 @@ impl Compiled {
     }
 
     /// Compiles the operations of a scheduler for a dispatcher with this preemption. If the
-    /// scheduler's schedule is out of date, it is told to compute it with these priorities. Handles
-    /// are assumed to count from 1.
+    /// scheduler's schedule is out of date, it computes it with these priorities. Handles are
+    /// assumed to count from 1.
     ///
     /// # Errors
     /// [`FetchError`].

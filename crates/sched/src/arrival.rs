@@ -92,10 +92,10 @@ impl<'a> Arrivals<'a> {
                 return Ok(point.done);
             }
             let base = level.blocking.saturating_add(point.demand.saturating_sub(most)).saturating_add(asked);
-            let patience = limit.saturating_add(ready).saturating_sub(own.jitter);
+            let timeout = limit.saturating_add(ready).saturating_sub(own.jitter);
             let from = if ready == 0 { level.from } else { 0 };
             self.above
-                .fixed_point(base, from, patience, Load::demand_before, effort)
+                .fixed_point(base, from, timeout, Load::demand_before, effort)
                 .map_err(|stop| stop.since(ready, own.jitter))
         };
         let mut times = Times { response: 0, first: 0, busy: curve.busy };
@@ -162,8 +162,8 @@ impl<'a> Arrivals<'a> {
         let mut from = self.from;
         for point in &mut points {
             let base = self.blocking.saturating_add(point.demand);
-            let patience = self.latest.saturating_add(point.ready);
-            point.done = match self.above.fixed_point(base, from, patience, Load::demand_before, effort) {
+            let timeout = self.latest.saturating_add(point.ready);
+            point.done = match self.above.fixed_point(base, from, timeout, Load::demand_before, effort) {
                 Ok(done) => {
                     from = done;
                     done

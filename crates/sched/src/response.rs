@@ -223,9 +223,9 @@ impl Level<'_> {
         for q in 0_u64.. {
             let arrival = q.saturating_mul(self.own.period);
             let base = self.blocking.saturating_add((q + 1).saturating_mul(self.own.cost));
-            let patience = limit.saturating_add(arrival).saturating_sub(self.own.jitter);
+            let timeout = limit.saturating_add(arrival).saturating_sub(self.own.jitter);
             done = above
-                .fixed_point(base, done, patience, Load::demand_before, effort)
+                .fixed_point(base, done, timeout, Load::demand_before, effort)
                 .map_err(|stop| stop.since(arrival, self.own.jitter))?;
             if q == 0 {
                 times.first = done;
@@ -273,19 +273,19 @@ impl Level<'_> {
         };
         let base =
             self.blocking.saturating_add(among_equals).saturating_add(earlier.saturating_mul(self.own.cost));
-        let patience = limit.saturating_add(ready).saturating_sub(self.own.jitter);
+        let timeout = limit.saturating_add(ready).saturating_sub(self.own.jitter);
         let response = |reached: u64, rest: u64| {
             (reached.saturating_add(rest).saturating_add(self.own.jitter).saturating_sub(ready), reached)
         };
         if self.runs_through {
-            let patience = patience.saturating_sub(self.own.cost);
-            let start = above.fixed_point(base, from, patience, Load::demand_until, effort);
+            let timeout = timeout.saturating_sub(self.own.cost);
+            let start = above.fixed_point(base, from, timeout, Load::demand_until, effort);
             start
                 .map(|start| response(start, self.own.cost))
                 .map_err(|stop| stop.later(self.own.cost).since(ready, self.own.jitter))
         } else {
             let base = base.saturating_add(self.own.cost);
-            let done = above.fixed_point(base, from, patience, Load::demand_before, effort);
+            let done = above.fixed_point(base, from, timeout, Load::demand_before, effort);
             done.map(|done| response(done, 0)).map_err(|stop| stop.since(ready, self.own.jitter))
         }
     }

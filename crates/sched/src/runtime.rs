@@ -1,4 +1,4 @@
-//! The run-time scheduler: admits consumers, and tells a dispatcher the queue and the order of
+//! The run-time scheduler: admits consumers, and gives a dispatcher the queue and the order of
 //! their events.
 //!
 //! A dispatcher has one queue for each level, served by a thread of the level's priority. When a

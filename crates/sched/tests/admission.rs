@@ -37,7 +37,7 @@ fn agree(admission: &Admission, preemption: Preemption) {
     }
 }
 
-fn wish() -> impl Strategy<Value = Task> {
+fn request() -> impl Strategy<Value = Task> {
     (1_u64..20, 20_u64..400, 0_u64..3, 0_u64..30, 1_u64..20).prop_map(
         |(cost, period, shape, jitter, section)| {
             let task = Task::new("wish", Nanos::new(cost), Nanos::new(period))
@@ -55,7 +55,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
     #[test]
     fn as_the_analysis_of_all_tasks(
-        wishes in prop::collection::vec((wish(), any::<u8>()), 1..30),
+        wishes in prop::collection::vec((request(), any::<u8>()), 1..30),
         preemption in prop_oneof![Just(Preemption::Full), Just(Preemption::Deferred), Just(Preemption::None)],
     ) {
         let mut admission = Admission::new(AdmissionConfig { preemption, ..AdmissionConfig::default() });

@@ -177,7 +177,7 @@ impl Timeline {
     }
 }
 
-/// When a record's run began. The end of a run tells this even if its beginning was overwritten.
+/// When a record's run began. The end of a run contains this even if its beginning was overwritten.
 fn begin_of(record: &Record) -> u64 {
     if record.kind == RecordKind::End { record.at.saturating_sub(record.a) } else { record.at }
 }

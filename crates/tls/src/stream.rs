@@ -45,7 +45,7 @@ pub(crate) struct TlsStream {
 #[derive(Debug, Default)]
 struct Outgoing {
     octets: Vec<u8>,
-    /// The caller's octets in them, if the caller was told that there was no room.
+    /// The caller's octets in them, if the caller's send returned without room.
     refused: Vec<u8>,
 }
 

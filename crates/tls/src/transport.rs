@@ -15,8 +15,8 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The tag by which an ORB tells routes over TLS from others. References have no profile with this
-/// tag: the address is in the component TAG_SSL_SEC_TRANS of the IIOP profile.
+/// The tag by which an ORB distinguishes routes over TLS from others. References have no profile
+/// with this tag: the address is in the component TAG_SSL_SEC_TRANS of the IIOP profile.
 pub const TAG_TLS: u32 = 20;
 
 /// TLS 1.2 and 1.3 over TCP. Addresses are those of [`Tcp`].
@@ -90,7 +90,7 @@ impl Transport for Tls {
     }
 }
 
-/// Tells a lack of trust from an interrupted handshake.
+/// Distinguishes a lack of trust from an interrupted handshake.
 fn unprotected(error: io::Error) -> io::Error {
     use rustls::AlertDescription::{CloseNotify, InternalError, UserCanceled};
     let of_tls = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());

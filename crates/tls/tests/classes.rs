@@ -10,7 +10,7 @@ use std::io::{IoSlice, Read};
 use std::net::TcpListener;
 use std::time::Duration;
 
-const PATIENCE: Option<Duration> = Some(Duration::from_secs(60));
+const TIMEOUT: Option<Duration> = Some(Duration::from_secs(60));
 /// The scheduling policy is field 41 of `stat` in proc(5).
 const POLICY: usize = 41;
 const ORDINARY: u32 = 0;
@@ -66,7 +66,7 @@ fn a_real_time_listener_does_handshakes_on_an_ordinary_thread() {
     };
     assert_eq!(policy_of("isorb-tls"), ORDINARY);
     // This thread does the handshake: the client connects although no thread accepts.
-    let stream = client.connect(listener.address(), PATIENCE).unwrap();
+    let stream = client.connect(listener.address(), TIMEOUT).unwrap();
     stream.send(&[IoSlice::new(b"x")], Wait::Block).unwrap();
     let accepted = listener.accept(Wait::Block).unwrap();
     assert_eq!(accepted.recv(&mut [0; 2], Wait::Block).unwrap(), 1);
@@ -83,7 +83,7 @@ fn a_real_time_caller_waits_for_an_ordinary_thread() {
     let mute = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = mute.local_addr().unwrap().to_string();
     let calling = std::thread::spawn(move || {
-        in_fifo("calls", move || client.connect(&address, PATIENCE).map(drop).unwrap_err())
+        in_fifo("calls", move || client.connect(&address, TIMEOUT).map(drop).unwrap_err())
     });
     let (mut accepted, _) = mute.accept().unwrap();
     // The first octet: the thread runs and has its class.

@@ -11,7 +11,7 @@ use std::fs::File;
 use std::io::IoSlice;
 use std::time::Duration;
 
-const PATIENCE: Option<Duration> = Some(Duration::from_secs(60));
+const TIMEOUT: Option<Duration> = Some(Duration::from_secs(60));
 
 /// Takes all free descriptors.
 fn take_all(files: &mut Vec<File>) {
@@ -24,7 +24,7 @@ fn a_client_that_waited_for_a_descriptor_is_accepted() {
     let server = Tls::new(ours.member("server").unwrap()).unwrap();
     let client = Tls::new(ours.member("client").unwrap()).unwrap();
     let listener = server.listen("127.0.0.1:0").unwrap();
-    client.connect(listener.address(), PATIENCE).unwrap();
+    client.connect(listener.address(), TIMEOUT).unwrap();
     listener.accept(Wait::Block).unwrap();
 
     let usual = getrlimit(Resource::Nofile);
@@ -34,16 +34,16 @@ fn a_client_that_waited_for_a_descriptor_is_accepted() {
     take_all(&mut files);
     // One for the client's end, none for the server's.
     files.pop();
-    let waiting = Tcp.connect(listener.address(), PATIENCE).unwrap();
+    let waiting = Tcp.connect(listener.address(), TIMEOUT).unwrap();
     take_all(&mut files);
     waiting.send(&[IoSlice::new(b"not TLS, so an alert must follow")], Wait::Block).unwrap();
     waiting.set_recv_timeout(Some(Duration::from_millis(300))).unwrap();
     assert!(waiting.recv(&mut [0; 64], Wait::Block).is_err(), "the server has no descriptor");
     drop(files);
-    waiting.set_recv_timeout(PATIENCE).unwrap();
+    waiting.set_recv_timeout(TIMEOUT).unwrap();
     let alert = waiting.recv(&mut [0; 64], Wait::Block);
     assert!(alert.is_ok(), "the server did not accept with free descriptors: {alert:?}");
     setrlimit(Resource::Nofile, usual).unwrap();
-    client.connect(listener.address(), PATIENCE).unwrap();
+    client.connect(listener.address(), TIMEOUT).unwrap();
     listener.accept(Wait::Block).unwrap();
 }

@@ -12,7 +12,7 @@ use std::io::IoSlice;
 use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
-const PATIENCE: Option<Duration> = Some(Duration::from_secs(60));
+const TIMEOUT: Option<Duration> = Some(Duration::from_secs(60));
 /// Repetitions of each case after the first few.
 const ROUNDS: usize = 40;
 /// Mappings that the allocator and the thread library may have added. One for each round would be
@@ -43,7 +43,7 @@ impl Scene {
 
     /// A client that sends octets other than a handshake.
     fn send_raw(&self, octets: &[u8]) -> Box<dyn Stream> {
-        let stream = Tcp.connect(self.listener.address(), PATIENCE).unwrap();
+        let stream = Tcp.connect(self.listener.address(), TIMEOUT).unwrap();
         if !octets.is_empty() {
             stream.send(&[IoSlice::new(octets)], Wait::Block).unwrap();
         }
@@ -51,17 +51,17 @@ impl Scene {
     }
 
     fn exchange(&self) {
-        let near = self.client.connect(self.listener.address(), PATIENCE).unwrap();
+        let near = self.client.connect(self.listener.address(), TIMEOUT).unwrap();
         let far = self.listener.accept(Wait::Block).unwrap();
         near.send(&[IoSlice::new(&[7])], Wait::Block).unwrap();
-        far.set_recv_timeout(PATIENCE).unwrap();
+        far.set_recv_timeout(TIMEOUT).unwrap();
         assert_eq!(far.recv(&mut [0; 8], Wait::Block).unwrap(), 1);
     }
 }
 
 fn nonsense(scene: &Scene) {
     let stream = scene.send_raw(b"not TLS at all, so the server sends an alert");
-    stream.set_recv_timeout(PATIENCE).unwrap();
+    stream.set_recv_timeout(TIMEOUT).unwrap();
     // An alert and the end.
     while stream.recv(&mut [0; 64], Wait::Block).is_ok_and(|got| got > 0) {}
 }
@@ -82,8 +82,8 @@ fn resets(scene: &Scene) {
 
 /// A client of an authority that the server does not trust.
 fn untrusted(scene: &Scene) {
-    let Ok(stream) = scene.stranger.connect(scene.listener.address(), PATIENCE) else { return };
-    stream.set_recv_timeout(PATIENCE).unwrap();
+    let Ok(stream) = scene.stranger.connect(scene.listener.address(), TIMEOUT) else { return };
+    stream.set_recv_timeout(TIMEOUT).unwrap();
     assert!(
         !stream.recv(&mut [0; 8], Wait::Block).is_ok_and(|got| got > 0),
         "an untrusted client is accepted"
@@ -96,7 +96,7 @@ fn faulty_server(scene: &Scene) {
     let address = faulty.local_addr().unwrap().to_string();
     std::thread::scope(|scope| {
         scope.spawn(|| drop(faulty.accept()));
-        assert!(scene.client.connect(&address, PATIENCE).is_err());
+        assert!(scene.client.connect(&address, TIMEOUT).is_err());
     });
     // This connection stays in the backlog.
     assert!(scene.client.connect(&address, Some(Duration::from_millis(20))).is_err());
@@ -117,7 +117,7 @@ fn unusable_certificates(scene: &Scene) {
 
 fn listens_again(scene: &Scene) {
     let listener = scene.server.listen("127.0.0.1:0").unwrap();
-    drop(scene.client.connect(listener.address(), PATIENCE).unwrap());
+    drop(scene.client.connect(listener.address(), TIMEOUT).unwrap());
 }
 
 /// Descriptors, threads, mappings.

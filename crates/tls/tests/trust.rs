@@ -9,7 +9,7 @@ use std::io::{ErrorKind, IoSlice};
 use std::net::TcpStream;
 use std::time::Duration;
 
-const PATIENCE: Option<Duration> = Some(Duration::from_secs(60));
+const TIMEOUT: Option<Duration> = Some(Duration::from_secs(60));
 
 /// Whether an octet of the client comes back from the server.
 fn exchange(server: &Tls, client: &Tls) -> bool {
@@ -22,8 +22,8 @@ fn exchange(server: &Tls, client: &Tls) -> bool {
             stream.send(&[IoSlice::new(&octet)], Wait::Block)
         });
         // With TLS 1.3 a client learns only after its handshake that the server refused it.
-        let talked = client.connect(listener.address(), PATIENCE).and_then(|stream| {
-            stream.set_recv_timeout(PATIENCE)?;
+        let talked = client.connect(listener.address(), TIMEOUT).and_then(|stream| {
+            stream.set_recv_timeout(TIMEOUT)?;
             stream.send(&[IoSlice::new(&[7])], Wait::Block)?;
             let mut octet = [0];
             stream.recv(&mut octet, Wait::Block).map(|n| n == 1 && octet == [7])
@@ -63,16 +63,16 @@ fn names_are_checked_unless_configured_otherwise() {
     let server = tls(ours.member("server").unwrap());
     let listener = server.listen("127.0.0.2:0").unwrap();
     let strict = tls(ours.member("client").unwrap());
-    let refused = strict.connect(listener.address(), PATIENCE).unwrap_err();
+    let refused = strict.connect(listener.address(), TIMEOUT).unwrap_err();
     assert!(matches!(Unprotected::of(&refused), Some(Unprotected::Untrusted(_))), "{refused}");
     assert_eq!(refused.kind(), ErrorKind::PermissionDenied);
     let lenient = tls(TlsConfig { check_names: false, ..ours.member("client").unwrap() });
-    lenient.connect(listener.address(), PATIENCE).unwrap();
+    lenient.connect(listener.address(), TIMEOUT).unwrap();
     // The authority is checked all the same.
     let theirs = authority();
     let stranger = tls(TlsConfig { check_names: false, ..theirs.member("client").unwrap() });
     assert_eq!(
-        stranger.connect(listener.address(), PATIENCE).unwrap_err().kind(),
+        stranger.connect(listener.address(), TIMEOUT).unwrap_err().kind(),
         ErrorKind::PermissionDenied
     );
 }
@@ -87,19 +87,19 @@ fn an_absent_server_is_told_from_a_failed_handshake() {
     let error_after = |act: fn(Box<dyn Stream>)| {
         std::thread::scope(|scope| {
             scope.spawn(|| act(listener.accept(Wait::Block).unwrap()));
-            let error = client.connect(&address, PATIENCE).unwrap_err();
+            let error = client.connect(&address, TIMEOUT).unwrap_err();
             Unprotected::of(&error).unwrap_or_else(|| panic!("{error}")).clone()
         })
     };
     // The server closes at once, after the client's hello, and in the middle of an answer.
     assert!(matches!(error_after(drop), Unprotected::Unfinished(_)));
     let left = error_after(|stream| {
-        stream.set_recv_timeout(PATIENCE).unwrap();
+        stream.set_recv_timeout(TIMEOUT).unwrap();
         stream.recv(&mut [0; 4096], Wait::Block).unwrap();
     });
     assert!(matches!(left, Unprotected::Unfinished(_)));
     let nonsense = error_after(|stream| {
-        stream.set_recv_timeout(PATIENCE).unwrap();
+        stream.set_recv_timeout(TIMEOUT).unwrap();
         stream.recv(&mut [0; 4096], Wait::Block).unwrap();
         stream.send(&[IoSlice::new(b"GIOP\x01\x02\x00\x05\x00\x00\x00\x00")], Wait::Block).unwrap();
         while stream.recv(&mut [0; 64], Wait::Block).is_ok_and(|n| n > 0) {}
@@ -108,11 +108,11 @@ fn an_absent_server_is_told_from_a_failed_handshake() {
     // A server that accepts and sends nothing.
     let short =
         tls(TlsConfig { handshake_timeout: Duration::from_millis(50), ..ours.member("client").unwrap() });
-    let silent = short.connect(&address, PATIENCE).unwrap_err();
+    let silent = short.connect(&address, TIMEOUT).unwrap_err();
     assert!(matches!(Unprotected::of(&silent), Some(Unprotected::Unfinished(_))), "{silent}");
     listener.close();
     drop(listener);
-    let absent = client.connect(&address, PATIENCE).unwrap_err();
+    let absent = client.connect(&address, TIMEOUT).unwrap_err();
     assert_eq!((Unprotected::of(&absent), absent.kind()), (None, ErrorKind::ConnectionRefused));
 }
 
@@ -181,14 +181,14 @@ fn a_new_client_replaces_an_unfinished_handshake() {
     let server = tls(config);
     let listener = server.listen("127.0.0.1:0").unwrap();
     // More than twice the slots: some send nothing, some begin and stop.
-    let crowd: Vec<_> = (0..300).map(|_| Tcp.connect(listener.address(), PATIENCE).unwrap()).collect();
+    let crowd: Vec<_> = (0..300).map(|_| Tcp.connect(listener.address(), TIMEOUT).unwrap()).collect();
     for stream in crowd.iter().step_by(3) {
         // The header of a handshake's record. A client that was replaced gets an error.
         let _ = stream.send(&[IoSlice::new(b"\x16\x03\x01\x02\x00")], Wait::Block);
     }
     let client = tls(ours.member("client").unwrap());
     for _ in 0..3 {
-        client.connect(listener.address(), PATIENCE).unwrap();
+        client.connect(listener.address(), TIMEOUT).unwrap();
         listener.accept(Wait::Block).unwrap();
     }
 }
@@ -218,7 +218,7 @@ fn handshakes_have_the_limit_of_connections() {
         let crowd: Vec<_> = (0..20).map(connect).collect();
         // The last client: after its handshake all others were accepted.
         let client = tls(ours.member("client").unwrap());
-        client.connect(listener.address(), PATIENCE).unwrap();
+        client.connect(listener.address(), TIMEOUT).unwrap();
         listener.accept(Wait::Block).unwrap();
         // The last client replaced one of them.
         let stay = if room.is_some() { stay - 1 } else { stay };
@@ -234,19 +234,19 @@ fn a_silent_client_delays_no_other() {
     let server = tls(config);
     let listener = server.listen("127.0.0.1:0").unwrap();
     // More than there are slots.
-    let silent: Vec<_> = (0..200).map(|_| Tcp.connect(listener.address(), PATIENCE).unwrap()).collect();
+    let silent: Vec<_> = (0..200).map(|_| Tcp.connect(listener.address(), TIMEOUT).unwrap()).collect();
     let client = tls(ours.member("client").unwrap());
-    client.connect(listener.address(), PATIENCE).unwrap();
+    client.connect(listener.address(), TIMEOUT).unwrap();
     listener.accept(Wait::Block).unwrap();
     for stream in &silent {
-        stream.set_recv_timeout(PATIENCE).unwrap();
+        stream.set_recv_timeout(TIMEOUT).unwrap();
         // Their time-out ends too.
         assert_eq!(stream.recv(&mut [0; 64], Wait::Block).unwrap_or(0), 0);
     }
     // A client without TLS gets an alert and the end.
-    let lost = Tcp.connect(listener.address(), PATIENCE).unwrap();
+    let lost = Tcp.connect(listener.address(), TIMEOUT).unwrap();
     lost.send(&[IoSlice::new(b"GET / HTTP/1.1\r\n\r\n")], Wait::Block).unwrap();
-    lost.set_recv_timeout(PATIENCE).unwrap();
+    lost.set_recv_timeout(TIMEOUT).unwrap();
     while lost.recv(&mut [0; 64], Wait::Block).is_ok_and(|n| n > 0) {}
 }
 

@@ -12,7 +12,7 @@ pub enum RecordKind {
     /// A consumer began to run. `a`: how long its oldest event waited, in nanoseconds.
     Begin = 3,
     /// A consumer returned. `a`: how long it ran, in nanoseconds. `b`, bit 0: it failed. `b`, bit
-    /// 1: its thread changed its processor meanwhile, so the records do not tell when it was
+    /// 1: its thread changed its processor meanwhile, so the records do not show when it was
     /// pre-empted.
     End = 4,
     /// A running consumer lost the processor to a more urgent one: on another thread, or on its own

@@ -18,7 +18,7 @@ const BACKLOG: i32 = 128;
 /// `sun_path` with its final zero.
 const LONGEST: usize = 107;
 
-/// What tells one file from another, also where the number of a removed one is given out again:
+/// The identity of a file, which differs even if the number of a removed file is used again:
 /// device, number, and when it was last changed, which for a socket is when it was made.
 type File = (u64, u64, i64, i64);
 
@@ -34,8 +34,8 @@ pub(crate) struct Path {
     file: File,
 }
 
-/// Listens at `path`, or at a fresh path when it is empty. The file gets `mode`. A file that a dead
-/// server left behind is replaced.
+/// Listens at `path`, or at a fresh path when it is empty. The file gets `mode`. A file that an
+/// ended server left behind is replaced.
 pub(crate) fn listen(path: &str, kind: Type, mode: u32) -> io::Result<(OwnedFd, Path)> {
     let text = if path.is_empty() { fresh() } else { path.to_string() };
     if text.len() > LONGEST {

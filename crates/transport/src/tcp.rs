@@ -134,9 +134,9 @@ mod tests {
             return println!("skipped: this machine lets {} connections wait", limit.trim());
         }
         let listener = Tcp.listen("127.0.0.1:0").unwrap();
-        let patience = Some(Duration::from_secs(60));
+        let time_limit = Some(Duration::from_secs(60));
         let connected: Vec<_> =
-            (0..300).map(|_| Tcp.connect(listener.address(), patience).map(drop)).collect();
+            (0..300).map(|_| Tcp.connect(listener.address(), time_limit).map(drop)).collect();
         assert!(connected.iter().all(Result::is_ok), "{connected:?}");
     }
 

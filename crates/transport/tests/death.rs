@@ -4,7 +4,7 @@
 //! The test starts itself again as that process (`ISORB_PEER`), so that what ends is a process and
 //! not a value.
 
-use isorb_transport::conformance::{PATIENCE, pattern, receive, send_all};
+use isorb_transport::conformance::{TIMEOUT, pattern, receive, send_all};
 use isorb_transport::{Listener, Segments, Stream, Transport, Unix, Wait};
 use std::io::{self, IoSlice, Read};
 use std::process::{Child, Command, Stdio};
@@ -18,7 +18,7 @@ fn the_peer() {
     let parts: Vec<&str> = orders.split('|').collect();
     let [transport, address, octets, users] = parts[..] else { panic!("transport|address|octets|users") };
     let users = users.parse().into_iter().collect();
-    let stream = match by_name(transport, users).connect(address, Some(PATIENCE)) {
+    let stream = match by_name(transport, users).connect(address, Some(TIMEOUT)) {
         Ok(stream) => stream,
         Err(error) => return println!("refused: {:?}", error.kind()),
     };
@@ -26,7 +26,7 @@ fn the_peer() {
     send_all(&*stream, &pattern(octets, 3)).unwrap();
     println!("ready");
     // Longer than any test; the test kills this process.
-    std::thread::sleep(2 * PATIENCE);
+    std::thread::sleep(2 * TIMEOUT);
 }
 
 fn by_name(name: &str, users: Vec<u32>) -> Box<dyn Transport> {
@@ -50,7 +50,7 @@ impl Peer {
         Peer(command.env("ISORB_PEER", format!("{transport}|{address}|{octets}|")).spawn().unwrap())
     }
 
-    /// Until the peer has done what it was told.
+    /// Waits until the peer has executed its orders.
     fn ready(&mut self) {
         let mut said = String::new();
         let out = self.0.stdout.as_mut().unwrap();
@@ -84,7 +84,7 @@ fn from_peer(transport: &str, octets: usize) -> (Box<dyn Stream>, Peer) {
     let mut peer = Peer::start(transport, listener.address(), octets);
     let stream = listener.accept(Wait::Block).unwrap();
     // Both go on at once: what was sent is taken while the peer still sends it.
-    stream.set_recv_timeout(Some(PATIENCE)).unwrap();
+    stream.set_recv_timeout(Some(TIMEOUT)).unwrap();
     assert!(receive(&*stream, octets, 999).unwrap() == pattern(octets, 3));
     if octets == 0 {
         while stream.recv(&mut [0], Wait::No).is_err_and(|e| e.kind() == io::ErrorKind::WouldBlock) {

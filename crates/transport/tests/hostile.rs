@@ -4,7 +4,7 @@
 //! The test starts itself again as the peer (`ISORB_HOSTILE`). A process of its own, since it
 //! counts the process's.
 
-use isorb_transport::conformance::{PATIENCE, pattern, receive, send_all};
+use isorb_transport::conformance::{TIMEOUT, pattern, receive, send_all};
 use isorb_transport::{Segments, Stream, Transport, Unix, Wait};
 use rustix::net::{AddressFamily, SendFlags, SocketAddrUnix, SocketFlags, SocketType};
 use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process, setrlimit};
@@ -47,7 +47,7 @@ fn the_peer() {
     if what == "starve" {
         return starve();
     }
-    let stream = by_name(transport).connect(address, Some(PATIENCE)).unwrap();
+    let stream = by_name(transport).connect(address, Some(TIMEOUT)).unwrap();
     send_all(&*stream, &pattern(OCTETS, 3)).unwrap();
     // All of it has been received.
     assert_eq!(receive(&*stream, 1, 1).unwrap(), b"!");
@@ -56,7 +56,7 @@ fn the_peer() {
     }
     println!("ready");
     // Longer than any test; the test kills this process.
-    std::thread::sleep(2 * PATIENCE);
+    std::thread::sleep(2 * TIMEOUT);
 }
 
 fn by_name(name: &str) -> Box<dyn Transport> {
@@ -150,7 +150,7 @@ fn from(what: &str, transport: &str) -> (Box<dyn Stream>, Peer) {
     let listener = by_name(transport).listen("").unwrap();
     let mut peer = Peer::start(what, transport, listener.address());
     let stream = listener.accept(Wait::Block).unwrap();
-    stream.set_recv_timeout(Some(PATIENCE)).unwrap();
+    stream.set_recv_timeout(Some(TIMEOUT)).unwrap();
     assert!(receive(&*stream, OCTETS, 999).unwrap() == pattern(OCTETS, 3));
     send_all(&*stream, b"!").unwrap();
     peer.expect("ready");
@@ -216,9 +216,9 @@ fn starved() {
     let address = peer.expect("at ");
     let ours = Segments { bytes: LARGE, ..Segments::default() };
     for _ in 0..=ROUNDS {
-        assert!(ours.connect(&address, Some(PATIENCE)).is_err());
+        assert!(ours.connect(&address, Some(TIMEOUT)).is_err());
     }
-    let stream = ours.connect(&address, Some(PATIENCE)).unwrap();
+    let stream = ours.connect(&address, Some(TIMEOUT)).unwrap();
     send_all(&*stream, b"fine").unwrap();
     peer.expect("as before");
 }

@@ -2,7 +2,7 @@
 //! may: the other end needs the processor. A process of its own, since it is bound to processors.
 
 use isorb_rt::sched::{Cpus, current_cpus, set_current_cpus};
-use isorb_transport::conformance::{PATIENCE, connect, receive, send_all};
+use isorb_transport::conformance::{TIMEOUT, connect, receive, send_all};
 use isorb_transport::{Segments, Spin, Stream, Transport};
 use rustix::time::{ClockId, clock_gettime};
 use std::time::{Duration, Instant};
@@ -74,6 +74,6 @@ fn ends_that_share_a_processor_do_not_spin() {
         if apart > 3 * shared {
             return;
         }
-        assert!(began.elapsed() < PATIENCE, "a look took {apart:?}, a sleep {shared:?}");
+        assert!(began.elapsed() < TIMEOUT, "a look took {apart:?}, a sleep {shared:?}");
     }
 }

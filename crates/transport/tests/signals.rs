@@ -1,7 +1,7 @@
 //! Receives while signals of the program arrive. A process of its own, since it has a signal
 //! handler and counts its threads.
 
-use isorb_transport::conformance::{PATIENCE, connect, receive, send_all};
+use isorb_transport::conformance::{TIMEOUT, connect, receive, send_all};
 use isorb_transport::{Stream, Tcp, Transport, Unix};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
@@ -41,7 +41,7 @@ fn signals_of_the_program_end_no_receive_over_sockets() {
     let pairs = [pair(&Tcp, "127.0.0.1:0"), pair(&Unix::default(), "")];
     for (near, far) in &pairs {
         for (receiver, sender) in [(near, far), (far, near)] {
-            for limit in [Some(PATIENCE), None] {
+            for limit in [Some(TIMEOUT), None] {
                 receiver.set_recv_timeout(limit).unwrap();
                 receives_under_signals(&**receiver, &**sender);
             }
@@ -63,7 +63,7 @@ fn receives_under_signals(receiver: &dyn Stream, sender: &dyn Stream) {
         });
         let thread = rx.recv().unwrap();
         let enough = HANDLED.load(Ordering::Relaxed) + 20;
-        let end = Instant::now() + PATIENCE;
+        let end = Instant::now() + TIMEOUT;
         while HANDLED.load(Ordering::Relaxed) < enough {
             assert!(!waiting.is_finished() && Instant::now() < end, "a signal ended the receive");
             // SAFETY: the thread has not been joined.

@@ -101,7 +101,7 @@ impl Root {
     }
 }
 
-/// Serves until standard input ends or the suite is told to shut down.
+/// Serves until standard input ends or a client shuts the suite down.
 ///
 /// # Errors
 /// Why it could not start.

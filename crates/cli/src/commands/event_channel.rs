@@ -50,7 +50,7 @@ enum Overrun {
 
 /// What to do with an event that its supplier did not declare.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-enum Other {
+enum UndeclaredEvents {
     /// Counts it and delivers it.
     Count,
     /// Counts it and discards it.
@@ -102,7 +102,7 @@ pub struct Args {
     larger: Vec<SizeClass>,
     /// What to do with an event that its supplier did not declare.
     #[arg(long, value_enum, default_value = "count")]
-    undeclared: Other,
+    undeclared: UndeclaredEvents,
     /// Timeout of a push to a consumer that does not read, in milliseconds.
     #[arg(long, default_value_t = 500)]
     push_timeout: u64,
@@ -192,7 +192,7 @@ const MOST_DATA: i64 = 1 << 26;
 
 /// Announcements missed before a neighbour is forgotten. Its state is lost then, so that a busy
 /// machine must not look like a silent one.
-const PATIENCE: u64 = 30;
+const TIMEOUT: u64 = 30;
 
 /// Serves until it is killed. It can be killed at any time without damage.
 pub fn run(args: &Args, orb_arguments: Vec<String>) -> Result<(), Box<dyn Error>> {
@@ -251,8 +251,8 @@ pub fn run(args: &Args, orb_arguments: Vec<String>) -> Result<(), Box<dyn Error>
         })
         .threads(setup.clone())
         .undeclared(match args.undeclared {
-            Other::Count => Undeclared::Count,
-            Other::Refuse => Undeclared::Refuse,
+            UndeclaredEvents::Count => Undeclared::Count,
+            UndeclaredEvents::Refuse => Undeclared::Refuse,
         })
         .id(args.id)
         // The page shows latencies.
@@ -521,7 +521,7 @@ fn keep_joined(
     while !orb.is_shut_down() {
         neighbours.iter_mut().for_each(|neighbour| neighbour.keep(orb, federation, neighbourhood));
         let ns = u64::try_from(tick.as_nanos()).unwrap_or(u64::MAX);
-        federation.tick(isorb_rt::time::now_ns(), ns.saturating_mul(PATIENCE));
+        federation.tick(isorb_rt::time::now_ns(), ns.saturating_mul(TIMEOUT));
         std::thread::sleep(tick);
     }
 }

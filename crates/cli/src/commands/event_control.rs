@@ -86,8 +86,8 @@ pub struct Args {
     #[arg(long, default_value_t = 1)]
     threads: u32,
     /// Timeout for events under way, in milliseconds.
-    #[arg(long, default_value_t = 10_000)]
-    patience: u32,
+    #[arg(long, alias = "patience", default_value_t = 10_000)]
+    timeout: u32,
     /// File to write the trace to, for `isorb timeline`.
     #[arg(long, value_name = "FILE", required_unless_present = "configuration")]
     trace: Option<PathBuf>,
@@ -114,7 +114,7 @@ pub fn run(args: &Args, orb_arguments: Vec<String>) -> Result<(), Box<dyn Error>
             Dispatching::Threads => idl::Dispatching::Threads,
             Dispatching::Upcalls => idl::Dispatching::Upcalls,
         };
-        match operator.reconfigure(modules, dispatching, args.threads, args.patience) {
+        match operator.reconfigure(modules, dispatching, args.threads, args.timeout) {
             Err(idl::operator::ReconfigureError::NotReconfigured(refused)) => {
                 return Err(format!("the channel refused: {}", refused.why).into());
             }
@@ -131,7 +131,7 @@ pub fn run(args: &Args, orb_arguments: Vec<String>) -> Result<(), Box<dyn Error>
 /// Upper limit of threads for each priority level.
 pub const MOST_THREADS: u32 = 64;
 /// Upper limit of the timeout of an operator's call.
-const MOST_PATIENCE: Duration = Duration::from_secs(60);
+const LONGEST_TIMEOUT: Duration = Duration::from_secs(60);
 
 struct Operator {
     channel: Channel,
@@ -164,7 +164,7 @@ impl idl::Operator for Operator {
         modules: idl::Configuration,
         dispatching: idl::Dispatching,
         threads: u32,
-        patience_ms: u32,
+        timeout_ms: u32,
     ) -> Result<(), idl::operator::ReconfigureError> {
         let configuration = match modules {
             idl::Configuration::Full => Modules::Full,
@@ -193,8 +193,8 @@ impl idl::Operator for Operator {
             .into());
         }
         let strategy = dispatching.strategy(threads as usize);
-        let patience = Duration::from_millis(patience_ms.into()).min(MOST_PATIENCE);
-        let swapped = self.channel.reconfigure(configuration.configuration(), strategy, patience);
+        let timeout = Duration::from_millis(timeout_ms.into()).min(LONGEST_TIMEOUT);
+        let swapped = self.channel.reconfigure(configuration.configuration(), strategy, timeout);
         swapped.map_err(|error| refused(error.to_string()).into())
     }
 

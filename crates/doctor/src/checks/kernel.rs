@@ -1,4 +1,4 @@
-//! How the kernel schedules, and what it tells the time from.
+//! How the kernel schedules, and its clock source.
 
 use crate::facts::{self, Preemption};
 use crate::finding::{Finding, Level};

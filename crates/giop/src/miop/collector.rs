@@ -117,7 +117,7 @@ struct Piece {
 struct Slot<S> {
     name: Option<Name<S>>,
     began_ns: u64,
-    heard_ns: u64,
+    arrived_ns: u64,
     /// The number of packets; 0 while unknown.
     count: u32,
     came: u32,
@@ -136,7 +136,7 @@ impl<S: Copy + PartialEq> Slot<S> {
         Slot {
             name: None,
             began_ns: 0,
-            heard_ns: 0,
+            arrived_ns: 0,
             count: 0,
             came: 0,
             ends: 0,
@@ -150,7 +150,7 @@ impl<S: Copy + PartialEq> Slot<S> {
     fn begin(&mut self, name: Name<S>, now_ns: u64) {
         self.pieces[..self.ends as usize].fill(Piece::default());
         self.name = Some(name);
-        (self.began_ns, self.heard_ns) = (now_ns, now_ns);
+        (self.began_ns, self.arrived_ns) = (now_ns, now_ns);
         (self.count, self.came, self.ends, self.used, self.in_order) = (0, 0, 0, 0, true);
     }
 
@@ -164,7 +164,7 @@ impl<S: Copy + PartialEq> Slot<S> {
         match (self.count, count) {
             (0, _) => self.count = count,
             (_, 0) => {}
-            (known, said) if known != said => return Err(Lost::Conflict),
+            (known, declared) if known != declared => return Err(Lost::Conflict),
             _ => {}
         }
         if self.count != 0 && (packet.number >= self.count || self.ends > self.count) {
@@ -288,7 +288,7 @@ impl<S: Copy + PartialEq> Collector<S> {
             None => self.begin(Name::new(sender, packet), now_ns),
         };
         let slot = &mut self.slots[index];
-        slot.heard_ns = now_ns;
+        slot.arrived_ns = now_ns;
         match slot.take(packet) {
             Ok(true) if slot.is_whole() => {
                 self.end(index, now_ns);
@@ -338,7 +338,7 @@ impl<S: Copy + PartialEq> Collector<S> {
         let of = |sender: S| self.slots.iter().filter(|slot| slot.is_from(sender)).count();
         let burden = |slot: &Slot<S>| {
             let messages = slot.name.as_ref().map_or(0, |name| of(name.sender));
-            (messages, core::cmp::Reverse(slot.heard_ns))
+            (messages, core::cmp::Reverse(slot.arrived_ns))
         };
         let worst = self.slots.iter().enumerate().max_by_key(|(_, slot)| burden(slot));
         worst.map_or(0, |(index, _)| index)

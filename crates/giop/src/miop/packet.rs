@@ -50,7 +50,7 @@ pub enum PacketError {
     /// The announced length of the piece is not the actual one.
     Length {
         /// Announced in the header.
-        said: u16,
+        declared: u16,
         /// Received.
         came: usize,
     },
@@ -73,8 +73,8 @@ impl fmt::Display for PacketError {
             }
             PacketError::Short => f.write_str("a packet that ends inside its header"),
             PacketError::Id(length) => write!(f, "a collection's id of {length} octets, more than {MAX_ID}"),
-            PacketError::Length { said, came } => {
-                write!(f, "a packet that says that it has {said} octets and has {came}")
+            PacketError::Length { declared, came } => {
+                write!(f, "a packet that says that it has {declared} octets and has {came}")
             }
             PacketError::Number { number, count } => write!(f, "packet {number} (from 0) of {count}"),
         }
@@ -101,15 +101,15 @@ impl<'a> Packet<'a> {
             return Err(PacketError::Version(version));
         }
         let c = &mut Cursor::at_offset(datagram, 0, Order::from_flag(flags));
-        let (said, number, count, id) = fixed(c).ok_or(PacketError::Short)?;
+        let (declared, number, count, id) = fixed(c).ok_or(PacketError::Short)?;
         if id as usize > MAX_ID {
             return Err(PacketError::Id(id));
         }
         let id = c.take(id as usize).map_err(|_| PacketError::Short)?;
         let begins = c.position().next_multiple_of(BOUNDARY);
         let data = datagram.get(begins..).unwrap_or_default();
-        if data.is_empty() || data.len() != usize::from(said) {
-            return Err(PacketError::Length { said, came: data.len() });
+        if data.is_empty() || data.len() != usize::from(declared) {
+            return Err(PacketError::Length { declared, came: data.len() });
         }
         let stop = flags & STOP != 0;
         if count != 0 && (number >= count || stop && number + 1 != count) {
@@ -202,8 +202,8 @@ mod tests {
         };
         assert_eq!(changed(0, b'm'), Err(PacketError::Magic));
         assert_eq!(changed(4, 0x11), Err(PacketError::Version(0x11)));
-        assert_eq!(changed(7, 4), Err(PacketError::Length { said: 4, came: 3 }));
-        assert_eq!(changed(7, 2), Err(PacketError::Length { said: 2, came: 3 }));
+        assert_eq!(changed(7, 4), Err(PacketError::Length { declared: 4, came: 3 }));
+        assert_eq!(changed(7, 2), Err(PacketError::Length { declared: 2, came: 3 }));
         assert_eq!(changed(11, 2), Err(PacketError::Number { number: 2, count: 2 }));
         assert_eq!(changed(11, 0), Err(PacketError::Number { number: 0, count: 2 }));
         assert_eq!(changed(19, 253), Err(PacketError::Id(253)));

@@ -150,7 +150,7 @@ fn bind() -> io::Result<UdpSocket> {
 mod tests {
     use super::*;
 
-    const PATIENCE: Duration = Duration::from_secs(20);
+    const TIMEOUT: Duration = Duration::from_secs(20);
 
     fn echo_server() -> SocketAddr {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
@@ -174,7 +174,7 @@ mod tests {
         let clients = [0, 1].map(|_| UdpSocket::bind("127.0.0.1:0").unwrap());
         for i in 0..50u8 {
             for (mark, client) in clients.iter().enumerate() {
-                client.set_read_timeout(Some(PATIENCE)).unwrap();
+                client.set_read_timeout(Some(TIMEOUT)).unwrap();
                 client.send_to(&[i, mark as u8], relay.address()).unwrap();
                 let mut answer = [0; 10];
                 let (n, from) = client.recv_from(&mut answer).unwrap();
@@ -192,7 +192,7 @@ mod tests {
             DatagramRelay::start(server, Plan { loss: 1.0, ..Plan::default() }, Plan::default()).unwrap();
         let client = UdpSocket::bind("127.0.0.1:0").unwrap();
         client.send_to(&[1], relay.address()).unwrap();
-        let until = std::time::Instant::now() + PATIENCE;
+        let until = std::time::Instant::now() + TIMEOUT;
         while relay.dropped() == 0 && std::time::Instant::now() < until {
             std::thread::sleep(Duration::from_millis(1));
         }
@@ -209,7 +209,7 @@ mod tests {
         let plan = Plan { delay_ns: delay.as_nanos() as u64, ..Plan::default() };
         let relay = DatagramRelay::start(server, plan, plan).unwrap();
         let client = UdpSocket::bind("127.0.0.1:0").unwrap();
-        client.set_read_timeout(Some(PATIENCE)).unwrap();
+        client.set_read_timeout(Some(TIMEOUT)).unwrap();
         let start = now_ns();
         client.send_to(&[1], relay.address()).unwrap();
         client.recv_from(&mut [0; 4]).unwrap();

@@ -146,7 +146,7 @@ fn carry(mut from: TcpStream, mut to: TcpStream, plan: StreamPlan, control: &Con
 mod tests {
     use super::*;
 
-    const PATIENCE: Duration = Duration::from_secs(20);
+    const TIMEOUT: Duration = Duration::from_secs(20);
 
     fn echo_server() -> SocketAddr {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -165,7 +165,7 @@ mod tests {
 
     fn connect(relay: &StreamRelay) -> TcpStream {
         let stream = TcpStream::connect(relay.address()).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_read_timeout(Some(TIMEOUT)).unwrap();
         stream
     }
 
@@ -207,7 +207,7 @@ mod tests {
         stream.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
         assert!(stream.read(&mut [0]).is_err());
         relay.stall(false);
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_read_timeout(Some(TIMEOUT)).unwrap();
         let mut answer = [0];
         stream.read_exact(&mut answer).unwrap();
         assert_eq!(&answer, b"b");

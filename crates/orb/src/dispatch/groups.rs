@@ -109,7 +109,8 @@ impl Poa {
     /// Makes the object with this id a member of a group. Where its POA has a thread pool, requests
     /// to the group run on the lane of their priority: the calling thread's where the POA's
     /// priority model is client-propagated, the object's own where it is server-declared. Otherwise
-    /// they run on the thread that hears them, one after the other, for one member after the other.
+    /// they run on the thread that receives them, one after the other, for one member after the
+    /// other.
     ///
     /// # Errors
     /// NotAGroupObject; BAD_PARAM with minor code OMG|14 with SYSTEM_ID, when the POA did not make

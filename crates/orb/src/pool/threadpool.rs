@@ -134,8 +134,8 @@ impl Threadpool {
         let (config, id) = (orb.config(), self.id);
         let settings = &config.real_time;
         let priority = checked(wanted.lane_priority)?;
-        let said = wanted.endpoint.clone().unwrap_or_else(|| beside_the_first(&config.endpoints));
-        let (listener, address) = open_listener(orb, &said)?;
+        let endpoint_text = wanted.endpoint.clone().unwrap_or_else(|| beside_the_first(&config.endpoints));
+        let (listener, address) = open_listener(orb, &endpoint_text)?;
         let mut acceptors = vec![Acceptor { listener, tag: TAG_TCP }];
         let mut local = Vec::new();
         let wanted_local = if wanted.local_endpoints.is_empty() {

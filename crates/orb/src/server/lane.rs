@@ -275,7 +275,7 @@ impl Lane {
                 all.map(|member| member.connection.clone()).collect()
             };
             Connection::close_all(&connections);
-            // CloseConnection told their clients that these requests were not processed.
+            // After CloseConnection their clients know that these requests were not processed.
             drop(left);
         }
         self.close();

@@ -21,8 +21,9 @@ fn own_name() -> Option<String> {
 pub(crate) fn components(local: &[Published]) -> Vec<TaggedComponent> {
     let Some(host) = own_name().filter(|_| cfg!(feature = "unix")) else { return Vec::new() };
     let unix = local.iter().filter(|way| way.route.tag == TAG_TAO_UIOP);
-    let said = unix.map(|way| Component::OmniUnix { host: host.clone(), path: way.route.address.clone() });
-    said.flat_map(|component| component.to_tagged()).collect()
+    let unix_components =
+        unix.map(|way| Component::OmniUnix { host: host.clone(), path: way.route.address.clone() });
+    unix_components.flat_map(|component| component.to_tagged()).collect()
 }
 
 /// Whether an address is a stand-in: omniORB writes port 0 where it has a unix socket and no port.
@@ -38,8 +39,8 @@ pub(super) fn read(profile: &TaggedProfile, transports: &Transports) -> Option<(
         return None;
     }
     let profile = IiopProfile::parse(&profile.data).ok()?;
-    let said = profile.component(TAG_OMNIORB_UNIX_TRANS)?;
-    let Ok(Component::OmniUnix { host, path }) = Component::parse(said) else { return None };
+    let component = profile.component(TAG_OMNIORB_UNIX_TRANS)?;
+    let Ok(Component::OmniUnix { host, path }) = Component::parse(component) else { return None };
     transports.by_tag(TAG_TAO_UIOP)?.locality(&path).filter(|_| own_name().is_some_and(|own| own == host))?;
     let routes = vec![Route { tag: TAG_TAO_UIOP, address: path }];
     let (code_sets, orb_type) = (profile.code_sets(), profile.orb_type());
@@ -73,13 +74,13 @@ mod tests {
         let path = listener.address().to_string();
         let locality = Unix::default().locality(&path);
         let ours = Published { route: Route { tag: TAG_TAO_UIOP, address: path.clone() }, locality };
-        let said = Component::parse(&components(std::slice::from_ref(&ours))[0]).unwrap();
+        let component = Component::parse(&components(std::slice::from_ref(&ours))[0]).unwrap();
         let (tcp, unix) = ((0, "lab:7".to_owned()), (TAG_TAO_UIOP, path.clone()));
-        assert_eq!(routes(7, said.clone(), vec![]), [tcp.clone(), unix.clone()]);
-        assert_eq!(routes(0, said.clone(), vec![]), std::slice::from_ref(&unix));
+        assert_eq!(routes(7, component.clone(), vec![]), [tcp.clone(), unix.clone()]);
+        assert_eq!(routes(0, component.clone(), vec![]), std::slice::from_ref(&unix));
         // Once, and first, if the reference also has its locality.
         let tao = ours.profile(Version::V1_2, b"k".into(), vec![]).unwrap();
-        assert_eq!(routes(7, said, vec![tao]), [unix, tcp.clone()]);
+        assert_eq!(routes(7, component, vec![tao]), [unix, tcp.clone()]);
         let elsewhere = Component::OmniUnix { host: "another host".into(), path };
         assert_eq!(routes(7, elsewhere.clone(), vec![]), [tcp]);
         assert_eq!(routes(0, elsewhere, vec![]), []);

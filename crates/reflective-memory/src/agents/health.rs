@@ -8,7 +8,7 @@ use crate::memory::State;
 pub(crate) struct Health {
     fresh_ns: Option<u64>,
     silence_ns: u64,
-    heard_ns: u64,
+    arrived_ns: u64,
     written_ns: Option<u64>,
     /// The state that the writer's node reports.
     far: State,
@@ -25,7 +25,7 @@ impl Health {
         Health {
             fresh_ns,
             silence_ns,
-            heard_ns: now_ns,
+            arrived_ns: now_ns,
             written_ns: None,
             far: State::Open,
             state: State::Open,
@@ -37,12 +37,12 @@ impl Health {
 
     /// The silence is counted from now.
     pub fn begin(&mut self, now_ns: u64) {
-        self.heard_ns = now_ns;
+        self.arrived_ns = now_ns;
     }
 
     /// The writer's node reported this state.
-    pub fn heard(&mut self, far: State, now_ns: u64) {
-        self.heard_ns = now_ns;
+    pub fn received(&mut self, far: State, now_ns: u64) {
+        self.arrived_ns = now_ns;
         self.far = far;
     }
 
@@ -62,7 +62,7 @@ impl Health {
 
     /// The new state, if it is another one.
     pub fn check(&mut self, now_ns: u64) -> Option<State> {
-        let silent = now_ns.saturating_sub(self.heard_ns) >= self.silence_ns;
+        let silent = now_ns.saturating_sub(self.arrived_ns) >= self.silence_ns;
         let age = self.written_ns.map(|written| now_ns.saturating_sub(written));
         let old = matches!((age, self.fresh_ns), (Some(age), Some(limit)) if age >= limit);
         let state = match self.far {
@@ -86,7 +86,7 @@ impl Health {
     /// The time of the next check if no datagram arrives.
     pub fn next_check(&self) -> Option<u64> {
         let told = matches!(self.state, State::WriterGone | State::Destroyed);
-        let silence = (!told).then(|| self.heard_ns.saturating_add(self.silence_ns));
+        let silence = (!told).then(|| self.arrived_ns.saturating_add(self.silence_ns));
         let stale = match (self.state, self.written_ns, self.fresh_ns) {
             (State::Open, Some(written), Some(limit)) => Some(written.saturating_add(limit)),
             _ => None,

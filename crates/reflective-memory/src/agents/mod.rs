@@ -46,7 +46,7 @@ pub(crate) use health::Health;
 pub use push::PushStats;
 pub use queue::Band;
 pub(crate) use receive::earliest;
-pub use receive::{ReceiveStats, Shown};
+pub use receive::{ReceiveStats, VisibleValue};
 pub use trace::Recorded;
 
 use crate::wire::{ChannelError, Datagram, Kind, Outcome, Pacer};
@@ -119,7 +119,7 @@ impl ReceiveAgent {
 
     /// The value that an earlier agent has made visible in the replica; it is not made visible
     /// again.
-    pub fn goes_on_from(mut self, shown: Shown) -> ReceiveAgent {
+    pub fn goes_on_from(mut self, shown: VisibleValue) -> ReceiveAgent {
         self.0.goes_on_from(shown);
         self
     }

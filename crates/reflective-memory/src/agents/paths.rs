@@ -12,7 +12,7 @@ use std::net::SocketAddr;
 /// How long the first path must work before it is used again.
 const GOOD_NS: u64 = 1_000_000_000;
 /// The interval at which a choice is repeated.
-const SAY_NS: u64 = 100_000_000;
+const REPEAT_NS: u64 = 100_000_000;
 /// The number of repetitions after a return to the first path.
 const TIMES: u32 = 20;
 
@@ -21,15 +21,15 @@ const TIMES: u32 = 20;
 pub(super) struct Paths {
     peers: [SocketAddr; 2],
     after_ns: u64,
-    heard_ns: [u64; 2],
+    arrived_ns: [u64; 2],
     /// Since when datagrams have arrived by the first path without a gap.
     good_since_ns: u64,
     wanted: Via,
-    say_at_ns: u64,
+    send_at_ns: u64,
     left: u32,
     /// The number of choices that were sent, and the time of the last.
-    said: u64,
-    said_ns: u64,
+    choices: u64,
+    sent_ns: u64,
     check_at_ns: u64,
     pub switches: u64,
 }
@@ -39,20 +39,20 @@ impl Paths {
         Paths {
             peers: [first, second.peer],
             after_ns: second.after_ns,
-            heard_ns: [now_ns; 2],
+            arrived_ns: [now_ns; 2],
             good_since_ns: now_ns,
             wanted: Via::First,
-            say_at_ns: u64::MAX,
+            send_at_ns: u64::MAX,
             left: 0,
-            said: 0,
-            said_ns: 0,
+            choices: 0,
+            sent_ns: 0,
             check_at_ns: now_ns.saturating_add(second.after_ns),
             switches: 0,
         }
     }
 
     pub fn begin(&mut self, now_ns: u64) {
-        self.heard_ns = [now_ns; 2];
+        self.arrived_ns = [now_ns; 2];
         self.good_since_ns = now_ns;
         self.check_at_ns = now_ns.saturating_add(self.after_ns);
     }
@@ -71,11 +71,11 @@ impl Paths {
         self.peers[via as usize]
     }
 
-    pub fn heard(&mut self, via: Via, now_ns: u64) {
-        if via == Via::First && now_ns.saturating_sub(self.heard_ns[0]) >= self.after_ns {
+    pub fn received(&mut self, via: Via, now_ns: u64) {
+        if via == Via::First && now_ns.saturating_sub(self.arrived_ns[0]) >= self.after_ns {
             self.good_since_ns = now_ns;
         }
-        self.heard_ns[via as usize] = now_ns;
+        self.arrived_ns[via as usize] = now_ns;
     }
 
     /// The chosen path.
@@ -84,20 +84,20 @@ impl Paths {
     }
 
     /// The number of the last choice, from 1.
-    pub fn said(&self) -> u64 {
-        self.said
+    pub fn choices(&self) -> u64 {
+        self.choices
     }
 
     /// The sender may have missed the choice, so it is repeated, at the usual interval.
     pub fn say_again(&mut self, now_ns: u64) {
-        if self.say_at_ns == u64::MAX {
+        if self.send_at_ns == u64::MAX {
             self.left = 1;
-            self.say_at_ns = now_ns.max(self.said_ns.saturating_add(SAY_NS));
+            self.send_at_ns = now_ns.max(self.sent_ns.saturating_add(REPEAT_NS));
         }
     }
 
     fn works(&self, via: Via, now_ns: u64) -> bool {
-        now_ns.saturating_sub(self.heard_ns[via as usize]) < self.after_ns
+        now_ns.saturating_sub(self.arrived_ns[via as usize]) < self.after_ns
     }
 
     /// The choice to send now, if any.
@@ -113,27 +113,27 @@ impl Paths {
         if wanted != self.wanted {
             self.wanted = wanted;
             self.switches += 1;
-            self.say_at_ns = now_ns;
+            self.send_at_ns = now_ns;
             self.left = TIMES;
         }
         self.check_at_ns = self.check_at(now_ns);
-        if now_ns < self.say_at_ns {
+        if now_ns < self.send_at_ns {
             return None;
         }
-        (self.said, self.said_ns) = (self.said + 1, now_ns);
+        (self.choices, self.sent_ns) = (self.choices + 1, now_ns);
         self.left = self.left.saturating_sub(u32::from(self.wanted == Via::First));
-        self.say_at_ns = if self.left == 0 { u64::MAX } else { now_ns + SAY_NS };
+        self.send_at_ns = if self.left == 0 { u64::MAX } else { now_ns + REPEAT_NS };
         Some(self.wanted)
     }
 
     /// The time of the next check if no datagram arrives; later than the last check.
     pub fn next_check(&self) -> u64 {
-        self.say_at_ns.min(self.check_at_ns)
+        self.send_at_ns.min(self.check_at_ns)
     }
 
     fn check_at(&self, now_ns: u64) -> u64 {
         let fails_at = |via: Via| match self.works(via, now_ns) {
-            true => self.heard_ns[via as usize].saturating_add(self.after_ns),
+            true => self.arrived_ns[via as usize].saturating_add(self.after_ns),
             // Nothing changes until a datagram arrives.
             false => u64::MAX,
         };
@@ -158,29 +158,29 @@ mod tests {
         let mut paths = Paths::new(first, SecondPath { peer: second, after_ns: 250 * MS }, 0);
         assert_eq!((paths.of(first), paths.of(second)), (Some(Via::First), Some(Via::Second)));
         assert_eq!(paths.of(SocketAddr::from(([127, 0, 0, 1], 3))), None);
-        let mut said = Vec::new();
+        let mut choices = Vec::new();
         for round in 1..=50u64 {
             let now = round * 100 * MS;
             // The first path is cut from 1 s to 2 s.
             if !(10..20).contains(&round) {
-                paths.heard(Via::First, now);
+                paths.received(Via::First, now);
             }
-            paths.heard(Via::Second, now);
+            paths.received(Via::Second, now);
             if let Some(via) = paths.look(now) {
-                said.push((round, via));
+                choices.push((round, via));
             }
         }
-        let (left, _) = said[0];
+        let (left, _) = choices[0];
         assert_eq!(left, 12, "the third silent round");
-        let back = said.iter().find(|(_, via)| *via == Via::First).unwrap().0;
+        let back = choices.iter().find(|(_, via)| *via == Via::First).unwrap().0;
         assert_eq!(back, 30, "good for a second");
-        assert_eq!(said.iter().filter(|(_, via)| *via == Via::Second).count() as u64, back - left);
-        assert_eq!((said.len(), paths.switches), ((back - left) as usize + TIMES as usize, 2));
+        assert_eq!(choices.iter().filter(|(_, via)| *via == Via::Second).count() as u64, back - left);
+        assert_eq!((choices.len(), paths.switches), ((back - left) as usize + TIMES as usize, 2));
         // Repeated at a tenth of a second while the sender seems to have missed it.
         let now = 5_000 * MS;
-        paths.heard(Via::First, now);
-        paths.heard(Via::Second, now);
-        assert_eq!((paths.look(now), paths.said()), (None, said.len() as u64));
+        paths.received(Via::First, now);
+        paths.received(Via::Second, now);
+        assert_eq!((paths.look(now), paths.choices()), (None, choices.len() as u64));
         let again = |paths: &mut Paths, now| {
             paths.say_again(now);
             paths.look(now)
@@ -189,7 +189,7 @@ mod tests {
         assert_eq!(again(&mut paths, now + 99 * MS), None);
         assert_eq!(paths.next_check(), now + 100 * MS);
         assert_eq!(again(&mut paths, now + 100 * MS), Some(Via::First));
-        assert_eq!((paths.look(now + 201 * MS), paths.said()), (None, said.len() as u64 + 2));
+        assert_eq!((paths.look(now + 201 * MS), paths.choices()), (None, choices.len() as u64 + 2));
         // Both are silent: there is no choice to make, and no check to wait for.
         assert_eq!(paths.look(60_000 * MS), None);
         assert_eq!(paths.next_check(), u64::MAX);

@@ -44,7 +44,7 @@ pub struct ReceiveStats {
 
 /// The value that is visible in a replica.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Shown {
+pub struct VisibleValue {
     /// Its number at the writer's node.
     pub sequence: u64,
     /// Which writer wrote it.
@@ -139,7 +139,7 @@ impl Receive {
         self.receiver.channel()
     }
 
-    pub fn goes_on_from(&mut self, shown: Shown) {
+    pub fn goes_on_from(&mut self, shown: VisibleValue) {
         self.receiver.goes_on_from(shown.sequence, shown.epoch as u32);
         self.target.earliest_ns = Some(earliest(shown.written_ns, shown.bound_ns));
     }
@@ -170,7 +170,7 @@ impl Receive {
     pub fn set_paused(&mut self, paused: bool, now_ns: u64) {
         if std::mem::replace(&mut self.paused, paused) != paused {
             self.receiver.rejoin();
-            self.health.heard(if paused { State::Stopped } else { State::Open }, now_ns);
+            self.health.received(if paused { State::Stopped } else { State::Open }, now_ns);
             self.look(now_ns);
         }
     }
@@ -205,7 +205,7 @@ impl Receive {
         let channel = self.receiver.channel();
         let (id, epoch, token) = (channel.id, channel.epoch, channel.token);
         let (kind, push, index) = match kind {
-            ReportKind::Path(wanted) => (Kind::Choice, self.paths.as_ref()?.said(), wanted as u32),
+            ReportKind::Path(wanted) => (Kind::Choice, self.paths.as_ref()?.choices(), wanted as u32),
             ReportKind::Probe => (Kind::Probe, 0, 0),
         };
         let report = Datagram { kind, channel: id, epoch, token, push, index, ..Datagram::default() };
@@ -242,13 +242,13 @@ impl Receive {
             _ => State::Open,
         };
         if let (Some(paths), Some(via)) = (&mut self.paths, via) {
-            paths.heard(via, now_ns);
+            paths.received(via, now_ns);
             let astray = datagram.kind != Kind::Heartbeat && via != paths.wanted();
             if astray || self.receiver.counters().not_complete() > lost {
                 paths.say_again(now_ns);
             }
         }
-        self.health.heard(far, now_ns);
+        self.health.received(far, now_ns);
         self.look(now_ns);
         outcome
     }
@@ -295,7 +295,7 @@ impl Receive {
         if !self.is_news(datagram, via) {
             return self.receiver.repeated();
         }
-        self.health.heard(State::Stopped, now_ns);
+        self.health.received(State::Stopped, now_ns);
         Outcome::Alive
     }
 

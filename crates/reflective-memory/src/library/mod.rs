@@ -51,7 +51,7 @@ use std::time::Duration;
 
 /// How long set-up waits for a server that is being restarted, and for a descriptor that the server
 /// has sent.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A process's session with its node's server. Clones share it.
 #[derive(Clone, Debug)]

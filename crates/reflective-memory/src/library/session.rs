@@ -1,6 +1,6 @@
 //! The session with the node's server, and its recovery when the server is restarted.
 
-use super::PATIENCE;
+use super::TIMEOUT;
 use super::attached::{Attachment, Role};
 use crate::Error;
 use crate::error::PeerError;
@@ -91,7 +91,7 @@ impl Session {
 
     /// The server, waiting for it while it is being restarted.
     pub fn server(&self) -> Result<(Lib_CommRef, u64), Error> {
-        let deadline = Deadline::after(PATIENCE);
+        let deadline = Deadline::after(TIMEOUT);
         let mut state = self.state.lock();
         loop {
             if let Some(link) = &state.link {
@@ -110,7 +110,7 @@ impl Session {
 
     /// The descriptor for a ticket, which was sent before the ticket was given.
     pub fn descriptor(&self, ticket: u64) -> Result<Memory, Error> {
-        let deadline = Deadline::after(PATIENCE);
+        let deadline = Deadline::after(TIMEOUT);
         let mut state = self.state.lock();
         loop {
             if let Some(memory) = state.arrived.remove(&ticket) {
@@ -149,11 +149,11 @@ impl Session {
     fn greet(&self) -> Result<Link, Error> {
         let socket = session_socket::connect_to(&self.path)?;
         // A server that hangs still accepts connections.
-        set_socket_timeout(&socket, Timeout::Recv, Some(PATIENCE))?;
+        set_socket_timeout(&socket, Timeout::Recv, Some(TIMEOUT))?;
         let greeting = session_socket::receive(&socket).map_err(|error| match error {
             Errno::AGAIN => {
                 let peer = format!("the node server at {}", self.path.display());
-                Error::Peer(PeerError::NoAnswer { peer, within: PATIENCE })
+                Error::Peer(PeerError::NoAnswer { peer, within: TIMEOUT })
             }
             other => other.into(),
         })?;

@@ -158,7 +158,7 @@ fn most(costs: &mut [u64]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::admission::{MAX_COST, NodeAdmission, NodeConfig, Wish};
+    use crate::admission::{ChannelRequest, MAX_COST, NodeAdmission, NodeConfig};
 
     #[test]
     fn measured_costs_are_those_of_a_machine_and_admission_goes_by_them() {
@@ -169,10 +169,10 @@ mod tests {
         assert!((100..2_000_000).contains(&datagram_ns), "{costs}");
         assert!(kib_ns < 1_000_000 && (50..4_000_000).contains(&push_ns), "{costs}");
         let channel = Channel { id: 1, epoch: 1, token: 1, size: 8192, fragment: 1024, parity: 0 };
-        let wish = Wish { period_ns: 1_000_000_000, deadline_ns: 900_000_000 };
+        let request = ChannelRequest { period_ns: 1_000_000_000, deadline_ns: 900_000_000 };
         let admits = |costs| {
             let config = NodeConfig { costs, ..NodeConfig::default() };
-            NodeAdmission::new(&config).admit_push("measured", &channel, wish).is_ok()
+            NodeAdmission::new(&config).admit_push("measured", &channel, request).is_ok()
         };
         assert!(admits(costs), "{costs}");
         assert!(!admits(Costs { push_ns: MAX_COST, datagram_ns: MAX_COST, kib_ns: MAX_COST }));

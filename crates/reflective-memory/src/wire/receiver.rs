@@ -34,7 +34,7 @@ pub struct Receiver {
     groups: Box<[Group]>,
     /// One fragment a group: the exclusive or of its fragments that have arrived.
     sums: Box<[u8]>,
-    heard_ns: Option<u64>,
+    arrived_ns: Option<u64>,
     counters: Counters,
     /// The sender's count of skipped values in its latest datagram.
     skipped: u32,
@@ -148,7 +148,7 @@ impl Receiver {
             have: vec![0; fragments.div_ceil(64)].into(),
             groups: vec![Group::default(); groups].into(),
             sums: vec![0; groups * channel.fragment].into(),
-            heard_ns: None,
+            arrived_ns: None,
             counters: Counters::default(),
             skipped: 0,
             joining: false,
@@ -221,8 +221,8 @@ impl Receiver {
     }
 
     /// When the peer's last datagram arrived, on this node's monotonic clock.
-    pub fn heard_ns(&self) -> Option<u64> {
-        self.heard_ns
+    pub fn arrived_ns(&self) -> Option<u64> {
+        self.arrived_ns
     }
 
     /// The newest push of which any datagram arrived, and whether it is complete.
@@ -270,7 +270,7 @@ impl Receiver {
 
     /// A heartbeat follows its push, so pushes before it that did not arrive are lost.
     fn heartbeat(&mut self, datagram: &Datagram<'_>, now_ns: u64) -> Outcome {
-        self.heard_ns = Some(now_ns);
+        self.arrived_ns = Some(now_ns);
         if datagram.push > self.push {
             self.leave();
             self.counters.lost += datagram.push - self.push;
@@ -296,7 +296,7 @@ impl Receiver {
         {
             return self.ignore(Ignored::Malformed);
         }
-        self.heard_ns = Some(now_ns);
+        self.arrived_ns = Some(now_ns);
         match place {
             FragmentSlot::Fragment { index } => {
                 if self.has(index) {

@@ -218,7 +218,7 @@ fn strangers_and_old_agreements_change_nothing() {
     assert_eq!(receiver.receive(PEER, &old[0], 1, &mut shown), Outcome::Ignored(Ignored::OtherEpoch));
     let guess = send(Channel { token: 1, ..channel }, &[350]);
     assert_eq!(receiver.receive(PEER, &guess[0], 1, &mut shown), Outcome::Ignored(Ignored::Forged));
-    assert_eq!((receiver.heard_ns(), receiver.newest().0), (None, 0));
+    assert_eq!((receiver.arrived_ns(), receiver.newest().0), (None, 0));
     for octets in &sent {
         receiver.receive(PEER, octets, 2, &mut shown);
     }
@@ -231,7 +231,7 @@ fn strangers_and_old_agreements_change_nothing() {
     }
     assert_eq!(shown.values.len(), 2);
     assert_eq!(
-        (receiver.heard_ns(), receiver.counters().forged, receiver.counters().other_epoch),
+        (receiver.arrived_ns(), receiver.counters().forged, receiver.counters().other_epoch),
         (Some(2), 2, 1)
     );
 }
@@ -272,7 +272,7 @@ fn heartbeats_count_what_was_lost_at_the_end() {
     assert_eq!(receiver.receive(PEER, &out[..n], 6, &mut shown), Outcome::Alive);
     let c = receiver.counters();
     assert_eq!((c.lost, c.incomplete, c.complete), (3, 1, 0));
-    assert_eq!(receiver.heard_ns(), Some(6));
+    assert_eq!(receiver.arrived_ns(), Some(6));
     assert_eq!(sender.begin(|_| Err::<Loaded, _>(7)), Err(7));
     assert!(!sender.is_busy());
 }

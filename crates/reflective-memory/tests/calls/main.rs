@@ -35,7 +35,7 @@ struct Each {
 
 impl Each {
     fn until(&mut self, number: u64) {
-        let deadline = Deadline::after(PATIENCE);
+        let deadline = Deadline::after(TIMEOUT);
         while self.last < number {
             assert!(!deadline.is_past(), "{number} does not come after {}", self.last);
             let _ = self.reader.wait(Duration::from_millis(100));
@@ -81,9 +81,9 @@ impl Line {
         let (near, far) = (world.library(0), world.library(1));
         near.create_area(&Area { name: "line".into(), size: SIZE as u32, histories: kept }).unwrap();
         let writer = near.map_writer("line", QOS).unwrap();
-        let wish = ReaderQoS { through, histories: 200, ..on_write() };
+        let request = ReaderQoS { through, histories: 200, ..on_write() };
         // A busy machine may not answer so soon.
-        let reader = retry("the reader", || far.attach_reader("line", wish));
+        let reader = retry("the reader", || far.attach_reader("line", request));
         let mut line = Line { reader: Each { reader, last: 0, missing: 0 }, writer, world, relays };
         line.write(1);
         line.reader.until(1);
@@ -173,7 +173,7 @@ fn comes_late(through: Path) {
 /// Withholds the path that pushes take now, with some of them in it. Other calls may change the
 /// path in between.
 fn hold_what_is_used(line: &mut Line) -> usize {
-    let deadline = Deadline::after(PATIENCE);
+    let deadline = Deadline::after(TIMEOUT);
     for way in [0, 1].into_iter().cycle() {
         line.relays[way].hold(true);
         let last = line.write(3);

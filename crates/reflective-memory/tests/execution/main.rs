@@ -4,7 +4,7 @@
 
 mod world;
 
-use isorb_reflective_memory::admission::{Costs, NodeAdmission, NodeConfig, Refused, Sender, Wish};
+use isorb_reflective_memory::admission::{ChannelRequest, Costs, NodeAdmission, NodeConfig, Refused, Sender};
 use isorb_reflective_memory::agents::{Guarantee, PushStats, Recorded};
 use isorb_reflective_memory::wire::Channel;
 use isorb_timeline::Timeline;
@@ -23,7 +23,7 @@ struct Nodes {
     near: NodeAdmission,
     far: NodeAdmission,
     near_link: Sender<'static>,
-    granted: Vec<(usize, Wish, isorb_reflective_memory::admission::Grant)>,
+    granted: Vec<(usize, ChannelRequest, isorb_reflective_memory::admission::Grant)>,
 }
 
 impl Nodes {
@@ -33,11 +33,11 @@ impl Nodes {
         Nodes { near, far, near_link, granted: Vec::new() }
     }
 
-    fn ask(&mut self, size: usize, wish: Wish) -> Result<(), Refused> {
-        let far = self.far.admit_receive("line", &channel(size), wish, self.near_link)?;
-        match self.near.admit_push("line", &channel(size), wish) {
+    fn ask(&mut self, size: usize, request: ChannelRequest) -> Result<(), Refused> {
+        let far = self.far.admit_receive("line", &channel(size), request, self.near_link)?;
+        match self.near.admit_push("line", &channel(size), request) {
             Ok(grant) => {
-                self.granted.push((size, wish, grant));
+                self.granted.push((size, request, grant));
                 Ok(())
             }
             Err(refused) => {
@@ -49,9 +49,9 @@ impl Nodes {
 
     /// The admitted channels, with the promotion times beside all others.
     fn enter(&self, world: &mut World) {
-        for (size, wish, grant) in &self.granted {
+        for (size, request, grant) in &self.granted {
             let guarantee = Guarantee { promotion_ns: self.near.promotion(grant), ..grant.guarantee };
-            world.line(*size, *wish, Some(guarantee));
+            world.line(*size, *request, Some(guarantee));
         }
     }
 }
@@ -59,7 +59,7 @@ impl Nodes {
 /// Three areas that would fill any link.
 fn flood(world: &mut World) {
     for _ in 0..3 {
-        world.line(50_000, Wish { period_ns: 5 * MS, deadline_ns: u64::MAX }, None);
+        world.line(50_000, ChannelRequest { period_ns: 5 * MS, deadline_ns: u64::MAX }, None);
     }
 }
 
@@ -76,18 +76,18 @@ proptest! {
         let mut nodes = Nodes::new(&config);
         for (size, period, percent) in wishes {
             let period_ns = [20, 50, 100, 200][period] * MS;
-            let _ = nodes.ask(size, Wish { period_ns, deadline_ns: period_ns * percent / 100 });
+            let _ = nodes.ask(size, ChannelRequest { period_ns, deadline_ns: period_ns * percent / 100 });
         }
         let mut world = World::new(&config);
         nodes.enter(&mut world);
         flood(&mut world);
         (world.flooded, world.near_speed) = (flooded, near_speed);
         world.run(600 * MS);
-        for (line, (size, wish, _)) in world.lines.iter().zip(&nodes.granted) {
+        for (line, (size, request, _)) in world.lines.iter().zip(&nodes.granted) {
             let values = line.written.len() as u64;
             prop_assert!(
                 line.missed == 0 && line.shown == values && values >= 3,
-                "{size} octets, {wish:?}: worst {} ns, {} of {values} missed, {:?}",
+                "{size} octets, {request:?}: worst {} ns, {} of {values} missed, {:?}",
                 line.worst_ns, line.missed, world.near.push_stats(line.key)
             );
         }
@@ -99,9 +99,9 @@ proptest! {
 #[test]
 fn a_refused_set_misses_when_forced_in() {
     let config = NodeConfig { link_bits_per_s: 10_000_000, ..NodeConfig::default() };
-    let wish = Wish { period_ns: 100 * MS, deadline_ns: 20 * MS };
+    let request = ChannelRequest { period_ns: 100 * MS, deadline_ns: 20 * MS };
     let mut nodes = Nodes::new(&config);
-    while nodes.ask(4096, wish).is_ok() {}
+    while nodes.ask(4096, request).is_ok() {}
     let admitted = nodes.granted.len();
     assert!((2..6).contains(&admitted), "{admitted}");
     let mut world = World::new(&config);
@@ -114,7 +114,7 @@ fn a_refused_set_misses_when_forced_in() {
     nodes.enter(&mut forced);
     let like = Guarantee { promotion_ns: 0, ..nodes.granted[0].2.guarantee };
     for _ in admitted..8 {
-        forced.line(4096, wish, Some(like));
+        forced.line(4096, request, Some(like));
     }
     flood(&mut forced);
     forced.run(600 * MS);
@@ -129,10 +129,10 @@ fn behind_large_values(in_order: bool) -> Line {
     let config = NodeConfig { costs, link_bits_per_s: 1_000_000_000, ..NodeConfig::default() };
     let mut nodes = Nodes::new(&config);
     for _ in 0..6 {
-        nodes.ask(60_000, Wish { period_ns: 250 * MS, deadline_ns: 249 * MS }).unwrap();
+        nodes.ask(60_000, ChannelRequest { period_ns: 250 * MS, deadline_ns: 249 * MS }).unwrap();
     }
     // Each twentieth value is written two milliseconds after the large ones.
-    nodes.ask(64, Wish { period_ns: 12_600_000, deadline_ns: 8 * MS }).unwrap();
+    nodes.ask(64, ChannelRequest { period_ns: 12_600_000, deadline_ns: 8 * MS }).unwrap();
     let mut world = World::new(&config);
     nodes.enter(&mut world);
     (world.near_speed, world.reader.in_order) = (10, in_order);
@@ -156,11 +156,11 @@ fn without_promotion_an_admitted_set_misses() {
     let config = NodeConfig { link_bits_per_s: 10_000_000, ..NodeConfig::default() };
     let missed = |promoted: bool| {
         let mut nodes = Nodes::new(&config);
-        while nodes.ask(4096, Wish { period_ns: 100 * MS, deadline_ns: 60 * MS }).is_ok() {}
+        while nodes.ask(4096, ChannelRequest { period_ns: 100 * MS, deadline_ns: 60 * MS }).is_ok() {}
         let mut world = World::new(&config);
-        for (size, wish, grant) in &nodes.granted {
+        for (size, request, grant) in &nodes.granted {
             let promotion_ns = if promoted { nodes.near.promotion(grant) } else { 1 << 50 };
-            world.line(*size, *wish, Some(Guarantee { promotion_ns, ..grant.guarantee }));
+            world.line(*size, *request, Some(Guarantee { promotion_ns, ..grant.guarantee }));
         }
         flood(&mut world);
         world.run(600 * MS);
@@ -174,7 +174,7 @@ fn without_promotion_an_admitted_set_misses() {
 fn promotion_shows_on_the_timeline() {
     let config = NodeConfig { link_bits_per_s: 10_000_000, ..NodeConfig::default() };
     let mut nodes = Nodes::new(&config);
-    nodes.ask(4096, Wish { period_ns: 100 * MS, deadline_ns: 90 * MS }).unwrap();
+    nodes.ask(4096, ChannelRequest { period_ns: 100 * MS, deadline_ns: 90 * MS }).unwrap();
     let mut world = World::new(&config);
     world.near.record(100_000);
     nodes.enter(&mut world);
@@ -218,8 +218,8 @@ fn with_a_hog(charged: bool) -> (Line, PushStats) {
     let costs = Costs { push_ns: 50_000, datagram_ns: 50_000, kib_ns: 1_000 };
     let config = NodeConfig { costs, link_bits_per_s: 10_000_000_000, ..NodeConfig::default() };
     let mut nodes = Nodes::new(&config);
-    nodes.ask(50_000, Wish { period_ns: 200 * MS, deadline_ns: 60 * MS }).unwrap();
-    nodes.ask(2_000, Wish { period_ns: 100 * MS, deadline_ns: 70 * MS }).unwrap();
+    nodes.ask(50_000, ChannelRequest { period_ns: 200 * MS, deadline_ns: 60 * MS }).unwrap();
+    nodes.ask(2_000, ChannelRequest { period_ns: 100 * MS, deadline_ns: 70 * MS }).unwrap();
     let mut world = World::new(&config);
     nodes.enter(&mut world);
     world.lines[0].hog = 60;

@@ -1,7 +1,7 @@
 //! Two schedulers in virtual time, the processors that drive them as the dispatching thread does,
 //! and the link between.
 
-use isorb_reflective_memory::admission::{Costs, NodeConfig, Wish};
+use isorb_reflective_memory::admission::{ChannelRequest, Costs, NodeConfig};
 use isorb_reflective_memory::agents::{
     AT_ONCE, Action, AgentScheduler, Band, Guarantee, INTAKE, Mode, PushAgent, PushKey, PushSpec, PushStats,
     ReceiveAgent, ReceiveSpec, SchedulerConfig, Via,
@@ -94,7 +94,7 @@ impl World {
     }
 
     /// A channel from node to node. Without a guarantee, best effort.
-    pub fn line(&mut self, size: usize, wish: Wish, guarantee: Option<Guarantee>) -> usize {
+    pub fn line(&mut self, size: usize, request: ChannelRequest, guarantee: Option<Guarantee>) -> usize {
         let geometry = Geometry::new(size, 1).unwrap();
         let (source, replica) =
             (Segment::create("near", geometry).unwrap(), Segment::create("far", geometry).unwrap());
@@ -127,8 +127,8 @@ impl World {
             writer: source.writer().unwrap(),
             key,
             size,
-            period_ns: wish.period_ns,
-            deadline_ns: wish.deadline_ns,
+            period_ns: request.period_ns,
+            deadline_ns: request.deadline_ns,
             written: Vec::new(),
             shown: 0,
             worst_ns: 0,

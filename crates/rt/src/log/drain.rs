@@ -119,8 +119,8 @@ fn push(fill: impl FnOnce(&mut Slot)) {
     }
 }
 
-/// Waits until the thread has taken all records that were written before to the sink, and has said
-/// what was dropped; at most for `timeout`. Returns whether it has.
+/// Waits until the thread has passed all earlier records to the sink, and has reported the dropped
+/// ones; at most for `timeout`. Returns whether it has.
 pub(super) fn flush(timeout: Duration) -> bool {
     let until = Deadline::after(timeout);
     let marks = POOL.each_ref().map(Ring::written);
@@ -230,7 +230,7 @@ fn run() {
 /// What the thread knows of the sink.
 #[derive(Default)]
 struct Drain {
-    /// Dropped records that the sink was told of.
+    /// Dropped records that were reported to the sink.
     said: u64,
     /// The sink has not taken the latest record.
     fails: bool,

@@ -18,7 +18,8 @@ pub enum LockError {
     /// Another thread still held it at the deadline.
     TimedOut,
     /// This thread holds it already, or holds one that the owner waits for, directly or through
-    /// others. Of threads that close such a circle at the same moment, more than one may be told.
+    /// others. Of threads that close such a circle at the same moment, more than one may get this
+    /// error.
     Deadlock,
     /// The thread that holds it ended without unlocking: it forgot the guard.
     OwnerDied,

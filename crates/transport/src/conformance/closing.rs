@@ -1,6 +1,6 @@
 //! Ends are seen, by everybody, and nothing that was sent before is lost.
 
-use super::{Make, PATIENCE, pair, pattern, receive, send_all, would_block};
+use super::{Make, TIMEOUT, pair, pattern, receive, send_all, would_block};
 use crate::{Unprotected, Wait};
 use std::io::{self, IoSlice};
 use std::time::Duration;
@@ -21,7 +21,7 @@ pub fn what_was_sent_before_the_end_arrives(make: Make<'_>) {
         });
         assert_eq!(b.recv(&mut [0; 8], Wait::No).unwrap(), 0, "the end stays");
         // Sending to a peer that is gone fails sooner or later, and never blocks for ever.
-        b.set_send_timeout(Some(PATIENCE)).unwrap();
+        b.set_send_timeout(Some(TIMEOUT)).unwrap();
         let fails = (0..100_000).any(|_| b.send(&[IoSlice::new(&[0; 4096])], Wait::Block).is_err());
         assert!(fails);
     }
@@ -49,7 +49,7 @@ pub fn an_end_is_of_both_directions(make: Make<'_>) {
     assert_eq!(receive(&*b, 10, 10).unwrap(), b"last words");
     a.shutdown();
     for stream in [&a, &b] {
-        stream.set_send_timeout(Some(PATIENCE)).unwrap();
+        stream.set_send_timeout(Some(TIMEOUT)).unwrap();
         let fails = (0..100_000).any(|_| stream.send(&[IoSlice::new(&[0; 4096])], Wait::Block).is_err());
         assert!(fails, "sends go on for ever");
         let ends = (0..100).any(|_| !matches!(stream.recv(&mut [0; 99], Wait::Block), Ok(1..)));
@@ -111,9 +111,9 @@ pub fn closing_ends_accept(make: Make<'_>) {
     });
     let address = listener.address().to_string();
     // A closed listener neither blocks nor accepts.
-    assert!(transport.connect(&address, Some(PATIENCE)).is_err(), "closed, and there still");
+    assert!(transport.connect(&address, Some(TIMEOUT)).is_err(), "closed, and there still");
     drop(listener);
-    assert!(transport.connect(&address, Some(PATIENCE)).is_err());
+    assert!(transport.connect(&address, Some(TIMEOUT)).is_err());
 }
 
 /// Connecting to an unreachable address is an error, and the address is free again.
@@ -122,7 +122,7 @@ pub fn nobody_listens_there(make: Make<'_>) {
     let listener = transport.listen(&address).unwrap();
     let address = listener.address().to_string();
     drop(listener);
-    assert!(transport.connect(&address, Some(PATIENCE)).is_err());
+    assert!(transport.connect(&address, Some(TIMEOUT)).is_err());
     transport.listen(&address).unwrap();
 }
 
@@ -144,17 +144,17 @@ pub fn nobody_accepts(make: Make<'_>) {
     }
     std::thread::scope(|scope| {
         let next = scope.spawn(|| {
-            let stream = transport.connect(listener.address(), Some(PATIENCE)).expect("it still listens");
+            let stream = transport.connect(listener.address(), Some(TIMEOUT)).expect("it still listens");
             send_all(&*stream, b"next").unwrap();
             stream
         });
         // The one that has left may come first, or not at all.
-        let heard = std::iter::repeat_with(|| {
+        let received = std::iter::repeat_with(|| {
             let stream = listener.accept(Wait::Block)?;
-            stream.set_recv_timeout(Some(PATIENCE))?;
+            stream.set_recv_timeout(Some(TIMEOUT))?;
             receive(&*stream, 4, 4)
         });
-        assert_eq!(heard.take(3).flatten().next().expect("it is accepted"), b"next");
+        assert_eq!(received.take(3).flatten().next().expect("it is accepted"), b"next");
         next.join().unwrap();
     });
 }

@@ -4,7 +4,7 @@
 //! The test starts its own program again as that process, with the orders in its environment and
 //! `the_peer` as the only test.
 
-use super::{Make, PATIENCE, pattern, receive, send_all};
+use super::{Make, TIMEOUT, pattern, receive, send_all};
 use crate::{Listener, Stream, Wait};
 use std::io::{self, IoSlice, Read};
 use std::process::{Child, Command, Stdio};
@@ -26,11 +26,11 @@ pub fn the_peer(make: Make<'_>, _module: &str) {
     let Ok(orders) = std::env::var(ORDERS) else { return };
     let (address, octets) = orders.rsplit_once('|').expect("address|octets");
     let octets = octets.parse().expect("octets are a number");
-    let stream = make().0.connect(address, Some(PATIENCE)).expect("a listener can be connected to");
+    let stream = make().0.connect(address, Some(TIMEOUT)).expect("a listener can be connected to");
     send_all(&*stream, &pattern(octets, SEED)).expect("there is room, or the other side receives");
     println!("ready");
     // Longer than any test; the test kills this process.
-    std::thread::sleep(2 * PATIENCE);
+    std::thread::sleep(2 * TIMEOUT);
 }
 
 struct Peer(Child);
@@ -91,7 +91,7 @@ pub fn a_killed_peer_leaves_exactly_what_it_sent(make: Make<'_>, module: &str) {
     for octets in (0..=16).chain([31, 32, 33, 80, 1000, 3000]) {
         let (_listener, stream, mut peer) = sent_by_peer(make, module, octets);
         peer.kill();
-        stream.set_recv_timeout(Some(PATIENCE)).unwrap();
+        stream.set_recv_timeout(Some(TIMEOUT)).unwrap();
         assert!(receive(&*stream, octets, 5).unwrap() == pattern(octets, SEED), "{octets} octets");
         assert_gone(&stream.recv(&mut [0; 8], Wait::Block));
     }
@@ -139,7 +139,7 @@ pub fn a_killed_peer_is_no_slow_one(make: Make<'_>, module: &str) {
         }
         peer.kill();
         let block = vec![1; 1 << 16];
-        let end = Instant::now() + PATIENCE;
+        let end = Instant::now() + TIMEOUT;
         let error = loop {
             match stream.send(&[IoSlice::new(&block)], Wait::No) {
                 Err(error) if error.kind() != io::ErrorKind::WouldBlock => break error,

@@ -8,7 +8,7 @@
 //! ```
 //!
 //! The closure gives the transport and an address to listen at; it is called anew for each test.
-//! Every test is bounded by the harness's patience only: none asserts that something is quick.
+//! Only the harness's time-out bounds a test: none asserts that an operation is fast.
 
 mod bytes;
 mod closing;
@@ -33,7 +33,7 @@ pub type Subject = (Box<dyn Transport>, String);
 pub type Make<'a> = &'a dyn Fn() -> Subject;
 
 /// So long a test waits for what must happen.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Makes a module of tests, one for each rule.
 ///
@@ -87,7 +87,7 @@ pub fn pair(make: Make<'_>) -> (Box<dyn Listener>, Box<dyn Stream>, Box<dyn Stre
 /// greeting.
 pub fn connect(transport: &dyn Transport, listener: &dyn Listener) -> (Box<dyn Stream>, Box<dyn Stream>) {
     std::thread::scope(|scope| {
-        let opening = scope.spawn(|| transport.connect(listener.address(), Some(PATIENCE)));
+        let opening = scope.spawn(|| transport.connect(listener.address(), Some(TIMEOUT)));
         let far = listener.accept(Wait::Block).expect("the connection is accepted");
         while !opening.is_finished() {
             match far.recv(&mut [0], Wait::No) {

@@ -1,6 +1,6 @@
 //! Waits last as long as configured, and end when octets arrive.
 
-use super::{Make, PATIENCE, pair, pattern, receive, send_all, would_block};
+use super::{Make, TIMEOUT, pair, pattern, receive, send_all, would_block};
 use crate::{Stream, Wait};
 use isorb_rt::net::{Events, Interest, Poller, Trigger};
 use isorb_rt::time::Deadline;
@@ -83,7 +83,7 @@ pub fn a_send_times_out(make: Make<'_>) {
         }
     };
     assert!(would_block(&error), "{error}");
-    a.set_send_timeout(Some(PATIENCE)).unwrap();
+    a.set_send_timeout(Some(TIMEOUT)).unwrap();
     let more = sent + (1 << 20);
     std::thread::scope(|scope| {
         scope.spawn(|| send_all(&*a, &all[sent..more]).unwrap());
@@ -99,7 +99,7 @@ fn watch(poller: &Poller, stream: &dyn Stream) {
 /// Waits for the next event.
 fn event(poller: &Poller) -> bool {
     let mut events = Events::<1>::new();
-    let mut ready = poller.wait(&mut events, Deadline::after(PATIENCE)).unwrap();
+    let mut ready = poller.wait(&mut events, Deadline::after(TIMEOUT)).unwrap();
     ready.next().is_some()
 }
 

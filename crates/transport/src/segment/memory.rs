@@ -247,7 +247,7 @@ impl Outward for Peers {
     }
 
     fn ring_doorbell(&self) {
-        // A doorbell that is full has been heard of already.
+        // The owner of a full doorbell has been woken already.
         let flags = rustix::net::SendFlags::DONTWAIT | rustix::net::SendFlags::NOSIGNAL;
         let _ = rustix::net::send(&*self.doorbell, &[0], flags);
     }

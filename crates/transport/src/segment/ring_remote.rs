@@ -9,7 +9,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 const CAPACITY: usize = 256;
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A receive segment: its owner reads it, the network writes it.
 #[derive(Debug)]
@@ -47,7 +47,7 @@ impl Inward for Own {
     fn sleep(&self, word: Word, seen: u32, _: Deadline) {
         let (queue, signal) = &self.0.signals;
         let asleep = queue.lock().unwrap();
-        let woken = signal.wait_timeout_while(asleep, PATIENCE, |()| self.load(word) == seen).unwrap();
+        let woken = signal.wait_timeout_while(asleep, TIMEOUT, |()| self.load(word) == seen).unwrap();
         assert!(!woken.1.timed_out(), "a wake-up was lost");
     }
     fn wake_own(&self, _: Word) -> bool {

@@ -173,7 +173,7 @@ struct TimeoutMonitor {
     thread: OnceLock<Thread<()>>,
 }
 
-/// A slot of the table. Slots are reused; the generation tells one owner from the next.
+/// A slot of the table. Slots are reused; the generation distinguishes one owner from the next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct SlotKey {
     index: u32,

@@ -31,7 +31,7 @@ pub const TAG_UDP: u32 = 0x5441_4f04;
 /// The longest message: the payload of a UDP datagram over IPv4.
 pub const LONGEST_DATAGRAM: usize = 65_507;
 
-/// Room for the longest datagram of either family, and one octet to tell a longer one.
+/// Room for the longest datagram of either family, and one octet to detect a longer one.
 const ROOM: usize = 65_536;
 
 /// UDP. Addresses are `host:port` and `[v6]:port`.

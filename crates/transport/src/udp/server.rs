@@ -303,7 +303,7 @@ impl Stream for PeerStream {
                 Err(Errno::AGAIN) if wait_ready(&*self.socket, Interest::WRITE, deadline)? => {}
                 Err(error) if again(error) => {}
                 Err(Errno::MSGSIZE) => return Err(Errno::MSGSIZE.into()),
-                // One sender's trouble, or another's of which the kernel tells here: a lost
+                // An error of one sender, or of another that the kernel reports here: a lost
                 // datagram.
                 Err(_) => {
                     self.queue.reply_sent();

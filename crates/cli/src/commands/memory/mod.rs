@@ -95,7 +95,7 @@ enum Action {
         #[command(flatten)]
         value_type: TypeArgs,
     },
-    /// Destroys an area of this node. Its readers keep the last value and are told.
+    /// Destroys an area of this node. Its readers keep the last value and see that it is destroyed.
     Destroy {
         /// Name of the area.
         name: String,

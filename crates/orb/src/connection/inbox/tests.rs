@@ -1,4 +1,4 @@
-//! Messages out of streams that are cut anywhere.
+//! Messages from streams that are cut at any octet.
 
 use super::*;
 use crate::policy::Timeout;
@@ -49,7 +49,7 @@ impl Stream for Pieces {
     }
 }
 
-/// A numbered message of `len` octets, each of them told by the number.
+/// A numbered message of `len` octets, each of them derived from the number.
 fn message(number: usize, len: usize) -> Vec<u8> {
     let kind = [MessageKind::Request, MessageKind::Reply, MessageKind::LocateRequest][number % 3];
     let mut header = Header::new(Version::V1_2, kind);
@@ -59,8 +59,7 @@ fn message(number: usize, len: usize) -> Vec<u8> {
     message
 }
 
-/// Whatever the lengths of messages and of what a receive gives: the same messages come out, whole
-/// and in order.
+/// With any lengths of messages and of receives, the same messages arrive complete and in order.
 fn inbox(pool: &Arc<BufferPool>, limit: usize) -> Inbox {
     Inbox::new(pool, limit, None, BufferAccount::new(&Arc::default(), pool))
 }

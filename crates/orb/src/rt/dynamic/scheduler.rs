@@ -22,7 +22,7 @@ pub struct Scheduled<'s> {
 }
 
 /// A scheduling discipline (`RTScheduling::Scheduler`). All functions run on the thread that they
-/// are about, before what they tell of takes effect for the program; an error is the operation's.
+/// are about, before the event takes effect for the program; an error is the operation's.
 ///
 /// A simple discipline implements [`supports`](Self::supports) and [`apply`](Self::apply); a
 /// discipline that needs more detail implements the other call-backs.

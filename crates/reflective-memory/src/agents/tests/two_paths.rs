@@ -252,9 +252,9 @@ fn a_choice_of_before_is_none() {
         }
     }
     assert_eq!(two.far.receive_stats(line.channel).unwrap().switches, 2);
-    let said = two.choices.len();
+    let sent_choices = two.choices.len();
     let (last, there) = write(&mut two);
-    assert_eq!((last, said), (there, two.choices.len()), "all is well");
+    assert_eq!((last, sent_choices), (there, two.choices.len()), "all is well");
     let is_for = |octets: &Vec<u8>, via: Via| Datagram::read(octets).unwrap().index == via as u32;
     let old = two.choices.iter().find(|octets| is_for(octets, Via::Second)).unwrap().clone();
     let newest = two.choices.last().unwrap().clone();

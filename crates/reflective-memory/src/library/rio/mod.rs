@@ -56,13 +56,13 @@ impl Rio {
         &'u self,
         cx: Upcall<'u>,
         which: u64,
-        patience: u64,
+        timeout: u64,
         get: impl FnOnce(&mut Reading<'_>, &mut [u8]) -> std::result::Result<Sample, Failure>,
     ) -> Result<(OctetsView<'u>, IdlSample), rio::ReadLatestError> {
         let unknown = || rio::ReadLatestError::from(crate::idl::UnknownHandle { which });
         let entry = self.entries.find(which).map_err(|_| unknown())?;
         let Entry::Reader(reader) = &*entry else { return Err(unknown()) };
-        let until = Deadline::at_ns(now_ns().saturating_add(patience.min(LONGEST_WAIT.as_nanos() as u64)));
+        let until = Deadline::at_ns(now_ns().saturating_add(timeout.min(LONGEST_WAIT.as_nanos() as u64)));
         // Another call on this handle may be waiting for a value.
         let Ok(mut state) = reader.state.lock_until(until) else {
             return Err(Failure::TimedOut.raise(idl_state(None)));
@@ -182,14 +182,14 @@ impl RIO for Rio {
         cx: Upcall<'u>,
         which: u64,
         max_age: u64,
-        patience: u64,
+        timeout: u64,
     ) -> Result<(OctetsView<'u>, IdlSample), rio::ReadLatestError> {
-        self.read(cx, which, patience, |reading, value| {
+        self.read(cx, which, timeout, |reading, value| {
             let good = |sample: &Sample| max_age == 0 || sample.max_age_ns() <= max_age;
             match reading.area.latest(value) {
                 Ok(sample) if good(&sample) => return Ok(sample),
                 Ok(_) => {}
-                Err(ReadError::Empty) if patience > 0 => {}
+                Err(ReadError::Empty) if timeout > 0 => {}
                 Err(error) => return Err(error.into()),
             }
             reading.wait()?;
@@ -202,9 +202,9 @@ impl RIO for Rio {
         &'u self,
         cx: Upcall<'u>,
         which: u64,
-        patience: u64,
+        timeout: u64,
     ) -> Result<(OctetsView<'u>, IdlSample), rio::ReadNextError> {
-        self.read(cx, which, patience, |reading, value| {
+        self.read(cx, which, timeout, |reading, value| {
             if let Some(sample) = reading.area.next(value)? {
                 return Ok(sample);
             }

@@ -2,7 +2,7 @@
 
 use super::Channels;
 use crate::Error;
-use crate::admission::{Grant, NodeAdmission, Refused, Sender, Wish};
+use crate::admission::{ChannelRequest, Grant, NodeAdmission, Refused, Sender};
 use crate::agents::Mode;
 use crate::idl::{Mode as IdlMode, NotAdmitted, Path, ReaderQoS, WriterQoS};
 use crate::node::areas::largest;
@@ -59,14 +59,14 @@ impl Channels {
             );
             return Err(refuse("declaration", reason, None, None));
         }
-        let wish = Wish { period_ns, deadline_ns: qos.deadline - waits_ns };
+        let request = ChannelRequest { period_ns, deadline_ns: qos.deadline - waits_ns };
         let channel = &Channel { size: largest(&promised, channel.size), ..*channel };
         let mut admission = self.admission.lock();
-        let attempt = |admission: &mut NodeAdmission, wish| match from {
-            None => admission.admit_push(name, channel, wish),
-            Some(from) => admission.admit_receive(name, channel, wish, from),
+        let attempt = |admission: &mut NodeAdmission, request| match from {
+            None => admission.admit_push(name, channel, request),
+            Some(from) => admission.admit_receive(name, channel, request, from),
         };
-        attempt(&mut admission, wish).map(Some).map_err(|refused: Refused| {
+        attempt(&mut admission, request).map(Some).map_err(|refused: Refused| {
             let deadline = refused.nearest_deadline_ns.map(|deadline| deadline.saturating_add(waits_ns));
             let mut period = refused.nearest_period_ns;
             if waits_ns > 0 {
@@ -74,7 +74,7 @@ impl Channels {
                 period = period.filter(|&period_ns| {
                     let left = qos.deadline.checked_sub(period_ns).filter(|&left| left > 0);
                     let grant = left.and_then(|deadline_ns| {
-                        attempt(&mut admission, Wish { period_ns, deadline_ns }).ok()
+                        attempt(&mut admission, ChannelRequest { period_ns, deadline_ns }).ok()
                     });
                     grant.inspect(|grant| admission.release(grant)).is_some()
                 });

@@ -23,19 +23,19 @@ const LAST_NS: u64 = 60_000_000_000;
 
 /// Failed attempts to rejoin a group.
 #[derive(Debug)]
-pub(in crate::node) struct Trials {
+pub(in crate::node) struct RejoinAttempts {
     begun_ns: u64,
     last_ns: AtomicU64,
     count: AtomicU32,
 }
 
-impl Trials {
+impl RejoinAttempts {
     /// The attempts of a replica that replaces another: a group that keeps failing is tried less
     /// often.
-    pub fn after(before: Option<&Trials>, now_ns: u64) -> Trials {
+    pub fn after(before: Option<&RejoinAttempts>, now_ns: u64) -> RejoinAttempts {
         let kept = before.filter(|before| now_ns.saturating_sub(before.begun_ns) < LAST_NS);
         let count = kept.map_or(0, |kept| kept.count.load(Ordering::Relaxed));
-        Trials { begun_ns: now_ns, last_ns: AtomicU64::new(now_ns), count: AtomicU32::new(count) }
+        RejoinAttempts { begun_ns: now_ns, last_ns: AtomicU64::new(now_ns), count: AtomicU32::new(count) }
     }
 
     fn is_due(&self, now_ns: u64) -> bool {
@@ -61,7 +61,7 @@ impl Channels {
     pub(super) fn may_rejoin(&self, replica: &Replica, now_ns: u64) -> bool {
         replica.qos.through == Path::PathMulticast
             && replica.group.is_none()
-            && replica.trials.is_due(now_ns)
+            && replica.rejoins.is_due(now_ns)
             && self.receive_stats(replica).is_some_and(|stats| stats.state != State::Stopped)
     }
 
@@ -69,7 +69,7 @@ impl Channels {
     pub(super) fn rejoin(&self, replicas: Vec<Candidate>) {
         let (end, mut attempts) = (Deadline::after(ATTEMPT), Vec::new());
         for own in replicas {
-            own.replica.trials.count(now_ns());
+            own.replica.rejoins.count(now_ns());
             let (qos, server) = (own.replica.qos, own.replica.server.clone());
             // A guarantee is needed beside the present one. It may be available later.
             if let Ok(group) = self.open_replica(&own.name, qos, Path::PathMulticast, server, None) {
@@ -148,20 +148,20 @@ mod tests {
 
     #[test]
     fn attempts_come_at_growing_intervals_and_start_over_after_a_group_that_worked() {
-        let trials = Trials::after(None, 0);
+        let rejoins = RejoinAttempts::after(None, 0);
         let mut at = 0;
         for wait in [5, 10, 20, 40, 60, 60, 60] {
-            assert!(!trials.is_due(at + wait * S - 1) && trials.is_due(at + wait * S), "{wait}");
+            assert!(!rejoins.is_due(at + wait * S - 1) && rejoins.is_due(at + wait * S), "{wait}");
             at += wait * S;
-            trials.count(at);
+            rejoins.count(at);
         }
-        (0..100).for_each(|_| trials.count(at));
-        assert!(!trials.is_due(at + 60 * S - 1) && trials.is_due(at + 60 * S));
+        (0..100).for_each(|_| rejoins.count(at));
+        assert!(!rejoins.is_due(at + 60 * S - 1) && rejoins.is_due(at + 60 * S));
         // The group worked for a while, and not for long.
-        let group = Trials::after(Some(&Trials::after(None, 0)), S);
+        let group = RejoinAttempts::after(Some(&RejoinAttempts::after(None, 0)), S);
         group.count(S);
-        let again = Trials::after(Some(&group), 50 * S);
+        let again = RejoinAttempts::after(Some(&group), 50 * S);
         assert!(!again.is_due(60 * S - 1) && again.is_due(60 * S));
-        assert!(Trials::after(Some(&group), 61 * S).is_due(66 * S));
+        assert!(RejoinAttempts::after(Some(&group), 61 * S).is_due(66 * S));
     }
 }

@@ -2,12 +2,12 @@
 
 use super::admit::interval;
 use super::push::wrong_channel;
-use super::rejoin::Trials;
+use super::rejoin::RejoinAttempts;
 use super::table::Replica;
 use super::{Channels, ReplicaId, address};
 use crate::Error;
 use crate::admission::Sender;
-use crate::agents::{ReceiveAgent, ReceiveSpec, ReceiveStats, SecondPath, Shown};
+use crate::agents::{ReceiveAgent, ReceiveSpec, ReceiveStats, SecondPath, VisibleValue};
 use crate::error::{CallerError, PeerError};
 use crate::fail_points::{FailPoint, fail_point};
 use crate::idl::{CRM_CommRef, Mode as IdlMode, Offer, Path, ReaderQoS, State as IdlState};
@@ -35,7 +35,7 @@ struct OpenRequest<'a> {
     /// The deadline of a guaranteed channel.
     deadline_ns: Option<u64>,
     /// The value of the same area that the replica holds.
-    shown: Option<Shown>,
+    shown: Option<VisibleValue>,
     clock: RoundTrips,
 }
 
@@ -164,7 +164,7 @@ impl Channels {
             earlier: before.and_then(total),
             ended: OnceLock::new(),
             unseen: OnceLock::new(),
-            trials: Trials::after(before.map(|before| &before.trials), now_ns()),
+            rejoins: RejoinAttempts::after(before.map(|before| &before.rejoins), now_ns()),
         };
         if stopped {
             // A new channel runs. If this call is lost, the channel most likely is, and the next
@@ -396,7 +396,7 @@ impl Channels {
     }
 }
 
-fn agent(spec: ReceiveSpec, shown: Option<Shown>) -> Result<ReceiveAgent, Error> {
+fn agent(spec: ReceiveSpec, shown: Option<VisibleValue>) -> Result<ReceiveAgent, Error> {
     let agent = ReceiveAgent::new(spec).map_err(wrong_channel)?;
     Ok(match shown {
         Some(shown) => agent.goes_on_from(shown),
@@ -405,10 +405,10 @@ fn agent(spec: ReceiveSpec, shown: Option<Shown>) -> Result<ReceiveAgent, Error>
 }
 
 /// The value that a replica holds.
-fn latest(segment: &Segment) -> Option<Shown> {
+fn latest(segment: &Segment) -> Option<VisibleValue> {
     let ((), sample) = segment.reader().ok()?.read_with(|_| ()).ok()?;
     let Sample { source: sequence, epoch, written_ns, bound_ns, .. } = sample;
-    Some(Shown { sequence, epoch, written_ns, bound_ns })
+    Some(VisibleValue { sequence, epoch, written_ns, bound_ns })
 }
 
 fn with_earlier(replica: &Replica, now: ReceiveStats) -> ReceiveStats {

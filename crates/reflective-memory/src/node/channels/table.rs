@@ -3,7 +3,7 @@
 
 use super::super::failover::FailoverRef;
 use super::super::orb_path::PushControl;
-use super::rejoin::Trials;
+use super::rejoin::RejoinAttempts;
 use crate::admission::Grant;
 use crate::agents::{PushKey, ReceiveStats};
 use crate::idl::{CRM_CommRef, ReaderQoS};
@@ -69,7 +69,7 @@ pub(in crate::node) struct Replica {
     /// Pushes of the writer's node that did not arrive.
     pub unseen: OnceLock<u64>,
     /// Attempts to rejoin the group that its readers asked for.
-    pub trials: Trials,
+    pub rejoins: RejoinAttempts,
 }
 
 /// The writer's end of a channel.

@@ -167,9 +167,9 @@ fn shown_before_the_urgent_one(by: By) -> usize {
         send(&peer, &one, one_at, 1);
     }
     let (mut plenty, mut alarm, mut out) = (plenty.reader().unwrap(), alarm.reader().unwrap(), [0; 64]);
-    let patience = Deadline::after(Duration::from_secs(60));
+    let timeout = Deadline::after(Duration::from_secs(60));
     while alarm.sequence() < 1 || plenty.sequence() < MANY {
-        assert!(!patience.is_past(), "{} of {MANY}, {}", plenty.sequence(), alarm.sequence());
+        assert!(!timeout.is_past(), "{} of {MANY}, {}", plenty.sequence(), alarm.sequence());
         std::thread::sleep(Duration::from_millis(1));
     }
     // The time of writing counts as the time of receipt.
@@ -208,9 +208,9 @@ fn a_value_that_another_thread_took_in_becomes_stale_in_time() {
     };
     far.add_receive(ReceiveAgent::new(spec).unwrap(), None).unwrap();
     send(&peer, &channel, far.address(), 1);
-    let patience = Deadline::after(Duration::from_secs(60));
+    let timeout = Deadline::after(Duration::from_secs(60));
     while far.receive_stats(id).unwrap().stale == 0 {
-        assert!(!patience.is_past(), "{:?}", far.receive_stats(id));
+        assert!(!timeout.is_past(), "{:?}", far.receive_stats(id));
         std::thread::sleep(Duration::from_millis(1));
     }
 }
@@ -229,16 +229,16 @@ fn best_effort_went_first(best_effort: Option<SchedClass>) -> bool {
     let (news, many, many_at) = replica(&far, from, 100_000_000, By::CommonPort);
     let (alarm, one, one_at) = replica(&far, from, 1_000_000, By::Port);
     let (news, alarm) = (news.reader().unwrap(), alarm.reader().unwrap());
-    let patience = Deadline::after(Duration::from_secs(60));
+    let timeout = Deadline::after(Duration::from_secs(60));
     send(&peer, &many, many_at, 1);
     send(&peer, &one, one_at, 1);
     // Without yielding the processor.
     while alarm.sequence() == 0 {
-        assert!(!patience.is_past(), "the guaranteed value is not shown");
+        assert!(!timeout.is_past(), "the guaranteed value is not shown");
     }
     let went_first = news.sequence() > 0;
     while news.sequence() == 0 {
-        assert!(!patience.is_past(), "best effort is never taken in");
+        assert!(!timeout.is_past(), "best effort is never taken in");
         std::thread::sleep(Duration::from_millis(1));
     }
     went_first

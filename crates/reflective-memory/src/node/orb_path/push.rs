@@ -107,7 +107,7 @@ impl OrbPush {
             free,
             under_way: VecDeque::with_capacity(window),
             pushes: 0,
-            said: (State::Open, 0),
+            reported: (State::Open, 0),
             answered: (0, 0),
             due_ns: 0,
         };
@@ -136,7 +136,7 @@ struct PushLoop {
     under_way: VecDeque<Unacknowledged>,
     pushes: u64,
     /// The state that the reader's node last received, and when.
-    said: (State, u64),
+    reported: (State, u64),
     /// When the reader's node answered the last heartbeat, on its clock, and when the answer came.
     answered: (u64, u64),
     /// The next periodic push.
@@ -153,7 +153,7 @@ impl PushLoop {
             }
             self.settle();
             let state = self.state(running);
-            if self.said.0 != state || now_ns().saturating_sub(self.said.1) >= BEAT_NS {
+            if self.reported.0 != state || now_ns().saturating_sub(self.reported.1) >= BEAT_NS {
                 let _ = self.beat(state);
             }
         }
@@ -243,7 +243,7 @@ impl PushLoop {
             self.spec.control.pause(RETRY);
         }
         self.free.extend(self.under_way.drain(..));
-        self.said.1 = now_ns();
+        self.reported.1 = now_ns();
     }
 
     /// Queries the last push that the other end accepted and sends the later ones again, until it
@@ -273,9 +273,9 @@ impl PushLoop {
             let times = Times { sent: now_ns(), answered, answer_arrived };
             reader.beat(id, token, idl_state(Some(state)), times)
         });
-        self.said = (state, now_ns());
+        self.reported = (state, now_ns());
         let (taken, answered) = beaten?;
-        self.answered = (answered, self.said.1);
+        self.answered = (answered, self.reported.1);
         Ok(taken)
     }
 }

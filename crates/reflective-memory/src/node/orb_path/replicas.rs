@@ -1,6 +1,6 @@
 //! The reading end of channels on the ORB's paths.
 
-use crate::agents::{Health, ReceiveStats, Shown, earliest};
+use crate::agents::{Health, ReceiveStats, VisibleValue, earliest};
 use crate::fail_points::{FailPoint, fail_point};
 use crate::memory::{Source, State, Writer};
 use crate::node::timers::{Timer, Timers};
@@ -40,7 +40,7 @@ pub(crate) struct Target {
     /// Whether each of the writer's values is expected, so that a gap is a loss.
     pub each: bool,
     /// The last push of an earlier channel that it has.
-    pub shown: Option<Shown>,
+    pub shown: Option<VisibleValue>,
     /// The estimated offset of the clock of the writer's node.
     pub clock: RoundTrips,
 }
@@ -161,7 +161,7 @@ impl Replicas {
         if (1..=now_ns).contains(&times.answered_ns) {
             replica.clock.answered(times.answered_ns, times.answer_arrived_ns, now_ns);
         }
-        replica.health.heard(far, now_ns);
+        replica.health.received(far, now_ns);
         replica.check(now_ns);
         self.check_sooner(before, replica.health.next_check());
         Some(replica.taken)
@@ -228,7 +228,7 @@ impl Replica {
             return false;
         }
         self.taken = arrival.number;
-        self.health.heard(State::Open, now);
+        self.health.received(State::Open, now);
         let about = (arrival.source, arrival.epoch);
         // An earlier channel has made it visible.
         if self.shown == Some(about) {

@@ -126,8 +126,8 @@ impl LockWord {
 
 pub(crate) fn thread_id() -> u32 {
     loom::thread_local! {
-        // Only told apart, never ordered, so that they differ from run to run does not disturb
-        // loom.
+        // Only compared for equality, never ordered, so that they differ from run to run does not
+        // disturb loom.
         static ID: u32 = {
             static NEXT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(1);
             NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed) & OWNER
