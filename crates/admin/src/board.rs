@@ -1,4 +1,4 @@
-//! The latest numbers, where connections find them and the sampler puts them.
+//! The latest numbers, which the sampler writes and connections read.
 
 use crate::Source;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -76,13 +76,13 @@ impl Board {
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
-        // Each change is whole before anything can unwind.
+        // Each change is complete before a panic can unwind.
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl BoardReader<'_> {
-    /// Waits for numbers that it has not had. `None` at the end, or when none came in time.
+    /// Waits for numbers that it has not read. `None` at the end, or after the time-out.
     pub fn next(&mut self, timeout: Duration) -> Option<Arc<str>> {
         let until = Instant::now() + timeout;
         let mut inner = self.board.lock();

@@ -12,9 +12,9 @@ use std::time::Instant;
 /// Consumers that the page shows: the most urgent ones, then those that connected first.
 const SHOWN: usize = 256;
 
-/// What an [`Admin`](crate::Admin) says about an event channel. Latencies are there if the channel
-/// keeps them ([`ChannelBuilder::latencies`](isorb_event::ChannelBuilder::latencies)) and its trace
-/// is on.
+/// The numbers of an event channel, for an [`Admin`](crate::Admin). They include latencies if the
+/// channel keeps them ([`ChannelBuilder::latencies`](isorb_event::ChannelBuilder::latencies)) and
+/// its trace is on.
 pub struct ChannelSource<M: ModuleSet = Replaceable> {
     channel: Channel<M>,
     copies: usize,
@@ -23,7 +23,7 @@ pub struct ChannelSource<M: ModuleSet = Replaceable> {
 }
 
 impl<M: ModuleSet> ChannelSource<M> {
-    /// About this channel, which has room for so many copies of events
+    /// The numbers of this channel; `copies` is its limit of copies of events
     /// ([`Limits::events`](isorb_event::Limits::events)).
     pub fn new(channel: &Channel<M>, copies: usize) -> ChannelSource<M> {
         ChannelSource { channel: channel.clone(), copies, federation: None, before: None }
@@ -84,7 +84,7 @@ impl<M: ModuleSet> Source for ChannelSource<M> {
     }
 }
 
-/// JSON of what cannot fail to be JSON.
+/// JSON of a value that always has a JSON form.
 pub(crate) fn json(view: &impl Serialize) -> String {
     serde_json::to_string(view).unwrap_or_else(|_| "{}".to_owned())
 }
@@ -102,7 +102,7 @@ struct View {
     /// supplier had not declared.
     too_large: u64,
     undeclared: u64,
-    /// Suppliers elsewhere that were removed since they did not answer.
+    /// Remote suppliers that were removed because they did not answer.
     suppliers_lost: u64,
     /// Messages of other members without the federation's key.
     unauthenticated: u64,
@@ -186,7 +186,7 @@ fn lost(counts: &Counts) -> u64 {
 
 fn row(status: &ConsumerStatus, latencies: Option<&Latencies>, before: Option<&Counts>, ns: u64) -> Row {
     let counts = &status.counts;
-    // One that was not there before has no rate yet.
+    // A new consumer has no rate yet.
     let rate = |of: fn(&Counts) -> u64| before.and_then(|before| per_second(of(before), of(counts), ns));
     Row {
         id: status.id,
@@ -212,7 +212,7 @@ fn row(status: &ConsumerStatus, latencies: Option<&Latencies>, before: Option<&C
         least_laxity_ns: latencies.and_then(|l| l.least_laxity),
         response: latencies.map(|l| Times::of(&l.response)),
         waited: latencies.map(|l| Times::of(&l.waited)),
-        // Without a deadline there is none.
+        // Without a deadline there is no laxity.
         laxity: latencies.filter(|_| status.deadline.is_some()).map(|l| Times::of(&l.laxity)),
     }
 }

@@ -1,4 +1,4 @@
-//! One connection: a head is read, an answer is written, and that was it.
+//! One connection: it reads one head, writes one answer, and ends.
 
 use crate::board::Board;
 use crate::request::{self, MAX_HEAD, Refusal, Request, Resource};
@@ -20,20 +20,20 @@ const HEADERS: &str = "Connection: close\r\n\
     Referrer-Policy: no-referrer\r\n\
     X-Content-Type-Options: nosniff\r\n";
 
-/// What all connections share.
+/// The state that all connections share.
 pub(crate) struct Shared {
     pub board: Board,
     pub hosts: Vec<String>,
     pub interval: Duration,
-    /// How long a client may take for its head, and for taking an answer.
+    /// How long a client may take to send its head, and to read an answer.
     pub timeout: Duration,
     pub connections: AtomicUsize,
-    /// Of those, the ones that stay open for events.
+    /// The most connections among them that stay open for events.
     pub streams: AtomicUsize,
     pub max_streams: usize,
 }
 
-/// One of a bounded number of connections or streams; released when dropped.
+/// A permit for one of a bounded number of connections or streams; released when dropped.
 pub(crate) struct Permit<'c>(&'c AtomicUsize);
 
 impl<'c> Permit<'c> {
@@ -84,7 +84,7 @@ pub(crate) fn turn_away(stream: &mut TcpStream) {
     }
 }
 
-/// The head, with its empty line; `None` where the client has gone or sent nothing.
+/// The head, with its empty line; `None` if the client has closed or sent nothing.
 fn read_head(stream: &mut TcpStream, deadline: Instant) -> Result<Option<Vec<u8>>, Refusal> {
     let mut head = Vec::with_capacity(1024);
     let mut piece = [0; 1024];
@@ -165,7 +165,7 @@ fn write_state(
     if head_only { Ok(()) } else { write_by(stream, text.as_bytes(), deadline) }
 }
 
-/// Sends the numbers as they come, until the client has gone, or does not take them in time.
+/// Sends the numbers as they arrive, until the client closes or does not read them in time.
 fn events(stream: &mut TcpStream, request: Request, shared: &Shared) -> std::io::Result<()> {
     let head = format!("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n{HEADERS}\r\nretry: 2000\n\n");
     let head = match request.head_only {
@@ -178,7 +178,8 @@ fn events(stream: &mut TcpStream, request: Request, shared: &Shared) -> std::io:
     }
     let mut reader = shared.board.subscribe(shared.interval);
     while !shared.board.is_stopped() {
-        // A source that hangs makes no news; a comment finds out whether the client is there.
+        // A source that hangs has no new numbers; a comment line checks whether the client is still
+        // connected.
         let text = match reader.next(shared.interval + shared.timeout) {
             Some(news) => format!("data: {news}\n\n"),
             None => ":\n\n".to_owned(),
@@ -202,7 +203,7 @@ fn refuse(stream: &mut TcpStream, why: Refusal, deadline: Instant) -> std::io::R
     write_by(stream, &refusal(why), deadline)
 }
 
-/// Writes all of it before the deadline, however small the pieces are that the client takes.
+/// Writes all octets before the deadline, however small the pieces are that the client reads.
 fn write_by(stream: &mut TcpStream, mut octets: &[u8], deadline: Instant) -> std::io::Result<()> {
     while !octets.is_empty() {
         let left = deadline.saturating_duration_since(Instant::now());
@@ -220,9 +221,9 @@ fn write_by(stream: &mut TcpStream, mut octets: &[u8], deadline: Instant) -> std
     Ok(())
 }
 
-/// Ends the connection so that the client gets the answer: a socket that is closed with octets
-/// unread resets the connection, and the answer is lost on the way. So a little of what still comes
-/// is read, for a moment.
+/// Ends the connection so that the client gets the answer. Closing a socket with unread octets
+/// resets the connection, and the answer is lost. So a bounded number of octets is read for a short
+/// time.
 fn part(stream: &mut TcpStream, timeout: Duration) {
     let until = Instant::now() + timeout;
     if stream.shutdown(Shutdown::Write).is_err() {

@@ -1,5 +1,5 @@
-//! Live pages of isorb's services: what an event channel or a node's server of reflective memory
-//! does at this moment, in a browser.
+//! Live pages of isorb's services: the state of an event channel or of a node's server of
+//! reflective memory, in a browser.
 //!
 //! [`Admin::start`] serves three things over HTTP/1.1: `GET /` is the page, `GET /state` the
 //! numbers as JSON, `GET /events` the same as server-sent events (WHATWG HTML, section 9.2), which
@@ -11,8 +11,8 @@
 //! ```
 //!
 //! # Real-time
-//! All of it runs in threads of class `Other`, whatever the process's own is, and reads what the
-//! service counts anyway. Without viewers nothing is sampled.
+//! Its threads have class `Other`, whatever the process's own class is, and read the service's
+//! counters. Without viewers they sample nothing.
 //!
 //! # Why so little of HTTP, and by hand
 //! The page needs one method, three paths and no body. A web framework for that brings 40 packages
@@ -41,10 +41,10 @@ pub use memory::MemorySource;
 pub use server::{Admin, Options};
 pub use together::{OtherPage, Together};
 
-/// Where the numbers come from.
+/// A source of numbers.
 pub trait Source: Send + 'static {
-    /// The numbers now, as one JSON object in one line. `kind` in it says to the page which tables
-    /// it has.
+    /// The present numbers, as one JSON object in one line. Its `kind` selects the tables of the
+    /// page.
     fn sample(&mut self) -> String;
 }
 

@@ -13,7 +13,7 @@ use std::time::Instant;
 /// Areas, and as many replicas, that the page shows: those that come first by name.
 const SHOWN: usize = 256;
 
-/// What an [`Admin`](crate::Admin) says about a node's server.
+/// The numbers of a node's server, for an [`Admin`](crate::Admin).
 #[derive(Debug)]
 pub struct MemorySource {
     server: Weak<NodeServer>,
@@ -21,7 +21,7 @@ pub struct MemorySource {
 }
 
 impl MemorySource {
-    /// About this server, which it does not keep alive.
+    /// The numbers of this server, which the value does not keep alive.
     pub fn new(server: Weak<NodeServer>) -> MemorySource {
         MemorySource { server, before: None }
     }
@@ -99,11 +99,11 @@ struct Replica<'s> {
     skipped: Option<u64>,
     recovered: Option<u64>,
     ignored: Option<u64>,
-    /// How often the value was older than its readers asked for.
+    /// How often the value was older than its readers' deadline.
     missed: Option<u64>,
     silent: Option<u64>,
     worst_age_ns: Option<u64>,
-    /// How far ages may be wrong in either direction.
+    /// The error bound of ages, in both directions.
     age_bound_ns: Option<u64>,
 }
 

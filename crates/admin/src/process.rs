@@ -1,4 +1,4 @@
-//! What a process counts whatever its service is: its log records, and the panics of its threads.
+//! The counters of each process: its log records, and the panics of its threads.
 
 use serde::Serialize;
 

@@ -1,7 +1,7 @@
-//! How much a counter grew in a second.
+//! The growth of a counter in a second.
 
-/// Growth a second from `before` to `now`, over so many nanoseconds; `None` without a time to
-/// divide by. A counter that went back belongs to something new, and counts from 0.
+/// Growth a second from `before` to `now`, over `ns` nanoseconds; `None` for no time. A
+/// counter that has become smaller belongs to a new object, and counts from 0.
 pub(crate) fn per_second(before: u64, now: u64, ns: u64) -> Option<f64> {
     (ns > 0).then(|| now.checked_sub(before).unwrap_or(now) as f64 * 1e9 / ns as f64)
 }

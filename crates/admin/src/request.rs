@@ -1,5 +1,5 @@
-//! What a client asks for: the head of a request (RFC 9112, sections 2 to 6), of which little is
-//! understood and the rest refused.
+//! The head of a request (RFC 9112, sections 2 to 6): a small part of the protocol is implemented
+//! and the rest refused.
 
 use std::net::IpAddr;
 
@@ -8,7 +8,7 @@ pub(crate) const MAX_HEAD: usize = 8 * 1024;
 /// The most header fields.
 const MAX_FIELDS: usize = 64;
 
-/// What is asked for.
+/// The requested resource.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Request {
     pub resource: Resource,
@@ -16,7 +16,7 @@ pub(crate) struct Request {
     pub head_only: bool,
 }
 
-/// A path that is known.
+/// The resources of the server, by path.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Resource {
     Page,
@@ -26,7 +26,7 @@ pub(crate) enum Resource {
     Events,
 }
 
-/// Why it is refused.
+/// Why a request is refused.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Refusal {
     Malformed,
@@ -61,7 +61,7 @@ impl Refusal {
     }
 }
 
-/// Where the head ends (after the empty line), if it is all there.
+/// The end of the head (after the empty line), if it is complete.
 pub(crate) fn end_of_head(octets: &[u8]) -> Option<usize> {
     octets.windows(4).position(|four| four == b"\r\n\r\n").map(|at| at + 4)
 }
@@ -88,8 +88,8 @@ pub(crate) fn parse(head: &[u8], hosts: &[String]) -> Result<Request, Refusal> {
             return Err(Refusal::TooLarge);
         }
         let (name, value) = line.split_once(':').ok_or(Refusal::Malformed)?;
-        // No space before the colon, no folded line, no control character: others read such a
-        // request in another way.
+        // No space before the colon, no folded line, no control character: other programs read such
+        // a request differently.
         if name.is_empty() || !name.bytes().all(is_token) || line.bytes().any(|o| o < 0x20 && o != b'\t') {
             return Err(Refusal::Malformed);
         }
@@ -104,7 +104,7 @@ pub(crate) fn parse(head: &[u8], hosts: &[String]) -> Result<Request, Refusal> {
             return Err(Refusal::Body);
         }
     }
-    // Before anything is said about the paths.
+    // This check comes before that of the path, so that a refusal reveals no paths.
     if !is_ours(host.ok_or(Refusal::Malformed)?, hosts) {
         return Err(Refusal::Host);
     }
@@ -131,7 +131,7 @@ fn is_token(octet: u8) -> bool {
     octet.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&octet)
 }
 
-/// Is it an address, `localhost` or a name that was allowed? The port does not matter: it may have
+/// Whether it is an address, `localhost` or an allowed name. The port does not matter: it may have
 /// been forwarded.
 fn is_ours(host: &str, hosts: &[String]) -> bool {
     let is_port = |port: &str| port.len() <= 5 && port.bytes().all(|o| o.is_ascii_digit());

@@ -11,19 +11,19 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
-/// How a page is served.
+/// The options of a server.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Options {
     /// How often new numbers are sampled while there is a viewer.
     pub interval: Duration,
-    /// How long a client may take to send its request, and to take an answer or a set of numbers.
+    /// How long a client may take to send its request, and to read an answer or a set of numbers.
     pub timeout: Duration,
-    /// Connections at once; more are answered with 503.
+    /// The most connections at a time; more get the answer 503.
     pub connections: usize,
-    /// How many of them may stay open for events; fewer, so that one more can get at least the
+    /// The most of them that may stay open for events; fewer, so that one more client can read the
     /// page.
     pub streams: usize,
-    /// Host names, other than addresses and `localhost`, that the page may be asked for under.
+    /// Host names, other than addresses and `localhost`, by which clients may request the page.
     pub hosts: Vec<String>,
 }
 
@@ -55,7 +55,7 @@ impl Admin {
     /// Serves the page of `source` at `address`.
     ///
     /// # Errors
-    /// What the system says to the address (it is in use, or not this machine's) or to the two
+    /// The system's error for the address (it is in use, or not this machine's) or for the two
     /// threads.
     ///
     /// # Real-time
@@ -80,7 +80,7 @@ impl Admin {
         Ok(admin)
     }
 
-    /// Where it listens.
+    /// The address that it listens at.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -98,8 +98,8 @@ impl Drop for Admin {
         let woken =
             TcpStream::connect_timeout(&SocketAddr::new(ip, self.address.port()), Duration::from_secs(1));
         for thread in self.threads.drain(..) {
-            // The one that accepts cannot be waited for when nothing wakes it; it ends with the
-            // next connection.
+            // If the accepting thread cannot be woken, it ends with the next connection, and is not
+            // waited for.
             if woken.is_ok() {
                 let _ = thread.join();
             }
@@ -116,7 +116,7 @@ impl fmt::Debug for Admin {
 fn accept(listener: &TcpListener, shared: &Arc<Shared>, limit: usize) {
     while !shared.board.is_stopped() {
         let Ok((mut stream, _)) = listener.accept() else {
-            // No descriptor left, or a client that has gone already.
+            // No descriptor is left, or the client has closed already.
             std::thread::sleep(Duration::from_millis(20));
             continue;
         };

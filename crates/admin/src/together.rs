@@ -10,10 +10,10 @@ use std::time::Duration;
 
 /// How long another page may take to connect, and to send each piece of its numbers.
 const TIMEOUT: Duration = Duration::from_secs(1);
-/// Octets of another page's numbers that are read at the most.
+/// The most octets of another page's numbers.
 const MOST: u64 = 4 << 20;
 
-/// Shows what several sources say, one below the other; the first gives the page its title.
+/// Combines several sources on one page, one below the other; the first gives the page its title.
 pub struct Together(Vec<Box<dyn Source>>);
 
 impl Together {
@@ -42,7 +42,7 @@ impl Source for Together {
     }
 }
 
-/// The numbers of another process's page, which is asked each time.
+/// The numbers of another process's page, which are fetched each time.
 #[derive(Debug)]
 pub struct OtherPage {
     address: SocketAddr,
@@ -81,8 +81,8 @@ struct Unreachable {
 impl Source for OtherPage {
     fn sample(&mut self) -> String {
         let why = match self.ask() {
-            // Only the page's own kind of numbers goes on: whatever else listens there is not
-            // passed through.
+            // Only numbers of a known kind are passed on; the answers of other programs at that
+            // address are not.
             Ok(text) => match serde_json::from_str::<Known>(&text) {
                 Ok(known) if KINDS.contains(&known.kind.as_str()) => return text,
                 _ => "what listens there is no page of isorb's".to_owned(),
@@ -98,7 +98,8 @@ struct Known {
     kind: String,
 }
 
-/// What another page may be about. Not `together`: two that show each other would ask for ever.
+/// The known kinds. `together` is not one of them: two pages that show each other would fetch for
+/// ever.
 const KINDS: [&str; 3] = ["event-channel", "reflective-memory", "ended"];
 
 #[cfg(test)]

@@ -25,7 +25,7 @@
 //!     assert!(name.starts_with("round"));
 //! } // leaving makes the whole region free again
 //! ```
-// An arena gives each caller a part of its own; that is what this lint cannot see.
+// An arena gives each caller a part of its own, which this lint does not recognise.
 #![allow(clippy::mut_from_ref)]
 #![no_std]
 extern crate alloc;

@@ -9,8 +9,8 @@ use core::mem::MaybeUninit;
 /// A fixed block of memory, 8-aligned, that is entered as a [`Scope`] again and again.
 ///
 /// The block is allocated once in [`Region::new`] (or lent by [`Region::from_static`]) and never
-/// grows. What does not fit is refused, or, in a region made by [`Region::with_overflow`], goes to
-/// blocks of a bounded pool that are returned when the scope is left.
+/// grows. A value that does not fit is refused, or, in a region made by [`Region::with_overflow`],
+/// goes to blocks of a bounded pool that are returned when the scope is left.
 pub struct Region {
     memory: Memory,
     overflow: Option<Arc<BufferPool>>,
@@ -47,8 +47,8 @@ impl Region {
         Region { memory: Memory::Static(memory), overflow: None, peak: 0 }
     }
 
-    /// Enters the region. The exclusive borrow is what proves that nothing of an earlier scope is
-    /// still in use.
+    /// Enters the region. The exclusive borrow proves that no value of an earlier scope is still in
+    /// use.
     ///
     /// # Real-time
     /// O(1), does not allocate or block.

@@ -132,7 +132,7 @@ impl<'r> Scope<'r> {
     /// it places lies behind the slice.
     ///
     /// # Errors
-    /// What `make` gives, or [`Full`] as `E`.
+    /// The error of `make`, or [`Full`] as `E`.
     pub fn fill<T: Copy, E: From<Full>>(
         &self,
         n: usize,
@@ -235,7 +235,7 @@ impl<'r> Scope<'r> {
         Ok(core::str::from_utf8(&bytes[..n]).expect("whole characters only"))
     }
 
-    /// Takes an owned value over: it lives as long as the scope and is dropped when the scope is
+    /// Takes ownership of a value: it lives as long as the scope and is dropped when the scope is
     /// left.
     ///
     /// # Errors
@@ -309,8 +309,8 @@ impl<'r> Scope<'r> {
         Some(unsafe { self.base.get().as_ptr().add(start) }.cast())
     }
 
-    /// Goes on in a block of the pool that has room for `wanted` bytes, if there is a pool and it
-    /// has one. What is left of the block before is lost.
+    /// Continues in a block of the pool with room for `wanted` bytes, if there is a pool and it has
+    /// one. The rest of the former block is lost.
     #[cold]
     fn grow(&self, wanted: usize) -> bool {
         unsafe fn give_back(place: *mut u8) {

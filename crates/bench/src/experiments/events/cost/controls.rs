@@ -1,5 +1,5 @@
-//! Negative controls: the same jobs done in the ways that the channel avoids. Each must miss the
-//! mark that the channel is measured by.
+//! Negative controls: the same work in ways that the channel avoids. Each must fail the channel's
+//! claim.
 
 use std::collections::VecDeque;
 use std::fmt::Write;
@@ -21,21 +21,21 @@ use crate::figure::Row;
 pub const FORMATTED: &str = "formatted-trace";
 /// Each consumer is given a copy of its own, through a queue that allocates.
 pub const COPIES: &str = "copy-each";
-/// All subscriptions are looked at.
+/// Each event is compared with all subscriptions.
 pub const SCAN: &str = "scan";
 /// By way of a third thread.
 pub const DETOUR: &str = "third-thread";
-/// One event at a time is on its way.
+/// One event is under way at a time.
 pub const ONE_BY_ONE: &str = "queue-of-one";
-/// Every point is tested at which some task is released.
+/// Each release time is tested.
 pub const ALL_POINTS: &str = "all-points";
-/// By way of another process more.
+/// Through one more process.
 pub const THIRD_PROCESS: &str = "bare-third-process";
 
 /// A text of this size is thrown away.
 const TEXT: usize = 1 << 16;
 
-/// A loop that calls the consumers, and writes what it does into a text.
+/// A loop that calls the consumers, and writes each step into a text.
 pub fn formatted<'a>(consumers: &'a [Arc<dyn PushConsumer>], event: &'a Event<'a>) -> Local<'a> {
     let text = Mutex::new(String::with_capacity(2 * TEXT));
     let note = move |what: &str, number: usize| {
@@ -43,7 +43,7 @@ pub fn formatted<'a>(consumers: &'a [Arc<dyn PushConsumer>], event: &'a Event<'a
             if text.len() > TEXT {
                 text.clear();
             }
-            // A String takes everything.
+            // Writing to a String cannot fail.
             let _ = writeln!(text, "{} {what} {number} type {}", now_ns(), event.header.event_type);
         }
     };
@@ -57,7 +57,7 @@ pub fn formatted<'a>(consumers: &'a [Arc<dyn PushConsumer>], event: &'a Event<'a
     })
 }
 
-/// A loop that queues a copy for each consumer, takes it out again and calls him.
+/// A loop that queues a copy for each consumer, removes it again and calls the consumer.
 pub fn copies<'a>(consumers: &'a [Arc<dyn PushConsumer>], event: &'a Event<'a>) -> Local<'a> {
     let queue: Mutex<VecDeque<Box<[u8]>>> = Mutex::default();
     Local::called(COPIES, consumers.len() as f64, [10, 200], move || {
@@ -100,7 +100,7 @@ pub fn one_by_one(setup: Setup, events: u64) -> Local<'static> {
     })
 }
 
-/// Timers in no order: setting one looks for the earliest.
+/// Unordered timers: setting one searches for the earliest.
 pub fn unsorted_timers(armed: u32) -> Local<'static> {
     let mut random = Random(SEED);
     let mut timers: Vec<u64> = (0..armed).map(|_| random.next() >> 16).collect();

@@ -1,4 +1,5 @@
-//! What an event costs: in one process and through another, beside the same without a channel.
+//! The cost of an event, in one process and through another, beside the same work without a
+//! channel.
 
 mod controls;
 mod push;
@@ -23,7 +24,7 @@ pub const EXPERIMENT: Experiment = Experiment {
 };
 
 const NAME: &str = "event-cost";
-/// The control, and the control once more: what the two differ by is noise.
+/// The control, and the control once more: their difference is noise.
 const BARE: &str = "bare";
 const AGAIN: &str = "bare-again";
 /// The event channel, as it is by default.

@@ -34,7 +34,7 @@ fn config(trace: bool, counting: bool) -> ChannelBuilder {
     Channel::builder().limits(limits).trace(trace).counting(counting)
 }
 
-/// A consumer that does what one at least does.
+/// A consumer with the least possible work.
 pub fn consumer(sum: &Arc<AtomicU64>) -> Arc<dyn PushConsumer> {
     let sum = sum.clone();
     // One plain addition.

@@ -11,7 +11,7 @@ use crate::figure::{Measured, times};
 use crate::process::{Peer, PeerError, Side};
 
 const TIMEOUT: Duration = Duration::from_secs(60);
-/// Events of a block, after so many that are not measured.
+/// Events of a block, and those before it that are not measured.
 const BLOCK: usize = 200;
 const WARM: usize = 20;
 

@@ -1,4 +1,4 @@
-//! Events that go to another thread: how long one takes, and how many go through.
+//! Events for another thread: the time of one, and the throughput.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -19,7 +19,7 @@ use crate::figure::Row;
 
 /// Hand-overs of a block.
 const BLOCK: usize = 300;
-/// Events that are on their way at once.
+/// Events under way at a time.
 const QUEUE: usize = 512;
 
 /// Where the threads run: all on one processor, at one priority.
@@ -42,7 +42,7 @@ impl Setup {
     }
 }
 
-/// A thread that is woken, notes how long that took, and wakes back.
+/// A thread that is woken, records the time that this took, and wakes the other.
 struct Bare {
     there: Arc<Parker>,
     here: Arc<Parker>,
@@ -73,7 +73,7 @@ impl Bare {
         Ok(bare)
     }
 
-    /// Another thread lies between: it passes on what it is woken for.
+    /// Another thread between them passes the event on.
     fn behind_another(setup: Setup) -> Result<Bare, BenchError> {
         let mut bare = Bare::start(setup)?;
         let (woken, ended) = (Arc::new(Parker::new()), bare.ended.clone());
