@@ -283,6 +283,57 @@ pub trait Stream: Send + Sync + Debug {
     /// Once for each connection; does not block.
     fn watched(&self) {}
 
+    /// The stream as memory that a thread can poll; `None` where arrivals are seen by system calls
+    /// only.
+    ///
+    /// # Real-time
+    /// Neither blocks nor allocates.
+    fn polled(&self) -> Option<&dyn Polled> {
+        None
+    }
+
     /// The descriptor to watch.
     fn fd(&self) -> BorrowedFd<'_>;
+}
+
+/// A stream that a thread can poll in memory, without a system call. Before it sleeps in a poller,
+/// it [arms](Self::arm) the stream: the peer then makes an event of the descriptor. The threads of
+/// a lane see to it that a stream is armed while none of them polls.
+///
+/// # Real-time
+/// Nothing here allocates. [`arm`](Self::arm) and [`disarm`](Self::disarm) take a PI lock for some
+/// loads and stores.
+pub trait Polled: Send + Sync + Debug {
+    /// From now on a receive that finds nothing leaves it to the caller to arm; with `false` it
+    /// arms by itself, as [`Stream::watched`] says.
+    fn set_polled(&self, polled: bool);
+
+    /// Whether the caller has to arm.
+    fn is_polled(&self) -> bool;
+
+    /// Whether a receive has something to report.
+    fn ready(&self) -> bool;
+
+    /// Announces a sleep: what arrives from now on makes one event. `false` when something has
+    /// arrived already.
+    fn arm(&self) -> bool;
+
+    /// Takes the announcement back, so that the peer saves the event. One event may come anyway.
+    fn disarm(&self);
+
+    /// The poller has reported the descriptor: takes its signals off, and disarms.
+    ///
+    /// # Real-time
+    /// Some system calls that do not wait.
+    fn reported(&self);
+
+    /// Announces the processor that polls, one more than its number, and returns whether the peer
+    /// was last seen on another one.
+    fn polls_from(&self, processor: u32) -> bool;
+
+    /// Whether a send has had to wake the peer since this was last asked.
+    fn take_woke(&self) -> bool;
+
+    /// The limits of polling.
+    fn spin(&self) -> Spin;
 }

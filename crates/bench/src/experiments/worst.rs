@@ -45,16 +45,17 @@ const LOADS: [(&str, &str, &str); 2] =
 const TIMER: &str = "timer";
 const CONTROL: &str = "tcp-lane-ordinary";
 /// Subject, its bare program, and that once more.
-const BESIDE: [(&str, &str, &str); 6] = [
+const BESIDE: [(&str, &str, &str); 7] = [
     ("tcp-lane", "raw-tcp", "raw-tcp-again"),
     ("banded", "raw-tcp", "raw-tcp-again"),
     ("unix", "raw-unix", "raw-unix-again"),
     ("segment", "futex", "futex-again"),
+    ("segment-lane", "futex", "futex-again"),
     ("event-channel", "raw-events", "raw-events-again"),
     ("reflective-memory", "raw-memory", "raw-memory-again"),
 ];
 /// Pairs of processes by their names here.
-pub const PAIRS: [(&str, subjects::Subject); 11] = [
+pub const PAIRS: [(&str, subjects::Subject); 12] = [
     ("raw-tcp", subjects::Subject::Raw),
     ("tcp-lane", subjects::Subject::IsorbLane),
     ("raw-tcp-again", subjects::Subject::Raw),
@@ -64,6 +65,7 @@ pub const PAIRS: [(&str, subjects::Subject); 11] = [
     ("raw-unix-again", subjects::Subject::RawUnix),
     ("futex", subjects::Subject::Futex),
     ("segment", subjects::Subject::IsorbSegment),
+    ("segment-lane", subjects::Subject::IsorbSegmentLane),
     ("futex-again", subjects::Subject::Futex),
     (CONTROL, subjects::Subject::IsorbLane),
 ];

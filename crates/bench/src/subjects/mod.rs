@@ -65,6 +65,8 @@ subjects! {
     /// omniORB with a server that scans its connections every five seconds, not twenty times a
     /// second.
     OmniOrbTuned = "omniorb-tuned",
+    /// isorb over memory segments, with a lane of one thread for all connections.
+    IsorbSegmentLane = "isorb-segment-lane",
     /// isorb with messages in fragments of a kilobyte: a control.
     IsorbFragments = "isorb-fragments",
     /// isorb with a priority that travels with each request, and with its reply.
@@ -136,6 +138,7 @@ impl Subject {
             IsorbUnix => isorb(&UNIX, &[]),
             IsorbUnixUnlimited => isorb(&UNIX, &["-ORBRoundTripTimeout", "0"]),
             IsorbSegment => isorb(&SEGMENT, &[]),
+            IsorbSegmentLane => isorb(&["-ORBEndPoint", "segment:;lane=1"], &[]),
             IsorbSegmentAsleep => {
                 let asleep = ["-ORBSegmentSpin", "0"];
                 isorb(&[&SEGMENT[..], &asleep].concat(), &asleep)

@@ -79,7 +79,9 @@ impl Connection {
     /// Whether octets wait to be read. A client that waits for a busy thread is not silent.
     #[cold]
     pub fn waits_to_be_read(&self) -> bool {
-        wait_ready(self.stream.fd(), Interest::READ, Deadline::at_ns(0)).unwrap_or(true)
+        // A ring that a lane polls makes no event.
+        self.stream.polled().is_some_and(|ring| ring.ready())
+            || wait_ready(self.stream.fd(), Interest::READ, Deadline::at_ns(0)).unwrap_or(true)
     }
 
     /// Closes the connection in order if its client has left it unused for too long at `now`, in

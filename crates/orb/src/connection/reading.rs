@@ -59,10 +59,11 @@ impl Connection {
                 read => break read,
             }
         };
-        let last = wait == Wait::No
-            && inbox.emptied
-            && inbox.is_empty()
-            && self.stream.capabilities().short_read_empties;
+        let last = wait == Wait::No && inbox.is_empty() && {
+            // The thread polls the ring, or arms it, before it does anything else.
+            self.stream.polled().is_some_and(|ring| ring.is_polled())
+                || inbox.emptied && self.stream.capabilities().short_read_empties
+        };
         // After a refused request the next one can be read.
         if !matches!(read, Err(ReadError::Refused { .. })) {
             self.note(&read);

@@ -82,7 +82,8 @@ impl Endpoints {
                 local.push(Published { route: Route { tag, address }, locality });
             }
             let threads = lane.unwrap_or(0);
-            let lane = lane.map(|_| Lane::new().map(Arc::new).map_err(os_error)).transpose()?;
+            let lane =
+                lane.map(|threads| Lane::new(threads > 1).map(Arc::new).map_err(os_error)).transpose()?;
             listeners.push(Arc::new(ListeningEndpoint {
                 protocol: transport.name(),
                 tag: transport.profile_tag(),

@@ -2,7 +2,8 @@
 //!
 //! All threads wait on one poller, edge-triggered; the kernel chooses the thread that gets an
 //! event. A connection has one owner at a time. A thread that gets an event of an owned connection
-//! leaves it to the owner, which looks once more before it releases the connection.
+//! leaves it to the owner, which looks once more before it releases the connection. Before it
+//! waits, a thread polls the rings of connections over segments ([`RingWatch`]).
 //!
 //! A lane of a thread pool has a [`LaneServer`] beside. It accepts its own connections, and a
 //! thread releases the connection before it runs a request, so that others can read the next one.
@@ -10,6 +11,7 @@
 use super::buffered::Source;
 use super::lane_server::LaneServer;
 use super::reply::replace_too_long;
+use super::ring_watch::{Ready, Ring, RingWatch, rearm};
 use super::{LOG, Next, finish, guarded};
 use crate::Orb;
 use crate::buffers::CallBuffers;
@@ -17,10 +19,11 @@ use crate::connection::{Connection, GRACE_NS, ReadError};
 use crate::log::warn;
 use isorb_cdr::Message;
 use isorb_giop::MessageKind;
-use isorb_rt::net::{Events, Interest, Poller, Trigger};
+use isorb_rt::net::{Event, Events, Interest, Poller, Trigger};
 use isorb_rt::sched::ThreadId;
 use isorb_rt::sync::{PiMutex, Turn};
 use isorb_rt::time::{Deadline, now_ns};
+use isorb_transport::Polled;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -35,6 +38,7 @@ pub(crate) struct Lane {
     /// Before this time no member can be evicted for a new one, in nanoseconds.
     evicts_from: AtomicU64,
     members: PiMutex<Members>,
+    rings: RingWatch<Member>,
     server: Option<LaneServer>,
 }
 
@@ -61,6 +65,10 @@ pub(crate) struct Member {
     closed: AtomicBool,
     /// Part of a reply waits for the peer to read. No request is read meanwhile.
     blocked: AtomicBool,
+    /// A thread has the turn, so that no other needs to poll.
+    owned: AtomicBool,
+    /// Whether its owner releases it before it runs a request.
+    shared: bool,
 }
 
 /// A number that no other lane of the process has; never 0.
@@ -70,7 +78,8 @@ pub(crate) fn next_lane_number() -> u64 {
 }
 
 impl Lane {
-    pub fn new() -> std::io::Result<Lane> {
+    /// A lane of one thread or of several.
+    pub fn new(several: bool) -> std::io::Result<Lane> {
         Ok(Lane {
             number: next_lane_number(),
             poller: Arc::new(Poller::new()?),
@@ -78,13 +87,15 @@ impl Lane {
             accept_again: AtomicBool::new(false),
             evicts_from: AtomicU64::new(0),
             members: PiMutex::default(),
+            rings: RingWatch::new(several),
             server: None,
         })
     }
 
     /// A lane of a thread pool.
     pub fn with_server(server: LaneServer) -> std::io::Result<Lane> {
-        let lane = Lane { number: server.number(), server: Some(server), ..Lane::new()? };
+        let several = server.threads.config().max_threads() > 1;
+        let lane = Lane { number: server.number(), server: Some(server), ..Lane::new(several)? };
         if let Some(server) = &lane.server {
             for acceptor in server.acceptors() {
                 lane.poller.add(acceptor.listener.fd(), ACCEPTORS, Interest::READ, Trigger::Edge)?;
@@ -103,7 +114,7 @@ impl Lane {
 
     /// Adds a connection.
     pub fn add(&self, connection: Arc<Connection>) -> std::io::Result<()> {
-        let token = {
+        let (token, member) = {
             let mut members = self.members.lock();
             let place = members.free.pop().unwrap_or_else(|| {
                 members.slots.push((0, None));
@@ -111,17 +122,23 @@ impl Lane {
             });
             let token = u64::from(members.slots[place].0) << 32 | place as u64;
             let connection = connection.clone();
-            members.slots[place].1 = Some(Arc::new(Member {
+            let member = Arc::new(Member {
                 connection,
                 token,
                 turn: Turn::new(),
                 closed: AtomicBool::new(false),
                 blocked: AtomicBool::new(false),
-            }));
-            token
+                owned: AtomicBool::new(false),
+                shared: self.server.as_ref().is_some_and(LaneServer::shares),
+            });
+            members.slots[place].1 = Some(member.clone());
+            (token, member)
         };
         connection.watched_by(&self.poller, token);
         connection.stream().watched();
+        if let Some(ring) = connection.stream().polled() {
+            self.rings.add(&member, ring);
+        }
         let added = self.poller.add(connection.stream().fd(), token, Interest::BOTH, Trigger::Edge);
         if added.is_err() {
             self.remove(token);
@@ -204,10 +221,20 @@ impl Lane {
             if let Some(server) = server {
                 server.threads.set_idle(worker);
             }
-            let waited = self.poller.wait(&mut events, idle_deadline.earlier(review));
+            let work = self.wait(&mut events, idle_deadline.earlier(review));
             let raised = server.is_some_and(|server| server.threads.set_busy(worker));
-            let Ok(mut ready) = waited else { break };
-            let event = ready.next();
+            let event = match work {
+                Ok(Some(Ready::Ring(member))) => {
+                    if let (Some(server), true) = (server, raised) {
+                        server.back_to_own_priority();
+                    }
+                    self.on_event(orb, &mut buffers, &member, false);
+                    continue;
+                }
+                Ok(Some(Ready::Event(event))) => Some(event),
+                Ok(None) => None,
+                Err(_) => break,
+            };
             match (event.map(|event| event.token), server) {
                 (Some(Poller::WAKE), Some(server)) if !server.threads.is_closed() => {
                     server.run_other(self, orb, &mut buffers, raised);
@@ -221,17 +248,50 @@ impl Lane {
                 (Some(event), Some(server)) if event.token == ACCEPTORS => server.accept(self, orb),
                 (Some(event), _) => {
                     let Some(member) = self.member(event.token) else { continue };
-                    let next = guarded(|| member.on_event(self, orb, &mut buffers, event.closed));
-                    if let Some(at) = member.connection.abandoned_at() {
-                        self.review_at.fetch_min(at, Ordering::Relaxed);
+                    if let Some(ring) = member.connection.stream().polled() {
+                        ring.reported();
                     }
-                    if next.is_break() {
-                        self.expel(orb, &member);
-                    }
+                    self.on_event(orb, &mut buffers, &member, event.closed);
                 }
                 (None, Some(server)) if idle_deadline.is_past() && server.threads.retire() => break,
                 (None, _) => {}
             }
+        }
+    }
+
+    /// Polls the rings, then waits in the poller.
+    fn wait(
+        &self,
+        events: &mut Events<1>,
+        deadline: Deadline,
+    ) -> std::io::Result<Option<Ready<Member, Event>>> {
+        let mut failed = None;
+        let polled = self.rings.poll(deadline, || match self.poller.wait(events, Deadline::PAST) {
+            Ok(mut ready) => ready.next(),
+            Err(error) => {
+                failed = Some(error);
+                None
+            }
+        });
+        if let Some(error) = failed {
+            return Err(error.into());
+        }
+        if polled.is_some() {
+            return Ok(polled);
+        }
+        let event = self.poller.wait(events, deadline)?.next();
+        self.rings.awake();
+        Ok(event.map(Ready::Event))
+    }
+
+    /// Serves the messages of a connection that an event or its ring announced.
+    fn on_event(self: &Arc<Self>, orb: &Orb, buffers: &mut CallBuffers, member: &Arc<Member>, closed: bool) {
+        let next = guarded(|| member.on_event(self, orb, buffers, closed));
+        if let Some(at) = member.connection.abandoned_at() {
+            self.review_at.fetch_min(at, Ordering::Relaxed);
+        }
+        if next.is_break() {
+            self.expel(orb, member);
         }
     }
 
@@ -325,8 +385,9 @@ impl Lane {
         let place = token as u32 as usize;
         if let Some((generation, member)) = members.slots.get_mut(place)
             && u64::from(*generation) == token >> 32
-            && member.take().is_some()
+            && let Some(member) = member.take()
         {
+            self.rings.remove(&member);
             *generation = generation.wrapping_add(1);
             members.free.push(place);
         }
@@ -358,6 +419,23 @@ impl Member {
         &self.connection
     }
 
+    /// The thread is about to reply and will poll again soon, so the client need not make an event
+    /// for its next request.
+    pub fn about_to_reply(&self) {
+        if self.shared
+            && let Some(ring) = self.connection.stream().polled().filter(|ring| ring.is_polled())
+        {
+            ring.disarm();
+        }
+    }
+
+    /// The thread that replied does something else first.
+    pub fn leave_to_others(&self) {
+        if self.shared && self.connection.stream().polled().is_some_and(|ring| ring.is_polled()) {
+            rearm(self);
+        }
+    }
+
     /// Sends as much of a reply as the peer takes, and keeps the rest. A failure breaks the
     /// connection.
     pub fn send(&self, message: &Message<'_>) {
@@ -385,6 +463,7 @@ impl Member {
         if !self.turn.take() {
             return Next::Continue(());
         }
+        self.owned.store(true, Ordering::SeqCst);
         if self.has_left(lane) {
             return Next::Continue(());
         }
@@ -393,7 +472,7 @@ impl Member {
                 // The turn is kept, so that no thread reads the connection any more.
                 AfterRead::Close => return Next::Break(()),
                 AfterRead::Released => return Next::Continue(()),
-                AfterRead::Done if self.turn.pass() => return Next::Continue(()),
+                AfterRead::Done if self.pass() => return Next::Continue(()),
                 AfterRead::Done => {}
             }
         }
@@ -473,15 +552,49 @@ impl Member {
         true
     }
 
+    /// Passes the turn on; `false` when another thread found something meanwhile.
+    fn pass(&self) -> bool {
+        // Before the turn: a thread that polls then may find it taken, and is noticed.
+        self.owned.store(false, Ordering::SeqCst);
+        let passed = self.turn.pass();
+        if !passed {
+            self.owned.store(true, Ordering::SeqCst);
+        }
+        passed
+    }
+
     /// Releases the connection to other threads. With `more`, later octets are reported again.
     fn release(&self, lane: &Lane, mut more: bool) {
-        while !self.turn.pass() {
+        while !self.pass() {
             more = true;
         }
-        if more {
+        let polled = self.connection.stream().polled().filter(|ring| ring.is_polled());
+        if more || polled.is_some_and(|ring| !ring.arm()) {
             // The socket can be written to, so there is an event whether or not more has arrived.
             let fd = self.connection.stream().fd();
             let _ = lane.poller.modify(fd, self.token, Interest::BOTH, Trigger::Edge);
         }
+    }
+}
+
+impl Ring for Member {
+    fn ring(&self) -> Option<&dyn Polled> {
+        let unread = self.owned.load(Ordering::SeqCst) || self.blocked.load(Ordering::Acquire);
+        if unread { None } else { self.connection.stream().polled() }
+    }
+
+    fn leaves(&self) -> bool {
+        self.connection.bidirectional.load(Ordering::Relaxed)
+    }
+
+    fn leave(&self) {
+        if let Some(ring) = self.connection.stream().polled() {
+            ring.set_polled(false);
+        }
+        self.connection.report();
+    }
+
+    fn report(&self) {
+        self.connection.report();
     }
 }

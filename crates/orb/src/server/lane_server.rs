@@ -314,6 +314,9 @@ impl LaneServer {
         let permit = Permit::of(self);
         run(&self.blocks().pool, orb, source, arrived, buffers, Some(&permit));
         while let Some(buffered) = permit.next() {
+            if let Source::Member(member) = source {
+                member.leave_to_others();
+            }
             self.run_buffered(orb, buffered, buffers, &permit);
         }
     }
@@ -521,6 +524,10 @@ impl LaneServer {
         let BufferedRequest { source, arrived, block, .. } = buffered;
         buffers.block = block;
         run(&self.blocks().pool, orb, source.as_source(), arrived, buffers, Some(permit));
+        // A thread of another lane does not come back, and any thread may have further ones.
+        if let OwnedSource::Member(member) = &source {
+            member.leave_to_others();
+        }
     }
 
     /// Refuses a request for which the lane has no message block; its first octets lie in
@@ -650,6 +657,7 @@ fn run_of(
         if let Some(permit) = permit {
             permit.release_before_reply();
         }
+        member.about_to_reply();
         member.send(message);
     };
     let next = guarded(|| orb.handler().handle(orb, connection, arrived, buffers, &mut send));

@@ -13,6 +13,7 @@ mod lane_server;
 mod local;
 mod reference;
 mod reply;
+mod ring_watch;
 mod session;
 mod thread_lane;
 

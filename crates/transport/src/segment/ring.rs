@@ -379,6 +379,14 @@ impl<I: Inward, O: Outward> Ring<I, O> {
         }
     }
 
+    /// Takes back the announcement of the reader's sleep on the descriptor. A signal may be under
+    /// way.
+    pub fn stay_awake(&self) {
+        let announced = self.rx.slept.load(Relaxed);
+        self.rx.slept.store(announced & !3, Relaxed);
+        self.outward.store(Word::Reader, announced & !3);
+    }
+
     /// Whether there is room for an octet.
     ///
     /// # Errors

@@ -4,8 +4,9 @@
 //! it sleeps on the word that will change, the sleep with the cheapest wake-up. The [timeout
 //! monitor](super::timeout_monitor) wakes it when the peer's process ends or its time is nearly up.
 //! Where a poller watches the socket, the receiver neither spins nor sleeps on the word, but waits
-//! on the socket.
+//! on the socket; the threads behind the poller may poll the ring before ([`Polled`]).
 
+mod polled;
 mod receiving;
 
 use super::handshake::{self, Terms};
@@ -13,9 +14,10 @@ use super::medium::{Inward, Join, Joined, Outward, Sleep, Word};
 use super::ring::Broken;
 use super::spin::{Spin, SpinBudget, SpinWait};
 use super::timeout_monitor::MonitoredWait;
-use crate::{Stream, Wait};
+use crate::{Polled, Stream, Wait};
 use isorb_rt::net::{Interest, wait_ready};
 use isorb_rt::time::{Deadline, now_ns};
+use polled::PolledState;
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 use rustix::net::Shutdown;
@@ -50,6 +52,7 @@ pub struct SegmentStream<J: Join> {
     /// Set by the handshake, unless a poller watches the socket.
     monitored: OnceLock<MonitoredWait>,
     watched: AtomicBool,
+    polled: PolledState,
     closed: AtomicBool,
     recv_timeout: AtomicU64,
     send_timeout: AtomicU64,
@@ -148,6 +151,7 @@ impl<J: Join> SegmentStream<J> {
             ring: OnceLock::new(),
             monitored: OnceLock::new(),
             watched: AtomicBool::new(false),
+            polled: PolledState::default(),
             closed: AtomicBool::new(false),
             recv_timeout: AtomicU64::new(NO_LIMIT),
             send_timeout: AtomicU64::new(NO_LIMIT),
@@ -428,6 +432,10 @@ impl<J: Join> Stream for SegmentStream<J> {
         self.watched.store(true, Release);
         // The poller reports the end as well.
         self.end_monitoring();
+    }
+
+    fn polled(&self) -> Option<&dyn Polled> {
+        Some(self)
     }
 
     fn fd(&self) -> BorrowedFd<'_> {

@@ -118,20 +118,21 @@ impl<J: Join> SegmentStream<J> {
     #[cold]
     fn wait_on_socket(&self, ring: &Joined<J>, deadline: Deadline) -> io::Result<bool> {
         let alive = self.drain_doorbell()?;
-        if ring.about_to_read(Sleep::OnDescriptor)? && alive && !self.closed.load(Acquire) {
+        if self.polled.announce(ring)? && alive && !self.closed.load(Acquire) {
             wait_ready(&*self.socket, Interest::READ, deadline)?;
         }
         Ok(alive)
     }
 
     /// Receives without waiting. If a poller watches the socket, later octets will ring the
-    /// doorbell.
+    /// doorbell, unless the threads behind the poller [arm](crate::Polled::arm) it themselves.
     #[inline(never)]
     fn recv_no_wait(&self, ring: &Joined<J>, into: &mut [u8], watched: bool) -> io::Result<usize> {
         // Old signals first: one after the announcement is for octets after it.
-        let alive = self.drain_doorbell()?;
-        if watched {
-            ring.about_to_read(Sleep::OnDescriptor)?;
+        let polled = self.polled.is_on();
+        let alive = if polled { !self.polled.is_gone() } else { self.drain_doorbell()? };
+        if watched && !polled {
+            self.polled.announce(ring)?;
         }
         let ended = !alive || self.ended(ring);
         match take(ring, into)? {
@@ -141,7 +142,7 @@ impl<J: Join> SegmentStream<J> {
     }
 
     /// Takes the signals off the doorbell; `false` when the peer is gone.
-    fn drain_doorbell(&self) -> io::Result<bool> {
+    pub(super) fn drain_doorbell(&self) -> io::Result<bool> {
         for _ in 0..SIGNALS {
             match recv_into(&*self.socket, &mut [0; 8], isorb_rt::net::Wait::Never) {
                 Ok(0) => return Ok(false),
