@@ -239,7 +239,8 @@ impl Module<'_, '_> {
             if single.is_some() {
                 quote!(#name::#case(value) => #view::#case(#value),)
             } else {
-                quote!(#name::#case { label, value } => #view::#case { label: *label, value: #value },)
+                let value = if value.to_string() == "value" { value } else { quote!(value: #value) };
+                quote!(#name::#case { label, value } => #view::#case { label: *label, #value },)
             }
         });
         let arms: TokenStream = arms.collect();
