@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 
 fn main() {
     let build = || Build::new().include("../idl");
-    build().compile("idl/steady.idl");
+    build().asynchronous(true).compile("idl/steady.idl");
     build().compile("idl/gate.idl");
-    build().compile("idl/everyday.idl");
+    build().asynchronous(true).compile("idl/everyday.idl");
     build().embedded(orb_idl).compile("idl/any.idl");
     corpus();
 }
@@ -24,7 +24,7 @@ fn corpus() {
     files.sort();
     let mut modules = String::new();
     for file in &files {
-        Build::new().include(folder).embedded(orb_idl).compile(file);
+        Build::new().include(folder).embedded(orb_idl).asynchronous(true).compile(file);
         let name = file.file_stem().unwrap_or_default().to_string_lossy();
         let _ = writeln!(
             modules,

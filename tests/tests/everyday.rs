@@ -5,6 +5,7 @@ use isorb::rt::{PiMutex, ThreadpoolLane, ThreadpoolOptions};
 use isorb::{Config, Kind, Orb, Result, Upcall, each, poa::PoaPolicies};
 use isorb_tests::everyday::*;
 use std::sync::Arc;
+use std::time::Duration;
 
 #[derive(Default)]
 struct Scope360 {
@@ -30,6 +31,23 @@ impl Radar for Scope360 {
     }
     fn long_text<'u>(&'u self, cx: Upcall<'u>, octets: u32) -> Result<&'u str> {
         cx.str(&"x".repeat(octets as usize))
+    }
+    fn slow<'u>(
+        &'u self,
+        cx: Upcall<'u>,
+        ms: u32,
+        text: &mut &'u str,
+    ) -> Result<(&'u str, i32), radar::SlowError> {
+        std::thread::sleep(Duration::from_millis(ms.into()));
+        if text.is_empty() {
+            return Err(Refused { why: "empty".into() }.into());
+        }
+        let old = std::mem::replace(text, cx.format(format_args!("{text}!"))?);
+        Ok((old, old.len() as i32))
+    }
+    fn wait_ms(&self, _: Upcall<'_>, ms: u32) -> Result<u32> {
+        std::thread::sleep(Duration::from_millis(ms.into()));
+        Ok(ms)
     }
     fn notify(&self, _: Upcall<'_>, who: Option<&ListenerRef>) -> Result<()> {
         who.ok_or(Kind::BadParam)?.noticed("you")

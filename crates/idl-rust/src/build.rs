@@ -91,6 +91,13 @@ impl Build {
         self
     }
 
+    /// Whether references can begin calls and await them (`…_begin`, `…_async`). Off by default.
+    #[must_use]
+    pub fn asynchronous(mut self, on: bool) -> Build {
+        self.options = self.options.asynchronous(on);
+        self
+    }
+
     /// Gives an integer member of a struct this value in the struct's `Default`; see
     /// [`Options::default_value`].
     #[must_use]

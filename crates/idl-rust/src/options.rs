@@ -7,13 +7,21 @@ pub struct Options {
     pub any: bool,
     /// Whether each octet but 0 is a boolean TRUE, as TAO and omniORB read it; off by default.
     pub lenient_booleans: bool,
+    /// Whether references can begin calls and await them; off by default.
+    pub asynchronous: bool,
     externs: Vec<(String, String)>,
     defaults: Vec<(String, u32)>,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Options { any: true, lenient_booleans: false, externs: Vec::new(), defaults: Vec::new() }
+        Options {
+            any: true,
+            lenient_booleans: false,
+            asynchronous: false,
+            externs: Vec::new(),
+            defaults: Vec::new(),
+        }
     }
 }
 
@@ -43,6 +51,13 @@ impl Options {
     #[must_use]
     pub fn lenient_booleans(mut self, on: bool) -> Self {
         self.lenient_booleans = on;
+        self
+    }
+
+    /// Whether references have `…_begin` and `…_async` methods, beside those that wait.
+    #[must_use]
+    pub fn asynchronous(mut self, on: bool) -> Self {
+        self.asynchronous = on;
         self
     }
 

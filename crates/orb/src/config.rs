@@ -4,7 +4,7 @@
 //! The file is the one of `-ORBConfig FILE`, else of the variable `ISORB_CONFIG`, else `isorb.toml`
 //! in the working folder if it exists.
 
-use crate::connection::{IdleLimits, Limits};
+use crate::connection::{IdleLimits, Limits, SlotLimits};
 use crate::policy::Policies;
 use crate::settings::{choice, settings};
 use crate::{Result, SystemException};
@@ -57,6 +57,13 @@ settings! {
         max_connections: usize = 256, "-ORBMaxConnections";
         /// Connections that calls to one server may open. Further calls share them.
         connections_per_server: usize = 5, "-ORBConnectionsPerServer";
+        /// Calls that may be begun on a connection and not waited for yet. A further one is refused
+        /// (IMP_LIMIT).
+        pending_calls: usize = 64, in ..=1048576, "-ORBPendingCalls";
+        /// Calls that wait while 64 others wait for replies on each connection to the server: so
+        /// many a connection, the most urgent first, each until its time-out. A further one is
+        /// refused (IMP_LIMIT).
+        queued_calls: usize = 1024, "-ORBQueuedCalls";
         /// Largest message in octets, sent or received. A larger one ends its connection.
         message_limit: usize = 16 << 20, in 1024.., "-ORBMessageLimit";
         /// Messages longer than this many octets are sent in fragments (GIOP 1.2). 0: never.
@@ -237,6 +244,7 @@ impl Config {
             fragment: self.fragment & !7,
             send_timeout: milliseconds(self.send_timeout_ms),
             message_timeout: milliseconds(self.message_timeout_ms),
+            slots: SlotLimits { pending: self.pending_calls, queued: self.queued_calls },
         }
     }
 

@@ -3,7 +3,7 @@
 //! Programs need little of this by name; `docs/reference/idl-to-rust.md` shows how the pieces fit.
 
 pub use crate::interface::{Interface, Operation, Operations, operation_hash};
-pub use crate::invoke::{Reply, call_scope};
+pub use crate::invoke::{Pending, PendingCall, Reply, call_scope};
 pub use crate::object::Object;
 pub use crate::reference::{IsA, RefArg, Reference};
 pub use crate::servant::{Outcome, Serves};

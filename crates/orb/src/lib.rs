@@ -49,7 +49,7 @@ mod value;
 pub use config::{Concurrency, Config};
 pub use connection::ConnectionWatcher;
 pub use interface::{Interface, Operation, Operations};
-pub use invoke::Reply;
+pub use invoke::{AnyPending, Pending, PendingCall, Reply, wait_any};
 pub use isorb_any::{Any, TypeCode};
 #[doc(hidden)]
 pub use isorb_cdr::by_value;

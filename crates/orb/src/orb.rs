@@ -178,6 +178,9 @@ impl Orb {
         self.server().groups.close();
         self.server().resources.pools.close();
         self.sched().watchdog.stop();
+        if let Some(lane) = self.server().client_lane.get() {
+            lane.close();
+        }
         let mut both_ways = Vec::new();
         self.peers().for_each_connection(|connection| {
             if connection.bidirectional.load(Ordering::Acquire) {

@@ -1,6 +1,7 @@
 //! One function for each kind of definition: from the model to Rust items.
 
 mod aliases;
+mod asynchronous;
 mod constants;
 mod enums;
 mod exceptions;

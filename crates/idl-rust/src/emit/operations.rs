@@ -34,6 +34,7 @@ impl Module<'_, '_> {
             if !interface.local {
                 tokens.extend(self.serve(id, op));
                 tokens.extend(self.call(op));
+                tokens.extend(self.begin(id, op));
             }
         }
         tokens
@@ -318,7 +319,7 @@ impl Module<'_, '_> {
     }
 
     /// The method to call on a reply.
-    fn read_reply(&self, op: &Op, d: &Ident, id: &Ident) -> TokenStream {
+    pub(super) fn read_reply(&self, op: &Op, d: &Ident, id: &Ident) -> TokenStream {
         let ok = self.std("Ok");
         let returned = op.returned();
         let results = match returned.as_slice() {

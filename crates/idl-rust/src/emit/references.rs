@@ -89,11 +89,9 @@ impl Module<'_, '_> {
 
     fn methods(&self, owner: DefId, op: &Op, methods: &Methods) -> TokenStream {
         let owned = self.owned_method(owner, op, methods);
-        if methods.scoped.is_empty() {
-            return owned;
-        }
-        let scoped = self.scoped_method(owner, op, methods);
-        quote!(#owned #scoped)
+        let scoped = (!methods.scoped.is_empty()).then(|| self.scoped_method(owner, op, methods));
+        let asynchronous = self.asynchronous_methods(owner, op, methods);
+        quote!(#owned #scoped #asynchronous)
     }
 
     /// The method that returns owned values.
@@ -278,7 +276,7 @@ impl Module<'_, '_> {
     }
 
     /// An argument of the function: references as objects, other types unchanged.
-    fn pass(&self, param: &OpParam, value: TokenStream) -> TokenStream {
+    pub(super) fn pass(&self, param: &OpParam, value: TokenStream) -> TokenStream {
         if self.form_of(param) != Form::Reference {
             return value;
         }

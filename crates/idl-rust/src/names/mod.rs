@@ -45,6 +45,8 @@ pub(crate) struct OpNames {
     pub call: String,
     pub operation: String,
     pub error: String,
+    pub begin: String,
+    pub read: String,
 }
 
 /// The methods of a reference for one operation, own or inherited.
@@ -53,6 +55,10 @@ pub(crate) struct Methods {
     pub owned: String,
     /// Empty where nothing that comes back borrows.
     pub scoped: String,
+    /// Begins a call.
+    pub begin: String,
+    /// Calls as a future.
+    pub future: String,
 }
 
 /// All names of a specification.
@@ -196,12 +202,18 @@ impl Names {
             if *owner == id {
                 self.ops.entry((op.def, op.role)).or_default().method.clone_from(&owned);
             }
-            methods.push(Methods { owned, scoped: String::new() });
+            let [scoped, begin, future] = Default::default();
+            methods.push(Methods { owned, scoped, begin, future });
         }
         for ((_, op), methods) in all.iter().zip(&mut methods) {
             if op.returned().into_iter().any(|ty| analysis.borrows(&analysis.shape(ty))) {
                 methods.scoped = space.claim(&format!("{}_in", methods.owned.trim_end_matches('_')));
             }
+        }
+        for methods in &mut methods {
+            let base = methods.owned.trim_end_matches('_');
+            let (begin, future) = (format!("{base}_begin"), format!("{base}_async"));
+            (methods.begin, methods.future) = (space.claim(&begin), space.claim(&future));
         }
         self.methods.insert(id, methods);
     }
@@ -217,6 +229,12 @@ impl Names {
             names.call = space.claim(&format!("call_{base}"));
             names.operation = space.claim(&upper(base));
             names.error = space.claim_type(&format!("{}Error", camel(base)));
+        }
+        for op in own_ops(spec, id) {
+            let names = self.ops.entry((op.def, op.role)).or_default();
+            let base = names.method.trim_end_matches('_');
+            names.begin = space.claim(&format!("begin_{base}"));
+            names.read = space.claim(&format!("read_{base}"));
         }
     }
 }

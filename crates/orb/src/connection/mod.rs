@@ -15,20 +15,23 @@
 //!   call ◄── Inbox (held by the first waiter) ◄── wire      Slots: the calls that wait, by request id
 //! ```
 
+mod begun;
 mod idle;
 mod inbox;
 mod monitor;
 mod outbox;
+mod pending;
 mod reading;
 mod slots;
 mod table;
 
+pub(crate) use begun::{Begun, Reader};
 pub(crate) use idle::{GRACE_NS, IdleLimits};
 pub(crate) use inbox::{Arrived, Inbox, ReadError};
 pub(crate) use monitor::ConnectionMonitors;
 pub use monitor::ConnectionWatcher;
 pub(crate) use outbox::SendError;
-pub(crate) use slots::{Slot, Slots};
+pub(crate) use slots::{NoSlot, Slot, SlotLimits, Slots};
 pub(crate) use table::ConnectionTable;
 
 use crate::buffers::{CallBuffers, LaneBlocks, with_buffers};
@@ -66,6 +69,8 @@ pub(crate) struct Limits {
     pub send_timeout: Option<Duration>,
     /// How long a message that has begun may take to arrive.
     pub message_timeout: Option<Duration>,
+    /// How many calls wait for replies.
+    pub slots: SlotLimits,
 }
 
 /// Which side opened the connection; request ids of the two sides differ in their low bit (clause
@@ -111,6 +116,8 @@ pub(crate) struct Connection {
     monitor: OnceLock<(Arc<Poller>, u64)>,
     /// The poller of its lane, and its token there.
     watch: PiMutex<Option<(Arc<Poller>, u64)>>,
+    /// A client lane reads it.
+    watched: AtomicBool,
     /// Number of the lane that it was moved to because of its band. Other readers release it.
     pub lane: OnceLock<u64>,
     account: Arc<BufferAccount>,
@@ -163,7 +170,7 @@ impl Connection {
             side,
             outbox: PiMutex::new(Outbox::new(account.clone())),
             inbox: PiMutex::new(Inbox::new(&pool, limits.message, limits.message_timeout, account.clone())),
-            slots: Slots::new(side),
+            slots: Slots::new(side, limits.slots),
             state: AtomicEnum::new(),
             in_flight: AtomicU32::new(0),
             used_at: AtomicU64::new(now_ns()),
@@ -177,6 +184,7 @@ impl Connection {
             watchers: PiMutex::default(),
             monitor: OnceLock::new(),
             watch: PiMutex::default(),
+            watched: AtomicBool::new(false),
             lane: OnceLock::new(),
             account,
             limits,
@@ -392,8 +400,25 @@ impl Connection {
     }
 
     /// Claims a slot in which a call waits for its reply.
+    #[inline]
     pub fn claim(&self) -> Option<Slot<'_>> {
         self.slots.claim()
+    }
+
+    /// As [`claim`](Self::claim), and waits for a free slot.
+    pub fn claim_queued(&self, deadline: Deadline) -> Result<Slot<'_>, NoSlot> {
+        self.slots.claim_queued(deadline)
+    }
+
+    /// Whether it is in no lane yet: the caller adds it to one.
+    pub fn begin_watch(&self) -> bool {
+        !self.bidirectional.load(Ordering::Acquire) && !self.watched.swap(true, Ordering::AcqRel)
+    }
+
+    /// Whether the peer may send requests.
+    #[inline]
+    pub fn takes_requests(&self) -> bool {
+        self.side == Side::Acceptor || self.bidirectional.load(Ordering::Acquire)
     }
 
     /// Sends a message, whole, waiting for the peer as long as the send time-out says.

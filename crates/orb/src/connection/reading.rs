@@ -1,5 +1,6 @@
 //! Reading a connection: by its own thread, by a lane's, or by the calls that wait for replies.
 
+use super::slots::SlotRef;
 use super::*;
 use std::hint::cold_path;
 
@@ -88,7 +89,7 @@ impl Connection {
     #[inline(always)]
     pub fn await_next_reply(
         &self,
-        slot: &Slot<'_>,
+        slot: &SlotRef<'_>,
         deadline: Deadline,
         timeout: Timeout,
         into: &mut Buffer,
@@ -123,7 +124,7 @@ impl Connection {
     #[inline(never)]
     pub fn await_reply<'c>(
         &'c self,
-        slot: &Slot<'_>,
+        slot: &SlotRef<'_>,
         deadline: Deadline,
         timeout: Timeout,
         into: &mut Buffer,
@@ -195,7 +196,7 @@ impl Connection {
     fn yield_inbox(
         &self,
         inbox: PiGuard<'_, Inbox>,
-        slot: &Slot<'_>,
+        slot: &SlotRef<'_>,
         deadline: Deadline,
         into: &mut Buffer,
     ) -> Option<Result<Arrived, ReadError>> {
@@ -209,7 +210,12 @@ impl Connection {
     /// The outcome of a call that has waited for another reader. `None` if it is to read now,
     /// perhaps because a send failed. Earlier messages are read all the same: one may be the reply,
     /// or CloseConnection.
-    fn waited(&self, woken: bool, slot: &Slot<'_>, into: &mut Buffer) -> Option<Result<Arrived, ReadError>> {
+    fn waited(
+        &self,
+        woken: bool,
+        slot: &SlotRef<'_>,
+        into: &mut Buffer,
+    ) -> Option<Result<Arrived, ReadError>> {
         let outcome = match slot.arrived(into) {
             Some(arrived) => Ok(arrived),
             None if !woken => Err(ReadError::TimedOut),

@@ -1,20 +1,35 @@
 //! The slots in which calls wait for their replies, found by request id without a search.
+//!
+//! Calls with a waiting thread have the first slots. Those of calls that were only begun follow:
+//! they are made when the first call is begun, and their replies may wake a
+//! [`Waker`](std::task::Waker).
 
+use super::pending::PendingSlots;
 use super::{Arrived, Side};
 use isorb_rt::pool::IndexPool;
-use isorb_rt::sync::{Announced, PiMutex, Waiters};
+use isorb_rt::sync::{Announced, PiCondvar, PiMutex, PiOnceLock, Waiters};
+use isorb_rt::time::Deadline;
 use isorb_scope::{Buffer, BufferPool};
 use std::hint::cold_path;
+use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-/// Calls that may wait on one connection at a time.
-const SLOTS: usize = 64;
+/// Threads that may wait on one connection at a time.
+pub(super) const SLOTS: usize = 64;
 /// Request id: generation, slot, side.
 const SLOT_SHIFT: u32 = 1;
-const GENERATION_SHIFT: u32 = SLOT_SHIFT + SLOTS.trailing_zeros();
 /// No request has this id: its slot number is that of the last slot, its generation is skipped.
 const NO_REQUEST: u32 = u32::MAX;
+
+/// How many calls wait on a connection.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SlotLimits {
+    /// Calls that are begun and not yet waited for.
+    pub pending: usize,
+    /// Calls that wait for a slot.
+    pub queued: usize,
+}
 
 pub(crate) struct Slots {
     /// Whether the first slot is claimed. Sequential calls need no other.
@@ -24,14 +39,40 @@ pub(crate) struct Slots {
     deliveries: Box<[Delivery]>,
     waiters: Waiters,
     low_bit: u32,
+    /// Bits of a slot's number in a request id.
+    bits: u32,
+    limits: SlotLimits,
+    pending: PiOnceLock<PendingSlots>,
+    /// Calls that wait for a slot.
+    queued: AtomicU32,
+    queue: PiMutex<()>,
+    freed: PiCondvar,
 }
 
-#[derive(Default)]
-struct Delivery {
+/// Why a call got no slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NoSlot {
+    /// As many calls wait as may.
+    Full,
+    TimedOut,
+}
+
+pub(crate) struct Delivery {
     id: AtomicU32,
     generation: AtomicU32,
     full: AtomicBool,
     delivered: PiMutex<Option<(Arrived, Buffer)>>,
+}
+
+impl Default for Delivery {
+    fn default() -> Delivery {
+        Delivery {
+            id: AtomicU32::new(NO_REQUEST),
+            generation: AtomicU32::default(),
+            full: AtomicBool::default(),
+            delivered: PiMutex::default(),
+        }
+    }
 }
 
 impl Delivery {
@@ -42,32 +83,52 @@ impl Delivery {
         self.full.store(false, Ordering::Relaxed);
         drop(late);
     }
+
+    pub fn is_full(&self) -> bool {
+        self.full.load(Ordering::Acquire)
+    }
+
+    pub fn is_claimed(&self) -> bool {
+        self.id.load(Ordering::Acquire) != NO_REQUEST
+    }
+
+    /// Ends the claim. Most calls read their own reply. One that is delivered at this moment stays;
+    /// the next user drops it.
+    #[inline(always)]
+    pub fn leave(&self) {
+        self.id.store(NO_REQUEST, Ordering::Release);
+        if self.is_full() {
+            self.drop_late();
+        }
+    }
 }
 
 impl Slots {
-    pub fn new(side: Side) -> Slots {
-        let deliveries: Box<[Delivery]> = (0..SLOTS).map(|_| Delivery::default()).collect();
-        deliveries.iter().for_each(|delivery| delivery.id.store(NO_REQUEST, Ordering::Relaxed));
-        let low_bit = if side == Side::Connector { 0 } else { 1 };
+    pub fn new(side: Side, limits: SlotLimits) -> Slots {
+        let all = (SLOTS + limits.pending.min(1 << 20)).next_power_of_two();
         Slots {
             first: AtomicBool::new(false),
             others: IndexPool::new(SLOTS - 1),
-            deliveries,
+            deliveries: (0..SLOTS).map(|_| Delivery::default()).collect(),
             waiters: Waiters::new(SLOTS),
-            low_bit,
+            low_bit: if side == Side::Connector { 0 } else { 1 },
+            bits: all.trailing_zeros(),
+            limits,
+            pending: PiOnceLock::new(),
+            queued: AtomicU32::new(0),
+            queue: PiMutex::default(),
+            freed: PiCondvar::new(),
         }
     }
 
-    /// A free slot with a new request id.
+    /// A free slot with a new request id, for a call with a thread that waits.
+    #[inline(always)]
     pub fn claim(&self) -> Option<Slot<'_>> {
-        let index = if self.first.swap(true, Ordering::Acquire) { self.claim_other()? } else { 0 };
+        // The order matters to `claim_queued`.
+        let index = if self.first.swap(true, Ordering::SeqCst) { self.claim_other()? } else { 0 };
         let delivery = &self.deliveries[index];
-        let generation = delivery.generation.load(Ordering::Relaxed).wrapping_add(1)
-            & (NO_REQUEST >> (GENERATION_SHIFT + 1));
-        delivery.generation.store(generation, Ordering::Relaxed);
-        let id = generation << GENERATION_SHIFT | (index as u32) << SLOT_SHIFT | self.low_bit;
-        delivery.id.store(id, Ordering::Release);
-        Some(Slot { slots: self, index, id })
+        let id = self.next_id(delivery, index);
+        Some(Slot { place: SlotRef { slots: self, delivery, seat: index, id } })
     }
 
     #[cold]
@@ -75,11 +136,83 @@ impl Slots {
         Some(self.others.take()? + 1)
     }
 
+    /// A new request id for a claimed slot.
+    #[inline(always)]
+    fn next_id(&self, delivery: &Delivery, index: usize) -> u32 {
+        let shift = SLOT_SHIFT + self.bits;
+        let generation =
+            delivery.generation.load(Ordering::Relaxed).wrapping_add(1) & (NO_REQUEST >> (shift + 1));
+        delivery.generation.store(generation, Ordering::Relaxed);
+        let id = generation << shift | (index as u32) << SLOT_SHIFT | self.low_bit;
+        delivery.id.store(id, Ordering::Release);
+        id
+    }
+
+    /// Waits for a free slot. The most urgent of the threads that wait gets the next one.
+    ///
+    /// # Real-time
+    /// Allocates nothing. Blocks until `deadline` at most.
+    #[cold]
+    pub fn claim_queued(&self, deadline: Deadline) -> Result<Slot<'_>, NoSlot> {
+        let mut queue = self.queue.lock();
+        if self.queued.load(Ordering::Relaxed) as usize >= self.limits.queued {
+            return Err(NoSlot::Full);
+        }
+        // Either the thread that frees a slot sees this, or this thread sees the free slot.
+        self.queued.fetch_add(1, Ordering::SeqCst);
+        let slot = loop {
+            if let Some(slot) = self.claim() {
+                break Ok(slot);
+            }
+            if !self.freed.wait_until(&mut queue, deadline) {
+                break self.claim().ok_or(NoSlot::TimedOut);
+            }
+        };
+        self.queued.fetch_sub(1, Ordering::SeqCst);
+        slot
+    }
+
+    #[cold]
+    fn wake_queued(&self) {
+        drop(self.queue.lock());
+        self.freed.notify_one(&self.queue);
+    }
+
+    /// A free slot for a call that is only begun, with a request id. `None` if as many are begun as
+    /// may be.
+    ///
+    /// # Real-time
+    /// The first call allocates all slots.
+    #[cold]
+    pub fn claim_pending(&self) -> Option<(usize, u32)> {
+        let pending = self.pending.get_or_init(|| PendingSlots::new(self.limits.pending));
+        let index = pending.claim()?;
+        Some((index, self.next_id(pending.delivery(index), SLOTS + index)))
+    }
+
+    /// The slots of calls that were begun.
+    pub fn pending(&self) -> Option<&PendingSlots> {
+        self.pending.get()
+    }
+
+    /// A slot of a call that was begun, for a thread that waits in `seat`.
+    pub fn pending_place<'s>(&'s self, (index, id): (usize, u32), seat: &Slot<'s>) -> Option<SlotRef<'s>> {
+        let delivery = self.pending()?.delivery(index);
+        Some(SlotRef { slots: self, delivery, seat: seat.seat, id })
+    }
+
     /// Puts a reply into its slot and wakes the call that waits there; `message` becomes an empty
     /// block. A reply for which no call waits, as after a time-out, is dropped.
     pub fn deliver(&self, arrived: Arrived, message: &mut Buffer, pool: &Arc<BufferPool>) {
-        let index = (arrived.request_id >> SLOT_SHIFT) as usize % SLOTS;
-        let delivery = &self.deliveries[index];
+        let index = (arrived.request_id >> SLOT_SHIFT) as usize & ((1 << self.bits) - 1);
+        let pending = index.checked_sub(SLOTS);
+        let delivery = match pending {
+            None => &self.deliveries[index],
+            Some(index) => match self.pending().and_then(|pending| pending.get(index)) {
+                Some(delivery) => delivery,
+                None => return,
+            },
+        };
         let mut delivered = delivery.delivered.lock();
         if arrived.request_id == NO_REQUEST || delivery.id.load(Ordering::Acquire) != arrived.request_id {
             return;
@@ -88,7 +221,10 @@ impl Slots {
         *delivered = Some((arrived, std::mem::replace(message, fresh)));
         delivery.full.store(true, Ordering::Release);
         drop(delivered);
-        self.waiters.wake(index);
+        match (pending, self.pending()) {
+            (Some(index), Some(pending)) => pending.wake(index, &self.waiters),
+            _ => self.waiters.wake(index),
+        }
     }
 
     /// Whether calls that are more urgent than the reader wait.
@@ -106,35 +242,61 @@ impl Slots {
 
     pub fn wake_all(&self) {
         for (index, delivery) in self.deliveries.iter().enumerate() {
-            if delivery.id.load(Ordering::Acquire) != NO_REQUEST {
+            if delivery.is_claimed() {
                 self.waiters.wake(index);
             }
         }
+        if let Some(pending) = self.pending() {
+            pending.wake_all(&self.waiters);
+        }
+        drop(self.queue.lock());
+        self.freed.notify_all(&self.queue);
     }
+}
+
+/// The place of a call with a thread that waits for the reply.
+#[derive(Clone, Copy)]
+pub(crate) struct SlotRef<'a> {
+    slots: &'a Slots,
+    delivery: &'a Delivery,
+    /// Where the thread parks.
+    seat: usize,
+    id: u32,
 }
 
 /// A slot that a call has claimed. Dropping it frees the slot; a later reply is ignored.
 pub(crate) struct Slot<'a> {
-    slots: &'a Slots,
-    index: usize,
-    id: u32,
+    place: SlotRef<'a>,
 }
 
-impl Slot<'_> {
+impl<'a> Deref for Slot<'a> {
+    type Target = SlotRef<'a>;
+    #[inline(always)]
+    fn deref(&self) -> &SlotRef<'a> {
+        &self.place
+    }
+}
+
+impl SlotRef<'_> {
     pub fn id(&self) -> u32 {
         self.id
     }
 
+    /// The seat in which the thread parks.
+    pub fn seat(&self) -> usize {
+        self.seat
+    }
+
     /// Announces that this call waits and does not read, as long as the result lives.
     pub fn announce(&self) -> Announced<'_> {
-        self.slots.waiters.announce(self.index)
+        self.slots.waiters.announce(self.seat)
     }
 
     /// The reply, if it was delivered. A late reply for an earlier user of the slot is dropped.
     pub fn arrived(&self, into: &mut Buffer) -> Option<Arrived> {
-        let mut delivered = self.delivery().delivered.lock();
+        let mut delivered = self.delivery.delivered.lock();
         let (arrived, buffer) = delivered.take()?;
-        self.delivery().full.store(false, Ordering::Relaxed);
+        self.delivery.full.store(false, Ordering::Relaxed);
         drop(delivered);
         if arrived.request_id != self.id {
             return None;
@@ -146,37 +308,34 @@ impl Slot<'_> {
     /// Whether a reply was delivered here. Exact for the thread that holds the inbox.
     #[inline]
     pub fn is_full(&self) -> bool {
-        self.delivery().full.load(Ordering::Acquire)
+        self.delivery.is_full()
     }
 
-    /// As [`Slot::arrived`], without a lock when nothing was delivered. Exact for the thread that
-    /// holds the inbox, since only this thread delivers.
+    /// As [`SlotRef::arrived`], without a lock when nothing was delivered. Exact for the thread
+    /// that holds the inbox, since only this thread delivers.
     #[inline]
     pub fn arrived_hint(&self, into: &mut Buffer) -> Option<Arrived> {
         if self.is_full() { self.arrived(into) } else { None }
-    }
-
-    fn delivery(&self) -> &Delivery {
-        &self.slots.deliveries[self.index]
     }
 }
 
 impl Drop for Slot<'_> {
     fn drop(&mut self) {
-        let delivery = self.delivery();
-        delivery.id.store(NO_REQUEST, Ordering::Release);
-        // Most calls read their own reply. One that is delivered at this moment stays; the next
-        // user drops it.
-        if delivery.full.load(Ordering::Acquire) {
-            delivery.drop_late();
-        }
-        self.slots.waiters.reset(self.index);
-        match self.index.checked_sub(1) {
-            None => self.slots.first.store(false, Ordering::Release),
+        let SlotRef { slots, delivery, seat, .. } = self.place;
+        delivery.leave();
+        slots.waiters.reset(seat);
+        match seat.checked_sub(1) {
+            // Before the look at the queue, in one order with `claim_queued`.
+            None => _ = slots.first.swap(false, Ordering::SeqCst),
             Some(index) => {
                 cold_path();
-                self.slots.others.give(index);
+                slots.others.give(index);
+                std::sync::atomic::fence(Ordering::SeqCst);
             }
+        }
+        if slots.queued.load(Ordering::SeqCst) != 0 {
+            cold_path();
+            slots.wake_queued();
         }
     }
 }

@@ -7,7 +7,7 @@ use crate::interceptor::{Interceptors, components};
 use crate::orb_core::{RequestHandler, SendReply};
 use crate::poa::{ComponentSource, Registry, with_wait_deadline};
 use crate::pool::ServerResources;
-use crate::server::Endpoints;
+use crate::server::{Endpoints, Lane};
 use crate::transports::secure;
 use crate::{Object, Orb};
 use isorb_giop::Ior;
@@ -18,8 +18,8 @@ use isorb_rt::time::Deadline;
 use std::any::Any;
 use std::collections::HashMap;
 use std::ops::ControlFlow;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, OnceLock};
 
 /// The server side of an ORB, with the settings that only the upper layers use.
 pub(crate) struct ServerCore {
@@ -38,6 +38,8 @@ pub(crate) struct ServerCore {
     pub plain_keys: PiMutex<HashMap<Vec<u8>, Object>>,
     /// Whether the ORB was shut down.
     pub ended: (PiMutex<bool>, PiCondvar),
+    /// The lane that reads replies for futures.
+    pub client_lane: OnceLock<Arc<Lane>>,
 }
 
 impl Orb {
@@ -80,6 +82,7 @@ impl ServerCore {
             references: PiMutex::new(references.into_iter().collect()),
             plain_keys: PiMutex::default(),
             ended: (PiMutex::new(false), PiCondvar::new()),
+            client_lane: OnceLock::new(),
         }
     }
 

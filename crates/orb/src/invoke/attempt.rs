@@ -1,10 +1,11 @@
 //! One attempt of a call: one request and its reply.
 
 use super::binding::{PriorityBinding, local_priority};
+use super::pending::Beginning;
 use super::reply::{Failure, Outcome, copy_body, copy_octets, copy_to_scope, take_message};
-use super::unsent::{Unsent, endless, no_slot, not_announced, wide_text};
-use crate::buffers::{HeaderId, with_buffers};
-use crate::connection::{Arrived, Connection};
+use super::unsent::{Unsent, endless, not_announced, wide_text};
+use crate::buffers::{CallBuffers, HeaderId, with_buffers};
+use crate::connection::{Arrived, Connection, NoSlot};
 use crate::interceptor::{Exchange, join};
 use crate::object::{Addressing, Locality, Target};
 use crate::peer::{LeaseRequest, Peer};
@@ -46,6 +47,10 @@ pub(super) struct Call<'c, 'a> {
     pub retries: Cell<bool>,
     /// Service contexts of the interceptors, if there are any.
     pub exchange: Option<&'c Exchange>,
+    /// The call is only begun, and its reply is awaited later.
+    pub beginning: Option<&'c Beginning>,
+    /// Where the body of the last request begins, in octets.
+    pub body_at: Cell<usize>,
 }
 
 /// A reply, in the caller's scope.
@@ -73,8 +78,20 @@ impl RtContexts {
 impl<'a> Call<'_, 'a> {
     /// The same call with service contexts of interceptors.
     pub fn with<'e>(&'e self, exchange: &'e Exchange) -> Call<'e, 'a> {
-        let Call { orb, object, operation, response, waits, arguments, began, deadline, timeout, .. } = *self;
-        let (wary, retries) = (self.wary.clone(), self.retries.clone());
+        let Call {
+            orb,
+            object,
+            operation,
+            response,
+            waits,
+            arguments,
+            began,
+            deadline,
+            timeout,
+            beginning,
+            ..
+        } = *self;
+        let (wary, retries, body_at) = (self.wary.clone(), self.retries.clone(), Cell::new(0));
         let exchange = Some(exchange);
         Call {
             orb,
@@ -89,6 +106,33 @@ impl<'a> Call<'_, 'a> {
             wary,
             retries,
             exchange,
+            beginning,
+            body_at,
+        }
+    }
+
+    /// A call that was begun before. Its thread waits from now on.
+    pub fn waiting<'e>(
+        object: &'e Object,
+        operation: &'static str,
+        arguments: &'e dyn Fn(&mut Encoder<'a>),
+        (began, deadline, timeout): (u64, Deadline, Timeout),
+    ) -> Call<'e, 'a> {
+        Call {
+            orb: object.orb(),
+            object,
+            operation,
+            response: Response::Target,
+            waits: true,
+            arguments,
+            began,
+            deadline,
+            timeout,
+            wary: Cell::new(false),
+            retries: Cell::new(true),
+            exchange: None,
+            beginning: None,
+            body_at: Cell::new(0),
         }
     }
 
@@ -271,83 +315,26 @@ impl<'a> Call<'_, 'a> {
         contexts: RtContexts,
     ) -> Result<Option<Answer<'s>>, Failure> {
         let deadline = self.deadline;
-        let lossy = connection.is_lossy();
         if connection.is_unsure() && self.response != Response::None && timeout == Timeout::NONE {
             return Err(Failure::Final(endless(connection.peer())));
         }
-        let Some(slot) = connection.claim() else { return Err(no_slot()) };
+        if let Some(beginning) = self.beginning {
+            cold_path();
+            return self.begin_on(beginning, target, connection, scope, timeout, contexts);
+        }
+        let slot = match connection.claim() {
+            Some(slot) => slot,
+            None => {
+                cold_path();
+                let claimed = match self.waits {
+                    true => connection.claim_queued(deadline),
+                    false => Err(NoSlot::Full),
+                };
+                claimed.map_err(|why| self.no_slot(why, connection.peer()))?
+            }
+        };
         with_buffers(connection.pool(), |buffers| {
-            let announce = target.code_sets.filter(|_| lossy || connection.code_sets().is_none());
-            let text = match announce {
-                Some((narrow, wide)) => {
-                    cold_path();
-                    Text { version: target.version, narrow, wide }
-                }
-                None => connection.text(target.version),
-            };
-            let listen_points = match target.version {
-                Version::V1_2 if !lossy && self.orb.config().bidirectional => {
-                    cold_path();
-                    self.orb.server().offer_bidirectional(self.orb, connection)
-                }
-                _ => None,
-            };
-            // A request without contexts other than its priority has the header of the one before
-            // it.
-            let plain = announce.is_none() && listen_points.is_none() && contexts.band.is_none();
-            let plain = plain && self.exchange.is_none();
-            let beginning = HeaderId::request(target.number, self.operation, contexts.priority.is_some());
-            let (buffer, begun) = if plain {
-                buffers.encode.take_with(beginning)
-            } else {
-                cold_path();
-                (buffers.encode.take(), 0)
-            };
-            let mut e = Encoder::resume(buffer, begun, text);
-            let mut head = 0;
-            let encoded = if plain {
-                match &contexts.priority {
-                    None => self.encode(&mut e, target, slot.id(), &[], &mut head),
-                    Some(data) => {
-                        cold_path();
-                        self.encode_with_priority(&mut e, target, slot.id(), data, &mut head)
-                    }
-                }
-            } else {
-                cold_path();
-                let code_sets = announce.map(|_| CodeSets::of(text));
-                self.encode_with_contexts(
-                    &mut e,
-                    target,
-                    slot.id(),
-                    (code_sets, listen_points, contexts),
-                    scope,
-                )
-            };
-            let sent = match encoded {
-                Ok(message) if self.waits => {
-                    connection.send_by(message, deadline, timeout).map_err(Unsent::Send)
-                }
-                Ok(message) => {
-                    cold_path();
-                    self.offer(connection, message).map_err(Unsent::Send)
-                }
-                Err(exception) => {
-                    cold_path();
-                    Err(Unsent::Made(exception))
-                }
-            };
-            buffers.encode.put_back(e.into_buffer());
-            if head != 0 {
-                buffers.encode.set_header(beginning, head);
-            }
-            if let Err(why) = sent {
-                return Err(self.not_sent(why, connection));
-            }
-            if announce.is_some() {
-                cold_path();
-                connection.set_code_sets(text.narrow, text.wide);
-            }
+            self.send_request(target, connection, scope, timeout, contexts, slot.id(), buffers)?;
             if self.response == Response::None {
                 return Ok(None);
             }
@@ -387,6 +374,91 @@ impl<'a> Call<'_, 'a> {
                 .map_err(|exception| exception.completed(Completion::Maybe))?;
             Ok(Some(Answer::Any(arrived, bytes, text)))
         })
+    }
+
+    /// Sends one request.
+    #[inline(always)]
+    #[expect(clippy::too_many_arguments, reason = "one part of an attempt, which has them all")]
+    pub(super) fn send_request<'s>(
+        &self,
+        target: &Target,
+        connection: &Arc<Connection>,
+        scope: &'s Scope<'s>,
+        timeout: Timeout,
+        contexts: RtContexts,
+        id: u32,
+        buffers: &mut CallBuffers,
+    ) -> Result<(), Failure> {
+        let lossy = connection.is_lossy();
+        let announce = target.code_sets.filter(|_| lossy || connection.code_sets().is_none());
+        let text = match announce {
+            Some((narrow, wide)) => {
+                cold_path();
+                Text { version: target.version, narrow, wide }
+            }
+            None => connection.text(target.version),
+        };
+        let listen_points = match target.version {
+            Version::V1_2 if !lossy && self.orb.config().bidirectional => {
+                cold_path();
+                self.orb.server().offer_bidirectional(self.orb, connection)
+            }
+            _ => None,
+        };
+        // A request without contexts other than its priority has the header of the one before
+        // it.
+        let plain = announce.is_none() && listen_points.is_none() && contexts.band.is_none();
+        let plain = plain && self.exchange.is_none();
+        let beginning = HeaderId::request(target.number, self.operation, contexts.priority.is_some());
+        let (buffer, begun) = if plain {
+            buffers.encode.take_with(beginning)
+        } else {
+            cold_path();
+            (buffers.encode.take(), 0)
+        };
+        let mut e = Encoder::resume(buffer, begun, text);
+        let mut head = 0;
+        let encoded = if plain {
+            match &contexts.priority {
+                None => self.encode(&mut e, target, id, &[], &mut head),
+                Some(data) => {
+                    cold_path();
+                    self.encode_with_priority(&mut e, target, id, data, &mut head)
+                }
+            }
+        } else {
+            cold_path();
+            let code_sets = announce.map(|_| CodeSets::of(text));
+            self.encode_with_contexts(&mut e, target, id, (code_sets, listen_points, contexts), scope)
+        };
+        let sent = match encoded {
+            Ok(message) if self.waits => {
+                if let Some(beginning) = self.beginning {
+                    beginning.keep(message, self.body_at.get(), text, connection);
+                }
+                connection.send_by(message, self.deadline, timeout).map_err(Unsent::Send)
+            }
+            Ok(message) => {
+                cold_path();
+                self.offer(connection, message).map_err(Unsent::Send)
+            }
+            Err(exception) => {
+                cold_path();
+                Err(Unsent::Made(exception))
+            }
+        };
+        buffers.encode.put_back(e.into_buffer());
+        if head != 0 {
+            buffers.encode.set_header(beginning, head);
+        }
+        if let Err(why) = sent {
+            return Err(self.not_sent(why, connection));
+        }
+        if announce.is_some() {
+            cold_path();
+            connection.set_code_sets(text.narrow, text.wide);
+        }
+        Ok(())
     }
 
     /// A call to an object of this ORB, with the same messages, dispatcher and time-out, but no
@@ -525,6 +597,10 @@ impl<'a> Call<'_, 'a> {
             (addressing, _) => self.encode_readdressed(e, target, id, addressing, contexts),
         }
         let body = message::begin_body(e);
+        if self.beginning.is_some() {
+            cold_path();
+            self.body_at.set(e.position());
+        }
         (self.arguments)(e);
         message::end_body(e, body);
         let message = match e.finished() {

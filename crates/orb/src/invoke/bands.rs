@@ -49,6 +49,8 @@ impl Call<'_, '_> {
             wary: Cell::new(false),
             retries: Cell::new(true),
             exchange: None,
+            beginning: None,
+            body_at: Cell::new(0),
         };
         let own = RtContexts { priority: None, band: Some(band.write()) };
         let answered = with_scope(|scope| {

@@ -5,9 +5,11 @@ mod attempt;
 mod bands;
 pub(crate) mod binding;
 mod interceptors;
+mod pending;
 mod reply;
 mod unsent;
 
+pub use pending::{AnyPending, Pending, PendingCall, wait_any};
 pub use reply::Reply;
 pub(crate) use reply::{Failure, Outcome};
 
@@ -149,6 +151,8 @@ impl Object {
             wary,
             retries,
             exchange,
+            beginning: None,
+            body_at: Cell::new(0),
         })
     }
 

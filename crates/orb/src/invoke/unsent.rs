@@ -3,7 +3,7 @@
 use super::attempt::Call;
 use super::reply::{Failure, lost};
 use crate::SystemException;
-use crate::connection::{Connection, SendError};
+use crate::connection::{Connection, NoSlot, SendError};
 use crate::object::Target;
 use isorb_cdr::Version;
 use isorb_giop::{Completion, Kind, minor};
@@ -52,6 +52,17 @@ impl Call<'_, '_> {
             Unsent::Send(_) => Failure::NotProcessed(lost(peer, Completion::No)),
         }
     }
+
+    /// The failure of an attempt that got no slot for its reply.
+    #[cold]
+    pub(super) fn no_slot(&self, why: NoSlot, peer: &str) -> Failure {
+        Failure::Final(match why {
+            NoSlot::TimedOut => self.timed_out(peer).completed(Completion::No),
+            NoSlot::Full => SystemException::from(Kind::ImpLimit).minor(minor::IMP_LIMIT_PENDING).detail(
+                format!("as many calls to {peer} wait for others to be answered as may (queued_calls)"),
+            ),
+        })
+    }
 }
 
 /// Wide text without a code set in the reference is INV_OBJREF (clause 7.10.2.6); GIOP 1.0 has no
@@ -76,11 +87,6 @@ fn busy(peer: &str) -> SystemException {
 #[cold]
 pub(super) fn not_announced() -> SystemException {
     SystemException::from(Kind::Rebind).detail("the priority band of the connection is not agreed yet")
-}
-
-#[cold]
-pub(super) fn no_slot() -> Failure {
-    SystemException::from(Kind::ImpLimit).minor(minor::IMP_LIMIT_PENDING).into()
 }
 
 #[cold]

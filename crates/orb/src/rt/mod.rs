@@ -7,6 +7,7 @@
 //! [`RtOrb`] creates thread pools and mutexes and maps priorities. [`policy`] has the six policies,
 //! which a POA is created with and a client [overrides](Overrides).
 
+mod client_lane;
 mod current;
 #[cfg(feature = "dynamic-scheduling")]
 pub mod dynamic;
@@ -21,6 +22,7 @@ pub use crate::sched::{
     Budget, BudgetStatus, HeapFree, LocalCalls, LockMemory, Mapping, Mutex, MutexNotFound, Overrun,
     OverrunObserver, PriorityTransform, RealTimeClass, RealTimeConfig, UpcallMemory, WatchdogOptions, policy,
 };
+pub use client_lane::ClientLaneOptions;
 pub use current::RtCurrent;
 #[cfg(feature = "alloc-count")]
 pub use isorb_rt::alloc_count::CountingAllocator;

@@ -12,13 +12,13 @@ use super::buffered::Source;
 use super::lane_server::LaneServer;
 use super::reply::replace_too_long;
 use super::ring_watch::{Ready, Ring, RingWatch, rearm};
-use super::{LOG, Next, finish, guarded};
-use crate::Orb;
+use super::{LOG, Next, finish, guarded, refuse};
 use crate::buffers::CallBuffers;
 use crate::connection::{Connection, GRACE_NS, ReadError};
 use crate::log::warn;
+use crate::{Orb, SystemException};
 use isorb_cdr::Message;
-use isorb_giop::MessageKind;
+use isorb_giop::{Kind, MessageKind, ProtocolError};
 use isorb_rt::net::{Event, Events, Interest, Poller, Trigger};
 use isorb_rt::sched::ThreadId;
 use isorb_rt::sync::{PiMutex, Turn};
@@ -40,6 +40,8 @@ pub(crate) struct Lane {
     members: PiMutex<Members>,
     rings: RingWatch<Member>,
     server: Option<LaneServer>,
+    /// No thread is to wait any more.
+    closed: AtomicBool,
 }
 
 /// Pause before the lane accepts again after a failure.
@@ -89,6 +91,7 @@ impl Lane {
             members: PiMutex::default(),
             rings: RingWatch::new(several),
             server: None,
+            closed: AtomicBool::new(false),
         })
     }
 
@@ -144,6 +147,29 @@ impl Lane {
             self.remove(token);
         }
         Ok(added?)
+    }
+
+    /// Reads a connection with calls that were begun, one until `deadline`: for a lane of a client.
+    ///
+    /// # Errors
+    /// NO_RESOURCES when the connection cannot be watched.
+    ///
+    /// # Real-time
+    /// Allocates for the first call of a connection. Does not wait; makes a system call where no
+    /// call ends earlier.
+    pub fn watch(&self, connection: &Arc<Connection>, deadline: Deadline) -> crate::Result<()> {
+        if connection.begin_watch() {
+            self.add(connection.clone()).map_err(|error| {
+                SystemException::from(Kind::NoResources)
+                    .detail(format!("the client lane cannot watch {}: {error}", connection.peer()))
+            })?;
+        }
+        if let Some(at) = deadline.as_ns()
+            && at < self.review_at.fetch_min(at, Ordering::SeqCst)
+        {
+            self.poller.wake();
+        }
+        Ok(())
     }
 
     /// Whether a connection is in this lane.
@@ -240,6 +266,7 @@ impl Lane {
                     server.run_other(self, orb, &mut buffers, raised);
                     continue;
                 }
+                (Some(Poller::WAKE), None) if !self.closed.load(Ordering::Acquire) => continue,
                 (Some(Poller::WAKE), _) => break,
                 (_, Some(server)) if raised => server.back_to_own_priority(),
                 _ => {}
@@ -354,6 +381,7 @@ impl Lane {
         let members: Vec<_> =
             self.members.lock().slots.iter().filter_map(|(_, member)| member.clone()).collect();
         for member in members {
+            self.review_at.fetch_min(member.connection.expire_pending(now), Ordering::SeqCst);
             match member.connection.abandoned_at() {
                 Some(at) if at <= now && member.connection.is_open() => member.connection.abandon(),
                 Some(at) if at > now => {
@@ -371,6 +399,7 @@ impl Lane {
 
     /// Ends all threads of the lane.
     pub fn close(&self) {
+        self.closed.store(true, Ordering::Release);
         self.poller.wake_for_good();
     }
 
@@ -507,6 +536,12 @@ impl Member {
                         self.release(lane, !done);
                         server.serve(lane, orb, Source::Member(self), arrived, buffers);
                         return AfterRead::Released;
+                    }
+                    if !connection.takes_requests()
+                        && matches!(arrived.header.kind, MessageKind::Request | MessageKind::LocateRequest)
+                    {
+                        refuse(connection, ProtocolError::Unexpected(arrived.header.kind));
+                        return AfterRead::Close;
                     }
                     let mut send = |message: &Message<'_>| self.send(message);
                     if orb.handler().handle(orb, connection, arrived, buffers, &mut send).is_break() {

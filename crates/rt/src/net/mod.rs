@@ -9,6 +9,7 @@ mod interface;
 mod options;
 mod poller;
 mod transfer;
+mod wake_event;
 
 pub use connect::{connect_tcp, connect_unix, connect_unix_packets};
 pub use interface::interface_rate;
@@ -18,3 +19,4 @@ pub use options::{
 };
 pub use poller::{Event, Events, Interest, Poller, Trigger, wait_ready};
 pub use transfer::{Wait, recv_into, recv_uninit, send, send_vectored};
+pub use wake_event::{MOST_FILES, WakeEvent, wait_any_ready};

@@ -30,6 +30,15 @@ impl<T> PiOnceLock<T> {
         }
     }
 
+    /// The value, if it was made.
+    ///
+    /// # Real-time
+    /// A load.
+    #[inline]
+    pub fn get(&self) -> Option<&T> {
+        self.value.get()
+    }
+
     /// The value, which `make` makes if there is none.
     ///
     /// # Panics

@@ -1,0 +1,161 @@
+//! A call that was begun: its slot on its connection, and the ways to wait for its reply.
+
+use super::slots::NoSlot;
+use super::{Arrived, Connection, ReadError};
+use crate::policy::Timeout;
+use isorb_rt::time::Deadline;
+use isorb_scope::Buffer;
+use isorb_transport::Wait;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::task::Waker;
+
+/// So many calls are begun before replies are read.
+const READ_EACH: usize = 16;
+
+/// The slot of a call that was begun. The call counts as in flight until this is dropped.
+pub(crate) struct Begun {
+    connection: Arc<Connection>,
+    index: usize,
+    id: u32,
+}
+
+impl Begun {
+    /// `None` if as many calls are begun on the connection as may be.
+    pub fn claim(connection: &Arc<Connection>) -> Option<Begun> {
+        let (index, id) = connection.slots.claim_pending()?;
+        connection.in_flight.fetch_add(1, Ordering::Relaxed);
+        Some(Begun { connection: connection.clone(), index, id })
+    }
+
+    /// Whether replies are to be read before the next request: a client that only sends would stop
+    /// the server, which waits for it to read.
+    pub fn reads_first(&self) -> bool {
+        self.index % READ_EACH == READ_EACH - 1
+    }
+
+    pub fn id(&self) -> u32 {
+        self.id
+    }
+
+    pub fn connection(&self) -> &Arc<Connection> {
+        &self.connection
+    }
+
+    /// Whether a wait would end at once: the reply was delivered, or none will come.
+    pub fn is_ready(&self) -> bool {
+        self.is_answered() || !self.connection.is_open()
+    }
+
+    /// Whether the reply was delivered.
+    pub fn is_answered(&self) -> bool {
+        let pending = self.connection.slots.pending();
+        pending.is_some_and(|pending| pending.delivery(self.index).is_full())
+    }
+
+    /// Wakes `waker` when the reply was delivered, and at `deadline`. The caller looks for the
+    /// reply after this.
+    pub fn register(&self, waker: &Waker, deadline: Deadline) {
+        if let Some(pending) = self.connection.slots.pending() {
+            pending.register(self.index, waker, deadline.as_ns().unwrap_or(u64::MAX));
+        }
+    }
+
+    /// Forgets the waker.
+    pub fn forget_waker(&self) {
+        if let Some(pending) = self.connection.slots.pending() {
+            pending.forget(self.index);
+        }
+    }
+
+    /// Waits for the reply, as [`Connection::await_reply`] does.
+    pub fn wait(
+        &self,
+        deadline: Deadline,
+        into: &mut Buffer,
+        other: &mut dyn FnMut(Arrived, &mut Buffer),
+    ) -> Result<Arrived, ReadError> {
+        let (connection, slots) = (&*self.connection, &self.connection.slots);
+        // The thread parks in the seat of a slot of its own.
+        let seat = match slots.claim() {
+            Some(seat) => seat,
+            None => slots.claim_queued(deadline).map_err(|why| match why {
+                NoSlot::TimedOut => ReadError::TimedOut,
+                NoSlot::Full => ReadError::NoMemory,
+            })?,
+        };
+        let (Some(pending), Some(place)) =
+            (slots.pending(), slots.pending_place((self.index, self.id), &seat))
+        else {
+            return Err(ReadError::Lost);
+        };
+        pending.sit(self.index, Some(seat.seat()));
+        let read = match place.arrived_hint(into) {
+            Some(arrived) => Ok(arrived),
+            None => {
+                let left = Timeout::until(deadline);
+                match connection.await_next_reply(&place, deadline, left, into) {
+                    Ok(arrived) => Ok(arrived),
+                    Err(begun) => connection.await_reply(&place, deadline, left, into, begun, other),
+                }
+            }
+        };
+        pending.sit(self.index, None);
+        read
+    }
+}
+
+impl Drop for Begun {
+    fn drop(&mut self) {
+        if let Some(pending) = self.connection.slots.pending() {
+            pending.give(self.index);
+        }
+        self.connection.in_flight.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Which thread reads a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reader {
+    /// None: what had arrived is delivered.
+    Nobody,
+    /// Another one, at this moment.
+    Another,
+}
+
+impl Connection {
+    /// Delivers the replies that have arrived, without waiting. A message that is not a reply is
+    /// handed to `other`, as by [`await_reply`](Self::await_reply).
+    pub fn read_replies(&self, into: &mut Buffer, other: &mut dyn FnMut(Arrived, &mut Buffer)) -> Reader {
+        loop {
+            let Ok(mut inbox) = self.inbox.try_lock() else { return Reader::Another };
+            let read = inbox.next(&*self.stream, self.pool(), Wait::No, Deadline::NONE, Timeout::NONE, into);
+            self.note(&read);
+            if let Ok(arrived) = &read
+                && arrived.is_reply()
+            {
+                self.slots.deliver(*arrived, into, self.pool());
+            }
+            drop(inbox);
+            self.hand_over();
+            match read {
+                Ok(arrived) if arrived.is_reply() => {}
+                Ok(arrived) => other(arrived, into),
+                Err(ReadError::WouldBlock) => return Reader::Nobody,
+                Err(_) => {
+                    self.break_off();
+                    return Reader::Nobody;
+                }
+            }
+            if !self.is_open() {
+                return Reader::Nobody;
+            }
+        }
+    }
+
+    /// Wakes the wakers with a time that has passed. Returns the earliest time that is left, in
+    /// nanoseconds.
+    pub fn expire_pending(&self, now_ns: u64) -> u64 {
+        self.slots.pending().map_or(u64::MAX, |pending| pending.expire(now_ns))
+    }
+}
