@@ -4,7 +4,7 @@ mod common;
 
 use common::raw::Raw;
 use common::{Echo, EchoRef, Parrot, pair, pair_with};
-use isorb::generated::{Result, Upcall};
+use isorb::generated::{Encoder, Result, Upcall};
 use isorb::{Completion, Concurrency, Config, Kind, Orb, Policies, Reference};
 use isorb_giop::message::Response;
 use std::sync::Arc;
@@ -278,5 +278,16 @@ fn a_request_that_comes_while_a_reply_waits_is_served() {
         assert!(client.receive().body.len() > 12 << 20);
         assert_eq!((client.receive().status, client.receive().status), (0, 0));
     }
+    server.shutdown(true).unwrap();
+}
+
+#[test]
+fn there_is_no_component() {
+    static COMPONENT: isorb::Operation = isorb::Operation { name: "_component", oneway: false };
+    let (server, _client, echo, _) = pair(Concurrency::Connection);
+    let refused = isorb::generated::call_scope(|scope| {
+        echo.object().invoke(&COMPONENT, scope, &|_: &mut Encoder<'_>| {}).map(drop)
+    });
+    assert_eq!(refused.unwrap_err().kind, Kind::NoImplement);
     server.shutdown(true).unwrap();
 }

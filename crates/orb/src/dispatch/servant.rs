@@ -11,7 +11,7 @@ use crate::upcall::{Request as UpcallRequest, Upcall};
 use crate::{Interface, Orb, Result, SystemException};
 use isorb_cdr::{Decoder, Encoder};
 use isorb_giop::message::{self, ReplyStatus, Request, ServiceContext, ServiceContexts};
-use isorb_giop::{Completion, Ior, Kind, context, minor};
+use isorb_giop::{Completion, Kind, context, minor};
 use std::hint::cold_path;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -124,7 +124,9 @@ pub(super) fn pseudo(
         "_interface" => {
             return Err(SystemException::from(Kind::IntfRepos).minor(minor::INTF_REPOS_UNAVAILABLE));
         }
-        "_component" => Ior::NIL.encode(e),
+        "_component" => {
+            return Err(SystemException::from(Kind::NoImplement).detail("there is no component model"));
+        }
         _ => {
             return Err(SystemException::from(Kind::BadOperation)
                 .minor(minor::BAD_OPERATION_UNKNOWN)
