@@ -36,8 +36,8 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     // The writer's program, at the plant. It promises a value each 10 ms.
     let library = Library::connect(&plant.0, socket("plant"))?;
-    library.open_or_create(&Area { name: "tank/1".into(), size: 64, histories: 2 })?;
-    let mut writer = library.map_writer("tank/1", WriterQoS { period: 10_000_000, size: 0 })?;
+    library.open_or_create(&Area::new("tank/1", 64, 2))?;
+    let mut writer = library.map_writer("tank/1", WriterQoS { period: 10_000_000, size: 0, type_hash: 0 })?;
 
     // The reader's program, at the display. It asks for a guarantee, and is admitted or refused.
     let library = Library::connect(&display.0, socket("display"))?;
@@ -49,6 +49,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         guaranteed: true,
         through: Path::PathUdp,
         parity: 0,
+        type_hash: 0,
     };
     let mut reader = library.attach_reader("tank/1", qos)?;
 

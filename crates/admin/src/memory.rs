@@ -203,6 +203,7 @@ mod tests {
                 name: "plant/1".into(),
                 size: 64,
                 histories: 4,
+                data: Default::default(),
                 value: value(110),
                 has_writer: true,
                 period_ns: 10_000_000,

@@ -129,6 +129,42 @@ fn lines_are_written_one_a_period() {
     assert!(!good && error.contains("--period"), "{error}");
 }
 
+/// A reader with another IDL type printed nonsense and ended well.
+#[test]
+fn values_are_shown_by_the_type_of_their_area_only() {
+    let folder = TempFolder::new();
+    let (a, idl) = (folder.text("a"), folder.text("plant.idl"));
+    let _server = Service::start(&["memory-server", "--name", "a", "--socket", &a]);
+    std::fs::write(&idl, "module Plant { struct P { double bar; long at; }; struct Q { float bar; }; };")
+        .unwrap();
+    let typed = |action: &[&str], name: &str| {
+        memory(&[&["--socket", &a], action, &["--idl", &idl, "--type", name]].concat())
+    };
+    let value = r#"{"bar": 3.5, "at": 7}"#;
+    let (good, _, error) = typed(&["write", "p", value, "--create", "64"], "Plant::P");
+    assert!(good, "{error}");
+    let (good, output, error) = typed(&["dump", "p"], "Plant::P");
+    assert!(good && output.contains("3.5"), "{output}{error}");
+    for action in [&["dump", "p"][..], &["watch", "p", "--count", "1"], &["write", "p", r#"{"bar": 1}"#]] {
+        let (good, output, error) = typed(action, "Plant::Q");
+        assert!(
+            !good && error.contains("IDL:Plant/P:1.0, and IDL:Plant/Q:1.0 was expected"),
+            "{output}{error}"
+        );
+    }
+    std::fs::write(&idl, "module Plant { struct P { double bar; short at; }; };").unwrap();
+    let (good, output, error) = typed(&["dump", "p"], "Plant::P");
+    assert!(!good && error.contains("`long at` there and `short at` here"), "{output}{error}");
+    let (good, output, _) = memory(&["--socket", &a, "dump", "p"]);
+    assert!(good && output.starts_with("00000000  00 00 00 00 00 00 0c 40"), "{output}");
+    let (_, output, _) = memory(&["--socket", &a, "ls", "--over", "0"]);
+    assert!(output.contains("of IDL:Plant/P:1.0"), "{output}");
+    // An area of octets is read by the type that the user names.
+    assert!(memory(&["--socket", &a, "write", "octets", "12345678", "--create", "64"]).0);
+    std::fs::write(&idl, "module Plant { typedef octet Eight[8]; };").unwrap();
+    assert!(typed(&["dump", "octets"], "Plant::Eight").0);
+}
+
 /// The coordinator, the servers, the writer and the reader are started in the wrong order, and the
 /// writer twice.
 #[test]

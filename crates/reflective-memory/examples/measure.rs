@@ -29,6 +29,7 @@ const WISH: ReaderQoS = ReaderQoS {
     guaranteed: false,
     through: Path::PathUdp,
     parity: 0,
+    type_hash: 0,
 };
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -58,8 +59,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     for size in [64, 1024, 8192] {
         let (mut service, mut bare) = (Vec::new(), Vec::new());
         let name = format!("measured-{size}");
-        near.create_area(&Area { name: name.clone(), size: size as u32, histories: 1 })?;
-        let mut writer = near.map_writer(&name, WriterQoS { period: 0, size: 0 })?;
+        near.create_area(&Area::new(&name, size as u32, 1))?;
+        let mut writer = near.map_writer(&name, WriterQoS { period: 0, size: 0, type_hash: 0 })?;
         let mut reader = far.attach_reader(&name, WISH)?;
         let mut value = vec![7; size];
         for _ in 0..6 {
@@ -151,8 +152,8 @@ fn attaching(near: &Library, far: &Library, areas: usize) -> Result<(), Box<dyn 
     let request = ReaderQoS { guaranteed: true, deadline: 900_000_000, ..WISH };
     for number in 0..areas {
         let name = format!("area-{number}");
-        near.create_area(&Area { name: name.clone(), size: 64, histories: 1 })?;
-        let writer = near.map_writer(&name, WriterQoS { period: 1_000_000_000, size: 0 })?;
+        near.create_area(&Area::new(&name, 64, 1))?;
+        let writer = near.map_writer(&name, WriterQoS { period: 1_000_000_000, size: 0, type_hash: 0 })?;
         let start = Instant::now();
         match far.attach_reader(&name, request) {
             Ok(reader) => {

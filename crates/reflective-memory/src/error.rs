@@ -3,7 +3,7 @@
 use crate::agents::SchedulerError;
 use crate::idl::{
     AreaExists, NotAdmitted, Unavailable, UnknownArea, UnknownHandle, UnknownNode, WriterExists, WrongSize,
-    crm_comm, glob_comm, lib_comm, rio,
+    WrongType, crm_comm, glob_comm, lib_comm, rio,
 };
 use crate::memory::{AttachError, ClaimError};
 use core::fmt;
@@ -29,6 +29,8 @@ pub enum Error {
     WriterExists(WriterExists),
     /// A number exceeds its limit.
     WrongSize(WrongSize),
+    /// The area has another type than was expected.
+    WrongType(WrongType),
     /// The timing cannot be guaranteed.
     NotAdmitted(NotAdmitted),
     /// The handle's channel or attachment is gone.
@@ -77,6 +79,8 @@ pub enum CallerError {
     NilReference(&'static str),
     /// The area's name cannot be encoded.
     Name,
+    /// The texts of a type cannot be those of one.
+    DataType,
     /// The configured silence is out of range.
     Silence {
         /// The configured value.
@@ -118,6 +122,8 @@ pub enum PeerError {
     Address(String),
     /// The area was replaced by one of another size.
     Resized,
+    /// The area was replaced by one of another type.
+    Retyped,
     /// The coordinator has been restarted and does not know this node yet.
     Restarted,
     /// A consumer had no room for an event.
@@ -225,6 +231,7 @@ impl fmt::Display for Error {
             }
             Error::WriterExists(e) => write!(f, "{} has a writer", e.name),
             Error::WrongSize(e) => write!(f, "{} is {}, the limit is {}", e.what, e.asked, e.limit),
+            Error::WrongType(e) => write!(f, "the type of {}: {}", e.name, e.reason),
             Error::NotAdmitted(e) => f.write_str(&e.reason),
             Error::UnknownHandle(e) => write!(f, "nothing has the handle {}", e.which),
             Error::UnknownNode(e) => write!(f, "there is no node {}", e.name),
@@ -255,6 +262,9 @@ impl fmt::Display for CallerError {
             }
             CallerError::NilReference(what) => write!(f, "{what} is nil"),
             CallerError::Name => f.write_str("the area's name cannot be encoded"),
+            CallerError::DataType => f.write_str(
+                "the type of an area has an id, a hash and texts without zero octets, or none of them; DataType::of makes it",
+            ),
             CallerError::Silence { given, least, most } => write!(
                 f,
                 "a silence of {given:?} after which a node counts as dead: give {least:?} at least, two heartbeats, and {most:?} at most"
@@ -281,6 +291,7 @@ impl fmt::Display for PeerError {
             PeerError::Protocol(reason) => f.write_str(reason),
             PeerError::Address(address) => write!(f, "a node reports {address} as its address"),
             PeerError::Resized => f.write_str("the area has another size now"),
+            PeerError::Retyped => f.write_str("the area has another type now"),
             PeerError::Restarted => f.write_str("the coordinator has just been restarted; try again"),
             PeerError::Full => f.write_str("a consumer had no room"),
             PeerError::WrongUser { socket, uid } => write!(
@@ -360,18 +371,18 @@ macro_rules! operations {
 operations! {
     rio::CreateAreaError { AreaExists WrongSize Unavailable }
     rio::DestroyAreaError { UnknownArea Unavailable }
-    rio::MapWriterError { UnknownArea WriterExists WrongSize Unavailable }
-    rio::AttachReaderError { UnknownArea WrongSize NotAdmitted Unavailable }
+    rio::MapWriterError { UnknownArea WriterExists WrongSize WrongType Unavailable }
+    rio::AttachReaderError { UnknownArea WrongSize WrongType NotAdmitted Unavailable }
     rio::DetachError { UnknownHandle Unavailable }
     rio::WriteError { UnknownHandle WrongSize }
     rio::NotifyError { UnknownHandle WrongSize Unavailable }
     lib_comm::CreateAreaError { AreaExists WrongSize Unavailable }
     lib_comm::DestroyAreaError { UnknownArea Unavailable }
-    lib_comm::MapWriterError { UnknownArea WriterExists WrongSize Unavailable }
-    lib_comm::AttachReaderError { UnknownArea WrongSize NotAdmitted Unavailable }
+    lib_comm::MapWriterError { UnknownArea WriterExists WrongSize WrongType Unavailable }
+    lib_comm::AttachReaderError { UnknownArea WrongSize WrongType NotAdmitted Unavailable }
     lib_comm::DetachError { UnknownHandle Unavailable }
     crm_comm::DescribeError { UnknownArea }
-    crm_comm::OpenChannelError { UnknownArea WrongSize NotAdmitted Unavailable }
+    crm_comm::OpenChannelError { UnknownArea WrongSize WrongType NotAdmitted Unavailable }
     crm_comm::CloseChannelError { UnknownHandle }
     glob_comm::RegisterNodeError { Unavailable }
     glob_comm::AliveError { UnknownNode }

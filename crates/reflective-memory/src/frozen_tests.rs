@@ -24,7 +24,7 @@ impl Victim {
 }
 
 fn area(library: &Library, name: &str) -> AreaWriter {
-    library.create_area(&Area { name: name.into(), size: 64, histories: 2 }).unwrap();
+    library.create_area(&Area::new(name, 64, 2)).unwrap();
     library.map_writer(name, QOS).unwrap()
 }
 
@@ -89,13 +89,15 @@ fn a_node_that_hangs_delays_no_other() {
     let mut promised = near.map_writer("sound", QOS).unwrap_err();
     assert!(matches!(promised, Error::WriterExists(_)), "{promised}");
     drop(writer);
-    let mut writer = near.map_writer("sound", crate::idl::WriterQoS { period: 50_000_000, size: 0 }).unwrap();
+    let mut writer = near
+        .map_writer("sound", crate::idl::WriterQoS { period: 50_000_000, size: 0, type_hash: 0 })
+        .unwrap();
     let mut new = far.attach_reader("sound", sure).expect("set-up goes on, too");
     let last = writer.write(b"new").unwrap();
     arrival("attached while one hangs", &mut new, last);
     from_ill.iter_mut().for_each(|reader| until_state("its readers", reader, State::WriterGone));
     assert!(!asking.is_finished(), "there was no answer");
-    promised = near.create_area(&Area { name: "ill".into(), size: 64, histories: 2 }).unwrap_err();
+    promised = near.create_area(&Area::new("ill", 64, 2)).unwrap_err();
     assert!(matches!(promised, Error::AreaExists(_)), "its areas are its own: {promised}");
 
     victim.signal(Signal::CONT);

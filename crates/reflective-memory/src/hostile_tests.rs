@@ -46,14 +46,14 @@ impl RawSession {
 
     /// An area that this session writes.
     fn area(&self, name: &str) -> Wilderness {
-        let what = Area { name: name.into(), size: SIZE as u32, histories: 2 };
+        let what = Area::new(name, SIZE as u32, 2);
         self.server.create_area(self.number, &what).unwrap();
         self.writes(name).unwrap()
     }
 
     /// The area of this name, if it exists.
     fn writes(&self, name: &str) -> Option<Wilderness> {
-        let qos = WriterQoS { period: PERIOD_NS, size: 0 };
+        let qos = WriterQoS { period: PERIOD_NS, size: 0, type_hash: 0 };
         let ticket = self.server.map_writer(self.number, name, qos).ok()?;
         let message = session_socket::receive(&self.socket).unwrap().unwrap();
         assert_eq!((message.kind, message.number), (Kind::Segment, ticket));
@@ -206,7 +206,7 @@ fn a_process_that_hands_back_forged_areas_does_not_fill_the_node() {
     assert_eq!(node.counts().0, 5);
     // Other processes find room, and a destroyed area makes room.
     let library = Library::connect(&app, folder.file("near")).unwrap();
-    library.create_area(&Area { name: "sound".into(), size: 64, histories: 1 }).unwrap();
+    library.create_area(&Area::new("sound", 64, 1)).unwrap();
     library.destroy_area("forged/0").unwrap();
     assert!(hand_back(&sessions[0], "one more") && !hand_back(&sessions[1], "too many"));
 }
@@ -258,8 +258,9 @@ impl Scene {
         let app = RunningOrb::new();
         let near = retry("the node", || Library::connect(&app, &socket));
         let far = Library::connect(&app, &far_socket).unwrap();
-        near.create_area(&Area { name: "sound".into(), size: 64, histories: 2 }).unwrap();
-        let writer = near.map_writer("sound", WriterQoS { period: PERIOD_NS, size: 0 }).unwrap();
+        near.create_area(&Area::new("sound", 64, 2)).unwrap();
+        let writer =
+            near.map_writer("sound", WriterQoS { period: PERIOD_NS, size: 0, type_hash: 0 }).unwrap();
         let mut readers: Vec<AreaReader> =
             PATHS.map(|path| far.attach_reader("sound", by(path)).unwrap()).into();
         let sure = ReaderQoS { guaranteed: true, deadline: PERIOD_NS, ..by(Path::PathUdp) };
@@ -283,13 +284,13 @@ impl Scene {
 
     /// Set-up works as well: an area is created, read on all paths, and destroyed.
     fn answers(&self, what: &str, name: &str) {
-        let area = Area { name: name.into(), size: SIZE as u32, histories: 2 };
+        let area = Area::new(name, SIZE as u32, 2);
         // A repeated call, after a late answer, reports the first one's effect.
         retry(what, || match self.near.create_area(&area) {
             Err(Error::AreaExists(exists)) if exists.what == area => Ok(()),
             other => other,
         });
-        let qos = WriterQoS { period: 0, size: 0 };
+        let qos = WriterQoS { period: 0, size: 0, type_hash: 0 };
         let mut writer = retry(what, || self.near.map_writer(name, qos));
         for path in PATHS {
             let mut reader = retry(what, || self.far.attach_reader(name, by(path)));
@@ -435,7 +436,7 @@ fn a_client_with_only_the_servers_reference_cannot_act_for_a_process() {
     scene.goes_on("before", 3, || ());
     let orb = RunningOrb::new();
     let own = RawSession::open(&orb, &scene.socket).unwrap();
-    let what = Area { name: "forged".into(), size: 64, histories: 2 };
+    let what = Area::new("forged", 64, 2);
     let near = (1..200).chain((0..9).map(|bit| own.number ^ (1 << bit)));
     for number in near {
         assert!(own.server.create_area(number, &what).is_err(), "{number}");

@@ -112,11 +112,11 @@ impl Victim {
     }
 }
 
-pub(crate) const QOS: WriterQoS = WriterQoS { period: 0, size: 0 };
+pub(crate) const QOS: WriterQoS = WriterQoS { period: 0, size: 0, type_hash: 0 };
 
 pub(crate) fn by(through: Path) -> ReaderQoS {
     let (how, period, deadline, histories) = (Mode::PushOnWrite, 0, 0, 1);
-    ReaderQoS { how, period, deadline, histories, guaranteed: false, through, parity: 0 }
+    ReaderQoS { how, period, deadline, histories, guaranteed: false, through, parity: 0, type_hash: 0 }
 }
 
 fn value(n: u64) -> [u8; SIZE] {
@@ -164,7 +164,7 @@ struct AreaUse {
 
 impl AreaUse {
     fn use_area(&mut self, name: &str, near: &Library, far: &Library, lives: &mut dyn FnMut() -> bool) {
-        let what = Area { name: name.into(), size: SIZE as u32, histories: 2 };
+        let what = Area::new(name, SIZE as u32, 2);
         let _ = near.create_area(&what);
         if lives() {
             self.writer = near.map_writer(name, QOS).ok();
@@ -209,7 +209,7 @@ impl AreaUse {
         }
         self.far.iter_mut().for_each(|reader| assert!(whole(reader) <= self.last, "{at}: invented"));
         if self.writer.is_none() {
-            let what = Area { name: name.into(), size: SIZE as u32, histories: 2 };
+            let what = Area::new(name, SIZE as u32, 2);
             self.writer = Some(retry(at, || {
                 match near.create_area(&what) {
                     Ok(()) | Err(Error::AreaExists(_)) => {}

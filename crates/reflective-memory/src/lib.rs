@@ -27,6 +27,7 @@ pub use generated::reflective_memory as idl;
 pub use isorb_memory_area as memory;
 pub mod agents;
 pub mod coordinator;
+mod data_type;
 mod error;
 mod fail_points;
 #[cfg(test)]
@@ -41,9 +42,17 @@ mod qos;
 #[cfg(test)]
 mod registration_tests;
 mod session_socket;
+pub use data_type::largest_value;
 pub use error::Error;
 pub use library::{
     AreaReader, AreaWriter, EventSink, Holder, Library, Notice, NoticeCounts, Notifier, RemoteChannel, Rio,
-    wait_for,
+    ValueError, wait_for,
 };
 pub mod wire;
+
+/// What [`area_type!`] needs.
+#[doc(hidden)]
+pub mod area_type_parts {
+    pub use isorb_any::{AnyValue, TypeCode};
+    pub use isorb_cdr::{Decode, Decoder, Encode, Encoder, Item, Result as CdrResult, by_value};
+}

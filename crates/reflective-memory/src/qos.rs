@@ -1,19 +1,39 @@
 //! Constructors of the IDL's structures. Each method sets one field and returns the structure.
 
-use crate::idl::{Area, Mode, Path, ReaderQoS, WriterQoS};
+use crate::Error;
+use crate::data_type::largest_value;
+use crate::idl::{Area, DataType, Mode, Path, ReaderQoS, WriterQoS};
+use isorb_any::AnyValue;
 use std::time::Duration;
 
 impl Area {
     /// An area for values of at most `size` bytes, which keeps the last `histories` of them.
     pub fn new(name: impl Into<String>, size: u32, histories: u32) -> Area {
-        Area { name: name.into(), size, histories }
+        Area { name: name.into(), size, histories, data: DataType::default() }
+    }
+
+    /// An area for values of `T`. A type with unbounded strings or sequences has no largest value:
+    /// [`Area::new`] and [`typed`](Self::typed) take the size.
+    ///
+    /// # Errors
+    /// `WrongSize` where `T` has no largest value, or it is larger than an area takes.
+    pub fn of<T: AnyValue>(name: impl Into<String>, histories: u32) -> Result<Area, Error> {
+        let largest = largest_value(&T::type_code()).and_then(|octets| u32::try_from(octets).ok());
+        let what = "the largest value of an unbounded type";
+        let size = largest.ok_or_else(|| Error::wrong_size(what, usize::MAX, crate::memory::MAX_SIZE))?;
+        Ok(Area::new(name, size, histories).typed(DataType::of::<T>()))
+    }
+
+    /// With a type of values. Without it they are octets.
+    pub fn typed(self, data: DataType) -> Area {
+        Area { data, ..self }
     }
 }
 
 impl WriterQoS {
     /// A writer that promises a value each `period`. Guaranteed readers need that.
     pub fn every(period: Duration) -> WriterQoS {
-        WriterQoS { period: nanoseconds(period), size: 0 }
+        WriterQoS { period: nanoseconds(period), size: 0, type_hash: 0 }
     }
 
     /// Promises values of at most this many bytes, less than the area's size.
@@ -33,6 +53,7 @@ impl ReaderQoS {
             guaranteed: false,
             through: Path::PathUdp,
             parity: 0,
+            type_hash: 0,
         }
     }
 

@@ -67,7 +67,7 @@ fn store(folder: &TempFolder) -> String {
 }
 
 fn what(name: &str) -> Area {
-    Area { name: name.into(), size: 64, histories: 2 }
+    Area::new(name, 64, 2)
 }
 
 #[test]

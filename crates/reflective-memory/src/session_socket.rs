@@ -26,10 +26,12 @@ use std::path::{Path, PathBuf};
 pub(crate) enum Kind {
     /// Server to library: the session's number, the reference of Lib_Comm.
     Hello,
-    /// Server to library: a ticket's segment of this node; to the writer with its doorbell.
+    /// Server to library: a ticket's segment of this node; to the writer with its doorbell. The
+    /// text is the area's type, as for a replica.
     Segment,
     /// Library to server: an area's segment from an earlier server. The number is the period of the
-    /// writer, or [`ONLY_READ`]; the text is the promised size, a space, and the area's name.
+    /// writer, or [`ONLY_READ`]; the text is the promised size, a space, the
+    /// area's name and, with a zero octet before it, its type.
     HandBack,
     /// Server to library: the answer. The number is the writer's new ticket, with its doorbell; 0
     /// for none.

@@ -89,7 +89,7 @@ fn whoever_writes_next_is_heard() {
         let other = world.library(0);
         drop(writer.take());
         let library = if round % 2 == 0 { &other } else { &near };
-        let mut next = library.map_writer("tank", WriterQoS { period: 0, size: 0 }).unwrap();
+        let mut next = library.map_writer("tank", WriterQoS { period: 0, size: 0, type_hash: 0 }).unwrap();
         for _ in 0..3 {
             let number = next.write(b"next").unwrap();
             readers.iter_mut().for_each(|reader| assert_eq!(until(reader, number), b"next"));

@@ -26,7 +26,7 @@ fn the_longest_deadlines_and_periods_are_none() {
     let paths = [Path::PathUdp, Path::PathOrb, Path::PathOneway];
     for (name, period) in [("promised", LONGEST), ("unpromised", 0)] {
         near.create_area(&area(name, 64)).unwrap();
-        let mut writer = near.map_writer(name, WriterQoS { period, size: 0 }).unwrap();
+        let mut writer = near.map_writer(name, WriterQoS { period, size: 0, type_hash: 0 }).unwrap();
         let mut readers = Vec::new();
         for (library, through) in [(&near, paths[0]), (&far, paths[0]), (&far, paths[1]), (&far, paths[2])] {
             for deadline in [LONGEST, LONGEST - 1, 1 << 63] {

@@ -106,10 +106,10 @@ fn run(told_kbit: u32) -> Option<Observed> {
     let ((near_server, near), (_far_server, far)) =
         (node(lab.left(), "near", &glob, told_kbit), node(lab.right(), "far", &glob, told_kbit));
     let attach = |name: &str, size: usize, request: ReaderQoS| -> Result<(AreaWriter, AreaReader), Error> {
-        let area = Area { name: name.to_owned(), size: size as u32, histories: 1 };
+        let area = Area::new(name, size as u32, 1);
         let writer = lab.left().run(|| {
             near.create_area(&area).unwrap();
-            near.map_writer(name, WriterQoS { period: PERIOD_NS, size: 0 }).unwrap()
+            near.map_writer(name, WriterQoS { period: PERIOD_NS, size: 0, type_hash: 0 }).unwrap()
         });
         Ok((writer.unwrap(), lab.right().run(|| far.attach_reader(name, request)).unwrap()?))
     };

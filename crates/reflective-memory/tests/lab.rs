@@ -57,13 +57,14 @@ fn admitted_channels_cross_a_narrow_link_beside_best_effort() {
         guaranteed: true,
         through: Path::PathUdp,
         parity: 0,
+        type_hash: 0,
     };
     let mut lines = Vec::new();
     let mut admit = |name: String| -> Result<(), Error> {
         // Calls are made from within the host: they open connections.
         let make = || -> Result<AreaWriter, Error> {
-            near.create_area(&Area { name: name.clone(), size: 4096, histories: 1 })?;
-            near.map_writer(&name, WriterQoS { period: 100_000_000, size: 0 })
+            near.create_area(&Area::new(&name, 4096, 1))?;
+            near.map_writer(&name, WriterQoS { period: 100_000_000, size: 0, type_hash: 0 })
         };
         let writer = lab.left().run(make).unwrap().unwrap();
         let reader = lab.right().run(|| far.attach_reader(&name, request)).unwrap()?;
@@ -78,8 +79,8 @@ fn admitted_channels_cross_a_narrow_link_beside_best_effort() {
 
     // Best effort that would fill the link many times over.
     let make = || -> Result<AreaWriter, Error> {
-        near.create_area(&Area { name: "bulk".into(), size: 60_000, histories: 1 })?;
-        near.map_writer("bulk", WriterQoS { period: 0, size: 0 })
+        near.create_area(&Area::new("bulk", 60_000, 1))?;
+        near.map_writer("bulk", WriterQoS { period: 0, size: 0, type_hash: 0 })
     };
     let mut bulk = lab.left().run(make).unwrap().unwrap();
     let best_effort = ReaderQoS { guaranteed: false, ..request };

@@ -119,7 +119,7 @@ fn bad_input_is_refused_by_name_and_number() {
     assert!(matches!(far.attach_reader("tank", by_call), Err(Error::NotAdmitted(_))));
     let unpromised = area("unpromised", 10);
     near.create_area(&unpromised).unwrap();
-    let _silent = near.map_writer("unpromised", WriterQoS { period: 0, size: 0 }).unwrap();
+    let _silent = near.map_writer("unpromised", WriterQoS { period: 0, size: 0, type_hash: 0 }).unwrap();
     let qos = ReaderQoS { guaranteed: true, deadline: 50_000_000, ..on_write() };
     assert!(
         matches!(far.attach_reader("unpromised", qos), Err(Error::NotAdmitted(e)) if e.resource == "declaration")

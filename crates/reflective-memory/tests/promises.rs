@@ -11,7 +11,7 @@ use world::*;
 
 /// A value of the area's size would take the whole link.
 const SIZE: u32 = 1 << 20;
-const SMALL: WriterQoS = WriterQoS { period: 50_000_000, size: 1_000 };
+const SMALL: WriterQoS = WriterQoS { period: 50_000_000, size: 1_000, type_hash: 0 };
 
 fn sure() -> ReaderQoS {
     ReaderQoS { guaranteed: true, deadline: 50_000_000, ..on_write() }
@@ -71,11 +71,11 @@ fn the_promise_and_its_refusals_go_by_giop() {
     world.app.root_poa().unwrap().manager().activate().unwrap();
     let rio: RIORef = world.coordinator.resolve(&rio.object().to_string()).unwrap();
     rio.create_area(&area("tank", 100)).unwrap();
-    match rio.map_writer("tank", WriterQoS { period: 0, size: 101 }) {
+    match rio.map_writer("tank", WriterQoS { period: 0, size: 101, type_hash: 0 }) {
         Err(rio::MapWriterError::WrongSize(error)) => assert_eq!((error.asked, error.limit), (101, 100)),
         other => panic!("{other:?}"),
     }
-    let writer = rio.map_writer("tank", WriterQoS { period: 0, size: 10 }).unwrap();
+    let writer = rio.map_writer("tank", WriterQoS { period: 0, size: 10, type_hash: 0 }).unwrap();
     match rio.write(writer, &[0; 11]) {
         Err(rio::WriteError::WrongSize(error)) => assert_eq!((error.asked, error.limit), (11, 10)),
         other => panic!("{other:?}"),

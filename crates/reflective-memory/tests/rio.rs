@@ -74,7 +74,7 @@ fn what_is_refused_says_what_and_how_much_by_giop() {
         }
         other => panic!("{other}"),
     }
-    let promise = WriterQoS { period: 10_000_000, size: 48 };
+    let promise = WriterQoS { period: 10_000_000, size: 48, type_hash: 0 };
     let writer = here.map_writer("x", promise).unwrap();
     match here.map_writer("x", promise).unwrap_err() {
         rio::MapWriterError::WriterExists(error) => assert_eq!(error.name, "x"),

@@ -132,7 +132,8 @@ fn admitted(world: &World, named: &str) -> (Vec<Line>, Error) {
     loop {
         let name = format!("{named}-{}", lines.len());
         near.create_area(&area(&name, SIZE as u32)).unwrap();
-        let writer = near.map_writer(&name, WriterQoS { period: 100_000_000, size: 0 }).unwrap();
+        let writer =
+            near.map_writer(&name, WriterQoS { period: 100_000_000, size: 0, type_hash: 0 }).unwrap();
         match far.attach_reader(&name, request) {
             Ok(reader) => lines.push(Line { writer, readers: vec![(reader, 0)], new_replicas: 0 }),
             Err(error) => return (lines, error),

@@ -79,9 +79,9 @@ fn plant(number: &str, run: &str, socket: &str) -> Result<(), Box<dyn Error>> {
     let library = Library::connect(&orb()?, socket)?;
     let name = format!("plant/{plant}");
     if run == 1 {
-        library.open_or_create(&Area { name: name.clone(), size: SIZE as u32, histories: 4 })?;
+        library.open_or_create(&Area::new(&name, SIZE as u32, 4))?;
     }
-    let mut writer = library.map_writer(&name, WriterQoS { period: PERIOD_NS, size: 0 })?;
+    let mut writer = library.map_writer(&name, WriterQoS { period: PERIOD_NS, size: 0, type_hash: 0 })?;
     let mut octets = [0; SIZE];
     for count in 1.. {
         Image::at(plant, run, count).write(&mut octets);
@@ -107,6 +107,7 @@ fn display(number: &str, runs: &str, socket: &str) -> Result<(), Box<dyn Error>>
         guaranteed: false,
         through: Path::PathUdp,
         parity: 0,
+        type_hash: 0,
     };
     let mut reader = library.attach_reader(&format!("plant/{plant}"), qos)?;
     ready(&plant)?;

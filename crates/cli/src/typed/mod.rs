@@ -38,6 +38,8 @@ pub struct TypeArgs {
 #[derive(Clone, Debug)]
 pub struct Typed {
     tc: TypeCode,
+    /// The byte order of the octets, unless they are encapsulated.
+    pub order: Order,
     encapsulated: bool,
 }
 
@@ -46,11 +48,16 @@ impl TypeArgs {
     pub fn load(&self) -> Result<Option<Typed>, Box<dyn Error>> {
         let (Some(file), Some(name)) = (&self.idl, &self.type_name) else { return Ok(None) };
         let tc = from_idl::load(file, &self.include, name)?;
-        Ok(Some(Typed { tc, encapsulated: self.encapsulated }))
+        Ok(Some(Typed { tc, order: Order::NATIVE, encapsulated: self.encapsulated }))
     }
 }
 
 impl Typed {
+    /// The type, unless its values are encapsulated.
+    pub fn type_code(&self) -> Option<&TypeCode> {
+        (!self.encapsulated).then_some(&self.tc)
+    }
+
     /// The value as JSON.
     pub fn show(&self, octets: &[u8]) -> Result<String, String> {
         let any = (0..=MAX_PADDING.min(octets.len()))
@@ -74,7 +81,7 @@ impl Typed {
 
     fn read(&self, octets: &[u8]) -> isorb_cdr::Result<Any> {
         if !self.encapsulated {
-            return Any::from_cdr(self.tc.clone(), octets, Order::NATIVE, Text::DEFAULT);
+            return Any::from_cdr(self.tc.clone(), octets, self.order, Text::DEFAULT);
         }
         // The order's octet counts for the alignment.
         let order = if octets.first().is_some_and(|flag| flag & 1 == 1) { Order::Little } else { Order::Big };
@@ -129,7 +136,7 @@ mod tests {
         let file = folder.file("plant.idl");
         std::fs::write(&file, IDL).unwrap();
         let tc = from_idl::load(&file, &[], &format!("Plant::{name}")).unwrap();
-        Typed { tc, encapsulated }
+        Typed { tc, order: Order::NATIVE, encapsulated }
     }
 
     #[test]

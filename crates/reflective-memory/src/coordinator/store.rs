@@ -1,7 +1,7 @@
 //! Stores for the coordinator's directory.
 
 use super::{AreaPlace, NodeEntry};
-use crate::idl::Area;
+use crate::idl::{Area, DataType};
 use isorb_rt::sync::PiMutex;
 use isorb_store::redb::{self, ReadTransaction, ReadableTable, TableDefinition, WriteTransaction};
 use isorb_store::{Database, Fault, OpenError, Schema, copy_table};
@@ -181,12 +181,19 @@ type Areas<'t> = redb::Table<'t, &'static str, (&'static str, u32, u32)>;
 
 fn put_area(areas: &mut Areas<'_>, place: &AreaPlace) -> Result<(), Fault> {
     let AreaPlace { what, node } = place;
-    areas.insert(&*what.name, (&**node, what.size, what.histories))?;
+    // A node's name has no zero octet. Registers without types were written by earlier versions.
+    let node_and_type = match what.data.is_octets() {
+        true => node.clone(),
+        false => format!("{node}\0{}", what.data.to_text()),
+    };
+    areas.insert(&*what.name, (&*node_and_type, what.size, what.histories))?;
     Ok(())
 }
 
-fn place(name: &str, (node, size, histories): (&str, u32, u32)) -> AreaPlace {
-    AreaPlace { what: Area { name: name.into(), size, histories }, node: node.into() }
+fn place(name: &str, (node_and_type, size, histories): (&str, u32, u32)) -> AreaPlace {
+    let (node, data) = node_and_type.split_once('\0').unwrap_or((node_and_type, ""));
+    let what = Area::new(name, size, histories).typed(DataType::from_text(data).unwrap_or_default());
+    AreaPlace { what, node: node.into() }
 }
 
 impl CoordinatorStore for FileStore {
@@ -236,7 +243,7 @@ impl CoordinatorStore for FileStore {
     fn remove_node(&self, name: &str) -> Result<(), StoreError> {
         self.change(|nodes, areas| {
             nodes.remove(name)?;
-            areas.retain(|_, (node, _, _)| node != name)?;
+            areas.retain(|area, value| place(area, value).node != name)?;
             Ok(())
         })
     }
@@ -258,7 +265,7 @@ mod tests {
     use super::*;
 
     fn area(name: &str) -> Area {
-        Area { name: name.into(), size: 10, histories: 2 }
+        Area::new(name, 10, 2)
     }
 
     fn node(name: &str, incarnation: u64) -> NodeEntry {
@@ -289,5 +296,14 @@ mod tests {
         conform(&FileStore::open(&path).unwrap());
         let again = FileStore::open(&path).unwrap();
         assert_eq!(again.nodes().unwrap(), [node("b", 1)]);
+        let typed = AreaPlace { what: area("typed").typed(DataType::of::<f64>()), node: "b".into() };
+        again.set_area(&typed).unwrap();
+        drop(again);
+        let again = FileStore::open(&path).unwrap();
+        assert_eq!(again.area("typed").unwrap(), Some(typed));
+        again.remove_node("b").unwrap();
+        assert!(again.areas().unwrap().is_empty());
+        drop(again);
+        std::fs::remove_file(&path).unwrap();
     }
 }

@@ -28,7 +28,7 @@ fn far_area(name: &str) -> String {
 /// events.
 pub(super) fn begin(orb: &Orb, socket: &FilePath, name: &str) {
     let library = Library::connect(orb, socket).unwrap();
-    library.create_area(&Area { name: name.into(), size: SIZE as u32, histories: 2 }).unwrap();
+    library.create_area(&Area::new(name, SIZE as u32, 2)).unwrap();
     let mut writer = library.map_writer(name, QOS).unwrap();
     let reader = library.attach_reader(&far_area(name), by(Path::PathUdp)).unwrap();
     std::thread::spawn(move || {
@@ -60,7 +60,7 @@ fn an_application_killed_at_any_step_leaves_its_areas_to_others() {
     for step in STEPS {
         let name = format!("app-at-{step:?}");
         let other = far_area(&name);
-        far.create_area(&Area { name: other.clone(), size: SIZE as u32, histories: 2 }).unwrap();
+        far.create_area(&Area::new(&other, SIZE as u32, 2)).unwrap();
         let mut events = far.map_writer(&other, QOS).unwrap();
         let mut victim = Victim::start(&format!("library {} {name} {}", sockets[0].display(), step as u32));
         let mut here = near.attach_reader(&name, by(Path::PathUdp)).unwrap();

@@ -242,7 +242,7 @@ fn a_coordinator_without_memory_learns_everything_from_the_servers() {
     let (_near, _far) = (server(&near_orb, "near", 0), server(&far_orb, "far", 1));
     let near = Library::connect(&app, &sockets[0]).unwrap();
     let far = Library::connect(&app, &sockets[1]).unwrap();
-    let what = Area { name: "kept".into(), size: SIZE as u32, histories: 2 };
+    let what = Area::new("kept", SIZE as u32, 2);
     near.create_area(&what).unwrap();
     let mut writer = near.map_writer("kept", QOS).unwrap();
     for round in 1..=3 {

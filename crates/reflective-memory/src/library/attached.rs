@@ -4,13 +4,15 @@ use super::Library;
 use super::follow::FollowingReader;
 use super::notify::{EventSink, Notifier};
 use super::session::Session;
+use super::typed::Decoding;
 use crate::Error;
-use crate::idl::{EventQoS, ReaderQoS, Statistics, WriterQoS};
+use crate::idl::{DataType, EventQoS, ReaderQoS, Statistics, WriterQoS};
 use crate::memory::{Cells, ReadError, Reader, Sample, Segment, State, TooLarge, View, WaitError, Writer};
 use isorb_rt::sync::PiMutex;
 use isorb_rt::time::Deadline;
 use rustix::fd::OwnedFd;
 use std::fmt;
+use std::marker::PhantomData;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -26,6 +28,8 @@ pub(super) struct Attachment {
     pub moves: AtomicU64,
     /// The segment is the writer's own; else it is a replica.
     pub local: bool,
+    /// The type of the area's values.
+    pub data: DataType,
     /// The doorbell that a writer rings while other nodes read its area.
     doorbell: PiMutex<Option<OwnedFd>>,
     /// Counts stale values that a reader of the writer's own segment found.
@@ -38,6 +42,8 @@ pub(super) struct Mapped {
     pub doorbell: Option<OwnedFd>,
     /// The segment is the writer's own; else it is a replica.
     pub local: bool,
+    /// The type of the area's values.
+    pub data: DataType,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -48,7 +54,7 @@ pub(super) enum Role {
 
 impl Attachment {
     pub fn new(session: Arc<Session>, name: &str, ticket: u64, memory: Mapped, role: Role) -> Attachment {
-        let Mapped { segment, doorbell, local } = memory;
+        let Mapped { segment, doorbell, local, data } = memory;
         Attachment {
             session,
             name: name.into(),
@@ -57,6 +63,7 @@ impl Attachment {
             segment: PiMutex::new(segment),
             moves: AtomicU64::new(0),
             local,
+            data,
             doorbell: PiMutex::new(doorbell),
             stale: AtomicU64::new(0),
         }
@@ -105,12 +112,16 @@ impl Drop for Attachment {
     }
 }
 
-/// The writer of an area.
-pub struct AreaWriter {
-    writer: Writer,
+/// The writer of an area: of octets, or of values of `T`
+/// ([`Library::typed_writer`](Library::typed_writer)).
+pub struct AreaWriter<T: ?Sized = [u8]> {
+    pub(super) writer: Writer,
     /// Bytes of the largest value that the writer promised.
-    largest: usize,
-    attachment: Arc<Attachment>,
+    pub(super) largest: usize,
+    pub(super) attachment: Arc<Attachment>,
+    /// Memory in which values of a type are encoded.
+    pub(super) buffer: Vec<u8>,
+    pub(super) values: PhantomData<fn(&T)>,
 }
 
 impl AreaWriter {
@@ -120,7 +131,7 @@ impl AreaWriter {
             Role::Writer { qos } => crate::node::largest(&qos, size),
             Role::Reader { .. } => size,
         };
-        AreaWriter { writer, largest, attachment }
+        AreaWriter { writer, largest, attachment, buffer: Vec::new(), values: PhantomData }
     }
 
     /// Writes a value. Readers of this node can read it when this returns; agents push it to other
@@ -153,14 +164,16 @@ impl AreaWriter {
         self.ring();
         Ok(number)
     }
+}
 
+impl<T: ?Sized> AreaWriter<T> {
     /// Bytes of the largest value that it may write: the promised size, or the area's.
     pub fn size(&self) -> usize {
         self.largest
     }
 
     #[inline]
-    fn check(&self, len: usize) -> Result<(), TooLarge> {
+    pub(super) fn check(&self, len: usize) -> Result<(), TooLarge> {
         if len > self.largest { Err(TooLarge { len, limit: self.largest }) } else { Ok(()) }
     }
 
@@ -197,20 +210,24 @@ impl AreaWriter {
     }
 
     #[inline]
-    fn ring(&self) {
+    pub(super) fn ring(&self) {
         if self.rings() {
             self.attachment.ring();
         }
     }
 }
 
-/// A reader of an area.
-pub struct AreaReader {
-    place: FollowingReader,
-    attachment: Arc<Attachment>,
+/// A reader of an area: of octets, or of values of `T`
+/// ([`Library::typed_reader`](Library::typed_reader)).
+pub struct AreaReader<T: ?Sized = [u8]> {
+    pub(super) place: FollowingReader,
+    pub(super) attachment: Arc<Attachment>,
     /// The time of the value that this reader reported as stale. In the writer's own memory the
     /// reader itself checks the age; in a replica the server does.
-    reported_stale: Option<u64>,
+    pub(super) reported_stale: Option<u64>,
+    /// Memory in which values of a type are decoded.
+    pub(super) decoding: Option<Box<Decoding>>,
+    pub(super) values: PhantomData<fn() -> T>,
 }
 
 impl AreaReader {
@@ -219,14 +236,16 @@ impl AreaReader {
         let moves = attachment.moves.load(Ordering::Acquire);
         let place = FollowingReader::new(segment.reader()?, moves);
         drop(segment);
-        Ok(AreaReader { place, attachment, reported_stale: None })
+        Ok(AreaReader { place, attachment, reported_stale: None, decoding: None, values: PhantomData })
     }
 
     /// Another reader of the same attachment, which has read nothing yet.
     pub(super) fn again(&self) -> Result<AreaReader, Error> {
         self.handle().reader()
     }
+}
 
+impl<T: ?Sized> AreaReader<T> {
     /// The operations that are possible while another thread reads.
     pub(super) fn handle(&self) -> ReaderHandle {
         ReaderHandle(self.attachment.clone())
@@ -295,42 +314,6 @@ impl AreaReader {
         self.stale_at().is_some_and(|at| Deadline::at_ns(at).is_past())
     }
 
-    /// Copies the latest value, new or not.
-    ///
-    /// # Errors
-    /// [`ReadError`].
-    ///
-    /// # Real-time
-    /// As [`Reader::latest`].
-    #[inline]
-    pub fn latest(&mut self, out: &mut [u8]) -> Result<Sample, ReadError> {
-        self.place.latest(&self.attachment, out)
-    }
-
-    /// Reads the latest value in place; see [`Reader::read_with`].
-    ///
-    /// # Errors
-    /// [`ReadError`].
-    pub fn read_with<T>(&mut self, look: impl FnMut(View<'_>) -> T) -> Result<(T, Sample), ReadError> {
-        self.place.read_with(&self.attachment, look)
-    }
-
-    /// Copies the oldest unread value that the area still keeps.
-    ///
-    /// # Errors
-    /// [`ReadError`].
-    pub fn next(&mut self, out: &mut [u8]) -> Result<Option<Sample>, ReadError> {
-        self.place.next(&self.attachment, out)
-    }
-
-    /// Copies the value that came `back` values before the latest.
-    ///
-    /// # Errors
-    /// [`ReadError`].
-    pub fn history(&mut self, back: usize, out: &mut [u8]) -> Result<Sample, ReadError> {
-        self.reader().history(back, out)
-    }
-
     /// The area's state; `None` when its memory is corrupted. [`State::Stale`] when the latest
     /// value is older than this reader's deadline and the values' period together.
     pub fn state(&mut self) -> Option<State> {
@@ -370,9 +353,52 @@ impl AreaReader {
         self.handle().statistics()
     }
 
+    /// The type of the area's values.
+    pub fn data_type(&self) -> &DataType {
+        &self.attachment.data
+    }
+
     #[inline]
     fn reader(&mut self) -> &mut Reader {
         self.place.follow(&self.attachment)
+    }
+}
+
+impl AreaReader {
+    /// Copies the latest value, new or not.
+    ///
+    /// # Errors
+    /// [`ReadError`].
+    ///
+    /// # Real-time
+    /// As [`Reader::latest`].
+    #[inline]
+    pub fn latest(&mut self, out: &mut [u8]) -> Result<Sample, ReadError> {
+        self.place.latest(&self.attachment, out)
+    }
+
+    /// Reads the latest value in place; see [`Reader::read_with`].
+    ///
+    /// # Errors
+    /// [`ReadError`].
+    pub fn read_with<T>(&mut self, look: impl FnMut(View<'_>) -> T) -> Result<(T, Sample), ReadError> {
+        self.place.read_with(&self.attachment, look)
+    }
+
+    /// Copies the oldest unread value that the area still keeps.
+    ///
+    /// # Errors
+    /// [`ReadError`].
+    pub fn next(&mut self, out: &mut [u8]) -> Result<Option<Sample>, ReadError> {
+        self.place.next(&self.attachment, out)
+    }
+
+    /// Copies the value that came `back` values before the latest.
+    ///
+    /// # Errors
+    /// [`ReadError`].
+    pub fn history(&mut self, back: usize, out: &mut [u8]) -> Result<Sample, ReadError> {
+        self.reader().history(back, out)
     }
 }
 
@@ -410,13 +436,13 @@ impl fmt::Debug for ReaderHandle {
     }
 }
 
-impl fmt::Debug for AreaWriter {
+impl<T: ?Sized> fmt::Debug for AreaWriter<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("AreaWriter").field("name", &self.attachment.name).finish_non_exhaustive()
     }
 }
 
-impl fmt::Debug for AreaReader {
+impl<T: ?Sized> fmt::Debug for AreaReader<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("AreaReader").field("name", &self.attachment.name).finish_non_exhaustive()
     }

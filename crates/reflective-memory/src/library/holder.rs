@@ -28,7 +28,8 @@ impl Holder {
         self.held.retain(|_, reader| !reader.state().is_some_and(|state| state.is_final()));
         for area in self.library.list_areas()? {
             if !self.held.contains_key(&area.name) {
-                match self.library.attach_reader(&area.name, ReaderQoS::on_write().histories(0)) {
+                let qos = ReaderQoS::on_write().histories(0).any_type();
+                match self.library.attach_reader(&area.name, qos) {
                     Ok(reader) => drop(self.held.insert(area.name, reader)),
                     // Destroyed since it was listed.
                     Err(Error::UnknownArea(_)) => {}

@@ -31,12 +31,14 @@ mod holder;
 mod notify;
 mod rio;
 mod session;
+mod typed;
 mod waiting;
 
 pub use attached::{AreaReader, AreaWriter};
 pub use holder::Holder;
 pub use notify::{EventSink, Notice, NoticeCounts, Notifier, RemoteChannel};
 pub use rio::Rio;
+pub use typed::ValueError;
 pub use waiting::wait_for;
 
 use crate::Error;
@@ -152,8 +154,8 @@ impl Library {
     /// The memory of a ticket.
     fn mapped(&self, server: &Lib_CommRef, session: u64, ticket: u64) -> Result<Mapped, Error> {
         let mapped = self.session.descriptor(ticket).and_then(|memory| {
-            let Memory { file, doorbell, local } = memory;
-            Ok(Mapped { segment: Segment::attach(file)?, doorbell, local })
+            let Memory { file, doorbell, local, data } = memory;
+            Ok(Mapped { segment: Segment::attach(file)?, doorbell, local, data })
         });
         if mapped.is_err() {
             let _ = server.detach(session, ticket);

@@ -5,7 +5,7 @@ use super::attached::{Attachment, Role};
 use crate::Error;
 use crate::error::PeerError;
 use crate::fail_points::{FailPoint, fail_point};
-use crate::idl::Lib_CommRef;
+use crate::idl::{DataType, Lib_CommRef};
 use crate::memory::{Segment, State as AreaState};
 use crate::session_socket::{self, Kind, Message};
 use isorb::Orb;
@@ -60,6 +60,7 @@ pub(super) struct Memory {
     pub doorbell: Option<OwnedFd>,
     /// The writer's own, not a replica.
     pub local: bool,
+    pub data: DataType,
 }
 
 /// A server that is connected.
@@ -233,7 +234,7 @@ impl Session {
             // A fresh description of the file: the lock that makes us the writer stays with the old
             // one.
             let (ticket, doorbell) =
-                self.hand_back(link, &attachment.name, (qos.period, qos.size), segment.writable_fd()?)?;
+                self.hand_back(link, attachment, (qos.period, qos.size), segment.writable_fd()?)?;
             attachment.is_writer_of(ticket, doorbell);
         }
         // An area without a writer lives on in its readers.
@@ -241,12 +242,7 @@ impl Session {
         for attachment in readers.iter().filter(|attachment| attachment.local) {
             if !handed.contains(&&*attachment.name) {
                 let segment = attachment.segment.lock().clone();
-                self.hand_back(
-                    link,
-                    &attachment.name,
-                    (session_socket::ONLY_READ, 0),
-                    segment.read_only_fd()?,
-                )?;
+                self.hand_back(link, attachment, (session_socket::ONLY_READ, 0), segment.read_only_fd()?)?;
                 handed.push(&attachment.name);
             }
         }
@@ -298,11 +294,11 @@ impl Session {
     fn hand_back(
         self: &Arc<Self>,
         link: &Link,
-        name: &str,
+        attachment: &Attachment,
         (number, size): (u64, u32),
         file: OwnedFd,
     ) -> Result<(u64, Option<OwnedFd>), Error> {
-        offer(link, name, (number, size), &file)?;
+        offer(link, attachment, (number, size), &file)?;
         fail_point(FailPoint::HandBackSent);
         let answer = self.await_message(link, |message| message.kind == Kind::Adopted)?;
         fail_point(FailPoint::HandedBack);
@@ -316,7 +312,7 @@ impl Session {
         let file = attachment.segment.lock().writable_fd()?;
         let mut state = self.state.lock();
         if state.offered.is_none() {
-            offer(link, &attachment.name, (qos.period, qos.size), &file)?;
+            offer(link, attachment, (qos.period, qos.size), &file)?;
             state.offered = Some(Arc::downgrade(attachment));
         }
         Ok(())
@@ -367,14 +363,17 @@ impl Session {
     }
 }
 
-fn offer(link: &Link, name: &str, (number, size): (u64, u32), file: &OwnedFd) -> Result<(), Error> {
-    Ok(session_socket::send(
-        &*link.socket,
-        Kind::HandBack,
-        number,
-        &format!("{size} {name}"),
-        &[file.as_fd()],
-    )?)
+fn offer(
+    link: &Link,
+    attachment: &Attachment,
+    (number, size): (u64, u32),
+    file: &OwnedFd,
+) -> Result<(), Error> {
+    let mut text = format!("{size} {}", attachment.name);
+    if !attachment.data.is_octets() {
+        text = format!("{text}\0{}", attachment.data.to_text());
+    }
+    Ok(session_socket::send(&*link.socket, Kind::HandBack, number, &text, &[file.as_fd()])?)
 }
 
 /// Requests the readers' memory anew until all have it or the server has changed, because an area's
@@ -405,8 +404,8 @@ fn handed_over(message: Message) -> Option<Memory> {
         Kind::Replica => false,
         _ => return None,
     };
-    let doorbell = message.doorbell;
-    message.descriptor.map(|file| Memory { file, doorbell, local })
+    let (doorbell, data) = (message.doorbell, DataType::from_text(&message.text)?);
+    message.descriptor.map(|file| Memory { file, doorbell, local, data })
 }
 
 /// Receives the server's messages; after its end, connects to the next server. Ends with the

@@ -65,6 +65,7 @@ impl Node {
     fn map_own_writer(&self, session: u64, name: &str, qos: WriterQoS) -> Result<u64, Error> {
         let mut areas = self.areas.lock();
         let entry = areas.area(name)?;
+        entry.what.check_type(qos.type_hash)?;
         let (size, limit) = (qos.size as usize, entry.what.size as usize);
         if size > limit {
             return Err(Error::wrong_size("the writer's largest value", size, limit));
@@ -98,11 +99,11 @@ impl Node {
     }
 
     pub fn attach_reader(&self, session: u64, name: &str, qos: ReaderQoS) -> Result<u64, Error> {
-        if let Some(ticket) = self.areas.attach_reader(session, name, qos.histories as usize)? {
+        if let Some(ticket) = self.areas.attach_reader(session, name, &qos)? {
             return Ok(ticket);
         }
-        let (replica, segment) = self.channels.attach(name, qos)?;
-        let attached = self.areas.attach_remote(session, name, replica, &segment);
+        let (replica, segment, data) = self.channels.attach(name, qos)?;
+        let attached = self.areas.attach_remote(session, name, replica, &segment, &data);
         attached.inspect_err(|_| self.channels.release(replica))
     }
 

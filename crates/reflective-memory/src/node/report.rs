@@ -31,12 +31,12 @@ impl Node {
 }
 
 fn area(status: AreaStatus) -> AreaReport {
-    let AreaStatus { name, size, histories, value, has_writer, period_ns, readers, pushed_to } = status;
+    let AreaStatus { name, size, histories, data, value, has_writer, period_ns, readers, pushed_to } = status;
     let (guaranteed_to, pushed_to): (Vec<_>, Vec<_>) =
         pushed_to.into_iter().partition(|(_, guaranteed)| *guaranteed);
     let names = |nodes: Vec<(String, bool)>| nodes.into_iter().map(|(node, _)| node).collect();
     AreaReport {
-        what: Area { name, size, histories },
+        what: Area::new(name, size, histories).typed(data),
         values: value.sequence,
         age: value.age_ns.unwrap_or(0),
         now: idl_state(value.state),

@@ -3,9 +3,9 @@
 use super::Node;
 use super::orb_path::{Arrival, BeatTimes};
 use crate::idl::{
-    Area, AreaView, AreasView, CRM_Comm, CRM_CommRef, Description, DescriptionView, Group, GroupView,
-    Lib_Comm, NodeReportView, OctetsView, OfferView, ReaderQoS, State, Statistics, Times, UnknownHandle,
-    WriterQoS, crm_comm, lib_comm,
+    Area, AreaView, AreasView, CRM_Comm, CRM_CommRef, DataType, DataTypeView, Description, DescriptionView,
+    Group, GroupView, Lib_Comm, NodeReportView, OctetsView, OfferView, ReaderQoS, State, Statistics, Times,
+    UnknownHandle, WriterQoS, crm_comm, lib_comm,
 };
 use isorb::{Result, Upcall};
 use isorb_rt::time::now_ns;
@@ -212,9 +212,13 @@ impl CRM_Comm for Servant {
 }
 
 pub(crate) fn owned(area: &AreaView<'_>) -> Area {
-    Area { name: area.name.into(), size: area.size, histories: area.histories }
+    let DataTypeView { id, hash, little_endian, definition } = area.data;
+    let data = DataType { id: id.into(), hash, little_endian, definition: definition.into() };
+    Area { name: area.name.into(), size: area.size, histories: area.histories, data }
 }
 
 pub(crate) fn view(area: &Area) -> AreaView<'_> {
-    AreaView { name: &area.name, size: area.size, histories: area.histories }
+    let DataType { id, hash, little_endian, definition } = &area.data;
+    let data = DataTypeView { id, hash: *hash, little_endian: *little_endian, definition };
+    AreaView { name: &area.name, size: area.size, histories: area.histories, data }
 }

@@ -5,6 +5,7 @@ use super::channels::table::PushChannel;
 use super::dispatcher::Dispatcher;
 use super::{Node, NodeServer};
 use crate::agents::{Guarantee, PushStats, ReceiveStats, Recorded};
+use crate::idl::DataType;
 use crate::memory::{Segment, State};
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
@@ -47,6 +48,8 @@ pub struct AreaStatus {
     pub size: u32,
     /// Values that it keeps.
     pub histories: u32,
+    /// The type of its values.
+    pub data: DataType,
     /// The latest value and the state.
     pub value: ValueStatus,
     /// Whether it has a writer.
@@ -238,6 +241,7 @@ impl Node {
                 name: name.clone(),
                 size: entry.what.size,
                 histories: entry.what.histories,
+                data: entry.what.data.clone(),
                 value: ValueStatus::of(&entry.segment),
                 has_writer: entry.writer.is_some(),
                 period_ns: entry.promised.period,

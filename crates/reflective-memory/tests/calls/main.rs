@@ -79,7 +79,7 @@ impl Line {
             }),
         );
         let (near, far) = (world.library(0), world.library(1));
-        near.create_area(&Area { name: "line".into(), size: SIZE as u32, histories: kept }).unwrap();
+        near.create_area(&Area::new("line", SIZE as u32, kept)).unwrap();
         let writer = near.map_writer("line", QOS).unwrap();
         let request = ReaderQoS { through, histories: 200, ..on_write() };
         // A busy machine may not answer so soon.

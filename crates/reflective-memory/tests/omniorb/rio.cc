@@ -34,6 +34,8 @@ int main(int argc, char** argv) {
     area.name = CORBA::string_dup("from-omniorb");
     area.size = 16;
     area.histories = 2;
+    area.data.hash = 0;
+    area.data.little_endian = true;
     rio->create_area(area);
     try {
       rio->create_area(area);
@@ -45,9 +47,18 @@ int main(int argc, char** argv) {
     RM::WriterQoS promise;
     promise.period = 1000000;
     promise.size = 0;
+    promise.type_hash = 0;
     RM::Handle writer = rio->map_writer("from-omniorb", promise);
-    RM::ReaderQoS wish = {RM::push_on_write, 0, 0, 1, false, RM::path_udp, 0};
+    RM::ReaderQoS wish = {RM::push_on_write, 0, 0, 1, false, RM::path_udp, 0, 0};
     RM::Handle reader = rio->attach_reader("from-omniorb", wish);
+
+    wish.type_hash = 7;
+    try {
+      rio->attach_reader("from-omniorb", wish);
+      expect(false, "a reader of another type is refused");
+    } catch (const RM::WrongType& e) {
+      expect(e.has.hash == 0, "the refusal says which type there is");
+    }
 
     RM::Octets value;
     value.length(16);

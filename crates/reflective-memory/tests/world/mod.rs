@@ -135,7 +135,7 @@ pub fn node_on(
 }
 
 pub fn area(name: &str, size: u32) -> Area {
-    Area { name: name.into(), size, histories: 3 }
+    Area::new(name, size, 3)
 }
 
 pub fn on_write() -> ReaderQoS {
@@ -147,10 +147,11 @@ pub fn on_write() -> ReaderQoS {
         guaranteed: false,
         through: Path::PathUdp,
         parity: 0,
+        type_hash: 0,
     }
 }
 
-pub const QOS: WriterQoS = WriterQoS { period: 50_000_000, size: 0 };
+pub const QOS: WriterQoS = WriterQoS { period: 50_000_000, size: 0, type_hash: 0 };
 
 /// Reads until a value of this source number is there.
 pub fn until(reader: &mut AreaReader, source: u64) -> Vec<u8> {

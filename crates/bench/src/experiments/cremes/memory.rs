@@ -54,8 +54,8 @@ pub fn wire(site: &Site<'_>, path: Path, low: u32, size: usize, echo: &Echo) -> 
         };
         let mut writer = site.left(|| {
             let octets = u32::try_from(size).unwrap_or(u32::MAX);
-            near.1.create_area(&Area { name: name.clone(), size: octets, histories: 2 }).map_err(refused)?;
-            near.1.map_writer(&name, WriterQoS { period, size: 0 }).map_err(refused)
+            near.1.create_area(&Area::new(&name, octets, 2)).map_err(refused)?;
+            near.1.map_writer(&name, WriterQoS { period, size: 0, type_hash: 0 }).map_err(refused)
         })?;
         let guaranteed = pair == 0 && path == Path::PathUdp;
         let wish = ReaderQoS {
@@ -66,6 +66,7 @@ pub fn wire(site: &Site<'_>, path: Path, low: u32, size: usize, echo: &Echo) -> 
             guaranteed,
             through: path,
             parity: 0,
+            type_hash: 0,
         };
         let consumer = site.right(|| {
             let reader = attach(&far.1, &name, wish)?;

@@ -36,9 +36,15 @@ impl Process {
         let (mut writers, mut readers) = (Vec::new(), Vec::new());
         for number in 0..areas {
             let name = format!("among-{number}");
-            let what = Area { name: name.clone(), size: SIZE as u32, histories: 1 };
+            let what = Area::new(&name, SIZE as u32, 1);
             nodes.near.1.create_area(&what).map_err(refused)?;
-            writers.push(nodes.near.1.map_writer(&name, WriterQoS { period: 0, size: 0 }).map_err(refused)?);
+            writers.push(
+                nodes
+                    .near
+                    .1
+                    .map_writer(&name, WriterQoS { period: 0, size: 0, type_hash: 0 })
+                    .map_err(refused)?,
+            );
             readers.push(nodes.far.1.attach_reader(&name, WISH).map_err(refused)?);
         }
         // The measured one is neither the first nor the last.

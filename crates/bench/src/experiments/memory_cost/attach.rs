@@ -35,6 +35,7 @@ pub const WISH: ReaderQoS = ReaderQoS {
     guaranteed: false,
     through: Path::PathUdp,
     parity: 0,
+    type_hash: 0,
 };
 
 pub fn measure(cx: &mut Context<'_>, out: &mut Measured) -> Result<(), BenchError> {
@@ -113,8 +114,8 @@ fn name(number: usize) -> String {
 }
 
 fn area(library: &Library, name: &str) -> Result<AreaWriter, BenchError> {
-    library.create_area(&Area { name: name.to_owned(), size: 64, histories: 1 }).map_err(refused)?;
-    library.map_writer(name, WriterQoS { period: PERIOD_NS, size: 0 }).map_err(refused)
+    library.create_area(&Area::new(name, 64, 1)).map_err(refused)?;
+    library.map_writer(name, WriterQoS { period: PERIOD_NS, size: 0, type_hash: 0 }).map_err(refused)
 }
 
 fn timed(
@@ -141,9 +142,9 @@ fn refusals(
     for number in 0..cx.pick(5, 20) {
         let name = format!("refused-{number}");
         let size = 100_000 << (number % 3);
-        near.create_area(&Area { name: name.clone(), size, histories: 1 }).map_err(refused)?;
+        near.create_area(&Area::new(&name, size, 1)).map_err(refused)?;
         let period = [PERIOD_NS, PERIOD_NS / 200][number % 2];
-        writers.push(near.map_writer(&name, WriterQoS { period, size: 0 }).map_err(refused)?);
+        writers.push(near.map_writer(&name, WriterQoS { period, size: 0, type_hash: 0 }).map_err(refused)?);
         let wish = ReaderQoS { guaranteed: true, deadline: PERIOD_NS / 100, ..WISH };
         let start = Instant::now();
         match far.attach_reader(&name, wish) {

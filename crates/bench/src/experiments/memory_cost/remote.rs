@@ -88,8 +88,9 @@ pub fn measure(cx: &mut Context<'_>, out: &mut Measured) -> Result<(), BenchErro
         let name = format!("measured-{size}");
         let octets = u32::try_from(size).unwrap_or(u32::MAX);
         let library = &nodes.near.1;
-        library.create_area(&Area { name: name.clone(), size: octets, histories: 1 }).map_err(refused)?;
-        let writer = library.map_writer(&name, WriterQoS { period: 0, size: 0 }).map_err(refused)?;
+        library.create_area(&Area::new(&name, octets, 1)).map_err(refused)?;
+        let writer =
+            library.map_writer(&name, WriterQoS { period: 0, size: 0, type_hash: 0 }).map_err(refused)?;
         let far = &nodes.far.1;
         let mut subjects = [MEMORY, BARE, AGAIN, PERIODIC];
         let mut writer = Some(writer);

@@ -40,10 +40,10 @@ pub fn measure(cx: &mut Context<'_>, out: &mut Measured) -> Result<(), BenchErro
     let (here, _) = Rio::activate(near, &library).map_err(refused)?;
     let there: RIORef = other.resolve(&here.object().to_string())?;
     let area = |name: &str| {
-        let what = Area { name: name.into(), size: SIZE as u32, histories: 1 };
+        let what = Area::new(name, SIZE as u32, 1);
         library.create_area(&what).map_err(refused)
     };
-    let promise = WriterQoS { period: 0, size: 0 };
+    let promise = WriterQoS { period: 0, size: 0, type_hash: 0 };
     area("rio")?;
     let (to, from) = (
         here.map_writer("rio", promise).map_err(refused)?,

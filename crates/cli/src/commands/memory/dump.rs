@@ -19,11 +19,15 @@ pub(super) enum Form {
 pub(super) fn dump(
     library: &Library,
     name: &str,
-    form: &Form,
+    mut form: Form,
     timeout: Duration,
 ) -> Result<(), Box<dyn Error>> {
     let start = Instant::now();
-    let mut reader = library.reader_within(name, BEST_EFFORT, timeout)?;
+    let typed = match &mut form {
+        Form::Typed(typed) => Some(typed),
+        Form::Raw | Form::Table => None,
+    };
+    let mut reader = super::reader(library, name, (BEST_EFFORT, timeout), typed)?;
     let mut value = vec![0; reader.size()];
     let sample = loop {
         match latest(&mut reader, &mut value)? {
@@ -41,7 +45,7 @@ pub(super) fn dump(
     };
     let value = &value[..sample.len];
     let mut output = std::io::stdout().lock();
-    match form {
+    match &form {
         Form::Raw => return Ok(output.write_all(value)?),
         Form::Typed(typed) => return Ok(writeln!(output, "{}", typed.show(value)?)?),
         Form::Table => {}

@@ -87,6 +87,9 @@ fn area_line(area: &AreaReport, rate: &str) -> String {
         (true, period) => line += &format!("  written every {} ms", *period as f64 / 1e6),
     }
     line += &format!("  {readers} readers here");
+    if !what.data.is_octets() {
+        line += &format!("  of {}", what.data);
+    }
     if !guaranteed_to.is_empty() {
         line += &format!("  guaranteed to {}", guaranteed_to.join(", "));
     }

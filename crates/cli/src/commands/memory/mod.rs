@@ -6,10 +6,11 @@ mod qos;
 mod watch;
 mod write;
 
-use crate::typed::TypeArgs;
+use crate::typed::{TypeArgs, Typed};
 use dump::Form;
 use isorb::{Config, Kind, Orb, SystemException};
-use isorb_reflective_memory::idl::Glob_CommRef;
+use isorb_cdr::Order;
+use isorb_reflective_memory::idl::{DataType, Glob_CommRef, RAW_OCTETS, ReaderQoS};
 use isorb_reflective_memory::memory::{ReadError, Sample};
 use isorb_reflective_memory::node::default_socket;
 use isorb_reflective_memory::{AreaReader, Library};
@@ -120,12 +121,12 @@ pub fn run(args: &Args, orb_arguments: Vec<String>) -> Result<(), Box<dyn Error>
         Action::Watch { name, count, timeout, reader, value_type } => {
             let limit = timeout.map_or(Duration::MAX, Duration::from_millis);
             let (qos, value_type) = (reader.qos()?, value_type.load()?);
-            watch::watch(&library_within(limit)?, name, &qos, (*count, limit), value_type.as_ref())
+            watch::watch(&library_within(limit)?, name, &qos, (*count, limit), value_type)
         }
         Action::Dump { name, raw, timeout, value_type } => {
             let form = if *raw { Form::Raw } else { value_type.load()?.map_or(Form::Table, Form::Typed) };
             let limit = Duration::from_millis(*timeout);
-            dump::dump(&library_within(limit)?, name, &form, limit)
+            dump::dump(&library_within(limit)?, name, form, limit)
         }
         Action::Write { name, value, create, timeout, writer, hex, value_type } => {
             let form = write::Input { hex: *hex, value_type: value_type.load()? };
@@ -174,6 +175,40 @@ pub(super) fn coordinator(orb: &Orb, url: &str) -> Result<Glob_CommRef, String> 
         };
         format!("coordinator {url}: {exception}{hint}")
     })
+}
+
+/// The type hash for an area with values of this type, or for the octets of any type.
+///
+/// # Errors
+/// As `attach`, which is called once more for an area without a type: the user knows the type.
+fn with_type<T>(
+    typed: Option<&Typed>,
+    attach: impl Fn(u64) -> Result<T, isorb_reflective_memory::Error>,
+) -> Result<T, isorb_reflective_memory::Error> {
+    use isorb_reflective_memory::Error::WrongType;
+    let Some(expected) = typed.and_then(Typed::type_code).map(DataType::of_type_code) else {
+        return attach(RAW_OCTETS);
+    };
+    match attach(expected.hash) {
+        Err(WrongType(wrong)) if wrong.has.is_octets() => attach(0),
+        result => result.map_err(|error| error.naming_difference(&expected)),
+    }
+}
+
+/// A reader for values of a type or for octets; sets the byte order of the type's values.
+fn reader(
+    library: &Library,
+    name: &str,
+    (qos, limit): (ReaderQoS, Duration),
+    typed: Option<&mut Typed>,
+) -> Result<AreaReader, isorb_reflective_memory::Error> {
+    let attach = |type_hash| library.reader_within(name, ReaderQoS { type_hash, ..qos }, limit);
+    let reader = with_type(typed.as_deref(), attach)?;
+    let data = reader.data_type();
+    if let Some(typed) = typed.filter(|_| !data.is_octets()) {
+        typed.order = if data.little_endian { Order::Little } else { Order::Big };
+    }
+    Ok(reader)
 }
 
 /// Reads the latest value, if one has been written.

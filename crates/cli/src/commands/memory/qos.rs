@@ -11,6 +11,7 @@ pub(super) const BEST_EFFORT: ReaderQoS = ReaderQoS {
     guaranteed: false,
     through: Path::PathUdp,
     parity: 0,
+    type_hash: 0,
 };
 
 /// Options of a reader.
@@ -86,6 +87,7 @@ impl ReaderArgs {
                 PathArg::Multicast => Path::PathMulticast,
             },
             parity: self.parity,
+            type_hash: 0,
         })
     }
 }
@@ -97,7 +99,7 @@ impl WriterArgs {
     /// A message that names the option with the invalid time.
     pub(super) fn qos(&self) -> Result<WriterQoS, String> {
         let period = self.period.map_or(Ok(0), |ms| nanoseconds("--period", ms))?;
-        Ok(WriterQoS { period, size: self.largest.unwrap_or(0) })
+        Ok(WriterQoS { period, size: self.largest.unwrap_or(0), type_hash: 0 })
     }
 }
 

@@ -15,9 +15,9 @@ pub(super) fn watch(
     name: &str,
     qos: &ReaderQoS,
     (count, limit): (Option<u64>, Duration),
-    typed: Option<&Typed>,
+    mut typed: Option<Typed>,
 ) -> Result<(), Box<dyn Error>> {
-    let mut reader = library.reader_within(name, *qos, limit)?;
+    let mut reader = super::reader(library, name, (*qos, limit), typed.as_mut())?;
     let mut value = vec![0; reader.size()];
     // The first value is no rate yet: it may have been there for long.
     let (mut shown, mut first) = (0, None);
@@ -51,7 +51,7 @@ pub(super) fn watch(
         writeln!(
             std::io::stdout(),
             "{source:>8}  {len:>7} bytes  age {age:>10.1}{bound} us  {rate:>10}  missed {missed:<5} {}",
-            match typed {
+            match &typed {
                 // The next value may be one of the type.
                 Some(typed) => typed.show(&value[..len]).unwrap_or_else(|error| format!("({error})")),
                 None => hex(&value[..len.min(16)]),

@@ -2,7 +2,7 @@
 
 use super::qos::WriterArgs;
 use crate::typed::{Typed, from_hex};
-use isorb_reflective_memory::idl::Area;
+use isorb_reflective_memory::idl::{Area, DataType, WriterQoS};
 use isorb_reflective_memory::{Library, wait_for};
 use std::error::Error;
 use std::io::{Read, Write};
@@ -27,10 +27,15 @@ pub(super) fn write(
     let mut values = Values::new(value, writer_args.period.is_some())?;
     // Before the area is created, since the first value may be invalid.
     let mut next = values.next(input)?;
-    let mut writer = match create {
-        Some(size) => library.writer_within(&Area::new(name, size, 1), qos, limit)?,
-        None => wait_for(&format!("the area {name}"), limit, || library.map_writer(name, qos))?,
-    };
+    let type_code = input.value_type.as_ref().and_then(Typed::type_code);
+    let data = type_code.map_or_else(DataType::default, DataType::of_type_code);
+    let mut writer = super::with_type(input.value_type.as_ref(), |type_hash| {
+        let qos = WriterQoS { type_hash, ..qos };
+        match create {
+            Some(size) => library.writer_within(&Area::new(name, size, 1).typed(data.clone()), qos, limit),
+            None => wait_for(&format!("the area {name}"), limit, || library.map_writer(name, qos)),
+        }
+    })?;
     let period = Duration::from_nanos(qos.period);
     let (mut written, mut due) = (0, Instant::now());
     while let Some(value) = next {

@@ -6,7 +6,7 @@
 use super::geometry_of;
 use super::table::{Adopted, Adoption};
 use crate::fail_points::{FailPoint, fail_point};
-use crate::idl::{Area, WriterQoS};
+use crate::idl::{Area, DataType, WriterQoS};
 use crate::memory::Segment;
 use crate::node::Node;
 use crate::node::doorbells::Doorbell;
@@ -85,15 +85,14 @@ impl Node {
     fn adopt(&self, request: &mut HandBack) -> Option<(u64, Doorbell)> {
         fail_point(FailPoint::AdoptBegun);
         let (session, process, message) = (request.session, request.process, &mut request.message);
-        let (size, name) = message.text.split_once(' ')?;
+        let (size, rest) = message.text.split_once(' ')?;
+        let (name, data) = rest.split_once('\0').unwrap_or((rest, ""));
         let file = message.descriptor.take()?;
         // Attaching touches every page, so the file and the limits are checked first.
         let geometry = Segment::inspect(&file).ok()?;
-        let what = Area {
-            name: name.into(),
-            size: u32::try_from(geometry.size()).ok()?,
-            histories: geometry.histories() as u32,
-        };
+        let what = Area::new(name, u32::try_from(geometry.size()).ok()?, geometry.histories() as u32)
+            .typed(DataType::from_text(data)?);
+        what.check_data().ok()?;
         geometry_of(&what).ok()?;
         let adoption = self.areas.lock().can_adopt(&what, geometry, &file, process);
         if adoption == Adoption::Refused {
@@ -113,7 +112,7 @@ impl Node {
         fail_point(FailPoint::AdoptRegistered);
         let writer = match message.number {
             ONLY_READ => None,
-            period => Some(WriterQoS { period, size: size.parse().ok()? }),
+            period => Some(WriterQoS { period, size: size.parse().ok()?, type_hash: what.data.hash }),
         };
         let mut table = self.areas.lock();
         let doorbell = Doorbell::new(table.number()).ok()?;

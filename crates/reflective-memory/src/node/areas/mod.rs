@@ -13,7 +13,7 @@ use super::config::Limits;
 use super::doorbells::Doorbell;
 use crate::Error;
 use crate::fail_points::{FailPoint, fail_point};
-use crate::idl::{Area, State as IdlState, WriterQoS};
+use crate::idl::{Area, DataType, ReaderQoS, State as IdlState, WriterQoS};
 use crate::memory::{Geometry, GeometryError, Segment, State};
 use crate::session_socket::{self, Kind};
 use isorb_rt::sync::{PiGuard, PiMutex};
@@ -30,6 +30,7 @@ pub(super) struct Areas {
 pub(super) struct Source {
     pub segment: Segment,
     pub promised: WriterQoS,
+    pub what: Area,
 }
 
 impl Areas {
@@ -45,7 +46,7 @@ impl Areas {
     pub fn source(&self, name: &str) -> Result<Source, Error> {
         let table = self.lock();
         let entry = table.area(name)?;
-        Ok(Source { segment: entry.segment.clone(), promised: entry.promised })
+        Ok(Source { segment: entry.segment.clone(), promised: entry.promised, what: entry.what.clone() })
     }
 
     /// Creates an area: reserves its name, registers it, creates its segment.
@@ -57,6 +58,7 @@ impl Areas {
         unregister: impl FnOnce(&str),
     ) -> Result<(), Error> {
         let geometry = geometry_of(&what)?;
+        what.check_data()?;
         self.lock().reserve(session, &what, geometry)?;
         fail_point(FailPoint::CreateAsked);
         let created = register(&what).and_then(|()| {
@@ -78,18 +80,19 @@ impl Areas {
     }
 
     /// Gives the descriptor of an area of this node to a reader. None where the area is not here.
-    pub fn attach_reader(&self, session: u64, name: &str, histories: usize) -> Result<Option<u64>, Error> {
+    pub fn attach_reader(&self, session: u64, name: &str, qos: &ReaderQoS) -> Result<Option<u64>, Error> {
         let mut table = self.lock();
         let Ok(entry) = table.area(name) else { return Ok(None) };
-        let limit = entry.segment.geometry().histories();
+        entry.what.check_type(qos.type_hash)?;
+        let (histories, limit) = (qos.histories as usize, entry.segment.geometry().histories());
         if histories > limit {
             return Err(Error::wrong_size("the number of histories", histories, limit));
         }
         // A local reader needs no admission: a written value is there at once.
-        let descriptor = entry.segment.read_only_fd()?;
+        let (descriptor, data) = (entry.segment.read_only_fd()?, entry.what.data.to_text());
         let ticket = table.attach(session, name, AttachmentKind::Reader)?;
         fail_point(FailPoint::ReaderEntered);
-        hand_over(&mut table, session, ticket, name, Kind::Segment, &[descriptor.as_fd()])?;
+        hand_over(&mut table, session, ticket, &data, Kind::Segment, &[descriptor.as_fd()])?;
         fail_point(FailPoint::ReaderHandedOver);
         Ok(Some(ticket))
     }
@@ -101,11 +104,12 @@ impl Areas {
         name: &str,
         replica: ReplicaId,
         segment: &Segment,
+        data: &DataType,
     ) -> Result<u64, Error> {
         let descriptor = segment.read_only_fd()?;
         let mut table = self.lock();
         let ticket = table.attach(session, name, AttachmentKind::Remote(replica))?;
-        hand_over(&mut table, session, ticket, name, Kind::Replica, &[descriptor.as_fd()])?;
+        hand_over(&mut table, session, ticket, &data.to_text(), Kind::Replica, &[descriptor.as_fd()])?;
         fail_point(FailPoint::ReplicaHandedOver);
         Ok(ticket)
     }
@@ -136,12 +140,12 @@ pub(super) fn hand_over(
     table: &mut AreaTable,
     session: u64,
     ticket: u64,
-    name: &str,
+    data: &str,
     kind: Kind,
     descriptors: &[BorrowedFd<'_>],
 ) -> Result<(), Error> {
     let socket = table.session(session)?.socket.clone();
-    session_socket::send(&*socket, kind, ticket, name, descriptors).map_err(|error| {
+    session_socket::send(&*socket, kind, ticket, data, descriptors).map_err(|error| {
         table.remove_attachment(ticket);
         Error::os("the session's socket", error)
     })
@@ -162,8 +166,9 @@ pub(super) fn hand_over_writer(
     name: &str,
     doorbell: &Doorbell,
 ) -> Result<(), Error> {
-    let descriptor = table.area(name)?.segment.writable_fd()?;
-    hand_over(table, session, ticket, name, Kind::Segment, &[descriptor.as_fd(), doorbell.as_fd()])
+    let entry = table.area(name)?;
+    let (descriptor, data) = (entry.segment.writable_fd()?, entry.what.data.to_text());
+    hand_over(table, session, ticket, &data, Kind::Segment, &[descriptor.as_fd(), doorbell.as_fd()])
 }
 
 /// Bytes of the largest value of a writer with this promise, in an area of `size` bytes.

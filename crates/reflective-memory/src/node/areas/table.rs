@@ -400,7 +400,7 @@ mod tests {
     use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 
     fn area(name: &str) -> (Area, Geometry) {
-        (Area { name: name.into(), size: 64, histories: 1 }, Geometry::new(64, 1).unwrap())
+        (Area::new(name, 64, 1), Geometry::new(64, 1).unwrap())
     }
 
     fn segment(name: &str) -> Segment {

@@ -61,7 +61,8 @@ impl Channels {
 
     /// Admits a group once for all members and starts its agent.
     fn create_group(&self, name: &str, qos: ReaderQoS) -> Result<Group, Error> {
-        let Source { segment, promised } = self.areas.source(name)?;
+        let Source { segment, promised, what } = self.areas.source(name)?;
+        what.check_type(qos.type_hash)?;
         let number = self.lock().number();
         let channel = Channel {
             id: GROUP | (number as u32 & !GROUP),

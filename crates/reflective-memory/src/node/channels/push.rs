@@ -39,7 +39,8 @@ impl Channels {
         reader: Option<&CRM_CommRef>,
     ) -> Result<u64, Error> {
         fail_point(FailPoint::ChannelAsked);
-        let Source { segment, promised } = self.areas.source(name)?;
+        let Source { segment, promised, what } = self.areas.source(name)?;
+        what.check_type(qos.type_hash)?;
         let datagrams = qos.through == Path::PathUdp;
         let to = Destination { node: offer.node.into(), port: offer.port, datagrams, channel: offer.channel };
         // A former channel to this destination, and all channels of an earlier server of that node.

@@ -10,7 +10,9 @@ use crate::admission::Sender;
 use crate::agents::{ReceiveAgent, ReceiveSpec, ReceiveStats, SecondPath, VisibleValue};
 use crate::error::{CallerError, PeerError};
 use crate::fail_points::{FailPoint, fail_point};
-use crate::idl::{CRM_CommRef, Mode as IdlMode, Offer, Path, ReaderQoS, State as IdlState};
+use crate::idl::{
+    CRM_CommRef, DataType, Mode as IdlMode, Offer, Path, RAW_OCTETS, ReaderQoS, State as IdlState,
+};
 use crate::memory::{Geometry, MAX_HISTORIES, Sample, Segment, Writer};
 use crate::node::areas::memory_state;
 use crate::node::failover::FailoverRef;
@@ -51,13 +53,14 @@ struct OpenChannel {
 impl Channels {
     /// Gives a reader of this node its replica: a shared one, or a new one of an area of another
     /// node.
-    pub fn attach(&self, name: &str, qos: ReaderQoS) -> Result<(ReplicaId, Segment), Error> {
-        if let Some(shared) = self.lock().share_replica(name, &qos) {
-            return Ok(shared);
+    pub fn attach(&self, name: &str, qos: ReaderQoS) -> Result<(ReplicaId, Segment, DataType), Error> {
+        let shared = self.lock().share_replica(name, &qos).transpose()?;
+        if let Some((id, replica)) = shared {
+            return Ok((id, replica.segment.clone(), replica.what.data.clone()));
         }
         let replica = self.open_replica(name, qos, qos.through, self.locate(name)?, None)?;
-        let segment = replica.segment.clone();
-        Ok((self.lock().insert_replica(name, replica), segment))
+        let (segment, data) = (replica.segment.clone(), replica.what.data.clone());
+        Ok((self.lock().insert_replica(name, replica), segment, data))
     }
 
     /// A reader left. The last one closes the replica.
@@ -96,6 +99,7 @@ impl Channels {
         server: FailoverRef<CRM_CommRef>,
         before: Option<&Replica>,
     ) -> Result<Replica, Error> {
+        let (expected, qos) = (qos.type_hash, ReaderQoS { type_hash: RAW_OCTETS, ..qos });
         let asked = ReaderQoS { through, ..qos };
         // The first round trip by which the clocks are compared.
         let (mut clock, asked_ns) = (RoundTrips::default(), now_ns());
@@ -106,6 +110,10 @@ impl Channels {
         clock.answered(asked_ns, described.clock, answered_ns);
         clock.arrived(described.clock, answered_ns);
         fail_point(FailPoint::ReplicaDescribed);
+        described.what.check_type(expected)?;
+        if before.is_some_and(|before| before.what.data != described.what.data) {
+            return Err(PeerError::Retyped.into());
+        }
         let size = described.what.size as usize;
         let histories = qos.histories as usize;
         let geometry = Geometry::new(size, histories)
@@ -150,8 +158,9 @@ impl Channels {
         let stopped = before.is_some_and(|before| before.stopped.load(Ordering::Acquire));
         let replica = Replica {
             qos,
-            segment,
             identity: described.identity,
+            what: described.what,
+            segment,
             dispatcher: opened.dispatcher,
             datagrams: opened.datagrams,
             channel: opened.channel,

@@ -4,9 +4,10 @@
 use super::super::failover::FailoverRef;
 use super::super::orb_path::PushControl;
 use super::rejoin::RejoinAttempts;
+use crate::Error;
 use crate::admission::Grant;
 use crate::agents::{PushKey, ReceiveStats};
-use crate::idl::{CRM_CommRef, ReaderQoS};
+use crate::idl::{Area, CRM_CommRef, RAW_OCTETS, ReaderQoS};
 use crate::memory::Segment;
 use std::collections::{HashMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
@@ -44,7 +45,10 @@ pub(in crate::node) struct ReplicaEntry {
 /// The reader's end of a channel.
 #[derive(Debug)]
 pub(in crate::node) struct Replica {
+    /// Without the type that a reader expects: readers share the replica once that is checked.
     pub qos: ReaderQoS,
+    /// The area as its node described it.
+    pub what: Area,
     pub segment: Segment,
     /// The identity of the writer's area.
     pub identity: u64,
@@ -245,11 +249,19 @@ impl ChannelTable {
     // Readers' ends.
 
     /// Adds a reader to the replica of this area with these requirements, if there is one.
-    pub fn share_replica(&mut self, area: &str, qos: &ReaderQoS) -> Option<(ReplicaId, Segment)> {
-        let shared = |entry: &ReplicaEntry| entry.area == area && entry.replica.qos == *qos;
+    pub fn share_replica(
+        &mut self,
+        area: &str,
+        qos: &ReaderQoS,
+    ) -> Option<Result<(ReplicaId, Arc<Replica>), Error>> {
+        let any = ReaderQoS { type_hash: RAW_OCTETS, ..*qos };
+        let shared = |entry: &ReplicaEntry| entry.area == area && entry.replica.qos == any;
         let (id, entry) = self.replicas.iter_mut().find(|(_, entry)| shared(entry))?;
+        if let Err(error) = entry.replica.what.check_type(qos.type_hash) {
+            return Some(Err(error));
+        }
         entry.readers += 1;
-        Some((*id, entry.replica.segment.clone()))
+        Some(Ok((*id, entry.replica.clone())))
     }
 
     /// Enters a new replica with one reader.
