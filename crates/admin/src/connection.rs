@@ -1,5 +1,6 @@
 //! One connection: it reads one head, writes one answer, and ends.
 
+use crate::Probes;
 use crate::board::Board;
 use crate::request::{self, MAX_HEAD, Refusal, Request, Resource};
 use std::fmt::Write as _;
@@ -31,6 +32,8 @@ pub(crate) struct Shared {
     /// The most connections among them that stay open for events.
     pub streams: AtomicUsize,
     pub max_streams: usize,
+    /// Without them there is the page.
+    pub probes: Option<Probes>,
 }
 
 /// A permit for one of a bounded number of connections or streams; released when dropped.
@@ -132,7 +135,24 @@ fn answer(
         }
         write_by(stream, text.as_bytes(), deadline)
     };
+    let probe = |stream: &mut TcpStream, good: bool| match good {
+        true => body(stream, "text/plain; charset=utf-8", "ok\n"),
+        false => refuse(stream, Refusal::NotReady, deadline),
+    };
+    if let Some(probes) = &shared.probes {
+        return match request.resource {
+            Resource::Metrics => body(
+                stream,
+                "application/openmetrics-text; version=1.0.0; charset=utf-8",
+                &(probes.metrics)(),
+            ),
+            Resource::Health => probe(stream, (probes.live)()),
+            Resource::Ready => probe(stream, (probes.ready)()),
+            _ => refuse(stream, Refusal::NotFound, deadline),
+        };
+    }
     match request.resource {
+        Resource::Metrics | Resource::Health | Resource::Ready => refuse(stream, Refusal::NotFound, deadline),
         Resource::Page => body(stream, "text/html; charset=utf-8", PAGE),
         Resource::Script => body(stream, "text/javascript; charset=utf-8", SCRIPT),
         Resource::Style => body(stream, "text/css; charset=utf-8", &[isorb_page::STYLE, STYLE].concat()),

@@ -38,7 +38,7 @@ mod together;
 
 pub use channel::ChannelSource;
 pub use memory::MemorySource;
-pub use server::{Admin, Options};
+pub use server::{Admin, Options, Probes};
 pub use together::{OtherPage, Together};
 
 /// A source of numbers.

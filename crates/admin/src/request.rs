@@ -24,6 +24,9 @@ pub(crate) enum Resource {
     Style,
     State,
     Events,
+    Metrics,
+    Health,
+    Ready,
 }
 
 /// Why a request is refused.
@@ -39,6 +42,7 @@ pub(crate) enum Refusal {
     Version,
     Busy,
     NoNews,
+    NotReady,
 }
 
 impl Refusal {
@@ -48,7 +52,9 @@ impl Refusal {
             Refusal::Malformed => ("400 Bad Request", "This is no HTTP request."),
             Refusal::TooLarge => ("431 Request Header Fields Too Large", "The request's head is too large."),
             Refusal::TooSlow => ("408 Request Timeout", "The request did not come in time."),
-            Refusal::NotFound => ("404 Not Found", "There are /, /state and /events."),
+            Refusal::NotFound => {
+                ("404 Not Found", "There are /, /state and /events, or /metrics, /healthz and /readyz.")
+            }
             Refusal::Method => ("405 Method Not Allowed", "There is nothing here but to look: GET or HEAD."),
             Refusal::Body => ("413 Content Too Large", "A request has no content here."),
             Refusal::Host => {
@@ -56,6 +62,7 @@ impl Refusal {
             }
             Refusal::Version => ("505 HTTP Version Not Supported", "HTTP/1.1, please."),
             Refusal::Busy => ("503 Service Unavailable", "Too many look already."),
+            Refusal::NotReady => ("503 Service Unavailable", "The service takes no requests."),
             Refusal::NoNews => ("503 Service Unavailable", "There are no numbers at the moment."),
         }
     }
@@ -120,6 +127,9 @@ pub(crate) fn parse(head: &[u8], hosts: &[String]) -> Result<Request, Refusal> {
         "/page.css" => Resource::Style,
         "/state" => Resource::State,
         "/events" => Resource::Events,
+        "/metrics" => Resource::Metrics,
+        "/healthz" => Resource::Health,
+        "/readyz" => Resource::Ready,
         path if path.starts_with('/') => return Err(Refusal::NotFound),
         _ => return Err(Refusal::Malformed),
     };

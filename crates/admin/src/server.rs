@@ -48,6 +48,23 @@ pub struct Admin {
     threads: Vec<Thread<()>>,
 }
 
+/// What a process says about itself to programs.
+#[derive(Clone)]
+pub struct Probes {
+    /// The body of `/metrics`, in the text format of OpenMetrics 1.0.
+    pub metrics: Arc<dyn Fn() -> String + Send + Sync>,
+    /// `/healthz`: whether the process works; if not, it should be restarted.
+    pub live: Arc<dyn Fn() -> bool + Send + Sync>,
+    /// `/readyz`: whether the process takes requests.
+    pub ready: Arc<dyn Fn() -> bool + Send + Sync>,
+}
+
+impl fmt::Debug for Probes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Probes").finish_non_exhaustive()
+    }
+}
+
 /// Connections' threads do little.
 const STACK: usize = 256 * 1024;
 
@@ -61,6 +78,26 @@ impl Admin {
     /// # Real-time
     /// For start-up. Its threads are of class `Other`.
     pub fn start(address: SocketAddr, options: Options, source: impl Source) -> io::Result<Admin> {
+        Admin::start_any(address, options, Some(Box::new(source)), None)
+    }
+
+    /// Serves `/metrics`, `/healthz` and `/readyz` at `address`, and no page.
+    ///
+    /// # Errors
+    /// As [`Admin::start`].
+    ///
+    /// # Real-time
+    /// As [`Admin::start`].
+    pub fn start_probes(address: SocketAddr, options: Options, probes: Probes) -> io::Result<Admin> {
+        Admin::start_any(address, options, None, Some(probes))
+    }
+
+    fn start_any(
+        address: SocketAddr,
+        options: Options,
+        source: Option<Box<dyn Source>>,
+        probes: Option<Probes>,
+    ) -> io::Result<Admin> {
         let listener = TcpListener::bind(address)?;
         let address = listener.local_addr()?;
         let shared = Arc::new(Shared {
@@ -71,10 +108,13 @@ impl Admin {
             connections: AtomicUsize::new(0),
             streams: AtomicUsize::new(0),
             max_streams: options.streams,
+            probes,
         });
         let mut admin = Admin { address, shared: shared.clone(), threads: Vec::new() };
-        let (filler, interval) = (shared.clone(), options.interval);
-        admin.threads.push(spawn("admin-sampler", move || filler.board.fill(source, interval))?);
+        if let Some(source) = source {
+            let (filler, interval) = (shared.clone(), options.interval);
+            admin.threads.push(spawn("admin-sampler", move || filler.board.fill(source, interval))?);
+        }
         let limit = options.connections;
         admin.threads.push(spawn("admin-accept", move || accept(&listener, &shared, limit))?);
         Ok(admin)

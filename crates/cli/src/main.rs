@@ -19,6 +19,11 @@ struct Cli {
     /// single targets (warn,isorb::server=debug) [default: ISORB_LOG, or info].
     #[arg(long, global = true, value_name = "LEVELS")]
     log: Option<String>,
+    /// Files of the own certificate, its key, and the authorities that sign those of peers, in PEM
+    /// form. Calls go over TLS, and services listen over TLS instead of TCP; clients need a
+    /// certificate.
+    #[arg(long, global = true, value_name = "CERTIFICATE,KEY,AUTHORITIES")]
+    tls: Option<String>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -74,9 +79,12 @@ enum Command {
 
 fn main() -> ExitCode {
     let (arguments, orb) = split_orb_arguments(std::env::args().collect());
-    let Cli { command, log } = Cli::parse_from(arguments);
+    let Cli { command, log, tls } = Cli::parse_from(arguments);
     if let Some(Err(wrong)) = log.map(|levels| isorb_rt::log::set_levels(&levels)) {
         Cli::command().error(clap::error::ErrorKind::InvalidValue, format!("--log: {wrong}")).exit();
+    }
+    if let Some(Err(wrong)) = tls.as_deref().map(commands::orb::set_tls) {
+        Cli::command().error(clap::error::ErrorKind::InvalidValue, format!("--tls: {wrong}")).exit();
     }
     match command {
         Command::Demo(args) => report(commands::demo::run(&args)),

@@ -23,7 +23,6 @@ pub struct Position {
 pub struct Iterators {
     limit: usize,
     idle_ns: u64,
-    made: u64,
     open: BTreeMap<u64, Open>,
 }
 
@@ -37,7 +36,7 @@ impl Iterators {
     /// A table of at most `limit` iterators. An iterator that is unused for `idle` is removed.
     pub fn new(limit: usize, idle: Duration) -> Iterators {
         let idle_ns = u64::try_from(idle.as_nanos()).unwrap_or(u64::MAX);
-        Iterators { limit: limit.max(1), idle_ns, made: 0, open: BTreeMap::new() }
+        Iterators { limit: limit.max(1), idle_ns, open: BTreeMap::new() }
     }
 
     /// Makes an iterator and returns its number. If there are too many, the least recently used one
@@ -51,9 +50,10 @@ impl Iterators {
                 self.open.remove(&number);
             }
         }
-        self.made += 1;
-        self.open.insert(self.made, Open { position, used_ns: now_ns });
-        self.made
+        // Not the next number: it would tell every client those of others.
+        let number = isorb_rt::random_u64();
+        self.open.insert(number, Open { position, used_ns: now_ns });
+        number
     }
 
     /// The position of an iterator, to read and to move; `None` if it was removed.
@@ -126,7 +126,8 @@ mod tests {
         assert!(table.close(a));
         assert!(!table.close(a));
         assert_eq!(table.len(), 0);
-        assert_ne!(table.open(0, position(1)), a);
+        let [b, c] = [(); 2].map(|()| table.open(0, position(1)));
+        assert!(b != a && b.abs_diff(c) > 1 << 20, "the next number can be guessed");
         // Without iterators every list would be cut off.
         let mut table = Iterators::new(0, IDLE);
         let a = table.open(0, position(1));

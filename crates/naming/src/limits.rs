@@ -17,6 +17,9 @@ pub struct Limits {
     pub iterators: usize,
     /// Time after which an unused iterator is removed.
     pub iterator_idle: Duration,
+    /// Whether names lead on to the contexts of other services, which this one then calls. If not,
+    /// the client is told where to go on (CannotProceed).
+    pub follow: bool,
     /// Timeout of a call to a naming context of another service.
     pub onward: Duration,
 }
@@ -30,6 +33,7 @@ impl Default for Limits {
             batch: 200,
             iterators: 256,
             iterator_idle: Duration::from_secs(600),
+            follow: false,
             onward: Duration::from_secs(10),
         }
     }

@@ -195,7 +195,8 @@ fn names_as_text() {
 
 #[test]
 fn names_go_on_elsewhere() {
-    let (here, there) = (Served::memory(), Served::memory());
+    let follow = Limits { follow: true, ..Limits::default() };
+    let [here, there] = [(); 2].map(|()| Served::start(Arc::new(MemoryStore::new()), follow.clone(), 0));
     let (near, far) = (here.far(), there.far());
     let one = object(near.object().orb(), 1);
     near.bind_context(&name("far"), &far).unwrap();
@@ -223,6 +224,27 @@ fn names_go_on_elsewhere() {
         }
         other => panic!("{other:?}"),
     }
+}
+
+#[test]
+fn contexts_elsewhere_are_not_called_unless_that_is_allowed() {
+    let (here, there) = (Served::memory(), Served::memory());
+    let (near, far) = (here.far(), there.far());
+    near.bind_context(&name("far"), &far).unwrap();
+    far.bind(&name("x"), &object(near.object().orb(), 1)).unwrap();
+    match near.resolve(&name("far/x")) {
+        Err(RebindError::CannotProceed(exception)) => {
+            assert_eq!(exception.rest_of_name, name("x"));
+            let context = exception.cxt.unwrap();
+            assert!(
+                context.resolve(&exception.rest_of_name).unwrap().is_some(),
+                "the client goes on by itself"
+            );
+        }
+        other => panic!("{other:?}"),
+    }
+    assert!(matches!(near.unbind(&name("far/x")), Err(RebindError::CannotProceed(_))));
+    assert!(far.resolve(&name("x")).is_ok());
 }
 
 #[test]

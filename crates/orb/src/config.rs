@@ -4,7 +4,7 @@
 //! The file is the one of `-ORBConfig FILE`, else of the variable `ISORB_CONFIG`, else `isorb.toml`
 //! in the working folder if it exists.
 
-use crate::connection::{IdleLimits, Limits, SlotLimits};
+use crate::connection::{AdmissionLimits, IdleLimits, Limits, SlotLimits};
 use crate::policy::Policies;
 use crate::settings::{choice, settings};
 use crate::{Result, SystemException};
@@ -51,10 +51,15 @@ settings! {
         concurrency: Concurrency = Concurrency::Connection, "-ORBConcurrency";
         /// Threads of a lane.
         lane_threads: usize = 4, in 1.., "-ORBLaneThreads";
-        /// Open connections of all endpoints together, and of each lane of a thread pool. A further
-        /// connection gets CloseConnection, unless one that has sent no request can be closed in
-        /// its place.
+        /// Connections that an ORB, or a lane of a thread pool, accepts. At the limit a new one
+        /// takes the place of an idle one, whatever that client has sent before: of the client with
+        /// the most connections, the one that was not used for longest. It gets CloseConnection and
+        /// opens another for its next call. A few more of the own user are accepted by local
+        /// transports.
         max_connections: usize = 256, "-ORBMaxConnections";
+        /// Connections of one client: one address, or one user of a local transport. A new one then
+        /// takes the place of an idle one of the same client. Not for lanes. 0: no limit.
+        max_peer_connections: usize = 0, "-ORBMaxPeerConnections";
         /// Connections that calls to one server may open. Further calls share them.
         connections_per_server: usize = 5, "-ORBConnectionsPerServer";
         /// Calls that may be begun on a connection and not waited for yet. A further one is refused
@@ -253,6 +258,11 @@ impl Config {
             first: milliseconds(self.first_request_timeout_ms),
             between: milliseconds(self.connection_idle_timeout_ms),
         }
+    }
+
+    pub(crate) fn admission_limits(&self) -> AdmissionLimits {
+        let peer = if self.max_peer_connections == 0 { usize::MAX } else { self.max_peer_connections };
+        AdmissionLimits { all: self.max_connections, peer }
     }
 
     pub(crate) fn connect_timeout(&self) -> Option<Duration> {

@@ -16,12 +16,14 @@ extern crate self as isorb;
 
 mod binding;
 mod buffers;
+mod caller;
 mod config;
 mod connection;
 mod dispatch;
 pub mod generated;
 #[cfg(feature = "miop")]
 mod group;
+mod guard;
 mod hot;
 pub mod interceptor;
 mod interface;
@@ -46,8 +48,10 @@ mod transports;
 mod upcall;
 mod value;
 
+pub use caller::Caller;
 pub use config::{Concurrency, Config};
 pub use connection::ConnectionWatcher;
+pub use guard::Guard;
 pub use interface::{Interface, Operation, Operations};
 pub use invoke::{AnyPending, Pending, PendingCall, Reply, wait_any};
 pub use isorb_any::{Any, TypeCode};
@@ -58,7 +62,7 @@ pub use isorb_giop::{Completion, Kind, SystemException, minor};
 pub use isorb_scope::{Region, Scope};
 pub use isorb_transport as transport;
 pub use object::Object;
-pub use orb::{OrbBuilder, ServedConnection};
+pub use orb::{BufferCounts, ConnectionCounts, OrbBuilder, ServedConnection};
 pub use orb_core::Orb;
 pub use poa::Poa;
 pub use policy::{Policies, Rebind, SyncScope, set_thread_policies, thread_policies};

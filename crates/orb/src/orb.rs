@@ -13,13 +13,13 @@ use crate::orb_core::{ClientCore, Orb};
 use crate::poa::Poa;
 use crate::sched::policy::PriorityBand;
 use crate::server::Endpoints;
-use crate::{Object, Result, SystemException};
+use crate::{Guard, Object, Result, SystemException};
 use isorb_any::{Any, AnyValue};
 use isorb_rt::time::Deadline;
 use isorb_scope::Scope;
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// A connection over which an ORB serves requests.
@@ -36,6 +36,32 @@ impl ServedConnection {
     fn of(connection: &Connection) -> ServedConnection {
         ServedConnection { peer: connection.peer().into(), band: connection.band() }
     }
+}
+
+/// Counts of the connections that an ORB accepted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ConnectionCounts {
+    /// Open ones.
+    pub open: u64,
+    /// How many may be open (`max_connections`).
+    pub limit: u64,
+    /// Accepted ever.
+    pub accepted: u64,
+    /// Refused, since all open ones were in use.
+    pub refused: u64,
+    /// Closed in order for a new one, since they were idle.
+    pub evicted: u64,
+}
+
+/// Octets of the message blocks of an ORB, without those that lanes reserve.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct BufferCounts {
+    /// In use.
+    pub in_use: u64,
+    /// The most that may be in use (`memory_limit`).
+    pub limit: u64,
 }
 
 impl Orb {
@@ -62,10 +88,15 @@ impl Orb {
         OrbBuilder::default()
     }
 
-    fn from_parts(config: Config, arguments: Vec<String>, initial: Initial) -> Orb {
+    fn from_parts(
+        config: Config,
+        arguments: Vec<String>,
+        initial: Initial,
+        guard: Option<Arc<dyn Guard>>,
+    ) -> Orb {
         let Initial { interceptors, references, transports } = initial;
         let client = ClientCore::new(config, transports, interceptors.client().is_some());
-        Orb::new(client, Box::new(ServerCore::new(arguments, interceptors, references)))
+        Orb::new(client, Box::new(ServerCore::new(arguments, interceptors, references, guard)))
     }
 
     /// The arguments that [`Orb::init`] left over.
@@ -103,6 +134,30 @@ impl Orb {
     pub fn served_connections(&self) -> Vec<ServedConnection> {
         let open = self.accepted().all().into_iter().filter(|connection| connection.is_open());
         open.map(|connection| ServedConnection::of(&connection)).collect()
+    }
+
+    /// Counts of the connections that this ORB accepted.
+    ///
+    /// # Real-time
+    /// Allocates.
+    pub fn connection_counts(&self) -> ConnectionCounts {
+        let table = self.accepted();
+        let count = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        ConnectionCounts {
+            open: table.all().iter().filter(|connection| connection.is_open()).count() as u64,
+            limit: self.config().max_connections as u64,
+            accepted: count(&table.accepted),
+            refused: count(&table.refused),
+            evicted: count(&table.evicted),
+        }
+    }
+
+    /// The use of message blocks.
+    ///
+    /// # Real-time
+    /// Reads two numbers.
+    pub fn buffer_counts(&self) -> BufferCounts {
+        BufferCounts { in_use: self.pool().out() as u64, limit: self.pool().limit() as u64 }
     }
 
     /// Transport and address of each open endpoint, in the transport's own form; none before

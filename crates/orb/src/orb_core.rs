@@ -8,11 +8,12 @@ use crate::binding::{ClientState, Overrides};
 use crate::buffers::CallBuffers;
 use crate::config::Config;
 use crate::connection::{Arrived, Connection, ConnectionMonitors, ConnectionTable};
+use crate::log::warn;
 use crate::peer::{Connector, Peer, Peers, Routes};
 use crate::policy::{Effective, Policies, SharedPolicies};
 use crate::sched::{self, Setup};
 use crate::transports::{Route, Transports};
-use crate::{Result, SystemException};
+use crate::{Caller, Result, SystemException};
 use isorb_cdr::Message;
 use isorb_giop::context::read_listen_points;
 use isorb_giop::{Ior, Kind, minor};
@@ -229,17 +230,29 @@ impl Orb {
     }
 
     /// Uses a client's connection for calls to the addresses that it listens at, if this ORB is
-    /// configured so.
+    /// configured so. Listen points that are not the client's own addresses are ignored: it would
+    /// get the calls that are meant for others.
     pub(crate) fn accept_bidirectional(&self, connection: &Arc<Connection>, data: &[u8]) {
         if !self.config().bidirectional || connection.bidirectional.swap(true, Ordering::AcqRel) {
             return;
         }
-        if let Ok(points) = read_listen_points(data) {
-            self.0.client.peers.adopt(
-                points.iter().map(|point| Route::tcp(&point.host, point.port)).take(16).collect(),
-                connection,
+        let Ok(points) = read_listen_points(data) else { return };
+        let caller = Caller::peer(connection);
+        let (own, foreign): (Vec<_>, Vec<_>) =
+            points.iter().take(16).partition(|point| caller.is_at(&point.host));
+        if let Some(point) = foreign.first() {
+            let (peer, more) = (connection.peer(), foreign.len() - 1);
+            warn(
+                "isorb::connection",
+                format_args!(
+                    "{peer}: announced {} and {more} more, which are not its addresses; calls to them do not take \
+                     its connection",
+                    Route::tcp(&point.host, point.port).address
+                ),
             );
         }
+        let routes = own.iter().map(|point| Route::tcp(&point.host, point.port));
+        self.0.client.peers.adopt(routes.collect(), connection);
     }
 
     pub(crate) fn check_running(&self) -> Result<()> {

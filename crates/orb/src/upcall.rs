@@ -1,6 +1,6 @@
 //! The context of an upcall for its servant.
 
-use crate::{Orb, Result};
+use crate::{Caller, Guard, Orb, Result};
 use isorb_cdr::Idl;
 use isorb_scope::Scope;
 use std::fmt;
@@ -24,6 +24,8 @@ pub(crate) struct Request<'u> {
     pub object_id: &'u [u8],
     pub poa: Option<&'u crate::poa::Poa>,
     pub contexts: isorb_giop::message::ServiceContexts<'u>,
+    pub caller: Caller<'u>,
+    pub guard: Option<&'u dyn Guard>,
 }
 
 impl<'u> Upcall<'u> {
@@ -127,6 +129,19 @@ impl<'u> Upcall<'u> {
     /// The POA that dispatches the request; none for pseudo-operations of the ORB itself.
     pub fn poa(self) -> Option<&'u crate::poa::Poa> {
         self.request.poa
+    }
+
+    /// The caller of the request.
+    ///
+    /// # Real-time
+    /// Neither allocates nor blocks.
+    pub fn caller(self) -> Caller<'u> {
+        self.request.caller
+    }
+
+    /// The access control in front of the ORB's servants.
+    pub fn guard(self) -> Option<&'u dyn Guard> {
+        self.request.guard
     }
 
     /// The CORBA priority of the request, if its POA has priorities

@@ -21,6 +21,7 @@ mod config;
 mod context;
 mod handshake;
 mod handshake_thread;
+mod identity;
 mod listener;
 mod stream;
 #[cfg(feature = "testing")]

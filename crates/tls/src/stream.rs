@@ -14,7 +14,7 @@
 //! ([`StreamCapabilities::retains_refused`]). Sending a different piece breaks the stream.
 
 use isorb_rt::sync::PiMutex;
-use isorb_transport::{Stream, StreamCapabilities, Wait};
+use isorb_transport::{PeerIdentity, Stream, StreamCapabilities, Wait};
 use rustls::Connection;
 use std::io::{self, IoSlice, Read, Write};
 use std::os::fd::BorrowedFd;
@@ -36,6 +36,7 @@ pub(crate) struct TlsStream {
     stream: Box<dyn Stream>,
     /// The peer's address, marked as TLS.
     peer: Box<str>,
+    identity: PeerIdentity,
     tls: PiMutex<Connection>,
     incoming: PiMutex<Incoming>,
     outgoing: PiMutex<Outgoing>,
@@ -78,6 +79,7 @@ impl TlsStream {
             Incoming { octets: vec![0; RECORD].into(), start: 0, end: 0, ended: false, broken: None };
         TlsStream {
             peer: format!("ssl:{}", stream.peer()).into(),
+            identity: crate::identity::of(&*stream, &tls),
             stream,
             tls: PiMutex::new(tls),
             incoming: PiMutex::new(incoming),
@@ -288,6 +290,10 @@ impl Stream for TlsStream {
 
     fn peer(&self) -> &str {
         &self.peer
+    }
+
+    fn identity(&self) -> PeerIdentity {
+        self.identity.clone()
     }
 
     fn watched(&self) {

@@ -265,3 +265,22 @@ fn errors_name_the_faulty_file() {
     let client = tls(TlsConfig { certificate: None, key: None, ..good });
     assert_eq!(client.listen("127.0.0.1:0").unwrap_err().kind(), ErrorKind::InvalidInput);
 }
+
+#[test]
+fn the_accepting_side_knows_the_names_in_the_certificate() {
+    let ours = authority();
+    let server = tls(ours.member("server").unwrap());
+    let listener = server.listen("127.0.0.1:0").unwrap();
+    let anonymous = TlsConfig { certificate: None, key: None, ..ours.member("client").unwrap() };
+    let _client = tls(ours.member("radar").unwrap()).connect(listener.address(), PATIENCE).unwrap();
+    let identity = listener.accept(Wait::Block).unwrap().identity();
+    let certificate = identity.certificate.as_ref().unwrap();
+    assert_eq!(certificate.common_name, "radar");
+    assert!(certificate.dns_names.contains(&"radar".to_owned()), "{certificate:?}");
+    assert!(identity.addresses.unwrap().0.ip().is_loopback());
+    assert!(identity.to_string().contains("radar"));
+    let lenient = TlsConfig { client_certificates: ClientCertificates::No, ..ours.member("server").unwrap() };
+    let listener = tls(lenient).listen("127.0.0.1:0").unwrap();
+    let _client = tls(anonymous).connect(listener.address(), PATIENCE).unwrap();
+    assert_eq!(listener.accept(Wait::Block).unwrap().identity().certificate, None);
+}

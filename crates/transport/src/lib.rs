@@ -24,6 +24,7 @@
 
 #[cfg(feature = "conformance")]
 pub mod conformance;
+mod identity;
 #[cfg(feature = "miop")]
 pub mod miop;
 mod multicast;
@@ -35,6 +36,7 @@ mod udp;
 mod unix;
 mod unprotected;
 
+pub use identity::{PeerCertificate, PeerIdentity, PeerProcess};
 #[cfg(feature = "miop")]
 pub use miop::Miop;
 pub use multicast::{Interface, Multicast};
@@ -275,6 +277,15 @@ pub trait Stream: Send + Sync + Debug {
 
     /// The peer, for messages and logs.
     fn peer(&self) -> &str;
+
+    /// The identity of the peer, as far as the transport proved it. Accepted streams have one; by
+    /// default nothing is known.
+    ///
+    /// # Real-time
+    /// Once for each connection; it may allocate and make a system call.
+    fn identity(&self) -> PeerIdentity {
+        PeerIdentity::default()
+    }
 
     /// A poller will watch the descriptor from now on, edge-triggered. After a receive that found
     /// nothing, or a send without room, the next octets or the next room make an event.

@@ -5,7 +5,7 @@
 //! came from another host, another container or an earlier server at the same path is not taken for
 //! one to what happens to listen there.
 
-use crate::Locality;
+use crate::{Locality, PeerProcess};
 use isorb_rt::sync::PiOnceLock;
 use rustix::fs::{Mode, chmod, stat, unlink};
 use rustix::io::Errno;
@@ -91,10 +91,11 @@ pub(crate) fn locality(path: &str) -> Option<Locality> {
     Some(Locality { host: boot.clone()?, identity })
 }
 
-/// The process at the other end, for logs and checks: its id and its user.
-pub(crate) fn credentials(fd: &OwnedFd) -> Result<(i32, u32), Errno> {
+/// The process at the other end, for logs and checks.
+pub(crate) fn credentials(fd: &OwnedFd) -> Result<PeerProcess, Errno> {
     let peer = rustix::net::sockopt::socket_peercred(fd)?;
-    Ok((peer.pid.as_raw_nonzero().get(), peer.uid.as_raw()))
+    let (user, group) = (peer.uid.as_raw(), peer.gid.as_raw());
+    Ok(PeerProcess { id: peer.pid.as_raw_nonzero().get(), user, group })
 }
 
 impl Path {

@@ -1,6 +1,6 @@
 //! Code that the transports over stream sockets share.
 
-use crate::{Stream, StreamCapabilities, Wait};
+use crate::{PeerIdentity, Stream, StreamCapabilities, Wait};
 use isorb_rt::net::{self, Interest, wait_ready};
 use isorb_rt::time::Deadline;
 use rustix::net::Shutdown;
@@ -54,11 +54,17 @@ impl Accepting {
 pub(crate) struct SocketStream {
     fd: OwnedFd,
     peer: String,
+    identity: PeerIdentity,
 }
 
 impl SocketStream {
     pub fn new(socket: impl Into<OwnedFd>, peer: String) -> SocketStream {
-        SocketStream { fd: socket.into(), peer }
+        SocketStream { fd: socket.into(), peer, identity: PeerIdentity::default() }
+    }
+
+    /// With what the accepting side knows of its peer.
+    pub fn identified(self, identity: PeerIdentity) -> SocketStream {
+        SocketStream { identity, ..self }
     }
 }
 
@@ -100,6 +106,10 @@ impl Stream for SocketStream {
 
     fn peer(&self) -> &str {
         &self.peer
+    }
+
+    fn identity(&self) -> PeerIdentity {
+        self.identity.clone()
     }
 
     fn fd(&self) -> BorrowedFd<'_> {

@@ -1,7 +1,7 @@
 //! TCP over IPv4 and IPv6.
 
 use crate::socket::{Accepting, SocketStream};
-use crate::{Capabilities, Listener, Stream, Transport, Wait};
+use crate::{Capabilities, Listener, PeerIdentity, Stream, Transport, Wait};
 use socket2::{Domain, Socket, Type};
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -94,8 +94,10 @@ fn listen_one(address: SocketAddr) -> io::Result<(Socket, u16)> {
 
 fn accepted(socket: Socket, peer: Option<SocketAddr>) -> io::Result<SocketStream> {
     socket.set_tcp_nodelay(true)?;
-    let peer = peer.map_or_else(|| "unknown".to_string(), |peer| peer.to_string());
-    Ok(SocketStream::new(socket, peer))
+    let name = peer.map_or_else(|| "unknown".to_string(), |peer| peer.to_string());
+    let local = socket.local_addr().ok().and_then(|local| local.as_socket());
+    let identity = PeerIdentity { addresses: peer.zip(local), ..PeerIdentity::default() };
+    Ok(SocketStream::new(socket, name).identified(identity))
 }
 
 #[derive(Debug)]

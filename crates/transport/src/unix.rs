@@ -2,7 +2,7 @@
 
 use crate::rendezvous::{self, Path};
 use crate::socket::{Accepting, SocketStream};
-use crate::{Capabilities, Listener, Locality, Stream, Transport, Wait};
+use crate::{Capabilities, Listener, Locality, PeerIdentity, Stream, Transport, Wait};
 use isorb_rt::net::{connect_unix, set_send_buffer};
 use isorb_rt::time::Deadline;
 use socket2::Type;
@@ -79,8 +79,10 @@ impl Listener for UnixListener {
     fn accept(&self, wait: Wait) -> io::Result<Box<dyn Stream>> {
         let fd = OwnedFd::from(self.socket.accept(wait)?.0);
         widen(&fd);
-        let (process, user) = rendezvous::credentials(&fd)?;
-        Ok(Box::new(SocketStream::new(fd, format!("unix: process {process} of user {user}"))))
+        let process = rendezvous::credentials(&fd)?;
+        let peer = format!("unix: process {} of user {}", process.id, process.user);
+        let identity = PeerIdentity { process: Some(process), ..PeerIdentity::default() };
+        Ok(Box::new(SocketStream::new(fd, peer).identified(identity)))
     }
 
     fn address(&self) -> &str {

@@ -49,7 +49,7 @@ pub fn line(admin: Option<&Admin>) -> String {
     admin.map(|admin| format!("ADMIN http://{}/\n", admin.address())).unwrap_or_default()
 }
 
-fn place(text: &str) -> Result<SocketAddr, String> {
+pub fn place(text: &str) -> Result<SocketAddr, String> {
     match text.parse::<u16>() {
         Ok(port) => Ok((Ipv4Addr::LOCALHOST, port).into()),
         Err(_) => text.parse().map_err(|_| "an address and a port such as 127.0.0.1:8080, or a port".into()),

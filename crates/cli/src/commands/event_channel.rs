@@ -2,6 +2,7 @@
 
 use super::admin::{self, AdminArgs};
 use super::event_control::{self, Dispatching, MOST_THREADS, Modules};
+use super::service::ServiceArgs;
 use isorb::{Kind, Orb};
 use isorb_admin::ChannelSource;
 use isorb_event::Containment;
@@ -18,7 +19,6 @@ use isorb_rt::sched::{NativeRange, Need, RealTime};
 use isorb_sched::Preemption;
 use isorb_sched_service::rtec_scheduler::SchedulerRef;
 use std::error::Error;
-use std::io::Write;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::ops::RangeInclusive;
 use std::os::unix::fs::PermissionsExt;
@@ -60,12 +60,8 @@ enum UndeclaredEvents {
 /// Arguments of `isorb event-channel`. Further arguments go to the ORB (`-ORB…`).
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Port to listen at; 0 for a free one.
-    #[arg(long, default_value_t = 0)]
-    port: u16,
-    /// Address to listen at; 0.0.0.0 or :: for all.
-    #[arg(long, default_value = "127.0.0.1")]
-    host: String,
+    #[command(flatten)]
+    service: ServiceArgs,
     /// How events are dispatched.
     #[arg(long, value_enum, default_value = "none")]
     dispatching: Dispatching,
@@ -211,13 +207,14 @@ pub fn run(args: &Args, orb_arguments: Vec<String>) -> Result<(), Box<dyn Error>
         );
     }
     larger.iter_mut().zip(&args.larger).for_each(|(class, wanted)| *class = *wanted);
-    let mut config = super::listen::config_at(orb_arguments, &args.host, args.port)?;
+    let mut config = args.service.config(orb_arguments, 0)?;
     let setup = setup(&args.real_time)?;
     if setup.mapping.is_none() {
         // One warning is enough, and the links' threads are like the others.
         config.real_time.mode = RealTime::Off;
     }
-    let orb = Orb::with_config(config)?;
+    let process = args.service.start(config)?;
+    let orb = process.orb.clone();
     let security = security(args)?;
     args.join.iter().try_for_each(|url| is_reference(&orb, url, &security))?;
     let (scheduler, levels) = match scheduler(args, &orb)? {
@@ -331,15 +328,13 @@ pub fn run(args: &Args, orb_arguments: Vec<String>) -> Result<(), Box<dyn Error>
         source = source.federation(federation);
     }
     let page = args.admin.start(source)?;
-    let mut output = std::io::stdout();
-    let page_line = admin::line(page.as_ref());
-    let reference = super::ready::reference(&orb, "EventService", real_time.object());
-    write!(output, "READY {reference}\n{page_line}")?;
+    let mut lines = admin::line(page.as_ref());
     if let Some((_, neighbourhood, _)) = &federation {
         let url = super::ready::reference(&orb, "EventFederation", neighbourhood.object());
-        writeln!(output, "FEDERATION {url}")?;
+        lines += &format!("FEDERATION {url}\n");
     }
-    output.flush()?;
+    let reference = super::ready::reference(&orb, "EventService", real_time.object());
+    let _metrics = process.ready(&reference, &lines)?;
     if let Some((federation, neighbourhood, gateways)) = federation {
         let (orb, join, tick) = (orb.clone(), args.join.clone(), Duration::from_millis(args.tick));
         let member = move || {
@@ -348,7 +343,7 @@ pub fn run(args: &Args, orb_arguments: Vec<String>) -> Result<(), Box<dyn Error>
         };
         std::thread::Builder::new().name("event-federation".into()).spawn(member)?;
     }
-    orb.run();
+    process.run();
     Ok(())
 }
 

@@ -94,8 +94,8 @@ pub struct Args {
 }
 
 pub fn run(args: &Args, orb_arguments: Vec<String>) -> Result<(), Box<dyn Error>> {
-    let (config, _) = super::listen::config(orb_arguments)?;
-    let orb = Orb::with_config(config)?;
+    let (config, _) = isorb::Config::from_args(orb_arguments)?;
+    let orb = super::orb::plain(config)?;
     let url = match args.channel.strip_suffix(SERVICE) {
         Some(address) => format!("{address}{KEY}"),
         None => args.channel.clone(),

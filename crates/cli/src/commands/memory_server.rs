@@ -2,8 +2,9 @@
 //! memory.
 
 use super::admin::{self, AdminArgs};
-use super::listen::endpoint;
-use isorb::{Config, Orb, Reference};
+use super::listen::{self, Listen, endpoint};
+use super::service::{AccessArgs, Service, ServiceArgs};
+use isorb::{Config, Reference};
 use isorb_admin::MemorySource;
 use isorb_reflective_memory::admission::{Costs, CostsError};
 use isorb_reflective_memory::agents::Recorded;
@@ -15,10 +16,13 @@ use isorb_rt::sched::{NativeRange, Need, RealTime, SchedClass};
 use isorb_trace::{Participant, Recording, Role, encode};
 use std::error::Error;
 use std::io::Write;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
+
+/// The port of coordinators.
+const PORT: u16 = 2810;
 
 /// Arguments of the node server, which owns the areas of a node and pushes them to other nodes.
 #[derive(Debug, clap::Args)]
@@ -33,9 +37,9 @@ pub struct ServerArgs {
     /// URL of the coordinator; without it the node is on its own.
     #[arg(long, value_name = "URL")]
     coordinator: Option<String>,
-    /// Address at which other nodes send calls and datagrams.
-    #[arg(long, default_value = "127.0.0.1")]
-    host: IpAddr,
+    /// Address at which other nodes send calls and datagrams [default: 127.0.0.1].
+    #[arg(long)]
+    host: Option<IpAddr>,
     /// Address to announce to other nodes, if it differs from --host.
     #[arg(long, value_name = "ADDRESS")]
     publish: Option<IpAddr>,
@@ -72,8 +76,24 @@ pub struct ServerArgs {
     /// dispatching threads have files beside it, with their number as extension.
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
+    /// Unix socket to listen at for calls, besides the port.
+    #[arg(long, value_name = "FILE")]
+    unix: Option<PathBuf>,
+    #[command(flatten)]
+    access: AccessArgs,
     #[command(flatten)]
     admin: AdminArgs,
+}
+
+impl ServerArgs {
+    /// Its port is a free one.
+    fn listen(&self) -> Listen {
+        Listen { host: self.host.map(|host| host.to_string()), unix: self.unix.clone(), port: None }
+    }
+
+    fn host(&self) -> IpAddr {
+        self.host.unwrap_or(Ipv4Addr::LOCALHOST.into())
+    }
 }
 
 /// The source of the costs.
@@ -102,12 +122,8 @@ pub struct HolderArgs {
 /// Arguments of the coordinator, which knows all nodes and their areas.
 #[derive(Debug, clap::Args)]
 pub struct CoordinatorArgs {
-    /// Address to listen at.
-    #[arg(long, default_value = "127.0.0.1")]
-    host: IpAddr,
-    /// Port to listen at; 0 for a free one.
-    #[arg(long, default_value_t = 2810)]
-    port: u16,
+    #[command(flatten)]
+    service: ServiceArgs,
     /// Address of a second interface to listen at. The printed URL names both; clients use one when
     /// the other fails.
     #[arg(long, value_name = "ADDRESS")]
@@ -120,16 +136,17 @@ pub struct CoordinatorArgs {
     memory: bool,
 }
 
-/// Serves until it is killed. It can be killed at any time without damage.
+/// Serves until SIGTERM. It can be killed at any time without damage.
 pub fn server(args: &ServerArgs, orb_arguments: Vec<String>) -> Result<(), Box<dyn Error>> {
     if args.measure_costs {
         println!("--costs {}", measure_costs()?);
         return Ok(());
     }
-    let orb = orb(orb_arguments, (args.host, args.publish), args.second, 0)?;
+    let process = orb(orb_arguments, &args.listen(), (args.publish, args.second), &args.access, 0)?;
+    let orb = process.orb.clone();
     let name = args.name.clone().unwrap_or_else(host_name);
     let mut config = ServerConfig::new(name, args.socket.clone().unwrap_or_else(default_socket));
-    config.dispatcher.udp = (args.host, 0).into();
+    config.dispatcher.udp = (args.host(), 0).into();
     config.dispatcher.second = args.second.map(|address| (address, 0).into());
     config.dispatcher.multicast = args.multicast;
     config.dispatcher.class = class(args.priority)?;
@@ -152,8 +169,8 @@ pub fn server(args: &ServerArgs, orb_arguments: Vec<String>) -> Result<(), Box<d
         write_trace(&server, file);
     }
     let page = args.admin.start(MemorySource::new(Arc::downgrade(&server)))?;
-    ready(&socket.display(), &admin::line(page.as_ref()))?;
-    orb.run();
+    let _metrics = process.ready(&socket.display(), &admin::line(page.as_ref()))?;
+    process.run();
     Ok(())
 }
 
@@ -209,7 +226,7 @@ const HOLDER_INTERVAL: Duration = Duration::from_millis(500);
 pub fn holder(args: &HolderArgs, orb_arguments: Vec<String>) -> Result<(), Box<dyn Error>> {
     let (config, _) = Config::from_args(orb_arguments)?;
     let socket = args.socket.clone().unwrap_or_else(default_socket);
-    let library = Library::connect(&Orb::with_config(config)?, &socket)?;
+    let library = Library::connect(&super::orb::plain(config)?, &socket)?;
     let mut holder = Holder::new(&library);
     ready(&holder.look()?, "")?;
     loop {
@@ -219,21 +236,24 @@ pub fn holder(args: &HolderArgs, orb_arguments: Vec<String>) -> Result<(), Box<d
     }
 }
 
-/// Serves until it is killed. It can be killed at any time without damage.
+/// Serves until SIGTERM. It can be killed at any time without damage.
 pub fn coordinator(args: &CoordinatorArgs, orb_arguments: Vec<String>) -> Result<(), Box<dyn Error>> {
-    let orb = orb(orb_arguments, (args.host, None), args.second, args.port)?;
+    let ServiceArgs { listen, access } = &args.service;
+    let process = orb(orb_arguments, listen, (None, args.second), access, PORT)?;
+    let orb = &process.orb;
     let store: Arc<dyn CoordinatorStore> = match args.memory {
         true => Arc::new(MemoryStore::default()),
         false => Arc::new(FileStore::open(args.store.clone().unwrap_or_else(default_store))?),
     };
-    let coordinator = Coordinator::start(&orb, store)?;
+    let coordinator = Coordinator::start(orb, store)?;
     let urls: Vec<String> =
         orb.endpoint_addresses().iter().map(|(host, port)| format!(":1.2@{host}:{port}")).collect();
-    match urls.is_empty() {
-        true => ready(coordinator.object().object(), "")?,
-        false => ready(&format_args!("corbaloc:{}/ReflectiveMemory", urls.join(",")), "")?,
-    }
-    orb.run();
+    let url = match urls.is_empty() {
+        true => coordinator.object().object().to_string(),
+        false => format!("corbaloc:{}/ReflectiveMemory", urls.join(",")),
+    };
+    let _metrics = process.ready(&url, "")?;
+    process.run();
     Ok(())
 }
 
@@ -243,26 +263,35 @@ fn default_store() -> PathBuf {
     if !current.exists() && old.exists() { old } else { current }
 }
 
-/// An ORB that listens at a host, which references name by its published address, and at a second
-/// one.
+/// A process with an ORB that listens at a host, which references name by its published address,
+/// and at a second one.
 fn orb(
     arguments: Vec<String>,
-    (host, publish): (IpAddr, Option<IpAddr>),
-    second: Option<IpAddr>,
+    listen: &Listen,
+    (publish, second): (Option<IpAddr>, Option<IpAddr>),
+    access: &AccessArgs,
     port: u16,
-) -> Result<Orb, Box<dyn Error>> {
-    let mut config = super::listen::config_at(arguments, &host.to_string(), port)?;
-    // Arguments of the ORB override the options.
-    if config.endpoints == [endpoint(&host.to_string(), port)] {
+) -> Result<Service, Box<dyn Error>> {
+    let own = listen::names_endpoint(&arguments).is_none();
+    let mut config = listen.config(arguments, port)?;
+    // The ORB's arguments say all about its endpoints.
+    if own {
         if let Some(publish) = publish {
             config.endpoints[0] += &format!(";publish={publish}");
         }
+        let port = listen.port.unwrap_or(port);
         config.endpoints.extend(second.map(|second| endpoint(&second.to_string(), port)));
+    } else if publish.is_some() || second.is_some() {
+        return Err(
+            "--publish and --second are about the endpoint of --host; say them with -ORBEndPoint too, as in \
+                    HOST:PORT;publish=ADDRESS, or leave that out"
+                .into(),
+        );
     }
-    let orb = Orb::with_config(config)?;
+    let process = access.start(config)?;
     // Opens the endpoints.
-    orb.root_poa()?;
-    Ok(orb)
+    process.orb.root_poa()?;
+    Ok(process)
 }
 
 /// Prints the line that other programs wait for.

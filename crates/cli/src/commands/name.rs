@@ -80,7 +80,7 @@ type Outcome<T = ()> = Result<T, Box<dyn Error>>;
 /// Runs the command.
 pub fn run(args: &Args, orb_arguments: Vec<String>) -> Outcome {
     let (config, _) = Config::from_args(orb_arguments)?;
-    let (url, orb) = (service(args, &config), Orb::with_config(config)?);
+    let (url, orb) = (service(args, &config), super::orb::plain(config)?);
     let root = orb.string_to_object(&url).map_err(|error| unreachable(&url, &error))?;
     let root: NamingContextRef = root.unchecked_narrow();
     let fail = |name: &str, problem| sentence(name, &url, problem);

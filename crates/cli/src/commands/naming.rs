@@ -1,10 +1,8 @@
 //! `isorb naming`: the naming service as a process.
 
-use super::listen;
-use isorb::Orb;
+use super::service::ServiceArgs;
 use isorb_naming::{FileStore, Limits, MemoryStore, NamingService, Store};
 use std::error::Error;
-use std::io::Write;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -14,12 +12,12 @@ const PORT: u16 = 2809;
 /// Arguments of `isorb naming`. Further arguments go to the ORB (`-ORB…`).
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Port to listen at; 0 for a free one [default: 2809].
+    #[command(flatten)]
+    service: ServiceArgs,
+    /// Follows names into the naming contexts of other services, which this one then calls. Without
+    /// it the client is told where to go on (CannotProceed).
     #[arg(long)]
-    port: Option<u16>,
-    /// Address to listen at; 0.0.0.0 or :: for all [default: 127.0.0.1].
-    #[arg(long)]
-    host: Option<String>,
+    follow_contexts: bool,
     /// File that stores the names; created if it does not exist.
     #[arg(long, value_name = "FILE", default_value = "isorb-naming.redb", conflicts_with = "memory")]
     store: PathBuf,
@@ -31,22 +29,19 @@ pub struct Args {
     ior_file: Option<PathBuf>,
 }
 
-/// Serves until it is killed. It can be killed at any time without damage.
+/// Serves until SIGTERM. It can be killed at any time without damage.
 pub fn run(args: &Args, orb_arguments: Vec<String>) -> Result<(), Box<dyn Error>> {
-    let (mut config, named) = listen::config(orb_arguments)?;
-    if !named || args.host.is_some() || args.port.is_some() {
-        let host = args.host.as_deref().unwrap_or("127.0.0.1");
-        let port = args.port.unwrap_or(PORT);
-        config.endpoints = vec![listen::endpoint(host, port)];
-    }
+    let config = args.service.config(orb_arguments, PORT)?;
     let store: Arc<dyn Store> = match args.memory {
         true => Arc::new(MemoryStore::new()),
         false => Arc::new(
             FileStore::open(&args.store).map_err(|error| format!("{}: {error}", args.store.display()))?,
         ),
     };
-    let orb = Orb::with_config(config)?;
-    let service = NamingService::start(&orb, store, Limits::default())?;
+    let process = args.service.start(config)?;
+    let orb = &process.orb;
+    let limits = Limits { follow: args.follow_contexts, ..Limits::default() };
+    let service = NamingService::start(orb, store, limits)?;
     if let Some(file) = &args.ior_file {
         std::fs::write(file, format!("{}\n", service.object()))
             .map_err(|error| format!("{}: {error}", file.display()))?;
@@ -54,9 +49,7 @@ pub fn run(args: &Args, orb_arguments: Vec<String>) -> Result<(), Box<dyn Error>
     // Requests wait until the root POA's manager is active, so that a client can call as soon as it
     // reads this line.
     orb.root_poa()?.manager().activate()?;
-    let mut output = std::io::stdout();
-    writeln!(output, "READY {}", super::ready::reference(&orb, "NameService", service.object()))?;
-    output.flush()?;
-    orb.run();
+    let _metrics = process.ready(&super::ready::reference(orb, "NameService", service.object()), "")?;
+    process.run();
     Ok(())
 }

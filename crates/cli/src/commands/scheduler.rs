@@ -1,12 +1,12 @@
 //! `isorb scheduler`: a scheduling service with TAO's interface.
 
-use isorb::{Orb, Reference};
+use super::service::ServiceArgs;
+use isorb::Reference;
 use isorb_sched::Policy;
 use isorb_sched::file::ScheduleFile;
 use isorb_sched_service::SchedulerService;
 use isorb_sched_service::rtec_scheduler::SchedulerRef;
 use std::error::Error;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -16,12 +16,8 @@ const NAME: &str = "ScheduleService";
 /// Arguments of `isorb scheduler`. Further arguments go to the ORB (`-ORB…`).
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Port to listen at; 0 for a free one.
-    #[arg(long, default_value_t = 0)]
-    port: u16,
-    /// Address to listen at; 0.0.0.0 or :: for all.
-    #[arg(long, default_value = "127.0.0.1")]
-    host: String,
+    #[command(flatten)]
+    service: ServiceArgs,
     /// Schedule file to start with: its operations have priorities from the start, and its settings
     /// apply.
     #[arg(long, value_name = "FILE")]
@@ -43,11 +39,12 @@ pub struct Args {
     ior_file: Option<PathBuf>,
 }
 
-/// Serves until it is killed. It can be killed at any time, since a record is replaced as a whole.
+/// Serves until SIGTERM. It can be killed at any time, since a record is replaced as a whole.
 pub fn run(args: &Args, orb_arguments: Vec<String>) -> Result<(), Box<dyn Error>> {
-    let config = super::listen::config_at(orb_arguments, &args.host, args.port)?;
+    let config = args.service.config(orb_arguments, 0)?;
     let service = service(args)?;
-    let orb = Orb::with_config(config)?;
+    let process = args.service.start(config)?;
+    let orb = &process.orb;
     let root = orb.root_poa()?;
     let scheduler: SchedulerRef = root.activate(Arc::new(service))?;
     let object = scheduler.object();
@@ -58,12 +55,10 @@ pub fn run(args: &Args, orb_arguments: Vec<String>) -> Result<(), Box<dyn Error>
             .map_err(|error| format!("{}: {error}", file.display()))?;
     }
     if let Some(url) = &args.ns {
-        super::ready::bind(&orb, url, NAME, object)?;
+        super::ready::bind(orb, url, NAME, object)?;
     }
-    let mut output = std::io::stdout();
-    writeln!(output, "READY {}", super::ready::reference(&orb, NAME, object))?;
-    output.flush()?;
-    orb.run();
+    let _metrics = process.ready(&super::ready::reference(orb, NAME, object), "")?;
+    process.run();
     Ok(())
 }
 

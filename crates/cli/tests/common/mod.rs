@@ -62,6 +62,14 @@ impl Service {
         (service, address.to_owned())
     }
 
+    /// Starts a command and waits until it is ready. Returns the rest of its next line, too, which
+    /// begins with `word`.
+    pub fn with_line(command: &mut Command, word: &str) -> (Service, String) {
+        let mut service = Service::of(command);
+        let line = service.process.expect_line(word);
+        (service, line)
+    }
+
     /// How the process ended; `None` while it runs.
     pub fn ended(&mut self) -> Option<std::process::ExitStatus> {
         self.process.ended()

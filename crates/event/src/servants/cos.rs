@@ -293,8 +293,9 @@ pub(super) fn connect_supplier(shared: &Shared) -> Result<ProxyPushConsumer> {
 struct PushConsumerServant(Arc<SupplierProxyState>);
 
 impl comm::PushConsumer for PushConsumerServant {
-    fn push(&self, _: Upcall<'_>, data: &Any) -> Result<(), PushError> {
+    fn push(&self, cx: Upcall<'_>, data: &Any) -> Result<(), PushError> {
         let supplier = self.0.supplier().ok_or(Disconnected {})?;
+        isorb_access::authorize_types(cx, [STANDARD_EVENT])?;
         match send(&supplier, data).too_large {
             0 => Ok(()),
             // The standard has no exception for this. Consumers without a queue have received the
@@ -315,9 +316,10 @@ impl comm::PushConsumer for PushConsumerServant {
 impl admin_idl::ProxyPushConsumer for PushConsumerServant {
     fn connect_push_supplier(
         &self,
-        _: Upcall<'_>,
+        cx: Upcall<'_>,
         push_supplier: Option<&comm::PushSupplierRef>,
     ) -> Result<(), ConnectPushSupplierError> {
+        isorb_access::authorize_types(cx, [STANDARD_EVENT])?;
         match self.0.connect(push_supplier.map(|peer| peer.object()), None, connect_supplier)? {
             true => Ok(()),
             false => Err(AlreadyConnected {}.into()),

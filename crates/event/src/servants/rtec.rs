@@ -330,8 +330,9 @@ struct PushConsumerServant(Arc<SupplierProxyState>);
 
 impl PushConsumer for PushConsumerServant {
     /// Events of a supplier that is not connected are dropped.
-    fn push(&self, _: Upcall<'_>, data: EventSetView<'_>) -> Result<()> {
+    fn push(&self, cx: Upcall<'_>, data: EventSetView<'_>) -> Result<()> {
         if let Some(supplier) = self.0.supplier() {
+            isorb_access::authorize_types(cx, data.iter().map(|event| event.header.type_))?;
             for event in data {
                 let packed = any::pack(event.data.any_value);
                 let data = Data { pad1: event.data.pad1, octets: event.data.payload, any: &packed };
@@ -350,10 +351,11 @@ impl PushConsumer for PushConsumerServant {
 impl ProxyPushConsumer for PushConsumerServant {
     fn connect_push_supplier(
         &self,
-        _: Upcall<'_>,
+        cx: Upcall<'_>,
         push_supplier: Option<&PushSupplierRef>,
         qos: SupplierQOSView<'_>,
     ) -> Result<(), ConnectPushSupplierError> {
+        isorb_access::authorize_types(cx, qos.publications.iter().map(|of| of.event.header.type_))?;
         let publications = qos.publications.iter();
         let list: Vec<_> = publications
             .map(|publication| crate::Dependency { header: read_header(&publication.event), rt_info: 0 })

@@ -5,7 +5,7 @@ use super::url::{UrlProblem, to_url};
 use super::{Shared, ids, iterating, problem, references};
 use crate::binding::{Binding, BindingKind, ContextId, Target};
 use crate::cos_naming::naming_context::{
-    BindContextError, BindError, BindNewContextError, DestroyError, InvalidName, NotEmpty,
+    BindContextError, BindError, BindNewContextError, CannotProceed, DestroyError, InvalidName, NotEmpty,
     RebindContextError, RebindError, ResolveError, UnbindError,
 };
 use crate::cos_naming::naming_context_ext::{
@@ -19,6 +19,7 @@ use crate::iterators::Position;
 use crate::store::{Mode, Refusal};
 use crate::tree::{self, Failure, Progress};
 use isorb::{Kind, Object, Poa, Policies, Reference, Result, SystemException, Upcall};
+use isorb_access::{Permission, Subject, authorize};
 use isorb_giop::NameComponent as Step;
 use std::sync::Arc;
 
@@ -66,12 +67,26 @@ impl Contexts {
                 let rest_of_name = rest(&name, steps);
                 let context = references::of_octets(cx.orb(), &context)?.ok_or(Kind::InvObjref)?;
                 let context: NamingContextRef = context.unchecked_narrow();
+                if !self.shared.limits.follow {
+                    return Err(Problem::CannotProceed(CannotProceed { cxt: Some(context), rest_of_name }));
+                }
                 let policies =
                     Policies { round_trip_timeout: Some(self.shared.limits.onward), ..Policies::default() };
                 let patient = NamingContextRef::from_object(context.object().with_policies(policies));
                 there(&patient, &rest_of_name).map_err(|problem| problem.onward(context, rest_of_name))
             }
         }
+    }
+
+    /// Checks that the caller may change the binding of a name. Names count from the root; a policy
+    /// for some names holds for no name in another context, which may be bound anywhere.
+    fn authorize(&self, cx: Upcall<'_>, name: NameView<'_>) -> Result<(), Problem> {
+        let text = isorb_giop::Name::new(self.steps(name)?).map(|name| name.to_string()).unwrap_or_default();
+        let text = match self.here(cx)? {
+            ContextId::ROOT => text,
+            ContextId(number) => format!("context:{number:x}/{text}"),
+        };
+        Ok(authorize(cx, Permission::Bind, Subject::Name(&text))?)
     }
 
     fn put(
@@ -81,6 +96,7 @@ impl Contexts {
         object: Option<&Object>,
         mode: Mode,
     ) -> Result<(), Problem> {
+        self.authorize(cx, name)?;
         let store = &*self.shared.store;
         let target = references::to_target(poa(cx)?, store, &self.shared.limits, object)?;
         let binding = Binding { kind: BindingKind::Object, target };
@@ -102,6 +118,7 @@ impl Contexts {
         context: Option<&NamingContextRef>,
         mode: Mode,
     ) -> Result<(), Problem> {
+        self.authorize(cx, name)?;
         let store = &*self.shared.store;
         let object = context.map(Reference::object).ok_or_else(|| {
             SystemException::from(Kind::BadParam)
@@ -183,6 +200,7 @@ impl NamingContext for Contexts {
     }
 
     fn unbind(&self, cx: Upcall<'_>, n: NameView<'_>) -> Result<(), UnbindError> {
+        self.authorize(cx, n)?;
         Ok(self.run(
             cx,
             n,
@@ -201,6 +219,7 @@ impl NamingContext for Contexts {
         cx: Upcall<'u>,
         n: NameView<'u>,
     ) -> Result<Option<&'u NamingContextRef>, BindNewContextError> {
+        self.authorize(cx, n)?;
         let made = self.run(
             cx,
             n,

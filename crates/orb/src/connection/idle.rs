@@ -14,7 +14,7 @@ use std::time::Duration;
 
 /// Grace period in nanoseconds: a new connection is not evicted before, since its first request may
 /// be on its way.
-pub(crate) const GRACE_NS: u64 = 1_000_000_000;
+const GRACE_NS: u64 = 1_000_000_000;
 
 /// Whether the client has sent requests.
 #[derive(Debug, Default)]
@@ -70,10 +70,25 @@ impl Connection {
         self.activity.mark();
     }
 
-    /// Since when the peer has been connected without a request; `None` when it has sent one.
-    pub fn silent_since(&self) -> Option<u64> {
-        let activity = self.activity.ever() || self.side == Side::Connector;
-        (!activity).then(|| self.used_at.load(Ordering::Relaxed))
+    /// Since when the client has not used the connection, as far as it is known at `now`: no later
+    /// than the last call of this method, or of [`close_if_idle`](Self::close_if_idle). `None`
+    /// where it is in use, by call-backs too, and for a new connection in its grace period.
+    #[cold]
+    pub fn idle_since(&self, now: u64) -> Option<u64> {
+        let is_in_use = self.side == Side::Connector
+            || self.lossy
+            || self.serving.load(Ordering::SeqCst) > 0
+            || self.in_flight.load(Ordering::SeqCst) > 0
+            || self.bidirectional.load(Ordering::Acquire)
+            || self.account.is_busy();
+        if is_in_use {
+            return None;
+        }
+        if self.activity.recent() {
+            self.used_at.store(now, Ordering::Relaxed);
+        }
+        let since = self.used_at.load(Ordering::Relaxed);
+        (self.activity.ever() || now.saturating_sub(since) >= GRACE_NS).then_some(since)
     }
 
     /// Whether octets wait to be read. A client that waits for a busy thread is not silent.

@@ -26,15 +26,16 @@ mod slots;
 mod table;
 
 pub(crate) use begun::{Begun, Reader};
-pub(crate) use idle::{GRACE_NS, IdleLimits};
+pub(crate) use idle::IdleLimits;
 pub(crate) use inbox::{Arrived, Inbox, ReadError};
 pub(crate) use monitor::ConnectionMonitors;
 pub use monitor::ConnectionWatcher;
 pub(crate) use outbox::SendError;
 pub(crate) use slots::{NoSlot, Slot, SlotLimits, Slots};
-pub(crate) use table::ConnectionTable;
+pub(crate) use table::{AdmissionLimits, ConnectionTable};
 
 use crate::buffers::{CallBuffers, LaneBlocks, with_buffers};
+use crate::caller::CallerState;
 use crate::log::warn;
 use crate::policy::Timeout;
 use idle::Activity;
@@ -98,6 +99,7 @@ pub(crate) struct Connection {
     used_at: AtomicU64,
     /// Whether the peer has sent requests.
     activity: Activity,
+    caller: CallerState,
     /// Requests of the peer that run.
     serving: AtomicU32,
     /// Agreed code sets: 0 none yet, else 1 + bits of [`encode_text`].
@@ -162,6 +164,10 @@ impl Connection {
         let lossy = stream.capabilities().max_datagram.is_some();
         // A datagram arrives whole or not at all; fragments would be lost one by one.
         let limits = if lossy { Limits { fragment: 0, ..limits } } else { limits };
+        let caller = match side {
+            Side::Acceptor => CallerState::new(stream.identity()),
+            Side::Connector => CallerState::default(),
+        };
         Connection {
             stream,
             lossy,
@@ -175,6 +181,7 @@ impl Connection {
             in_flight: AtomicU32::new(0),
             used_at: AtomicU64::new(now_ns()),
             activity: Activity::default(),
+            caller,
             serving: AtomicU32::new(0),
             code_sets: AtomicU8::new(0),
             bidirectional: AtomicBool::new(false),
@@ -194,6 +201,12 @@ impl Connection {
 
     pub fn peer(&self) -> &str {
         self.stream.peer()
+    }
+
+    /// The identity of the peer, if it opened the connection.
+    #[inline]
+    pub fn caller(&self) -> &CallerState {
+        &self.caller
     }
 
     pub fn stream(&self) -> &dyn Stream {

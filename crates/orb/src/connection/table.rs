@@ -10,7 +10,6 @@
 //! | the ORB's | three quarters are in use | of the least urgent, the one with the greatest load; none that is more urgent than the one that needs blocks |
 //! | a lane's own | no block is free | one of this lane that has stalled, else one that has held blocks for a second, by load |
 
-use super::idle::GRACE_NS;
 use super::{Connection, LOG};
 use crate::buffers::{BLOCK_STAYS, LANE_SMALL, LaneBlocks};
 use crate::log::warn;
@@ -18,8 +17,10 @@ use isorb_rt::priority::Priority;
 use isorb_rt::sync::PiMutex;
 use isorb_rt::time::now_ns;
 use isorb_scope::{Buffer, BufferPool};
-use isorb_transport::Wait;
+use isorb_transport::{PeerProcess, Wait};
 use std::cmp::Reverse;
+use std::collections::HashMap;
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
@@ -245,56 +246,144 @@ impl BufferAccount {
     }
 }
 
-/// The connection that has been open for longest without a request, if for longer than the grace
-/// period.
-fn longest_silent(connections: &[Weak<Connection>]) -> Option<usize> {
+/// The peer of a connection, as far as limits tell peers apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum PeerKey {
+    User(u32),
+    Address(IpAddr),
+    Unknown,
+}
+
+impl PeerKey {
+    fn of(connection: &Connection) -> PeerKey {
+        let identity = connection.caller().identity();
+        match (identity.process, identity.addresses) {
+            (Some(process), _) => PeerKey::User(process.user),
+            (None, Some((peer, _))) => PeerKey::Address(peer.ip().to_canonical()),
+            (None, None) => PeerKey::Unknown,
+        }
+    }
+}
+
+/// How many connections there may be.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AdmissionLimits {
+    pub all: usize,
+    /// Of one peer.
+    pub peer: usize,
+}
+
+impl AdmissionLimits {
+    /// For connections with another limit.
+    pub const NONE: AdmissionLimits = AdmissionLimits { all: usize::MAX, peer: usize::MAX };
+}
+
+/// Connections of the own user over local transports that are admitted above the limit, so that
+/// an operator can look at a full server.
+const FOR_ADMINISTRATORS: usize = 4;
+
+/// The idle connection that gives way to a new one: of the peer with the most connections, the one
+/// that its client has not used for longest. Of these, one with octets to be read is not idle.
+fn evictable(connections: &[Weak<Connection>], of: Option<PeerKey>) -> Option<(usize, Arc<Connection>)> {
     let now = now_ns();
-    let silent = connections.iter().enumerate().filter_map(|(i, connection)| {
-        let since = connection.upgrade()?.silent_since()?;
-        (now.saturating_sub(since) >= GRACE_NS).then_some((since, i))
-    });
-    silent.min().map(|(_, i)| i)
+    let mut counts = HashMap::new();
+    let mut idle = Vec::new();
+    for (i, connection) in connections.iter().enumerate() {
+        let Some(connection) = connection.upgrade() else { continue };
+        let key = PeerKey::of(&connection);
+        *counts.entry(key).or_insert(0usize) += 1;
+        if let Some(since) = connection.idle_since(now)
+            && of.is_none_or(|of| of == key)
+        {
+            idle.push((key, since, i, connection));
+        }
+    }
+    idle.sort_by_key(|(key, since, i, _)| (Reverse(counts[key]), *since, *i));
+    let quiet = idle.into_iter().find(|(_, _, _, connection)| !connection.waits_to_be_read());
+    quiet.map(|(_, _, i, connection)| (i, connection))
 }
 
 /// The connections that an ORB has accepted.
 #[derive(Debug, Default)]
-pub(crate) struct ConnectionTable(PiMutex<Vec<Weak<Connection>>>);
+pub(crate) struct ConnectionTable {
+    connections: PiMutex<Vec<Weak<Connection>>>,
+    pub accepted: AtomicU64,
+    pub refused: AtomicU64,
+    pub evicted: AtomicU64,
+}
 
 impl ConnectionTable {
-    /// Adds a connection, unless `limit` are open; removes ended ones. A full table evicts the
-    /// connection that has been open for longest without a request, so that clients that only
-    /// connect do not keep others out.
-    pub fn admit(&self, connection: &Arc<Connection>, limit: usize) -> bool {
-        let mut connections = self.0.lock();
-        if connections.len() >= limit || connections.len() == connections.capacity() {
+    /// Adds a connection, unless too many are open; removes ended ones. At a limit an idle
+    /// connection gives way, whatever its client has sent before: it gets CloseConnection and opens
+    /// another one for its next call.
+    pub fn admit(&self, connection: &Arc<Connection>, limits: AdmissionLimits) -> bool {
+        let mut connections = self.connections.lock();
+        if connections.len() >= limits.all || connections.len() == connections.capacity() {
             connections.retain(|other| other.upgrade().is_some_and(|other| other.is_open()));
         }
-        let mut evicted = None;
-        if connections.len() >= limit {
-            let silent = longest_silent(&connections).and_then(|i| Some((i, connections[i].upgrade()?)));
-            let Some((i, silent)) = silent.filter(|(_, silent)| !silent.waits_to_be_read()) else {
+        let evicted = match self.make_room(&mut connections, connection, limits) {
+            Ok(evicted) => evicted,
+            Err(()) => {
+                self.refused.fetch_add(1, Ordering::Relaxed);
                 return false;
-            };
-            connections.swap_remove(i);
-            evicted = Some(silent);
-        }
+            }
+        };
         connections.push(Arc::downgrade(connection));
+        self.accepted.fetch_add(1, Ordering::Relaxed);
         drop(connections);
-        if let Some(silent) = evicted {
-            let peer = silent.peer();
-            warn(
-                LOG,
-                format_args!("{peer}: evicted for a new connection; it sent no request (max_connections)"),
-            );
-            silent.break_off();
+        if let Some(evicted) = evicted {
+            self.count_eviction(&evicted);
+            evicted.close();
         }
         true
+    }
+
+    /// Takes out the connection that gives way, if one must.
+    fn make_room(
+        &self,
+        connections: &mut Vec<Weak<Connection>>,
+        newcomer: &Connection,
+        limits: AdmissionLimits,
+    ) -> Result<Option<Arc<Connection>>, ()> {
+        let key = PeerKey::of(newcomer);
+        let is_of_peer = |other: &Weak<Connection>| {
+            other.upgrade().is_some_and(|other| other.is_open() && PeerKey::of(&other) == key)
+        };
+        let peer_is_full = limits.peer < limits.all
+            && key != PeerKey::Unknown
+            && connections.iter().filter(|other| is_of_peer(other)).count() >= limits.peer;
+        if !peer_is_full && connections.len() < limits.all {
+            return Ok(None);
+        }
+        match evictable(connections, peer_is_full.then_some(key)) {
+            Some((i, evicted)) => {
+                connections.swap_remove(i);
+                Ok(Some(evicted))
+            }
+            None => {
+                let own = key == PeerKey::User(PeerProcess::this().user);
+                let share = own && connections.len() < limits.all.saturating_add(FOR_ADMINISTRATORS);
+                if share { Ok(None) } else { Err(()) }
+            }
+        }
+    }
+
+    /// Counts and logs a connection that gave way.
+    pub fn count_eviction(&self, evicted: &Connection) {
+        self.evicted.fetch_add(1, Ordering::Relaxed);
+        let peer = evicted.peer();
+        warn(
+            LOG,
+            format_args!(
+                "{peer}: evicted for a new connection; it was idle (max_connections, max_peer_connections)"
+            ),
+        );
     }
 
     /// How many more connections may be open with a limit of `limit`. Not for the request path: it
     /// may walk over all connections.
     pub fn room(&self, limit: usize) -> usize {
-        let mut connections = self.0.lock();
+        let mut connections = self.connections.lock();
         if connections.len() >= limit {
             connections.retain(|other| other.upgrade().is_some_and(|other| other.is_open()));
         }
@@ -303,14 +392,14 @@ impl ConnectionTable {
 
     /// The open connections.
     pub fn all(&self) -> Vec<Arc<Connection>> {
-        self.0.lock().iter().filter_map(Weak::upgrade).collect()
+        self.connections.lock().iter().filter_map(Weak::upgrade).collect()
     }
 
     /// Of the connections that use `needs`'s own pool, the one with the greatest load among those
     /// that may be evicted for it.
     fn burden_of_lane(&self, needs: &BufferAccount) -> Option<Arc<Connection>> {
         let now = now_ns();
-        let connections = self.0.lock();
+        let connections = self.connections.lock();
         let all = connections.iter().filter_map(Weak::upgrade).filter(|connection| {
             let account = connection.account();
             connection.is_open() && !std::ptr::eq(account, needs) && Arc::ptr_eq(account.pool(), needs.pool())
@@ -333,7 +422,7 @@ impl ConnectionTable {
             let mut coming = 0;
             let mut worst: Option<(Eviction, Arc<Connection>)> = None;
             {
-                let connections = self.0.lock();
+                let connections = self.connections.lock();
                 for connection in connections.iter().filter_map(Weak::upgrade) {
                     let account = connection.account();
                     if !Arc::ptr_eq(account.pool(), pool) {

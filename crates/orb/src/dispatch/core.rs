@@ -9,7 +9,7 @@ use crate::poa::{ComponentSource, Registry, with_wait_deadline};
 use crate::pool::ServerResources;
 use crate::server::{Endpoints, Lane};
 use crate::transports::secure;
-use crate::{Object, Orb};
+use crate::{Guard, Object, Orb};
 use isorb_giop::Ior;
 use isorb_giop::context::{ListenPoint, listen_points};
 use isorb_rt::priority::Priority;
@@ -26,6 +26,7 @@ pub(crate) struct ServerCore {
     /// The arguments that are not the ORB's.
     pub arguments: Vec<String>,
     pub interceptors: Interceptors,
+    pub guard: Option<Arc<dyn Guard>>,
     pub registry: Registry,
     pub resources: Arc<ServerResources>,
     /// The multicast groups that objects of this ORB belong to.
@@ -60,10 +61,10 @@ impl ServerCore {
         arguments: Vec<String>,
         interceptors: Interceptors,
         references: Vec<(String, Object)>,
+        guard: Option<Arc<dyn Guard>>,
     ) -> ServerCore {
         // Transient references of an earlier process must not find objects of this one.
-        let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-        let epoch = (since.as_nanos() as u64 ^ u64::from(std::process::id()) << 40) >> 8;
+        let epoch = isorb_rt::random_u64();
         let resources = Arc::<ServerResources>::default();
         let ior = interceptors.ior().to_vec();
         let source = move |name: &str, policies: &_| components(&ior, name, policies);
@@ -73,6 +74,7 @@ impl ServerCore {
         };
         ServerCore {
             arguments,
+            guard,
             registry: Registry::new(epoch as u32, resources.clone(), source),
             interceptors,
             resources,

@@ -25,7 +25,7 @@ use crate::orb_core::SendReply;
 use crate::poa::{Refusal, UpcallTarget, with_wait_deadline, write_refusal};
 use crate::server::{Next, deliver, refuse};
 use crate::upcall::Request as UpcallRequest;
-use crate::{Orb, Result};
+use crate::{Caller, Orb, Result};
 use answer::answer_early;
 use cache::CachedRequest;
 use find::{enter, find, locate};
@@ -159,7 +159,8 @@ pub(crate) fn request(
             return Ok(());
         }
     }
-    let origin = Origin { connection, text: Text::DEFAULT };
+    let caller = connection.map_or(Caller::PROCESS, |connection| Caller::peer(connection));
+    let origin = Origin { connection, caller, text: Text::DEFAULT };
     dispatch(server, orb, origin, arrived, buffers, running, send)
 }
 
@@ -176,7 +177,7 @@ fn unanswered(
     arrived: Arrived,
     buffers: &mut CallBuffers,
 ) -> Result<(), ProtocolError> {
-    let origin = Origin { connection: None, text };
+    let origin = Origin { connection: None, caller: Caller::GROUP, text };
     dispatch(server, orb, origin, arrived, buffers, None, &mut |_| {})
 }
 
@@ -184,6 +185,7 @@ fn unanswered(
 #[derive(Clone, Copy)]
 struct Origin<'c> {
     connection: Option<&'c Arc<Connection>>,
+    caller: Caller<'c>,
     /// The encoding of its text, if there is no connection.
     text: Text,
 }
@@ -296,6 +298,8 @@ fn dispatch(
                 object_id: target.object_id(),
                 poa: Some(target.poa()),
                 contexts,
+                caller: origin.caller,
+                guard: server.guard.as_deref(),
             };
             call_servant(target, operation, &upcall, arguments, &mut e, offsets, |servant| {
                 if let Some(Parsed { request, interceptors }) = &mut parsed {
@@ -349,7 +353,7 @@ impl Refused {
 fn resolve<'u>(
     server: &'u ServerCore,
     orb: &'u Orb,
-    origin: Origin<'_>,
+    origin: Origin<'u>,
     arrived: Arrived,
     bytes: &'u mut [u8],
     scope: &'u Scope<'u>,
@@ -366,7 +370,7 @@ fn resolve<'u>(
     let text = origin.text(arrived.header.version);
     arguments.set_text(text);
     let mut interceptors = match server.interceptors.server() {
-        Some(chain) => Some(chain.serve(orb, &request)?),
+        Some(chain) => Some(chain.serve(orb, &request, origin.caller)?),
         None => None,
     };
     let mut started = match &mut interceptors {

@@ -71,7 +71,12 @@ pub(super) fn run<'u>(
     e: &mut Encoder<'u>,
 ) -> Result<Outcome> {
     let Some(index) = operation else { return pseudo(servant.interface(), upcall, d, e) };
-    let called = catch_unwind(AssertUnwindSafe(|| servant.dispatch(index, Upcall::new(upcall), d, e)));
+    let called = catch_unwind(AssertUnwindSafe(|| {
+        if let Some(guard) = upcall.guard {
+            guard.admit(servant.interface(), index, Upcall::new(upcall))?;
+        }
+        servant.dispatch(index, Upcall::new(upcall), d, e)
+    }));
     match called {
         Ok(outcome) => outcome,
         Err(_) => Err(panicked(upcall.operation)),

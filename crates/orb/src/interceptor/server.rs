@@ -4,7 +4,7 @@ use super::contexts::Contexts;
 use super::slots::{PiCurrent, SlotId, Table, give_back};
 use super::{InvalidSlot, Raised, ReplyStatus, no_context, not_here, unknown_user_exception};
 use crate::poa::Poa;
-use crate::{Any, Interface, Object, Orb, Result, SyncScope, SystemException};
+use crate::{Any, Caller, Interface, Object, Orb, Result, SyncScope, SystemException};
 use isorb_giop::message::{Request, Response};
 use isorb_giop::{Kind, minor};
 use std::fmt;
@@ -109,6 +109,7 @@ pub(super) enum Sending {
 /// OMG|14.
 pub struct ServerRequestInfo<'r> {
     pub(super) orb: &'r Orb,
+    pub(super) caller: Caller<'r>,
     pub(super) current: PiCurrent,
     pub(super) request: Request<'r>,
     pub(super) operation: &'r str,
@@ -126,6 +127,11 @@ impl ServerRequestInfo<'_> {
     /// The ORB.
     pub fn orb(&self) -> &Orb {
         self.orb
+    }
+
+    /// The caller of the request.
+    pub fn caller(&self) -> Caller<'_> {
+        self.caller
     }
 
     /// The number of the request in the message; each client counts by itself.

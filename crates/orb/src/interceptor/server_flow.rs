@@ -7,7 +7,7 @@ use super::{Raised, ReplyStatus, ServerRequestInfo, ServerRequestInterceptor};
 use crate::buffers::MessageBuffer;
 use crate::poa::{Refusal, UpcallTarget, write_refusal};
 use crate::server::{deliver, write_exception};
-use crate::{Object, Orb, Result, Servant, SystemException};
+use crate::{Caller, Object, Orb, Result, Servant, SystemException};
 use isorb_cdr::{Encoder, Message, Order, Version};
 use isorb_giop::message::{self, Request, Response, ServiceContext};
 use isorb_giop::{Completion, Ior, Kind};
@@ -44,9 +44,15 @@ impl ServerChain {
     /// # Errors
     /// An operation name that is not text.
     #[inline(never)]
-    pub fn serve<'r>(&'r self, orb: &'r Orb, request: &Request<'r>) -> isorb_cdr::Result<Serving<'r>> {
+    pub fn serve<'r>(
+        &'r self,
+        orb: &'r Orb,
+        request: &Request<'r>,
+        caller: Caller<'r>,
+    ) -> isorb_cdr::Result<Serving<'r>> {
         let info = ServerRequestInfo {
             orb,
+            caller,
             current: self.current,
             request: *request,
             operation: request.operation.text()?,

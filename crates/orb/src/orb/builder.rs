@@ -3,9 +3,10 @@
 use super::Orb;
 use crate::config::Config;
 use crate::interceptor::OrbInitInfo;
-use crate::{Result, SystemException};
+use crate::{Guard, Result, SystemException};
 use isorb_giop::Kind;
 use isorb_rt::sched::{OnPanic, RealTime};
+use std::sync::Arc;
 
 type Initializer<'a> = Box<dyn FnOnce(&mut OrbInitInfo) -> Result<()> + 'a>;
 
@@ -31,6 +32,7 @@ pub struct OrbBuilder<'a> {
     config: Option<Config>,
     arguments: Vec<String>,
     initializers: Vec<Initializer<'a>>,
+    guard: Option<Arc<dyn Guard>>,
 }
 
 impl<'a> OrbBuilder<'a> {
@@ -60,6 +62,13 @@ impl<'a> OrbBuilder<'a> {
         self
     }
 
+    /// Puts access control in front of all servants of the ORB. Without this call every client may
+    /// call every operation.
+    pub fn guard(mut self, guard: Arc<dyn Guard>) -> OrbBuilder<'a> {
+        self.guard = Some(guard);
+        self
+    }
+
     /// Checks the configuration and makes the ORB.
     ///
     /// # Errors
@@ -85,7 +94,7 @@ impl<'a> OrbBuilder<'a> {
         }
         // Reads ISORB_LOG now, and not on a thread of a lane.
         isorb_rt::log::is_enabled(isorb_rt::log::Level::Error, "isorb");
-        let orb = Orb::from_parts(config, arguments, initial);
+        let orb = Orb::from_parts(config, arguments, initial, self.guard);
         if require {
             orb.sched().priorities.granted()?;
         }

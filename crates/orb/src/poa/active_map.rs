@@ -69,6 +69,8 @@ impl ActiveObject {
 struct Slot {
     /// The number of ids made for this slot.
     generation: u32,
+    /// The random number in the last of them.
+    secret: u64,
     entry: Option<Arc<ActiveObject>>,
     /// Whether the id of the entry is the last one made for this slot.
     own: bool,
@@ -76,10 +78,19 @@ struct Slot {
     listed: bool,
 }
 
+impl Slot {
+    /// Whether this is the last id that was made for the slot.
+    #[inline(always)]
+    fn made(&self, id: SystemId) -> bool {
+        self.generation == id.generation && self.secret == id.secret
+    }
+}
+
 /// Objects by id, and the number of objects by servant.
 ///
-/// An id made by this map is its own address: {slot, generation}. Any other id needs one hash
-/// look-up. So does an own id that was activated again after its slot had gone to another object.
+/// An id made by this map is its own address: {slot, generation}, and a number to prove it. Any
+/// other id needs one hash look-up. So does an own id that was activated again after its slot had
+/// gone to another object.
 #[derive(Debug)]
 pub(super) struct ActiveObjectMap {
     slots: Vec<Slot>,
@@ -121,7 +132,7 @@ impl ActiveObjectMap {
     pub fn find(&self, id: &[u8]) -> Option<&Arc<ActiveObject>> {
         if let Some(own) = self.own(id)
             && let Some(slot) = self.slots.get(own.slot as usize)
-            && slot.generation == own.generation
+            && slot.made(own)
             && slot.own
         {
             return slot.entry.as_ref();
@@ -194,7 +205,7 @@ impl ActiveObjectMap {
     ) -> Result<Arc<ActiveObject>, SystemException> {
         if let Some(own) = self.own(id)
             && let Some(slot) = self.slots.get(own.slot as usize)
-            && slot.generation == own.generation
+            && slot.made(own)
             && slot.entry.is_none()
         {
             return Ok(self.occupy(poa, own.slot, id.into(), (servant, priority), true));
@@ -275,7 +286,10 @@ impl ActiveObjectMap {
         };
         let slot = &mut self.slots[number as usize];
         slot.generation += 1;
-        Ok((number, SystemId { slot: number, generation: slot.generation }.encode(self.epoch)))
+        // Ids of persistent POAs outlive the process, which would have to store the number.
+        slot.secret = if self.system && self.epoch.is_none() { isorb_rt::random_u64() } else { 0 };
+        let id = SystemId { slot: number, generation: slot.generation, secret: slot.secret };
+        Ok((number, id.encode(self.epoch)))
     }
 
     fn occupy(

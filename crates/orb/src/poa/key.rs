@@ -6,8 +6,10 @@
 //! | persistent | magic, length of the path, path of POA names, object id |
 //!
 //! Numbers are big-endian, 4 octets each. An id from the system is {object slot, object
-//! generation}, in a persistent POA with the epoch before it. The usual key of a transient object
-//! thus has 24 octets and leads to the servant in two array look-ups. A key contains no hint at the
+//! generation}. In a persistent POA the epoch stands before it; in a transient one a random number
+//! of 8 octets follows, so that a client of one object cannot guess the key of another. The usual
+//! key of a transient object thus has 32 octets and leads to the servant in two array look-ups. A
+//! key contains no hint at the
 //! servant's earlier position, although one would save a hash for ids of the user: two references
 //! to one object would then differ.
 
@@ -154,26 +156,35 @@ pub(super) fn split_name(path: &[u8]) -> Option<(&str, &[u8])> {
 pub(super) struct SystemId {
     pub slot: u32,
     pub generation: u32,
+    /// The random number; 0 in a persistent POA: its ids outlive the process.
+    pub secret: u64,
 }
 
 impl SystemId {
     /// The id in octets. `epoch` is for persistent POAs: their ids must differ from those of
     /// earlier processes.
     pub fn encode(self, epoch: Option<u32>) -> ObjectId {
-        let numbers = [epoch.unwrap_or(0), self.slot, self.generation].map(u32::to_be_bytes);
+        let (high, low) = ((self.secret >> 32) as u32, self.secret as u32);
+        let numbers = [epoch.unwrap_or(0), self.slot, self.generation, high, low].map(u32::to_be_bytes);
         let octets = numbers.as_flattened();
-        ObjectId::from(if epoch.is_some() { octets } else { &octets[4..] })
+        ObjectId::from(if epoch.is_some() { &octets[..12] } else { &octets[4..] })
     }
 
     /// Decodes an id; `None` if it has another form or epoch.
     #[inline(always)]
     pub fn decode(id: &[u8], epoch: Option<u32>) -> Option<SystemId> {
-        let rest = match epoch {
-            None => id,
-            Some(epoch) => split_u32(id).filter(|(number, _)| *number == epoch)?.1,
+        let (address, secret) = match epoch {
+            None => {
+                let (address, secret) = id.split_first_chunk::<8>()?;
+                (*address, u64::from_be_bytes(*<&[u8; 8]>::try_from(secret).ok()?))
+            }
+            Some(epoch) => {
+                let (_, address) = split_u32(id).filter(|(number, _)| *number == epoch)?;
+                (*<&[u8; 8]>::try_from(address).ok()?, 0)
+            }
         };
-        let both = u64::from_be_bytes(*<&[u8; 8]>::try_from(rest).ok()?);
-        Some(SystemId { slot: (both >> 32) as u32, generation: both as u32 })
+        let both = u64::from_be_bytes(address);
+        Some(SystemId { slot: (both >> 32) as u32, generation: both as u32, secret })
     }
 }
 
@@ -183,11 +194,14 @@ mod tests {
 
     #[test]
     fn keys_go_both_ways() {
-        let id = SystemId { slot: 7, generation: 9 }.encode(None);
+        let id = SystemId { slot: 7, generation: 9, secret: 0x0102_0304_0506_0708 }.encode(None);
         let key = [&transient_prefix(1, 2, 3)[..], &id].concat();
-        assert_eq!(key.len(), 24);
+        assert_eq!(key.len(), 32);
         assert_eq!(Key::parse(&key), Some(Key::Transient { epoch: 1, slot: 2, generation: 3, id: &id }));
-        assert_eq!(SystemId::decode(&id, None), Some(SystemId { slot: 7, generation: 9 }));
+        assert_eq!(id[8..], [1, 2, 3, 4, 5, 6, 7, 8]);
+        let decoded = SystemId::decode(&id, None).unwrap();
+        assert_eq!(decoded, SystemId { slot: 7, generation: 9, secret: 0x0102_0304_0506_0708 });
+        assert_eq!(SystemId::decode(&id[..8], None), None);
 
         let path = child_path(&child_path(b"", "a").unwrap(), "bé").unwrap();
         let key = [&persistent_prefix(&path)[..], b"lab/t1"].concat();
@@ -201,7 +215,7 @@ mod tests {
     fn persistent_keys_never_change() {
         let path = child_path(b"", "lab").unwrap();
         assert_eq!(persistent_prefix(&path)[..], *b"iso\x02\0\0\0\x05\0\x03lab");
-        let id = SystemId { slot: 1, generation: 2 }.encode(Some(0x0a0b_0c0d));
+        let id = SystemId { slot: 1, generation: 2, secret: 0 }.encode(Some(0x0a0b_0c0d));
         assert_eq!(id.as_bytes(), b"\x0a\x0b\x0c\x0d\0\0\0\x01\0\0\0\x02");
         assert_eq!(SystemId::decode(&id, Some(0x0a0b_0c0e)), None);
     }

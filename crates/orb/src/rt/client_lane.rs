@@ -58,7 +58,7 @@ impl RtOrb {
             }
             None => None,
         };
-        let lane = Lane::new().map_err(|error| {
+        let lane = Lane::new(options.threads > 1).map_err(|error| {
             SystemException::from(Kind::NoResources).detail(format!("a client lane cannot be made: {error}"))
         })?;
         let lane = Arc::new(lane);

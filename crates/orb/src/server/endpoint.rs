@@ -4,7 +4,7 @@ use super::idle_reaper::IdleReaper;
 use super::lane::Lane;
 use super::{LOG, session};
 use crate::config::Endpoint;
-use crate::connection::{Connection, Side};
+use crate::connection::{AdmissionLimits, Connection, Side};
 use crate::log::warn;
 use crate::transports::{Published, Route, TAG_TCP, TAG_TLS, TAG_UDP, omni};
 use crate::{Orb, Result, SystemException};
@@ -131,7 +131,7 @@ impl Endpoints {
     /// Reads a connection that this ORB opened. Requests that come over it are served also while no
     /// call waits there.
     pub fn read_also(&self, orb: &Orb, connection: &Arc<Connection>) -> Result<()> {
-        orb.accepted().admit(connection, usize::MAX);
+        orb.accepted().admit(connection, AdmissionLimits::NONE);
         // As connections of the first endpoint.
         let lane = self.listeners.first().and_then(|listening| listening.lane.as_deref());
         serve_connection(orb, lane.filter(|_| connection.is_pollable()), connection)
@@ -302,7 +302,7 @@ fn accept(orb: &Orb, listening: &ListeningEndpoint, closed: &AtomicBool) {
                     connection.close();
                     continue;
                 }
-                let admitted = orb.accepted().admit(&connection, config.max_connections);
+                let admitted = orb.accepted().admit(&connection, config.admission_limits());
                 if closed.load(Ordering::SeqCst) {
                     connection.close();
                     continue;
@@ -310,7 +310,7 @@ fn accept(orb: &Orb, listening: &ListeningEndpoint, closed: &AtomicBool) {
                 let peer = connection.peer();
                 if !admitted {
                     let limit = config.max_connections;
-                    let why = format_args!("{limit} connections are open (max_connections)");
+                    let why = format_args!("{limit} connections are open and in use (max_connections)");
                     warn(LOG, format_args!("{peer}: refused, {why}"));
                     connection.close();
                 } else if let Err(exception) = serve_connection(orb, listening.lane.as_deref(), &connection) {

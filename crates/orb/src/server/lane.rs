@@ -12,10 +12,9 @@ use super::buffered::Source;
 use super::lane_server::LaneServer;
 use super::reply::replace_too_long;
 use super::ring_watch::{Ready, Ring, RingWatch, rearm};
-use super::{LOG, Next, finish, guarded, refuse};
+use super::{Next, finish, guarded, refuse};
 use crate::buffers::CallBuffers;
-use crate::connection::{Connection, GRACE_NS, ReadError};
-use crate::log::warn;
+use crate::connection::{Connection, ReadError};
 use crate::{Orb, SystemException};
 use isorb_cdr::Message;
 use isorb_giop::{Kind, MessageKind, ProtocolError};
@@ -46,6 +45,8 @@ pub(crate) struct Lane {
 
 /// Pause before the lane accepts again after a failure.
 const ACCEPT_PAUSE_NS: u64 = 20_000_000;
+/// Nanoseconds between two walks over the connections of a full lane, all in use.
+const EVICTION_PAUSE_NS: u64 = 10_000_000;
 
 /// No time.
 const NEVER: u64 = u64::MAX;
@@ -186,46 +187,43 @@ impl Lane {
     }
 
     /// Whether the lane can take another connection, with at most `limit`. A full lane evicts the
-    /// connection that has been open for longest without a request, if that is longer than the
-    /// grace period. So clients that only connect do not keep others out.
+    /// connection that has been idle for longest, whatever its client has sent before.
     ///
     /// # Real-time
     /// Allocates nothing. If the lane is full, one walk over the members under the lane's PI lock.
-    /// There is no walk while the last one showed that no grace period has ended, so that a storm
-    /// of new connections does not delay the clients that are served.
+    /// A walk that found no idle connection is not repeated for 10 ms, so that a storm of new
+    /// connections does not delay the clients that are served.
     pub fn has_room(&self, orb: &Orb, limit: usize) -> bool {
-        self.connections() < limit || self.evict_silent(orb)
+        self.connections() < limit || self.evict_idle(orb)
     }
 
     #[cold]
-    fn evict_silent(&self, orb: &Orb) -> bool {
+    fn evict_idle(&self, orb: &Orb) -> bool {
         let now = now_ns();
         if now < self.evicts_from.load(Ordering::Relaxed) {
             return false;
         }
-        let silent = {
+        let idle = {
             let members = self.members.lock();
             let all = members.slots.iter().filter_map(|(_, member)| member.as_ref());
-            let silent = all.filter_map(|member| Some((member.connection.silent_since()?, member)));
-            silent.min_by_key(|(since, _)| *since).map(|(since, member)| (since, member.clone()))
+            let idle = all.filter_map(|member| Some((member.connection.idle_since(now)?, member)));
+            idle.min_by_key(|(since, _)| *since).map(|(_, member)| member.clone())
         };
-        // The grace period of a later connection ends later.
-        let over_at = silent.as_ref().map_or(now, |(since, _)| *since).saturating_add(GRACE_NS);
-        let Some((_, member)) = silent.filter(|_| over_at <= now) else {
-            self.evicts_from.store(over_at, Ordering::Relaxed);
+        let Some(member) = idle else {
+            self.evicts_from.store(now.saturating_add(EVICTION_PAUSE_NS), Ordering::Relaxed);
             return false;
         };
-        // The thread that reads it now may have received its first request.
+        // The thread that reads it now may have received a request.
         if !member.turn.take() {
             return false;
         }
-        if member.connection.silent_since().is_none() || member.connection.waits_to_be_read() {
+        if member.connection.idle_since(now).is_none() || member.connection.waits_to_be_read() {
             member.release(self, true);
             return false;
         }
         // The turn is kept, so that no thread reads it any more.
-        let peer = member.connection.peer();
-        warn(LOG, format_args!("{peer}: evicted for a new connection; it sent no request (max_connections)"));
+        orb.accepted().count_eviction(&member.connection);
+        member.connection.close();
         self.drop_member(orb, &member);
         true
     }

@@ -19,7 +19,7 @@ use super::reply::reject;
 use super::thread_lane::{Admission, Buffering, ThreadLane};
 use super::{LOG, Next, guarded};
 use crate::buffers::{CallBuffers, LANE_SMALL, LaneBlocks, LaneMemory, with_buffers};
-use crate::connection::Arrived;
+use crate::connection::{AdmissionLimits, Arrived};
 use crate::log::warn;
 use crate::sched::thread::{self, ThreadPlan};
 use crate::sched::{Setup, prepare};
@@ -237,7 +237,7 @@ impl LaneServer {
                     let connection = Arc::new(accepted_connection(orb, acceptor.tag, stream));
                     connection.use_lane(self.blocks());
                     let full = !lane.has_room(orb, self.max_connections)
-                        || !orb.accepted().admit(&connection, usize::MAX);
+                        || !orb.accepted().admit(&connection, AdmissionLimits::NONE);
                     if full || self.threads.is_closed() || lane.add(connection.clone()).is_err() {
                         warn(
                             LOG,

@@ -50,6 +50,26 @@ impl Raw {
         raw
     }
 
+    /// A connection from another address of this host.
+    pub fn connect_from(object: &Object, from: [u8; 4]) -> Raw {
+        let mut raw = Raw::connect(object);
+        let to = raw.stream.peer_addr().unwrap();
+        let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
+        socket.bind(&std::net::SocketAddr::from((from, 0)).into()).unwrap();
+        socket.connect(&to.into()).unwrap();
+        raw.stream = socket.into();
+        raw.stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        raw
+    }
+
+    /// All octets until the end of the connection.
+    pub fn farewell(&mut self) -> Vec<u8> {
+        let mut octets = Vec::new();
+        // A reset ends it as well; what came before counts.
+        let _ = self.stream.read_to_end(&mut octets);
+        octets
+    }
+
     /// Sends a request without arguments.
     pub fn send(&mut self, operation: &str, contexts: &[(u32, &[u8])]) {
         self.id += 1;

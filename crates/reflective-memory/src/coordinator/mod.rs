@@ -17,6 +17,8 @@ use crate::node::{area_view, owned_area};
 use isorb::poa::PoaPolicies;
 use isorb::poa::policies::{IdAssignment, Lifespan};
 use isorb::{Kind, Orb, Reference, Result, SystemException, Upcall};
+use isorb_access::{Permission, Subject, authorize, authorize_owner};
+use isorb_giop::{IiopProfile, Ior};
 use isorb_rt::sync::PiMutex;
 use std::fmt;
 use std::sync::Arc;
@@ -118,9 +120,24 @@ impl Service {
         }
     }
 
+    /// Checks that a caller may unregister a node or an area of it: the process at the node's
+    /// address, unless a policy says otherwise.
+    fn authorize_node(&self, cx: Upcall<'_>, node: &str, subject: &str) -> Result<()> {
+        let entry = self.store.nodes()?.into_iter().find(|entry| entry.name == node);
+        let hosts = entry.map_or_else(Vec::new, |entry| hosts(&entry.server));
+        authorize_owner(cx, Permission::Write, Subject::Name(subject), hosts)
+    }
+
     fn known(&self, node: &str) -> Result<bool> {
         Ok(self.store.nodes()?.iter().any(|entry| entry.name == node))
     }
+}
+
+/// The hosts in a stringified reference.
+fn hosts(reference: &str) -> Vec<String> {
+    let Ok(ior) = reference.parse::<Ior>() else { return Vec::new() };
+    let profiles = ior.profiles.iter().filter_map(|profile| IiopProfile::parse(&profile.data).ok());
+    profiles.flat_map(|of| of.addresses().collect::<Vec<_>>()).map(|(host, _)| host).collect()
 }
 
 impl From<StoreError> for SystemException {
@@ -136,6 +153,9 @@ impl Glob_Comm for Service {
         what: NodeView<'u>,
         held: AreasView<'u>,
     ) -> Result<NamesView<'u>, glob_comm::RegisterNodeError> {
+        for area in held {
+            authorize(cx, Permission::Write, Subject::Name(area.name))?;
+        }
         let server = what.server.ok_or(SystemException::from(Kind::BadParam))?.object().to_string();
         // Without the lock, so that a slow answer does not delay other calls.
         self.has_no_other(cx, &what, &server)?;
@@ -165,7 +185,8 @@ impl Glob_Comm for Service {
         }
     }
 
-    fn unregister_node(&self, _: Upcall<'_>, name: &str, incarnation: u64) -> Result<()> {
+    fn unregister_node(&self, cx: Upcall<'_>, name: &str, incarnation: u64) -> Result<()> {
+        self.authorize_node(cx, name, name)?;
         let _changing = self.changing.lock();
         if self.store.nodes()?.iter().any(|node| node.name == name && node.incarnation == incarnation) {
             self.store.remove_node(name)?;
@@ -175,10 +196,11 @@ impl Glob_Comm for Service {
 
     fn register_area(
         &self,
-        _: Upcall<'_>,
+        cx: Upcall<'_>,
         node: &str,
         what: AreaView<'_>,
     ) -> Result<(), glob_comm::RegisterAreaError> {
+        authorize(cx, Permission::Write, Subject::Name(what.name))?;
         let _changing = self.changing.lock();
         if !self.known(node)? {
             return Err(UnknownNode { name: node.into() }.into());
@@ -197,7 +219,8 @@ impl Glob_Comm for Service {
         Ok(())
     }
 
-    fn unregister_area(&self, _: Upcall<'_>, node: &str, name: &str) -> Result<()> {
+    fn unregister_area(&self, cx: Upcall<'_>, node: &str, name: &str) -> Result<()> {
+        self.authorize_node(cx, node, name)?;
         let _changing = self.changing.lock();
         if self.store.area(name)?.is_some_and(|place| place.node == node) {
             fail_point(FailPoint::AreaLeaves);

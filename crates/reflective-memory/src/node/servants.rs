@@ -8,6 +8,7 @@ use crate::idl::{
     UnknownHandle, WriterQoS, crm_comm, lib_comm,
 };
 use isorb::{Result, Upcall};
+use isorb_access::{Permission, Subject, authorize};
 use isorb_rt::time::now_ns;
 use std::sync::Arc;
 
@@ -19,29 +20,32 @@ pub(super) struct Servant {
 impl Lib_Comm for Servant {
     fn create_area(
         &self,
-        _: Upcall<'_>,
+        cx: Upcall<'_>,
         session: u64,
         what: AreaView<'_>,
     ) -> Result<(), lib_comm::CreateAreaError> {
+        authorize(cx, Permission::Write, Subject::Name(what.name))?;
         Ok(self.node.create_area(session, owned(&what))?)
     }
 
     fn destroy_area(
         &self,
-        _: Upcall<'_>,
+        cx: Upcall<'_>,
         session: u64,
         name: &str,
     ) -> Result<(), lib_comm::DestroyAreaError> {
+        authorize(cx, Permission::Write, Subject::Name(name))?;
         Ok(self.node.destroy_area(session, name)?)
     }
 
     fn map_writer(
         &self,
-        _: Upcall<'_>,
+        cx: Upcall<'_>,
         session: u64,
         name: &str,
         qos: WriterQoS,
     ) -> Result<u64, lib_comm::MapWriterError> {
+        authorize(cx, Permission::Write, Subject::Name(name))?;
         Ok(self.node.map_writer(session, name, qos)?)
     }
 

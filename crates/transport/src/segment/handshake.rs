@@ -7,7 +7,7 @@
 use super::medium::Join;
 use super::memory::{self, Own, Peers};
 use super::ring::Ring;
-use crate::rendezvous;
+use crate::{PeerProcess, rendezvous};
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
     SendFlags,
@@ -39,7 +39,7 @@ impl Terms {
 
     /// Refuses the processes of other users.
     pub fn check_peer(&self, socket: &OwnedFd) -> io::Result<i32> {
-        let (process, user) = rendezvous::credentials(socket)?;
+        let PeerProcess { id: process, user, .. } = rendezvous::credentials(socket)?;
         if user == rustix::process::geteuid().as_raw() || self.users.contains(&user) {
             return Ok(process);
         }

@@ -14,7 +14,7 @@ use super::medium::{Inward, Join, Joined, Outward, Sleep, Word};
 use super::ring::Broken;
 use super::spin::{Spin, SpinBudget, SpinWait};
 use super::timeout_monitor::MonitoredWait;
-use crate::{Polled, Stream, Wait};
+use crate::{PeerIdentity, Polled, Stream, Wait, rendezvous};
 use isorb_rt::net::{Interest, wait_ready};
 use isorb_rt::time::{Deadline, now_ns};
 use polled::PolledState;
@@ -426,6 +426,10 @@ impl<J: Join> Stream for SegmentStream<J> {
 
     fn peer(&self) -> &str {
         &self.peer
+    }
+
+    fn identity(&self) -> PeerIdentity {
+        PeerIdentity { process: rendezvous::credentials(&self.socket).ok(), ..PeerIdentity::default() }
     }
 
     fn watched(&self) {

@@ -106,7 +106,7 @@ enum Action {
 /// Runs the command.
 pub fn run(args: &Args, orb_arguments: Vec<String>) -> Result<(), Box<dyn Error>> {
     let (config, _) = Config::from_args(orb_arguments)?;
-    let orb = Orb::with_config(config)?;
+    let orb = super::orb::plain(config)?;
     let socket = || args.socket.clone().unwrap_or_else(default_socket);
     let library = || Library::connect(&orb, socket());
     let library_within = |limit| Library::connect_within(&orb, socket(), limit);

@@ -223,7 +223,7 @@ fn depth_changes_nothing() {
     let id = poa.activate_object(probe()).unwrap();
     let key = poa.key(&id);
     // The key contains the slot, so that no path is searched: it is as long as the root's keys.
-    assert_eq!((key.len(), bed.root().key(&shallow).len()), (24, 24));
+    assert_eq!((key.len(), bed.root().key(&shallow).len()), (32, 32));
     assert_eq!(bed.try_enter(&key), Ok(()));
     assert_eq!(poa.to_string().matches('/').count(), 150);
     bed.root().destroy(true, true).unwrap();

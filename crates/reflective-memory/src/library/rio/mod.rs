@@ -14,6 +14,7 @@ use crate::memory::{ReadError, Sample, State, WaitError};
 use crate::node::{idl_state, owned_area};
 use entries::{Entries, Entry, Reader};
 use isorb::{Orb, Result, Upcall};
+use isorb_access::may_administer;
 use isorb_event::servants::stamped::rtec_event_channel_admin::EventChannelRef;
 use isorb_rt::time::{Deadline, now_ns};
 use std::sync::Arc;
@@ -143,32 +144,38 @@ impl Reading<'_> {
 }
 
 impl RIO for Rio {
-    fn create_area(&self, _: Upcall<'_>, what: AreaView<'_>) -> Result<(), rio::CreateAreaError> {
+    fn create_area(&self, cx: Upcall<'_>, what: AreaView<'_>) -> Result<(), rio::CreateAreaError> {
+        may_administer(cx)?;
         Ok(self.library.create_area(&owned_area(&what))?)
     }
 
-    fn destroy_area(&self, _: Upcall<'_>, name: &str) -> Result<(), rio::DestroyAreaError> {
+    fn destroy_area(&self, cx: Upcall<'_>, name: &str) -> Result<(), rio::DestroyAreaError> {
+        may_administer(cx)?;
         Ok(self.library.destroy_area(name)?)
     }
 
-    fn map_writer(&self, _: Upcall<'_>, name: &str, qos: WriterQoS) -> Result<u64, rio::MapWriterError> {
+    fn map_writer(&self, cx: Upcall<'_>, name: &str, qos: WriterQoS) -> Result<u64, rio::MapWriterError> {
+        may_administer(cx)?;
         Ok(self.entries.enter(Entry::writer(self.library.map_writer(name, qos)?))?)
     }
 
     fn attach_reader(
         &self,
-        _: Upcall<'_>,
+        cx: Upcall<'_>,
         name: &str,
         qos: ReaderQoS,
     ) -> Result<u64, rio::AttachReaderError> {
+        may_administer(cx)?;
         Ok(self.entries.enter(Entry::reader(self.library.attach_reader(name, qos)?))?)
     }
 
-    fn detach(&self, _: Upcall<'_>, which: u64) -> Result<(), rio::DetachError> {
+    fn detach(&self, cx: Upcall<'_>, which: u64) -> Result<(), rio::DetachError> {
+        may_administer(cx)?;
         Ok(self.entries.remove(which)?)
     }
 
-    fn write(&self, _: Upcall<'_>, which: u64, data: OctetsView<'_>) -> Result<u64, rio::WriteError> {
+    fn write(&self, cx: Upcall<'_>, which: u64, data: OctetsView<'_>) -> Result<u64, rio::WriteError> {
+        may_administer(cx)?;
         let entry = self.entries.find(which)?;
         let Entry::Writer(writer) = &*entry else { return Err(Error::unknown_handle(which).into()) };
         Ok(writer
@@ -184,6 +191,7 @@ impl RIO for Rio {
         max_age: u64,
         timeout: u64,
     ) -> Result<(OctetsView<'u>, IdlSample), rio::ReadLatestError> {
+        may_administer(cx)?;
         self.read(cx, which, timeout, |reading, value| {
             let good = |sample: &Sample| max_age == 0 || sample.max_age_ns() <= max_age;
             match reading.area.latest(value) {
@@ -204,6 +212,7 @@ impl RIO for Rio {
         which: u64,
         timeout: u64,
     ) -> Result<(OctetsView<'u>, IdlSample), rio::ReadNextError> {
+        may_administer(cx)?;
         self.read(cx, which, timeout, |reading, value| {
             if let Some(sample) = reading.area.next(value)? {
                 return Ok(sample);
@@ -219,19 +228,23 @@ impl RIO for Rio {
         which: u64,
         back: u32,
     ) -> Result<(OctetsView<'u>, IdlSample), rio::ReadHistoryError> {
+        may_administer(cx)?;
         // It waits only for another call on this handle.
         self.read(cx, which, 0, |reading, value| Ok(reading.area.history(back as usize, value)?))
     }
 
-    fn start(&self, _: Upcall<'_>, which: u64) -> Result<(), rio::StartError> {
+    fn start(&self, cx: Upcall<'_>, which: u64) -> Result<(), rio::StartError> {
+        may_administer(cx)?;
         Ok(self.set_running(which, true)?)
     }
 
-    fn stop(&self, _: Upcall<'_>, which: u64) -> Result<(), rio::StopError> {
+    fn stop(&self, cx: Upcall<'_>, which: u64) -> Result<(), rio::StopError> {
+        may_administer(cx)?;
         Ok(self.set_running(which, false)?)
     }
 
-    fn get_statistics(&self, _: Upcall<'_>, which: u64) -> Result<Statistics, rio::GetStatisticsError> {
+    fn get_statistics(&self, cx: Upcall<'_>, which: u64) -> Result<Statistics, rio::GetStatisticsError> {
+        may_administer(cx)?;
         Ok(match &*self.entries.find(which)? {
             Entry::Writer(writer) => writer.lock().statistics()?,
             Entry::Reader(reader) => reader.handle.statistics()?,
@@ -241,11 +254,12 @@ impl RIO for Rio {
 
     fn notify(
         &self,
-        _: Upcall<'_>,
+        cx: Upcall<'_>,
         reader: u64,
         channel: Option<&EventChannelRef>,
         what: EventQoS,
     ) -> Result<u64, rio::NotifyError> {
+        may_administer(cx)?;
         let entry = self.entries.find(reader)?;
         let Entry::Reader(reading) = &*entry else { return Err(Error::unknown_handle(reader).into()) };
         let channel = channel.ok_or(Error::Caller(CallerError::NilReference("the event channel")))?;

@@ -1,0 +1,171 @@
+//! The policy in force, and what it means for each connection and operation.
+
+use crate::audit::Audit;
+use crate::operations::{Need, need_of};
+use crate::policy::{Caller, Policy, PolicyError};
+use crate::scope::{Permission, Subject};
+use isorb::Interface;
+use isorb_rt::log;
+use isorb_rt::sync::PiMutex;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+
+pub(crate) const LOG: &str = "isorb::access";
+
+/// Slots for interfaces, four times those of all services.
+const INTERFACES: usize = 128;
+
+/// Access control for one ORB: [`OrbBuilder::guard`](isorb::OrbBuilder::guard).
+///
+/// # Real-time
+/// A request costs a look-up of its interface and of a number in its connection: no lock, no
+/// allocation. The first request of a connection after a change of the policy takes a lock and
+/// searches the roles; what is denied, and changes, are written to the log or the audit file.
+pub struct AccessControl {
+    file: Option<PathBuf>,
+    policy: PiMutex<Arc<Policy>>,
+    /// Counts the policies, from 1. A connection's memo has the number of its policy and its bits.
+    generation: AtomicU32,
+    denied: AtomicU64,
+    audit: Audit,
+    interfaces: Box<[OnceLock<Guarded>]>,
+}
+
+/// What each operation of an interface needs, by index.
+pub(crate) struct Guarded {
+    interface: &'static Interface,
+    needs: Box<[Need]>,
+}
+
+impl AccessControl {
+    /// Control by a policy that the program made.
+    pub fn new(policy: Policy, audit: Audit) -> AccessControl {
+        AccessControl {
+            file: None,
+            policy: PiMutex::new(Arc::new(policy)),
+            generation: AtomicU32::new(1),
+            denied: AtomicU64::new(0),
+            audit,
+            interfaces: (0..INTERFACES).map(|_| OnceLock::new()).collect(),
+        }
+    }
+
+    /// Control by a policy file.
+    ///
+    /// # Errors
+    /// As [`Policy::read`].
+    pub fn from_file(file: &Path, audit: Audit) -> Result<AccessControl, PolicyError> {
+        let policy = Policy::read(file)?;
+        audit.record(format_args!("policy {} is in force, {} roles", file.display(), policy.roles()));
+        Ok(AccessControl { file: Some(file.into()), ..AccessControl::new(policy, audit) })
+    }
+
+    /// Reads the policy file again. Its rules hold for the next request of every connection.
+    /// Returns `false` without a file.
+    ///
+    /// # Errors
+    /// As [`Policy::read`]; the policy before stays in force.
+    pub fn reload(&self) -> Result<bool, PolicyError> {
+        let Some(file) = &self.file else { return Ok(false) };
+        let policy = Policy::read(file)?;
+        let roles = policy.roles();
+        self.replace(policy);
+        self.audit.record(format_args!("policy {} is in force, {roles} roles", file.display()));
+        Ok(true)
+    }
+
+    /// Puts another policy in force.
+    pub fn replace(&self, policy: Policy) {
+        let mut current = self.policy.lock();
+        *current = Arc::new(policy);
+        self.generation.fetch_add(1, Ordering::Release);
+    }
+
+    /// The policy in force.
+    pub fn policy(&self) -> Arc<Policy> {
+        self.policy.lock().clone()
+    }
+
+    /// The requests that were denied.
+    pub fn denied(&self) -> u64 {
+        self.denied.load(Ordering::Relaxed)
+    }
+
+    /// Where changes are recorded.
+    pub fn audit(&self) -> &Audit {
+        &self.audit
+    }
+
+    /// What an operation needs.
+    #[inline]
+    pub(crate) fn need(&self, interface: &'static Interface, operation: u16) -> Need {
+        // Interfaces are statics, some hundred octets apart.
+        let first = std::ptr::from_ref(interface).addr() >> 4;
+        for i in 0..INTERFACES {
+            let slot = &self.interfaces[(first + i) % INTERFACES];
+            let guarded = slot.get_or_init(|| Guarded {
+                interface,
+                needs: interface.operations.names().iter().map(|name| need_of(interface.id, name)).collect(),
+            });
+            if std::ptr::eq(guarded.interface, interface) {
+                return guarded.needs[usize::from(operation)];
+            }
+        }
+        need_of(interface.id, interface.operations.names()[usize::from(operation)])
+    }
+
+    /// The permissions of a caller with a memo.
+    #[inline]
+    pub(crate) fn bits<'c>(&self, memo: Option<&AtomicU64>, caller: impl FnOnce() -> Caller<'c>) -> u32 {
+        let generation = self.generation.load(Ordering::Acquire);
+        if let Some(memo) = memo {
+            let known = memo.load(Ordering::Relaxed);
+            if (known >> 32) as u32 == generation {
+                return known as u32;
+            }
+        }
+        self.find_bits(memo, &caller())
+    }
+
+    #[cold]
+    fn find_bits(&self, memo: Option<&AtomicU64>, caller: &Caller<'_>) -> u32 {
+        // The number under the lock: that of this policy.
+        let (policy, generation) = {
+            let policy = self.policy.lock();
+            (policy.clone(), self.generation.load(Ordering::Acquire))
+        };
+        let bits = policy.bits(*caller);
+        if let Some(memo) = memo {
+            memo.store(u64::from(generation) << 32 | u64::from(bits), Ordering::Relaxed);
+        }
+        bits
+    }
+
+    /// Whether the policy in force allows this.
+    pub fn allows(&self, caller: Caller<'_>, permission: Permission, subject: Option<Subject<'_>>) -> bool {
+        self.policy().allows(caller, permission, subject)
+    }
+
+    /// Counts and logs a denial.
+    #[cold]
+    pub(crate) fn deny(&self, why: &str) {
+        self.denied.fetch_add(1, Ordering::Relaxed);
+        log::warn(LOG, format_args!("denied: {why}"));
+    }
+
+    /// Whether there is no policy file.
+    pub(crate) fn is_built_in(&self) -> bool {
+        self.file.is_none()
+    }
+
+    /// What to do about a denial.
+    pub(crate) fn hint(&self) -> String {
+        match &self.file {
+            Some(file) => format!("grant it by a role in {}", file.display()),
+            None => "call over a unix socket or this host's loopback as the service's user, or give the service a \
+                     --access-policy"
+                .into(),
+        }
+    }
+}

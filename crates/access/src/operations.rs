@@ -1,0 +1,173 @@
+//! The permission that each operation of isorb's services needs.
+
+use crate::scope::Permission;
+use Permission::{Administer, Bind, Supply, Write};
+
+/// The rules of an interface. Operations that are not named need `read`.
+#[derive(Debug)]
+pub(crate) struct Rules {
+    /// Repository id.
+    pub interface: &'static str,
+    /// Whether a permission for some subjects is not enough.
+    pub whole: bool,
+    pub rules: &'static [Rule],
+}
+
+/// What some operations need, and whether they change what outlives their caller.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rule {
+    pub permission: Permission,
+    pub audited: Audited,
+    pub operations: &'static [&'static str],
+}
+
+/// What an operation needs.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Need {
+    pub permission: Permission,
+    /// The bit that a caller must have.
+    pub bit: u32,
+    pub audited: Audited,
+}
+
+/// The writer of the audit record of an operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Audited {
+    /// It changes nothing, or is a part of the service's steady work.
+    No,
+    /// The guard.
+    Here,
+    /// The servant, which knows the subject: [`authorize`](crate::authorize).
+    ByServant,
+}
+
+const fn rule(permission: Permission, audited: Audited, operations: &'static [&'static str]) -> Rule {
+    Rule { permission, audited, operations }
+}
+
+use Audited::{ByServant, Here, No};
+
+const BINDS: &[&str] = &["bind", "rebind", "bind_context", "rebind_context", "unbind", "bind_new_context"];
+const NAMING: &[Rule] =
+    &[rule(Bind, ByServant, BINDS), rule(Bind, Here, &["new_context"]), rule(Administer, Here, &["destroy"])];
+const SUPPLIER: &[Rule] = &[
+    rule(Supply, No, &["push"]),
+    rule(Supply, ByServant, &["connect_push_supplier"]),
+    rule(Supply, Here, &["connect_pull_supplier", "disconnect_push_consumer", "disconnect_pull_consumer"]),
+];
+const SUPPLIER_ADMIN: &[Rule] = &[rule(Supply, No, &["obtain_push_consumer", "obtain_pull_consumer"])];
+const CHANNEL: &[Rule] =
+    &[rule(Supply, No, &["for_suppliers"]), rule(Administer, Here, &["destroy", "remove_observer"])];
+
+pub(crate) const ALL: &[Rules] = &[
+    Rules { interface: "IDL:omg.org/CosNaming/NamingContext:1.0", whole: false, rules: NAMING },
+    Rules { interface: "IDL:omg.org/CosNaming/NamingContextExt:1.0", whole: false, rules: NAMING },
+    Rules { interface: "IDL:omg.org/CosNaming/BindingIterator:1.0", whole: false, rules: &[] },
+    Rules { interface: "IDL:RtecEventChannelAdmin/EventChannel:1.0", whole: false, rules: CHANNEL },
+    Rules { interface: "IDL:RtecEventChannelAdmin/ConsumerAdmin:1.0", whole: false, rules: &[] },
+    Rules { interface: "IDL:RtecEventChannelAdmin/SupplierAdmin:1.0", whole: false, rules: SUPPLIER_ADMIN },
+    Rules { interface: "IDL:RtecEventChannelAdmin/ProxyPushConsumer:1.0", whole: false, rules: SUPPLIER },
+    Rules { interface: "IDL:RtecEventChannelAdmin/ProxyPushSupplier:1.0", whole: false, rules: &[] },
+    Rules { interface: "IDL:omg.org/CosEventChannelAdmin/EventChannel:1.0", whole: false, rules: CHANNEL },
+    Rules { interface: "IDL:omg.org/CosEventChannelAdmin/ConsumerAdmin:1.0", whole: false, rules: &[] },
+    Rules {
+        interface: "IDL:omg.org/CosEventChannelAdmin/SupplierAdmin:1.0",
+        whole: false,
+        rules: SUPPLIER_ADMIN,
+    },
+    Rules {
+        interface: "IDL:omg.org/CosEventChannelAdmin/ProxyPushConsumer:1.0",
+        whole: false,
+        rules: SUPPLIER,
+    },
+    Rules {
+        interface: "IDL:omg.org/CosEventChannelAdmin/ProxyPullConsumer:1.0",
+        whole: false,
+        rules: SUPPLIER,
+    },
+    Rules { interface: "IDL:omg.org/CosEventChannelAdmin/ProxyPushSupplier:1.0", whole: false, rules: &[] },
+    Rules { interface: "IDL:omg.org/CosEventChannelAdmin/ProxyPullSupplier:1.0", whole: false, rules: &[] },
+    // A federation authenticates its members itself; with a policy they also need to be suppliers.
+    Rules { interface: "IDL:IsorbEvent/Neighbour:1.0", whole: true, rules: &[rule(Supply, Here, &["join"])] },
+    Rules {
+        interface: "IDL:IsorbEvent/Link:1.0",
+        whole: true,
+        rules: &[rule(Supply, No, &["announce", "leave"])],
+    },
+    Rules { interface: "IDL:IsorbEvent/Lane:1.0", whole: true, rules: &[rule(Supply, No, &["forward"])] },
+    Rules {
+        interface: "IDL:IsorbEvent/Operator:1.0",
+        whole: false,
+        rules: &[rule(Administer, Here, &["reconfigure", "recording"])],
+    },
+    Rules {
+        interface: "IDL:RtecScheduler/Scheduler:1.0",
+        whole: false,
+        rules: &[rule(
+            Bind,
+            Here,
+            &["create", "set", "reset", "add_dependency", "remove_dependency", "compute_scheduling"],
+        )],
+    },
+    Rules {
+        interface: "IDL:isorb/ReflectiveMemory/Lib_Comm:1.0",
+        whole: false,
+        rules: &[rule(Write, ByServant, &["create_area", "destroy_area", "map_writer"])],
+    },
+    Rules { interface: "IDL:isorb/ReflectiveMemory/CRM_Comm:1.0", whole: false, rules: &[] },
+    Rules {
+        interface: "IDL:isorb/ReflectiveMemory/Glob_Comm:1.0",
+        whole: false,
+        rules: &[
+            rule(Write, No, &["alive"]),
+            rule(Write, ByServant, &["register_node", "register_area", "unregister_node", "unregister_area"]),
+        ],
+    },
+    // For every call: a client with the reference of a RIO object acts as its process.
+    Rules {
+        interface: "IDL:isorb/ReflectiveMemory/RIO:1.0",
+        whole: false,
+        rules: &[rule(
+            Administer,
+            No,
+            &[
+                "create_area",
+                "destroy_area",
+                "map_writer",
+                "attach_reader",
+                "detach",
+                "write",
+                "read_latest",
+                "read_next",
+                "read_history",
+                "start",
+                "stop",
+                "get_statistics",
+                "notify",
+            ],
+        )],
+    },
+];
+
+/// What an operation needs: a permission, and the bit of it. Interfaces that are not in the table
+/// need `administer`.
+pub(crate) fn need_of(interface: &str, operation: &str) -> Need {
+    let need = |whole, (permission, audited): (Permission, Audited)| Need {
+        permission,
+        bit: if whole { permission.all() } else { permission.some() },
+        audited,
+    };
+    let Some(of) = ALL.iter().find(|of| of.interface == interface) else {
+        return need(false, (Administer, Here));
+    };
+    let found = of.rules.iter().find(|rule| rule.operations.contains(&operation));
+    need(of.whole, found.map_or((Permission::Read, No), |rule| (rule.permission, rule.audited)))
+}
+
+/// The operations of an interface that need more than `read`, with what they need; `None` for an
+/// interface that is unknown here.
+pub fn operations_of(interface: &str) -> Option<Vec<(&'static str, Permission)>> {
+    let of = ALL.iter().find(|of| of.interface == interface)?;
+    let each = |rule: &'static Rule| rule.operations.iter().map(|operation| (*operation, rule.permission));
+    Some(of.rules.iter().flat_map(each).collect())
+}

@@ -1,0 +1,195 @@
+//! What all services have in common: where they listen, the rights of clients, and their life as a
+//! process.
+
+use super::listen::{Listen, is_beyond_loopback, over_tls};
+use super::metrics::{Metrics, MetricsArgs};
+use isorb::{Config, Orb};
+use isorb_access::{AccessControl, Audit, Policy};
+use isorb_rt::log;
+use sd_notify::NotifyState;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use std::error::Error;
+use std::fmt::Display;
+use std::io::Write;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+/// The target of this module's log records.
+const LOG: &str = "isorb::service";
+
+/// How long the records of an ending process may take.
+const FAREWELL: Duration = Duration::from_millis(500);
+
+/// Options of all services.
+#[derive(Clone, Debug, clap::Args)]
+pub struct ServiceArgs {
+    #[command(flatten)]
+    pub listen: Listen,
+    #[command(flatten)]
+    pub access: AccessArgs,
+}
+
+/// Options about the rights of clients, and about the process.
+#[derive(Clone, Debug, clap::Args)]
+pub struct AccessArgs {
+    /// Policy file: which clients may read, bind, supply, write and administer. It is read again
+    /// at SIGHUP. Without it all may do everything but administer, which is for clients of the
+    /// same user on this host.
+    #[arg(long, value_name = "FILE")]
+    access_policy: Option<PathBuf>,
+    /// File to append a line to for each change, with the client that made it [default: the log].
+    #[arg(long, value_name = "FILE")]
+    audit: Option<PathBuf>,
+    /// Lets every client administer.
+    #[arg(long, conflicts_with = "access_policy")]
+    open: bool,
+    #[command(flatten)]
+    metrics: MetricsArgs,
+}
+
+/// A service's process.
+pub struct Service {
+    pub orb: Orb,
+    access: Arc<AccessControl>,
+    metrics: MetricsArgs,
+}
+
+impl ServiceArgs {
+    /// The ORB's configuration.
+    ///
+    /// # Errors
+    /// As [`Listen::config`].
+    pub fn config(&self, orb_arguments: Vec<String>, port: u16) -> isorb::Result<Config> {
+        self.listen.config(orb_arguments, port)
+    }
+
+    /// As [`AccessArgs::start`].
+    ///
+    /// # Errors
+    /// As [`AccessArgs::start`].
+    pub fn start(&self, config: Config) -> Result<Service, Box<dyn Error>> {
+        self.access.start(config)
+    }
+}
+
+impl AccessArgs {
+    /// Makes the ORB of a service with its access control, and handles the process's signals from
+    /// now on.
+    ///
+    /// # Errors
+    /// A policy with errors, an audit file that cannot be written, what the ORB refuses.
+    pub fn start(&self, mut config: Config) -> Result<Service, Box<dyn Error>> {
+        let audit = match &self.audit {
+            None => Audit::to_log(),
+            Some(file) => {
+                Audit::to_file(file).map_err(|error| format!("the audit file {}: {error}", file.display()))?
+            }
+        };
+        let access = Arc::new(match &self.access_policy {
+            Some(file) => AccessControl::from_file(file, audit)?,
+            None => AccessControl::new(Policy::built_in(self.open), audit),
+        });
+        if super::orb::has_tls() {
+            config.endpoints = config.endpoints.iter().map(|endpoint| over_tls(endpoint)).collect();
+        }
+        self.warn_of_strangers(&config);
+        let orb = super::orb::guarded(config, access.clone())?;
+        handle_signals(orb.clone(), access.clone())?;
+        Ok(Service { orb, access, metrics: self.metrics.clone() })
+    }
+
+    fn warn_of_strangers(&self, config: &Config) {
+        for endpoint in config.endpoints.iter().filter(|endpoint| is_beyond_loopback(endpoint)) {
+            let tls = endpoint.starts_with("giop:ssl:");
+            let missing = match (tls, self.access_policy.is_some()) {
+                (true, true) => continue,
+                (false, false) => {
+                    "without --tls and --access-policy: every host that reaches it may read and change all"
+                }
+                (false, true) => {
+                    "without --tls: clients are known by their addresses only, and can be overheard"
+                }
+                (true, false) => "without --access-policy: every client with a certificate may change all",
+            };
+            log::warn(LOG, format_args!("{endpoint} listens beyond this host {missing}"));
+        }
+    }
+}
+
+impl Service {
+    /// Prints the line that other programs wait for and tells the service manager.
+    ///
+    /// # Errors
+    /// Standard output is closed; the metrics cannot be served.
+    pub fn ready(&self, what: &dyn Display, more: &str) -> Result<Option<Metrics>, Box<dyn Error>> {
+        let metrics = self.metrics.start(&self.orb, &self.access)?;
+        let line = metrics.as_ref().map_or_else(String::new, |served| format!("METRICS {}\n", served.url()));
+        let mut output = std::io::stdout();
+        write!(output, "READY {what}\n{more}{line}")?;
+        output.flush()?;
+        // No service manager has asked for it as a rule.
+        let _ = sd_notify::notify(false, &[NotifyState::Ready]);
+        feed_watchdog(&self.orb);
+        Ok(metrics)
+    }
+
+    /// Serves until SIGTERM or SIGINT, or until the service ends itself.
+    pub fn run(self) {
+        self.orb.run();
+        log::flush(FAREWELL);
+    }
+}
+
+/// SIGTERM and SIGINT end the ORB in order: requests under way are answered, peers get
+/// CloseConnection. A second one ends the process at once. SIGHUP reads the policy again.
+fn handle_signals(orb: Orb, access: Arc<AccessControl>) -> std::io::Result<()> {
+    let ending = Arc::new(AtomicBool::new(false));
+    for signal in [SIGTERM, SIGINT] {
+        signal_hook::flag::register_conditional_shutdown(signal, 1, ending.clone())?;
+        signal_hook::flag::register(signal, ending.clone())?;
+    }
+    let mut signals = signal_hook::iterator::Signals::new([SIGHUP, SIGTERM, SIGINT])?;
+    let handle = move || {
+        for signal in signals.forever() {
+            if signal != SIGHUP {
+                let _ = sd_notify::notify(false, &[NotifyState::Stopping]);
+                log::info(LOG, format_args!("ends, as signal {signal} asks"));
+                let _ = orb.shutdown(true);
+                return;
+            }
+            match access.reload() {
+                Ok(true) => log::info(LOG, format_args!("the policy was read again")),
+                Ok(false) => log::info(LOG, format_args!("there is no --access-policy to read again")),
+                Err(error) => {
+                    log::error(LOG, format_args!("the policy before stays in force: {error}"));
+                }
+            }
+        }
+    };
+    isorb_rt::sched::ThreadSpec::new("isorb-signals")
+        .class(isorb_rt::sched::SchedClass::Other)
+        .spawn(handle)
+        .map(drop)
+        .map_err(|error| std::io::Error::other(error.to_string()))
+}
+
+/// Tells the service manager that the process lives, if it wants to know (`WatchdogSec`).
+fn feed_watchdog(orb: &Orb) {
+    let mut microseconds = 0;
+    if !sd_notify::watchdog_enabled(false, &mut microseconds) {
+        return;
+    }
+    let orb = orb.clone();
+    let feed = move || {
+        while !orb.is_shut_down() && super::metrics::is_live(&orb) {
+            let _ = sd_notify::notify(false, &[NotifyState::Watchdog]);
+            std::thread::sleep(Duration::from_micros(microseconds / 3));
+        }
+    };
+    let started = std::thread::Builder::new().name("isorb-watchdog".into()).spawn(feed);
+    if let Err(error) = started {
+        log::error(LOG, format_args!("no thread for the watchdog: {error}"));
+    }
+}

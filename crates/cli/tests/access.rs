@@ -1,0 +1,243 @@
+//! The rights of clients at a service's process: policies, certificates, users.
+
+mod common;
+
+use common::{Ended, ISORB, Service, ended, events, isorb, run};
+use isorb_event::servants::stamped::{rtec_event_channel_admin as admin, rtec_event_comm as comm};
+use isorb_testkit::{TempFolder, wait_until};
+use isorb_tls::testing::Authority;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
+
+const OBJECT: &str = "corbaloc::1.2@127.0.0.1:9/thing";
+
+fn signal(service: &Service, name: &str) {
+    let sent = Command::new("kill").args([name, &service.id().to_string()]).status().unwrap();
+    assert!(sent.success());
+}
+
+/// A naming service over TLS with a policy, and its folder with an authority.
+struct Guarded {
+    folder: TempFolder,
+    authority: Authority,
+    service: Service,
+}
+
+const POLICY: &str = "[roles.lab]
+members = ['certificate:lab']
+may = ['read', 'bind:lab*']
+
+[roles.viewers]
+members = ['certificate:viewer']
+may = ['read']
+";
+
+impl Guarded {
+    fn start() -> Guarded {
+        let folder = TempFolder::new();
+        let authority = Authority::at(&folder.file("ca")).unwrap();
+        let policy = folder.text("policy.toml");
+        write(&policy, POLICY);
+        let tls = Guarded::files(&authority, "server");
+        let audit = folder.text("audit.log");
+        let service = Service::of(
+            isorb(&[
+                "naming",
+                "--memory",
+                "--port",
+                "0",
+                "--tls",
+                &tls,
+                "--access-policy",
+                &policy,
+                "--audit",
+                &audit,
+            ])
+            .stderr(std::fs::File::create(folder.file("log")).unwrap()),
+        );
+        Guarded { folder, authority, service }
+    }
+
+    fn files(authority: &Authority, name: &str) -> String {
+        authority.sign(name).unwrap();
+        let file = |name: &str| authority.folder().join(name).display().to_string();
+        [file(&format!("{name}.pem")), file(&format!("{name}.key")), file("authority.pem")].join(",")
+    }
+
+    /// `isorb name` with the certificate of `name`.
+    fn name(&self, name: &str, args: &[&str]) -> Ended {
+        let tls = Guarded::files(&self.authority, name);
+        run(&[&["name", "--tls", &tls, "--ns", &self.service.url], args].concat())
+    }
+
+    fn text(&self, file: &str) -> String {
+        std::fs::read_to_string(self.folder.file(file)).unwrap()
+    }
+}
+
+fn write(file: &str, text: &str) {
+    std::fs::write(file, text).unwrap();
+    std::fs::set_permissions(file, std::fs::Permissions::from_mode(0o600)).unwrap();
+}
+
+#[test]
+fn a_policy_says_who_binds_which_names() {
+    let guarded = Guarded::start();
+    let (code, _, error) = guarded.name("lab", &["bind", "lab1", OBJECT]);
+    assert_eq!(code, Some(0), "{error}");
+    for (client, args) in [
+        ("lab", &["bind", "plant", OBJECT][..]),
+        ("viewer", &["bind", "lab2", OBJECT]),
+        ("viewer", &["unbind", "lab1"]),
+        ("stranger", &["resolve", "lab1"]),
+        ("stranger", &["ls"]),
+    ] {
+        let (code, _, error) = guarded.name(client, args);
+        assert_eq!(code, Some(1), "{client} {args:?}");
+        assert!(error.contains("NO_PERMISSION") && error.contains("policy.toml"), "{error}");
+    }
+    assert_eq!(guarded.name("viewer", &["resolve", "lab1"]).0, Some(0));
+    // Without a certificate no client gets in.
+    assert_ne!(run(&["name", "--ns", &guarded.service.url, "ls"]).0, Some(0));
+    let audit = guarded.text("audit.log");
+    assert!(audit.contains("\"lab\" at 127.0.0.1:") && audit.contains(": bind \"lab1\"\n"), "{audit}");
+    assert!(!audit.contains("plant") && !audit.contains("resolve"), "{audit}");
+    let mode = std::fs::metadata(guarded.folder.file("audit.log")).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+}
+
+#[test]
+fn a_policy_is_read_again_and_one_with_errors_is_refused() {
+    let guarded = Guarded::start();
+    let policy = guarded.folder.text("policy.toml");
+    write(&policy, &POLICY.replace("'bind:lab*'", "'bnd:lab*'"));
+    signal(&guarded.service, "-HUP");
+    wait_until("the error is logged", || {
+        guarded.text("log").contains("policy.toml:3:16: there is no permission")
+    });
+    assert!(guarded.text("log").contains("3 | may = ['read', 'bnd:lab*']"));
+    assert_eq!(guarded.name("lab", &["bind", "lab1", OBJECT]).0, Some(0), "the policy before is in force");
+    write(&policy, &POLICY.replace("'bind:lab*'", "'bind:plant*'"));
+    signal(&guarded.service, "-HUP");
+    wait_until("it is in force", || guarded.text("audit.log").matches("is in force").count() == 2);
+    assert_eq!(guarded.name("lab", &["bind", "lab2", OBJECT]).0, Some(1));
+    assert_eq!(guarded.name("lab", &["bind", "plant", OBJECT]).0, Some(0));
+}
+
+#[test]
+fn a_service_does_not_start_with_a_wrong_policy() {
+    let folder = TempFolder::new();
+    let policy = folder.text("policy.toml");
+    write(&policy, "[roles.a]\nmembers = ['everybody']\nmay = []\n");
+    for service in [
+        &["naming", "--memory"][..],
+        &["event-channel"],
+        &["scheduler"],
+        &["memory-coordinator", "--memory"],
+        &["memory-server", "--socket", "s"],
+    ] {
+        let args = [service, &["--access-policy", &policy]].concat();
+        let (code, out, error) = ended(isorb(&args).current_dir(folder.path()));
+        assert_eq!((code, &*out), (Some(1), ""), "{args:?}: {error}");
+        assert!(error.contains("policy.toml:2:12: ") && error.contains("^^^^^^^^^^^"), "{args:?}: {error}");
+    }
+    write(&policy, POLICY);
+    std::fs::set_permissions(&policy, std::fs::Permissions::from_mode(0o666)).unwrap();
+    let (_, _, error) = run(&["naming", "--memory", "--port", "0", "--access-policy", &policy]);
+    assert!(error.contains("chmod 600"), "{error}");
+}
+
+/// Runs `isorb` as another user.
+fn as_another_user(folder: &TempFolder, args: &[&str]) -> Option<Ended> {
+    const OTHER: u32 = 65534;
+    let root = Command::new("id").arg("-u").output().unwrap().stdout == b"0\n";
+    if !root {
+        println!("skipped: only root can run a program as another user");
+        return None;
+    }
+    std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let program = folder.file("isorb");
+    if !program.exists() {
+        std::fs::copy(ISORB, &program).unwrap();
+    }
+    let mut command = Command::new(program);
+    command.args(args).uid(OTHER).gid(OTHER).current_dir("/").stdin(Stdio::null());
+    Some(ended(command))
+}
+
+#[test]
+fn without_a_policy_operators_are_of_the_services_user() {
+    let folder = TempFolder::new();
+    let trace = folder.text("trace");
+    for open in [false, true] {
+        let args = ["event-channel", "--real-time", "off", "--trace", "--open"];
+        let channel = Service::start(&args[..if open { 5 } else { 4 }]);
+        let (code, _, error) = run(&["event-control", &channel.url, "--trace", &trace]);
+        assert_eq!(code, Some(0), "the own user over loopback: {error}");
+        let wanted = ["event-control", &channel.url, "--configuration", "filtering"];
+        let Some((code, _, error)) = as_another_user(&folder, &wanted) else { return };
+        assert_eq!(code, Some(if open { 0 } else { 1 }), "{error}");
+        assert_eq!(error.contains("NO_PERMISSION") && error.contains("--access-policy"), !open, "{error}");
+    }
+}
+
+#[test]
+fn a_supplier_is_held_to_its_types() {
+    let folder = TempFolder::new();
+    let policy = folder.text("policy.toml");
+    write(&policy, "[roles.all]\nmembers = ['same-user']\nmay = ['read', 'supply:16..31']\n");
+    let service = Service::start(&["event-channel", "--real-time", "off", "--access-policy", &policy]);
+    let orb = events::orb();
+    let channel: admin::EventChannelRef = orb.resolve(&service.url).unwrap();
+    let [allowed, other] = [16, 40].map(|number| events::consume(&orb, &channel, number));
+    let supplier = events::supply(&channel);
+    supplier.push(&[events::event(40, 1)][..]).unwrap();
+    supplier.push(&[events::event(16, 2)][..]).unwrap();
+    wait_until("the allowed event arrives", || allowed.times() == [2]);
+    assert_eq!(other.times(), [0u64; 0]);
+    let publications =
+        vec![admin::Publication { event: events::event(40, 0), dependency_info: Default::default() }];
+    let announcing = channel.for_suppliers().unwrap().unwrap().obtain_push_consumer().unwrap().unwrap();
+    let qos = admin::SupplierQOS { publications, ..Default::default() };
+    let refused = announcing.connect_push_supplier(None::<&comm::PushSupplierRef>, &qos).unwrap_err();
+    assert!(format!("{refused}").contains("supply"), "{refused}");
+    // Nor may it end the channel.
+    assert_eq!(channel.destroy().unwrap_err().kind, isorb::Kind::NoPermission);
+}
+
+#[test]
+fn a_unix_socket_names_the_user() {
+    let folder = TempFolder::new();
+    let (socket, ior) = (folder.text("s"), folder.text("ior"));
+    let policy = folder.text("policy.toml");
+    write(&policy, "[roles.all]\nmembers = ['same-user']\nmay = ['read', 'bind']\n");
+    let args = [
+        "naming",
+        "--memory",
+        "--port",
+        "0",
+        "--unix",
+        &socket,
+        "--access-policy",
+        &policy,
+        "--ior-file",
+        &ior,
+    ];
+    let _naming = Service::start(&args);
+    let (code, _, error) = run(&["name", "--ns", &format!("file://{ior}"), "bind", "x", OBJECT]);
+    assert_eq!(code, Some(0), "{error}");
+    assert!(std::path::Path::new(&socket).exists());
+}
+
+#[test]
+fn a_service_that_strangers_reach_says_so() {
+    let folder = TempFolder::new();
+    let log = std::fs::File::create(folder.file("log")).unwrap();
+    let args = ["naming", "--memory", "--host", "0.0.0.0", "--port", "0", "-ORBPublish", "127.0.0.1"];
+    let _naming = Service::of(isorb(&args).stderr(log));
+    wait_until("it says so", || {
+        let log = std::fs::read_to_string(folder.file("log")).unwrap();
+        log.contains("0.0.0.0:0 listens beyond this host without --tls and --access-policy")
+    });
+}

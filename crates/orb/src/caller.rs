@@ -1,0 +1,129 @@
+//! The identity of the client that makes a request.
+
+use crate::connection::Connection;
+use isorb_transport::{PeerIdentity, PeerProcess};
+use std::fmt;
+use std::net::{IpAddr, ToSocketAddrs, UdpSocket};
+use std::sync::OnceLock;
+use std::sync::atomic::AtomicU64;
+
+/// The caller of a request: this process, or the peer of a connection. From
+/// [`Upcall::caller`](crate::Upcall::caller) and
+/// [`ServerRequestInfo::caller`](crate::interceptor::ServerRequestInfo::caller).
+///
+/// Only what the transport proved is known: the user of a process of this host, a certificate, and
+/// for TCP the address.
+#[derive(Clone, Copy)]
+pub struct Caller<'u>(Origin<'u>);
+
+#[derive(Clone, Copy)]
+enum Origin<'u> {
+    Process,
+    Peer(&'u Connection),
+    Group,
+}
+
+/// What a connection keeps of the identity of its peer.
+#[derive(Debug, Default)]
+pub(crate) struct CallerState {
+    identity: PeerIdentity,
+    user: OnceLock<Option<u32>>,
+    memo: AtomicU64,
+}
+
+impl CallerState {
+    pub fn new(identity: PeerIdentity) -> CallerState {
+        CallerState { identity, ..CallerState::default() }
+    }
+
+    pub fn identity(&self) -> &PeerIdentity {
+        &self.identity
+    }
+}
+
+impl<'u> Caller<'u> {
+    pub(crate) const PROCESS: Caller<'static> = Caller(Origin::Process);
+    /// A member of a multicast group.
+    #[cfg(feature = "miop")]
+    pub(crate) const GROUP: Caller<'static> = Caller(Origin::Group);
+
+    pub(crate) fn peer(connection: &'u Connection) -> Caller<'u> {
+        Caller(Origin::Peer(connection))
+    }
+
+    /// Whether the request came from this process, over no connection.
+    #[inline]
+    pub fn is_this_process(self) -> bool {
+        matches!(self.0, Origin::Process)
+    }
+
+    /// What the transport proved of the peer. `None` for this process, and for requests to a
+    /// multicast group.
+    pub fn identity(self) -> Option<&'u PeerIdentity> {
+        match self.0 {
+            Origin::Peer(connection) => Some(connection.caller().identity()),
+            _ => None,
+        }
+    }
+
+    /// The user of the caller's process: that of a unix socket or memory segment, of a TCP
+    /// connection inside this host, or of this process.
+    ///
+    /// # Real-time
+    /// As [`PeerIdentity::user`] with the first call for a connection; later calls read memory.
+    pub fn user(self) -> Option<u32> {
+        match self.0 {
+            Origin::Process => Some(PeerProcess::this().user),
+            Origin::Peer(connection) => {
+                let state = connection.caller();
+                *state.user.get_or_init(|| state.identity.user())
+            }
+            Origin::Group => None,
+        }
+    }
+
+    /// Whether `host` is an address of the caller: the one that it connects from, or any of this
+    /// host for a process of this host.
+    ///
+    /// # Real-time
+    /// Resolves host names, and makes a system call for an address other than the caller's. Not for
+    /// the request path.
+    pub fn is_at(self, host: &str) -> bool {
+        // Only addresses of this host can be bound.
+        let is_here = |ip: &IpAddr| UdpSocket::bind((*ip, 0)).is_ok();
+        let is_local = self.is_this_process() || self.identity().is_some_and(|peer| peer.process.is_some());
+        let at = self.identity().and_then(|peer| peer.addresses).map(|(peer, _)| peer.ip().to_canonical());
+        let is_local = is_local || at.as_ref().is_some_and(is_here);
+        let same = |ip: &IpAddr| at == Some(ip.to_canonical()) || is_local && is_here(ip);
+        match host.parse() {
+            Ok(ip) => same(&ip),
+            Err(_) => (host, 0).to_socket_addrs().is_ok_and(|mut all| all.any(|address| same(&address.ip()))),
+        }
+    }
+
+    /// A number that belongs to the peer's connection, at first 0. A [`Guard`](crate::Guard) keeps
+    /// its decision there.
+    #[inline]
+    pub fn memo(self) -> Option<&'u AtomicU64> {
+        match self.0 {
+            Origin::Peer(connection) => Some(&connection.caller().memo),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Caller<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Origin::Process => f.write_str("this process"),
+            Origin::Peer(connection) => connection.caller().identity().fmt(f),
+            Origin::Group => f.write_str("a sender to a group"),
+        }
+    }
+}
+
+impl fmt::Debug for Caller<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Caller({self})")
+    }
+}
