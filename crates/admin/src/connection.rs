@@ -3,10 +3,12 @@
 use crate::Probes;
 use crate::board::Board;
 use crate::request::{self, MAX_HEAD, Refusal, Request, Resource};
+use std::collections::VecDeque;
 use std::fmt::Write as _;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 const PAGE: &str = include_str!("page/page.html");
@@ -32,11 +34,39 @@ pub(crate) struct Shared {
     /// The most connections among them that stay open for events.
     pub streams: AtomicUsize,
     pub max_streams: usize,
+    pub unheard: Unheard,
     /// Without them there is the page.
     pub probes: Option<Probes>,
 }
 
-/// A permit for one of a bounded number of connections or streams; released when dropped.
+/// Connections of which the request has not come yet, the oldest first. They give way when there
+/// are too many, so that slow clients keep no others out.
+#[derive(Default)]
+pub(crate) struct Unheard(Mutex<VecDeque<(u64, TcpStream)>>);
+
+impl Unheard {
+    fn list(&self) -> MutexGuard<'_, VecDeque<(u64, TcpStream)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn add(&self, number: u64, stream: &TcpStream) {
+        if let Ok(stream) = stream.try_clone() {
+            self.list().push_back((number, stream));
+        }
+    }
+
+    fn remove(&self, number: u64) {
+        self.list().retain(|(other, _)| *other != number);
+    }
+
+    /// Ends the oldest one; false if there is none.
+    pub fn end_oldest(&self) -> bool {
+        let oldest = self.list().pop_front();
+        oldest.is_some_and(|(_, stream)| stream.shutdown(Shutdown::Both).is_ok())
+    }
+}
+
+/// One of a bounded number of connections or streams; released when dropped.
 pub(crate) struct Permit<'c>(&'c AtomicUsize);
 
 impl<'c> Permit<'c> {
@@ -62,10 +92,12 @@ impl Drop for Permit<'_> {
 }
 
 /// Serves one client to the end. An error of its socket affects no other client.
-pub(crate) fn serve(mut stream: TcpStream, shared: &Shared) {
+pub(crate) fn serve(mut stream: TcpStream, number: u64, shared: &Shared) {
     let deadline = Instant::now() + shared.timeout;
     let _ = stream.set_nodelay(true);
-    let asked = match read_head(&mut stream, deadline) {
+    let head = read_head(&mut stream, deadline);
+    shared.unheard.remove(number);
+    let asked = match head {
         Ok(Some(head)) => request::parse(&head, &shared.hosts),
         Ok(None) => return,
         Err(refusal) => Err(refusal),

@@ -2,7 +2,7 @@
 
 use crate::Source;
 use crate::board::Board;
-use crate::connection::{Permit, Shared, serve, turn_away};
+use crate::connection::{Permit, Shared, Unheard, serve, turn_away};
 use isorb_rt::sched::{SpawnError, Thread, ThreadSpec};
 use std::fmt;
 use std::io;
@@ -65,6 +65,9 @@ impl fmt::Debug for Probes {
     }
 }
 
+/// How long the thread of a client that gives way may take to end.
+const LEAVING: Duration = Duration::from_millis(500);
+
 /// Connections' threads do little.
 const STACK: usize = 256 * 1024;
 
@@ -108,6 +111,7 @@ impl Admin {
             connections: AtomicUsize::new(0),
             streams: AtomicUsize::new(0),
             max_streams: options.streams,
+            unheard: Unheard::default(),
             probes,
         });
         let mut admin = Admin { address, shared: shared.clone(), threads: Vec::new() };
@@ -153,7 +157,24 @@ impl fmt::Debug for Admin {
     }
 }
 
+/// A permit for a new client. Where there is none, a client that has not sent its request yet gives
+/// way: the oldest.
+fn permit(shared: &Shared, limit: usize) -> Option<Permit<'_>> {
+    let free = || Permit::take(&shared.connections, limit);
+    free().or_else(|| {
+        if !shared.unheard.end_oldest() {
+            return None;
+        }
+        // Its thread ends at once.
+        (0..LEAVING.as_millis()).find_map(|_| {
+            std::thread::sleep(Duration::from_millis(1));
+            free()
+        })
+    })
+}
+
 fn accept(listener: &TcpListener, shared: &Arc<Shared>, limit: usize) {
+    let mut number = 0;
     while !shared.board.is_stopped() {
         let Ok((mut stream, _)) = listener.accept() else {
             // No descriptor is left, or the client has closed already.
@@ -163,14 +184,17 @@ fn accept(listener: &TcpListener, shared: &Arc<Shared>, limit: usize) {
         if shared.board.is_stopped() {
             return;
         }
-        let Some(permit) = Permit::take(&shared.connections, limit) else {
+        let Some(permit) = permit(shared, limit) else {
             turn_away(&mut stream);
             continue;
         };
+        number += 1;
+        // Here, since the next client may come before the thread runs.
+        shared.unheard.add(number, &stream);
         let theirs = shared.clone();
         let serving = spawn("admin-client", move || {
             let _permit = Permit::adopt(&theirs.connections);
-            serve(stream, &theirs);
+            serve(stream, number, &theirs);
         });
         if serving.is_ok() {
             permit.keep();

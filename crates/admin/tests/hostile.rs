@@ -148,10 +148,6 @@ fn slow_clients_lose_their_places() {
     let admin = admin(Options { connections: 2, streams: 1, timeout, ..Options::default() });
     // Two that say nothing, and two places.
     let mut silent = [connect(&admin), connect(&admin)];
-    let mut third = connect(&admin);
-    let _ = third.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
-    // The third is turned away, or, on a slow machine, came when the silent ones had been sent off.
-    drop(third);
     for silent in &mut silent {
         assert!(rest(silent).starts_with("HTTP/1.1 408"));
     }
@@ -180,11 +176,11 @@ fn too_many_are_turned_away() {
     }
     assert!(rest(&mut watch()).starts_with("HTTP/1.1 503"), "there are two streams");
     is_well(&admin);
-    // At most two connections are left; a client beyond that is refused at once.
+    // At most two connections are left; of more silent clients the oldest are closed.
     let mut held = [(); 6].map(|()| connect(&admin));
     let answers = held.each_mut().map(rest);
-    let refused = answers.iter().filter(|answer| answer.starts_with("HTTP/1.1 503")).count();
-    assert!(refused >= 4, "{refused} of 6");
+    let waited = answers.iter().filter(|answer| answer.starts_with("HTTP/1.1 408")).count();
+    assert!(waited <= 2, "{answers:?}");
     is_well(&admin);
     // A viewer that leaves frees its connection.
     let [first, second] = watchers;

@@ -58,7 +58,7 @@ fn clients_that_called_once_give_way_to_newcomers() {
         }
         // They were told, so that their ORBs connect again.
         for mut raw in crowd {
-            assert_eq!(raw.farewell(), b"GIOP\x01\0\0\x05\0\0\0\0", "server {i}");
+            assert_eq!(raw.farewell(), b"GIOP\x01\0\x01\x05\0\0\0\0", "server {i}");
         }
         let counts = server.connection_counts();
         assert!(counts.evicted >= LIMIT as u64, "{counts:?}");
@@ -70,12 +70,12 @@ fn clients_that_called_once_give_way_to_newcomers() {
 #[test]
 fn connections_in_use_stay() {
     let (server, echo) = endpoint(Concurrency::Connection);
+    let clients: Vec<_> = (0..LIMIT).map(|_| newcomer(&echo)).collect();
     std::thread::scope(|threads| {
-        let clients: Vec<_> = (0..LIMIT).map(|_| newcomer(&echo)).collect();
         let calls: Vec<_> = clients.iter().map(|(_, far)| threads.spawn(|| far.sleep(1_000))).collect();
         std::thread::sleep(Duration::from_millis(300));
         let mut refused = Raw::connect(echo.object());
-        assert_eq!(refused.farewell(), b"GIOP\x01\0\0\x05\0\0\0\0");
+        assert_eq!(refused.farewell(), b"GIOP\x01\0\x01\x05\0\0\0\0");
         for call in calls {
             assert_eq!(call.join().unwrap().unwrap(), 1_000);
         }
@@ -106,7 +106,7 @@ fn a_peer_has_a_limit_of_its_own() {
     assert_eq!(other.call("ping", &[]).status, 0);
     let mut first = caller(&echo);
     let _more = [caller(&echo), caller(&echo)];
-    assert_eq!(first.farewell(), b"GIOP\x01\0\0\x05\0\0\0\0");
+    assert_eq!(first.farewell(), b"GIOP\x01\0\x01\x05\0\0\0\0");
     assert!(server.connection_counts().open <= 4);
     assert_eq!(other.call("ping", &[]).status, 0);
     server.shutdown(true).unwrap();

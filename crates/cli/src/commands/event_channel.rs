@@ -195,7 +195,8 @@ pub fn run(args: &Args, orb_arguments: Vec<String>) -> Result<(), Box<dyn Error>
     if args.id == 0 && !(args.join.is_empty() && args.udp.is_empty() && args.multicast.is_empty()) {
         return Err("--join, --udp and --multicast need --id, the channel's number in the federation".into());
     }
-    if args.store.is_some() && args.port == 0 {
+    let named = super::listen::names_endpoint(&orb_arguments).is_some();
+    if args.store.is_some() && args.service.listen.port.unwrap_or(0) == 0 && !named {
         return Err(
             "--store needs --port: references stay valid only if the channel listens at the same port each time".into(),
         );

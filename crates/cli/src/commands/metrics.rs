@@ -49,9 +49,11 @@ impl MetricsArgs {
     }
 }
 
-/// Whether the ORB still takes connections.
+/// Whether the ORB still takes connections. It hangs where a thread keeps the lock of the table of
+/// connections, so that a watchdog notices.
 pub fn is_live(orb: &Orb) -> bool {
-    orb.is_shut_down() || !orb.endpoint_names().is_empty()
+    let connections = orb.connection_counts();
+    connections.open <= connections.accepted && !orb.endpoint_names().is_empty()
 }
 
 /// The numbers in the text format of OpenMetrics 1.0.

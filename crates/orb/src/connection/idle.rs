@@ -12,8 +12,8 @@ use isorb_rt::sync::AtomicEnum;
 use isorb_rt::time::Deadline;
 use std::time::Duration;
 
-/// Grace period in nanoseconds: a new connection is not evicted before, since its first request may
-/// be on its way.
+/// Grace period in nanoseconds: a connection that was opened or used within it is evicted after all
+/// others.
 const GRACE_NS: u64 = 1_000_000_000;
 
 /// Whether the client has sent requests.
@@ -47,6 +47,17 @@ impl Activity {
     }
 }
 
+/// Which of the idle connections gives way first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Idleness {
+    /// For longer than the grace period.
+    Long,
+    /// The first request may be on its way; but one that only connects must not take the place of a
+    /// client in service.
+    NewAndSilent,
+    JustUsed,
+}
+
 /// How long a client may leave a connection unused; `None` for no limit.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct IdleLimits {
@@ -70,11 +81,11 @@ impl Connection {
         self.activity.mark();
     }
 
-    /// Since when the client has not used the connection, as far as it is known at `now`: no later
-    /// than the last call of this method, or of [`close_if_idle`](Self::close_if_idle). `None`
-    /// where it is in use, by call-backs too, and for a new connection in its grace period.
+    /// Whether the connection gives way to a new one at `now`, and since when it is idle: the least
+    /// goes first. `None` where it is in use, by call-backs too. A use is noticed by the next call
+    /// of this method or of [`close_if_idle`](Self::close_if_idle).
     #[cold]
-    pub fn idle_since(&self, now: u64) -> Option<u64> {
+    pub fn idleness(&self, now: u64) -> Option<(Idleness, u64)> {
         let is_in_use = self.side == Side::Connector
             || self.lossy
             || self.serving.load(Ordering::SeqCst) > 0
@@ -88,7 +99,12 @@ impl Connection {
             self.used_at.store(now, Ordering::Relaxed);
         }
         let since = self.used_at.load(Ordering::Relaxed);
-        (self.activity.ever() || now.saturating_sub(since) >= GRACE_NS).then_some(since)
+        let idleness = match (now.saturating_sub(since) >= GRACE_NS, self.activity.ever()) {
+            (true, _) => Idleness::Long,
+            (false, false) => Idleness::NewAndSilent,
+            (false, true) => Idleness::JustUsed,
+        };
+        Some((idleness, since))
     }
 
     /// Whether octets wait to be read. A client that waits for a busy thread is not silent.

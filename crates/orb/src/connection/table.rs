@@ -282,8 +282,9 @@ impl AdmissionLimits {
 /// an operator can look at a full server.
 const FOR_ADMINISTRATORS: usize = 4;
 
-/// The idle connection that gives way to a new one: of the peer with the most connections, the one
-/// that its client has not used for longest. Of these, one with octets to be read is not idle.
+/// The idle connection that gives way to a new one: of those that were idle for long, one of the
+/// peer with the most connections, and of these the one that its client has not used for longest.
+/// One with octets to be read is not idle.
 fn evictable(connections: &[Weak<Connection>], of: Option<PeerKey>) -> Option<(usize, Arc<Connection>)> {
     let now = now_ns();
     let mut counts = HashMap::new();
@@ -292,13 +293,13 @@ fn evictable(connections: &[Weak<Connection>], of: Option<PeerKey>) -> Option<(u
         let Some(connection) = connection.upgrade() else { continue };
         let key = PeerKey::of(&connection);
         *counts.entry(key).or_insert(0usize) += 1;
-        if let Some(since) = connection.idle_since(now)
+        if let Some(idleness) = connection.idleness(now)
             && of.is_none_or(|of| of == key)
         {
-            idle.push((key, since, i, connection));
+            idle.push((key, idleness, i, connection));
         }
     }
-    idle.sort_by_key(|(key, since, i, _)| (Reverse(counts[key]), *since, *i));
+    idle.sort_by_key(|(key, (idleness, since), i, _)| (*idleness, Reverse(counts[key]), *since, *i));
     let quiet = idle.into_iter().find(|(_, _, _, connection)| !connection.waits_to_be_read());
     quiet.map(|(_, _, i, connection)| (i, connection))
 }

@@ -206,8 +206,8 @@ impl Lane {
         let idle = {
             let members = self.members.lock();
             let all = members.slots.iter().filter_map(|(_, member)| member.as_ref());
-            let idle = all.filter_map(|member| Some((member.connection.idle_since(now)?, member)));
-            idle.min_by_key(|(since, _)| *since).map(|(_, member)| member.clone())
+            let idle = all.filter_map(|member| Some((member.connection.idleness(now)?, member)));
+            idle.min_by_key(|(idleness, _)| *idleness).map(|(_, member)| member.clone())
         };
         let Some(member) = idle else {
             self.evicts_from.store(now.saturating_add(EVICTION_PAUSE_NS), Ordering::Relaxed);
@@ -217,7 +217,7 @@ impl Lane {
         if !member.turn.take() {
             return false;
         }
-        if member.connection.idle_since(now).is_none() || member.connection.waits_to_be_read() {
+        if member.connection.idleness(now).is_none() || member.connection.waits_to_be_read() {
             member.release(self, true);
             return false;
         }
