@@ -52,10 +52,14 @@ fn clients_that_called_once_give_way_to_newcomers() {
     let servers = [endpoint(Concurrency::Connection), endpoint(Concurrency::Lane), pool()];
     for (i, (server, echo)) in servers.into_iter().enumerate() {
         let crowd: Vec<Raw> = (0..LIMIT).map(|_| caller(&echo)).collect();
-        for _ in 0..3 * LIMIT {
-            let (_orb, far) = newcomer(&echo);
-            far.ping().unwrap_or_else(|refused| panic!("server {i}: {refused}"));
-        }
+        // They stay, so that each takes the place of another client.
+        let _newcomers: Vec<_> = (0..3 * LIMIT)
+            .map(|_| {
+                let (orb, far) = newcomer(&echo);
+                far.ping().unwrap_or_else(|refused| panic!("server {i}: {refused}"));
+                (orb, far)
+            })
+            .collect();
         // They were told, so that their ORBs connect again.
         for mut raw in crowd {
             assert_eq!(raw.farewell(), b"GIOP\x01\0\x01\x05\0\0\0\0", "server {i}");

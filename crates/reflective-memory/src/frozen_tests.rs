@@ -45,8 +45,8 @@ fn node(
 ) -> (NodeServer, Library) {
     let socket = folder.file(name);
     let config = ServerConfig { answer, ..ServerConfig::new(name, &socket) };
-    let server = NodeServer::start(&running, config, Some(running.resolve(glob).unwrap())).unwrap();
-    (server, Library::connect(&running, socket).unwrap())
+    let server = NodeServer::start(running, config, Some(running.resolve(glob).unwrap())).unwrap();
+    (server, Library::connect(running, socket).unwrap())
 }
 
 /// Three nodes that read each other's areas on all paths. One of them hangs.

@@ -54,7 +54,7 @@ fn readers_that_leave_together_leave_no_channel() {
             }
         });
         let gone = || world.near.as_ref().unwrap().counts().3 == 0;
-        wait_until(&format!("round {round}: the channel is still there"), gone);
+        wait_until(format!("round {round}: the channel is still there"), gone);
     }
 }
 

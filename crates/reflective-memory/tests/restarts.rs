@@ -47,7 +47,7 @@ fn what_was_read_does_not_come_again_by_any_path() {
             let (status, _) = world.far.as_ref().unwrap().status(10);
             status.replicas.iter().any(|replica| replica.readers == 2)
         };
-        wait_until(format!("{through:?}: the readers are attached again"), || moved());
+        wait_until(format!("{through:?}: the readers are attached again"), moved);
         // A new reader reads the replica from its beginning, with the same values.
         let mut fresh = far.attach_reader("line", request).unwrap();
         until(&mut fresh, 5);

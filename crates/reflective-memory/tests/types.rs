@@ -6,7 +6,7 @@ mod world;
 use isorb_reflective_memory::idl::{Area, DataType, ReaderQoS, Sample as Generated, WriterQoS};
 use isorb_reflective_memory::{Error, Library, ValueError, area_type};
 use std::time::Duration;
-use world::{PATIENCE, World};
+use world::{TIMEOUT, World};
 
 mod first {
     super::area_type! {
@@ -55,7 +55,7 @@ fn values_have_the_type_of_their_area_on_every_node() {
         let value = Pressure { valid: true, bar: 3.25, of: [1, 2, 0xfffe] };
         let number = writer.write(&value).unwrap();
         while reader.latest().map_or(0, |(_, sample)| sample.source) < number {
-            let _ = reader.wait(PATIENCE);
+            let _ = reader.wait(TIMEOUT);
         }
         assert_eq!(reader.latest().unwrap().0, value);
         let (bar, sample) = reader.latest_view(|value, _| value.bar).unwrap();
@@ -126,10 +126,10 @@ fn the_type_outlives_the_servers_and_the_byte_order_is_the_areas() {
     let mut writer = near.typed_writer::<Pressure>("typed", QOS).unwrap();
     let mut reader = far.typed_reader::<Pressure>("typed", ReaderQoS::on_write()).unwrap();
     writer.write(&Pressure { bar: 1.0, ..Pressure::default() }).unwrap();
-    reader.wait(PATIENCE).unwrap();
+    reader.wait(TIMEOUT).unwrap();
     drop(world.near.take());
     world.near = Some(world.start(0));
-    let end = std::time::Instant::now() + PATIENCE;
+    let end = std::time::Instant::now() + TIMEOUT;
     while !writer.is_served() || near.list_areas().is_ok_and(|areas| areas.is_empty()) {
         assert!(std::time::Instant::now() < end);
         std::thread::sleep(Duration::from_millis(20));
@@ -138,7 +138,7 @@ fn the_type_outlives_the_servers_and_the_byte_order_is_the_areas() {
     refuses(&near);
     writer.write(&Pressure { bar: 2.0, ..Pressure::default() }).unwrap();
     while reader.latest().map_or(0.0, |(value, _)| value.bar) < 2.0 {
-        let _ = reader.wait(PATIENCE);
+        let _ = reader.wait(TIMEOUT);
     }
 
     // An area with values of the other byte order.

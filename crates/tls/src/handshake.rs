@@ -6,6 +6,7 @@ use rustls::Connection;
 use std::io::{self, IoSlice};
 
 /// The result of [`Handshake::advance`].
+#[expect(clippy::large_enum_variant, reason = "it is returned once for each connection")]
 pub(crate) enum Progress {
     /// The peer must send more, or receive more.
     Pending(Handshake),

@@ -272,7 +272,7 @@ fn the_accepting_side_knows_the_names_in_the_certificate() {
     let server = tls(ours.member("server").unwrap());
     let listener = server.listen("127.0.0.1:0").unwrap();
     let anonymous = TlsConfig { certificate: None, key: None, ..ours.member("client").unwrap() };
-    let _client = tls(ours.member("radar").unwrap()).connect(listener.address(), PATIENCE).unwrap();
+    let _client = tls(ours.member("radar").unwrap()).connect(listener.address(), TIMEOUT).unwrap();
     let identity = listener.accept(Wait::Block).unwrap().identity();
     let certificate = identity.certificate.as_ref().unwrap();
     assert_eq!(certificate.common_name, "radar");
@@ -281,6 +281,6 @@ fn the_accepting_side_knows_the_names_in_the_certificate() {
     assert!(identity.to_string().contains("radar"));
     let lenient = TlsConfig { client_certificates: ClientCertificates::No, ..ours.member("server").unwrap() };
     let listener = tls(lenient).listen("127.0.0.1:0").unwrap();
-    let _client = tls(anonymous).connect(listener.address(), PATIENCE).unwrap();
+    let _client = tls(anonymous).connect(listener.address(), TIMEOUT).unwrap();
     assert_eq!(listener.accept(Wait::Block).unwrap().identity().certificate, None);
 }

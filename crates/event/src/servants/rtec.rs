@@ -199,7 +199,7 @@ impl PushSupplierServant {
                 priority: shared.declared(consumer),
                 ..shared.options.quality.clone()
             },
-            gateway: gateway,
+            gateway,
             dispatch: shared.dispatch.clone(),
         };
         let remote = RemoteConsumer::new(shared, consumer);

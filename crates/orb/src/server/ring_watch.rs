@@ -193,7 +193,7 @@ impl<M: Ring> Polling<M> {
     ) -> Option<Ready<M, E>> {
         self.refresh(watch);
         self.served = self.served.wrapping_add(1);
-        if self.served % SERVED == 0
+        if self.served.is_multiple_of(SERVED)
             && let Some(event) = poller()
         {
             return Some(Ready::Event(event));

@@ -207,7 +207,7 @@ mod tests {
         for data in [DataType::default(), point("y", TypeCode::DOUBLE), DataType::of::<Vec<u16>>()] {
             assert_eq!(DataType::from_text(&data.to_text()), Some(data));
         }
-        for text in ["x", "x\0le", "x\0le\0zz\0d", "x\0me\01\0d", "\0\0\0"] {
+        for text in ["x", "x\0le", "x\0le\0zz\0d", "x\0me\x001\0d", "\0\0\0"] {
             assert_eq!(DataType::from_text(text), None, "{text:?}");
         }
         let long = DataType::described("IDL:Long:1.0", "é".repeat(4000));

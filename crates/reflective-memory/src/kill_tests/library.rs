@@ -50,7 +50,7 @@ fn an_application_killed_at_any_step_leaves_its_areas_to_others() {
     let (near_orb, far_orb) = (RunningOrb::new(), RunningOrb::new());
     let sockets = [folder.file("near"), folder.file("far")];
     let start = |orb: &RunningOrb, name: &str, socket: &FilePath| {
-        NodeServer::start(&orb, ServerConfig::new(name, socket), Some(orb.resolve(&glob).unwrap())).unwrap()
+        NodeServer::start(orb, ServerConfig::new(name, socket), Some(orb.resolve(&glob).unwrap())).unwrap()
     };
     let near_server = || start(&near_orb, "near", &sockets[0]);
     let mut near_servers = vec![near_server()];

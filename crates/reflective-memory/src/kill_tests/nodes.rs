@@ -190,7 +190,7 @@ fn a_coordinator_killed_at_any_step_stops_no_value_and_remembers() {
     let server = |orb: &RunningOrb, which: usize| {
         let config = ServerConfig::new(["near", "far", "third"][which], &sockets[which]);
         let glob = orb.resolve::<Glob_CommRef>(&glob)?;
-        NodeServer::start(&orb, config, Some(glob))
+        NodeServer::start(orb, config, Some(glob))
     };
     let (_near, _far) = (server(&near_orb, 0).unwrap(), server(&far_orb, 1).unwrap());
     let near = Library::connect(&app, &sockets[0]).unwrap();
@@ -237,7 +237,7 @@ fn a_coordinator_without_memory_learns_everything_from_the_servers() {
     let sockets = [folder.file("near"), folder.file("far")];
     let server = |orb: &RunningOrb, name: &str, which: usize| {
         let glob = orb.resolve::<Glob_CommRef>(&glob).unwrap();
-        NodeServer::start(&orb, ServerConfig::new(name, &sockets[which]), Some(glob)).unwrap()
+        NodeServer::start(orb, ServerConfig::new(name, &sockets[which]), Some(glob)).unwrap()
     };
     let (_near, _far) = (server(&near_orb, "near", 0), server(&far_orb, "far", 1));
     let near = Library::connect(&app, &sockets[0]).unwrap();

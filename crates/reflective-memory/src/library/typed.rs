@@ -209,6 +209,7 @@ impl<T: AnyValue> AreaReader<T> {
     ///
     /// # Errors
     /// As [`latest`](Self::latest).
+    #[expect(clippy::should_implement_trait, reason = "named as for areas of octets; it may fail")]
     pub fn next(&mut self) -> Result<Option<(T, Sample)>, ValueError> {
         self.read(|place, attachment, octets| place.next(attachment, octets), |view, _| T::from_view(view))
     }
