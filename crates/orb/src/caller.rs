@@ -20,6 +20,7 @@ pub struct Caller<'u>(Origin<'u>);
 enum Origin<'u> {
     Process,
     Peer(&'u Connection),
+    #[cfg(feature = "miop")]
     Group,
 }
 
@@ -78,6 +79,7 @@ impl<'u> Caller<'u> {
                 let state = connection.caller();
                 *state.user.get_or_init(|| state.identity.user())
             }
+            #[cfg(feature = "miop")]
             Origin::Group => None,
         }
     }
@@ -117,6 +119,7 @@ impl fmt::Display for Caller<'_> {
         match self.0 {
             Origin::Process => f.write_str("this process"),
             Origin::Peer(connection) => connection.caller().identity().fmt(f),
+            #[cfg(feature = "miop")]
             Origin::Group => f.write_str("a sender to a group"),
         }
     }

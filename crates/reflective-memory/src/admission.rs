@@ -187,7 +187,7 @@ impl NodeAdmission {
     /// Admits the writer's end of a channel: its push agent, and its datagrams on the link.
     ///
     /// # Errors
-    /// [`Refusal`] with the resource that is short, the numbers, and what would be admitted.
+    /// [`Refused`] with the resource that is short, the numbers, and what would be admitted.
     pub fn admit_push(
         &mut self,
         name: &str,

@@ -40,7 +40,7 @@ const SPINS: u32 = 64;
 /// A time-out in nanoseconds: no limit.
 const NO_LIMIT: u64 = u64::MAX;
 
-/// A connection over the segments of a medium, which [`Terms`] join in shared memory and another
+/// A connection over the segments of a medium, which `Terms` join in shared memory and another
 /// [`Join`] over a network.
 #[derive(Debug)]
 pub struct SegmentStream<J: Join> {
