@@ -88,7 +88,7 @@ fn a_stale_reference_is_nobodys_however_its_place_is_used_since() {
 /// The object's id in its POA: the end of this ORB's transient keys, behind the POA's part.
 fn poa_id(object: &EchoRef) -> Vec<u8> {
     let profile = object.object().ior().iiop_profiles().flatten().next().unwrap();
-    profile.key[profile.key.len() - 8..].to_vec()
+    profile.key[profile.key.len() - 16..].to_vec()
 }
 
 #[test]

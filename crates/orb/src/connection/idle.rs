@@ -91,7 +91,8 @@ impl Connection {
             || self.serving.load(Ordering::SeqCst) > 0
             || self.in_flight.load(Ordering::SeqCst) > 0
             || self.bidirectional.load(Ordering::Acquire)
-            || self.account.is_busy();
+            // A client that has not sent one whole request is not in service yet.
+            || self.activity.ever() && self.account.is_busy();
         if is_in_use {
             return None;
         }
