@@ -125,7 +125,8 @@ fn names_go_on_in_omni_names_and_back() {
         return;
     }
     let omni = OmniNames::start();
-    let served = Served::memory();
+    let follow = Limits { follow: true, ..Limits::default() };
+    let served = Served::start(Arc::new(MemoryStore::new()), follow, 0);
     let near = served.far();
     let far: NamingContextExtRef = client().resolve(&omni.url).unwrap();
     let one = object(&client(), 1);
