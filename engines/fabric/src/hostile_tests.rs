@@ -3,7 +3,7 @@
 use crate::Fabric;
 use crate::ffi::{Device, Endpoint, Event, Info, Region};
 use crate::hello::{End, Hello, News};
-use isorb_transport::conformance::{PATIENCE, connect, pattern, receive, send_all};
+use isorb_transport::conformance::{TIMEOUT, connect, pattern, receive, send_all};
 use isorb_transport::segment::Own;
 use isorb_transport::{Listener, Stream, Transport, Wait};
 use std::io::{self, IoSlice, Read, Write};
@@ -52,7 +52,7 @@ impl Liar {
 
     /// Has the device work, as long as `busy` says.
     fn work(&self, busy: impl Fn() -> bool) {
-        let end = Instant::now() + PATIENCE;
+        let end = Instant::now() + TIMEOUT;
         while busy() {
             assert!(Instant::now() < end, "nothing happened");
             while self.device.completion().is_some() || self.device.event().is_some() {}
@@ -72,7 +72,7 @@ fn victim_of_a_liar(listener: &dyn Listener) -> (Liar, Box<dyn Stream>) {
             .spawn(|| Liar::connect(listener.address(), &hello().encode()).expect("a hello as it should be"));
         let victim = listener.accept(Wait::Block).unwrap();
         // Joins the segments.
-        let end = Instant::now() + PATIENCE;
+        let end = Instant::now() + TIMEOUT;
         while victim.send(&[], Wait::No).is_err() {
             assert!(Instant::now() < end, "the segments are never joined");
             let _ = victim.recv(&mut [], Wait::No);
@@ -118,7 +118,7 @@ fn after(message: &[u8]) -> io::Result<usize> {
     let listener = Fabric::default().listen(ANYWHERE).unwrap();
     let (liar, victim) = victim_of_a_liar(&*listener);
     liar.endpoint.send(message).unwrap();
-    victim.set_recv_timeout(Some(PATIENCE)).unwrap();
+    victim.set_recv_timeout(Some(TIMEOUT)).unwrap();
     let received = std::thread::scope(|scope| {
         let received = scope.spawn(|| victim.recv(&mut [0; 8], Wait::Block));
         liar.work(|| !received.is_finished());
@@ -160,7 +160,7 @@ fn a_credit_that_cannot_be_is_an_error() {
         let (liar, victim) = victim_of_a_liar(&*listener);
         assert_eq!(victim.send(&[IoSlice::new(&[1; 4096])], Wait::Block).unwrap(), 4096);
         liar.endpoint.send(&News { credit, ..News::default() }.encode()).unwrap();
-        victim.set_send_timeout(Some(PATIENCE)).unwrap();
+        victim.set_send_timeout(Some(TIMEOUT)).unwrap();
         std::thread::scope(|scope| {
             let sent = scope.spawn(|| send_all(&*victim, b"x"));
             liar.work(|| !sent.is_finished());
@@ -179,7 +179,7 @@ fn a_write_outside_the_segment_ends_the_connection() {
             let (key, at) =
                 (liar.victim.key ^ u64::from(other_key), liar.victim.address.wrapping_add(address));
             liar.endpoint.write(0, 4096..4096 + length, at, key, 99).unwrap();
-            victim.set_recv_timeout(Some(PATIENCE)).unwrap();
+            victim.set_recv_timeout(Some(TIMEOUT)).unwrap();
             std::thread::scope(|scope| {
                 let received = scope.spawn(|| victim.recv(&mut [0; 8], Wait::Block));
                 liar.work(|| !received.is_finished());
@@ -248,14 +248,14 @@ fn a_connection_that_is_cut_anywhere_ends() {
             });
             scope.spawn(|| {
                 // The cut may come before the connection.
-                if let Ok(stream) = fabric.connect(&address, Some(PATIENCE)) {
-                    stream.set_send_timeout(Some(PATIENCE)).unwrap();
+                if let Ok(stream) = fabric.connect(&address, Some(TIMEOUT)) {
+                    stream.set_send_timeout(Some(TIMEOUT)).unwrap();
                     for part in all.chunks(100) {
                         if send_all(&*stream, part).is_err() {
                             break;
                         }
                     }
-                    stream.set_recv_timeout(Some(PATIENCE)).unwrap();
+                    stream.set_recv_timeout(Some(TIMEOUT)).unwrap();
                     assert_ended(stream.recv(&mut [0; 8], Wait::Block), "the client's end");
                 }
                 over.store(true, Ordering::Release);
@@ -271,7 +271,7 @@ fn a_connection_that_is_cut_anywhere_ends() {
                 std::thread::sleep(Duration::from_micros(500));
             };
             let Some(stream) = accepted else { return };
-            stream.set_recv_timeout(Some(PATIENCE)).unwrap();
+            stream.set_recv_timeout(Some(TIMEOUT)).unwrap();
             let mut got = Vec::new();
             let mut block = [0; 512];
             let end = loop {
@@ -305,7 +305,7 @@ fn descriptors_come_back() {
     let listener = fabric.listen(ANYWHERE).unwrap();
     assert_serves(&fabric, &*listener);
     let settle = |most: usize| {
-        let end = Instant::now() + PATIENCE;
+        let end = Instant::now() + TIMEOUT;
         while open() > most && Instant::now() < end {
             std::thread::sleep(Duration::from_millis(10));
         }

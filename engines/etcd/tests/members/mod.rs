@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// How long a test waits for what must happen.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 pub struct Members {
     folder: TempFolder,
@@ -58,7 +58,7 @@ impl Members {
 
     /// Until the member answers with what a majority agreed on.
     pub fn await_member(&self, member: usize) {
-        let end = Instant::now() + PATIENCE;
+        let end = Instant::now() + TIMEOUT;
         let alone = Arc::new(Cluster::new([self.url(member)], "await").unwrap());
         while let Err(refusal) = EtcdNames::open(alone.clone(), Capacity::default()) {
             assert!(Instant::now() < end, "member {member} does not answer: {refusal}");
