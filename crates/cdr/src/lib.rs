@@ -2,7 +2,7 @@
 //!
 //! This crate knows alignment, byte order and code sets; it knows no message, no socket and no
 //! clock. Decoded values are *views*: they borrow from the message, or from a
-//! [`Scope`](isorb_scope::Scope) if bytes had to be swapped, moved or transcoded. Decoding
+//! [`Scope`] if bytes had to be swapped, moved or transcoded. Decoding
 //! allocates nothing.
 //!
 //! ```text

@@ -51,6 +51,7 @@ pub use interest::{Interest, MAX_FILTERS};
 pub use levels::Levels;
 pub use messages::{ControlMessage, ForwardedEvent, StreamPosition, StreamRequest};
 pub use node::{Federation, LinkId, Neighbour};
+#[cfg(not(loom))]
 pub(crate) use security::PROOF;
 pub use security::{MIN_KEY, MemberKey, Security};
 

@@ -26,7 +26,7 @@ impl Default for ClientLaneOptions {
 
 impl RtOrb {
     /// Starts the lane that reads the replies to calls of this ORB that are awaited as futures, and
-    /// wakes their tasks. It runs until [`Orb::shutdown`].
+    /// wakes their tasks. It runs until [`Orb::shutdown`](crate::Orb::shutdown).
     ///
     /// ```
     /// # use isorb::rt::ClientLaneOptions;
