@@ -47,7 +47,8 @@ impl Progress {
     /// Begins a call, with one ticket. Returns the number of the call.
     pub fn begin(&self) -> u32 {
         let call = number(self.0.load(Ordering::Relaxed)).wrapping_add(1);
-        self.0.store(u64::from(call) << CALL_SHIFT | TICKET | State::Queued as u64, Ordering::Release);
+        // A swap, since a late thread of a lane may change the word at this moment.
+        self.0.swap(u64::from(call) << CALL_SHIFT | TICKET | State::Queued as u64, Ordering::AcqRel);
         call
     }
 
