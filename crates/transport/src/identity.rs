@@ -60,9 +60,18 @@ impl PeerIdentity {
         if let Some(process) = self.process {
             return Some(process.user);
         }
-        let (peer, local) = self.addresses.filter(|(peer, _)| peer.ip().is_loopback())?;
-        let table = if peer.is_ipv6() { "/proc/thread-self/net/tcp6" } else { "/proc/thread-self/net/tcp" };
-        user_of_socket(&std::fs::read_to_string(table).ok()?, peer, local)
+        let (peer, local) = self.addresses.filter(|(peer, _)| peer.ip().to_canonical().is_loopback())?;
+        let in_table = |table: &str, map: fn(IpAddr) -> IpAddr| {
+            let [peer, local] = [peer, local].map(|at| SocketAddr::new(map(at.ip()), at.port()));
+            user_of_socket(&std::fs::read_to_string(table).ok()?, peer, local)
+        };
+        // A socket of IPv6 may be connected by IPv4, as those of Java are.
+        let four = if peer.ip().to_canonical().is_ipv4() {
+            in_table("/proc/thread-self/net/tcp", |ip| ip.to_canonical())
+        } else {
+            None
+        };
+        four.or_else(|| in_table("/proc/thread-self/net/tcp6", mapped))
     }
 }
 
@@ -76,6 +85,14 @@ impl fmt::Display for PeerIdentity {
             (_, _, Some((peer, _))) => write!(f, "{peer}"),
             _ => f.write_str("an unknown peer"),
         }
+    }
+}
+
+/// The address in IPv6.
+fn mapped(ip: IpAddr) -> IpAddr {
+    match ip {
+        IpAddr::V4(ip) => ip.to_ipv6_mapped().into(),
+        IpAddr::V6(_) => ip,
     }
 }
 
@@ -132,6 +149,12 @@ mod tests {
         let tcp = stream.identity();
         assert_eq!((tcp.user(), tcp.process), (Some(own), None));
         assert!(tcp.to_string().starts_with("127.0.0.1:"));
+        // A socket of IPv6 that is connected by IPv4, as Java's are, stands in the other table.
+        let listener = Tcp.listen("127.0.0.1:0").unwrap();
+        let port = listener.address().rsplit(':').next().unwrap().parse().unwrap();
+        let mapped = (std::net::Ipv4Addr::LOCALHOST.to_ipv6_mapped(), port);
+        let _java = std::net::TcpStream::connect(mapped).unwrap();
+        assert_eq!(listener.accept(Wait::Block).unwrap().identity().user(), Some(own));
         // A socket that its process has closed has no user; the table says 0, as for root.
         drop(client);
         assert_eq!(tcp.user(), None);
