@@ -71,7 +71,7 @@ pub fn preemption(root: &Root) -> Option<Preemption> {
         Preemption::of_word(after.split_once(')')?.0)
     });
     // A dynamic kernel has a boot parameter.
-    let told = kernel_argument(root, "preempt=").and_then(|mode| Preemption::of_word(&mode));
+    let declared = kernel_argument(root, "preempt=").and_then(|mode| Preemption::of_word(&mode));
     let compiled = || {
         if built("PREEMPT_DYNAMIC") {
             Some(Preemption::Dynamic)
@@ -81,7 +81,7 @@ pub fn preemption(root: &Root) -> Option<Preemption> {
             config(root)
         }
     };
-    in_force.or(told).or_else(compiled)
+    in_force.or(declared).or_else(compiled)
 }
 
 /// From the file that distributions put beside the kernel.

@@ -31,13 +31,13 @@ impl Geometry {
     pub fn new(size: usize, histories: usize) -> Result<Geometry, GeometryError> {
         let geometry = Geometry { size, histories };
         if size == 0 || size > MAX_SIZE {
-            return Err(GeometryError::Size { asked: size, limit: MAX_SIZE });
+            return Err(GeometryError::Size { requested: size, limit: MAX_SIZE });
         }
         if histories > MAX_HISTORIES {
-            return Err(GeometryError::Histories { asked: histories, limit: MAX_HISTORIES });
+            return Err(GeometryError::Histories { requested: histories, limit: MAX_HISTORIES });
         }
         if geometry.total_bytes() > MAX_TOTAL {
-            return Err(GeometryError::Total { asked: geometry.total_bytes(), limit: MAX_TOTAL });
+            return Err(GeometryError::Total { requested: geometry.total_bytes(), limit: MAX_TOTAL });
         }
         Ok(geometry)
     }
@@ -77,21 +77,21 @@ pub enum GeometryError {
     /// The value is empty or too large, in bytes.
     Size {
         /// What was asked for.
-        asked: usize,
+        requested: usize,
         /// What there may be.
         limit: usize,
     },
     /// Too many values are to be kept.
     Histories {
         /// What was asked for.
-        asked: usize,
+        requested: usize,
         /// What there may be.
         limit: usize,
     },
     /// All buffers together are too large, in bytes.
     Total {
         /// What was asked for.
-        asked: usize,
+        requested: usize,
         /// What there may be.
         limit: usize,
     },
@@ -100,14 +100,14 @@ pub enum GeometryError {
 impl fmt::Display for GeometryError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            GeometryError::Size { asked, limit } => {
-                write!(f, "a value of {asked} bytes: an area takes 1 to {limit}")
+            GeometryError::Size { requested, limit } => {
+                write!(f, "a value of {requested} bytes: an area takes 1 to {limit}")
             }
-            GeometryError::Histories { asked, limit } => {
-                write!(f, "{asked} histories: an area keeps up to {limit}")
+            GeometryError::Histories { requested, limit } => {
+                write!(f, "{requested} histories: an area keeps up to {limit}")
             }
-            GeometryError::Total { asked, limit } => {
-                write!(f, "a segment of {asked} bytes: the limit is {limit}")
+            GeometryError::Total { requested, limit } => {
+                write!(f, "a segment of {requested} bytes: the limit is {limit}")
             }
         }
     }
@@ -131,7 +131,7 @@ mod tests {
 
     #[test]
     fn what_is_too_large_is_refused_with_the_numbers() {
-        assert_eq!(Geometry::new(0, 0), Err(GeometryError::Size { asked: 0, limit: MAX_SIZE }));
+        assert_eq!(Geometry::new(0, 0), Err(GeometryError::Size { requested: 0, limit: MAX_SIZE }));
         assert!(matches!(Geometry::new(MAX_SIZE + 1, 0), Err(GeometryError::Size { .. })));
         assert!(matches!(Geometry::new(usize::MAX, usize::MAX), Err(GeometryError::Size { .. })));
         assert!(matches!(Geometry::new(1, MAX_HISTORIES + 1), Err(GeometryError::Histories { .. })));

@@ -114,7 +114,7 @@ fn a_writer_killed_at_any_step_leaves_its_last_complete_value() {
 }
 
 #[test]
-fn a_reader_killed_at_any_step_disturbs_nobody() {
+fn a_reader_killed_at_any_step_disturbs_no_other() {
     let segment = Segment::create("kill", Geometry::new(SIZE, 0).unwrap()).unwrap();
     let mut writer = segment.writer().unwrap();
     writer.write_at(&value(1), 1).unwrap();

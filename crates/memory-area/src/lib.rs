@@ -23,7 +23,8 @@
 //! server that owns the segment, can change an area, and they can write anything into it at any
 //! time. Therefore:
 //! - all access is by atomic words; no Rust reference to bytes of the segment exists;
-//! - values are copied out before they are used ([`View`] is the exception, and says so);
+//! - values are copied out before they are used ([`View`] and [`Lease`] are the exceptions, and say
+//!   so);
 //! - each number is checked before it is used, and the geometry is read once;
 //! - the segment is sealed so that it cannot shrink under its readers.
 //!
@@ -58,6 +59,8 @@ mod geometry;
 mod head;
 #[cfg(all(test, not(loom)))]
 mod kill_tests;
+#[cfg(not(loom))]
+mod lease;
 #[cfg(all(test, loom))]
 mod loom_tests;
 #[cfg(not(loom))]
@@ -75,6 +78,8 @@ mod writer;
 pub use error::{AttachError, ClaimError, ReadError, TooLarge, WaitError};
 pub use geometry::{Geometry, GeometryError, MAX_HISTORIES, MAX_SIZE};
 pub use head::State;
+#[cfg(not(loom))]
+pub use lease::Lease;
 #[cfg(not(loom))]
 pub use reader::{Reader, Sample};
 #[cfg(not(loom))]

@@ -72,7 +72,7 @@ fn loom_a_reader_sees_whole_values() {
 }
 
 #[test]
-fn loom_an_abandoned_value_hurts_nobody() {
+fn loom_an_abandoned_value_hurts_no_reader() {
     loom::model(|| {
         let area = Area::new(0);
         write(area.ring(), 1);
@@ -138,7 +138,7 @@ fn loom_a_sleeper_misses_no_end() {
 }
 
 #[test]
-fn loom_whoever_wants_a_bell_sees_the_value_or_hears_of_it() {
+fn loom_a_reader_that_waits_sees_the_value_or_is_woken() {
     loom::model(|| {
         let area = Area::new(0);
         let other = area.clone();

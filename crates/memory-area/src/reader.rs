@@ -283,6 +283,10 @@ impl Reader {
         self.geometry
     }
 
+    pub(crate) fn mapping(&self) -> &Arc<Mapping> {
+        &self.mapping
+    }
+
     fn ring(&self) -> Ring<'_> {
         self.mapping.ring(self.geometry)
     }

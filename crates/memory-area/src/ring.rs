@@ -133,4 +133,18 @@ impl<'m> Ring<'m> {
         }
         Ok((seen, Stamp { len, written_ns, bound_ns, epoch, source }))
     }
+
+    /// The octets of value `n`, which was read before. They may be those of a later one by now.
+    #[cfg(not(loom))]
+    pub fn view(&self, n: u64, len: usize) -> View<'m> {
+        View::new(&self.slot(n)[SLOT_HEAD..], len.min(self.geometry.size()))
+    }
+
+    /// Does the buffer of value `n` still hold it? Then all that was loaded from it before is its.
+    #[cfg(not(loom))]
+    #[inline]
+    pub fn holds(&self, n: u64) -> bool {
+        fence(Acquire);
+        self.slot(n)[0].load(Relaxed) == 2 * n
+    }
 }

@@ -44,6 +44,11 @@ impl<'a> View<'a> {
         View { words, len: len.min(words.len() * 8) }
     }
 
+    #[cfg(not(loom))]
+    pub(crate) fn as_ptr(&self) -> *const u8 {
+        self.words.as_ptr().cast()
+    }
+
     /// Bytes of the value.
     pub fn len(&self) -> usize {
         self.len

@@ -87,6 +87,7 @@ compile_error!("isorb-rt needs the Linux kernel: futexes with priority inheritan
 pub mod alloc_count;
 pub mod clock_sync;
 pub mod counted;
+pub mod histogram;
 pub mod log;
 pub mod net;
 pub mod pool;

@@ -63,7 +63,7 @@ pub fn sleep_until(deadline: Deadline) {
     while let Err(Errno::INTR) = clock_nanosleep_absolute(SleepClock::Monotonic, &at) {}
 }
 
-/// The point on `CLOCK_MONOTONIC` at which a wait gives up, or none: then it waits as long as it
+/// The point on `CLOCK_MONOTONIC` at which a wait ends, or none: then it waits as long as it
 /// takes.
 ///
 /// ```

@@ -125,7 +125,7 @@ fn work() {
 }
 
 #[test]
-fn who_is_below_the_ceiling_does_not_come_between() {
+fn a_thread_below_the_ceiling_does_not_come_between() {
     // Whatever goes wrong, the process ends, real-time threads and all.
     // SAFETY: alarm has no preconditions.
     unsafe { libc::alarm(60) };

@@ -26,7 +26,7 @@ fn child(stderr: impl Into<Stdio>, levels: &str) -> Child {
 }
 
 /// Runs this test again, and returns what it wrote to standard error.
-fn said(levels: &str) -> Vec<String> {
+fn records(levels: &str) -> Vec<String> {
     let output = child(Stdio::piped(), levels).wait_with_output().unwrap();
     let text = String::from_utf8(output.stderr).unwrap();
     assert!(output.status.success(), "{text}");
@@ -86,7 +86,7 @@ fn records_of_a_process_that_ends_at_once_are_lines_in_order() {
         log::error("c", format_args!("last\nline"));
         return;
     }
-    let lines = said("info,a::b=debug");
+    let lines = records("info,a::b=debug");
     let texts: Vec<_> = lines.iter().map(|line| line.split_once("Z ").unwrap().1).collect();
     assert_eq!(texts, ["INFO a::b: first", "DEBUG a::b: second", "ERROR c: last line"]);
     let times: Vec<_> = lines.iter().map(|line| line.split_once(' ').unwrap().0).collect();
@@ -98,7 +98,7 @@ fn an_unknown_level_is_said_with_the_levels_that_there_are() {
     if is_child() {
         return log::info("a", format_args!("written all the same"));
     }
-    let lines = said("loud").join("\n");
+    let lines = records("loud").join("\n");
     for part in ["ISORB_LOG: 'loud' is no level", "off, error, warn, info and debug", "written all the same"]
     {
         assert!(lines.contains(part), "{part}: {lines}");
@@ -115,7 +115,7 @@ fn a_call_site_that_writes_too_much_does_not_silence_another_one() {
         log::warn("quiet", format_args!("heard"));
         return;
     }
-    let lines = said("info");
+    let lines = records("info");
     assert!(lines.iter().any(|line| line.ends_with("quiet: heard")), "{lines:#?}");
     let noisy = lines.iter().filter(|line| line.contains(" noisy: ")).count() as u64;
     assert_eq!(noisy + sum(lines.iter(), "records suppressed: "), 1000, "{lines:#?}");
@@ -171,7 +171,7 @@ fn a_closed_pipe_costs_the_records_only() {
 #[test]
 fn a_sink_may_fail_panic_and_never_return() {
     if !is_child() {
-        let lines = said("info");
+        let lines = records("info");
         let texts: Vec<_> = lines.iter().map(|line| line.split_once("Z ").unwrap().1).collect();
         assert_eq!(
             (texts[0], texts.len(), sum(lines.iter(), "records dropped: ")),
@@ -227,7 +227,7 @@ fn the_child_of_a_fork_logs_for_itself() {
         assert_eq!((unsafe { libc::waitpid(id, &raw mut status, 0) }, status), (id, 0));
         return log::info("a", format_args!("parent again"));
     }
-    let lines = said("info");
+    let lines = records("info");
     let texts: Vec<_> = lines.iter().map(|line| line.split_once("a: ").unwrap().1).collect();
     assert_eq!(texts, ["parent", "child", "parent again"]);
 }
@@ -235,7 +235,7 @@ fn the_child_of_a_fork_logs_for_itself() {
 #[test]
 fn records_go_to_the_logger_or_the_subscriber_of_the_program() {
     if !is_child() {
-        assert_eq!(said("info"), ["logger: WARN a b", "subscriber: isorb WARN"]);
+        assert_eq!(records("info"), ["logger: WARN a b", "subscriber: isorb WARN"]);
         return;
     }
     struct Logger;
@@ -297,6 +297,6 @@ fn a_real_time_thread_starts_an_ordinary_drain_thread() {
         assert!([libc::SIGTERM, libc::SIGINT, libc::SIGPIPE, libc::SIGUSR1].into_iter().all(is_blocked));
         return;
     }
-    let lines = said("info");
+    let lines = records("info");
     assert_eq!(lines.len(), 1, "{lines:#?}");
 }

@@ -1,25 +1,26 @@
 //! Owned blocks for messages that outgrow a region, from a bounded pool.
 
+use crate::AddressSpace;
 use crate::reserved::Reserved;
-use alloc::boxed::Box;
+use crate::retained::{LARGEST, Retained, class_of, from_heap, to_heap};
 use alloc::sync::Arc;
-use alloc::vec;
-use core::ptr::{NonNull, slice_from_raw_parts_mut};
-use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
-
-/// Smallest class: 4 KiB. Class `i` holds blocks of `4096 << i` bytes.
-const SMALLEST: usize = 4096;
-/// 4 KiB to 64 MiB.
-const CLASSES: usize = 15;
-/// Blocks of one class that a pool retains.
-const PER_CLASS: usize = 8;
+use core::ptr::NonNull;
+use core::sync::atomic::{AtomicUsize, Ordering};
 
 /// An owned, initialised, 8-aligned block of bytes. Dropping it returns it to its pool, or to the
-/// heap when the pool is full of its class.
+/// heap or the system when the pool is full of its class.
 pub struct Buffer {
-    first: NonNull<u64>,
-    words: usize,
+    block: Block,
     pool: Option<Arc<BufferPool>>,
+}
+
+/// The memory of a [`Buffer`]: its owner has the first `words`.
+#[derive(Clone, Copy)]
+pub(crate) struct Block {
+    pub first: NonNull<u64>,
+    pub words: usize,
+    /// Words that it may have at this address. More than `words` in address space only.
+    pub most: usize,
 }
 
 // SAFETY: a block has one owner, and its words are plain data.
@@ -33,14 +34,13 @@ impl Buffer {
     /// # Real-time
     /// Allocates, unless `bytes` is 0.
     pub fn unpooled(bytes: usize) -> Buffer {
-        let (first, words) = from_heap(bytes.div_ceil(8));
-        Buffer { first, words, pool: None }
+        Buffer { block: from_heap(bytes.div_ceil(8)), pool: None }
     }
 
-    /// Takes the block apart: its first word, its length in words, its pool. Nothing is returned to
-    /// the pool until [`Buffer::from_parts`] has put it together again.
-    pub(crate) fn into_parts(mut self) -> (*mut u64, usize, Option<Arc<BufferPool>>) {
-        let parts = (self.first.as_ptr(), self.words, self.pool.take());
+    /// Takes the buffer apart: its memory, its pool. Nothing is returned to the pool until
+    /// [`Buffer::from_parts`] has put it together again.
+    pub(crate) fn into_parts(mut self) -> (Block, Option<Arc<BufferPool>>) {
+        let parts = (self.block, self.pool.take());
         core::mem::forget(self);
         parts
     }
@@ -49,9 +49,8 @@ impl Buffer {
     ///
     /// # Safety
     /// The parts are those of one block, and its memory is no longer used.
-    pub(crate) unsafe fn from_parts(first: *mut u64, words: usize, pool: Option<Arc<BufferPool>>) -> Buffer {
-        // SAFETY: the first word of a block.
-        Buffer { first: unsafe { NonNull::new_unchecked(first) }, words, pool }
+    pub(crate) unsafe fn from_parts(block: Block, pool: Option<Arc<BufferPool>>) -> Buffer {
+        Buffer { block, pool }
     }
 
     /// Its pool.
@@ -62,30 +61,46 @@ impl Buffer {
     /// Size in bytes.
     #[inline]
     pub fn capacity(&self) -> usize {
-        self.words * 8
+        self.block.words * 8
+    }
+
+    /// The size that it can [grow](Self::grow) to, in bytes, if its pool has so much.
+    #[inline]
+    pub fn capacity_in_place(&self) -> usize {
+        self.block.most * 8
+    }
+
+    /// Makes it at least `bytes` long without moving it; the pool counts the growth. False if its
+    /// address space is shorter, the pool's limit would be passed, or the system has no memory.
+    ///
+    /// # Real-time
+    /// Nothing if it is long enough already. Else a system call in address space that was not used
+    /// before; no octet is copied, and pages come when they are first written.
+    pub fn grow(&mut self, bytes: usize) -> bool {
+        bytes <= self.capacity() || self.pool.as_ref().is_some_and(|pool| pool.grow(&mut self.block, bytes))
     }
 
     /// The bytes.
     #[inline]
     pub fn bytes(&self) -> &[u8] {
         // SAFETY: u64s are initialised bytes; the length in bytes is 8 times that in words.
-        unsafe { core::slice::from_raw_parts(self.first.as_ptr().cast(), self.words * 8) }
+        unsafe { core::slice::from_raw_parts(self.block.first.as_ptr().cast(), self.capacity()) }
     }
 
     /// The bytes, to be written.
     #[inline]
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         // SAFETY: as in `bytes`; every bit pattern is a u64.
-        unsafe { core::slice::from_raw_parts_mut(self.first.as_ptr().cast(), self.words * 8) }
+        unsafe { core::slice::from_raw_parts_mut(self.block.first.as_ptr().cast(), self.capacity()) }
     }
 }
 
 impl Drop for Buffer {
     fn drop(&mut self) {
         match self.pool.take() {
-            Some(pool) => pool.give(self.first, self.words),
+            Some(pool) => pool.give(self.block),
             // SAFETY: `unpooled` made it.
-            None => unsafe { to_heap(self.first, self.words) },
+            None => unsafe { to_heap(self.block) },
         }
     }
 }
@@ -96,26 +111,13 @@ impl core::fmt::Debug for Buffer {
     }
 }
 
-fn from_heap(words: usize) -> (NonNull<u64>, usize) {
-    let block: Box<[u64]> = vec![0; words].into();
-    // A box is not null.
-    let first = NonNull::from(Box::leak(block)).cast();
-    (first, words)
-}
-
-/// # Safety
-/// The block came from [`from_heap`] with this length, and has no other owner.
-unsafe fn to_heap(first: NonNull<u64>, words: usize) {
-    // SAFETY: as the caller promises.
-    drop(unsafe { Box::from_raw(slice_from_raw_parts_mut(first.as_ptr(), words)) });
-}
-
 /// Lends [`Buffer`]s, and takes them back. There are two kinds of pools.
 ///
 /// A pool from [`BufferPool::new`] takes blocks from the heap and retains returned ones by size
 /// class, so that steady traffic allocates nothing. It is bounded twice: at most `limit` bytes are
 /// out at a time, and at most eight blocks a class are retained, of which the large ones only up to
-/// `retain` bytes in all.
+/// `retain` bytes in all. [`BufferPool::with_address_space`] makes the same pool with blocks that
+/// grow in place, if they are longer than 128 KiB.
 ///
 /// A pool from [`BufferPool::reserved`] has a fixed number of blocks of each of its sizes. It
 /// touches the heap only when it is made and when it is dropped.
@@ -131,23 +133,26 @@ enum Blocks {
     Reserved(Reserved),
 }
 
-/// Returned blocks, by class.
-struct Retained {
-    classes: [[AtomicPtr<u64>; PER_CLASS]; CLASSES],
-    bytes: AtomicUsize,
-    most: usize,
-}
-
 impl BufferPool {
     /// A pool that lends at most `limit` bytes at a time and retains at most `retain` bytes for
     /// reuse.
     pub fn new(limit: usize, retain: usize) -> Arc<BufferPool> {
-        let blocks = Blocks::Retained(Retained {
-            classes: [const { [const { AtomicPtr::new(core::ptr::null_mut()) }; PER_CLASS] }; CLASSES],
-            bytes: AtomicUsize::new(0),
-            most: retain,
-        });
-        Arc::new(BufferPool { out: AtomicUsize::new(0), limit, blocks })
+        BufferPool::with_blocks(limit, Retained::new(retain, None))
+    }
+
+    /// As [`BufferPool::new`]; blocks of more than 128 KiB lie in address space from `space`. One
+    /// from [`take_growing`](Self::take_growing) occupies memory, and counts towards `limit`, only
+    /// as far as it has [grown](Buffer::grow).
+    pub fn with_address_space(
+        limit: usize,
+        retain: usize,
+        space: &'static dyn AddressSpace,
+    ) -> Arc<BufferPool> {
+        BufferPool::with_blocks(limit, Retained::new(retain, Some(space)))
+    }
+
+    fn with_blocks(limit: usize, retained: Retained) -> Arc<BufferPool> {
+        Arc::new(BufferPool { out: AtomicUsize::new(0), limit, blocks: Blocks::Retained(retained) })
     }
 
     /// A pool with these blocks, given as sizes in bytes with their numbers. Sizes are rounded up
@@ -176,40 +181,78 @@ impl BufferPool {
     /// Lock-free, at most eight exchanges; allocates only when no block of the class is retained.
     /// A reserved pool never allocates; it reads one word for each 64 blocks.
     pub fn take(self: &Arc<Self>, bytes: usize) -> Option<Buffer> {
-        let (first, words) = match &self.blocks {
+        let block = match &self.blocks {
             Blocks::Reserved(reserved) => {
                 let (first, words) = reserved.take(bytes)?;
                 self.out.fetch_add(words * 8, Ordering::Relaxed);
-                (first, words)
+                Block { first, words, most: words }
             }
             Blocks::Retained(retained) => {
                 let (class, size) = class_of(bytes)?;
-                if self.out.fetch_add(size, Ordering::Relaxed) + size > self.limit {
-                    self.out.fetch_sub(size, Ordering::Relaxed);
-                    return None;
-                }
-                retained.take(class, size).unwrap_or_else(|| from_heap(size / 8))
+                self.count(size, || {
+                    let mut block = retained.take(class).or_else(|| retained.fresh(size, size))?;
+                    let whole = retained.commit(&mut block, size);
+                    if !whole {
+                        retained.give(block);
+                    }
+                    whole.then_some(block)
+                })?
             }
         };
-        Some(Buffer { first, words, pool: Some(self.clone()) })
+        Some(Buffer { block, pool: Some(self.clone()) })
     }
 
-    /// A returned block of at least `bytes` bytes, if the pool has retained one: its memory is
-    /// committed already. Also `None` when the pool's limit would be passed. A reserved pool lends
-    /// as [`take`](Self::take) does.
+    /// A returned block of the class of `bytes`, if the pool has retained one: its memory is
+    /// committed already. In address space it may be shorter than `bytes`, and
+    /// [grows](Buffer::grow). Also `None` when the pool's limit would be passed. A reserved pool
+    /// lends as [`take`](Self::take) does.
     ///
     /// # Real-time
-    /// Lock-free, at most eight exchanges; never allocates.
+    /// Lock-free, at most eight exchanges; never allocates. A block that is lent no more because of
+    /// the limit is retained again, or released.
     pub fn take_retained(self: &Arc<Self>, bytes: usize) -> Option<Buffer> {
         let Blocks::Retained(retained) = &self.blocks else { return self.take(bytes) };
-        let (class, size) = class_of(bytes)?;
-        let lent = self.out.fetch_add(size, Ordering::Relaxed) + size <= self.limit;
-        let block = if lent { retained.take(class, size) } else { None };
-        let Some((first, words)) = block else {
-            self.out.fetch_sub(size, Ordering::Relaxed);
+        let (class, _) = class_of(bytes)?;
+        let block = retained.take(class)?;
+        if self.count(block.words * 8, || Some(())).is_none() {
+            retained.give(block);
             return None;
-        };
-        Some(Buffer { first, words, pool: Some(self.clone()) })
+        }
+        Some(Buffer { block, pool: Some(self.clone()) })
+    }
+
+    /// A block of at least `first` bytes that [grows](Buffer::grow) to `bytes` in place, where the
+    /// pool has address space for blocks of that size. Else a block of `first` bytes, as
+    /// [`take`](Self::take) lends it.
+    ///
+    /// # Real-time
+    /// Two system calls in address space; its pages come when they are first written.
+    pub fn take_growing(self: &Arc<Self>, bytes: usize, first: usize) -> Option<Buffer> {
+        if let Blocks::Retained(retained) = &self.blocks
+            && let Some((_, size)) = class_of(bytes)
+            && let Some(committed) = retained.step(size, first)
+            && let Some(block) = self.count(committed, || retained.fresh(size, committed))
+        {
+            return Some(Buffer { block, pool: Some(self.clone()) });
+        }
+        self.take(first)
+    }
+
+    /// Lends `bytes` by `take`, or takes them off the account again.
+    fn count<T>(&self, bytes: usize, take: impl FnOnce() -> Option<T>) -> Option<T> {
+        let lent = self.out.fetch_add(bytes, Ordering::Relaxed) + bytes <= self.limit;
+        let taken = if lent { take() } else { None };
+        if taken.is_none() {
+            self.out.fetch_sub(bytes, Ordering::Relaxed);
+        }
+        taken
+    }
+
+    #[cold]
+    fn grow(&self, block: &mut Block, bytes: usize) -> bool {
+        let Blocks::Retained(retained) = &self.blocks else { return false };
+        let Some(to) = retained.step(block.most * 8, bytes) else { return false };
+        self.count(to - block.words * 8, || retained.commit(block, to).then_some(())).is_some()
     }
 
     /// Bytes that are lent out now.
@@ -232,7 +275,7 @@ impl BufferPool {
     pub fn largest(&self) -> usize {
         match &self.blocks {
             Blocks::Reserved(reserved) => reserved.largest(),
-            Blocks::Retained(_) => self.limit.min(SMALLEST << (CLASSES - 1)),
+            Blocks::Retained(_) => self.limit.min(LARGEST),
         }
     }
 
@@ -255,58 +298,11 @@ impl BufferPool {
         }
     }
 
-    fn give(&self, first: NonNull<u64>, words: usize) {
-        self.out.fetch_sub(words * 8, Ordering::Relaxed);
+    fn give(&self, block: Block) {
+        self.out.fetch_sub(block.words * 8, Ordering::Relaxed);
         match &self.blocks {
-            Blocks::Reserved(reserved) => reserved.give(first),
-            Blocks::Retained(retained) => retained.give(first, words),
-        }
-    }
-}
-
-impl Retained {
-    /// A retained block of the class.
-    fn take(&self, class: usize, size: usize) -> Option<(NonNull<u64>, usize)> {
-        self.classes[class].iter().find_map(|slot| {
-            if slot.load(Ordering::Relaxed).is_null() {
-                return None;
-            }
-            // The swap took it out, so it is ours alone.
-            let first = NonNull::new(slot.swap(core::ptr::null_mut(), Ordering::Acquire))?;
-            self.bytes.fetch_sub(size, Ordering::Relaxed);
-            Some((first, size / 8))
-        })
-    }
-
-    /// Retains a block, or returns it to the heap.
-    fn give(&self, first: NonNull<u64>, words: usize) {
-        let size = words * 8;
-        let kept = class_of(size).is_some_and(|(class, _)| {
-            let fits = self.bytes.fetch_add(size, Ordering::Relaxed) + size <= self.most;
-            let empty = core::ptr::null_mut();
-            let stored = fits
-                && self.classes[class].iter().any(|slot| {
-                    slot.compare_exchange(empty, first.as_ptr(), Ordering::Release, Ordering::Relaxed).is_ok()
-                });
-            if !stored {
-                self.bytes.fetch_sub(size, Ordering::Relaxed);
-            }
-            stored
-        });
-        if !kept {
-            // SAFETY: `take` got it from the heap with this length, and it was stored nowhere.
-            unsafe { to_heap(first, words) }
-        }
-    }
-}
-
-impl Drop for Retained {
-    fn drop(&mut self) {
-        for (class, slots) in self.classes.iter_mut().enumerate() {
-            for first in slots.iter_mut().filter_map(|slot| NonNull::new(*slot.get_mut())) {
-                // SAFETY: as in `give`; the pool is being dropped, so no other thread can take it.
-                unsafe { to_heap(first, (SMALLEST << class) / 8) }
-            }
+            Blocks::Reserved(reserved) => reserved.give(block.first),
+            Blocks::Retained(retained) => retained.give(block),
         }
     }
 }
@@ -315,12 +311,6 @@ impl core::fmt::Debug for BufferPool {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("BufferPool").field("out", &self.out()).field("limit", &self.limit).finish()
     }
-}
-
-fn class_of(bytes: usize) -> Option<(usize, usize)> {
-    let size = bytes.max(SMALLEST).checked_next_power_of_two()?;
-    let class = (size / SMALLEST).trailing_zeros() as usize;
-    (class < CLASSES).then_some((class, size))
 }
 
 #[cfg(test)]
@@ -352,8 +342,7 @@ mod tests {
         assert!(pool.take(1).is_none());
         drop((a, b));
         let Blocks::Retained(retained) = &pool.blocks else { panic!() };
-        let bytes = retained.bytes.load(Ordering::Relaxed);
-        assert_eq!(bytes, 0, "8 KiB blocks pass the retention limit of 4 KiB");
+        assert_eq!(retained.bytes(), 0, "8 KiB blocks pass the retention limit of 4 KiB");
         assert!(pool.take(usize::MAX).is_none());
         assert_eq!(pool.out(), 0);
     }

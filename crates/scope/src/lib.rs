@@ -30,13 +30,18 @@
 #![no_std]
 extern crate alloc;
 
+mod address_space;
 mod buffer;
 mod index_pool;
 mod region;
 mod reserved;
+mod retained;
 mod scope;
+mod seldom;
 
+pub use address_space::AddressSpace;
 pub use buffer::{Buffer, BufferPool};
 pub use index_pool::IndexPool;
 pub use region::Region;
 pub use scope::{Full, Scope};
+pub use seldom::LazyBox;

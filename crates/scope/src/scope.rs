@@ -1,5 +1,6 @@
 //! A region while it is entered: bump allocation with lifetimes.
 
+use crate::buffer::Block;
 use crate::{Buffer, BufferPool};
 use alloc::sync::Arc;
 use core::cell::Cell;
@@ -64,8 +65,7 @@ struct DropRecord {
 
 /// A block of the pool, as it stands at its own beginning.
 struct Borrowed {
-    first: *mut u64,
-    words: usize,
+    block: Block,
     pool: Option<Arc<BufferPool>>,
 }
 
@@ -317,25 +317,24 @@ impl<'r> Scope<'r> {
             // SAFETY: called once, from Scope::drop, with the place of a Borrowed; everything that
             // lay in its block was placed after it and is gone.
             unsafe {
-                let Borrowed { first, words, pool } = place.cast::<Borrowed>().read();
-                drop(Buffer::from_parts(first, words, pool));
+                let Borrowed { block, pool } = place.cast::<Borrowed>().read();
+                drop(Buffer::from_parts(block, pool));
             }
         }
         const HEAD: usize = size_of::<Borrowed>() + size_of::<DropRecord>();
         let Some(size) = wanted.checked_add(HEAD + 8) else { return false };
         let size = size.max(self.capacity.get().saturating_mul(2));
         let Some(buffer) = self.overflow.and_then(|pool| pool.take(size)) else { return false };
-        let (first, words, pool) = buffer.into_parts();
-        let Some(base) = NonNull::new(first.cast::<u8>()) else { return false };
+        let (block, pool) = buffer.into_parts();
         self.before.set(self.before.get() + self.used.get());
-        self.base.set(base);
-        self.capacity.set(words * 8);
+        self.base.set(block.first.cast());
+        self.capacity.set(block.words * 8);
         self.used.set(HEAD);
         // SAFETY: the block is ours alone, 8-aligned and longer than HEAD; both types align to at
         // most 8.
         unsafe {
-            let borrowed = first.cast::<Borrowed>();
-            borrowed.write(Borrowed { first, words, pool });
+            let borrowed = block.first.as_ptr().cast::<Borrowed>();
+            borrowed.write(Borrowed { block, pool });
             let record = borrowed.add(1).cast::<DropRecord>();
             record.write(DropRecord { before: self.kept.get(), drop: give_back, value: borrowed.cast() });
             self.kept.set(NonNull::new(record));

@@ -59,12 +59,12 @@ impl<S: Schema> Database<S> {
         let view = open::check(&file, &schema)?;
         let state = match open::renew(&path, &view, &schema) {
             Ok((database, file)) => State::Open(database, file),
-            Err(OpenError::Io(kind)) => {
-                let (fault, retry) = (Fault::Io(kind), Instant::now() + PAUSE);
+            Err(error) => {
+                let fault = error.fault().ok_or(error)?;
                 report(&path, fault);
+                let retry = Instant::now() + PAUSE;
                 State::Suspended(Suspended { view: Some(view), file, own: false, fault, retry })
             }
-            Err(error) => return Err(error),
         };
         Ok(Database { path, schema, state: RwLock::new(state) })
     }
@@ -93,7 +93,7 @@ impl<S: Schema> Database<S> {
         };
         let result = attempt();
         match result.as_ref().err().and_then(E::fault) {
-            Some(fault @ (Fault::Io(_) | Fault::Stopped)) => {
+            Some(fault) if fault.suspends() => {
                 self.suspend(fault);
                 attempt()
             }
@@ -127,7 +127,7 @@ impl<S: Schema> Database<S> {
                 }
             }),
         };
-        if let Some(fault @ (Fault::Io(_) | Fault::Stopped)) = result.as_ref().err().and_then(E::fault) {
+        if let Some(fault) = result.as_ref().err().and_then(E::fault).filter(|fault| fault.suspends()) {
             self.suspend(fault);
         }
         result
@@ -179,8 +179,8 @@ impl<S: Schema> Database<S> {
                 Ok(())
             }
             Err(error) => {
-                if let OpenError::Io(kind) = error {
-                    suspended.fault = Fault::Io(kind);
+                if let Some(fault) = error.fault() {
+                    suspended.fault = fault;
                 }
                 // Attempts copy the file, and take at most a tenth of the time.
                 suspended.retry = Instant::now() + PAUSE.max(start.elapsed() * 10);
@@ -195,7 +195,7 @@ impl<S: Schema> Database<S> {
             None => suspended.view.insert(open::check(&suspended.file, &self.schema)?),
         };
         match open::renew(&self.path, view, &self.schema) {
-            Err(OpenError::Io(_)) if suspended.own => {
+            Err(error) if suspended.own && error.fault().is_some() => {
                 let database = open::reopen(&suspended.file)?;
                 Ok((database, Arc::clone(&suspended.file)))
             }

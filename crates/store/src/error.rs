@@ -9,6 +9,9 @@ use std::io;
 pub enum Fault {
     /// Reading or writing the file failed.
     Io(io::ErrorKind),
+    /// Reading or writing the file failed with this number of the system, which [`io::ErrorKind`]
+    /// has no name for, such as EIO.
+    Os(i32),
     /// The records read are not the records written.
     Corrupt,
     /// The database stopped after an earlier failure, and opens itself again.
@@ -28,6 +31,10 @@ impl fmt::Display for Fault {
                 f.write_str("another process has changed the record meanwhile; try again")
             }
             Fault::Io(kind) => write!(f, "the store's file cannot be read or written: {kind}"),
+            Fault::Os(number) => {
+                let error = io::Error::from_raw_os_error(*number);
+                write!(f, "the store's file cannot be read or written: {error}")
+            }
             Fault::Corrupt => f.write_str("the store's file is damaged"),
             Fault::Stopped => f.write_str("the store stopped after a failure; try again"),
         }
@@ -35,6 +42,13 @@ impl fmt::Display for Fault {
 }
 
 impl std::error::Error for Fault {}
+
+impl Fault {
+    /// Whether writes are suspended after it: the disk failed, not the records.
+    pub(crate) fn suspends(self) -> bool {
+        self != Fault::Corrupt
+    }
+}
 
 /// An error that an operation on a database returns.
 pub trait StoreError: From<Fault> {
@@ -48,10 +62,21 @@ impl StoreError for Fault {
     }
 }
 
+impl From<io::Error> for Fault {
+    fn from(error: io::Error) -> Fault {
+        // The kind of all errors of the system without a name is that of EIO.
+        let unnamed = io::Error::from(rustix::io::Errno::IO).kind();
+        match error.raw_os_error() {
+            Some(number) if error.kind() == unnamed => Fault::Os(number),
+            _ => Fault::Io(error.kind()),
+        }
+    }
+}
+
 impl From<redb::Error> for Fault {
     fn from(error: redb::Error) -> Fault {
         match error {
-            redb::Error::Io(error) => Fault::Io(error.kind()),
+            redb::Error::Io(error) => error.into(),
             redb::Error::PreviousIo | redb::Error::DatabaseClosed | redb::Error::LockPoisoned(_) => {
                 Fault::Stopped
             }
@@ -78,6 +103,8 @@ faults! { StorageError TableError TransactionError CommitError SetDurabilityErro
 pub enum OpenError {
     /// The file cannot be opened, read or written.
     Io(io::ErrorKind),
+    /// As [`Io`](OpenError::Io), with a number of the system that has no kind, such as EIO.
+    Os(i32),
     /// Another process has it open.
     InUse,
     /// The user with this id owns it, and could change it at any time.
@@ -97,6 +124,7 @@ impl fmt::Display for OpenError {
         match self {
             OpenError::Io(io::ErrorKind::NotFound) => f.write_str("there is no such folder"),
             OpenError::Io(kind) => write!(f, "{kind}"),
+            OpenError::Os(number) => write!(f, "{}", io::Error::from_raw_os_error(*number)),
             OpenError::InUse => f.write_str("another process has it open"),
             OpenError::Owner(user) => {
                 write!(f, "it belongs to user {user}: choose another file, or change its owner")
@@ -115,6 +143,17 @@ impl fmt::Display for OpenError {
 
 impl std::error::Error for OpenError {}
 
+impl OpenError {
+    /// The fault of the disk, if the error is one.
+    pub(crate) fn fault(self) -> Option<Fault> {
+        match self {
+            OpenError::Io(kind) => Some(Fault::Io(kind)),
+            OpenError::Os(number) => Some(Fault::Os(number)),
+            _ => None,
+        }
+    }
+}
+
 impl From<DatabaseError> for OpenError {
     fn from(error: DatabaseError) -> OpenError {
         match error {
@@ -122,7 +161,7 @@ impl From<DatabaseError> for OpenError {
             DatabaseError::UpgradeRequired(version) => OpenError::Version(version.into()),
             DatabaseError::Storage(StorageError::Io(error)) => match error.kind() {
                 io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof => OpenError::NotADatabase,
-                kind => OpenError::Io(kind),
+                _ => Fault::from(error).into(),
             },
             _ => OpenError::Corrupt,
         }
@@ -133,6 +172,7 @@ impl From<Fault> for OpenError {
     fn from(fault: Fault) -> OpenError {
         match fault {
             Fault::Io(kind) => OpenError::Io(kind),
+            Fault::Os(number) => OpenError::Os(number),
             Fault::Corrupt | Fault::Stopped => OpenError::Corrupt,
         }
     }
@@ -146,6 +186,6 @@ impl From<redb::Error> for OpenError {
 
 impl From<io::Error> for OpenError {
     fn from(error: io::Error) -> OpenError {
-        OpenError::Io(error.kind())
+        Fault::from(error).into()
     }
 }

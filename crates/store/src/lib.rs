@@ -55,7 +55,7 @@ pub use database::Database;
 pub use error::{Fault, OpenError, StoreError};
 pub use redb;
 
-use redb::{Key, ReadTransaction, ReadableTable, TableDefinition, Value, WriteTransaction};
+use redb::{Key, ReadTransaction, ReadableTable, TableDefinition, TableHandle, Value, WriteTransaction};
 
 /// The tables of a database.
 pub trait Schema: Send + Sync {
@@ -77,6 +77,24 @@ pub trait Schema: Send + Sync {
     /// # Errors
     /// Those of the database.
     fn copy(&self, from: &ReadTransaction, into: &WriteTransaction) -> Result<(), redb::Error>;
+}
+
+/// Why a file has no table of this name, which ends with the version of its layout, as in
+/// `heights-1`: [`OpenError::Version`] where it has the table of another version, else
+/// [`OpenError::Foreign`].
+///
+/// # Real-time
+/// Reads the names of all tables; not for real-time lanes.
+#[must_use]
+pub fn missing_table(transaction: &ReadTransaction, name: &str) -> OpenError {
+    let parts = |name: &str| {
+        let (stem, version) = name.rsplit_once('-')?;
+        Some((stem.to_owned(), version.parse::<u64>().ok()?))
+    };
+    let Some((stem, _)) = parts(name) else { return OpenError::Foreign };
+    let tables = transaction.list_tables().into_iter().flatten();
+    let other = tables.filter_map(|table| parts(table.name())).find(|(other, _)| *other == stem);
+    other.map_or(OpenError::Foreign, |(_, version)| OpenError::Version(version))
 }
 
 /// Copies a table.

@@ -95,6 +95,20 @@ fn a_full_disk_at_the_start() {
 }
 
 #[test]
+fn a_fault_without_a_kind_says_what_the_system_says() {
+    for number in [5, 37] {
+        let fault = Fault::from(std::io::Error::from_raw_os_error(number));
+        assert_eq!(fault, Fault::Os(number));
+        let said = std::io::Error::from_raw_os_error(number).to_string();
+        assert!(fault.to_string().ends_with(&said) && !said.contains("uncategorized"), "{fault}");
+        assert_eq!(OpenError::from(fault), OpenError::Os(number));
+        assert_eq!(OpenError::from(fault).to_string(), said);
+    }
+    let full = Fault::from(std::io::Error::from_raw_os_error(28));
+    assert_eq!(full, Fault::Io(std::io::ErrorKind::StorageFull));
+}
+
+#[test]
 fn files_are_private_and_drafts_go() {
     let folder = TempFolder::new();
     let path = folder.file("numbers");

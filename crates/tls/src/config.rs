@@ -27,6 +27,9 @@ pub struct TlsConfig {
     /// PEM file with the certificates of the authorities that must have signed the peers'
     /// certificates.
     pub authorities: PathBuf,
+    /// PEM file with a certificate revocation list of each authority, also of those between the
+    /// peers and the authorities. `None` asks for no lists.
+    pub revocations: Option<PathBuf>,
     /// Whether clients need certificates.
     pub client_certificates: ClientCertificates,
     /// Whether a server's certificate must be for the host that was called. If references have
@@ -38,8 +41,8 @@ pub struct TlsConfig {
 }
 
 impl TlsConfig {
-    /// A configuration in which clients need a certificate, names are checked, and a handshake may
-    /// take ten seconds.
+    /// A configuration in which clients need a certificate, names are checked, no lists of revoked
+    /// certificates are known, and a handshake may take ten seconds.
     pub fn new(
         certificate: impl Into<PathBuf>,
         key: impl Into<PathBuf>,
@@ -49,6 +52,7 @@ impl TlsConfig {
             certificate: Some(certificate.into()),
             key: Some(key.into()),
             authorities: authorities.into(),
+            revocations: None,
             client_certificates: ClientCertificates::Required,
             check_names: true,
             handshake_timeout: Duration::from_secs(10),

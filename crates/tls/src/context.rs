@@ -4,9 +4,11 @@ use crate::config::{ClientCertificates, TlsConfig, TlsError};
 use crate::verify::AnyName;
 use isorb_rt::sync::PiMutex;
 use rustls::client::WebPkiServerVerifier;
+use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::server::WebPkiClientVerifier;
+use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer};
+use rustls::server::danger::ClientCertVerifier;
+use rustls::server::{VerifierBuilderError, WebPkiClientVerifier};
 use rustls::{ClientConfig, RootCertStore, ServerConfig};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -76,7 +78,12 @@ impl Context {
 }
 
 fn stamp(config: &TlsConfig) -> Stamp {
-    let files = [config.certificate.as_ref(), config.key.as_ref(), Some(&config.authorities)];
+    let files = [
+        config.certificate.as_ref(),
+        config.key.as_ref(),
+        Some(&config.authorities),
+        config.revocations.as_ref(),
+    ];
     let known = |path: &PathBuf| {
         let file = std::fs::metadata(path).ok()?;
         Some((file.ino(), file.size(), file.mtime(), file.mtime_nsec()))
@@ -85,23 +92,15 @@ fn stamp(config: &TlsConfig) -> Stamp {
 }
 
 fn read(config: &TlsConfig) -> Result<Roles, TlsError> {
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let mut roots = RootCertStore::empty();
-    for authority in certificates(&config.authorities)? {
-        roots.add(authority)?;
-    }
-    let roots = Arc::new(roots);
+    let trust = Trust::read(config)?;
     let identity = match (&config.certificate, &config.key) {
         (Some(certificate), Some(key)) => Some((certificates(certificate)?, private_key(key)?)),
         (None, None) => None,
         _ => return Err(TlsError::HalfIdentity),
     };
-    let why = |error: rustls::server::VerifierBuilderError| TlsError::Authorities(error.to_string());
-
-    let servers = WebPkiServerVerifier::builder_with_provider(roots.clone(), provider.clone()).build();
-    let servers = servers.map_err(why)?;
+    let servers = trust.servers()?;
     let client =
-        ClientConfig::builder_with_provider(provider.clone()).with_safe_default_protocol_versions()?;
+        ClientConfig::builder_with_provider(trust.provider.clone()).with_safe_default_protocol_versions()?;
     let client = match config.check_names {
         true => client.with_webpki_verifier(servers),
         false => client.dangerous().with_custom_certificate_verifier(Arc::new(AnyName(servers))),
@@ -114,14 +113,9 @@ fn read(config: &TlsConfig) -> Result<Roles, TlsError> {
     let server = match identity {
         None => None,
         Some((chain, key)) => {
-            let clients = WebPkiClientVerifier::builder_with_provider(roots, provider.clone());
-            let clients = match config.client_certificates {
-                ClientCertificates::Required => clients.build().map_err(why)?,
-                ClientCertificates::Wanted => clients.allow_unauthenticated().build().map_err(why)?,
-                ClientCertificates::No => WebPkiClientVerifier::no_client_auth(),
-            };
+            let clients = trust.clients()?;
             let server =
-                ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
+                ServerConfig::builder_with_provider(trust.provider).with_safe_default_protocol_versions()?;
             let mut server = server.with_client_cert_verifier(clients).with_single_cert(chain, key)?;
             // A client that only sends would never read tickets, and a kernel discards unsent
             // octets when it closes a socket with unread ones. So sessions are not resumed: a
@@ -133,9 +127,67 @@ fn read(config: &TlsConfig) -> Result<Roles, TlsError> {
     Ok(Roles { client: Arc::new(client), server })
 }
 
+/// The authorities, and the certificates that they revoked.
+struct Trust<'c> {
+    config: &'c TlsConfig,
+    provider: Arc<CryptoProvider>,
+    roots: Arc<RootCertStore>,
+    revocations: Vec<CertificateRevocationListDer<'static>>,
+}
+
+impl Trust<'_> {
+    fn read(config: &TlsConfig) -> Result<Trust<'_>, TlsError> {
+        let mut roots = RootCertStore::empty();
+        for authority in certificates(&config.authorities)? {
+            roots.add(authority)?;
+        }
+        let revocations = config.revocations.as_deref().map_or(Ok(Vec::new()), revocation_lists)?;
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        Ok(Trust { config, provider, roots: Arc::new(roots), revocations })
+    }
+
+    fn servers(&self) -> Result<Arc<WebPkiServerVerifier>, TlsError> {
+        let servers = WebPkiServerVerifier::builder_with_provider(self.roots.clone(), self.provider.clone());
+        servers.with_crls(self.revocations.clone()).build().map_err(|error| self.unusable(error))
+    }
+
+    fn clients(&self) -> Result<Arc<dyn ClientCertVerifier>, TlsError> {
+        let clients = WebPkiClientVerifier::builder_with_provider(self.roots.clone(), self.provider.clone());
+        let clients = clients.with_crls(self.revocations.clone());
+        match self.config.client_certificates {
+            ClientCertificates::Required => clients.build(),
+            ClientCertificates::Wanted => clients.allow_unauthenticated().build(),
+            ClientCertificates::No => Ok(WebPkiClientVerifier::no_client_auth()),
+        }
+        .map_err(|error| self.unusable(error))
+    }
+
+    fn unusable(&self, error: VerifierBuilderError) -> TlsError {
+        match (error, &self.config.revocations) {
+            (VerifierBuilderError::InvalidCrl(error), Some(path)) => TlsError::File {
+                path: path.clone(),
+                wanted: REVOCATION_LIST,
+                why: rustls::Error::from(error).to_string(),
+            },
+            (error, _) => TlsError::Authorities(error.to_string()),
+        }
+    }
+}
+
+const REVOCATION_LIST: &str = "certificate revocation list";
+
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
-    let wrong = |why: String| TlsError::File { path: path.into(), wanted: "certificate", why };
-    let found = CertificateDer::pem_file_iter(path).and_then(|all| all.collect::<Result<Vec<_>, _>>());
+    all(path, "certificate")
+}
+
+fn revocation_lists(path: &Path) -> Result<Vec<CertificateRevocationListDer<'static>>, TlsError> {
+    all(path, REVOCATION_LIST)
+}
+
+/// All items of a kind in a PEM file, which has one at least.
+fn all<T: PemObject>(path: &Path, wanted: &'static str) -> Result<Vec<T>, TlsError> {
+    let wrong = |why: String| TlsError::File { path: path.into(), wanted, why };
+    let found = T::pem_file_iter(path).and_then(|all| all.collect::<Result<Vec<_>, _>>());
     let found = found.map_err(|error| wrong(error.to_string()))?;
     if found.is_empty() { Err(wrong("the file has none".into())) } else { Ok(found) }
 }

@@ -1,9 +1,15 @@
 //! Certificates for tests, with the feature `testing`.
 
 use crate::TlsConfig;
-use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, KeyUsagePurpose};
+use rcgen::{
+    BasicConstraints, CertificateParams, CertificateRevocationListParams, DnType, IsCa, Issuer, KeyIdMethod,
+    KeyPair, KeyUsagePurpose, RevokedCertParams, SerialNumber, date_time_ymd,
+};
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
 use std::io;
 use std::path::{Path, PathBuf};
+use webpki::EndEntityCert;
 
 /// An authority, in a folder with the certificates that it signs.
 #[derive(Debug)]
@@ -58,5 +64,38 @@ impl Authority {
         self.sign(name)?;
         let file = |suffix: &str| self.folder.join(format!("{name}.{suffix}"));
         Ok(TlsConfig::new(file("pem"), file("key"), self.folder.join("authority.pem")))
+    }
+
+    /// Replaces the list of the revoked certificates, `revoked.pem`, by one with the certificates
+    /// in these files `NAME.pem`. Returns its path.
+    ///
+    /// # Errors
+    /// A file cannot be read, or the folder cannot be written.
+    pub fn revoke(&self, names: &[&str]) -> io::Result<PathBuf> {
+        let revoked = |name: &&str| {
+            let file = self.folder.join(format!("{name}.pem"));
+            let der = CertificateDer::from_pem_file(file).map_err(io::Error::other)?;
+            let certificate = EndEntityCert::try_from(&der).map_err(io::Error::other)?;
+            Ok(RevokedCertParams {
+                serial_number: SerialNumber::from_slice(certificate.serial()),
+                revocation_time: date_time_ymd(2026, 1, 1),
+                reason_code: None,
+                invalidity_date: None,
+            })
+        };
+        let list = CertificateRevocationListParams {
+            this_update: date_time_ymd(2026, 1, 1),
+            next_update: date_time_ymd(2026, 1, 2),
+            crl_number: SerialNumber::from(1),
+            issuing_distribution_point: None,
+            revoked_certs: names.iter().map(revoked).collect::<io::Result<_>>()?,
+            key_identifier_method: KeyIdMethod::Sha256,
+        };
+        let list = list.signed_by(&self.issuer).and_then(|list| list.pem()).map_err(io::Error::other)?;
+        let file = self.folder.join("revoked.pem");
+        // At once, since servers look at it at any time.
+        std::fs::write(self.folder.join("revoked.new"), list)?;
+        std::fs::rename(self.folder.join("revoked.new"), &file)?;
+        Ok(file)
     }
 }

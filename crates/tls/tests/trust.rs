@@ -141,6 +141,46 @@ fn new_certificates_apply_from_the_next_handshake_on() {
     assert!(exchange(&server, &client));
 }
 
+/// A list past its next update, as that of the tests, holds all the same.
+#[test]
+fn a_revoked_certificate_is_refused_from_the_next_handshake_on() {
+    let ours = authority();
+    let revocations = Some(ours.revoke(&[]).unwrap());
+    let [server, client, other] = ["server", "client", "other"].map(|name| ours.member(name).unwrap());
+    let lax = tls(server.clone());
+    let server = tls(TlsConfig { revocations: revocations.clone(), ..server });
+    let (client, other) = (tls(client), tls(other));
+    assert!(exchange(&server, &client) && exchange(&server, &other));
+    ours.revoke(&["client"]).unwrap();
+    assert!(!exchange(&server, &client), "it is revoked");
+    assert!(exchange(&server, &other), "another one is not");
+    assert!(exchange(&lax, &client), "a server without the list does not know");
+    // An unusable list changes nothing.
+    std::fs::write(ours.folder().join("revoked.pem"), "nonsense").unwrap();
+    assert!(!exchange(&server, &client) && exchange(&server, &other));
+    ours.revoke(&[]).unwrap();
+    assert!(exchange(&server, &client));
+    // Clients look into their lists too, with names or without.
+    for check_names in [true, false] {
+        let careful =
+            TlsConfig { revocations: revocations.clone(), check_names, ..ours.member("careful").unwrap() };
+        let careful = tls(careful);
+        assert!(exchange(&server, &careful));
+        ours.revoke(&["server"]).unwrap();
+        assert!(!exchange(&server, &careful), "names: {check_names}");
+        ours.revoke(&[]).unwrap();
+    }
+}
+
+/// What no list says is not taken for good.
+#[test]
+fn every_authority_needs_a_list() {
+    let (ours, theirs) = (authority(), authority());
+    let server =
+        TlsConfig { revocations: Some(theirs.revoke(&[]).unwrap()), ..ours.member("server").unwrap() };
+    assert!(!exchange(&tls(server), &tls(ours.member("client").unwrap())));
+}
+
 /// A renewal replaces the certificate's file, and then the key's.
 #[test]
 fn a_certificate_and_its_key_are_renewed_one_after_the_other() {
@@ -260,6 +300,17 @@ fn errors_name_the_faulty_file() {
     assert!(sentence(TlsConfig { key: Some(missing), ..good.clone() }).contains("private key"));
     assert_eq!(Tls::new(TlsConfig { key: None, ..good.clone() }).unwrap_err(), TlsError::HalfIdentity);
     ours.sign("other").unwrap();
+    let list = |revocations| TlsConfig { revocations: Some(revocations), ..good.clone() };
+    for (file, text) in [
+        ("none.pem", ""),
+        ("key.pem", "-----BEGIN X509 CRL-----\nMAMCAQE=\n-----END X509 CRL-----\n"),
+        ("base64.pem", "-----BEGIN X509 CRL-----\n*\n-----END X509 CRL-----\n"),
+    ] {
+        std::fs::write(ours.folder().join(file), text).unwrap();
+        let said = sentence(list(ours.folder().join(file)));
+        assert!(said.contains(file) && said.contains("certificate revocation list"), "{said}");
+    }
+    assert!(sentence(list(ours.folder().join("no.pem"))).contains("no.pem"));
     let mixed = TlsConfig { key: Some(ours.folder().join("other.key")), ..good.clone() };
     assert!(matches!(Tls::new(mixed), Err(TlsError::Rejected(_))));
     let client = tls(TlsConfig { certificate: None, key: None, ..good });

@@ -2,22 +2,30 @@
 //!
 //! ```text
 //! "isorbtrc" version:u8 name:text lost:n
-//! participants:n { role:u8 id:n name:text }
+//! participants:n { role:u8 id:n name:text deadline:n }
 //! tracks:n { thread:text overwritten:n records:n { kind:u8 level:u8 at:z id:n a:n b:n } }
+//! phases:n { from:n to:n caption:text }
+//! refused:n { name:text why:text }
 //! ```
+//!
+//! A deadline is given plus 1; 0 is none. Version 2 has neither deadlines nor what follows the
+//! tracks.
 //!
 //! `n` is a number of seven bits an octet, the lowest first; the highest bit is set if another
 //! octet follows. `z` is the difference from the record before, as `n` with the sign in the lowest
 //! bit. A text is its length in octets, then UTF-8. A record takes about 12 octets.
 
 use crate::record::{Record, RecordKind, Track};
-use crate::recording::{Participant, Recording, Role};
+use crate::recording::{Participant, Phase, Recording, Refusal, Role};
 use std::fmt;
 
 const MAGIC: &[u8; 8] = b"isorbtrc";
 
-/// The version that [`encode`] writes and [`decode`] reads.
-pub const VERSION: u8 = 2;
+/// The version that [`encode`] writes. [`decode`] reads it and the one before.
+pub const VERSION: u8 = 3;
+
+/// The version without deadlines, phases and refusals.
+const BEFORE: u8 = 2;
 
 /// Why octets are not a trace file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -39,7 +47,10 @@ impl fmt::Display for DecodeError {
         match self {
             DecodeError::NotATrace => f.write_str("this is not a trace file"),
             DecodeError::Version(version) => {
-                write!(f, "the trace file has version {version}; this program reads version {VERSION}")
+                write!(
+                    f,
+                    "the trace file has version {version}; this program reads versions {BEFORE} and {VERSION}"
+                )
             }
             DecodeError::Truncated => f.write_str("the trace file is cut off"),
             DecodeError::Malformed(at) => write!(f, "the trace file is damaged at octet {at}"),
@@ -63,6 +74,8 @@ pub fn encode(recording: &Recording) -> Vec<u8> {
         out.push(participant.role as u8);
         number(&mut out, participant.id.into());
         text(&mut out, &participant.name);
+        // The longest deadline, of 584 years, is written as none.
+        number(&mut out, participant.deadline.map_or(0, |deadline| deadline.wrapping_add(1)));
     }
     number(&mut out, recording.tracks.len() as u64);
     for track in &recording.tracks {
@@ -80,6 +93,17 @@ pub fn encode(recording: &Recording) -> Vec<u8> {
             number(&mut out, r.b);
         }
     }
+    number(&mut out, recording.phases.len() as u64);
+    for phase in &recording.phases {
+        number(&mut out, phase.from);
+        number(&mut out, phase.to);
+        text(&mut out, &phase.caption);
+    }
+    number(&mut out, recording.refused.len() as u64);
+    for refused in &recording.refused {
+        text(&mut out, &refused.name);
+        text(&mut out, &refused.why);
+    }
     out
 }
 
@@ -92,18 +116,21 @@ pub fn decode(file: &[u8]) -> Result<Recording, DecodeError> {
     if r.take(MAGIC.len()).ok() != Some(MAGIC) {
         return Err(DecodeError::NotATrace);
     }
-    match r.octet()? {
-        VERSION => {}
+    let is_new = match r.octet()? {
+        VERSION => true,
+        BEFORE => false,
         version => return Err(DecodeError::Version(version)),
-    }
+    };
     let name = r.text()?;
     let lost = r.number()?;
-    let participants = r.list(3, Reader::participant)?;
+    let participants = r.list(3, |r| r.participant(is_new))?;
     let tracks = r.list(3, Reader::track)?;
+    let phases = if is_new { r.list(3, Reader::phase)? } else { Vec::new() };
+    let refused = if is_new { r.list(2, Reader::refusal)? } else { Vec::new() };
     if r.at != file.len() {
         return Err(DecodeError::Trailing(r.at));
     }
-    Ok(Recording { name, lost, participants, tracks })
+    Ok(Recording { name, lost, participants, tracks, phases, refused })
 }
 
 fn number(out: &mut Vec<u8>, mut value: u64) {
@@ -182,13 +209,23 @@ impl<'a> Reader<'a> {
         u32::try_from(self.number()?).map_err(|_| self.malformed())
     }
 
-    fn participant(&mut self) -> Result<Participant, DecodeError> {
+    fn participant(&mut self, has_deadline: bool) -> Result<Participant, DecodeError> {
         let role = match self.octet()? {
             0 => Role::Supplier,
             1 => Role::Consumer,
             _ => return Err(self.malformed()),
         };
-        Ok(Participant { role, id: self.id()?, name: self.text()? })
+        let (id, name) = (self.id()?, self.text()?);
+        let deadline = if has_deadline { self.number()?.checked_sub(1) } else { None };
+        Ok(Participant { role, id, name, deadline })
+    }
+
+    fn phase(&mut self) -> Result<Phase, DecodeError> {
+        Ok(Phase { from: self.number()?, to: self.number()?, caption: self.text()? })
+    }
+
+    fn refusal(&mut self) -> Result<Refusal, DecodeError> {
+        Ok(Refusal { name: self.text()?, why: self.text()? })
     }
 
     fn track(&mut self) -> Result<Track, DecodeError> {
@@ -229,19 +266,37 @@ mod tests {
     }
 
     fn recordings() -> impl Strategy<Value = Recording> {
-        let participant = (0..2u8, any::<u32>(), text_of()).prop_map(|(role, id, name)| Participant {
-            role: if role == 0 { Role::Supplier } else { Role::Consumer },
-            id,
-            name,
+        let deadline = proptest::option::of(0..u64::MAX);
+        let participant =
+            (0..2u8, any::<u32>(), text_of(), deadline).prop_map(|(role, id, name, deadline)| Participant {
+                role: if role == 0 { Role::Supplier } else { Role::Consumer },
+                id,
+                name,
+                deadline,
+            });
+        let phase = (any::<u64>(), any::<u64>(), text_of()).prop_map(|(from, to, caption)| Phase {
+            from,
+            to,
+            caption,
         });
+        let refusal = (text_of(), text_of()).prop_map(|(name, why)| Refusal { name, why });
         let track = (text_of(), any::<u64>(), records()).prop_map(|(thread, overwritten, records)| Track {
             thread,
             overwritten,
             records,
         });
         use proptest::collection::vec;
-        (text_of(), any::<u64>(), vec(participant, 0..5), vec(track, 0..4))
-            .prop_map(|(name, lost, participants, tracks)| Recording { name, lost, participants, tracks })
+        let rest = (vec(phase, 0..3), vec(refusal, 0..3));
+        (text_of(), any::<u64>(), vec(participant, 0..5), vec(track, 0..4), rest).prop_map(
+            |(name, lost, participants, tracks, (phases, refused))| Recording {
+                name,
+                lost,
+                participants,
+                tracks,
+                phases,
+                refused,
+            },
+        )
     }
 
     proptest! {
@@ -266,25 +321,44 @@ mod tests {
         let recording = Recording {
             name: "c".into(),
             lost: 300,
-            participants: vec![Participant { role: Role::Consumer, id: 7, name: "é".into() }],
+            participants: vec![Participant {
+                role: Role::Consumer,
+                id: 7,
+                name: "é".into(),
+                deadline: Some(300),
+            }],
             tracks: vec![Track {
                 thread: "t".into(),
                 overwritten: 1,
                 records: vec![Record { at: 100, kind: RecordKind::End, level: 3, id: 7, a: 5, b: 0 }],
             }],
+            phases: vec![Phase { from: 1, to: 130, caption: "quiet".into() }],
+            refused: vec![Refusal { name: "v".into(), why: "late".into() }],
         };
         let expected = [
+            &b"isorbtrc\x03\x01c\xAC\x02"[..],
+            b"\x01\x01\x07\x02\xC3\xA9\xAD\x02",
+            b"\x01\x01t\x01\x01\x04\x03\xC8\x01\x07\x05\x00",
+            b"\x01\x01\x82\x01\x05quiet",
+            b"\x01\x01v\x04late",
+        ];
+        assert_eq!(encode(&recording), expected.concat());
+        // The same of the version before.
+        let before = [
             &b"isorbtrc\x02\x01c\xAC\x02"[..],
             b"\x01\x01\x07\x02\xC3\xA9",
             b"\x01\x01t\x01\x01\x04\x03\xC8\x01\x07\x05\x00",
         ];
-        assert_eq!(encode(&recording), expected.concat());
+        let mut older = recording;
+        older.participants[0].deadline = None;
+        (older.phases, older.refused) = (Vec::new(), Vec::new());
+        assert_eq!(decode(&before.concat()), Ok(older));
     }
 
     #[test]
     fn other_files_and_versions_are_errors() {
         assert_eq!(decode(b"GIOP\x01\x02\x00\x00\x00"), Err(DecodeError::NotATrace));
-        assert_eq!(decode(b"isorbtrc\x03"), Err(DecodeError::Version(3)));
+        assert_eq!(decode(b"isorbtrc\x04"), Err(DecodeError::Version(4)));
         assert_eq!(decode(b"isorbtrc\x01"), Err(DecodeError::Version(1)));
         assert_eq!(decode(b"isorbtrc"), Err(DecodeError::Truncated));
         // A count of 2^63 participants in a file of twenty octets.

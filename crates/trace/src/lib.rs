@@ -14,7 +14,12 @@
 //! buffer.add(Record { at: 1_000, kind: RecordKind::Push, level: 0, id: 7, a: 0, b: 0 });
 //! let recording = Recording {
 //!     name: "cockpit".into(),
-//!     participants: vec![Participant { role: Role::Supplier, id: 7, name: "gps".into() }],
+//!     participants: vec![Participant {
+//!         role: Role::Supplier,
+//!         id: 7,
+//!         name: "gps".into(),
+//!         deadline: None,
+//!     }],
 //!     tracks: vec![buffer.track("main")],
 //!     ..Recording::default()
 //! };
@@ -35,4 +40,4 @@ pub use buffer::RecordBuffer;
 pub use file::{DecodeError, VERSION, decode, encode};
 pub use record::{DropReason, Record, RecordKind, Track};
 pub use recorder::{OpenRun, Recorder, RecorderLimits};
-pub use recording::{Participant, Recording, Role};
+pub use recording::{Participant, Phase, Recording, Refusal, Role};

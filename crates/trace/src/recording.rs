@@ -21,6 +21,28 @@ pub struct Participant {
     pub id: u32,
     /// Its name. A supplier and a consumer of the same name share a row of the timeline.
     pub name: String,
+    /// The deadline that it declared, in nanoseconds from the release of its event.
+    pub deadline: Option<u64>,
+}
+
+/// An interval of the recording with a caption, such as "GPS silent".
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Phase {
+    /// When it begins, on the recorder's clock.
+    pub from: u64,
+    /// When it ends.
+    pub to: u64,
+    /// What is special about it.
+    pub caption: String,
+}
+
+/// A consumer that the channel did not admit.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Refusal {
+    /// Its name.
+    pub name: String,
+    /// Why it was refused.
+    pub why: String,
 }
 
 /// The trace of one event channel (or of one set of agents).
@@ -34,4 +56,8 @@ pub struct Recording {
     pub participants: Vec<Participant>,
     /// The records, by thread.
     pub tracks: Vec<Track>,
+    /// What the program says about intervals.
+    pub phases: Vec<Phase>,
+    /// Consumers that were not admitted.
+    pub refused: Vec<Refusal>,
 }

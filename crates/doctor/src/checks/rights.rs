@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn who_may_reserve_is_told_how_much() {
+    fn a_user_with_the_right_to_reserve_sees_how_much() {
         let judge = |status: &str, runtime: &str| {
             let tree = tree(&[
                 ("/proc/self/status", status),

@@ -216,10 +216,10 @@ fn run() {
     loop {
         while drain.write_oldest() {}
         if !drain.fails {
-            drain.say_dropped();
+            drain.write_dropped();
         }
         let second = if ENDS.load(Relaxed) { u64::MAX } else { clock_ns() / 1_000_000_000 };
-        SITES.report(second, |site, count| drain.say_suppressed(site, count));
+        SITES.report(second, |site, count| drain.write_suppressed(site, count));
         PASSES.fetch_add(1, Release);
         let next =
             if SITES.any_suppressed() { Deadline::after(Duration::from_secs(1)) } else { Deadline::NONE };
@@ -231,7 +231,7 @@ fn run() {
 #[derive(Default)]
 struct Drain {
     /// Dropped records that were reported to the sink.
-    said: u64,
+    message: u64,
     /// The sink has not taken the latest record.
     fails: bool,
 }
@@ -247,33 +247,33 @@ impl Drain {
         });
         (if self.fails { &LOST } else { &WRITTEN }).fetch_add(1, Relaxed);
         if !self.fails {
-            self.say_dropped();
+            self.write_dropped();
         }
         true
     }
 
     /// Says once how many records were dropped, when the sink works again.
-    fn say_dropped(&mut self) {
+    fn write_dropped(&mut self) {
         let dropped = dropped();
-        let count = dropped - self.said;
+        let count = dropped - self.message;
         if count > 0
-            && self.say(format_args!(
+            && self.write_line(format_args!(
                 "records dropped: {count} (standard error, or the program's sink, was too slow or failed)"
             ))
         {
-            self.said = dropped;
+            self.message = dropped;
         }
     }
 
-    fn say_suppressed(&mut self, site: &'static Location<'static>, count: u64) {
+    fn write_suppressed(&mut self, site: &'static Location<'static>, count: u64) {
         let folder = site.file().rmatch_indices('/').nth(1).map_or(0, |(at, _)| at + 1);
         let (file, line) = (&site.file()[folder..], site.line());
-        self.say(format_args!(
+        self.write_line(format_args!(
             "records suppressed: {count} like that of {file}:{line} (a call site writes {MOST_PER_SECOND} a second)"
         ));
     }
 
-    fn say(&mut self, text: fmt::Arguments<'_>) -> bool {
+    fn write_line(&mut self, text: fmt::Arguments<'_>) -> bool {
         let (time_ns, text) = (clock_ns(), text.to_string());
         self.fails = !deliver(&Record { time_ns, level: Level::Warn, target: "isorb::log", text: &text });
         !self.fails

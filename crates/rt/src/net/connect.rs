@@ -108,13 +108,13 @@ mod tests {
     }
 
     #[test]
-    fn nobody_there_is_refused() {
+    fn a_port_without_a_listener_refuses() {
         let addr = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         assert_eq!(connect_tcp(addr, Deadline::NONE).unwrap_err(), Errno::CONNREFUSED);
     }
 
     #[test]
-    fn a_listener_that_accepts_nobody_is_a_time_out() {
+    fn a_listener_that_accepts_none_is_a_time_out() {
         let dir = std::env::temp_dir().join(format!("isorb-rt-connect-{}", std::process::id()));
         let _ = std::fs::remove_file(&dir);
         let listener = UnixListener::bind(&dir).unwrap();

@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_nice_stays_nice() {
+    fn a_nice_process_stays_nice() {
         in_thread(|| {
             // Each process may raise its nice value.
             rustix::process::setpriority_process(None, 19).unwrap();

@@ -4,6 +4,7 @@
 //! [`RealTime`] determines once, at start, the rights of the process, and names the missing ones;
 //! [`ThreadSpec`] starts a thread that runs its function only once it has what was asked for.
 
+mod address_space;
 mod affinity;
 mod class;
 mod id;
@@ -12,6 +13,7 @@ mod rights;
 mod supervision;
 mod thread;
 
+pub use address_space::ProcessAddressSpace;
 pub use affinity::{Cpus, current_cpu, current_cpus, possible_cpus, set_current_cpus};
 pub use class::{NativeRange, Reservation, SchedClass, SchedError};
 pub use id::ThreadId;

@@ -87,7 +87,7 @@ fn the_holder_runs_at_the_ceiling() {
 }
 
 #[test]
-fn who_does_not_get_the_lock_comes_down_again() {
+fn a_thread_without_the_lock_comes_down_again() {
     if !may_be_real_time() {
         return;
     }
@@ -103,7 +103,7 @@ fn who_does_not_get_the_lock_comes_down_again() {
 }
 
 #[test]
-fn who_is_above_the_ceiling_is_refused() {
+fn a_thread_above_the_ceiling_is_refused() {
     if !may_be_real_time() {
         return;
     }
@@ -121,7 +121,7 @@ fn who_is_above_the_ceiling_is_refused() {
 }
 
 #[test]
-fn locks_nest_and_are_let_go_in_any_order() {
+fn locks_nest_and_are_released_in_any_order() {
     if !may_be_real_time() {
         return;
     }
@@ -152,7 +152,7 @@ fn locks_nest_and_are_let_go_in_any_order() {
 }
 
 #[test]
-fn a_class_that_somebody_else_gave_stays() {
+fn a_class_from_elsewhere_stays() {
     if !may_be_real_time() {
         return;
     }

@@ -67,7 +67,7 @@ impl Parker {
             // EMPTY -> PARKED; another parker's PARKED is left as it is.
             let token = word.compare_exchange(EMPTY, PARKED, Relaxed, Relaxed) == Err(TOKEN);
             if !token && self.state.wait(PARKED, deadline) == Err(Errno::TIMEDOUT) {
-                return self.give_up();
+                return self.withdraw();
             }
             // A token, a wake-up, a signal, or too late to sleep: look again.
             if word.compare_exchange(TOKEN, EMPTY, Acquire, Relaxed).is_ok() {
@@ -100,7 +100,7 @@ impl Parker {
     }
 
     /// The deadline passed; the token may have come at the same moment.
-    fn give_up(&self) -> bool {
+    fn withdraw(&self) -> bool {
         self.state.value.swap(EMPTY, Acquire) == TOKEN
     }
 }

@@ -305,9 +305,9 @@ mod tests {
                 let other = s.spawn(|| cross(1));
                 [cross(0), other.join().unwrap()]
             });
-            let told = results.iter().filter(|result| **result == Err(LockError::Deadlock)).count();
+            let refused = results.iter().filter(|result| **result == Err(LockError::Deadlock)).count();
             let taken = results.iter().filter(|result| result.is_ok()).count();
-            assert!(told >= 1 && told + taken == 2, "{results:?}");
+            assert!(refused >= 1 && refused + taken == 2, "{results:?}");
         }
     }
 
