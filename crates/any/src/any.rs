@@ -28,7 +28,8 @@ impl Any {
     ///
     /// # Errors
     /// The encoder's error for a value that has no form on the wire, such as text with a zero
-    /// octet.
+    /// octet. [`ErrorKind::ValueType`] for a value of a valuetype that is not of the type code's
+    /// type: cast it to its own type first.
     ///
     /// # Real-time
     /// Allocates.
@@ -61,7 +62,17 @@ impl Any {
         let mut e = Encoder::new(Vec::new(), Text::DEFAULT);
         begin(&tc, &mut e);
         write(&mut e);
+        let has_values = e.has_values();
         let any = Any { value: e.flatten()?.into(), tc };
+        if has_values {
+            // The handle of a base may hold a value that the type code does not describe, or only
+            // in part.
+            let described = any.reading(|d| {
+                let copy = Any::take(any.tc.clone(), d)?;
+                if copy.value == any.value { Ok(()) } else { Err(d.error(ErrorKind::ValueType)) }
+            });
+            return described.map(|()| any);
+        }
         debug_assert_eq!(any.reading(|d| skim(&any.tc, d)), Ok(()), "no value of {}", any.tc);
         Ok(any)
     }
@@ -72,7 +83,6 @@ impl Any {
     }
 
     /// From octets that are known to be a value of `tc` in this machine's byte order.
-    #[cfg(feature = "json")]
     pub(crate) fn of_octets(tc: TypeCode, octets: Vec<u8>) -> Any {
         Any { tc, value: octets.into() }
     }
@@ -123,7 +133,7 @@ impl Any {
     /// # Real-time
     /// As [`Any::write`].
     pub fn write_value<'v>(&'v self, e: &mut Encoder<'v>) {
-        if e.text() == Text::DEFAULT && e.offset().is_multiple_of(8) {
+        if e.text() == Text::DEFAULT && e.offset().is_multiple_of(8) && !e.is_in_chunk() {
             return e.raw_lent(&self.value);
         }
         if let Err(error) = self.reading(|d| copy_value(&self.tc, d, e)) {
@@ -197,9 +207,10 @@ impl Any {
 
     /// Whether the value is one of `tc`. Every reference is also an `Object`.
     pub fn holds(&self, tc: &TypeCode) -> bool {
-        let (own, asked) = (self.tc.borrow().strip(), tc.borrow().strip());
-        let references = own.kind() == Kind::ObjRef && asked.kind() == Kind::ObjRef;
-        let object = references && (asked.id() == crate::construct::OBJECT_ID || asked.id().is_empty());
+        let (own, requested) = (self.tc.borrow().strip(), tc.borrow().strip());
+        let references = own.kind() == Kind::ObjRef && requested.kind() == Kind::ObjRef;
+        let object =
+            references && (requested.id() == crate::construct::OBJECT_ID || requested.id().is_empty());
         object || self.tc.equivalent(tc)
     }
 
@@ -220,13 +231,13 @@ fn begin(tc: &TypeCode, e: &mut Encoder<'_>) {
 
 /// Whether the rest of a stream is a value of `tc` and nothing else.
 fn skim(tc: &TypeCode, d: &mut Decoder<'_>) -> Result<(), WalkError> {
-    struct Nobody;
-    impl Visitor for Nobody {
+    struct NoVisitor;
+    impl Visitor for NoVisitor {
         fn event(&mut self, _: Event<'_>) -> Result<(), Stopped> {
             Ok(())
         }
     }
-    walk(tc, d, &mut Nobody)?;
+    walk(tc, d, &mut NoVisitor)?;
     if d.remaining() == 0 { Ok(()) } else { Err(d.error(ErrorKind::Length).into()) }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::graph::TcRef;
 use crate::read::label;
+use crate::value_types::{self, Start};
 use crate::write::put_label;
 use crate::{Kind, TypeCode};
 use isorb_cdr::{Decode, Decoder, Encode, Encoder, ErrorKind, LongDouble, MAX_DEPTH, Narrow, Result};
@@ -14,8 +15,9 @@ pub(crate) const MAX_LEVELS: u16 = 2 * MAX_DEPTH as u16;
 /// sets of `e`. It checks bounds, enumerators, discriminators and text on the way.
 ///
 /// # Errors
-/// The error in the bytes; [`ErrorKind::NotRemotable`] for a value type that is not null, and for
-/// local and native types; [`ErrorKind::TypeCode`] for an incomplete type code. An error in
+/// The error in the bytes; [`ErrorKind::ValueType`] for a value that is not of the type code's
+/// type, nor truncatable to it; [`ErrorKind::NotRemotable`] for one that began before this value,
+/// and for local and native types; [`ErrorKind::TypeCode`] for an incomplete type code. An error in
 /// *writing*, such as text outside the code set of `e`, is a sticky error of `e`.
 ///
 /// # Real-time
@@ -100,9 +102,9 @@ fn copy(tc: TcRef<'_>, d: &mut Decoder<'_>, e: &mut Encoder<'_>, level: u16) -> 
         Kind::AbstractInterface => {
             let is_object = d.boolean()?;
             is_object.encode(e);
-            if is_object { copy_reference(d, e)? } else { copy_null_value(d, e)? }
+            if is_object { copy_reference(d, e)? } else { copy_value_type(tc, d, e, level)? }
         }
-        Kind::Value | Kind::ValueBox | Kind::Event => copy_null_value(d, e)?,
+        Kind::Value | Kind::ValueBox | Kind::Event => copy_value_type(tc, d, e, level)?,
         Kind::Native | Kind::LocalInterface => return Err(d.error(ErrorKind::NotRemotable)),
         // `strip` removed it; the rest is an alias of nothing.
         Kind::Alias | Kind::Recursive => return Err(d.error(ErrorKind::TypeCode)),
@@ -213,11 +215,28 @@ fn copy_reference(d: &mut Decoder<'_>, e: &mut Encoder<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Copies a value type, which must be null (clause 9.3.4.1).
-fn copy_null_value(d: &mut Decoder<'_>, e: &mut Encoder<'_>) -> Result<()> {
-    if d.get::<u32>()? != 0 {
-        return Err(d.error(ErrorKind::NotRemotable));
+/// Copies a value type (clause 9.3.4).
+fn copy_value_type(tc: TcRef<'_>, d: &mut Decoder<'_>, e: &mut Encoder<'_>, level: u16) -> Result<()> {
+    let (open, known) = match value_types::begin(tc, d)? {
+        Start::Null => {
+            e.value(None);
+            return Ok(());
+        }
+        Start::Again(number) => {
+            // A value outside of what is copied is out of reach.
+            let copied = e.value_again(d.value_identity(number));
+            return if copied { Ok(()) } else { Err(d.error(ErrorKind::NotRemotable)) };
+        }
+        Start::New { open, known } => (open, known),
+    };
+    let identity = d.value_identity(open.number);
+    let ids = open.ids();
+    let written = e.begin_value(identity, ids.get(known..).unwrap_or(ids), open.is_chunked());
+    if tc.kind() == Kind::ValueBox {
+        let Some(content) = tc.content() else { return Err(d.error(ErrorKind::TypeCode)) };
+        copy(content, d, e, level + 1)?;
     }
-    e.put(0u32);
-    Ok(())
+    value_types::levels(tc).into_iter().try_for_each(|base| copy_members(base, d, e, level))?;
+    e.end_value(written);
+    d.end_value_octets(&open, known == 0)
 }

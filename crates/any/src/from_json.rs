@@ -1,6 +1,6 @@
 //! JSON as values, in the forms of [`Any::to_json`].
 
-use crate::{Any, Kind, Label, TypeCode, TypeCodeError};
+use crate::{Any, DynAny, Kind, Label, TypeCode, TypeCodeError};
 use alloc::borrow::ToOwned;
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -31,8 +31,8 @@ impl From<TypeCodeError> for JsonError {
 }
 
 impl Any {
-    /// A value of the type `tc` from JSON in the forms of [`Any::to_json`]. References, fixed-point
-    /// numbers, `any` and type codes cannot be read.
+    /// A value of the type `tc` from JSON in the forms of [`Any::to_json`]. References, `any`
+    /// and type codes cannot be read.
     ///
     /// # Errors
     /// A sentence that names the member and what it should be.
@@ -116,6 +116,16 @@ impl Writer {
             Kind::Enum => {
                 let ordinal = enumerator(tc, value).ok_or_else(wrong)?;
                 self.encoder.put(ordinal);
+            }
+            Kind::Fixed => {
+                let text = value.as_str().map(ToOwned::to_owned).unwrap_or_else(|| value.to_string());
+                let mut number = DynAny::from_type(tc).map_err(|_| wrong())?;
+                // A digit that would be cut off is an error here.
+                let octets = match number.set_fixed(&text) {
+                    Ok(true) => number.to_any().map_err(|_| wrong())?,
+                    _ => return Err(wrong()),
+                };
+                self.encoder.raw(octets.value());
             }
             Kind::Sequence | Kind::Array => self.list(tc, value)?,
             Kind::Struct | Kind::Except => self.structure(tc, value)?,

@@ -73,6 +73,7 @@ impl Visitor for Json<'_> {
         let out = &mut self.out;
         match event {
             Event::Null | Event::Reference("", 0) => out.write_str("null")?,
+            Event::Again(number) => write!(out, "{{\"$value\":{number}}}")?,
             Event::Boolean(value) => write!(out, "{value}")?,
             Event::Char(value) => quote(value.encode_utf8(&mut [0; 4]), out)?,
             Event::Integer(value) => write!(out, "{value}")?,

@@ -27,9 +27,11 @@
 extern crate alloc;
 
 mod any;
+mod codec;
 mod compact;
 mod construct;
 mod copy;
+mod dynamic;
 mod error;
 #[cfg(feature = "json")]
 mod from_json;
@@ -40,18 +42,21 @@ mod print;
 mod read;
 mod same;
 mod typecode;
+mod value_types;
 mod values;
 mod walk;
 mod write;
 
 pub use any::Any;
+pub use codec::{Codec, CodecError, ENCODING_CDR_ENCAPS, Encoding, UnknownEncoding};
 pub use construct::MAX_NODES;
 pub use copy::copy_value;
+pub use dynamic::{DynAny, DynAnyError, MAX_COMPONENTS};
 pub use error::{BuildError, TypeCodeError};
 #[cfg(feature = "json")]
 pub use from_json::JsonError;
 pub use kind::Kind;
-pub use typecode::{Label, TypeCode, modifier, visibility};
+pub use typecode::{Identity, Label, TypeCode, modifier, visibility};
 pub use values::{AnyValue, HandleCode};
 pub use walk::{Event, Stopped, Visitor, WalkError, walk};
 

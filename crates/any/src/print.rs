@@ -125,6 +125,7 @@ impl Visitor for Printer<'_> {
         let out = &mut self.out;
         match event {
             Event::Null => out.write_str("null")?,
+            Event::Again(number) => write!(out, "value #{number}")?,
             Event::Boolean(value) => write!(out, "{value}")?,
             Event::Char(value) => write!(out, "{value:?}")?,
             Event::Integer(value) => write!(out, "{value}")?,

@@ -1,6 +1,6 @@
 //! Types as values, and the questions about them.
 
-use crate::graph::{Graph, TcRef};
+use crate::graph::{Graph, Key, TcRef};
 use crate::{Kind, TypeCodeError};
 use alloc::sync::Arc;
 use core::fmt;
@@ -50,6 +50,10 @@ pub mod modifier {
     /// `VM_TRUNCATABLE`.
     pub const TRUNCATABLE: i16 = 3;
 }
+
+/// See [`TypeCode::identity`].
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Identity(Key);
 
 macro_rules! primitives {
     ($($(#[$doc:meta])* $name:ident = $kind:ident),* $(,)?) => {
@@ -260,6 +264,13 @@ impl TypeCode {
     pub fn concrete_base_type(&self) -> Result<Option<TypeCode>, TypeCodeError> {
         self.has(matches!(self.kind(), Kind::Value | Kind::Event))?;
         Ok(self.borrow().content().map(TcRef::to_owned))
+    }
+
+    /// The identity of its description in memory, for tables of types that were visited. Type codes
+    /// that were made apart differ, even if they are equal. It means nothing after the type code
+    /// is dropped.
+    pub fn identity(&self) -> Identity {
+        Identity(self.borrow().key())
     }
 
     /// The type without aliases.

@@ -3,6 +3,7 @@
 use crate::copy::{MAX_LEVELS, check_text, discriminator_bits, take_fixed};
 use crate::graph::TcRef;
 use crate::typecode::label_value;
+use crate::value_types::{self, Start};
 use crate::{Any, Kind, Label, TypeCode};
 use isorb_cdr::{Decode, Decoder, Error, ErrorKind, LongDouble, Result};
 
@@ -12,6 +13,8 @@ use isorb_cdr::{Decode, Decoder, Error, ErrorKind, LongDouble, Result};
 pub enum Event<'a> {
     /// No value: `null`, `void`, a nil value type, an abstract interface that holds none.
     Null,
+    /// A value (of a valuetype) that began before, by its number in the order of beginning.
+    Again(usize),
     /// A boolean.
     Boolean(bool),
     /// A `char` or `wchar`.
@@ -36,8 +39,8 @@ pub enum Event<'a> {
     Reference(&'a str, usize),
     /// A type code.
     TypeCode(&'a TypeCode),
-    /// A structure or exception begins: its kind and name, which may be empty. A [`Event::Member`]
-    /// comes before each member.
+    /// A structure, exception or value begins: its kind and name, which may be empty. A
+    /// [`Event::Member`] comes before each member.
     BeginStruct(Kind, &'a str),
     /// A member of a structure, by name (which may be empty) and index.
     Member(&'a str, usize),
@@ -193,15 +196,36 @@ fn value(tc: TcRef<'_>, d: &mut Decoder<'_>, v: &mut dyn Visitor, level: u16) ->
         Kind::ObjRef | Kind::Component | Kind::Home => reference(d, v)?,
         Kind::AbstractInterface if d.boolean()? => reference(d, v)?,
         Kind::Value | Kind::ValueBox | Kind::Event | Kind::AbstractInterface => {
-            if d.get::<u32>()? != 0 {
-                return Err(d.error(ErrorKind::NotRemotable).into());
-            }
-            v.event(Event::Null)?;
+            value_type(tc, d, v, level)?;
         }
         Kind::Native | Kind::LocalInterface => return Err(d.error(ErrorKind::NotRemotable).into()),
         Kind::Alias | Kind::Recursive => return Err(d.error(ErrorKind::TypeCode).into()),
     }
     Ok(())
+}
+
+/// A value of a valuetype: as a structure with all of its members, a boxed one with one member.
+fn value_type(tc: TcRef<'_>, d: &mut Decoder<'_>, v: &mut dyn Visitor, level: u16) -> Walked {
+    let (open, known) = match value_types::begin(tc, d)? {
+        Start::Null => return Ok(v.event(Event::Null)?),
+        Start::Again(number) => return Ok(v.event(Event::Again(number))?),
+        Start::New { open, known } => (open, known),
+    };
+    v.event(Event::BeginStruct(tc.kind(), tc.name()))?;
+    if tc.kind() == Kind::ValueBox {
+        v.event(Event::Member("value", 0))?;
+        value(content(tc, d)?, d, v, level + 1)?;
+    }
+    let mut index = 0;
+    for base in value_types::levels(tc) {
+        for member in base.members() {
+            v.event(Event::Member(&member.name, index))?;
+            value(base.follow(&member.link), d, v, level + 1)?;
+            index += 1;
+        }
+    }
+    d.end_value_octets(&open, known == 0)?;
+    Ok(v.event(Event::EndStruct)?)
 }
 
 /// The element type without aliases.

@@ -1,6 +1,7 @@
 //! Reading values in CDR, in place.
 
 use crate::fragment_boundaries::FragmentTail;
+use crate::values::ReadTable;
 use crate::{Decode, Error, ErrorKind, Narrow, Order, Plain, Result, Text, Version, Wide, wide};
 use alloc::string::String;
 use core::any::Any;
@@ -23,6 +24,7 @@ pub struct Decoder<'m> {
     pub(crate) scope: &'m Scope<'m>,
     context: Option<&'m dyn Any>,
     pub(crate) tail: FragmentTail<'m>,
+    pub(crate) values: ReadTable<'m>,
 }
 
 impl<'m> Decoder<'m> {
@@ -38,6 +40,7 @@ impl<'m> Decoder<'m> {
             scope,
             context: None,
             tail: FragmentTail::nothing(),
+            values: ReadTable::new(),
         }
     }
 
@@ -495,6 +498,7 @@ impl<'m> Decoder<'m> {
             scope: self.scope,
             context: self.context,
             tail: FragmentTail::nothing(),
+            values: ReadTable::new(),
         })
     }
 

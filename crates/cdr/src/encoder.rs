@@ -1,7 +1,9 @@
 //! Writing values in CDR, in this machine's byte order.
 
+use crate::values::WrittenValues;
 use crate::{Error, ErrorKind, Narrow, Order, Plain, Result, Text, Version, Wide, wide};
 use alloc::vec::Vec;
+use isorb_scope::LazyBox;
 use zerocopy::IntoBytes;
 
 /// Plain slices of at least this many bytes are lent to the message instead of copied into it.
@@ -26,6 +28,8 @@ pub struct Encoder<'v> {
     /// The end of the writable space: the limit, or the start after an error.
     end: usize,
     error: Option<Error>,
+    /// The values so far, if there are any.
+    pub(crate) values: LazyBox<WrittenValues>,
 }
 
 impl<'v> Encoder<'v> {
@@ -41,6 +45,7 @@ impl<'v> Encoder<'v> {
             limit: u32::MAX as usize,
             end: u32::MAX as usize,
             error: None,
+            values: LazyBox::new(),
         }
     }
 
@@ -289,7 +294,7 @@ impl<'v> Encoder<'v> {
         let start = self.position();
         let outer = core::mem::replace(&mut self.origin, start);
         self.raw(&[Order::NATIVE.flag()]);
-        write(self);
+        self.with_own_values(write);
         self.origin = outer;
         self.end_counted(count_at);
     }
@@ -326,7 +331,35 @@ impl<'v> Encoder<'v> {
         self.message.lent_count = 0;
         self.message.buffer.truncate(position);
         self.error = None;
+        self.values = LazyBox::new();
         self.end = self.limit;
+    }
+
+    /// Octets in the buffer, lent ones not included.
+    pub(crate) fn buffered(&self) -> usize {
+        self.message.buffer.len()
+    }
+
+    /// Takes back the last octets of the buffer; nothing was lent behind them.
+    pub(crate) fn take_back(&mut self, buffered: usize) {
+        self.message.buffer.truncate(buffered);
+    }
+
+    /// Calls `write` with an encoder that goes on here but copies everything, so that it can write
+    /// what does not live as long as the message.
+    pub(crate) fn without_lending<'s>(&mut self, write: impl FnOnce(&mut Encoder<'s>)) {
+        let message = Message {
+            buffer: core::mem::take(&mut self.message.buffer),
+            lent: [None; LENT_SLICES],
+            lent_count: LENT_SLICES,
+            lent_bytes: self.message.lent_bytes,
+        };
+        let Encoder { origin, text, limit, end, error, .. } = *self;
+        let mut inner = Encoder { message, origin, text, limit, end, error, values: self.values.take() };
+        write(&mut inner);
+        self.message.buffer = inner.message.buffer;
+        (self.text, self.end, self.error) = (inner.text, inner.end, inner.error);
+        self.values = inner.values;
     }
 
     /// The message.
@@ -397,6 +430,13 @@ fn byte_order_mark(c: char) -> &'static [u8] {
 pub struct Counted {
     at: usize,
     from: usize,
+}
+
+impl Counted {
+    /// The position of the first octet that is counted.
+    pub(crate) fn start(&self) -> usize {
+        self.from
+    }
 }
 
 /// A finished message: the buffer and the slices lent into it.

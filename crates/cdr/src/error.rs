@@ -43,6 +43,12 @@ pub enum ErrorKind {
     NotRemotable,
     /// A malformed type code, or one with an indirection to no type.
     TypeCode,
+    /// A value of a type that is unknown and cannot be truncated.
+    ValueType,
+    /// Values nested in values more deeply than [`ValueLimits::depth`](crate::ValueLimits).
+    ValueDepth,
+    /// More values than [`ValueLimits::count`](crate::ValueLimits).
+    ValueCount,
 }
 
 impl Error {
@@ -73,6 +79,9 @@ impl fmt::Display for Error {
             ErrorKind::TooLarge => "the message is larger than its limit",
             ErrorKind::NotRemotable => "a value of this type cannot be sent",
             ErrorKind::TypeCode => "a type code is malformed",
+            ErrorKind::ValueType => "there is no factory for a value's type, and none for a base of it",
+            ErrorKind::ValueDepth => "values are nested in each other more deeply than `value_depth` allows",
+            ErrorKind::ValueCount => "the message has more values than `values_per_message` allows",
         };
         write!(f, "{what} (at byte {})", self.at)
     }

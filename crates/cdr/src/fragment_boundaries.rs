@@ -41,9 +41,17 @@ impl<'m> Decoder<'m> {
         self
     }
 
-    /// Continues behind the next boundary; `false` at the end of the message. The rest before the
-    /// boundary is skipped.
+    /// Whether the message has boundaries.
+    pub(crate) fn is_fragmented(&self) -> bool {
+        self.tail.at != 0
+    }
+
+    /// Continues behind the next boundary, in a chunked value in the next chunk; `false` at the end
+    /// of the message. The rest before the boundary is skipped.
     fn next_fragment(&mut self) -> bool {
+        if self.chunked() {
+            return self.next_chunk();
+        }
         let FragmentTail { bytes, at, boundaries } = &mut self.tail;
         if bytes.is_empty() {
             return false;
@@ -81,7 +89,7 @@ impl<'m> Decoder<'m> {
     /// alignment is a structure or an array; its octets continue across the boundary.
     #[cold]
     pub(crate) fn get_across_fragments(&mut self, alignment: usize, size: usize) -> Result<&'m mut [u8]> {
-        if size <= alignment {
+        if size <= alignment || (self.chunked() && self.rest.is_empty()) {
             self.align_across_fragments(alignment, size)?;
         }
         self.take(size)
@@ -105,6 +113,9 @@ impl<'m> Decoder<'m> {
     pub(crate) fn take_across_fragments(&mut self, n: usize) -> Result<&'m mut [u8]> {
         if n > self.remaining() {
             return Err(self.error(ErrorKind::Truncated));
+        }
+        if self.rest.is_empty() && self.chunked() && self.next_chunk() && n <= self.rest.len() {
+            return self.take(n);
         }
         let joined = self.scope.keep(vec![0u64; n.div_ceil(8)])?;
         let joined = &mut joined.as_mut_bytes()[..n];

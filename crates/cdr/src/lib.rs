@@ -36,6 +36,7 @@ mod plain;
 mod primitives;
 mod text;
 mod traits;
+mod values;
 mod wide;
 
 pub use decoder::{Decoder, MAX_DEPTH};
@@ -47,6 +48,7 @@ pub use isorb_scope::{Full, Scope};
 pub use plain::Plain;
 pub use text::{Narrow, Order, Text, Version, WString, Wide};
 pub use traits::{Arg, Decode, Each, Encode, Handle, Idl, Item, SeqArg, each};
+pub use values::{AwaitsValue, OpenValue, ValueLimits, ValueObject, ValueStart, WrittenValue};
 pub use wide::{WChar, WStr};
 pub use zerocopy;
 

@@ -277,7 +277,16 @@ fn values_that_are_none() {
     let local = TypeCode::opaque(crate::Kind::LocalInterface, "IDL:L:1.0", "L").unwrap();
     assert_eq!(take(local, &[0; 16]), Err(ErrorKind::NotRemotable));
     let boxed = TypeCode::new_value_box("IDL:B:1.0", "B", &TypeCode::LONG).unwrap();
-    assert_eq!(take(boxed.clone(), &[2, 0xff, 0xff, 0x7f]), Err(ErrorKind::NotRemotable));
+    assert_eq!(take(boxed.clone(), &[2, 0xff, 0xff, 0x7f]), Err(ErrorKind::Truncated));
+    assert_eq!(take(boxed.clone(), &[0, 0xff, 0xff, 0x7f]), Err(ErrorKind::Truncated));
+    assert_eq!(take(boxed.clone(), &[0x10, 0xff, 0xff, 0x7f]), Err(ErrorKind::Value));
+    let seven = [0, 0xff, 0xff, 0x7f, 7, 0, 0, 0];
+    assert_eq!(take(boxed.clone(), &seven).unwrap().to_string(), "boxed valuetype B {value: 7}");
+    // Of another type, and one that began before.
+    let mut other = Vec::from([2, 0xff, 0xff, 0x7f, 4, 0, 0, 0]);
+    other.extend(b"IDL\0\x07\0\0\0");
+    assert_eq!(take(boxed.clone(), &other), Err(ErrorKind::ValueType));
+    assert_eq!(take(boxed.clone(), &[0xff, 0xff, 0xff, 0xff, 0xfc, 0xff, 0xff, 0xff]), Err(ErrorKind::Value));
     assert_eq!(take(boxed, &[0; 4]).unwrap().to_string(), "null");
     assert_eq!(take(TypeCode::recursive("IDL:R:1.0").unwrap(), &[0; 16]), Err(ErrorKind::TypeCode));
 }

@@ -2,6 +2,8 @@
 
 mod any;
 mod attacks;
+mod codec;
+mod dynamic;
 mod golden;
 mod model;
 mod omniorb;

@@ -2,7 +2,7 @@
 
 use super::model::{Out, Ty};
 use super::{read_any, read_tc, reading};
-use crate::{Any, Kind};
+use crate::{Any, DynAny, Kind};
 use alloc::boxed::Box;
 use alloc::string::ToString;
 use alloc::vec::Vec;
@@ -108,6 +108,9 @@ pub fn check(ty: &Ty, seed: u64, order: Order, prefix: usize) {
 
     assert!(!any.to_string().is_empty());
     assert!(any.to_json(1 << 20).is_ok());
+    let components = DynAny::from_any(&any).unwrap();
+    assert_eq!(components.to_any().as_ref(), Ok(&any), "the components make the value again");
+    assert_eq!(DynAny::from_type(any.type_code()).unwrap().set(&any), Ok(()));
     assert_eq!(Any::from_cdr(any.type_code().clone(), any.value(), Order::NATIVE, Text::DEFAULT), Ok(any));
 }
 
@@ -115,6 +118,13 @@ proptest! {
     #[test]
     fn any_type_and_value_survive(ty in ty(), seed: u64, big: bool, prefix in 0..8usize) {
         check(&ty, seed, if big { Order::Big } else { Order::Little }, prefix);
+    }
+
+    #[test]
+    fn any_type_has_a_default_value(ty in ty()) {
+        let tc = ty.type_code();
+        let any = DynAny::from_type(&tc).unwrap().to_any().unwrap();
+        prop_assert_eq!(Any::from_cdr(tc, any.value(), Order::NATIVE, Text::DEFAULT), Ok(any));
     }
 
     #[test]
@@ -142,6 +152,7 @@ proptest! {
             let _ = (any.to_string(), any.to_json(1 << 16));
             let again = read_any(&super::write_any(&any), Order::NATIVE).unwrap();
             prop_assert!(again == any);
+            prop_assert_eq!(DynAny::from_any(&any).unwrap().to_any(), Ok(any));
         }
     }
 

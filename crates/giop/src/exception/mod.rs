@@ -204,6 +204,9 @@ impl From<isorb_cdr::Error> for SystemException {
             ErrorKind::Bound => (Kind::Marshal, minor::MARSHAL_BOUND),
             ErrorKind::Depth => (Kind::Marshal, minor::MARSHAL_DEPTH),
             ErrorKind::TypeCode => (Kind::Marshal, minor::MARSHAL_TYPECODE),
+            ErrorKind::ValueType => (Kind::Marshal, minor::MARSHAL_NO_FACTORY),
+            ErrorKind::ValueDepth => (Kind::ImpLimit, minor::IMP_LIMIT_VALUE_DEPTH),
+            ErrorKind::ValueCount => (Kind::ImpLimit, minor::IMP_LIMIT_VALUE_COUNT),
             _ => (Kind::Marshal, minor::MARSHAL_OTHER),
         };
         SystemException::new(kind, minor, Completion::No)
@@ -297,6 +300,9 @@ mod tests {
             ErrorKind::TooLarge,
             ErrorKind::NotRemotable,
             ErrorKind::TypeCode,
+            ErrorKind::ValueType,
+            ErrorKind::ValueDepth,
+            ErrorKind::ValueCount,
         ] {
             let e = SystemException::from(Error::new(kind, 0));
             assert!(minor::sentence(e.kind, e.minor).is_some(), "{e}");

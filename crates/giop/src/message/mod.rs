@@ -19,7 +19,7 @@ pub use locate::{LocateReply, LocateRequest, LocateStatus, write_locate_reply, w
 pub use operation::OperationName;
 pub use reply::{OrdinaryReply, Reply, ReplyStatus, write_prioritised_reply, write_reply};
 pub use request::{
-    Addressed, CachedHeader, ContextsPlace, OrdinaryRequest, Request, RequestHead, RequestPlace, Response,
+    Addressed, CachedHeader, ContextOffsets, OrdinaryRequest, Request, RequestHead, RequestOffsets, Response,
     write_request, write_request_to,
 };
 pub use target::{RawProfile, Target};

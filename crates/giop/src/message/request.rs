@@ -65,31 +65,31 @@ pub struct OrdinaryRequest {
     key_ends: usize,
     name_at: usize,
     name_ends: usize,
-    place: RequestPlace,
+    offsets: RequestOffsets,
 }
 
 /// The parts of an ordinary request that a server needs once it knows object and operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RequestPlace {
+pub struct RequestOffsets {
     /// The request id.
     pub id: u32,
     /// The reply that the caller waits for.
     pub response: Response,
     /// The service contexts' offsets.
-    pub contexts: ContextsPlace,
+    pub contexts: ContextOffsets,
     /// The start of the body, in the message or at its end.
     pub body_at: usize,
 }
 
 /// The offsets of a message's service contexts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ContextsPlace {
+pub struct ContextOffsets {
     at: usize,
     ends: usize,
     count: usize,
 }
 
-impl ContextsPlace {
+impl ContextOffsets {
     /// The contexts in the message in which they were found, or in its part before the body.
     #[inline(always)]
     pub fn of(self, message: &[u8], order: Order) -> ServiceContexts<'_> {
@@ -113,7 +113,7 @@ fn behind_number(
     (at, order): (usize, Order),
     count: usize,
     passes: impl Fn(u32) -> bool,
-) -> Option<(ContextsPlace, usize)> {
+) -> Option<(ContextOffsets, usize)> {
     let ends = match count {
         0 => at,
         _ => {
@@ -121,7 +121,7 @@ fn behind_number(
             ServiceContexts::end(message, (at, order), count, passes)?
         }
     };
-    Some((ContextsPlace { at, ends, count }, ((ends + 7) & !7).min(message.len())))
+    Some((ContextOffsets { at, ends, count }, ((ends + 7) & !7).min(message.len())))
 }
 
 impl OrdinaryRequest {
@@ -162,8 +162,8 @@ impl OrdinaryRequest {
         let (count, rest) = rest.split_first_chunk()?;
         let at = message.len() - rest.len();
         let (contexts, body_at) = behind_number(message, (at, header.order), native(count) as usize, passes)?;
-        let place = RequestPlace { id, response, contexts, body_at };
-        Some(OrdinaryRequest { key_ends, name_at, name_ends, place })
+        let offsets = RequestOffsets { id, response, contexts, body_at };
+        Some(OrdinaryRequest { key_ends, name_at, name_ends, offsets })
     }
 
     /// The object key and the operation's name in the examined message; `None` with a shorter one.
@@ -174,8 +174,8 @@ impl OrdinaryRequest {
 
     /// The rest.
     #[inline]
-    pub fn place(&self) -> RequestPlace {
-        self.place
+    pub fn offsets(&self) -> RequestOffsets {
+        self.offsets
     }
 
     /// The object key and the operation's name in the examined message, and a decoder at its body.
@@ -192,8 +192,8 @@ impl OrdinaryRequest {
         header: &Header,
         scope: &'m Scope<'m>,
     ) -> (Request<'m>, Decoder<'m>) {
-        let OrdinaryRequest { key_ends, name_at, name_ends, place } = self;
-        let RequestPlace { id, response, contexts, body_at } = place;
+        let OrdinaryRequest { key_ends, name_at, name_ends, offsets } = self;
+        let RequestOffsets { id, response, contexts, body_at } = offsets;
         let (head, rest) = message.split_at_mut(body_at);
         let head: &'m [u8] = head;
         let key = &head[KEY_AT..key_ends];
@@ -242,7 +242,7 @@ impl CachedHeader {
             return false;
         };
         self.octets.extend_from_slice(octets);
-        let RequestPlace { response, contexts, .. } = found.place;
+        let RequestOffsets { response, contexts, .. } = found.offsets;
         (self.ends, self.order, self.response, self.contexts) =
             (ends, header.order, response, contexts.count);
         true
@@ -260,7 +260,7 @@ impl CachedHeader {
         message: &[u8],
         header: &Header,
         passes: impl Fn(u32) -> bool,
-    ) -> Option<RequestPlace> {
+    ) -> Option<RequestOffsets> {
         if header.version != Version::V1_2 || header.fragment_boundaries != 0 || header.order != self.order {
             cold_path();
             return None;
@@ -272,7 +272,7 @@ impl CachedHeader {
         let id = u32::from_ne_bytes(*message[ID_AT..].first_chunk()?);
         let id = if header.order.is_foreign() { id.swap_bytes() } else { id };
         let (contexts, body_at) = behind_number(message, (self.ends, header.order), self.contexts, passes)?;
-        Some(RequestPlace { id, response: self.response, contexts, body_at })
+        Some(RequestOffsets { id, response: self.response, contexts, body_at })
     }
 }
 

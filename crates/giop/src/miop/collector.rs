@@ -6,10 +6,10 @@
 //! | what | then |
 //! |---|---|
 //! | a packet for the second time | ignored |
-//! | a packet of a message that was given out or given up lately | ignored |
-//! | two packets that cannot be of one message | the message is given up |
-//! | a message longer, or of more packets, than there is room for | given up |
-//! | a message that is not whole in time | given up |
+//! | a packet of a message that was returned or abandoned lately | ignored |
+//! | two packets that cannot be of one message | the message is abandoned |
+//! | a message longer, or of more packets, than there is room for | abandoned |
+//! | a message that is not whole in time | abandoned |
 //! | more messages under way than there is room for | the sender with most of them loses the one that it has been silent about for longest |
 //!
 //! Ids that are empty or all zeros do not distinguish collections; their senders have no protection
@@ -265,7 +265,7 @@ impl<S: Copy + PartialEq> Collector<S> {
     /// of order copies all pieces. Allocates nothing.
     pub fn take<'c>(&'c mut self, sender: S, packet: &Packet<'c>, now_ns: u64) -> Taken<'c> {
         if self.open > 0 {
-            self.give_up_late(now_ns);
+            self.abandon_late(now_ns);
         }
         // Long enough for a packet that took another route, and short enough for the reuse of an
         // id.
@@ -344,7 +344,7 @@ impl<S: Copy + PartialEq> Collector<S> {
         worst.map_or(0, |(index, _)| index)
     }
 
-    fn give_up_late(&mut self, now_ns: u64) {
+    fn abandon_late(&mut self, now_ns: u64) {
         for index in 0..self.slots.len() {
             let slot = &self.slots[index];
             if slot.name.is_some() && now_ns.saturating_sub(slot.began_ns) > self.limits.age_ns {

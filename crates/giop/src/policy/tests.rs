@@ -101,7 +101,7 @@ fn what_cannot_be_is_refused() {
 }
 
 #[test]
-fn who_may_say_what() {
+fn policies_by_the_scopes_that_take_them() {
     let exposed: Vec<u32> =
         all().iter().filter(|p| p.is_client_exposed()).map(RtPolicy::policy_type).collect();
     assert_eq!(exposed, [PRIORITY_MODEL, CLIENT_PROTOCOL, PRIORITY_BANDED_CONNECTION]);

@@ -51,23 +51,8 @@ fn request(minor: u8, order: Order) -> Vec<u8> {
     let hand = Hand::new(minor, order, 0);
     match minor {
         // Contexts, id, response_expected, padding, key, operation, principal; the body follows at
-        // 60.
-        0 => hand
-            .u32(1)
-            .u32(10)
-            .u32(4)
-            .raw(&[0, 0, 0, 5])
-            .u32(7)
-            .raw(&[1, 0, 0, 0])
-            .u32(5)
-            .raw(b"tower\0\0\0")
-            .u32(4)
-            .raw(b"sum\0")
-            .u32(0)
-            .u32(99)
-            .done(),
-        // The same octets: what 1.0 pads, 1.1 reserves.
-        1 => hand
+        // 60. What 1.0 pads, 1.1 reserves.
+        0 | 1 => hand
             .u32(1)
             .u32(10)
             .u32(4)

@@ -97,17 +97,17 @@ fn ordinary_messages_open() {
 }
 
 /// The cached head recognises in a message what a full search finds in it.
-pub(super) fn recognises_what_it_finds(kept: &[u8], bytes: &[u8]) -> Option<RequestPlace> {
+pub(super) fn recognises_what_it_finds(kept: &[u8], bytes: &[u8]) -> Option<RequestOffsets> {
     let any = |_| true;
     let header = |bytes: &[u8]| Header::parse(bytes.first_chunk()?).ok();
     let (first, second) = (header(kept)?, header(bytes)?);
     let before = OrdinaryRequest::find(kept, &first, any)?;
     let mut head = CachedHeader::default();
     assert!(head.keep(kept, &first, &before));
-    assert_eq!(head.matches(kept, &first, any), Some(before.place()));
+    assert_eq!(head.matches(kept, &first, any), Some(before.offsets()));
     let seen = head.matches(bytes, &second, any)?;
     let now = OrdinaryRequest::find(bytes, &second, any).unwrap();
-    assert_eq!((seen, now.names(bytes)), (now.place(), before.names(kept)));
+    assert_eq!((seen, now.names(bytes)), (now.offsets(), before.names(kept)));
     Some(seen)
 }
 
@@ -125,13 +125,14 @@ fn a_known_head_is_recognised() {
         };
         let kept = message(7, 3, b"tower\0\0\0", b"total\0\0\0", 0, &[0; 12]);
         let seen = |bytes: &[u8]| recognises_what_it_finds(&kept, bytes);
-        let place = |bytes: &[u8]| seen(bytes).map(|place| (place.id, place.response, place.body_at));
+        let offsets =
+            |bytes: &[u8]| seen(bytes).map(|offsets| (offsets.id, offsets.response, offsets.body_at));
         assert_eq!(
-            place(&message(9, 3, b"tower\0\0\0", b"total\0\0\0", 0, &[1; 40])),
+            offsets(&message(9, 3, b"tower\0\0\0", b"total\0\0\0", 0, &[1; 40])),
             Some((9, Response::Target, 56))
         );
         assert_eq!(
-            place(&message(9, 3, b"tower\0\0\0", b"total\0\0\0", 0, &[])),
+            offsets(&message(9, 3, b"tower\0\0\0", b"total\0\0\0", 0, &[])),
             Some((9, Response::Target, 52))
         );
         for unlike in [
@@ -179,9 +180,9 @@ fn contexts_may_differ_in_a_known_head() {
         let kept = with_contexts(order, 7, &[(10, &[0, 0, 0, 5]), (77, b"whatever")]);
         // As many contexts with other contents and lengths.
         let other = with_contexts(order, 8, &[(1, &[0; 12]), (10, &[0, 0, 0, 6])]);
-        let place = recognises_what_it_finds(&kept, &other).unwrap();
-        assert_eq!((place.id, place.body_at), (8, other.len() - 4));
-        let contexts = place.contexts.of(&other, order);
+        let offsets = recognises_what_it_finds(&kept, &other).unwrap();
+        assert_eq!((offsets.id, offsets.body_at), (8, other.len() - 4));
+        let contexts = offsets.contexts.of(&other, order);
         assert_eq!((contexts.get(1), contexts.get(10)), (Some(&[0; 12][..]), Some(&[0, 0, 0, 6][..])));
         assert_eq!((contexts.len(), contexts.get(77)), (2, None));
         let header = Header::parse(other.first_chunk().unwrap()).unwrap();
