@@ -46,7 +46,7 @@ impl<'s> Gen<'s> {
 
     /// The Rust module for the contents of `scope`: the external path if it is not in this output,
     /// and its path there.
-    fn place(&self, scope: Option<DefId>) -> (Option<&'s str>, Vec<&str>) {
+    pub fn place(&self, scope: Option<DefId>) -> (Option<&'s str>, Vec<&str>) {
         let mut path = Vec::new();
         let mut at = scope;
         while let Some(id) = at {
@@ -149,6 +149,11 @@ impl<'g, 's> Module<'g, 's> {
     /// The reference type of an interface.
     pub fn reference(&self, id: DefId) -> TokenStream {
         self.path(self.r#gen.spec[id].parent, &self.r#gen.names.item(id).reference)
+    }
+
+    /// The item of that name beside a definition.
+    pub fn beside(&self, id: DefId, name: &str) -> TokenStream {
+        self.path(self.r#gen.spec[id].parent, name)
     }
 
     /// The item of that name in the module of a definition.

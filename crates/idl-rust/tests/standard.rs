@@ -5,6 +5,9 @@ use isorb_idl::{MemoryLoader, compile, compile_with};
 use isorb_idl_rust::{Options, generate, rustfmt};
 use std::path::Path;
 
+/// Stands at the top of the file.
+const AGAIN: &str = "// Again: ISORB_BLESS=1 cargo test -p isorb-idl-rust --test standard\n";
+
 fn front() -> isorb_idl::Options {
     isorb_idl::Options { embedded: Some(isorb_idl::standard::file), ..Default::default() }
 }
@@ -13,7 +16,7 @@ fn front() -> isorb_idl::Options {
 fn module_corba_is_generated() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let spec = compile(&front(), &root.join("idl/orb.idl")).spec.unwrap();
-    let text = rustfmt(generate(&spec, &Options::new()));
+    let text = format!("{AGAIN}{}", rustfmt(generate(&spec, &Options::new())));
     let file = root.join("crates/orb/src/standard.rs");
     if std::env::var_os("ISORB_BLESS").is_some() {
         std::fs::write(&file, &text).unwrap();

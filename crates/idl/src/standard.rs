@@ -35,8 +35,10 @@ files!(
     "CosEventComm.idl"
     "CosEventChannelAdmin.idl"
     "IsorbEvent.idl"
+    "IsorbRtecEventChannelAdmin.idl"
     "ReflectiveMemory.idl"
     "RtecScheduler.idl"
+    "RtecSchedulerTao1.idl"
 );
 
 #[cfg(test)]

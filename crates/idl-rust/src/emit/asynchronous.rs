@@ -82,6 +82,71 @@ impl Module<'_, '_> {
         }
     }
 
+    /// The function of an operation in its interface's module that sends a deferred reply.
+    pub(super) fn reply(&self, op: &Op) -> TokenStream {
+        if !self.r#gen.options.asynchronous || op.oneway {
+            return TokenStream::new();
+        }
+        let names = self.r#gen.names.op(op);
+        let locals = Locals::new(op, &["deferred", "e", "exception", "reply", "result"]);
+        let [deferred, e, exception, reply, result_name] = locals.ours();
+        let [deferred_ty, encoder, result, outcome, system] =
+            ["Deferred", "Encoder", "Result", "Outcome", "SystemException"].map(|name| self.rt(name));
+        let (ok, err) = (self.std("Ok"), self.std("Err"));
+        let all = locals.returned(op, &result_name, |p| p.direction != Direction::In);
+        let (mut types, mut writes) = (Vec::new(), TokenStream::new());
+        for (name, ty) in all.iter().zip(op.returned()) {
+            types.push(self.viewed(ty, &quote!('a)));
+            writes.extend(self.encode(&self.shape(ty), &Operand::view(quote!(#name)), &e));
+        }
+        let given = tuple(all);
+        let arms = op.raises.iter().zip(self.error_variants(op)).map(|(id, variant)| {
+            let (ty, error, encode) = (self.item(*id), ident(&names.error), self.rt("Encode"));
+            let value = match self.r#gen.analysis.borrows(&Shape::Record(*id)) {
+                true => quote!(#exception),
+                false => quote!(*#exception),
+            };
+            quote! {
+                #err(#error::#variant(#exception)) => {
+                    #e.string(#ty::ID);
+                    #encode::encode(#value, #e);
+                    #ok(#outcome::Exception)
+                }
+            }
+        });
+        let (error, system_arm) = if op.raises.is_empty() {
+            (system, quote!(#err(#exception) => #err(#exception.clone())))
+        } else {
+            let error = ident(&names.error);
+            (quote!(#error), quote!(#err(#error::System(#exception)) => #err(#exception.clone())))
+        };
+        let success = tuple(types);
+        let unused = writes.is_empty() && op.raises.is_empty();
+        let e = if unused { quote!(_) } else { quote!(#e) };
+        let name = ident(&names.reply);
+        let wire = docs::code(&op.wire);
+        let doc = errors(
+            &format!(
+                "Sends the deferred reply to {wire}: the results, with the new values of `inout` parameters in \
+                 the order of the IDL, or an exception."
+            ),
+            "As `Deferred::reply`.",
+        );
+        quote! {
+            #doc
+            pub fn #name<'a>(
+                #deferred: #deferred_ty,
+                #reply: #result<#success, &'a #error>,
+            ) -> #result<()> {
+                #deferred.reply(|#e: &mut #encoder<'a>| match #reply {
+                    #ok(#given) => { #writes #ok(#outcome::Results) }
+                    #(#arms)*
+                    #system_arm,
+                })
+            }
+        }
+    }
+
     /// The methods of a reference for an operation: one returns the pending call, one is a future.
     pub(super) fn asynchronous_methods(&self, owner: DefId, op: &Op, methods: &Methods) -> TokenStream {
         if !self.r#gen.options.asynchronous || op.oneway {

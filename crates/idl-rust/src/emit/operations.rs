@@ -35,6 +35,7 @@ impl Module<'_, '_> {
                 tokens.extend(self.serve(id, op));
                 tokens.extend(self.call(op));
                 tokens.extend(self.begin(id, op));
+                tokens.extend(self.reply(op));
             }
         }
         tokens
@@ -111,7 +112,7 @@ impl Module<'_, '_> {
     }
 
     /// The variants of an operation's exceptions, with the exceptions' names.
-    fn error_variants(&self, op: &Op) -> Vec<Ident> {
+    pub(super) fn error_variants(&self, op: &Op) -> Vec<Ident> {
         let mut space = Space::default();
         space.claim("System");
         op.raises.iter().map(|id| ident(&space.claim(&self.r#gen.names.item(*id).name))).collect()

@@ -47,6 +47,7 @@ pub(crate) struct OpNames {
     pub error: String,
     pub begin: String,
     pub read: String,
+    pub reply: String,
 }
 
 /// The methods of a reference for one operation, own or inherited.
@@ -143,7 +144,9 @@ impl Names {
                 DefKind::Interface(i) if !i.local => {
                     names.reference = space.claim_type(&format!("{name}Ref"))
                 }
-                DefKind::Value(_) => names.state = space.claim_type(&format!("{name}State")),
+                DefKind::Value(_) | DefKind::ValueBox(_) => {
+                    names.state = space.claim_type(&format!("{name}State"));
+                }
                 _ => {}
             }
             if has_module(spec, id) {
@@ -235,6 +238,7 @@ impl Names {
             let base = names.method.trim_end_matches('_');
             names.begin = space.claim(&format!("begin_{base}"));
             names.read = space.claim(&format!("read_{base}"));
+            names.reply = space.claim(&format!("reply_{base}"));
         }
     }
 }

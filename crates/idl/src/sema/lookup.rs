@@ -11,7 +11,7 @@ use crate::syntax::keyword::{Reserved, reserved};
 use std::collections::HashSet;
 
 /// The result of a search in one scope.
-enum Hit {
+enum SearchResult {
     Def(DefId),
     Part(&'static str, Span),
     /// Several bases define that name differently.
@@ -62,8 +62,8 @@ impl Resolver<'_> {
         let (first, rest) = name.parts.split_first()?;
         let start = if name.absolute { 1 } else { self.stack.len() };
         let only = |hit| match hit {
-            Hit::Def(id) => Some(id),
-            Hit::Part(..) | Hit::Ambiguous(_) => None,
+            SearchResult::Def(id) => Some(id),
+            SearchResult::Part(..) | SearchResult::Ambiguous(_) => None,
         };
         let hit = self.stack[..start].iter().rev().find_map(|&scope| self.search(scope, &first.name))?;
         rest.iter().try_fold(only(hit)?, |id, part| {
@@ -78,12 +78,12 @@ impl Resolver<'_> {
     }
 
     /// Searches one scope and, for interfaces and values, its bases.
-    fn search(&self, scope: ScopeId, name: &str) -> Option<Hit> {
+    fn search(&self, scope: ScopeId, name: &str) -> Option<SearchResult> {
         let key = fold(name);
         let here = &self.scopes[scope.index()];
         match here.names.get(&key).map(|entry| (entry.what, entry.span)) {
-            Some((Symbol::Def(id) | Symbol::Used(id), _)) => return Some(Hit::Def(id)),
-            Some((Symbol::Part(part), span)) => return Some(Hit::Part(part, span)),
+            Some((Symbol::Def(id) | Symbol::Used(id), _)) => return Some(SearchResult::Def(id)),
+            Some((Symbol::Part(part), span)) => return Some(SearchResult::Part(part, span)),
             None => {}
         }
         if here.kind != ScopeKind::Interface {
@@ -107,14 +107,14 @@ impl Resolver<'_> {
         found.dedup();
         match found.as_slice() {
             [] => None,
-            [one] => Some(Hit::Def(*one)),
-            _ => Some(Hit::Ambiguous(found)),
+            [one] => Some(SearchResult::Def(*one)),
+            _ => Some(SearchResult::Ambiguous(found)),
         }
     }
 
-    fn accept(&mut self, name: &Ident, hit: Hit) -> Option<DefId> {
+    fn accept(&mut self, name: &Ident, hit: SearchResult) -> Option<DefId> {
         match hit {
-            Hit::Def(id) => {
+            SearchResult::Def(id) => {
                 if self.spec[id].name != *name.name {
                     let message =
                         format!("`{}` is spelled `{}` where it is defined", name.name, self.spec[id].name);
@@ -125,12 +125,12 @@ impl Resolver<'_> {
                 }
                 Some(id)
             }
-            Hit::Part(part, span) => {
+            SearchResult::Part(part, span) => {
                 let message = format!("`{}` is a {part} and cannot be referred to", name.name);
                 self.diagnostics.push(Report::error(name.span, message).also(span, "declared here"));
                 None
             }
-            Hit::Ambiguous(ids) => {
+            SearchResult::Ambiguous(ids) => {
                 let mut report =
                     Report::error(name.span, format!("`{}` is ambiguous: several bases have one", name.name));
                 for &id in ids.iter().take(4) {
