@@ -28,6 +28,7 @@ mod identity;
 #[cfg(feature = "miop")]
 pub mod miop;
 mod multicast;
+mod owner;
 mod rendezvous;
 pub mod segment;
 mod socket;
@@ -40,7 +41,7 @@ pub use identity::{PeerCertificate, PeerIdentity, PeerProcess};
 #[cfg(feature = "miop")]
 pub use miop::Miop;
 pub use multicast::{Interface, Multicast};
-pub use segment::{Segments, Spin, TAG_SEGMENTS};
+pub use segment::{Arena, ArenaCounts, Loan, LoanError, Segments, Spin, TAG_SEGMENTS};
 pub use tcp::Tcp;
 pub use udp::{DatagramCounts, LONGEST_DATAGRAM, TAG_UDP, Udp};
 pub use unix::{TAG_UNIX, Unix};
@@ -300,6 +301,15 @@ pub trait Stream: Send + Sync + Debug {
     /// # Real-time
     /// Neither blocks nor allocates.
     fn polled(&self) -> Option<&dyn Polled> {
+        None
+    }
+
+    /// The memory in which this side lends octets to the peer; `None` where there is none. A piece
+    /// of a send that lies there is not copied.
+    ///
+    /// # Real-time
+    /// Neither blocks nor allocates.
+    fn arena(&self) -> Option<&Arc<Arena>> {
         None
     }
 

@@ -88,8 +88,11 @@ fn listen_one(address: SocketAddr) -> io::Result<(Socket, u16)> {
     }
     socket.bind(&address.into())?;
     socket.listen(BACKLOG)?;
-    let port = socket.local_addr()?.as_socket().map_or(0, |address| address.port());
-    Ok((socket, port))
+    let bound = socket.local_addr()?.as_socket();
+    if let Some(address) = bound {
+        crate::owner::probe(address);
+    }
+    Ok((socket, bound.map_or(0, |address| address.port())))
 }
 
 fn accepted(socket: Socket, peer: Option<SocketAddr>) -> io::Result<SocketStream> {

@@ -52,12 +52,12 @@ impl Peer {
 
     /// Waits until the peer has executed its orders.
     fn ready(&mut self) {
-        let mut said = String::new();
+        let mut printed = String::new();
         let out = self.0.stdout.as_mut().unwrap();
         let mut octet = [0];
-        while !said.contains("ready") {
-            assert_eq!(out.read(&mut octet).unwrap(), 1, "the peer said {said}");
-            said.push(octet[0].into());
+        while !printed.contains("ready") {
+            assert_eq!(out.read(&mut octet).unwrap(), 1, "the peer said {printed}");
+            printed.push(octet[0].into());
         }
     }
 
@@ -123,17 +123,17 @@ fn a_stopped_peer_is_a_time_out() {
 }
 
 #[test]
-fn what_is_no_greeting_ends_that_connection_only() {
+fn what_is_no_handshake_ends_that_connection_only() {
     use rustix::net::{SendFlags, SocketAddrUnix, SocketFlags, SocketType};
     let listener = Segments::default().listen("").unwrap();
-    let raw = |say: &[u8]| {
+    let raw = |hello_octets: &[u8]| {
         let flags = SocketFlags::CLOEXEC;
         let socket =
             rustix::net::socket_with(rustix::net::AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)
                 .unwrap();
         rustix::net::connect(&socket, &SocketAddrUnix::new(listener.address()).unwrap()).unwrap();
-        if !say.is_empty() {
-            rustix::net::send(&socket, say, SendFlags::empty()).unwrap();
+        if !hello_octets.is_empty() {
+            rustix::net::send(&socket, hello_octets, SendFlags::empty()).unwrap();
         }
         (socket, listener.accept(Wait::Block).unwrap())
     };
@@ -143,13 +143,13 @@ fn what_is_no_greeting_ends_that_connection_only() {
     silent.set_recv_timeout(Some(Duration::from_millis(10))).unwrap();
     assert_eq!(silent.recv(&mut [0; 8], Wait::Block).unwrap_err().kind(), io::ErrorKind::WouldBlock);
     assert!(silent.send(&[IoSlice::new(b"x")], Wait::Block).is_err());
-    let mut greeting = *b"isorbseg\x01\0\0\0\0\0\x01\0";
-    for say in [&b"GIOP"[..], &greeting[..8], &[0; 200], &greeting.clone()] {
-        let (_socket, stream) = raw(say);
+    let mut hello = *b"isorbseg\x01\0\0\0\0\0\x01\0";
+    for hello_octets in [&b"GIOP"[..], &hello[..8], &[0; 200], &hello.clone()] {
+        let (_socket, stream) = raw(hello_octets);
         assert_eq!(stream.recv(&mut [0; 8], Wait::No).unwrap_err().kind(), io::ErrorKind::InvalidData);
     }
-    greeting[8] = 9;
-    let (_socket, stream) = raw(&greeting);
+    hello[8] = 9;
+    let (_socket, stream) = raw(&hello);
     assert_eq!(stream.recv(&mut [0; 8], Wait::Block).unwrap_err().kind(), io::ErrorKind::InvalidData);
     // The listener is as good as before.
     let (near, far) = isorb_transport::conformance::connect(&Segments::default(), &*listener);
@@ -192,9 +192,9 @@ fn another_users_process_attaches_where_each_names_the_other() {
         } else {
             // The peer does not know this user: it is the one that refuses.
             assert_eq!(receive(&*stream, 1, 1).unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
-            let mut said = String::new();
-            peer.0.stdout.as_mut().unwrap().read_to_string(&mut said).unwrap();
-            assert!(said.contains("refused: PermissionDenied"), "{said}");
+            let mut printed = String::new();
+            peer.0.stdout.as_mut().unwrap().read_to_string(&mut printed).unwrap();
+            assert!(printed.contains("refused: PermissionDenied"), "{printed}");
         }
     }
 }

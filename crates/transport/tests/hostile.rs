@@ -5,7 +5,7 @@
 //! counts the process's.
 
 use isorb_transport::conformance::{TIMEOUT, pattern, receive, send_all};
-use isorb_transport::{Segments, Stream, Transport, Unix, Wait};
+use isorb_transport::{Loan, Segments, Stream, Transport, Unix, Wait};
 use rustix::net::{AddressFamily, SendFlags, SocketAddrUnix, SocketFlags, SocketType};
 use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process, setrlimit};
 use std::io::{self, BufRead, BufReader, IoSlice, Seek, SeekFrom, Write};
@@ -16,6 +16,8 @@ use std::time::Duration;
 const ROUNDS: usize = 20;
 /// Octets that a peer sends before it turns bad.
 const OCTETS: usize = 5000;
+/// Octets of a loan: whole cache lines.
+const LENT: usize = 300_032;
 /// Larger than what a starved process may still map.
 const LARGE: usize = 16 << 20;
 
@@ -27,10 +29,14 @@ fn held() -> [usize; 3] {
     [count("/proc/self/fd"), segments().len(), count("/proc/self/task")]
 }
 
-/// The mapped segments of this process, first and last octet.
+/// The mapped segments and arenas of this process, first and last octet.
 fn segments() -> Vec<(u64, u64)> {
+    mapped(|line| line.contains("isorb-segment") || line.contains("isorb-arena"))
+}
+
+fn mapped(wanted: fn(&str) -> bool) -> Vec<(u64, u64)> {
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
-    let of = maps.lines().filter(|line| line.contains("isorb-segment"));
+    let of = maps.lines().filter(|line| wanted(line));
     let range = |line: &str| {
         let (start, end) = line.split(' ').next()?.split_once('-')?;
         Some((u64::from_str_radix(start, 16).ok()?, u64::from_str_radix(end, 16).ok()?))
@@ -51,10 +57,23 @@ fn the_peer() {
     send_all(&*stream, &pattern(OCTETS, 3)).unwrap();
     // All of it has been received.
     assert_eq!(receive(&*stream, 1, 1).unwrap(), b"!");
-    if what == "scribble" {
-        scribble();
+    let mut loans = Vec::new();
+    match what {
+        "scribble" => scribble(),
+        "lend" => {
+            // Two that are sent, one that is not; the last fills the arena.
+            loans.extend([LENT, LENT, (4 << 20) - 2 * LENT].map(|n| filled(&*stream, n)));
+            let pieces = [&b"head"[..], &loans[0], &loans[1]].map(IoSlice::new);
+            assert_eq!(stream.send(&pieces, Wait::Block).unwrap(), 4 + 2 * LENT);
+            loans.remove(0);
+        }
+        _ => {}
     }
     println!("ready");
+    if what == "borrow" {
+        assert_eq!(receive(&*stream, LENT + LENT / 2, LENT / 3).unwrap().len(), LENT + LENT / 2);
+        println!("halfway");
+    }
     // Longer than any test; the test kills this process.
     std::thread::sleep(2 * TIMEOUT);
 }
@@ -63,11 +82,19 @@ fn by_name(name: &str) -> Box<dyn Transport> {
     if name == "unix" { Box::new(Unix::default()) } else { Box::new(Segments::default()) }
 }
 
-/// Nonsense all over both segments, heads and credits included.
+/// A loan with a pattern.
+fn filled(stream: &dyn Stream, n: usize) -> Loan {
+    let mut loan = stream.arena().unwrap().loan(n).unwrap();
+    loan.octets_mut().unwrap().copy_from_slice(&pattern(n, 9));
+    loan
+}
+
+/// Nonsense all over both segments and the own arena, heads, credits and entries included. The
+/// peer's arena cannot be written: see `an_arena_has_one_writer`.
 fn scribble() {
     let mut memory = std::fs::OpenOptions::new().write(true).open("/proc/self/mem").unwrap();
     let mut seed = std::process::id();
-    for (start, end) in segments() {
+    for (start, end) in mapped(|line| line.contains("isorb-") && line.contains("rw-s")) {
         memory.seek(SeekFrom::Start(start)).unwrap();
         let nonsense: Vec<u8> = (start..end)
             .map(|_| {
@@ -121,15 +148,15 @@ impl Peer {
 
     /// The rest of the line that begins so, among those of the test's own.
     fn expect(&mut self, word: &str) -> String {
-        let mut said = String::new();
+        let mut printed = String::new();
         loop {
             let mut line = String::new();
-            assert_ne!(self.output.read_line(&mut line).unwrap(), 0, "the peer said {said}");
+            assert_ne!(self.output.read_line(&mut line).unwrap(), 0, "the peer said {printed}");
             // The harness's own words may stand before it.
             if let Some((_, rest)) = line.trim_end().split_once(word) {
                 return rest.trim().to_owned();
             }
-            said.push_str(&line);
+            printed.push_str(&line);
         }
     }
 
@@ -175,6 +202,38 @@ fn killed(transport: &str) {
     until_it_ends(&*stream);
 }
 
+/// A peer that is killed while its loans are under way: they arrive all the same.
+fn killed_lender(_: &str) {
+    let (stream, peer) = from("lend", "segment");
+    drop(peer);
+    assert!(receive(&*stream, 4, 4).unwrap() == b"head");
+    for _ in 0..2 {
+        assert!(receive(&*stream, LENT, LENT / 7).unwrap() == pattern(LENT, 9));
+    }
+    until_it_ends(&*stream);
+}
+
+/// A peer that is killed before it reads a loan, and in the middle of one.
+fn killed_borrower(what: &str) {
+    let (stream, mut peer) = from(what, "segment");
+    let loans: Vec<_> = (0..4).map(|_| filled(&*stream, LENT)).collect();
+    for loan in &loans {
+        assert_eq!(stream.send(&[IoSlice::new(loan)], Wait::Block).unwrap(), LENT);
+    }
+    if what == "borrow" {
+        peer.expect("halfway");
+        assert!(!loans[0].is_sent() && loans[1].is_sent());
+    }
+    drop(peer);
+    until_it_ends(&*stream);
+    // What the peer has not released stays, and the rest of the arena does not.
+    assert!(loans[1..].iter().all(Loan::is_sent));
+    assert!(loans.iter().all(|loan| **loan == pattern(LENT, 9)));
+    assert!(loans[0].arena().loan((4 << 20) - 5 * LENT).is_ok());
+    drop(stream);
+    assert!(*loans[3] == pattern(LENT, 9), "a loan outlives its connection");
+}
+
 fn frozen(transport: &str) {
     let (stream, peer) = from("stay", transport);
     peer.stop();
@@ -186,7 +245,7 @@ fn scribbled(_: &str) {
     until_it_ends(&*stream);
 }
 
-/// A greeting that names a length which its segment has not, with a file that is no segment, and
+/// A hello that names a length which its segment has not, with a file that is no segment, and
 /// none at all.
 fn lied(_: &str) {
     let listener = Segments::default().listen("").unwrap();
@@ -195,14 +254,14 @@ fn lied(_: &str) {
             rustix::net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
                 .unwrap();
         rustix::net::connect(&socket, &SocketAddrUnix::new(listener.address()).unwrap()).unwrap();
-        let mut greeting = *b"isorbseg\x01\0\0\0\0\0\0\0";
-        greeting[12..].copy_from_slice(&u32::to_ne_bytes(length));
+        let mut hello = *b"isorbseg\x01\0\0\0\0\0\0\0";
+        hello[12..].copy_from_slice(&u32::to_ne_bytes(length));
         let file = std::fs::File::open("/proc/self/exe").unwrap();
         let fds = [std::os::fd::AsFd::as_fd(&file)];
         let mut space = [std::mem::MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
         let mut control = rustix::net::SendAncillaryBuffer::new(&mut space);
         control.push(rustix::net::SendAncillaryMessage::ScmRights(&fds));
-        let pieces = [IoSlice::new(&greeting)];
+        let pieces = [IoSlice::new(&hello)];
         rustix::net::sendmsg(&socket, &pieces, &mut control, SendFlags::empty()).unwrap();
         let stream = listener.accept(Wait::Block).unwrap();
         assert_eq!(stream.recv(&mut [0; 8], Wait::Block).unwrap_err().kind(), io::ErrorKind::InvalidData);
@@ -237,9 +296,12 @@ fn settles(what: &str, before: [usize; 3]) {
 #[test]
 fn nothing_is_left_behind() {
     type Case = (&'static str, fn(&str), &'static str);
-    let cases: [Case; 6] = [
+    let cases: [Case; 9] = [
         ("killed", killed, "segment"),
         ("killed", killed, "unix"),
+        ("killed lender", killed_lender, "segment"),
+        ("killed borrower", killed_borrower, "stay"),
+        ("killed borrower", killed_borrower, "borrow"),
         ("frozen", frozen, "segment"),
         ("frozen", frozen, "unix"),
         ("scribbled", scribbled, "segment"),

@@ -29,7 +29,7 @@ fn connections_leave_nothing_behind() {
                 send_all(&*near, &[7; 1000]).unwrap();
                 assert_eq!(receive(&*far, 1000, 1000).unwrap(), [7; 1000]);
             }
-            // Ends in the middle of the greeting, and refusals, are cleaned up after as well.
+            // Ends in the middle of the handshake, and refusals, are cleaned up after as well.
             let path = listener.address().to_string();
             std::thread::scope(|scope| {
                 let lost = scope.spawn(|| transport.connect(&path, Some(Duration::from_secs(20))));

@@ -14,7 +14,7 @@ fn backlog() -> usize {
 }
 
 #[test]
-fn who_was_reset_is_accepted_as_any_other() {
+fn a_client_that_was_reset_is_accepted_as_any_other() {
     let clients = CLIENTS.min(backlog() / 2);
     let listener = Tcp.listen("127.0.0.1:0").unwrap();
     for _ in 0..clients {

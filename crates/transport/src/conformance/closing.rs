@@ -117,7 +117,7 @@ pub fn closing_ends_accept(make: Make<'_>) {
 }
 
 /// Connecting to an unreachable address is an error, and the address is free again.
-pub fn nobody_listens_there(make: Make<'_>) {
+pub fn no_listener_is_there(make: Make<'_>) {
     let (transport, address) = make();
     let listener = transport.listen(&address).unwrap();
     let address = listener.address().to_string();
@@ -128,7 +128,7 @@ pub fn nobody_listens_there(make: Make<'_>) {
 
 /// A client waits in the backlog while the server does not accept, or gets an error at its
 /// time-out; the listener goes on.
-pub fn nobody_accepts(make: Make<'_>) {
+pub fn no_acceptor_takes_it(make: Make<'_>) {
     let (transport, address) = make();
     let listener = transport.listen(&address).expect("a free address can be listened at");
     match transport.connect(listener.address(), Some(Duration::from_millis(100))) {
@@ -136,7 +136,7 @@ pub fn nobody_accepts(make: Make<'_>) {
             in_line.set_recv_timeout(Some(Duration::from_millis(10))).unwrap();
             assert!(would_block(&receive(&*in_line, 1, 1).unwrap_err()));
         }
-        // Where the listener greets by itself, a greeting may be cut off in the middle.
+        // Where the listener greets by itself, a handshake may be cut off in the middle.
         Err(error) => {
             let unfinished = matches!(Unprotected::of(&error), Some(Unprotected::Unfinished(_)));
             assert!(would_block(&error) || unfinished, "{error}");

@@ -47,12 +47,12 @@ impl Peer {
 
     /// Until it has sent everything.
     fn ready(&mut self) {
-        let mut said = String::new();
+        let mut printed = String::new();
         let out = self.0.stdout.as_mut().expect("it is a pipe");
         let mut octet = [0];
-        while !said.contains("ready") {
-            assert_eq!(out.read(&mut octet).expect("the pipe can be read"), 1, "the peer said {said}");
-            said.push(octet[0].into());
+        while !printed.contains("ready") {
+            assert_eq!(out.read(&mut octet).expect("the pipe can be read"), 1, "the peer said {printed}");
+            printed.push(octet[0].into());
         }
     }
 

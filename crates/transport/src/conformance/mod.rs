@@ -51,9 +51,9 @@ macro_rules! transport_conformance {
             $crate::transport_conformance!(@ $make, $missing, ();
                 bytes_cross_in_order, tiny_and_huge_messages, both_directions_at_once,
                 nothing_there_does_not_block, a_receive_times_out, back_pressure_and_relief,
-                a_send_times_out, a_poller_hears_of_everything, a_poller_hears_of_room,
+                a_send_times_out, a_poller_reports_everything, a_poller_reports_room,
                 what_was_sent_before_the_end_arrives, dropping_is_an_end, an_end_is_of_both_directions, a_blocked_receive_ends,
-                a_blocked_send_ends, closing_ends_accept, nobody_listens_there, nobody_accepts,
+                a_blocked_send_ends, closing_ends_accept, no_listener_is_there, no_acceptor_takes_it,
                 connections_are_independent, shutdown_under_load, many_connections_one_after_the_other);
             // With a process of their own, which is this program again.
             $crate::transport_conformance!(@ $make, $missing, (module_path!());
@@ -84,7 +84,7 @@ pub fn pair(make: Make<'_>) -> (Box<dyn Listener>, Box<dyn Stream>, Box<dyn Stre
 }
 
 /// A further connection. The accepting side receives meanwhile, which a transport may need for its
-/// greeting.
+/// handshake.
 pub fn connect(transport: &dyn Transport, listener: &dyn Listener) -> (Box<dyn Stream>, Box<dyn Stream>) {
     std::thread::scope(|scope| {
         let opening = scope.spawn(|| transport.connect(listener.address(), Some(TIMEOUT)));

@@ -120,7 +120,7 @@ fn drain(stream: &dyn Stream, into: &mut Vec<u8>) -> bool {
 
 /// An edge-triggered poller and receives until nothing is left miss nothing, however sends and
 /// receives fall together.
-pub fn a_poller_hears_of_everything(make: Make<'_>) {
+pub fn a_poller_reports_everything(make: Make<'_>) {
     let (_listener, a, b) = pair(make);
     if !make().0.capabilities().pollable {
         return println!("skipped: the transport has nothing to poll");
@@ -147,7 +147,7 @@ pub fn a_poller_hears_of_everything(make: Make<'_>) {
 }
 
 /// So it is with room to send.
-pub fn a_poller_hears_of_room(make: Make<'_>) {
+pub fn a_poller_reports_room(make: Make<'_>) {
     let (_listener, a, b) = pair(make);
     if !make().0.capabilities().pollable {
         return println!("skipped: the transport has nothing to poll");

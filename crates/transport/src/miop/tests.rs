@@ -8,7 +8,7 @@ use std::sync::mpsc;
 
 fn on_loopback() -> Miop {
     let multicast = Multicast { interface: "lo".into(), ..Multicast::default() };
-    // No message is given up on a machine that stands still.
+    // No message is abandoned on a machine that stands still.
     Miop { multicast, age: Duration::from_secs(60), ..Miop::default() }
 }
 
@@ -82,7 +82,7 @@ fn messages_of_every_length_reach_all_members() {
 }
 
 #[test]
-fn what_is_no_packet_is_counted_and_holds_nobody_up() {
+fn what_is_no_packet_is_counted_and_holds_up_no_other() {
     let miop = on_loopback();
     let Some(one) = Listening::to(&miop, "239.255.78.2:0") else { return };
     let at = one.member.group();
@@ -101,7 +101,7 @@ fn what_is_no_packet_is_counted_and_holds_nobody_up() {
 }
 
 #[test]
-fn a_sender_hears_nothing_and_a_group_accepts_nobody() {
+fn a_sender_receives_nothing_and_a_group_accepts_no_connection() {
     let miop = on_loopback();
     let stream = match miop.connect("239.255.78.3:9", None) {
         Ok(stream) => stream,

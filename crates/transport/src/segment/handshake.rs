@@ -1,11 +1,15 @@
 //! The handshake in which two sides exchange their segments.
 //!
 //! The connecting side sends a hello with the descriptor of its receive segment, and the accepting
-//! side answers with its own. Both check first which user the other process belongs to. The socket
+//! side answers with its own. A second descriptor is that of the side's [arena](super::arena). An
+//! ORB that knows no arenas sends one descriptor and closes any other, so the hello is the same.
+//! Messages go by the arenas only where both sides have sent one.
+//! Both check first which user the other process belongs to. The socket
 //! stays open: it carries doorbell signals and hangs up when the peer ends.
 
+use super::arena::{self, OfferedArena, PeersArena};
 use super::medium::Join;
-use super::memory::{self, Own, Peers};
+use super::memory::{self, OwnSegment, Peers};
 use super::ring::Ring;
 use crate::{PeerProcess, rendezvous};
 use rustix::net::{
@@ -27,6 +31,8 @@ const LENGTH: usize = 16;
 pub(crate) struct Terms {
     /// Octets of the own segment.
     pub bytes: usize,
+    /// Octets of the own arena; 0: none, in either direction.
+    pub arena_bytes: usize,
     /// Users besides the own one.
     pub users: Vec<u32>,
 }
@@ -35,6 +41,12 @@ impl Terms {
     /// The largest segment of a peer that is mapped: its memory counts for this process too.
     fn max_bytes(&self) -> usize {
         self.bytes.max(1 << 20)
+    }
+
+    /// The largest arena of a peer that is mapped. Its memory counts for the peer, except where the
+    /// peer refers to octets that it never wrote.
+    fn max_arena_bytes(&self) -> usize {
+        self.arena_bytes.max(16 << 20)
     }
 
     /// Refuses the processes of other users.
@@ -51,39 +63,41 @@ impl Terms {
 }
 
 impl Join for Terms {
-    type Outward = Peers;
+    type PeerSegment = Peers;
 
     /// Answers the peer's hello.
-    fn join(&self, socket: &Arc<OwnedFd>) -> io::Result<Option<Ring<Arc<Own>, Peers>>> {
+    fn join(&self, socket: &Arc<OwnedFd>) -> io::Result<Option<Ring<Arc<OwnSegment>, Peers>>> {
         let Some(hello) = receive_hello(socket)? else { return Ok(None) };
         let offered = offer(socket, self)?;
         Ok(Some(join(offered, hello, socket.clone(), self)?))
     }
 }
 
-/// The own segment, sent in a hello.
-pub(crate) struct Offered(Own);
+/// The own segment and arena, sent in a hello.
+pub(crate) struct Offer(OwnSegment, Option<OfferedArena>);
 
 /// Sends a hello with a fresh segment.
-pub(crate) fn offer(socket: &OwnedFd, terms: &Terms) -> io::Result<Offered> {
+pub(crate) fn offer(socket: &OwnedFd, terms: &Terms) -> io::Result<Offer> {
     let (own, fd) = memory::create(terms.bytes)?;
     let mut text = [0; LENGTH];
     text[..8].copy_from_slice(&MAGIC);
     text[8..12].copy_from_slice(&VERSION.to_ne_bytes());
     text[12..].copy_from_slice(&(terms.bytes as u32).to_ne_bytes());
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let (arena, arena_fd) = arena::offer(terms.arena_bytes)?.unzip();
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
     let mut control = SendAncillaryBuffer::new(&mut space);
-    let fds = [fd.as_fd()];
-    control.push(SendAncillaryMessage::ScmRights(&fds));
+    let fds = [fd.as_fd(), arena_fd.as_ref().map_or(fd.as_fd(), OwnedFd::as_fd)];
+    control.push(SendAncillaryMessage::ScmRights(&fds[..1 + usize::from(arena_fd.is_some())]));
     let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
     rustix::net::sendmsg(socket, &[IoSlice::new(&text)], &mut control, flags)?;
-    Ok(Offered(own))
+    Ok(Offer(own, arena))
 }
 
 /// A received hello.
 pub(crate) struct Hello {
     capacity: u32,
     fd: OwnedFd,
+    arena: Option<OwnedFd>,
 }
 
 /// Receives a hello without waiting. `None` at the end of the stream.
@@ -92,16 +106,19 @@ pub(crate) struct Hello {
 /// `WouldBlock`; `InvalidData` for other data.
 pub(crate) fn receive_hello(socket: &OwnedFd) -> io::Result<Option<Hello>> {
     let mut text = [0; LENGTH + 1];
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
     let flags = RecvFlags::DONTWAIT | RecvFlags::CMSG_CLOEXEC;
     let got = rustix::net::recvmsg(socket, &mut [IoSliceMut::new(&mut text)], &mut control, flags)?;
     // Descriptors that are not taken out are closed with the buffer. Those beyond its room never
     // entered this process.
-    let fd = control.drain().find_map(|message| match message {
-        RecvAncillaryMessage::ScmRights(mut fds) => fds.next(),
-        _ => None,
-    });
+    let (fd, arena) = control
+        .drain()
+        .find_map(|message| match message {
+            RecvAncillaryMessage::ScmRights(mut fds) => Some((fds.next(), fds.next())),
+            _ => None,
+        })
+        .unwrap_or_default();
     if got.bytes == 0 {
         return Ok(None);
     }
@@ -114,18 +131,25 @@ pub(crate) fn receive_hello(socket: &OwnedFd) -> io::Result<Option<Hello>> {
         return wrong("the peer uses another version of the segment protocol");
     }
     match fd {
-        Some(fd) => Ok(Some(Hello { capacity: number(12), fd })),
+        Some(fd) => Ok(Some(Hello { capacity: number(12), fd, arena })),
         None => wrong("the peer's hello has no segment"),
     }
 }
 
 /// Joins both segments.
 pub(crate) fn join(
-    offered: Offered,
+    offered: Offer,
     hello: Hello,
     socket: Arc<OwnedFd>,
     terms: &Terms,
-) -> io::Result<Ring<Arc<Own>, Peers>> {
+) -> io::Result<Ring<Arc<OwnSegment>, Peers>> {
+    let Offer(own, arena) = offered;
     let peers = memory::attach(hello.fd, hello.capacity, terms.max_bytes(), socket)?;
-    Ok(Ring::new(Arc::new(offered.0), peers))
+    let (arena, peers_arena) = match (arena, hello.arena) {
+        (Some(arena), Some(fd)) => (Some(arena), Some(PeersArena::attach(&fd, terms.max_arena_bytes())?)),
+        _ => (None, None),
+    };
+    let own = Arc::new(own.with_peers_arena(peers_arena));
+    let peers = peers.with_arena(arena, &own);
+    Ok(Ring::new(own, peers))
 }

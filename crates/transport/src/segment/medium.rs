@@ -7,11 +7,12 @@
 //!
 //! ```text
 //!   A                                             B
-//!   A's segment (A reads)  ◄── writes ───  Outward (B's view of it)
-//!   Outward (A's view)     ─── writes ──►  B's segment (B reads)
+//!   A's segment (A reads)  ◄── writes ───  PeerSegment (B's view of it)
+//!   PeerSegment (A's view) ─── writes ──►  B's segment (B reads)
 //! ```
 
-use super::memory::Own;
+use super::arena::Arena;
+use super::memory::OwnSegment;
 use super::ring::Ring;
 use isorb_rt::time::Deadline;
 use std::fmt::Debug;
@@ -37,13 +38,36 @@ pub enum Word {
     Writer,
 }
 
+/// The words of a segment about messages that lie in an arena. All are written by the peer. Media
+/// without arenas have none of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ArenaWord {
+    /// The number of the last message of the peer's arena, modulo 2^32.
+    Sent,
+    /// A field of one of the 32 entries of such messages.
+    Entry(u32, Field),
+    /// The number of the message that the peer has released last with this entry.
+    Released(u32),
+}
+
+/// The fields of an entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Field {
+    /// The octet of the ring that stands for the message, counted as the head counts.
+    Stands,
+    /// Where the message begins in the arena.
+    At,
+    /// Its length in octets.
+    Octets,
+}
+
 /// How a thread sleeps, in the low bits of [`Word::Reader`] and [`Word::Writer`]. The bits above
 /// count its sleeps: each sleep on the descriptor gets one signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sleep {
     /// It is awake.
     Not = 0,
-    /// On the word itself ([`Inward::sleep`]).
+    /// On the word itself ([`ReceiveSegment::sleep`]).
     OnWord = 1,
     /// On the connection's descriptor.
     OnDescriptor = 2,
@@ -51,7 +75,7 @@ pub enum Sleep {
 
 /// A receive segment as its owner sees it. Its values may change at any time, since the peer may be
 /// hostile.
-pub trait Inward: Send + Sync + Debug {
+pub trait ReceiveSegment: Send + Sync + Debug {
     /// Octets of payload that it holds, a power of two.
     fn capacity(&self) -> u32;
 
@@ -62,8 +86,25 @@ pub trait Inward: Send + Sync + Debug {
     /// this method.
     fn read(&self, at: u32, into: &mut [u8]);
 
-    /// Sleeps while `word` is `seen`, until [`Outward::wake`] of the peer, [`Inward::wake_own`] or
-    /// `deadline`. May also return for no reason.
+    /// As [`load`](Self::load). Always 0 without an arena.
+    fn load_arena(&self, word: ArenaWord) -> u32 {
+        let _ = word;
+        0
+    }
+
+    /// Whether these octets can be read from the peer's arena.
+    fn admits(&self, at: u32, octets: u32) -> bool {
+        let _ = (at, octets);
+        false
+    }
+
+    /// Copies octets out of the peer's arena. The range was [admitted](Self::admits).
+    fn read_arena(&self, at: u32, into: &mut [u8]) {
+        let _ = (at, into);
+    }
+
+    /// Sleeps while `word` is `seen`, until [`PeerSegment::wake`] of the peer,
+    /// [`ReceiveSegment::wake_own`] or `deadline`. May also return for no reason.
     fn sleep(&self, word: Word, seen: u32, deadline: Deadline);
 
     /// Wakes the threads of this side that sleep on a word. Returns whether there were any.
@@ -71,7 +112,7 @@ pub trait Inward: Send + Sync + Debug {
 }
 
 /// The peer's receive segment as this side sees it. No method reads it.
-pub trait Outward: Send + Sync + Debug {
+pub trait PeerSegment: Send + Sync + Debug {
     /// Octets of payload that it holds, a power of two.
     fn capacity(&self) -> u32;
 
@@ -80,6 +121,16 @@ pub trait Outward: Send + Sync + Debug {
 
     /// Writes a word after all earlier writes (release).
     fn store(&self, word: Word, value: u32);
+
+    /// Writes a word about the arena, after all earlier writes (release).
+    fn store_arena(&self, word: ArenaWord, value: u32) {
+        let _ = (word, value);
+    }
+
+    /// The arena in which this side lends to the peer, if there is one.
+    fn arena(&self) -> Option<&Arc<Arena>> {
+        None
+    }
 
     /// A full fence: earlier writes are at the peer before this side's next load. `false` where the
     /// medium cannot promise that, such as a network that only carries writes. Then both signals
@@ -94,12 +145,12 @@ pub trait Outward: Send + Sync + Debug {
 }
 
 /// Both segments of a connection: the receive segment is memory of this process.
-pub type Joined<J> = Ring<Arc<Own>, <J as Join>::Outward>;
+pub type Joined<J> = Ring<Arc<OwnSegment>, <J as Join>::PeerSegment>;
 
 /// Makes the two segments of a connection known to each other.
 pub trait Join: Send + Sync + Debug {
     /// The peer's segment as this side sees it.
-    type Outward: Outward;
+    type PeerSegment: PeerSegment;
 
     /// Both segments, once `socket` is ready to receive; `None` when the peer has left.
     ///

@@ -1,12 +1,13 @@
 //! Segments in shared memory: a sealed memfd that both processes map.
 //!
-//! This is the only module of the crate with unsafe code: mappings, and copies between them and
-//! private memory. A [`Mapping`] proves that its octets stay mapped and readable as long as it
-//! lives, since the file was sealed against shrinking before it was mapped. It proves nothing about
-//! their values: the other process may write them at any time. No reference to payload is ever
-//! made; words are atomics.
+//! The unsafe code of the ring: mappings, and copies between them and private memory (that of the
+//! arenas is in [`arena`](super::arena)). A [`Mapping`] proves that its octets stay mapped and
+//! readable as long as it lives, since the file was sealed against shrinking before it was mapped.
+//! It proves nothing about their values: the other process may write them at any time. No reference
+//! to payload is ever made; words are atomics.
 
-use super::medium::{Inward, Outward, Word};
+use super::arena::{Arena, OfferedArena, PeersArena};
+use super::medium::{ArenaWord, Field, PeerSegment, ReceiveSegment, Word};
 use isorb_rt::time::Deadline;
 use rustix::fs::{MemfdFlags, SealFlags};
 use rustix::mm::{MapFlags, ProtFlags};
@@ -75,6 +76,29 @@ impl Mapping {
         unsafe { AtomicU32::from_ptr(self.base.as_ptr().add(offset).cast()) }
     }
 
+    /// # Panics
+    /// If the slot is none of the 32. No value from the peer can cause it.
+    #[inline]
+    fn arena_word(&self, word: ArenaWord) -> &AtomicU32 {
+        let offset = match word {
+            // On a line of its own. The receiver reads it with each head, and beside the head it
+            // would wait for the line once more whenever the sender publishes a piece.
+            ArenaWord::Sent => 2048,
+            ArenaWord::Entry(slot, field) => {
+                let field = match field {
+                    Field::Stands => 0,
+                    Field::At => 4,
+                    Field::Octets => 8,
+                };
+                512 + 16 * slot as usize + field
+            }
+            ArenaWord::Released(slot) => 1024 + 4 * slot as usize,
+        };
+        assert!(offset < WORDS && offset.is_multiple_of(4), "a word of the first page");
+        // SAFETY: as above; the offset was just checked.
+        unsafe { AtomicU32::from_ptr(self.base.as_ptr().add(offset).cast()) }
+    }
+
     /// A pointer to `n` octets of payload at `at`.
     ///
     /// # Panics
@@ -97,9 +121,13 @@ impl Drop for Mapping {
 
 /// The own receive segment.
 #[derive(Debug)]
-pub struct Own(Mapping);
+pub struct OwnSegment {
+    mapping: Mapping,
+    /// The arena of the peer, which sends descriptors through this segment.
+    peers_arena: Option<PeersArena>,
+}
 
-impl Own {
+impl OwnSegment {
     /// A segment of `capacity` octets for a medium that writes into it by other means than a
     /// mapping of the peer's.
     ///
@@ -109,7 +137,7 @@ impl Own {
     ///
     /// # Real-time
     /// Maps memory and touches all of it.
-    pub fn new(capacity: usize) -> io::Result<Own> {
+    pub fn new(capacity: usize) -> io::Result<OwnSegment> {
         if !capacity.is_power_of_two() || !(LEAST..=MOST).contains(&capacity) {
             let sentence =
                 format!("a segment of {capacity} octets; it takes a power of two from 4 KiB to 1 GiB");
@@ -121,10 +149,10 @@ impl Own {
     /// The octets that the medium writes, which stay mapped as long as this lives. Their values may
     /// change at any time.
     pub fn payload(&self) -> NonNull<[u8]> {
-        let start = self.0.payload(0, self.0.capacity as usize);
+        let start = self.mapping.payload(0, self.mapping.capacity as usize);
         // SAFETY: a pointer into a mapping, behind its words, is not null.
         let start = unsafe { NonNull::new_unchecked(start) };
-        NonNull::slice_from_raw_parts(start, self.0.capacity as usize)
+        NonNull::slice_from_raw_parts(start, self.mapping.capacity as usize)
     }
 
     /// Writes octets of the payload, for a medium that sends them from here.
@@ -134,12 +162,17 @@ impl Own {
     pub fn write(&self, at: u32, bytes: &[u8]) {
         // SAFETY: the target lies within the mapping, of which this process holds no reference but
         // atomics of other octets; `bytes` is private.
-        unsafe { copy(bytes.as_ptr(), self.0.payload(at, bytes.len()), bytes.len()) }
+        unsafe { copy(bytes.as_ptr(), self.mapping.payload(at, bytes.len()), bytes.len()) }
     }
 
     /// Sets a word that the peer has sent, after the payload that it sent before (release).
     pub fn store(&self, word: Word, value: u32) {
-        self.0.word(word).store(value, Release);
+        self.mapping.word(word).store(value, Release);
+    }
+
+    /// Adds the arena of the peer, before anything is received.
+    pub(super) fn with_peers_arena(self, peers_arena: Option<PeersArena>) -> OwnSegment {
+        OwnSegment { peers_arena, ..self }
     }
 }
 
@@ -148,16 +181,24 @@ impl Own {
 pub struct Peers {
     mapping: Mapping,
     doorbell: Arc<OwnedFd>,
+    arena: Option<Arc<Arena>>,
+}
+
+impl Peers {
+    /// Adds the arena of this side, before anything is sent.
+    pub(super) fn with_arena(self, arena: Option<OfferedArena>, own: &Arc<OwnSegment>) -> Peers {
+        Peers { arena: arena.map(|offered| Arena::new(offered, own.clone())), ..self }
+    }
 }
 
 /// Makes a segment of `capacity` octets, a power of two, and the descriptor with which the peer
 /// maps it.
-pub(crate) fn create(capacity: usize) -> io::Result<(Own, OwnedFd)> {
+pub(crate) fn create(capacity: usize) -> io::Result<(OwnSegment, OwnedFd)> {
     assert!(capacity.is_power_of_two() && (LEAST..=MOST).contains(&capacity));
     let fd = rustix::fs::memfd_create("isorb-segment", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
     rustix::fs::ftruncate(&fd, (WORDS + capacity) as u64)?;
     rustix::fs::fcntl_add_seals(&fd, SEALS)?;
-    Ok((Own(Mapping::new(&fd, capacity)?), fd))
+    Ok((OwnSegment { mapping: Mapping::new(&fd, capacity)?, peers_arena: None }, fd))
 }
 
 /// Maps the segment of a peer, of at most `most` octets.
@@ -181,25 +222,40 @@ pub(crate) fn attach(fd: OwnedFd, capacity: u32, most: usize, doorbell: Arc<Owne
     if rustix::fs::fstat(&fd)?.st_size != (WORDS + capacity) as i64 {
         return wrong("the peer's segment has another size than its hello says");
     }
-    Ok(Peers { mapping: Mapping::new(&fd, capacity)?, doorbell })
+    Ok(Peers { mapping: Mapping::new(&fd, capacity)?, doorbell, arena: None })
 }
 
-impl Inward for Arc<Own> {
+impl ReceiveSegment for Arc<OwnSegment> {
     #[inline]
     fn capacity(&self) -> u32 {
-        self.0.capacity
+        self.mapping.capacity
     }
 
     #[inline]
     fn load(&self, word: Word) -> u32 {
-        self.0.word(word).load(Acquire)
+        self.mapping.word(word).load(Acquire)
     }
 
     #[inline]
     fn read(&self, at: u32, into: &mut [u8]) {
         // SAFETY: the source lies within the mapping; the copy reads it in a way that no concurrent
         // write of another process makes undefined, and `into` is private.
-        unsafe { copy(self.0.payload(at, into.len()), into.as_mut_ptr(), into.len()) }
+        unsafe { copy(self.mapping.payload(at, into.len()), into.as_mut_ptr(), into.len()) }
+    }
+
+    #[inline]
+    fn load_arena(&self, word: ArenaWord) -> u32 {
+        self.mapping.arena_word(word).load(Acquire)
+    }
+
+    fn admits(&self, at: u32, octets: u32) -> bool {
+        self.peers_arena.as_ref().is_some_and(|arena| arena.admits(at, octets))
+    }
+
+    fn read_arena(&self, at: u32, into: &mut [u8]) {
+        if let Some(arena) = &self.peers_arena {
+            arena.read(at, into);
+        }
     }
 
     fn sleep(&self, word: Word, seen: u32, deadline: Deadline) {
@@ -210,15 +266,16 @@ impl Inward for Arc<Own> {
         });
         // Not private: the peer wakes through its own mapping. After any outcome the caller checks
         // again.
-        let _ = futex::wait_bitset(self.0.word(word), Flags::empty(), seen, at.as_ref(), NonZeroU32::MAX);
+        let _ =
+            futex::wait_bitset(self.mapping.word(word), Flags::empty(), seen, at.as_ref(), NonZeroU32::MAX);
     }
 
     fn wake_own(&self, word: Word) -> bool {
-        futex::wake(self.0.word(word), Flags::empty(), i32::MAX as u32).is_ok_and(|woken| woken > 0)
+        futex::wake(self.mapping.word(word), Flags::empty(), i32::MAX as u32).is_ok_and(|woken| woken > 0)
     }
 }
 
-impl Outward for Peers {
+impl PeerSegment for Peers {
     #[inline]
     fn capacity(&self) -> u32 {
         self.mapping.capacity
@@ -234,6 +291,15 @@ impl Outward for Peers {
     #[inline]
     fn store(&self, word: Word, value: u32) {
         self.mapping.word(word).store(value, Release);
+    }
+
+    fn store_arena(&self, word: ArenaWord, value: u32) {
+        self.mapping.arena_word(word).store(value, Release);
+    }
+
+    #[inline]
+    fn arena(&self) -> Option<&Arc<Arena>> {
+        self.arena.as_ref()
     }
 
     #[inline]
@@ -281,7 +347,7 @@ struct Unaligned<T: Copy>(T);
 /// # Safety
 /// `from` is readable and `to` writable for `n` octets, and they do not overlap.
 #[inline]
-unsafe fn copy(from: *const u8, to: *mut u8, n: usize) {
+pub(super) unsafe fn copy(from: *const u8, to: *mut u8, n: usize) {
     #[cfg(target_arch = "x86_64")]
     if n >= LONG {
         // SAFETY: the caller's promise; the direction flag is clear by the calling convention.
@@ -411,9 +477,13 @@ mod tests {
     #[test]
     fn a_segment_of_its_own_takes_what_another_medium_brings() {
         for capacity in [0, 4095, 5000, 2 << 30] {
-            assert_eq!(Own::new(capacity).unwrap_err().kind(), io::ErrorKind::InvalidInput, "{capacity}");
+            assert_eq!(
+                OwnSegment::new(capacity).unwrap_err().kind(),
+                io::ErrorKind::InvalidInput,
+                "{capacity}"
+            );
         }
-        let own = Arc::new(Own::new(LEAST).unwrap());
+        let own = Arc::new(OwnSegment::new(LEAST).unwrap());
         assert_eq!(own.payload().len(), LEAST);
         own.write(LEAST as u32 - 3, b"xyz");
         own.store(Word::Credit, 9);

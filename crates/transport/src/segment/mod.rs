@@ -12,13 +12,15 @@
 //!   timeout_monitor  ends waits that no peer ends            one thread of the process
 //!   handshake        exchange of the segments, access check
 //!   ring             heads, credits, sleeps: the protocol    checked by loom
+//!   arena            memory in which long messages lie       read-only for the peer
 //!   medium           requirements on a pair of segments      three traits
-//!   memory           sealed memfd, mapped                    the only unsafe code
+//!   memory           sealed memfd, mapped                    unsafe code, as in arena
 //! ```
 //!
 //! The death of a peer is noticed at once, and a stopped peer by the time-out. A peer that
 //! overwrites the segment causes an error of its connection, or bytes that are no message.
 
+mod arena;
 mod handshake;
 pub mod medium;
 #[allow(unsafe_code)]
@@ -29,8 +31,9 @@ mod stream;
 mod timeout_monitor;
 mod wake_cost;
 
-pub use memory::Own;
-pub use ring::{Broken, Ring};
+pub use arena::{Arena, ArenaCounts, Loan, LoanError};
+pub use memory::OwnSegment;
+pub use ring::{ProtocolViolation, Ring};
 pub use spin::{Spin, SpinBudget, SpinWait};
 pub use stream::SegmentStream;
 
@@ -55,6 +58,9 @@ pub struct Segments {
     /// Octets of a connection's receive segment, rounded up to a power of two from 4 KiB to 1 GiB.
     /// A peer's segment may be as long, or up to 1 MiB.
     pub bytes: usize,
+    /// Octets of the arena in which a connection lends to its peer, rounded up to whole pages, up
+    /// to 1 GiB. 0: neither side has one. A peer's arena may be as long, or up to 16 MiB.
+    pub arena_bytes: usize,
     /// How long a waiting side spins before it sleeps, while the peer runs on another processor.
     pub spin: Spin,
     /// Permissions of the sockets that it listens at.
@@ -64,16 +70,23 @@ pub struct Segments {
 }
 
 impl Default for Segments {
-    /// 64 KiB, as in ROFES; twice what a wake-up costs; the own user.
+    /// 64 KiB, as in ROFES; an arena of four messages of 1 MiB; twice what a wake-up costs; the own
+    /// user.
     fn default() -> Segments {
-        Segments { bytes: 64 << 10, spin: Spin::default(), mode: 0o600, users: Vec::new() }
+        Segments {
+            bytes: 64 << 10,
+            arena_bytes: 4 << 20,
+            spin: Spin::default(),
+            mode: 0o600,
+            users: Vec::new(),
+        }
     }
 }
 
 impl Segments {
     fn terms(&self) -> Terms {
         let bytes = self.bytes.clamp(memory::LEAST, memory::MOST).next_power_of_two();
-        Terms { bytes, users: self.users.clone() }
+        Terms { bytes, arena_bytes: self.arena_bytes.min(arena::MOST), users: self.users.clone() }
     }
 }
 

@@ -10,13 +10,18 @@
 //! Values from the peer are not trusted. An impossible head or credit ends the connection; any
 //! other value is harmless. Each side keeps its own state in its own memory.
 //!
+//! Long messages may lie in an arena beside the ring ([`lent`]).
+//!
 //! On each side one thread may receive and one may send at a time. The caller ensures it. A
 //! violation garbles the stream and does no other harm.
 
-use super::medium::{Inward, Outward, Sleep, Word};
+mod lent;
+
+use super::medium::{ArenaWord, PeerSegment, ReceiveSegment, Sleep, Word};
 use isorb_rt::sync::atomic::Ordering::Relaxed;
 use isorb_rt::sync::atomic::{AtomicBool, AtomicU32};
 use isorb_rt::time::Deadline;
+use lent::LentReceiving;
 use std::hint::cold_path;
 use std::io::IoSlice;
 
@@ -29,11 +34,13 @@ const ON_WORD: u32 = Sleep::OnWord as u32;
 
 /// The peer wrote a value that no correct peer writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Broken {
+pub enum ProtocolViolation {
     /// The head is ahead by more than the length of the segment.
     Head,
     /// The credit is for octets that were not sent.
     Credit,
+    /// A message does not lie in the peer's arena, or there are more of them than there can be.
+    Entry,
 }
 
 /// Both segments of a connection, and this side's positions in them.
@@ -55,6 +62,7 @@ struct Receiving {
     slept: AtomicU32,
     /// The sleep of the peer's writer that was signalled last.
     rung: AtomicU32,
+    lent: LentReceiving,
 }
 
 #[derive(Debug)]
@@ -70,7 +78,7 @@ struct Sending {
     woke: AtomicBool,
 }
 
-impl<I: Inward, O: Outward> Ring<I, O> {
+impl<I: ReceiveSegment, O: PeerSegment> Ring<I, O> {
     /// A ring over fresh segments.
     pub fn new(inward: I, outward: O) -> Ring<I, O> {
         Ring::at(inward, outward, 0, 0)
@@ -79,7 +87,13 @@ impl<I: Inward, O: Outward> Ring<I, O> {
     /// A ring over segments with earlier traffic of these lengths.
     fn at(inward: I, outward: O, received: u32, sent: u32) -> Ring<I, O> {
         let word = AtomicU32::new;
-        let rx = Receiving { taken: word(received), credited: word(received), slept: word(0), rung: word(0) };
+        let rx = Receiving {
+            taken: word(received),
+            credited: word(received),
+            slept: word(0),
+            rung: word(0),
+            lent: LentReceiving::new(),
+        };
         let tx = Sending {
             sent: word(sent),
             published: word(sent),
@@ -104,23 +118,36 @@ impl<I: Inward, O: Outward> Ring<I, O> {
     /// How many octets can be taken.
     ///
     /// # Errors
-    /// [`Broken::Head`].
+    /// [`ProtocolViolation::Head`].
     #[inline]
-    pub fn available(&self) -> Result<u32, Broken> {
+    pub fn available(&self) -> Result<u32, ProtocolViolation> {
         let available = self.inward.load(Word::Head).wrapping_sub(self.rx.taken.load(Relaxed));
-        if available > self.inward.capacity() { Err(Broken::Head) } else { Ok(available) }
+        if available > self.inward.capacity() { Err(ProtocolViolation::Head) } else { Ok(available) }
     }
 
     /// Copies out as many octets as there are and `into` has room for.
     ///
     /// # Errors
-    /// [`Broken::Head`].
+    /// [`ProtocolViolation::Head`].
     #[inline(always)]
-    pub fn take(&self, into: &mut [u8]) -> Result<usize, Broken> {
+    pub fn take(&self, into: &mut [u8]) -> Result<usize, ProtocolViolation> {
         let n = self.available()?.min(u32::try_from(into.len()).unwrap_or(u32::MAX));
         if n == 0 {
             return Ok(0);
         }
+        // After the head: an entry is counted before the octet in its place is published.
+        if self.inward.load_arena(ArenaWord::Sent) != self.rx.lent.taken() {
+            cold_path();
+            return self.take_lent(into);
+        }
+        self.take_octets(&mut into[..n as usize]);
+        Ok(n as usize)
+    }
+
+    /// Copies out octets that are there.
+    #[inline(always)]
+    fn take_octets(&self, into: &mut [u8]) {
+        let n = into.len() as u32;
         let capacity = self.inward.capacity();
         let taken = self.rx.taken.load(Relaxed);
         let at = taken & (capacity - 1);
@@ -128,7 +155,7 @@ impl<I: Inward, O: Outward> Ring<I, O> {
         self.inward.read(at, &mut into[..first as usize]);
         if first < n {
             cold_path();
-            self.inward.read(0, &mut into[first as usize..n as usize]);
+            self.inward.read(0, &mut into[first as usize..]);
         }
         let taken = taken.wrapping_add(n);
         self.rx.taken.store(taken, Relaxed);
@@ -138,7 +165,6 @@ impl<I: Inward, O: Outward> Ring<I, O> {
             cold_path();
             self.return_room(taken);
         }
-        Ok(n as usize)
     }
 
     #[inline(never)]
@@ -185,7 +211,7 @@ impl<I: Inward, O: Outward> Ring<I, O> {
 
     /// How many octets fit now.
     #[inline]
-    fn room(&self, wanted: u32) -> Result<u32, Broken> {
+    fn room(&self, wanted: u32) -> Result<u32, ProtocolViolation> {
         let capacity = self.outward.capacity();
         let sent = self.tx.sent.load(Relaxed);
         let room = capacity.saturating_sub(sent.wrapping_sub(self.tx.credit.load(Relaxed)));
@@ -194,11 +220,11 @@ impl<I: Inward, O: Outward> Ring<I, O> {
 
     /// The room by the peer's last credit.
     #[inline(never)]
-    fn room_by_credit(&self, sent: u32, capacity: u32) -> Result<u32, Broken> {
+    fn room_by_credit(&self, sent: u32, capacity: u32) -> Result<u32, ProtocolViolation> {
         let credit = self.inward.load(Word::Credit);
         let used = sent.wrapping_sub(credit);
         if used > capacity {
-            return Err(Broken::Credit);
+            return Err(ProtocolViolation::Credit);
         }
         self.tx.credit.store(credit, Relaxed);
         Ok(capacity - used)
@@ -208,9 +234,9 @@ impl<I: Inward, O: Outward> Ring<I, O> {
     /// many.
     ///
     /// # Errors
-    /// [`Broken::Credit`].
+    /// [`ProtocolViolation::Credit`].
     #[inline]
-    pub fn put(&self, pieces: &[IoSlice<'_>], skip: usize) -> Result<usize, Broken> {
+    pub fn put(&self, pieces: &[IoSlice<'_>], skip: usize) -> Result<usize, ProtocolViolation> {
         if let ([piece], 0) = (pieces, skip)
             && self.put_whole(piece)?
         {
@@ -220,7 +246,7 @@ impl<I: Inward, O: Outward> Ring<I, O> {
     }
 
     #[inline(never)]
-    fn put_pieces(&self, pieces: &[IoSlice<'_>], mut skip: usize) -> Result<usize, Broken> {
+    fn put_pieces(&self, pieces: &[IoSlice<'_>], mut skip: usize) -> Result<usize, ProtocolViolation> {
         let mut all = 0;
         for piece in pieces {
             let bytes = piece.get(skip..).unwrap_or(&[]);
@@ -244,9 +270,9 @@ impl<I: Inward, O: Outward> Ring<I, O> {
     /// written.
     ///
     /// # Errors
-    /// [`Broken::Credit`].
+    /// [`ProtocolViolation::Credit`].
     #[inline(always)]
-    pub fn put_whole(&self, bytes: &[u8]) -> Result<bool, Broken> {
+    pub fn put_whole(&self, bytes: &[u8]) -> Result<bool, ProtocolViolation> {
         let sent = self.tx.sent.load(Relaxed);
         let capacity = self.outward.capacity();
         let at = sent & (capacity - 1);
@@ -265,9 +291,25 @@ impl<I: Inward, O: Outward> Ring<I, O> {
         Ok(true)
     }
 
+    /// Writes octets as far as there is room, and returns how many. Those of the last piece are not
+    /// published.
+    ///
+    /// # Errors
+    /// [`ProtocolViolation::Credit`].
+    pub(super) fn put_octets(&self, bytes: &[u8]) -> Result<usize, ProtocolViolation> {
+        let mut all = 0;
+        while all < bytes.len() {
+            match self.put_some(&bytes[all..])? {
+                0 => break,
+                n => all += n,
+            }
+        }
+        Ok(all)
+    }
+
     /// Copies without wrapping, and publishes when a piece is full.
-    #[inline]
-    fn put_some(&self, bytes: &[u8]) -> Result<usize, Broken> {
+    #[inline(always)]
+    fn put_some(&self, bytes: &[u8]) -> Result<usize, ProtocolViolation> {
         let capacity = self.outward.capacity();
         let sent = self.tx.sent.load(Relaxed);
         let at = sent & (capacity - 1);
@@ -285,7 +327,7 @@ impl<I: Inward, O: Outward> Ring<I, O> {
 
     /// Shows the peer the octets that were written, and wakes it if it sleeps.
     #[inline]
-    fn publish(&self) {
+    pub(super) fn publish(&self) {
         let sent = self.tx.sent.load(Relaxed);
         if sent != self.tx.published.load(Relaxed) {
             self.publish_up_to(sent);
@@ -332,8 +374,8 @@ impl<I: Inward, O: Outward> Ring<I, O> {
     /// meanwhile, and later octets make a signal.
     ///
     /// # Errors
-    /// [`Broken::Head`].
-    pub fn about_to_read(&self, sleep: Sleep) -> Result<bool, Broken> {
+    /// [`ProtocolViolation::Head`].
+    pub fn about_to_read(&self, sleep: Sleep) -> Result<bool, ProtocolViolation> {
         self.announce(Word::Reader, sleep, &self.rx.slept);
         let may = self.available()? == 0 && !self.closed();
         if !may {
@@ -352,10 +394,25 @@ impl<I: Inward, O: Outward> Ring<I, O> {
     /// As [`Ring::about_to_read`], for a writer that found no room.
     ///
     /// # Errors
-    /// [`Broken::Credit`].
-    pub fn about_to_write(&self, sleep: Sleep) -> Result<bool, Broken> {
+    /// [`ProtocolViolation::Credit`].
+    pub fn about_to_write(&self, sleep: Sleep) -> Result<bool, ProtocolViolation> {
+        self.about_to_write_lacking(sleep, || false)
+    }
+
+    /// As [`Ring::about_to_write`], for a writer that may be `lacking` something else, which the
+    /// peer returns together with room.
+    ///
+    /// # Errors
+    /// [`ProtocolViolation::Credit`].
+    pub(super) fn about_to_write_lacking(
+        &self,
+        sleep: Sleep,
+        lacking: impl Fn() -> bool,
+    ) -> Result<bool, ProtocolViolation> {
         self.announce(Word::Writer, sleep, &self.tx.slept);
-        let may = self.room(1)? == 0 && !self.closed();
+        // The sleep ends when the credit differs from this one.
+        let room = self.room_by_credit(self.tx.sent.load(Relaxed), self.outward.capacity())?;
+        let may = (room == 0 || lacking()) && !self.closed();
         if !may {
             self.announce_awake(Word::Writer, &self.tx.slept);
         }
@@ -390,9 +447,9 @@ impl<I: Inward, O: Outward> Ring<I, O> {
     /// Whether there is room for an octet.
     ///
     /// # Errors
-    /// [`Broken::Credit`].
+    /// [`ProtocolViolation::Credit`].
     #[inline]
-    pub fn has_room(&self) -> Result<bool, Broken> {
+    pub fn has_room(&self) -> Result<bool, ProtocolViolation> {
         Ok(self.room(1)? > 0)
     }
 

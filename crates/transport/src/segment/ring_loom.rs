@@ -1,5 +1,7 @@
 //! The ring in all interleavings of loom: no lost wake-up, no payload read while it is written.
 
+use super::super::arena::{Chunks, ENTRIES, Lent};
+use super::super::medium::{ArenaWord, Field};
 use super::*;
 use loom::cell::UnsafeCell;
 use loom::sync::atomic::AtomicU32 as Loomed;
@@ -14,6 +16,9 @@ const CAPACITY: usize = 4;
 struct Model {
     words: [Loomed; 6],
     payload: [UnsafeCell<u8>; CAPACITY],
+    /// About the arena: the count, one entry, its release. Then the arena's only octet.
+    arena_words: [Loomed; 5],
+    arena: UnsafeCell<u8>,
     queue: (Mutex<()>, Condvar),
     /// A descriptor that stays ready until it is received from.
     doorbell: (Mutex<bool>, Condvar),
@@ -30,7 +35,38 @@ unsafe impl Send for Model {}
 #[allow(unsafe_code)]
 unsafe impl Sync for Model {}
 
-impl Inward for Segment {
+impl Segment {
+    /// The words of this slot are those of all: one message is under way.
+    fn arena_word(&self, word: ArenaWord) -> &Loomed {
+        &self.0.arena_words[match word {
+            ArenaWord::Sent => 0,
+            ArenaWord::Entry(_, Field::Stands) => 1,
+            ArenaWord::Entry(_, Field::At) => 2,
+            ArenaWord::Entry(_, Field::Octets) => 3,
+            ArenaWord::Released(_) => 4,
+        }]
+    }
+
+    /// Fills the octet of the arena.
+    #[allow(unsafe_code)]
+    fn lend(&self, value: u8) {
+        // SAFETY: loom checks that no other thread accesses it meanwhile.
+        self.0.arena.with_mut(|p| unsafe { *p = value });
+    }
+}
+
+impl ReceiveSegment for Segment {
+    fn load_arena(&self, word: ArenaWord) -> u32 {
+        self.arena_word(word).load(Acquire)
+    }
+    fn admits(&self, at: u32, octets: u32) -> bool {
+        (at, octets) == (0, 1)
+    }
+    #[allow(unsafe_code)]
+    fn read_arena(&self, _: u32, into: &mut [u8]) {
+        // SAFETY: loom checks that no thread writes meanwhile.
+        into[0] = self.0.arena.with(|p| unsafe { *p });
+    }
     fn capacity(&self) -> u32 {
         CAPACITY as u32
     }
@@ -53,12 +89,15 @@ impl Inward for Segment {
         }
     }
     fn wake_own(&self, word: Word) -> bool {
-        Outward::wake(self, word);
+        PeerSegment::wake(self, word);
         true
     }
 }
 
-impl Outward for Segment {
+impl PeerSegment for Segment {
+    fn store_arena(&self, word: ArenaWord, value: u32) {
+        self.arena_word(word).store(value, Release);
+    }
     fn capacity(&self) -> u32 {
         CAPACITY as u32
     }
@@ -90,6 +129,8 @@ fn segment() -> Segment {
     Segment(Arc::new(Model {
         words: std::array::from_fn(|_| Loomed::new(0)),
         payload: std::array::from_fn(|_| UnsafeCell::new(0)),
+        arena_words: std::array::from_fn(|_| Loomed::new(0)),
+        arena: UnsafeCell::new(0),
         queue: (Mutex::new(()), Condvar::new()),
         doorbell: (Mutex::new(false), Condvar::new()),
     }))
@@ -198,6 +239,38 @@ fn loom_a_doorbell_is_not_missed() {
             }
         });
         assert_eq!(receive_by_doorbell(&far, 3), [1, 2, 3]);
+        sender.join().unwrap();
+    });
+}
+
+/// An octet of the arena, lent, read and lent again: it is never written while it is read. The
+/// owner's record decides when it is free, by the number that the receiver released.
+#[test]
+fn loom_a_loan_is_free_only_after_it_was_read() {
+    model(|| {
+        let (a, b) = (segment(), segment());
+        let near = Ring::new(a.clone(), b.clone());
+        let far = Ring::new(b.clone(), a.clone());
+        let sender = thread::spawn(move || {
+            let mut record = Chunks::new(64);
+            let at = record.take(64).unwrap();
+            for value in 1..=2 {
+                // The arena is the owner's memory; this model keeps it in the reader's segment.
+                b.lend(value);
+                let number = record.send(at, 1).unwrap();
+                assert!(near.put_lent(Lent { at, octets: 1, number }).unwrap());
+                near.publish();
+                let released = || a.load_arena(ArenaWord::Released(number % ENTRIES)) == number;
+                while !released() {
+                    if near.about_to_write_lacking(Sleep::OnWord, || !released()).unwrap() {
+                        near.sleep_to_write(Deadline::NONE);
+                    }
+                }
+                record.reclaim(|slot| a.load_arena(ArenaWord::Released(slot)));
+                assert!(!record.is_sent(at));
+            }
+        });
+        assert_eq!(receive(&far, 2), [1, 2]);
         sender.join().unwrap();
     });
 }

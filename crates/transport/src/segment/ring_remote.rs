@@ -20,7 +20,7 @@ struct Memory {
 }
 
 #[derive(Debug)]
-struct Own(Arc<Memory>);
+struct OwnSegment(Arc<Memory>);
 
 /// A write on the network.
 enum Write {
@@ -33,7 +33,7 @@ enum Write {
 #[derive(Debug)]
 struct Remote(Mutex<Sender<Write>>);
 
-impl Inward for Own {
+impl ReceiveSegment for OwnSegment {
     fn capacity(&self) -> u32 {
         CAPACITY as u32
     }
@@ -63,7 +63,7 @@ impl Remote {
     }
 }
 
-impl Outward for Remote {
+impl PeerSegment for Remote {
     fn capacity(&self) -> u32 {
         CAPACITY as u32
     }
@@ -110,7 +110,7 @@ fn memory() -> Arc<Memory> {
     })
 }
 
-fn put_all(ring: &Ring<Own, Remote>, bytes: &[u8]) {
+fn put_all(ring: &Ring<OwnSegment, Remote>, bytes: &[u8]) {
     let mut sent = 0;
     while sent < bytes.len() {
         match ring.put(&[IoSlice::new(bytes)], sent).unwrap() {
@@ -120,7 +120,7 @@ fn put_all(ring: &Ring<Own, Remote>, bytes: &[u8]) {
     }
 }
 
-fn take_all(ring: &Ring<Own, Remote>, n: usize) -> Vec<u8> {
+fn take_all(ring: &Ring<OwnSegment, Remote>, n: usize) -> Vec<u8> {
     let mut all = vec![0; n];
     let mut filled = 0;
     while filled < n {
@@ -138,8 +138,8 @@ fn it_needs_only_late_writes_in_order() {
     let (a, b) = (memory(), memory());
     let (to_b, from_a) = channel();
     let (to_a, from_b) = channel();
-    let here = Ring::new(Own(a.clone()), Remote(Mutex::new(to_b)));
-    let there = Ring::new(Own(b.clone()), Remote(Mutex::new(to_a)));
+    let here = Ring::new(OwnSegment(a.clone()), Remote(Mutex::new(to_b)));
+    let there = Ring::new(OwnSegment(b.clone()), Remote(Mutex::new(to_a)));
     let message =
         |round: usize| -> Vec<u8> { (0..round * 37 % 900).map(|i| (i * 7 + round) as u8).collect() };
     std::thread::scope(|scope| {

@@ -17,7 +17,7 @@ struct Plain {
 
 type End = Ring<Arc<Plain>, Arc<Plain>>;
 
-impl Inward for Arc<Plain> {
+impl ReceiveSegment for Arc<Plain> {
     fn capacity(&self) -> u32 {
         self.payload.len() as u32
     }
@@ -34,7 +34,7 @@ impl Inward for Arc<Plain> {
     }
 }
 
-impl Outward for Arc<Plain> {
+impl PeerSegment for Arc<Plain> {
     fn capacity(&self) -> u32 {
         self.payload.len() as u32
     }
@@ -186,13 +186,13 @@ fn impossible_values_are_errors() {
     for lie in [65, 1000, u32::MAX] {
         let (_a, b) = ends(64, 0);
         b.inward().store(Word::Head, lie);
-        assert_eq!(b.available(), Err(Broken::Head));
-        assert_eq!(b.take(&mut [0; 100]), Err(Broken::Head));
+        assert_eq!(b.available(), Err(ProtocolViolation::Head));
+        assert_eq!(b.take(&mut [0; 100]), Err(ProtocolViolation::Head));
         let (a, _b) = ends(64, 0);
         assert_eq!(a.put(&[IoSlice::new(&[1; 64])], 0), Ok(64));
         a.inward().store(Word::Credit, lie);
-        assert_eq!(a.put(&[IoSlice::new(&[1; 64])], 0), Err(Broken::Credit));
-        assert_eq!(a.has_room(), Err(Broken::Credit));
+        assert_eq!(a.put(&[IoSlice::new(&[1; 64])], 0), Err(ProtocolViolation::Credit));
+        assert_eq!(a.has_room(), Err(ProtocolViolation::Credit));
     }
     // A credit that decreases only reduces the room.
     let (a, b) = ends(64, 0);

@@ -6,12 +6,14 @@
 //! Where a poller watches the socket, the receiver neither spins nor sleeps on the word, but waits
 //! on the socket; the threads behind the poller may poll the ring before ([`Polled`]).
 
+mod lending;
 mod polled;
 mod receiving;
 
+use super::arena::Arena;
 use super::handshake::{self, Terms};
-use super::medium::{Inward, Join, Joined, Outward, Sleep, Word};
-use super::ring::Broken;
+use super::medium::{Join, Joined, PeerSegment, ReceiveSegment, Sleep, Word};
+use super::ring::ProtocolViolation;
 use super::spin::{Spin, SpinBudget, SpinWait};
 use super::timeout_monitor::MonitoredWait;
 use crate::{PeerIdentity, Polled, Stream, Wait, rendezvous};
@@ -29,6 +31,8 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+/// Longer pieces of a message may lie in the arena.
+const LENT_FROM: usize = 4096;
 /// The longest sleep of a sender that waits for room. In tests the wake-up must come from
 /// elsewhere.
 const MAX_ROOM_WAIT: Duration =
@@ -48,7 +52,7 @@ pub struct SegmentStream<J: Join> {
     join: J,
     peer: String,
     /// Set by the handshake.
-    ring: OnceLock<Joined<J>>,
+    pub(super) ring: OnceLock<Joined<J>>,
     /// Set by the handshake, unless a poller watches the socket.
     monitored: OnceLock<MonitoredWait>,
     watched: AtomicBool,
@@ -100,8 +104,8 @@ enum Spun {
     Not,
 }
 
-impl From<Broken> for io::Error {
-    fn from(_: Broken) -> io::Error {
+impl From<ProtocolViolation> for io::Error {
+    fn from(_: ProtocolViolation) -> io::Error {
         io::ErrorKind::InvalidData.into()
     }
 }
@@ -201,6 +205,12 @@ impl<J: Join> SegmentStream<J> {
     /// Sends any message but a single short piece.
     #[inline(never)]
     fn send_pieces(&self, ring: &Joined<J>, pieces: &[IoSlice<'_>], wait: Wait) -> io::Result<usize> {
+        if let Some(arena) = ring.outward().arena()
+            && pieces.iter().any(|piece| arena.contains(piece))
+        {
+            cold_path();
+            return self.send_lent(ring, arena, pieces, wait);
+        }
         let total = pieces.iter().map(|piece| piece.len()).sum();
         let sent = ring.put(pieces, 0)?;
         if sent == total { Ok(sent) } else { self.send_remaining(ring, pieces, sent, total, wait) }
@@ -230,7 +240,7 @@ impl<J: Join> SegmentStream<J> {
             let ready = || ring.has_room() != Ok(false) || self.ended(ring);
             let spun = self.spin(ring, &self.writer, deadline, ready);
             if !matches!(spun, Spun::Ready) {
-                self.sleep_to_write(ring, Deadline::after(MAX_ROOM_WAIT).earlier(deadline))?;
+                self.sleep_to_write(ring, Deadline::after(MAX_ROOM_WAIT).earlier(deadline), || false)?;
                 self.writer.slept(spun);
                 if self.ended(ring) || !self.peer_is_alive()? {
                     return Err(io::ErrorKind::BrokenPipe.into());
@@ -245,13 +255,19 @@ impl<J: Join> SegmentStream<J> {
         Ok(sent)
     }
 
-    /// Sleeps on the word until there is room, the peer ends or `until`.
-    fn sleep_to_write(&self, ring: &Joined<J>, until: Deadline) -> io::Result<()> {
+    /// Sleeps on the word until there is room and nothing else is `lacking`, the peer ends or
+    /// `until`.
+    fn sleep_to_write(
+        &self,
+        ring: &Joined<J>,
+        until: Deadline,
+        lacking: impl Fn() -> bool,
+    ) -> io::Result<()> {
         let monitored = self.monitored.get();
         if let Some(monitored) = monitored {
             monitored.set_wants_room(true);
         }
-        let may = ring.about_to_write(Sleep::OnWord);
+        let may = ring.about_to_write_lacking(Sleep::OnWord, lacking);
         if may == Ok(true) && !self.closed.load(Acquire) && !monitored.is_some_and(MonitoredWait::is_gone) {
             ring.sleep_to_write(until);
         }
@@ -399,6 +415,7 @@ impl<J: Join> Stream for SegmentStream<J> {
             return Err(io::ErrorKind::BrokenPipe.into());
         }
         if let [piece] = pieces
+            && piece.len() < LENT_FROM
             && ring.put_whole(piece)?
         {
             return Ok(piece.len());
@@ -440,6 +457,10 @@ impl<J: Join> Stream for SegmentStream<J> {
 
     fn polled(&self) -> Option<&dyn Polled> {
         Some(self)
+    }
+
+    fn arena(&self) -> Option<&Arc<Arena>> {
+        self.ring.get()?.outward().arena()
     }
 
     fn fd(&self) -> BorrowedFd<'_> {

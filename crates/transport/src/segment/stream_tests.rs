@@ -11,7 +11,7 @@ fn pair() -> (SegmentStream<Terms>, SegmentStream<Terms>) {
 fn pair_that_spins(spin: Spin) -> (SegmentStream<Terms>, SegmentStream<Terms>) {
     let (near, far) =
         socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).unwrap();
-    let terms = || Terms { bytes: 4096, users: Vec::new() };
+    let terms = || Terms { bytes: 4096, arena_bytes: 1 << 20, users: Vec::new() };
     let near = SegmentStream::accepted(near, terms(), spin).unwrap();
     std::thread::scope(|scope| {
         let far = scope.spawn(|| {

@@ -18,8 +18,8 @@
 //! wake-up between a receiver's last look and its sleep is lost, so the monitor wakes again until a
 //! thread was woken or is awake.
 
-use super::medium::{Inward, Word};
-use super::memory::Own;
+use super::medium::{ReceiveSegment, Word};
+use super::memory::OwnSegment;
 use isorb_rt::net::{Events, Interest, Poller, Trigger};
 use isorb_rt::sched::{SchedClass, SpawnError, Thread, ThreadSpec};
 use isorb_rt::sync::PiMutex;
@@ -47,7 +47,7 @@ const STACK: usize = 64 << 10;
 /// The waits on one connection.
 #[derive(Debug)]
 struct WaitState {
-    own: Arc<Own>,
+    own: Arc<OwnSegment>,
     /// The socket hung up: the peer ended or closed, or this side did.
     gone: AtomicBool,
     /// When the receiver wants to be woken, in nanoseconds of the monotonic clock.
@@ -88,7 +88,7 @@ impl MonitoredWait {
     ///
     /// # Errors
     /// No thread, no descriptor or no memory for it.
-    pub fn new(own: Arc<Own>, socket: BorrowedFd<'_>) -> io::Result<MonitoredWait> {
+    pub fn new(own: Arc<OwnSegment>, socket: BorrowedFd<'_>) -> io::Result<MonitoredWait> {
         let monitor = TimeoutMonitor::of_the_process()?;
         monitor.raise_to_this_thread();
         let state = Arc::new(WaitState {

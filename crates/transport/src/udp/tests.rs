@@ -107,7 +107,7 @@ fn senders_and_what_waits_of_them_are_bounded() {
 }
 
 #[test]
-fn who_waits_for_an_answer_keeps_its_place_until_it_has_it() {
+fn a_client_that_waits_for_an_answer_keeps_its_entry_until_then() {
     for (message, keeps) in [(&[2, 1][..], true), (&[1], false)] {
         let udp = udp(2);
         let listener = udp.listen("127.0.0.1:0").unwrap();
@@ -161,7 +161,7 @@ fn a_message_that_no_datagram_holds_is_refused_whole() {
 }
 
 #[test]
-fn closing_ends_who_waits() {
+fn closing_ends_waits() {
     let udp = udp(2);
     let listener = udp.listen("127.0.0.1:0").unwrap();
     let client = udp.connect(listener.address(), None).unwrap();

@@ -4,8 +4,8 @@
 //! and one that is about to reply and will poll again. A lock orders them, since an announcement
 //! that another thread overwrites would be a lost wake-up.
 
-use super::super::medium::{Inward, Join, Outward, Sleep, Word};
-use super::super::memory::Own;
+use super::super::medium::{Join, PeerSegment, ReceiveSegment, Sleep, Word};
+use super::super::memory::OwnSegment;
 use super::super::ring::Ring;
 use super::super::spin::Spin;
 use super::SegmentStream;
@@ -38,7 +38,7 @@ impl PolledState {
     }
 
     /// Announces a sleep on the socket. Returns whether it may begin.
-    pub fn announce(&self, ring: &Ring<Arc<Own>, impl Outward>) -> io::Result<bool> {
+    pub fn announce(&self, ring: &Ring<Arc<OwnSegment>, impl PeerSegment>) -> io::Result<bool> {
         let _announcing = self.announcing.lock();
         let may = ring.about_to_read(Sleep::OnDescriptor)?;
         self.armed.store(true, Release);

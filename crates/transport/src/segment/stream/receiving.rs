@@ -1,8 +1,8 @@
 //! How a connection over segments waits to receive: by a sleep on the word that will change, or on
 //! the socket where a poller watches that.
 
-use super::super::medium::{Join, Joined, Outward, Sleep};
-use super::super::memory::Own;
+use super::super::medium::{Join, Joined, PeerSegment, Sleep};
+use super::super::memory::OwnSegment;
 use super::super::ring::Ring;
 use super::super::timeout_monitor::{LEAD, MonitoredWait, OWN_TIMER_NS};
 use super::{NO_LIMIT, SegmentStream, Spun, after};
@@ -158,6 +158,6 @@ impl<J: Join> SegmentStream<J> {
 
 /// Takes the octets that are there; out of line, for all callers but one.
 #[inline(never)]
-pub(super) fn take<O: Outward>(ring: &Ring<Arc<Own>, O>, into: &mut [u8]) -> io::Result<usize> {
+pub(super) fn take<O: PeerSegment>(ring: &Ring<Arc<OwnSegment>, O>, into: &mut [u8]) -> io::Result<usize> {
     Ok(ring.take(into)?)
 }
