@@ -21,9 +21,9 @@ pub(crate) const MAX_NESTING: usize = 64;
 pub(crate) const REGION: usize = 16 << 10;
 /// Message blocks up to this size stay with the connection and the threads that read it. Larger
 /// ones go back to the pool, so that one large message does not occupy memory for ever.
-pub(crate) const BLOCK_STAYS: usize = 128 << 10;
+pub(crate) const MAX_RETAINED_BLOCK: usize = 128 << 10;
 /// An encoding buffer that grew beyond this is freed after the call.
-const STAY: usize = 2 << 20;
+const MAX_RETAINED: usize = 2 << 20;
 
 /// Memory for one call or upcall.
 pub(crate) struct CallBuffers {
@@ -132,7 +132,7 @@ impl CallBuffers {
         memory.lock((reply.as_ptr().addr(), reply.capacity()));
         let mut encode = MessageBuffer::default();
         encode.limit = longest.unwrap_or(usize::MAX);
-        encode.keeps = encode.keeps.max(reply.capacity());
+        encode.max_retained = encode.max_retained.max(reply.capacity());
         encode.put_back(reply);
         let blocks = &memory.blocks;
         let lane = blocks.own.then(|| blocks.clone());
@@ -150,7 +150,7 @@ impl CallBuffers {
     #[inline(always)]
     pub fn trim(&mut self) {
         let least = self.lane.as_ref().map_or(0, |lane| lane.receives);
-        if !(least..=BLOCK_STAYS).contains(&self.block.capacity()) {
+        if !(least..=MAX_RETAINED_BLOCK).contains(&self.block.capacity()) {
             cold_path();
             self.replace_block();
         }
@@ -179,7 +179,7 @@ pub(crate) struct MessageBuffer {
     /// Octets of the longest message that may be written.
     pub limit: usize,
     /// A buffer that grew beyond this is freed after the call.
-    keeps: usize,
+    max_retained: usize,
 }
 
 /// Identifies the header of a request.
@@ -210,7 +210,7 @@ impl HeaderId {
 impl Default for MessageBuffer {
     fn default() -> MessageBuffer {
         let (buffer, header) = (Vec::with_capacity(1024), HeaderId::UNKNOWN);
-        MessageBuffer { buffer, header, octets: 0, limit: usize::MAX, keeps: STAY }
+        MessageBuffer { buffer, header, octets: 0, limit: usize::MAX, max_retained: MAX_RETAINED }
     }
 }
 
@@ -233,7 +233,7 @@ impl MessageBuffer {
     /// Puts the buffer back for the next message, unless it grew very large.
     #[inline(always)]
     pub fn put_back(&mut self, buffer: Vec<u8>) {
-        if buffer.capacity() > self.keeps {
+        if buffer.capacity() > self.max_retained {
             return drop_large(buffer);
         }
         self.buffer = buffer;
@@ -449,7 +449,7 @@ mod tests {
         drop(encode.take());
         assert_eq!(encode.take_with(ping).1, 0);
         // A buffer that grew very large was not kept.
-        encode.put_back(Vec::with_capacity(STAY + 1));
+        encode.put_back(Vec::with_capacity(MAX_RETAINED + 1));
         encode.set_header(ping, 12);
         assert_eq!(encode.take_with(ping).1, 0);
     }

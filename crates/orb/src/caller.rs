@@ -1,10 +1,10 @@
 //! The identity of the client that makes a request.
 
 use crate::connection::Connection;
+use isorb_rt::sync::PiOnceLock;
 use isorb_transport::{PeerIdentity, PeerProcess};
 use std::fmt;
 use std::net::{IpAddr, ToSocketAddrs, UdpSocket};
-use std::sync::OnceLock;
 use std::sync::atomic::AtomicU64;
 
 /// The caller of a request: this process, or the peer of a connection. From
@@ -28,7 +28,7 @@ enum Origin<'u> {
 #[derive(Debug, Default)]
 pub(crate) struct CallerState {
     identity: PeerIdentity,
-    user: OnceLock<Option<u32>>,
+    user: PiOnceLock<Option<u32>>,
     memo: AtomicU64,
 }
 

@@ -8,7 +8,7 @@ use crate::connection::{AdmissionLimits, IdleLimits, Limits, SlotLimits};
 use crate::policy::Policies;
 use crate::settings::{choice, settings};
 use crate::{Result, SystemException};
-use isorb_cdr::{Narrow, Version, Wide};
+use isorb_cdr::{Narrow, ValueLimits, Version, Wide};
 use isorb_giop::Kind;
 use isorb_giop::codeset::CodeSetComponentInfo;
 use isorb_rt::sched::OnPanic;
@@ -69,14 +69,32 @@ settings! {
         /// many a connection, the most urgent first, each until its time-out. A further one is
         /// refused (IMP_LIMIT).
         queued_calls: usize = 1024, "-ORBQueuedCalls";
+        /// Operations with counts and times of their own in `Orb::requests_by_operation`; further
+        /// ones are counted together. Requests are counted by lane, too. Each operation takes 400
+        /// octets. 0: nothing is counted.
+        request_statistics: usize = 0, in 0..=65536, "-ORBRequestStatistics";
+        /// Requests of one connection that are answered after their upcall (`cx.defer()`). A
+        /// further one is refused (IMP_LIMIT).
+        deferred_replies_per_connection: usize = 64, "-ORBDeferredRepliesPerConnection";
+        /// Requests to the objects of one POA that are answered after their upcall. A further one
+        /// is refused (IMP_LIMIT).
+        deferred_replies_per_poa: usize = 1024, "-ORBDeferredRepliesPerPoa";
         /// Largest message in octets, sent or received. A larger one ends its connection.
         message_limit: usize = 16 << 20, in 1024.., "-ORBMessageLimit";
+        /// How deeply values (of valuetypes) may be nested in each other in a message that is
+        /// received: each level takes up to two KiB of stack. A deeper message is refused
+        /// (IMP_LIMIT).
+        value_depth: u32 = 256, "-ORBValueDepth";
+        /// Values (of valuetypes) in a message that is received. A message with more is refused
+        /// (IMP_LIMIT).
+        values_per_message: u32 = 100_000, "-ORBValuesPerMessage";
         /// Messages longer than this many octets are sent in fragments (GIOP 1.2). 0: never.
         fragment: usize = 0, "-ORBFragment";
         /// Octets in message blocks of all connections together; also the limit of those that one
         /// lane of a thread pool reserves. Once three quarters are in use, the ORB closes a
         /// connection: one of the least urgent lane or of none, stalled ones first, then the one
-        /// that has held the most for longest.
+        /// that has held the most for longest. The block of a long message
+        /// begins with 256 KiB and grows as octets arrive.
         memory_limit: usize = 256 << 20;
         /// Time for opening a connection, in milliseconds. 0: no limit.
         connect_timeout_ms: u64 = 10_000;
@@ -149,6 +167,11 @@ impl Config {
             return Err(bad("-ORBConfig: this program makes its configuration and reads no file".into()));
         }
         Ok((self.with_options(options)?, args))
+    }
+
+    /// The limits of values in a message.
+    pub(crate) fn value_limits(&self) -> ValueLimits {
+        ValueLimits { depth: self.value_depth, count: self.values_per_message }
     }
 
     fn with_options(mut self, options: Vec<(String, String)>) -> Result<Config> {
@@ -249,7 +272,11 @@ impl Config {
             fragment: self.fragment & !7,
             send_timeout: milliseconds(self.send_timeout_ms),
             message_timeout: milliseconds(self.message_timeout_ms),
-            slots: SlotLimits { pending: self.pending_calls, queued: self.queued_calls },
+            slots: SlotLimits {
+                pending: self.pending_calls,
+                queued: self.queued_calls,
+                accepted: self.bidirectional,
+            },
         }
     }
 

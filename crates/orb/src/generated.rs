@@ -2,6 +2,7 @@
 //!
 //! Programs need little of this by name; `docs/reference/idl-to-rust.md` shows how the pieces fit.
 
+pub use crate::deferred::Deferred;
 pub use crate::interface::{Interface, Operation, Operations, operation_hash};
 pub use crate::invoke::{Pending, PendingCall, Reply, call_scope};
 pub use crate::object::Object;
@@ -9,13 +10,15 @@ pub use crate::reference::{IsA, RefArg, Reference};
 pub use crate::servant::{Outcome, Serves};
 pub use crate::upcall::Upcall;
 pub use crate::value::{
-    AbstractBase, Value, ValueBase, decode_abstract, decode_null, encode_abstract, encode_null,
+    AbstractBase, CustomMarshal, Link, Part, Shared, Value, ValueBase, ValueState, decode_abstract,
+    decode_value, encode_abstract, read_array,
 };
+pub use crate::value_type::ValueType;
 pub use crate::{Result, SystemException};
 pub use isorb_any::{Any, AnyValue, HandleCode, Kind as AnyKind, Label as AnyLabel, TypeCode};
 pub use isorb_cdr::{
     Arg, Decode, Decoder, Encode, Encoder, Error as CdrError, ErrorKind as CdrErrorKind, Fixed, Handle, Idl,
-    Item, LongDouble, Plain, Result as CdrResult, SeqArg, WString,
+    Item, LongDouble, Plain, Result as CdrResult, SeqArg, ValueObject, WString,
 };
 pub use isorb_scope::{Full, Scope};
 
@@ -24,6 +27,17 @@ pub use isorb_scope::{Full, Scope};
 #[cold]
 pub fn bad_operation() -> SystemException {
     isorb_giop::Kind::BadOperation.into()
+}
+
+/// A value as a base of its type.
+///
+/// # Panics
+/// For a type that is no base of it: generated code names bases only.
+pub fn widen<B: Value>(value: &impl Value) -> B {
+    match value.cast() {
+        Some(base) => base,
+        None => unreachable!("{} is no base of the value", B::value_type().id()),
+    }
 }
 
 /// The conversions and texts of a generated error enum: `operation_error!(HeldError,

@@ -76,7 +76,7 @@ pub const fn operation_hash(seed: u32, name: &[u8]) -> u32 {
 }
 
 /// An operation of a stub.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Operation {
     /// Its name on the wire; attributes are `_get_x` and `_set_x`.
     pub name: &'static str,

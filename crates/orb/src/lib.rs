@@ -19,7 +19,11 @@ mod buffers;
 mod caller;
 mod config;
 mod connection;
+mod deferred;
 mod dispatch;
+// Its names are a static, which loom has not.
+#[cfg(not(loom))]
+mod dynamic;
 pub mod generated;
 #[cfg(feature = "miop")]
 mod group;
@@ -28,6 +32,8 @@ mod hot;
 pub mod interceptor;
 mod interface;
 mod invoke;
+#[cfg(not(loom))]
+mod loan;
 mod log;
 mod object;
 mod orb;
@@ -44,23 +50,33 @@ mod servant;
 mod server;
 mod settings;
 mod standard;
+mod statistics;
 mod transports;
+mod unknown_target;
 mod upcall;
 mod value;
+mod value_type;
 
 pub use caller::Caller;
 pub use config::{Concurrency, Config};
 pub use connection::ConnectionWatcher;
+pub use deferred::Deferred;
+#[cfg(not(loom))]
+pub use dynamic::{DynamicInterface, DynamicOperation, DynamicReply, DynamicRequest, DynamicServant, Mode};
 pub use guard::Guard;
 pub use interface::{Interface, Operation, Operations};
 pub use invoke::{AnyPending, Pending, PendingCall, Reply, wait_any};
-pub use isorb_any::{Any, TypeCode};
+pub use isorb_any::{
+    Any, Codec, CodecError, DynAny, DynAnyError, ENCODING_CDR_ENCAPS, Encoding, TypeCode, UnknownEncoding,
+};
 #[doc(hidden)]
 pub use isorb_cdr::by_value;
 pub use isorb_cdr::{Arg, Fixed, LongDouble, SeqArg, WChar, WString, each};
 pub use isorb_giop::{Completion, Kind, SystemException, minor};
 pub use isorb_scope::{Region, Scope};
 pub use isorb_transport as transport;
+#[cfg(not(loom))]
+pub use loan::Loan;
 pub use object::Object;
 pub use orb::{BufferCounts, ConnectionCounts, OrbBuilder, ServedConnection};
 pub use orb_core::Orb;
@@ -69,9 +85,12 @@ pub use policy::{Policies, Rebind, SyncScope, set_thread_policies, thread_polici
 pub use reference::{IsA, RefArg, Reference};
 pub use servant::{IntoServant, Outcome, Servant, Serves};
 pub use standard::corba;
+pub use statistics::{LaneRequests, OperationRequests, RequestCounts};
 pub use transports::TransportConfig;
+pub use unknown_target::UnknownTargetObserver;
 pub use upcall::Upcall;
-pub use value::{AbstractBase, Value, ValueBase};
+pub use value::{AbstractBase, CustomMarshal, Link, Value, ValueBase};
+pub use value_type::{ReadState, ValueType};
 #[doc(hidden)]
 pub use zerocopy;
 

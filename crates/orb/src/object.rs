@@ -2,14 +2,14 @@
 
 use crate::binding::{Overrides, Plans, RtComponents};
 use crate::peer::Peer;
-use crate::policy::{Effective, Policies, thread_policies, thread_sets_policies};
+use crate::policy::{Effective, Policies, Timeout, thread_policies, thread_sets_policies};
 use crate::transports;
 use crate::{Orb, Result, SystemException};
 use isorb_cdr::{Arg, Decode, Decoder, Encode, Encoder, ErrorKind, Handle, Narrow, Version, Wide};
 use isorb_giop::codeset::negotiate;
 use isorb_giop::component::{ORB_TYPE_OMNIORB, ORB_TYPE_TAO};
 use isorb_giop::message::RequestHead;
-use isorb_giop::{Ior, Kind, minor};
+use isorb_giop::{Completion, Ior, Kind, minor};
 use isorb_rt::atomic_enum;
 use isorb_rt::sync::{AtomicEnum, PiMutex};
 use std::borrow::Cow;
@@ -167,6 +167,20 @@ impl Object {
         &self.0.ior.type_id
     }
 
+    /// The address in the reference, for tools and logs: host and port if it has an IIOP profile,
+    /// else that of its first profile.
+    ///
+    /// # Real-time
+    /// Allocates; takes no lock.
+    pub fn address(&self) -> Option<String> {
+        let tcp = self.0.ior.iiop_profiles().flatten().map(|p| format!("{}:{}", p.host, p.port)).next();
+        let other =
+            || crate::transports::address_profile(self.0.ior.profiles.first()?).ok().map(|p| p.address);
+        #[cfg(feature = "miop")]
+        let other = || crate::group::address(&self.0.ior).or_else(other);
+        tcp.or_else(other)
+    }
+
     /// The same object with other policies; those left open come from this reference.
     #[must_use]
     pub fn with_policies(&self, policies: Policies) -> Object {
@@ -202,18 +216,29 @@ impl Object {
         Arc::as_ptr(&self.0.binding) as usize as u64
     }
 
+    /// The policies of a call that begins now.
+    ///
+    /// # Errors
+    /// TIMEOUT, COMPLETED_NO, when an end time of the object or the thread has passed.
     #[inline(always)]
-    pub(crate) fn effective_policies(&self) -> Effective {
+    pub(crate) fn effective_policies(&self) -> Result<Effective> {
         if !self.0.sets_policies && !thread_sets_policies() {
-            return self.0.orb.effective_policies();
+            return Ok(self.0.orb.effective_policies());
         }
         cold_path();
         self.narrower_policies()
     }
 
     #[inline(never)]
-    fn narrower_policies(&self) -> Effective {
-        self.0.policies.or(thread_policies()).or(self.0.orb.policies()).effective()
+    fn narrower_policies(&self) -> Result<Effective> {
+        let policies = self.0.policies.or(thread_policies()).or(self.0.orb.policies()).effective();
+        if policies.timeout == Timeout::OVER {
+            return Err(SystemException::new(Kind::Timeout, 0, Completion::No).detail(
+                "the request was not sent: its end time (request_end or reply_end of the object or the \
+                 thread) has passed",
+            ));
+        }
+        Ok(policies)
     }
 
     /// The object of a reference.
@@ -400,12 +425,7 @@ impl std::hash::Hash for Object {
 
 impl fmt::Debug for Object {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let tcp = self.0.ior.iiop_profiles().flatten().map(|p| format!("{}:{}", p.host, p.port)).next();
-        let other =
-            || crate::transports::address_profile(self.0.ior.profiles.first()?).ok().map(|p| p.address);
-        #[cfg(feature = "miop")]
-        let other = || crate::group::address(&self.0.ior).or_else(other);
-        let at = tcp.or_else(other).unwrap_or_else(|| "?".into());
+        let at = self.address().unwrap_or_else(|| "?".into());
         write!(f, "Object({} at {at})", self.type_id())
     }
 }

@@ -13,13 +13,14 @@ use crate::orb_core::{ClientCore, Orb};
 use crate::poa::Poa;
 use crate::sched::policy::PriorityBand;
 use crate::server::Endpoints;
-use crate::{Guard, Object, Result, SystemException};
+use crate::statistics::RequestStatistics;
+use crate::{Guard, LaneRequests, Object, OperationRequests, Result, SystemException, UnknownTargetObserver};
 use isorb_any::{Any, AnyValue};
 use isorb_rt::time::Deadline;
 use isorb_scope::Scope;
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 /// A connection over which an ORB serves requests.
@@ -94,8 +95,8 @@ impl Orb {
         initial: Initial,
         guard: Option<Arc<dyn Guard>>,
     ) -> Orb {
-        let Initial { interceptors, references, transports } = initial;
-        let client = ClientCore::new(config, transports, interceptors.client().is_some());
+        let Initial { interceptors, references, transports, value_types } = initial;
+        let client = ClientCore::new(config, transports, interceptors.client().is_some(), value_types);
         Orb::new(client, Box::new(ServerCore::new(arguments, interceptors, references, guard)))
     }
 
@@ -150,6 +151,32 @@ impl Orb {
             refused: count(&table.refused),
             evicted: count(&table.evicted),
         }
+    }
+
+    /// Requests by lane, if `request_statistics` asks for them.
+    ///
+    /// # Real-time
+    /// Allocates. Threads that serve requests do not wait for it.
+    pub fn requests_by_lane(&self) -> Vec<LaneRequests> {
+        self.statistics().map_or_else(Vec::new, RequestStatistics::lanes)
+    }
+
+    /// Requests by operation, if `request_statistics` asks for them.
+    ///
+    /// # Real-time
+    /// Allocates. Threads that serve requests do not wait for it.
+    pub fn requests_by_operation(&self) -> Vec<OperationRequests> {
+        self.statistics().map_or_else(Vec::new, RequestStatistics::operations)
+    }
+
+    /// Notifies `observer` of oneway requests to objects that do not exist, as long as it lives.
+    ///
+    /// # Real-time
+    /// Allocates. Requests to objects that do not exist take a PI lock from then on.
+    pub fn observe_unknown_targets(&self, observer: Weak<dyn UnknownTargetObserver>) {
+        let mut observers = self.server().unknown_targets.lock();
+        observers.retain(|known| known.strong_count() > 0);
+        observers.push(observer);
     }
 
     /// The use of message blocks.

@@ -12,13 +12,16 @@ use crate::log::warn;
 use crate::peer::{Connector, Peer, Peers, Routes};
 use crate::policy::{Effective, Policies, SharedPolicies};
 use crate::sched::{self, Setup};
+use crate::statistics::RequestStatistics;
 use crate::transports::{Route, Transports};
+use crate::value_type::ValueTypes;
 use crate::{Caller, Result, SystemException};
 use isorb_cdr::Message;
 use isorb_giop::context::read_listen_points;
 use isorb_giop::{Ior, Kind, minor};
 use isorb_rt::atomic_enum;
 use isorb_rt::priority::{NetworkPriorityMapping, Priority};
+use isorb_rt::sched::ProcessAddressSpace;
 use isorb_rt::sync::AtomicEnum;
 use isorb_rt::time::Deadline;
 use isorb_scope::BufferPool;
@@ -108,9 +111,11 @@ pub(crate) struct ClientCore {
     rt_client: ClientState,
     sched: sched::State,
     peers: Peers,
+    statistics: Option<Box<RequestStatistics>>,
     state: AtomicEnum<State>,
     /// Whether calls have client interceptors.
     intercepts: bool,
+    value_types: ValueTypes,
 }
 
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -127,10 +132,17 @@ const RETAIN: usize = 16 << 20;
 
 impl ClientCore {
     /// `intercepts` says whether calls have client interceptors.
-    pub fn new(config: Config, transports: Transports, intercepts: bool) -> ClientCore {
+    pub fn new(
+        config: Config,
+        transports: Transports,
+        intercepts: bool,
+        value_types: ValueTypes,
+    ) -> ClientCore {
         let policies = SharedPolicies::new(config.policies());
         let sched = sched::State::new(&config.real_time);
-        let pool = BufferPool::new(config.memory_limit, RETAIN.min(config.memory_limit));
+        let statistics = RequestStatistics::new(config.request_statistics);
+        let retain = RETAIN.min(config.memory_limit);
+        let pool = BufferPool::with_address_space(config.memory_limit, retain, &ProcessAddressSpace);
         ClientCore {
             connector: Connector {
                 config,
@@ -143,8 +155,10 @@ impl ClientCore {
             rt_client: ClientState::default(),
             sched,
             peers: Peers::default(),
+            statistics,
             state: AtomicEnum::new(),
             intercepts,
+            value_types,
         }
     }
 }
@@ -167,6 +181,17 @@ impl Orb {
     #[inline]
     pub(crate) fn sched(&self) -> &sched::State {
         &self.0.client.sched
+    }
+
+    /// The valuetypes that the program registered.
+    pub(crate) fn value_types(&self) -> &ValueTypes {
+        &self.0.client.value_types
+    }
+
+    /// Counts of requests, if they are wanted.
+    #[inline]
+    pub(crate) fn statistics(&self) -> Option<&RequestStatistics> {
+        self.0.client.statistics.as_deref()
     }
 
     /// The ORB's policies, the widest scope.

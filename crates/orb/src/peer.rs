@@ -227,6 +227,22 @@ impl Peer {
         }
     }
 
+    /// The connection of a loan, for a call with the loan among its arguments; `None` if it leads
+    /// to another peer.
+    ///
+    /// # Errors
+    /// COMM_FAILURE when it has ended.
+    #[cold]
+    #[cfg(not(loom))]
+    pub fn lease_of_loan(&self, connection: &Arc<Connection>) -> Result<Option<Lease>> {
+        let connections = self.connections.lock();
+        if !connection.is_open() {
+            return Err(loan_ended(connection.peer()));
+        }
+        let ours = connections.open.iter().any(|other| Arc::ptr_eq(other, connection));
+        Ok(ours.then(|| Lease::new(connection.clone(), false)))
+    }
+
     #[cold]
     fn open_another<'p>(
         &'p self,
@@ -344,6 +360,15 @@ impl Peer {
         }
         Err(SystemException::new(Kind::Transient, minor::TRANSIENT_CONNECT, Completion::No).detail(why))
     }
+}
+
+/// The exception of a call with a loan of a connection that has ended.
+#[cold]
+#[cfg(not(loom))]
+fn loan_ended(peer: &str) -> SystemException {
+    let detail =
+        format!("the loan among the arguments is of a connection to {peer} that has ended; make another");
+    SystemException::from(Kind::CommFailure).detail(detail).completed(Completion::No)
 }
 
 /// The longest wait for one of several threads that open connections: another may be faster.

@@ -4,10 +4,14 @@
 //! measured on the monotonic clock: a change of the wall clock neither shortens nor lengthens a
 //! time-out.
 
+use crate::log::warn;
 use isorb_rt::time::Deadline;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+/// The target of this module's log records.
+const LOG: &str = "isorb::policy";
 
 /// The point at which a oneway call returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -50,14 +54,28 @@ pub struct Policies {
     pub request_timeout: Option<Duration>,
     /// RELATIVE_RT_TIMEOUT: time for a call from start to reply. Zero: no time-out.
     pub round_trip_timeout: Option<Duration>,
+    /// REQUEST_END_TIME: the moment until which a request must be delivered. A call that begins
+    /// later is TIMEOUT, COMPLETED_NO, and sends nothing. The earliest end of this, the next one
+    /// and the time-outs applies. For a thread or an object: an ORB ignores it, since it would end
+    /// all calls for ever, and says so in the log.
+    pub request_end: Option<Instant>,
+    /// REPLY_END_TIME: the moment until which a call must have its reply; otherwise as
+    /// [`request_end`](Self::request_end).
+    pub reply_end: Option<Instant>,
     /// Rebind.
     pub rebind: Option<Rebind>,
 }
 
 impl Policies {
     /// Everything left to the next wider scope.
-    pub(crate) const OPEN: Policies =
-        Policies { sync_scope: None, request_timeout: None, round_trip_timeout: None, rebind: None };
+    pub(crate) const OPEN: Policies = Policies {
+        sync_scope: None,
+        request_timeout: None,
+        round_trip_timeout: None,
+        request_end: None,
+        reply_end: None,
+        rebind: None,
+    };
 
     /// Takes the open policies from a wider scope.
     #[must_use]
@@ -74,6 +92,8 @@ impl Policies {
             } else {
                 wider.round_trip_timeout
             },
+            request_end: if self.request_end.is_some() { self.request_end } else { wider.request_end },
+            reply_end: if self.reply_end.is_some() { self.reply_end } else { wider.reply_end },
             rebind: if self.rebind.is_some() { self.rebind } else { wider.rebind },
         }
     }
@@ -83,8 +103,9 @@ impl Policies {
     pub(crate) fn effective(&self) -> Effective {
         let timeout =
             Timeout::of_policy(self.request_timeout).min(Timeout::of_policy(self.round_trip_timeout));
+        let ends = [self.request_end, self.reply_end].into_iter().flatten().min();
         Effective {
-            timeout,
+            timeout: ends.map_or(timeout, |end| timeout.min(Timeout::until_instant(end))),
             rebind: self.rebind.unwrap_or_default(),
             sync_scope: self.sync_scope.unwrap_or_default(),
         }
@@ -108,10 +129,19 @@ impl Timeout {
     /// No time-out: longer than any other.
     pub const NONE: Timeout = Timeout(u64::MAX);
 
+    /// No time is left: an end time has passed. No time-out of a policy is this.
+    pub const OVER: Timeout = Timeout(0);
+
     /// The time that is left until `deadline`.
     #[cold]
     pub fn until(deadline: Deadline) -> Timeout {
         deadline.remaining().into()
+    }
+
+    /// The time that is left until `end`; [`Timeout::OVER`] when it has passed.
+    #[cold]
+    fn until_instant(end: Instant) -> Timeout {
+        end.saturating_duration_since(Instant::now()).into()
     }
 
     /// The time-out of a policy; there zero means none, too.
@@ -179,6 +209,14 @@ impl SharedPolicies {
         if let Some(rebind) = policies.rebind {
             self.rebind.store(1 + rebind as u8, Ordering::Relaxed);
         }
+        if policies.request_end.is_some() || policies.reply_end.is_some() {
+            warn(
+                LOG,
+                format_args!(
+                    "end times are ignored at the scope of an ORB: set them for a thread or an object"
+                ),
+            );
+        }
         self.request_timeout.set(policies.request_timeout);
         self.round_trip_timeout.set(policies.round_trip_timeout);
     }
@@ -229,6 +267,8 @@ impl SharedPolicies {
             sync_scope: self.sync_scope(),
             request_timeout: self.request_timeout.get(),
             round_trip_timeout: self.round_trip_timeout.get(),
+            request_end: None,
+            reply_end: None,
             rebind: self.rebind(),
         }
     }
@@ -312,6 +352,21 @@ mod tests {
         assert_eq!(shared.get(), expected);
         shared.set(Policies { request_timeout: Some(Duration::MAX), ..Default::default() });
         assert!(shared.get().request_timeout > Some(Duration::from_secs(500 * 365 * 24 * 3600)));
+    }
+
+    #[test]
+    fn the_earliest_end_applies() {
+        let second = Duration::from_secs(1);
+        let hour = Instant::now() + 3600 * second;
+        let both = Policies { round_trip_timeout: Some(second), reply_end: Some(hour), ..Default::default() };
+        assert_eq!(both.effective().timeout.duration(), Some(second));
+        let ends = Policies { request_end: Some(hour), reply_end: Some(hour + second), ..Default::default() };
+        let left = ends.effective().timeout.duration().unwrap();
+        assert!(left <= 3600 * second && left > 1800 * second, "{left:?}");
+        let passed = Policies { reply_end: Some(Instant::now()), ..both };
+        assert_eq!(passed.effective().timeout, Timeout::OVER);
+        assert_eq!(passed.or(ends).reply_end, passed.reply_end);
+        assert_eq!(Policies::OPEN.or(ends).effective().rebind, Rebind::Transparent);
     }
 
     #[test]

@@ -30,7 +30,7 @@ pub trait Serves<S>: Reference {
     ) -> Result<Outcome>;
 }
 
-type Dispatch = for<'u> fn(
+pub(crate) type Dispatch = for<'u> fn(
     &'u (dyn Any + Send + Sync),
     u16,
     Upcall<'u>,
@@ -58,6 +58,15 @@ impl Servant {
                 None => Err(isorb_giop::Kind::BadOperation.into()),
             },
         }
+    }
+
+    /// A servant with a skeleton that is no generated code.
+    pub(crate) fn from_parts(
+        object: Arc<dyn Any + Send + Sync>,
+        dispatch: Dispatch,
+        interface: &'static Interface,
+    ) -> Servant {
+        Servant { object, dispatch, interface }
     }
 
     /// The interface of its activation.

@@ -1,8 +1,10 @@
 //! The context of an upcall for its servant.
 
+use crate::deferred::{Deferred, ReplyAddress, deferred_before};
 use crate::{Caller, Guard, Orb, Result};
 use isorb_cdr::Idl;
 use isorb_scope::Scope;
+use std::cell::Cell;
 use std::fmt;
 
 /// The first argument of every operation of a servant: the scope of this upcall and the data of the
@@ -26,6 +28,11 @@ pub(crate) struct Request<'u> {
     pub contexts: isorb_giop::message::ServiceContexts<'u>,
     pub caller: Caller<'u>,
     pub guard: Option<&'u dyn Guard>,
+    /// Whether the guard refused the request.
+    pub refused: Cell<bool>,
+    pub reply: ReplyAddress<'u>,
+    /// Whether the reply comes from a [`Deferred`].
+    pub deferred: Cell<bool>,
 }
 
 impl<'u> Upcall<'u> {
@@ -106,6 +113,28 @@ impl<'u> Upcall<'u> {
         Ok(value.view_in(self.scope())?)
     }
 
+    /// Keeps the right to reply, for any thread and any later time. The result of the operation is
+    /// not sent then: return [`Deferred::LATER`].
+    ///
+    /// The upcall counts as running until it returns, the request of the connection until its
+    /// reply. The POA can be destroyed before the reply, which is sent all the same.
+    ///
+    /// # Errors
+    /// IMP_LIMIT when as many replies are deferred as may be (`deferred_replies_per_connection`,
+    /// `deferred_replies_per_poa`); BAD_INV_ORDER for a request that was deferred before.
+    ///
+    /// # Real-time
+    /// Allocates nothing, except where a thread calls an object of its own ORB: then as with such a
+    /// call through a lane. A few atomic operations.
+    pub fn defer(self) -> Result<Deferred> {
+        if self.request.deferred.get() {
+            return Err(deferred_before());
+        }
+        let deferred = Deferred::new(self.request)?;
+        self.request.deferred.set(true);
+        Ok(deferred)
+    }
+
     /// Monotonic time in nanoseconds.
     pub fn now_ns(self) -> u64 {
         isorb_rt::time::now_ns()
@@ -135,8 +164,15 @@ impl<'u> Upcall<'u> {
     ///
     /// # Real-time
     /// Neither allocates nor blocks.
+    #[inline]
     pub fn caller(self) -> Caller<'u> {
         self.request.caller
+    }
+
+    /// The connection of the request; `None` for one of this process or to a group.
+    #[cfg(not(loom))]
+    pub(crate) fn connection(self) -> Option<&'u std::sync::Arc<crate::connection::Connection>> {
+        self.request.reply.connection
     }
 
     /// The access control in front of the ORB's servants.

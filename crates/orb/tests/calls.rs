@@ -71,7 +71,7 @@ fn exceptions_arrive() {
 }
 
 #[test]
-fn a_call_ends_in_timeout_that_says_who_and_what() {
+fn a_timeout_names_the_peer_and_the_operation() {
     for concurrency in BOTH {
         let (server, _client, echo, _) = pair(concurrency);
         // The connection exists already, so that only the reply is late.

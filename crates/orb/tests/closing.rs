@@ -95,7 +95,7 @@ fn a_connection_that_was_lost_under_a_request_says_maybe() {
 #[test]
 fn a_rested_connection_that_was_closed_is_replaced() {
     // By an orderly close, and by a crash.
-    for farewell in [CLOSE, b""] {
+    for ending in [CLOSE, b""] {
         let fake = Fake::new();
         let echo = fake.object(Config::default());
         for _ in 0..3 {
@@ -104,7 +104,7 @@ fn a_rested_connection_that_was_closed_is_replaced() {
                     let mut stream = fake.accept();
                     let id = read(&mut stream).unwrap();
                     stream.write_all(&reply(id)).unwrap();
-                    stream.write_all(farewell).unwrap();
+                    stream.write_all(ending).unwrap();
                 });
                 echo.ping().unwrap();
             });

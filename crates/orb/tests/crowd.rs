@@ -48,7 +48,7 @@ fn pool() -> (Orb, EchoRef) {
 }
 
 #[test]
-fn clients_that_called_once_give_way_to_newcomers() {
+fn clients_that_called_once_are_evicted_for_newcomers() {
     let servers = [endpoint(Concurrency::Connection), endpoint(Concurrency::Lane), pool()];
     for (i, (server, echo)) in servers.into_iter().enumerate() {
         let crowd: Vec<Raw> = (0..LIMIT).map(|_| caller(&echo)).collect();
@@ -62,7 +62,7 @@ fn clients_that_called_once_give_way_to_newcomers() {
             .collect();
         // They were told, so that their ORBs connect again.
         for mut raw in crowd {
-            assert_eq!(raw.farewell(), b"GIOP\x01\0\x01\x05\0\0\0\0", "server {i}");
+            assert_eq!(raw.read_to_end(), b"GIOP\x01\0\x01\x05\0\0\0\0", "server {i}");
         }
         let counts = server.connection_counts();
         assert!(counts.evicted >= LIMIT as u64, "{counts:?}");
@@ -79,7 +79,7 @@ fn connections_in_use_stay() {
         let calls: Vec<_> = clients.iter().map(|(_, far)| threads.spawn(|| far.sleep(1_000))).collect();
         std::thread::sleep(Duration::from_millis(300));
         let mut refused = Raw::connect(echo.object());
-        assert_eq!(refused.farewell(), b"GIOP\x01\0\x01\x05\0\0\0\0");
+        assert_eq!(refused.read_to_end(), b"GIOP\x01\0\x01\x05\0\0\0\0");
         for call in calls {
             assert_eq!(call.join().unwrap().unwrap(), 1_000);
         }
@@ -89,7 +89,7 @@ fn connections_in_use_stay() {
 }
 
 #[test]
-fn the_peer_with_the_most_connections_gives_way_first() {
+fn the_peer_with_the_most_connections_is_evicted_from_first() {
     let (server, echo) = endpoint(Concurrency::Connection);
     let mut alone = Raw::connect_from(echo.object(), [127, 0, 0, 2]);
     assert_eq!(alone.call("ping", &[]).status, 0);
@@ -110,7 +110,7 @@ fn a_peer_has_a_limit_of_its_own() {
     assert_eq!(other.call("ping", &[]).status, 0);
     let mut first = caller(&echo);
     let _more = [caller(&echo), caller(&echo)];
-    assert_eq!(first.farewell(), b"GIOP\x01\0\x01\x05\0\0\0\0");
+    assert_eq!(first.read_to_end(), b"GIOP\x01\0\x01\x05\0\0\0\0");
     assert!(server.connection_counts().open <= 4);
     assert_eq!(other.call("ping", &[]).status, 0);
     server.shutdown(true).unwrap();

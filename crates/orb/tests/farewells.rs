@@ -23,12 +23,12 @@ const REPLY: usize = 2 << 20;
 
 struct Talker {
     reply: Vec<u8>,
-    asked: AtomicUsize,
+    requested: AtomicUsize,
 }
 
 impl Echo for Talker {
     fn octets<'u>(&'u self, _: Upcall<'u>, _: &'u [u8]) -> Result<&'u [u8]> {
-        self.asked.fetch_add(1, Ordering::SeqCst);
+        self.requested.fetch_add(1, Ordering::SeqCst);
         Ok(&self.reply)
     }
 }
@@ -49,7 +49,7 @@ fn request(key: &[u8]) -> Vec<u8> {
 fn clients_that_do_not_read_are_waited_for_together() {
     let endpoints = vec!["127.0.0.1:0".into(), "unix:;lane=1".into()];
     let server = Orb::with_config(Config { endpoints, ..Config::default() }).unwrap();
-    let talker = Arc::new(Talker { reply: vec![1; REPLY], asked: AtomicUsize::new(0) });
+    let talker = Arc::new(Talker { reply: vec![1; REPLY], requested: AtomicUsize::new(0) });
     let near: EchoRef = server.root_poa().unwrap().activate(talker.clone()).unwrap();
     let background = server.clone();
     let run = std::thread::spawn(move || background.run());
@@ -57,15 +57,19 @@ fn clients_that_do_not_read_are_waited_for_together() {
     let (_, path) = server.endpoint_names().into_iter().find(|(name, _)| *name == "unix").unwrap();
 
     let request = request(&key);
-    let ask = |_| {
+    let call = |_| {
         let mut client = UnixStream::connect(&path).unwrap();
         client.write_all(&request).unwrap();
         client
     };
-    let clients: Vec<_> = (0..CLIENTS).map(ask).collect();
+    let clients: Vec<_> = (0..CLIENTS).map(call).collect();
     let began = std::time::Instant::now();
-    while talker.asked.load(Ordering::SeqCst) < CLIENTS {
-        assert!(began.elapsed() < TIMEOUT, "{} of {CLIENTS} were asked", talker.asked.load(Ordering::SeqCst));
+    while talker.requested.load(Ordering::SeqCst) < CLIENTS {
+        assert!(
+            began.elapsed() < TIMEOUT,
+            "{} of {CLIENTS} were asked",
+            talker.requested.load(Ordering::SeqCst)
+        );
         std::thread::yield_now();
     }
     let (done, ended) = mpsc::channel();

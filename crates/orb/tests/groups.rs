@@ -115,7 +115,7 @@ fn every_member_in_every_process_gets_each_oneway() {
 }
 
 #[test]
-fn a_group_answers_nothing_unless_somebody_does_it_for_the_group() {
+fn a_group_answers_only_through_its_own_implementation() {
     let url = url("239.255.79.2", 1);
     let (server, client) = (server(), Orb::with_config(config()).unwrap());
     let far = group(&client, &url);

@@ -63,7 +63,7 @@ fn key(of: &EchoRef) -> Vec<u8> {
 }
 
 #[test]
-fn who_sends_no_request_is_closed_after_the_limit() {
+fn a_client_without_a_request_is_closed_after_the_limit() {
     for concurrency in BOTH {
         let first_request_timeout_ms = LIMIT.as_millis() as u64;
         let (server, _near) = serve(Config { concurrency, first_request_timeout_ms, ..Config::default() });
@@ -78,7 +78,7 @@ fn who_sends_no_request_is_closed_after_the_limit() {
 }
 
 #[test]
-fn who_called_once_is_closed_after_the_limit_and_may_come_again() {
+fn a_client_that_called_once_is_closed_after_the_limit_and_may_come_again() {
     for concurrency in BOTH {
         let connection_idle_timeout_ms = LIMIT.as_millis() as u64;
         let config = Config { concurrency, connection_idle_timeout_ms, ..Config::default() };

@@ -12,7 +12,7 @@ use isorb::{
 use std::net::TcpListener;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 fn timeout(ms: u64) -> Policies {
     Policies { round_trip_timeout: Some(Duration::from_millis(ms)), ..Policies::default() }
@@ -37,6 +37,42 @@ fn time_outs_hold_at_every_scope() {
 }
 
 #[test]
+fn a_call_after_its_end_time_sends_nothing() {
+    let (server, _client, echo, parrot) = pair(Concurrency::Connection);
+    echo.sleep(0).unwrap();
+    let before = parrot.slept.load(Ordering::SeqCst);
+    let passed = Some(Instant::now());
+    let ends = |request_end, reply_end| Policies { request_end, reply_end, ..Policies::default() };
+    for policies in [ends(passed, None), ends(None, passed)] {
+        let late = echo.with_policies(policies).sleep(0).unwrap_err();
+        assert_eq!((late.kind, late.completed), (Kind::Timeout, Completion::No));
+        assert!(late.detail.unwrap().contains("end time"));
+        let outer = set_thread_policies(policies);
+        assert_eq!(echo.sleep(0).unwrap_err().kind, Kind::Timeout, "the thread's");
+        set_thread_policies(outer);
+    }
+    echo.sleep(0).unwrap();
+    // A start and an end of this call, and of no other.
+    assert_eq!(parrot.slept.load(Ordering::SeqCst), before + 2);
+    server.shutdown(false).unwrap();
+}
+
+#[test]
+fn an_end_time_bounds_all_calls_of_a_task_together() {
+    let (server, _client, echo, _) = pair(Concurrency::Connection);
+    let end = Instant::now() + Duration::from_millis(200);
+    let task = echo.with_policies(Policies { reply_end: Some(end), ..Policies::default() });
+    // A time-out would begin anew with each call; the end stays where it is.
+    let first_error = (0..1000).find_map(|_| task.sleep(20).err());
+    assert_eq!(first_error.unwrap().kind, Kind::Timeout);
+    assert!(Instant::now() >= end);
+    let far = Some(Instant::now() + Duration::from_secs(3600));
+    let patient = echo.with_policies(Policies { request_end: far, reply_end: far, ..Policies::default() });
+    patient.sleep(20).unwrap();
+    server.shutdown(false).unwrap();
+}
+
+#[test]
 fn a_server_that_never_answers_is_a_timeout() {
     // A socket that listens: the kernel accepts, no process reads.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -54,16 +90,16 @@ fn a_oneway_goes_as_far_as_its_sync_scope_says() {
     for concurrency in [Concurrency::Connection, Concurrency::Lane] {
         let (server, client, echo, servant) = pair(concurrency);
         let (host, port) = server.endpoint_addresses().remove(0);
-        let nobody: EchoRef = client
+        let no_object: EchoRef = client
             .string_to_object(&format!("corbaloc::1.2@{host}:{port}/silent"))
             .unwrap()
             .unchecked_narrow();
         let scope = |scope| Policies { sync_scope: Some(scope), ..Policies::default() };
         for quiet in [SyncScope::None, SyncScope::WithTransport] {
-            nobody.with_policies(scope(quiet)).feed(&[1]).unwrap();
+            no_object.with_policies(scope(quiet)).feed(&[1]).unwrap();
         }
         for loud in [SyncScope::WithServer, SyncScope::WithTarget] {
-            let refused = nobody.with_policies(scope(loud)).feed(&[1]).unwrap_err();
+            let refused = no_object.with_policies(scope(loud)).feed(&[1]).unwrap_err();
             assert_eq!(refused.kind, Kind::ObjectNotExist, "{loud:?}");
         }
         echo.with_policies(scope(SyncScope::WithServer)).feed(&[1; 5]).unwrap();
@@ -78,12 +114,12 @@ fn a_oneway_goes_as_far_as_its_sync_scope_says() {
 struct Elsewhere {
     to: Object,
     permanent: bool,
-    asked: Arc<AtomicU32>,
+    located: Arc<AtomicU32>,
 }
 
 impl ServantLocator for Elsewhere {
     fn preinvoke(&self, _: &[u8], _: &Poa, _: &str) -> Result<(Servant, Cookie), Refusal> {
-        self.asked.fetch_add(1, Ordering::SeqCst);
+        self.located.fetch_add(1, Ordering::SeqCst);
         Err(ForwardRequest { to: self.to.clone(), permanent: self.permanent }.into())
     }
     fn postinvoke(&self, _: &[u8], _: &Poa, _: &str, _: Cookie, _: Servant) -> Result<()> {
@@ -100,11 +136,11 @@ fn forwarding(server: &Orb, client: &Orb, to: &EchoRef, permanent: bool) -> (Ech
         .request_processing(RequestProcessing::ServantManager);
     let root = server.root_poa().unwrap();
     let poa = root.create_poa(&format!("elsewhere {permanent}"), Some(&root.manager()), policies).unwrap();
-    let asked = Arc::new(AtomicU32::new(0));
-    let locator = Elsewhere { to: to.object().clone(), permanent, asked: asked.clone() };
+    let located = Arc::new(AtomicU32::new(0));
+    let locator = Elsewhere { to: to.object().clone(), permanent, located: located.clone() };
     poa.set_servant_manager(ServantManager::locator(locator)).unwrap();
     let near = poa.create_reference_with_id(b"x", EchoRef::INTERFACE.id).unwrap();
-    (client.resolve(&near.to_string()).unwrap(), asked)
+    (client.resolve(&near.to_string()).unwrap(), located)
 }
 
 #[test]
@@ -112,18 +148,18 @@ fn forwards_are_followed_once_and_remembered() {
     for permanent in [false, true] {
         let (server, client, _, _) = pair(Concurrency::Connection);
         let (target, _, echo, _) = pair(Concurrency::Connection);
-        let (far, asked) = forwarding(&server, &client, &echo, permanent);
+        let (far, located) = forwarding(&server, &client, &echo, permanent);
         for i in 0..5 {
             assert_eq!(far.text(&format!("call {i}")).unwrap(), format!("call {i}"));
         }
-        assert_eq!(asked.load(Ordering::SeqCst), 1, "the binding is remembered");
+        assert_eq!(located.load(Ordering::SeqCst), 1, "the binding is remembered");
         // The target of the forward is gone: a temporary forward falls back to the original
         // reference.
         target.shutdown(true).unwrap();
         let gone = far.ping().unwrap_err();
         assert!(matches!(gone.kind, Kind::Transient | Kind::CommFailure | Kind::ObjectNotExist), "{gone}");
         if !permanent {
-            assert!(asked.load(Ordering::SeqCst) > 1, "the reference's own place was asked again");
+            assert!(located.load(Ordering::SeqCst) > 1, "the reference's own place was asked again");
         }
         server.shutdown(true).unwrap();
     }
@@ -145,7 +181,7 @@ fn a_forward_in_a_circle_ends() {
     let (far, _) = forwarding(&server, &client, &echo, false);
     let root = server.root_poa().unwrap();
     let poa = root.find_poa("elsewhere false", false).unwrap();
-    let itself = Elsewhere { to: far.object().clone(), permanent: false, asked: Arc::default() };
+    let itself = Elsewhere { to: far.object().clone(), permanent: false, located: Arc::default() };
     drop(poa);
     let policies = PoaPolicies::new()
         .lifespan(Lifespan::Persistent)

@@ -121,7 +121,7 @@ impl Hand {
     }
 
     /// `None` for results, else the exception's id and minor code.
-    fn ask(&mut self, operation: &str, contexts: &[(u32, &[u8])]) -> Option<(String, u32)> {
+    fn call(&mut self, operation: &str, contexts: &[(u32, &[u8])]) -> Option<(String, u32)> {
         self.id += 2;
         let contexts: Vec<_> = contexts.iter().map(|&(id, data)| ServiceContext { id, data }).collect();
         let mut e = Encoder::new(Vec::new(), Text::DEFAULT);
@@ -164,21 +164,21 @@ fn what_a_server_cannot_read_of_a_band_is_refused_and_nothing_else_lost() {
             (vec![(range, b"\0\0\0\x05\xff\xff")], conversion),
             (vec![(range, b"\0\0\0\x09\0\x05")], conversion),
         ] {
-            let answer = hand.ask(BIND, &contexts);
+            let answer = hand.call(BIND, &contexts);
             assert_eq!(answer.as_ref().map(|(id, _)| id.as_str()), Some(exception), "{contexts:?}");
             if exception == conversion {
                 assert_eq!(answer.map(|(_, code)| code), Some(minor::DATA_CONVERSION_PRIORITY));
             }
-            assert_eq!(hand.ask("ping", &[]), None, "the connection goes on after {contexts:?}");
+            assert_eq!(hand.call("ping", &[]), None, "the connection goes on after {contexts:?}");
             assert_eq!(bands(), 0);
         }
         // With an ordinary request the band is neither an error nor an assignment.
-        assert_eq!(hand.ask("ping", &[(range, good)]), None);
+        assert_eq!(hand.call("ping", &[(range, good)]), None);
         assert_eq!(bands(), 0);
-        assert_eq!(hand.ask(BIND, &[(range, good)]), None);
+        assert_eq!(hand.call(BIND, &[(range, good)]), None);
         assert_eq!(bands(), 1);
         hand.key.push(7);
-        assert_eq!(hand.ask(BIND, &[(range, good)]).unwrap().0, "IDL:omg.org/CORBA/OBJECT_NOT_EXIST:1.0");
+        assert_eq!(hand.call(BIND, &[(range, good)]).unwrap().0, "IDL:omg.org/CORBA/OBJECT_NOT_EXIST:1.0");
         server.shutdown(true).unwrap();
     }
 }

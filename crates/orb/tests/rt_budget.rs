@@ -105,7 +105,7 @@ fn overruns_are_counted_at_their_end() {
 }
 
 #[test]
-fn the_watchdog_demotes_who_goes_on_and_the_thread_recovers() {
+fn the_watchdog_demotes_a_thread_that_goes_on_and_it_recovers() {
     let (server, worker, object, overruns) = setup();
     let rt = server.rt();
     rt.set_budget(ECHO, "sleep", budget(5, Overrun::Demote)).unwrap();

@@ -60,7 +60,7 @@ fn each_object_is_found_at_any_depth() {
 }
 
 #[test]
-fn a_stale_reference_is_nobodys_however_its_place_is_used_since() {
+fn a_stale_reference_names_no_object_however_its_slot_is_used_since() {
     let (server, client) = (server(), Orb::with_config(Config::default()).unwrap());
     let root = server.root_poa().unwrap();
     let poa = root.create_poa("many", Some(&root.manager()), PoaPolicies::new()).unwrap();
@@ -92,7 +92,7 @@ fn poa_id(object: &EchoRef) -> Vec<u8> {
 }
 
 #[test]
-fn references_of_an_earlier_process_find_nobody() {
+fn references_of_an_earlier_process_find_no_object() {
     let (first, client) = (server(), Orb::with_config(Config::default()).unwrap());
     let policies = || PoaPolicies::new().id_assignment(IdAssignment::User);
     let root = first.root_poa().unwrap();

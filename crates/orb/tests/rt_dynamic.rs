@@ -133,7 +133,7 @@ fn fixed() -> Node {
     node(Arc::new(FixedPriority))
 }
 
-const NOBODY: Observed = Observed { id: None, names: vec![], parameter: None, priority: None };
+const NO_THREAD: Observed = Observed { id: None, names: vec![], parameter: None, priority: None };
 
 #[test]
 fn a_thread_is_itself_in_every_process() {
@@ -141,7 +141,7 @@ fn a_thread_is_itself_in_every_process() {
         let (a, b, c) = (fixed(), fixed(), fixed());
         let to_b = a.far(&b);
         to_b.ping().unwrap();
-        assert_eq!(b.servant.take(), [NOBODY], "no segment, no distributable thread");
+        assert_eq!(b.servant.take(), [NO_THREAD], "no segment, no distributable thread");
         a.current.begin_scheduling_segment("outer", Some(p(100)), None).unwrap();
         a.current.begin_scheduling_segment("client", Some(p(200)), None).unwrap();
         let id = a.current.id().ok();
@@ -167,7 +167,7 @@ fn a_thread_is_itself_in_every_process() {
         a.current.end_scheduling_segment("client").unwrap();
         a.current.end_scheduling_segment("outer").unwrap();
         to_b.ping().unwrap();
-        assert_eq!(b.servant.take().pop(), Some(NOBODY), "and B's thread kept nothing of it");
+        assert_eq!(b.servant.take().pop(), Some(NO_THREAD), "and B's thread kept nothing of it");
         [a, b, c].iter().for_each(|node| node.orb.shutdown(true).unwrap());
     });
 }
@@ -189,7 +189,7 @@ fn what_a_servant_may_not_do_ends_its_request_alone() {
         // A servant's own segment, in a request outside of any distributable thread.
         assert_eq!(kind(to_b.fail(0)), None);
         to_b.ping().unwrap();
-        assert_eq!(b.servant.take(), [NOBODY], "what was left open ended with its request");
+        assert_eq!(b.servant.take(), [NO_THREAD], "what was left open ended with its request");
         [a, b].iter().for_each(|node| node.orb.shutdown(true).unwrap());
     });
 }
@@ -212,13 +212,13 @@ fn a_cancelled_thread_comes_home_with_the_news() {
         // Cancelled in the calling process, during a call: the exception comes at the return.
         a.current.begin_scheduling_segment("client", Some(p(200)), None).unwrap();
         let (id, current) = (a.current.id().unwrap(), a.current.clone());
-        let (tell, told) = std::sync::mpsc::channel::<()>();
+        let (sender, receiver) = std::sync::mpsc::channel::<()>();
         let canceller = std::thread::spawn(move || {
-            told.recv().unwrap();
+            receiver.recv().unwrap();
             current.cancel(&current.lookup(id).unwrap());
         });
         a.servant.take();
-        tell.send(()).unwrap();
+        sender.send(()).unwrap();
         gone(to_b.sleep(200).map(drop).and_then(|()| to_b.ping()));
         canceller.join().unwrap();
         let _ = a.current.end_scheduling_segment("client");

@@ -46,7 +46,7 @@ fn tcp(server: &Orb, pool: u32) -> SockAddr {
 }
 
 #[test]
-fn those_who_say_nothing_give_their_places_to_others() {
+fn silent_clients_give_their_connections_to_others() {
     let folder = TempFolder::new();
     for (protocol, kind) in [("tcp", Type::STREAM), ("unix", Type::STREAM), ("segment", Type::SEQPACKET)] {
         let path = folder.file(protocol);
@@ -80,7 +80,7 @@ fn those_who_say_nothing_give_their_places_to_others() {
 }
 
 #[test]
-fn the_client_that_is_idle_for_longest_gives_way_to_a_newcomer() {
+fn the_client_that_is_idle_for_longest_is_evicted_for_a_newcomer() {
     let (server, object, pool) = full_soon(lane(PRIORITY, 2));
     let mut known: Vec<Raw> = (0..PLACES).map(|_| Raw::connect(object.object())).collect();
     known.iter_mut().for_each(|raw| assert_eq!(raw.call("ping", &[]).status, 0));
@@ -101,7 +101,7 @@ fn the_client_that_is_idle_for_longest_gives_way_to_a_newcomer() {
 /// A lane with all its threads busy reads nothing. Connections that have sent a request meanwhile
 /// look silent to it, but are not.
 #[test]
-fn who_waits_for_a_busy_thread_is_not_taken_for_silent() {
+fn a_client_that_waits_for_a_busy_thread_is_not_silent() {
     let (server, object, pool) = full_soon(lane(PRIORITY, 2));
     let witness = arc::<Witness>();
     let busy: EchoRef =

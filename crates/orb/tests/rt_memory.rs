@@ -15,7 +15,7 @@ fn octets(object: &EchoRef, n: usize) -> Result<usize> {
 }
 
 #[test]
-fn who_needs_more_than_the_region_gets_no_memory_and_others_what_they_need() {
+fn a_request_beyond_the_region_gets_no_memory_and_others_what_they_need() {
     let (server, client) = (server(), Orb::with_config(Config::default()).unwrap());
     let options = ThreadpoolOptions { region_bytes: Some(4096), ..ThreadpoolOptions::default() };
     let lanes = [lane(10, 1), lane(20, 1)];
@@ -43,7 +43,7 @@ fn who_needs_more_than_the_region_gets_no_memory_and_others_what_they_need() {
 }
 
 #[test]
-fn the_heap_serves_those_who_know_no_bound() {
+fn the_heap_serves_requests_without_a_bound() {
     let (server, client) = (server(), Orb::with_config(Config::default()).unwrap());
     let options = ThreadpoolOptions { memory: Some(UpcallMemory::Heap), ..ThreadpoolOptions::default() };
     let pool = server.rt().create_threadpool(lane(0, 1), &options).unwrap();

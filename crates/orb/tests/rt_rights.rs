@@ -126,13 +126,13 @@ fn off_asks_for_nothing_and_says_nothing() {
 
 /// Threads of the ordinary class have the niceness of the process; a lower value is not allowed.
 #[test]
-fn who_was_started_to_be_nice_serves_all_the_same() {
+fn a_process_that_was_started_as_nice_serves_all_the_same() {
     if is_child() {
         rustix::process::setpriority_process(None, 19).unwrap();
         serve_at_a_priority(&server_with(Config::default()));
         return;
     }
-    printed(&child("who_was_started_to_be_nice_serves_all_the_same"));
+    printed(&child("a_process_that_was_started_as_nice_serves_all_the_same"));
 }
 
 /// Lanes, priorities and calls work, in the ordinary class.

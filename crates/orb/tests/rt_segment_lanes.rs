@@ -33,11 +33,11 @@ fn alone() -> MutexGuard<'static, ()> {
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-const PATIENCE_MS: u64 = 120_000;
+const TIMEOUT_MS: u64 = 120_000;
 
 fn config(transport: TransportConfig) -> Config {
     let endpoints = vec!["127.0.0.1:0".into(), "segment:".into()];
-    Config { endpoints, transport, round_trip_timeout_ms: PATIENCE_MS, ..Config::default() }
+    Config { endpoints, transport, round_trip_timeout_ms: TIMEOUT_MS, ..Config::default() }
 }
 
 /// A server with a lane of so many threads at a segment, and an object in it.
@@ -79,7 +79,7 @@ impl Server {
 
     fn stream(&self) -> Box<dyn Stream> {
         let stream = Segments::default().connect(&self.at, None).unwrap();
-        stream.set_recv_timeout(Some(Duration::from_millis(PATIENCE_MS))).unwrap();
+        stream.set_recv_timeout(Some(Duration::from_millis(TIMEOUT_MS))).unwrap();
         stream
     }
 
@@ -274,7 +274,7 @@ fn clients_that_are_killed_cost_the_others_nothing() {
     }
 }
 
-/// A lane that polls without end, too, hears that it is to end.
+/// A lane that polls without end, too, learns that it is to end.
 #[test]
 fn a_lane_ends_while_it_polls() {
     let _alone = alone();

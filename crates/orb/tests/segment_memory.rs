@@ -23,7 +23,8 @@ fn held() -> [usize; 3] {
     isorb_rt::log::prepare();
     let entries = |folder: &str| std::fs::read_dir(folder).unwrap().count();
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
-    let segments = maps.lines().filter(|line| line.contains("isorb-segment")).count();
+    let segments =
+        maps.lines().filter(|line| line.contains("isorb-segment") || line.contains("isorb-arena")).count();
     [entries("/proc/self/fd"), entries("/proc/self/task"), segments]
 }
 
@@ -77,7 +78,7 @@ fn with_little_memory(f: impl FnOnce()) {
 }
 
 #[test]
-fn who_gets_no_memory_for_a_segment_goes_another_way() {
+fn a_client_without_memory_for_a_segment_goes_another_way() {
     // One-time allocations of the process happen before the counts, and before the limit is
     // computed.
     let (server, client) = (orb(USUAL, &["segment:", "unix:"]), orb(USUAL, &[]));

@@ -28,20 +28,22 @@ const BRIEF: Duration = Duration::from_millis(200);
 /// Longer than any wait here: a process that ends earlier ends by itself, not by a time-out.
 const LONG: Duration = Duration::from_secs(600);
 
-/// The mapped segments of this process, first and last octet.
-fn segments() -> Vec<(u64, u64)> {
+/// The mapped segments and arenas of this process, first and last octet.
+fn mapped(kind: &str) -> Vec<(u64, u64)> {
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
     let number = |text| u64::from_str_radix(text, 16).unwrap();
-    let of = maps.lines().filter(|line| line.contains("isorb-segment"));
+    let ours = |line: &&str| line.contains("isorb-segment") || line.contains("isorb-arena");
+    let of = maps.lines().filter(ours).filter(|line| line.contains(kind));
     let ranges = of.map(|line| line.split(' ').next().unwrap().split_once('-').unwrap());
     ranges.map(|(start, end)| (number(start), number(end))).collect()
 }
 
-/// Random data in both segments of the process's connection, headers and credits included.
+/// Random data in both segments and the own arena of the process's connection, headers and credits
+/// included. The peer's arena cannot be written.
 fn scribble(mut seed: u32) {
-    assert_eq!(segments().len(), 2);
+    assert_eq!((mapped("rw-s").len(), mapped("r--s").len()), (3, 1));
     let mut memory = std::fs::OpenOptions::new().write(true).open("/proc/self/mem").unwrap();
-    for (start, end) in segments() {
+    for (start, end) in mapped("rw-s") {
         let mut octet = || {
             seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
             (seed >> 24) as u8
@@ -172,18 +174,18 @@ fn serve<S: Echo>(orb: &Orb, servant: Arc<S>) -> String {
 struct Gate {
     /// The number of blocked upcalls, and of those that may leave.
     state: Mutex<[u32; 2]>,
-    bell: Condvar,
+    changed: Condvar,
 }
 
 impl Gate {
     fn change(&self, change: impl FnOnce(&mut [u32; 2])) {
         change(&mut self.state.lock().unwrap());
-        self.bell.notify_all();
+        self.changed.notify_all();
     }
 
     fn until(&self, mut ready: impl FnMut(&mut [u32; 2]) -> bool) {
         let state = self.state.lock().unwrap();
-        let waited = self.bell.wait_timeout_while(state, Duration::from_secs(60), |state| !ready(state));
+        let waited = self.changed.wait_timeout_while(state, Duration::from_secs(60), |state| !ready(state));
         assert!(!waited.unwrap().1.timed_out(), "no upcall came, or none was released");
     }
 
@@ -192,7 +194,7 @@ impl Gate {
         self.until(|[inside, _]| *inside > 0);
     }
 
-    fn let_go(&self) {
+    fn release(&self) {
         self.change(|[inside, leave]| (*inside, *leave) = (*inside - 1, *leave + 1));
     }
 }
@@ -211,7 +213,7 @@ fn held() -> [usize; 3] {
     // Its thread stays for the life of the process, whichever record comes first.
     isorb_rt::log::prepare();
     let entries = |folder: &str| std::fs::read_dir(folder).unwrap().count();
-    [entries("/proc/self/fd"), entries("/proc/self/task"), segments().len()]
+    [entries("/proc/self/fd"), entries("/proc/self/task"), mapped("").len()]
 }
 
 /// Two ORBs of this process with a connection over segments between them, which no peer may affect.
@@ -328,14 +330,14 @@ fn bad_client(here: &Here) -> Peer {
 fn a_client_that_is_killed(here: &Here, _: u32) {
     let peer = bad_client(here);
     drop(peer);
-    here.gate.let_go();
+    here.gate.release();
     here.is_rid("a killed client keeps its connection");
 }
 
 fn a_client_that_stops(here: &Here, _: u32) {
     let peer = bad_client(here);
     peer.stop();
-    here.gate.let_go();
+    here.gate.release();
     // The reply is not read.
     here.is_rid("a stopped client keeps its connection");
 }
@@ -343,7 +345,7 @@ fn a_client_that_stops(here: &Here, _: u32) {
 fn a_client_that_scribbles(here: &Here, seed: u32) {
     let mut peer = bad_client(here);
     peer.scribble(seed);
-    here.gate.let_go();
+    here.gate.release();
     here.is_rid("a client that scribbles keeps its connection");
 }
 
@@ -376,7 +378,7 @@ fn a_bad_peer_costs_its_connection_only() {
                 held().iter().zip(before).all(|(now, before)| *now <= before)
             });
             here.end();
-            wait_until(format!("{form}, {what}: segments are left"), || segments().is_empty());
+            wait_until(format!("{form}, {what}: segments are left"), || mapped("").is_empty());
         }
     }
 }

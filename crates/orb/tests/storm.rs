@@ -196,7 +196,7 @@ fn files_take_all_descriptors(served: &Served) {
 }
 
 #[test]
-fn those_who_are_served_do_not_suffer() {
+fn established_clients_do_not_suffer() {
     let folder = TempFolder::new();
     // Permanent mappings, such as the clock's page, are not counted.
     let before = held();

@@ -38,9 +38,9 @@ fn many() -> usize {
 
 /// Whether the server has closed it.
 fn is_closed(stream: &mut TcpStream) -> bool {
-    let mut farewell = [0; 64];
+    let mut ending = [0; 64];
     loop {
-        match stream.read(&mut farewell) {
+        match stream.read(&mut ending) {
             Ok(0) => return true,
             Ok(_) => {}
             Err(error) => return !matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted),
@@ -49,7 +49,7 @@ fn is_closed(stream: &mut TcpStream) -> bool {
 }
 
 #[test]
-fn a_storm_ends_closed_and_nobody_else_suffers() {
+fn a_storm_ends_closed_and_no_other_client_suffers() {
     let many = many();
     assert!(many >= 300, "too few descriptors for a storm");
     for concurrency in [Concurrency::Connection, Concurrency::Lane] {

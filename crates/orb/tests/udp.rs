@@ -172,7 +172,7 @@ fn a_call_without_a_time_out_is_refused() {
 }
 
 #[test]
-fn who_does_not_answer_is_a_time_out() {
+fn a_silent_peer_is_a_time_out() {
     let (server, client, far, _) = pair_with(serving("udp:127.0.0.1:0"), within(200));
     // A server that receives and never replies.
     let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
@@ -194,7 +194,7 @@ fn who_does_not_answer_is_a_time_out() {
 }
 
 #[test]
-fn noise_does_not_reach_a_servant_and_disturbs_nobody() {
+fn noise_does_not_reach_a_servant_and_disturbs_no_client() {
     for form in [";connection", ";lane=1"] {
         let (server, client, far, _) = pair_with(serving(&format!("udp:127.0.0.1:0{form}")), within(60_000));
         far.ping().unwrap();

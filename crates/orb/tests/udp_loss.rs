@@ -51,10 +51,10 @@ fn each_call_gets_its_own_answer_or_a_time_out() {
                 .collect();
             calls.into_iter().map(|call| call.join().unwrap()).collect::<Vec<_>>()
         });
-        for (result, asked) in results {
+        for (result, sent) in results {
             match result {
                 Ok(text) => {
-                    assert_eq!(text, asked, "the answer of another call");
+                    assert_eq!(text, sent, "the answer of another call");
                     answered += 1;
                 }
                 Err(error) => {
@@ -74,7 +74,7 @@ fn each_call_gets_its_own_answer_or_a_time_out() {
 }
 
 #[test]
-fn what_comes_twice_is_served_twice_and_answers_nobody_else() {
+fn what_comes_twice_is_served_twice_and_answers_no_other_call() {
     let twice = Plan { duplicate: 1.0, ..Plan::default() };
     let (server, client, far, _relay, parrot) = pair(60_000, twice, twice);
     for i in 1..=50u64 {

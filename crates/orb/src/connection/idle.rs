@@ -10,15 +10,19 @@ use isorb_rt::atomic_enum;
 use isorb_rt::net::{Interest, wait_ready};
 use isorb_rt::sync::AtomicEnum;
 use isorb_rt::time::Deadline;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 /// Grace period in nanoseconds: a connection that was opened or used within it is evicted after all
 /// others.
 const GRACE_NS: u64 = 1_000_000_000;
 
-/// Whether the client has sent requests.
+/// Whether the client has sent requests, and whether one of them found its object.
 #[derive(Debug, Default)]
-pub(super) struct Activity(AtomicEnum<Requests>);
+pub(super) struct Activity {
+    requests: AtomicEnum<Requests>,
+    found: AtomicBool,
+}
 
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Requests {
@@ -33,21 +37,21 @@ atomic_enum!(Requests: None, Earlier, Recent);
 impl Activity {
     #[inline(always)]
     pub fn mark(&self) {
-        self.0.store(Requests::Recent, Ordering::Relaxed);
+        self.requests.store(Requests::Recent, Ordering::Relaxed);
     }
 
     /// Whether a request has arrived.
     pub fn ever(&self) -> bool {
-        !self.0.is(Requests::None, Ordering::Relaxed)
+        !self.requests.is(Requests::None, Ordering::Relaxed)
     }
 
     /// Whether a request has arrived since the last call.
     fn recent(&self) -> bool {
-        self.0.change(Requests::Recent, Requests::Earlier, Ordering::Relaxed)
+        self.requests.change(Requests::Recent, Requests::Earlier, Ordering::Relaxed)
     }
 }
 
-/// Which of the idle connections gives way first.
+/// Which of the idle connections is evicted first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Idleness {
     /// For longer than the grace period.
@@ -81,9 +85,23 @@ impl Connection {
         self.activity.mark();
     }
 
-    /// Whether the connection gives way to a new one at `now`, and since when it is idle: the least
-    /// goes first. `None` where it is in use, by call-backs too. A use is noticed by the next call
-    /// of this method or of [`close_if_idle`](Self::close_if_idle).
+    /// Records that a request found its object.
+    #[inline(always)]
+    pub fn mark_found(&self) {
+        self.activity.found.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether all its requests named objects that do not exist, and the ORB does not call back
+    /// over it.
+    pub fn found_nothing(&self) -> bool {
+        !self.activity.found.load(Ordering::Relaxed)
+            && self.side == Side::Acceptor
+            && !self.bidirectional.load(Ordering::Acquire)
+    }
+
+    /// Whether the connection may be evicted for a new one at `now`, and since when it is idle: the
+    /// least goes first. `None` where it is in use, by call-backs too. A use is noticed by the next
+    /// call of this method or of [`close_if_idle`](Self::close_if_idle).
     #[cold]
     pub fn idleness(&self, now: u64) -> Option<(Idleness, u64)> {
         let is_in_use = self.side == Side::Connector

@@ -1,7 +1,7 @@
 //! From octets of the stream to whole messages.
 
 use super::table::BufferAccount;
-use crate::buffers::{BLOCK_STAYS, LANE_SMALL};
+use crate::buffers::{LANE_SMALL, MAX_RETAINED_BLOCK};
 use crate::hot::hot;
 use crate::policy::Timeout;
 use isorb_cdr::{Order, Version};
@@ -21,9 +21,9 @@ const SMALL: usize = 4096;
 /// Block of a connection on which messages come faster than they are read: one system call gets
 /// many.
 const LARGE: usize = 32 << 10;
-/// Octets that are reserved when only the header of a message has arrived. More are reserved as
-/// octets arrive, so that a peer that announces much and sends nothing occupies no memory.
-const RESERVED_AT_ONCE: usize = 256 << 10;
+/// Octets that count towards `memory_limit` when only the header of a message has arrived. More are
+/// committed as octets arrive. Those that a peer announces and does not send occupy no memory.
+const COMMITTED_AT_ONCE: usize = 256 << 10;
 
 /// Messages of which fragments may be outstanding at a time.
 const PARTIAL: usize = 8;
@@ -113,6 +113,9 @@ pub(crate) struct Inbox {
     /// Whether the pool is a lane's own. The inbox then holds a block only while it has unread
     /// octets, and a long one only when so many have arrived.
     lean: bool,
+    /// Whether the inbox holds a block while it has no unread octets. In a lane it does not: the
+    /// lane's thread receives into a block of its own.
+    keeps_block: bool,
     /// Time from the beginning of a message to its end.
     message_timeout: Option<Duration>,
     account: Arc<BufferAccount>,
@@ -138,6 +141,7 @@ impl Inbox {
             aside: false,
             unwanted: 0,
             lean: false,
+            keeps_block: true,
             message_timeout,
             account,
         }
@@ -146,11 +150,17 @@ impl Inbox {
     /// Takes blocks from a lane's own pool from now on.
     pub fn use_lane(&mut self, pool: Arc<BufferPool>) {
         self.lean = true;
+        self.keep_no_block();
+        let limits = self.fragment_limits();
+        self.assembler.get_or_insert_with(|| Box::new(Assembler::new(pool, limits)));
+    }
+
+    /// Holds a block only while there are unread octets.
+    pub fn keep_no_block(&mut self) {
+        self.keeps_block = false;
         if self.is_empty() {
             self.block = Buffer::unpooled(0);
         }
-        let limits = self.fragment_limits();
-        self.assembler.get_or_insert_with(|| Box::new(Assembler::new(pool, limits)));
     }
 
     /// The next whole message, put at the start of `into`. Into an empty inbox it is received there
@@ -174,7 +184,7 @@ impl Inbox {
         let mut got = None;
         if self.is_empty()
             && !self.aside
-            && (self.block_size..=BLOCK_STAYS).contains(&room)
+            && (self.block_size..=MAX_RETAINED_BLOCK).contains(&room)
             && (wait == Wait::No || self.timeout == timeout)
         {
             let received = stream.recv(into.bytes_mut(), wait);
@@ -211,7 +221,7 @@ impl Inbox {
     #[cold]
     fn put_aside(&mut self, pool: &Arc<BufferPool>, into: &mut Buffer, received: &io::Result<usize>) {
         let octets = *received.as_ref().unwrap_or(&0);
-        if self.lean && octets < LANE_SMALL {
+        if !self.keeps_block && octets < LANE_SMALL {
             if octets == 0 {
                 return;
             }
@@ -420,7 +430,7 @@ impl Inbox {
 
     /// Drops the unread octets, and returns their blocks.
     pub fn discard(&mut self, pool: &Arc<BufferPool>) {
-        let block = if self.lean { Buffer::unpooled(0) } else { fresh_block(pool) };
+        let block = if self.keeps_block { fresh_block(pool) } else { Buffer::unpooled(0) };
         (self.block, self.assembler) = (block, None);
         (self.start, self.end, self.begun, self.aside, self.unwanted) = (0, 0, 0, false, 0);
         self.account.arriving.clear();
@@ -457,7 +467,11 @@ impl Inbox {
         // A lane's thread keeps its long block for the next messages.
         let copies = self.start > 0 || beyond > len || (self.lean && len <= into.capacity().min(LANE_SMALL));
         let copied = if copies { len } else { beyond };
-        if into.capacity() < copied.max(SMALL) || into.capacity() > BLOCK_STAYS {
+        let leaves_nothing = !copies && beyond == 0 && !self.keeps_block;
+        if leaves_nothing {
+            *into = std::mem::replace(&mut self.block, Buffer::unpooled(0));
+            (self.start, self.end) = (0, 0);
+        } else if into.capacity() < copied.max(SMALL) || into.capacity() > MAX_RETAINED_BLOCK {
             let block =
                 if self.lean { self.account.take(copied, wait) } else { pool.take(copied.max(SMALL)) };
             *into = block.ok_or(ReadError::NoMemory)?;
@@ -469,14 +483,14 @@ impl Inbox {
             if !self.emptied {
                 self.block_size = LARGE;
             }
-        } else {
+        } else if !leaves_nothing {
             std::mem::swap(&mut self.block, into);
             self.block.bytes_mut()[..beyond].copy_from_slice(&into.bytes()[len..len + beyond]);
             (self.start, self.end) = (0, beyond);
         }
         if self.is_empty() {
             (self.start, self.end) = (0, 0);
-            if self.lean {
+            if !self.keeps_block {
                 self.block = Buffer::unpooled(0);
             }
         }
@@ -506,20 +520,25 @@ impl Inbox {
         }
     }
 
-    /// Makes room for more of the first message, which has `len` octets.
+    /// Makes room for more of the first message, which has `len` octets. A long one gets addresses
+    /// for all of it at once, so that it is not copied as it grows. The peer has to send octets
+    /// before memory is committed for more of them.
     fn grow(&mut self, len: usize, wait: Wait) -> Result<(), ReadError> {
         let here = self.start..self.end;
         let full = here.len() == self.block.capacity();
-        if full || self.block.capacity() < len.min(RESERVED_AT_ONCE) {
-            // A retained block takes no memory that was free. Else the peer has to send octets
-            // before memory is committed for more of them.
-            let room = len.min(RESERVED_AT_ONCE.max(4 * here.len()));
-            let retained = self.account.take_retained(len);
-            let mut larger = retained.or_else(|| self.account.take(room, wait)).ok_or(ReadError::NoMemory)?;
-            larger.bytes_mut()[..here.len()].copy_from_slice(&self.block.bytes()[here.clone()]);
-            self.block = larger;
-            (self.start, self.end) = (0, here.len());
+        if !full && self.block.capacity() >= len.min(COMMITTED_AT_ONCE) {
+            return Ok(());
         }
+        let room = len.min(COMMITTED_AT_ONCE.max(2 * here.len()));
+        if self.start == 0 && len <= self.block.capacity_in_place() {
+            let more = room.saturating_sub(self.block.capacity());
+            let grow = || self.account.grow(&mut self.block, room, wait);
+            return self.account.arriving.growing(more, grow).then_some(()).ok_or(ReadError::NoMemory);
+        }
+        let mut larger = self.account.take_growing(len, room, wait).ok_or(ReadError::NoMemory)?;
+        larger.bytes_mut()[..here.len()].copy_from_slice(&self.block.bytes()[here.clone()]);
+        self.block = larger;
+        (self.start, self.end) = (0, here.len());
         Ok(())
     }
 

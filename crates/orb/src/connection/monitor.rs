@@ -6,6 +6,7 @@
 //! scheduling class of the threads that keep octets, so that the rest of a message goes out at the
 //! priority at which it was begun.
 
+use super::outbox::{self, SendError};
 use super::{Connection, LOG};
 use crate::log::warn;
 use isorb_rt::net::{Events, Interest, Poller, Trigger};
@@ -13,8 +14,8 @@ use isorb_rt::sched::{SchedClass, ThreadSpec};
 use isorb_rt::sync::PiMutex;
 use isorb_rt::time::Deadline;
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 
 /// Is notified of a connection that it uses. See
 /// [`Object::open_connection`](crate::Object::open_connection).
@@ -134,5 +135,66 @@ impl Monitor {
             connection.still_open();
         }
         connection.is_open()
+    }
+}
+
+impl Connection {
+    pub fn is_monitored(&self) -> bool {
+        self.monitor.get().is_some()
+    }
+
+    /// Sets the poller of its monitor. Returns false if it has one.
+    fn monitored_by(&self, poller: &Arc<Poller>, token: u64) -> bool {
+        self.monitor.set((poller.clone(), token)).is_ok()
+    }
+
+    /// Has its monitor notified of room to send.
+    #[cold]
+    pub fn request_room(&self) {
+        if let Some((poller, token)) = self.monitor.get() {
+            // If there is room by now, that is an event, too.
+            let _ = poller.modify(self.stream.fd(), *token, Interest::BOTH, Trigger::Edge);
+        }
+    }
+
+    /// As [`flush`](Self::flush) for a monitor. When nothing is left it calls `quiet` before
+    /// another thread can keep octets, and notifies the watchers.
+    fn flush_then(&self, quiet: impl FnOnce()) -> Result<(), SendError> {
+        let mut outbox = self.outbox.lock();
+        let sent = outbox::flush(&mut outbox, &*self.stream);
+        if sent == Ok(true) {
+            quiet();
+        }
+        drop(outbox);
+        match sent {
+            Ok(true) => self.notify(false),
+            Ok(false) => {}
+            Err(_) => self.break_off(),
+        }
+        sent.map(drop)
+    }
+
+    /// Notifies `watcher` of room to send, after an [`offer`](Self::offer) that kept octets or sent
+    /// nothing, and of the connection's end.
+    pub fn add_watcher(&self, watcher: Weak<dyn ConnectionWatcher>) {
+        let mut watchers = self.watchers.lock();
+        watchers.retain(|known| known.strong_count() > 0 && !known.ptr_eq(&watcher));
+        watchers.push(watcher);
+        drop(watchers);
+        if !self.is_open() {
+            self.notify_end();
+        }
+    }
+
+    #[cold]
+    pub(super) fn notify(&self, ended: bool) {
+        // Called without the lock.
+        let watchers: Vec<_> = self.watchers.lock().iter().filter_map(Weak::upgrade).collect();
+        watchers.iter().for_each(|watcher| watcher.changed(ended));
+    }
+
+    pub(super) fn notify_end(&self) {
+        let watchers = std::mem::take(&mut *self.watchers.lock());
+        watchers.iter().filter_map(Weak::upgrade).for_each(|watcher| watcher.changed(true));
     }
 }

@@ -1,6 +1,8 @@
 //! From whole messages to octets on the stream.
 
+use super::LOG;
 use super::table::BufferAccount;
+use crate::log::warn;
 use crate::policy::Timeout;
 use isorb_cdr::Message;
 use isorb_giop::fragment::split;
@@ -8,6 +10,7 @@ use isorb_rt::Errno;
 use isorb_rt::time::{Deadline, now_ns};
 use isorb_scope::Buffer;
 use isorb_transport::{Stream, Wait};
+use std::hint::cold_path;
 use std::io::{self, IoSlice};
 use std::sync::Arc;
 use std::time::Duration;
@@ -228,6 +231,7 @@ pub(crate) fn send_or_keep(
         for piece in pieces {
             let rest = piece.get(taken..).unwrap_or(&[]);
             taken -= taken.min(piece.len());
+            note_copied(stream, rest);
             outbox.keep(rest)?;
         }
         if outbox.waiting() > 2 * limit { Err(SendError::Backlog) } else { Ok(()) }
@@ -247,6 +251,26 @@ pub(crate) fn send_or_keep(
         }
     }
     Ok(outbox.is_empty())
+}
+
+/// Counts octets of a loan that are kept, and so copied, because the peer does not read and the
+/// sender must not wait.
+fn note_copied(stream: &dyn Stream, octets: &[u8]) {
+    if !octets.is_empty()
+        && let Some(arena) = stream.arena()
+        && arena.contains(octets)
+        && arena.count_copied() == 0
+    {
+        cold_path();
+        let (peer, octets) = (stream.peer(), octets.len());
+        warn(
+            LOG,
+            format_args!(
+                "{octets} octets of a loan were copied: {peer} reads too slowly for a send that must not wait (the \
+                 reply of a lane, a oneway call with SYNC_NONE); further ones are only counted"
+            ),
+        );
+    }
 }
 
 /// Sends the kept octets without waiting; `true` when none are left.

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 use std::task::Waker;
 
 /// No thread waits.
-const NO_SEAT: u32 = u32::MAX;
+const NO_WAITER: u32 = u32::MAX;
 /// No waker waits until any time.
 const NEVER: u64 = u64::MAX;
 
@@ -20,24 +20,24 @@ pub(crate) struct PendingSlots {
 struct PendingSlot {
     delivery: Delivery,
     /// Where a thread parks that waits.
-    seat: ParkedAt,
+    waiter: ParkedAt,
     waker: PiMutex<Option<Waker>>,
     /// Until when the waker waits, in nanoseconds.
-    until: Until,
+    until: WakeTime,
 }
 
 struct ParkedAt(AtomicU32);
-struct Until(AtomicU64);
+struct WakeTime(AtomicU64);
 
 impl Default for ParkedAt {
     fn default() -> ParkedAt {
-        ParkedAt(AtomicU32::new(NO_SEAT))
+        ParkedAt(AtomicU32::new(NO_WAITER))
     }
 }
 
-impl Default for Until {
-    fn default() -> Until {
-        Until(AtomicU64::new(NEVER))
+impl Default for WakeTime {
+    fn default() -> WakeTime {
+        WakeTime(AtomicU64::new(NEVER))
     }
 }
 
@@ -68,10 +68,10 @@ impl PendingSlots {
         self.slots.get(index).map(|slot| &slot.delivery)
     }
 
-    /// A thread waits in `seat` from now on, or none does. The caller looks for the reply after
+    /// A thread waits as `waiter` from now on, or none does. The caller looks for the reply after
     /// this.
-    pub fn sit(&self, index: usize, seat: Option<usize>) {
-        self.slots[index].seat.0.store(seat.map_or(NO_SEAT, |seat| seat as u32), Ordering::SeqCst);
+    pub fn set_waiter(&self, index: usize, waiter: Option<usize>) {
+        self.slots[index].waiter.0.store(waiter.map_or(NO_WAITER, |waiter| waiter as u32), Ordering::SeqCst);
         fence(Ordering::SeqCst);
     }
 
@@ -106,9 +106,9 @@ impl PendingSlots {
     /// Wakes the call of a slot.
     pub fn wake(&self, index: usize, waiters: &Waiters) {
         fence(Ordering::SeqCst);
-        let seat = self.slots[index].seat.0.load(Ordering::SeqCst);
-        if seat != NO_SEAT {
-            waiters.wake(seat as usize);
+        let waiter = self.slots[index].waiter.0.load(Ordering::SeqCst);
+        if waiter != NO_WAITER {
+            waiters.wake(waiter as usize);
         }
         if let Some(waker) = self.take(index) {
             waker.wake();

@@ -2,6 +2,8 @@
 
 use super::slots::SlotRef;
 use super::*;
+use isorb_giop::MessageKind;
+use isorb_transport::Wait;
 use std::hint::cold_path;
 
 impl Connection {

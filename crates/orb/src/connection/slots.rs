@@ -29,15 +29,14 @@ pub(crate) struct SlotLimits {
     pub pending: usize,
     /// Calls that wait for a slot.
     pub queued: usize,
+    /// Calls go out over accepted connections too (bidirectional GIOP).
+    pub accepted: bool,
 }
 
 pub(crate) struct Slots {
     /// Whether the first slot is claimed. Sequential calls need no other.
     first: AtomicBool,
-    /// The other slots.
-    others: IndexPool,
-    deliveries: Box<[Delivery]>,
-    waiters: Waiters,
+    waiter_slots: PiOnceLock<WaiterSlots>,
     low_bit: u32,
     /// Bits of a slot's number in a request id.
     bits: u32,
@@ -47,6 +46,25 @@ pub(crate) struct Slots {
     queued: AtomicU32,
     queue: PiMutex<()>,
     freed: PiCondvar,
+}
+
+/// The slots of calls with a waiting thread. They are six times as large as all the rest of a
+/// connection, and one over which no call goes out has none.
+struct WaiterSlots {
+    /// All slots but the first.
+    others: IndexPool,
+    deliveries: Box<[Delivery]>,
+    waiters: Waiters,
+}
+
+impl Default for WaiterSlots {
+    fn default() -> WaiterSlots {
+        WaiterSlots {
+            others: IndexPool::new(SLOTS - 1),
+            deliveries: (0..SLOTS).map(|_| Delivery::default()).collect(),
+            waiters: Waiters::new(SLOTS),
+        }
+    }
 }
 
 /// Why a call got no slot.
@@ -105,12 +123,14 @@ impl Delivery {
 
 impl Slots {
     pub fn new(side: Side, limits: SlotLimits) -> Slots {
+        let waiter_slots = PiOnceLock::new();
+        if side == Side::Connector || limits.accepted {
+            waiter_slots.get_or_init(WaiterSlots::default);
+        }
         let all = (SLOTS + limits.pending.min(1 << 20)).next_power_of_two();
         Slots {
             first: AtomicBool::new(false),
-            others: IndexPool::new(SLOTS - 1),
-            deliveries: (0..SLOTS).map(|_| Delivery::default()).collect(),
-            waiters: Waiters::new(SLOTS),
+            waiter_slots,
             low_bit: if side == Side::Connector { 0 } else { 1 },
             bits: all.trailing_zeros(),
             limits,
@@ -124,16 +144,12 @@ impl Slots {
     /// A free slot with a new request id, for a call with a thread that waits.
     #[inline(always)]
     pub fn claim(&self) -> Option<Slot<'_>> {
+        let waiter_slots = self.waiter_slots.get_or_init(WaiterSlots::default);
         // The order matters to `claim_queued`.
-        let index = if self.first.swap(true, Ordering::SeqCst) { self.claim_other()? } else { 0 };
-        let delivery = &self.deliveries[index];
+        let index = if self.first.swap(true, Ordering::SeqCst) { waiter_slots.claim_other()? } else { 0 };
+        let delivery = &waiter_slots.deliveries[index];
         let id = self.next_id(delivery, index);
-        Some(Slot { place: SlotRef { slots: self, delivery, seat: index, id } })
-    }
-
-    #[cold]
-    fn claim_other(&self) -> Option<usize> {
-        Some(self.others.take()? + 1)
+        Some(Slot { slot: SlotRef { slots: self, waiter_slots, delivery, waiter: index, id } })
     }
 
     /// A new request id for a claimed slot.
@@ -195,10 +211,10 @@ impl Slots {
         self.pending.get()
     }
 
-    /// A slot of a call that was begun, for a thread that waits in `seat`.
-    pub fn pending_place<'s>(&'s self, (index, id): (usize, u32), seat: &Slot<'s>) -> Option<SlotRef<'s>> {
+    /// A slot of a call that was begun, for the thread of the slot `waiter`.
+    pub fn pending_slot<'s>(&'s self, (index, id): (usize, u32), waiter: &Slot<'s>) -> Option<SlotRef<'s>> {
         let delivery = self.pending()?.delivery(index);
-        Some(SlotRef { slots: self, delivery, seat: seat.seat, id })
+        Some(SlotRef { delivery, id, ..**waiter })
     }
 
     /// Puts a reply into its slot and wakes the call that waits there; `message` becomes an empty
@@ -206,8 +222,9 @@ impl Slots {
     pub fn deliver(&self, arrived: Arrived, message: &mut Buffer, pool: &Arc<BufferPool>) {
         let index = (arrived.request_id >> SLOT_SHIFT) as usize & ((1 << self.bits) - 1);
         let pending = index.checked_sub(SLOTS);
+        let Some(waiter_slots) = self.waiter_slots.get() else { return };
         let delivery = match pending {
-            None => &self.deliveries[index],
+            None => &waiter_slots.deliveries[index],
             Some(index) => match self.pending().and_then(|pending| pending.get(index)) {
                 Some(delivery) => delivery,
                 None => return,
@@ -222,58 +239,70 @@ impl Slots {
         delivery.full.store(true, Ordering::Release);
         drop(delivered);
         match (pending, self.pending()) {
-            (Some(index), Some(pending)) => pending.wake(index, &self.waiters),
-            _ => self.waiters.wake(index),
+            (Some(index), Some(pending)) => pending.wake(index, &waiter_slots.waiters),
+            _ => waiter_slots.waiters.wake(index),
         }
     }
 
     /// Whether calls that are more urgent than the reader wait.
     #[inline]
     pub fn has_loans(&self) -> bool {
-        self.waiters.has_loans()
+        self.waiter_slots.get().is_some_and(|waiter_slots| waiter_slots.waiters.has_loans())
     }
 
     /// Has the most urgent of the waiting calls read. To be called after each release of the inbox:
     /// until then the reader has the priority of the calls that wait for it.
     #[inline]
     pub fn hand_over(&self) {
-        self.waiters.hand_over();
+        if let Some(waiter_slots) = self.waiter_slots.get() {
+            waiter_slots.waiters.hand_over();
+        }
     }
 
     pub fn wake_all(&self) {
-        for (index, delivery) in self.deliveries.iter().enumerate() {
+        // A call that makes them from now on sees that the connection has ended.
+        let Some(waiter_slots) = self.waiter_slots.get() else { return };
+        for (index, delivery) in waiter_slots.deliveries.iter().enumerate() {
             if delivery.is_claimed() {
-                self.waiters.wake(index);
+                waiter_slots.waiters.wake(index);
             }
         }
         if let Some(pending) = self.pending() {
-            pending.wake_all(&self.waiters);
+            pending.wake_all(&waiter_slots.waiters);
         }
         drop(self.queue.lock());
         self.freed.notify_all(&self.queue);
     }
 }
 
-/// The place of a call with a thread that waits for the reply.
+impl WaiterSlots {
+    #[cold]
+    fn claim_other(&self) -> Option<usize> {
+        Some(self.others.take()? + 1)
+    }
+}
+
+/// The slot of a call with a thread that waits for the reply, without the claim on it.
 #[derive(Clone, Copy)]
 pub(crate) struct SlotRef<'a> {
     slots: &'a Slots,
+    waiter_slots: &'a WaiterSlots,
     delivery: &'a Delivery,
-    /// Where the thread parks.
-    seat: usize,
+    /// The index under which the thread parks.
+    waiter: usize,
     id: u32,
 }
 
 /// A slot that a call has claimed. Dropping it frees the slot; a later reply is ignored.
 pub(crate) struct Slot<'a> {
-    place: SlotRef<'a>,
+    slot: SlotRef<'a>,
 }
 
 impl<'a> Deref for Slot<'a> {
     type Target = SlotRef<'a>;
     #[inline(always)]
     fn deref(&self) -> &SlotRef<'a> {
-        &self.place
+        &self.slot
     }
 }
 
@@ -282,14 +311,14 @@ impl SlotRef<'_> {
         self.id
     }
 
-    /// The seat in which the thread parks.
-    pub fn seat(&self) -> usize {
-        self.seat
+    /// The index under which the thread parks.
+    pub fn waiter(&self) -> usize {
+        self.waiter
     }
 
     /// Announces that this call waits and does not read, as long as the result lives.
     pub fn announce(&self) -> Announced<'_> {
-        self.slots.waiters.announce(self.seat)
+        self.waiter_slots.waiters.announce(self.waiter)
     }
 
     /// The reply, if it was delivered. A late reply for an earlier user of the slot is dropped.
@@ -321,15 +350,15 @@ impl SlotRef<'_> {
 
 impl Drop for Slot<'_> {
     fn drop(&mut self) {
-        let SlotRef { slots, delivery, seat, .. } = self.place;
+        let SlotRef { slots, waiter_slots, delivery, waiter, .. } = self.slot;
         delivery.leave();
-        slots.waiters.reset(seat);
-        match seat.checked_sub(1) {
+        waiter_slots.waiters.reset(waiter);
+        match waiter.checked_sub(1) {
             // Before the look at the queue, in one order with `claim_queued`.
             None => _ = slots.first.swap(false, Ordering::SeqCst),
             Some(index) => {
                 cold_path();
-                slots.others.give(index);
+                waiter_slots.others.give(index);
                 std::sync::atomic::fence(Ordering::SeqCst);
             }
         }
@@ -337,5 +366,48 @@ impl Drop for Slot<'_> {
             cold_path();
             slots.wake_queued();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use isorb_rt::sched::SchedClass;
+    use std::time::Duration;
+
+    #[test]
+    fn the_most_urgent_call_gets_the_next_slot() {
+        if SchedClass::Fifo(1).set_current().is_err() {
+            eprintln!("skipped: it needs real-time priorities");
+            return;
+        }
+        let slots = Slots::new(Side::Connector, SlotLimits { pending: 0, queued: 8, accepted: false });
+        let mut taken: Vec<_> = std::iter::from_fn(|| slots.claim()).collect();
+        assert_eq!(taken.len(), SLOTS);
+        let order = PiMutex::new(Vec::new());
+        std::thread::scope(|threads| {
+            for (before, priority) in [2, 5, 3, 4].into_iter().enumerate() {
+                let (slots, order) = (&slots, &order);
+                threads.spawn(move || {
+                    SchedClass::Fifo(priority).set_current().unwrap();
+                    let slot = slots.claim_queued(Deadline::after(Duration::from_secs(60)));
+                    order.lock().push(priority);
+                    // The next call takes another one.
+                    std::mem::forget(slot.unwrap());
+                });
+                while slots.queued.load(Ordering::SeqCst) as usize <= before {
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+            }
+            // The last of them is about to sleep, or does.
+            drop(slots.queue.lock());
+            for served in 1..=4 {
+                taken.pop();
+                while order.lock().len() < served {
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+            }
+        });
+        assert_eq!(*order.lock(), [5, 4, 3, 2]);
     }
 }

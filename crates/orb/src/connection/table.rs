@@ -11,7 +11,7 @@
 //! | a lane's own | no block is free | one of this lane that has stalled, else one that has held blocks for a second, by load |
 
 use super::{Connection, LOG};
-use crate::buffers::{BLOCK_STAYS, LANE_SMALL, LaneBlocks};
+use crate::buffers::{LANE_SMALL, LaneBlocks, MAX_RETAINED_BLOCK};
 use crate::log::warn;
 use isorb_rt::priority::Priority;
 use isorb_rt::sync::PiMutex;
@@ -53,6 +53,18 @@ impl Direction {
         }
         self.held.store(held, Ordering::Relaxed);
         self.since.store(since.max(1), Ordering::Relaxed);
+    }
+
+    /// Runs `grow`, by which a block becomes `more` octets longer unless it returns false. The pool
+    /// lends them before the next [`note`](Self::note), and the connection may be evicted in
+    /// between.
+    pub fn growing(&self, more: usize, grow: impl FnOnce() -> bool) -> bool {
+        self.held.fetch_add(more, Ordering::Relaxed);
+        let grown = grow();
+        if !grown {
+            self.held.fetch_sub(more, Ordering::Relaxed);
+        }
+        grown
     }
 
     /// Records that nothing is held any more.
@@ -153,29 +165,53 @@ impl BufferAccount {
         if pool.is_reserved() {
             return pool.take(bytes).or_else(|| self.take_evicting(bytes));
         }
+        self.obtain(bytes, wait, || pool.take(bytes))
+    }
+
+    /// A block of the ORB's pool with at least `first` octets, for a message of `bytes`: it
+    /// [grows](Self::grow) in place. A block that the pool has retained may be longer, unless the
+    /// pool runs low.
+    ///
+    /// # Real-time
+    /// As [`BufferPool::take_growing`] and [`take`](Self::take).
+    pub fn take_growing(&self, bytes: usize, first: usize, wait: Wait) -> Option<Buffer> {
+        let pool = self.pool();
+        // A retained block takes no memory that was free.
+        if pool.out() <= pool.limit() / 2
+            && let Some(mut block) = pool.take_retained(bytes)
+            && block.grow(first)
+        {
+            return Some(block);
+        }
+        self.obtain(first, wait, || pool.take_growing(bytes, first))
+    }
+
+    /// Makes a block at least `bytes` long in place; false if there is no memory.
+    ///
+    /// # Real-time
+    /// As [`Buffer::grow`] and [`take`](Self::take).
+    pub fn grow(&self, block: &mut Buffer, bytes: usize, wait: Wait) -> bool {
+        let more = bytes.saturating_sub(block.capacity());
+        self.obtain(more, wait, || block.grow(bytes).then_some(())).is_some()
+    }
+
+    /// `bytes` octets of the ORB's pool by `take`; evicts connections when the pool runs low.
+    fn obtain<T>(&self, bytes: usize, wait: Wait, mut take: impl FnMut() -> Option<T>) -> Option<T> {
+        let pool = self.pool();
         self.evict();
-        let mut taken = pool.take(bytes);
+        let mut taken = take();
         let mut left = if wait == Wait::Block && bytes <= pool.limit() { WAITS } else { 0 };
         if taken.is_none() && self.table.evict(self, bytes) {
-            taken = pool.take(bytes);
+            taken = take();
             left = left.max(EVICTED_WAITS);
         }
         while taken.is_none() && left > 0 {
             std::thread::sleep(Duration::from_millis(1));
             self.evict();
-            taken = pool.take(bytes);
+            taken = take();
             left -= 1;
         }
         taken
-    }
-
-    /// A block of at least `bytes` that the ORB's pool has retained, unless the pool runs low.
-    ///
-    /// # Real-time
-    /// As [`BufferPool::take_retained`].
-    pub fn take_retained(&self, bytes: usize) -> Option<Buffer> {
-        let pool = self.pool();
-        if pool.out() > pool.limit() / 2 { None } else { pool.take_retained(bytes) }
     }
 
     /// Evicts connections of the lane until a block is free.
@@ -282,10 +318,10 @@ impl AdmissionLimits {
 /// an operator can look at a full server.
 const FOR_ADMINISTRATORS: usize = 4;
 
-/// The idle connection that gives way to a new one: of those that were idle for long, one of the
+/// The idle connection that is evicted for a new one: of those that were idle for long, one of the
 /// peer with the most connections, and of these the one that its client has not used for longest.
 /// One with octets to be read is not idle.
-fn evictable(connections: &[Weak<Connection>], of: Option<PeerKey>) -> Option<(usize, Arc<Connection>)> {
+fn evictable(connections: &[Entry], of: Option<PeerKey>) -> Option<(usize, Arc<Connection>)> {
     let now = now_ns();
     let mut counts = HashMap::new();
     let mut idle = Vec::new();
@@ -304,10 +340,28 @@ fn evictable(connections: &[Weak<Connection>], of: Option<PeerKey>) -> Option<(u
     quiet.map(|(_, _, i, connection)| (i, connection))
 }
 
+/// A connection, and the account of its blocks. The account outlives the connection while the
+/// blocks return to their pool, which takes a long one some 100 us.
+#[derive(Debug)]
+struct Entry {
+    connection: Weak<Connection>,
+    account: Weak<BufferAccount>,
+}
+
+impl Entry {
+    fn of(connection: &Arc<Connection>) -> Entry {
+        Entry { connection: Arc::downgrade(connection), account: Arc::downgrade(&connection.account) }
+    }
+
+    fn upgrade(&self) -> Option<Arc<Connection>> {
+        self.connection.upgrade()
+    }
+}
+
 /// The connections that an ORB has accepted.
 #[derive(Debug, Default)]
 pub(crate) struct ConnectionTable {
-    connections: PiMutex<Vec<Weak<Connection>>>,
+    connections: PiMutex<Vec<Entry>>,
     pub accepted: AtomicU64,
     pub refused: AtomicU64,
     pub evicted: AtomicU64,
@@ -315,8 +369,8 @@ pub(crate) struct ConnectionTable {
 
 impl ConnectionTable {
     /// Adds a connection, unless too many are open; removes ended ones. At a limit an idle
-    /// connection gives way, whatever its client has sent before: it gets CloseConnection and opens
-    /// another one for its next call.
+    /// connection is evicted, whatever its client has sent before: the client gets CloseConnection
+    /// and opens another one for its next call.
     pub fn admit(&self, connection: &Arc<Connection>, limits: AdmissionLimits) -> bool {
         let mut connections = self.connections.lock();
         if connections.len() >= limits.all || connections.len() == connections.capacity() {
@@ -329,7 +383,7 @@ impl ConnectionTable {
                 return false;
             }
         };
-        connections.push(Arc::downgrade(connection));
+        connections.push(Entry::of(connection));
         self.accepted.fetch_add(1, Ordering::Relaxed);
         drop(connections);
         if let Some(evicted) = evicted {
@@ -339,15 +393,15 @@ impl ConnectionTable {
         true
     }
 
-    /// Takes out the connection that gives way, if one must.
+    /// Takes out the connection to evict, if there must be one.
     fn make_room(
         &self,
-        connections: &mut Vec<Weak<Connection>>,
+        connections: &mut Vec<Entry>,
         newcomer: &Connection,
         limits: AdmissionLimits,
     ) -> Result<Option<Arc<Connection>>, ()> {
         let key = PeerKey::of(newcomer);
-        let is_of_peer = |other: &Weak<Connection>| {
+        let is_of_peer = |other: &Entry| {
             other.upgrade().is_some_and(|other| other.is_open() && PeerKey::of(&other) == key)
         };
         let peer_is_full = limits.peer < limits.all
@@ -393,7 +447,7 @@ impl ConnectionTable {
 
     /// The open connections.
     pub fn all(&self) -> Vec<Arc<Connection>> {
-        self.connections.lock().iter().filter_map(Weak::upgrade).collect()
+        self.connections.lock().iter().filter_map(Entry::upgrade).collect()
     }
 
     /// Of the connections that use `needs`'s own pool, the one with the greatest load among those
@@ -401,7 +455,7 @@ impl ConnectionTable {
     fn burden_of_lane(&self, needs: &BufferAccount) -> Option<Arc<Connection>> {
         let now = now_ns();
         let connections = self.connections.lock();
-        let all = connections.iter().filter_map(Weak::upgrade).filter(|connection| {
+        let all = connections.iter().filter_map(Entry::upgrade).filter(|connection| {
             let account = connection.account();
             connection.is_open() && !std::ptr::eq(account, needs) && Arc::ptr_eq(account.pool(), needs.pool())
         });
@@ -424,16 +478,18 @@ impl ConnectionTable {
             let mut worst: Option<(Eviction, Arc<Connection>)> = None;
             {
                 let connections = self.connections.lock();
-                for connection in connections.iter().filter_map(Weak::upgrade) {
-                    let account = connection.account();
+                for entry in connections.iter() {
+                    let Some(account) = entry.account.upgrade() else { continue };
                     if !Arc::ptr_eq(account.pool(), pool) {
                         continue;
                     }
-                    if !connection.is_open() {
+                    let Some(connection) = entry.upgrade().filter(|connection| connection.is_open()) else {
                         // Its blocks return already.
                         coming += account.held();
-                    } else if account.priority() <= needs.priority()
-                        && let Some(load) = account.load(now, BLOCK_STAYS)
+                        continue;
+                    };
+                    if account.priority() <= needs.priority()
+                        && let Some(load) = account.load(now, MAX_RETAINED_BLOCK)
                     {
                         let order = (Reverse(account.priority()), load);
                         if worst.as_ref().is_none_or(|(most, _)| order > *most) {
@@ -470,16 +526,44 @@ mod tests {
     fn a_stalled_connection_is_evicted_first_then_the_greatest_load() {
         let [still, long, large, small] = [(); 4].map(|()| Direction::default());
         let now = 2_000_000_000;
-        still.note(now - STILL_NS, now - STILL_NS, 10, BLOCK_STAYS + 1);
+        still.note(now - STILL_NS, now - STILL_NS, 10, MAX_RETAINED_BLOCK + 1);
         long.note(1, 1, 1, 1 << 20);
         long.note(1, now - 1, 2, 1 << 20);
         large.note(now / 2, now - 1, 1, 3 << 20);
-        small.note(1, 1, 1, BLOCK_STAYS);
-        let load = |direction: &Direction| direction.load(now, BLOCK_STAYS);
+        small.note(1, 1, 1, MAX_RETAINED_BLOCK);
+        let load = |direction: &Direction| direction.load(now, MAX_RETAINED_BLOCK);
         assert!(load(&still) > load(&large) && load(&large) > load(&long));
         assert_eq!(load(&small), None, "every connection may keep so much");
         large.clear();
         assert_eq!(load(&large), None);
+    }
+
+    #[test]
+    fn blocks_that_return_after_the_end_of_their_connection_are_awaited() {
+        let pool = BufferPool::new(4 << 20, 0);
+        let block = pool.take(4 << 20).unwrap();
+        let table: Arc<ConnectionTable> = Arc::default();
+        let [ending, needs] = [(); 2].map(|()| BufferAccount::new(&table, &pool));
+        ending.arriving.note(1, 1, 1, block.capacity());
+        // No connection is left to be evicted.
+        assert!(!table.evict(&needs, 1));
+        table.connections.lock().push(Entry { connection: Weak::new(), account: Arc::downgrade(&ending) });
+        assert!(table.evict(&needs, 1));
+        drop(ending);
+        assert!(!table.evict(&needs, 1));
+        drop(block);
+        assert!(table.evict(&needs, 1));
+    }
+
+    #[test]
+    fn octets_that_a_block_grows_by_count_before_they_are_there() {
+        let direction = Direction::default();
+        direction.note(1, 1, 1, 100);
+        let held = || direction.held.load(Ordering::Relaxed);
+        assert!(!direction.growing(50, || held() != 150));
+        assert_eq!(held(), 100);
+        assert!(direction.growing(50, || held() == 150));
+        assert_eq!(held(), 150);
     }
 
     #[test]

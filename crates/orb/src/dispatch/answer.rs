@@ -43,8 +43,8 @@ pub(super) fn write_detailed_exception(
     offsets: ReplyOffsets,
     exception: &SystemException,
 ) {
-    let ReplyOffsets { status, head, tells } = offsets;
-    let plain = tells && head == OrdinaryReply::BODY_AT && e.text().version >= isorb_cdr::Version::V1_2;
+    let ReplyOffsets { status, head, detailed } = offsets;
+    let plain = detailed && head == OrdinaryReply::BODY_AT && e.text().version >= isorb_cdr::Version::V1_2;
     let detail = exception.detail.as_deref().filter(|_| plain).map(|detail| {
         let end = detail.char_indices().nth(LONGEST_DETAIL).map_or(detail.len(), |(at, _)| at);
         isorb_giop::context::exception_detail(&detail[..end])

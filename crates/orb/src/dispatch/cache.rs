@@ -19,7 +19,7 @@ use crate::connection::Connection;
 use crate::poa::{ActiveObjectRef, WeakTarget};
 use isorb_giop::Header;
 use isorb_giop::context;
-use isorb_giop::message::{CachedHeader, OperationName, OrdinaryRequest, RequestPlace, Response};
+use isorb_giop::message::{CachedHeader, OperationName, OrdinaryRequest, RequestOffsets, Response};
 use std::cell::Cell;
 use std::hint::cold_path;
 use std::sync::Arc;
@@ -40,7 +40,7 @@ struct Entry {
 
 /// A request for an active object and for an operation that its interface declares.
 pub(super) struct CachedRequest {
-    pub place: RequestPlace,
+    pub offsets: RequestOffsets,
     pub object: ActiveObjectRef,
     pub operation: (u16, &'static str),
 }
@@ -97,10 +97,10 @@ impl Entry {
         header: &Header,
         passes: impl Fn(u32) -> bool,
     ) -> Option<CachedRequest> {
-        if let Some(place) = self.header.matches(message, header, &passes)
+        if let Some(offsets) = self.header.matches(message, header, &passes)
             && let Some(object) = self.object.find(&server.registry)
         {
-            return Some(CachedRequest { place, object, operation: self.operation });
+            return Some(CachedRequest { offsets, object, operation: self.operation });
         }
         cold_path();
         self.look_up(server, message, header, passes)
@@ -115,8 +115,8 @@ impl Entry {
         passes: impl Fn(u32) -> bool,
     ) -> Option<CachedRequest> {
         let request = OrdinaryRequest::find(message, header, passes)?;
-        let place = request.place();
-        if place.response == Response::Server {
+        let offsets = request.offsets();
+        if offsets.response == Response::Server {
             return None;
         }
         let (key, name) = request.names(message)?;
@@ -129,6 +129,6 @@ impl Entry {
             self.object = object.downgrade();
             self.operation = operation;
         }
-        Some(CachedRequest { place, object, operation })
+        Some(CachedRequest { offsets, object, operation })
     }
 }

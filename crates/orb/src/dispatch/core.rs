@@ -9,7 +9,7 @@ use crate::poa::{ComponentSource, Registry, with_wait_deadline};
 use crate::pool::ServerResources;
 use crate::server::{Endpoints, Lane};
 use crate::transports::secure;
-use crate::{Guard, Object, Orb};
+use crate::{Caller, Guard, Object, Orb, UnknownTargetObserver};
 use isorb_giop::Ior;
 use isorb_giop::context::{ListenPoint, listen_points};
 use isorb_rt::priority::Priority;
@@ -19,7 +19,7 @@ use std::any::Any;
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 
 /// The server side of an ORB, with the settings that only the upper layers use.
 pub(crate) struct ServerCore {
@@ -37,6 +37,7 @@ pub(crate) struct ServerCore {
     /// Initial references.
     pub references: PiMutex<HashMap<String, Object>>,
     pub plain_keys: PiMutex<HashMap<Vec<u8>, Object>>,
+    pub unknown_targets: PiMutex<Vec<Weak<dyn UnknownTargetObserver>>>,
     /// Whether the ORB was shut down.
     pub ended: (PiMutex<bool>, PiCondvar),
     /// The lane that reads replies for futures.
@@ -83,6 +84,7 @@ impl ServerCore {
             opening: PiMutex::new(()),
             references: PiMutex::new(references.into_iter().collect()),
             plain_keys: PiMutex::default(),
+            unknown_targets: PiMutex::default(),
             ended: (PiMutex::new(false), PiCondvar::new()),
             client_lane: OnceLock::new(),
         }
@@ -91,6 +93,16 @@ impl ServerCore {
     /// The object behind a plain key.
     pub fn plain_key(&self, key: &[u8]) -> Option<Object> {
         self.plain_keys.lock().get(key).cloned()
+    }
+
+    /// Notifies the observers of a oneway request to an object that does not exist. Returns true if
+    /// its connection is to be broken off.
+    #[cold]
+    pub fn report_unknown_target(&self, operation: &str, caller: Caller<'_>) -> bool {
+        // One after the other, and called without the lock.
+        let observer = |at: usize| self.unknown_targets.lock().get(at).cloned();
+        let observers = (0..).map_while(observer).filter_map(|observer| observer.upgrade());
+        observers.fold(false, |ends, observer| ends | observer.unknown_target(operation, caller))
     }
 
     /// What to tell a server on the first request of a connection so that it may call back over it.

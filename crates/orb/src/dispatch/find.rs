@@ -2,7 +2,7 @@
 
 use super::ServerCore;
 use crate::buffers::CallBuffers;
-use crate::connection::Arrived;
+use crate::connection::{Arrived, Connection};
 use crate::orb_core::SendReply;
 use crate::poa::{Refusal, UpcallTarget};
 use crate::server::deliver;
@@ -60,6 +60,7 @@ pub(super) fn find(server: &ServerCore, orb: &Orb, key: &[u8]) -> Result<(), Ref
 pub(super) fn locate(
     server: &ServerCore,
     orb: &Orb,
+    connection: &Connection,
     arrived: Arrived,
     buffers: &mut CallBuffers,
     send: &mut SendReply<'_>,
@@ -79,7 +80,10 @@ pub(super) fn locate(
             e.put(0u16);
         }
         None => answer(LocateStatus::UnknownObject),
-        Some(Ok(())) => answer(LocateStatus::ObjectHere),
+        Some(Ok(())) => {
+            connection.mark_found();
+            answer(LocateStatus::ObjectHere);
+        }
         Some(Err(Refusal::Forward { to, permanent })) => {
             answer(if permanent && new {
                 LocateStatus::ObjectForwardPerm

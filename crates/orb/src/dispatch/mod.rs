@@ -19,11 +19,13 @@ pub(crate) use groups::Groups;
 
 use crate::buffers::{CallBuffers, with_buffers};
 use crate::connection::{self, Arrived, Connection};
+use crate::deferred::ReplyAddress;
 use crate::hot::hot;
 use crate::interceptor::{ReplyOffsets, Serving};
 use crate::orb_core::SendReply;
-use crate::poa::{Refusal, UpcallTarget, with_wait_deadline, write_refusal};
+use crate::poa::{Refusal, RequestPriority, UpcallTarget, with_wait_deadline, write_refusal};
 use crate::server::{Next, deliver, refuse};
+use crate::statistics::Ended;
 use crate::upcall::Request as UpcallRequest;
 use crate::{Caller, Orb, Result};
 use answer::answer_early;
@@ -31,13 +33,14 @@ use cache::CachedRequest;
 use find::{enter, find, locate};
 use isorb_cdr::{Decoder, Encoder, Message, Text, Version};
 use isorb_giop::message::{
-    self, OperationName, ReplyStatus, Request, RequestPlace, Response, ServiceContexts,
+    self, OperationName, ReplyStatus, Request, RequestOffsets, Response, ServiceContexts,
 };
-use isorb_giop::{MessageKind, ProtocolError, context};
+use isorb_giop::{Kind, MessageKind, ProtocolError, context};
 use isorb_rt::priority::Priority;
-use isorb_rt::time::Deadline;
+use isorb_rt::time::{Deadline, now_ns};
 use isorb_scope::{Buffer, Scope};
 use servant::{DeclaredOperation, apply_priority, call_servant, look_up, upcall_priority};
+use std::cell::Cell;
 use std::hint::cold_path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -84,7 +87,7 @@ fn other_message(
         MessageKind::Request => Ok(()),
         MessageKind::LocateRequest => {
             connection.mark_used();
-            locate(server, orb, arrived, buffers, send)
+            locate(server, orb, connection, arrived, buffers, send)
         }
         // The reading thread has delivered it.
         MessageKind::Reply | MessageKind::LocateReply => Ok(()),
@@ -228,7 +231,7 @@ struct Parsed<'u> {
 ///    header, and the object is still active. Otherwise [`resolve`] parses and looks up.
 /// 2. The header of the reply.
 /// 3. The upcall, at the priority of the request where the POA has one; or the refusal.
-/// 4. The reply leaves.
+/// 4. The reply leaves, unless the servant gives another one later.
 #[inline(always)]
 fn dispatch(
     server: &ServerCore,
@@ -241,6 +244,7 @@ fn dispatch(
 ) -> Result<(), ProtocolError> {
     let CallBuffers { region, encode, block, .. } = buffers;
     let bytes = &mut block.bytes_mut()[..arrived.len];
+    let counted = orb.statistics().map(|statistics| (statistics, now_ns()));
     // Interceptors see every request as it came.
     let cached = match server.interceptors.server() {
         None => cache::find(server, origin.connection, bytes, &arrived.header),
@@ -249,10 +253,14 @@ fn dispatch(
     let scope = region.enter();
     let target;
     let upcall;
+    let ended;
     let mut parsed = None;
     let (id, response, contexts, arguments, text, operation) = match hot(cached) {
-        Some(CachedRequest { place, object, operation }) => {
-            let RequestPlace { id, response, contexts, body_at } = place;
+        Some(CachedRequest { offsets, object, operation }) => {
+            let RequestOffsets { id, response, contexts, body_at } = offsets;
+            if let Some(connection) = origin.connection {
+                connection.mark_found();
+            }
             // The offset was found in this message.
             let (head, body) = bytes.split_at_mut(body_at.min(bytes.len()));
             let (order, text) = (arrived.header.order, origin.text(arrived.header.version));
@@ -277,8 +285,8 @@ fn dispatch(
     e.set_limit(limit);
     let status = message::write_reply(&mut e, id, ReplyStatus::NoException, &[]);
     let mut offsets =
-        ReplyOffsets { status, head: e.position(), tells: server.interceptors.server().is_none() };
-    match &target {
+        ReplyOffsets { status, head: e.position(), detailed: server.interceptors.server().is_none() };
+    let deferred = match &target {
         Ok(target) => {
             let mut priority = None;
             if target.rt().is_some() {
@@ -300,8 +308,20 @@ fn dispatch(
                 contexts,
                 caller: origin.caller,
                 guard: server.guard.as_deref(),
+                refused: Cell::new(false),
+                reply: ReplyAddress {
+                    connection: origin.connection,
+                    id,
+                    expected: response == Response::Target,
+                    version: arrived.header.version,
+                    echo: match priority {
+                        Some(Ok(RequestPriority { echo, .. })) => echo,
+                        _ => None,
+                    },
+                },
+                deferred: Cell::new(false),
             };
-            call_servant(target, operation, &upcall, arguments, &mut e, offsets, |servant| {
+            ended = call_servant(target, operation, &upcall, arguments, &mut e, offsets, |servant| {
                 if let Some(Parsed { request, interceptors }) = &mut parsed {
                     cold_path();
                     if let (None, Some(connection)) = (operation, origin.connection) {
@@ -313,15 +333,29 @@ fn dispatch(
                 }
                 if priority.is_some() { apply_priority(orb, target, priority, operation) } else { Ok(None) }
             });
+            upcall.deferred.get()
         }
-        Err(refused) => refused.write(&mut e, offsets),
+        Err(refused) => {
+            refused.write(&mut e, offsets);
+            ended = Ended::Refused;
+            false
+        }
+    };
+    if let Some((statistics, began)) = counted {
+        let interface = target.as_ref().ok().map(|target| target.servant().interface());
+        statistics.record(interface.zip(operation.map(|(index, _)| index)), ended, began);
     }
     if let Some(Parsed { interceptors: Some(interceptors), .. }) = parsed {
         cold_path();
+        if deferred {
+            interceptors.finish_deferred();
+            encode.put_back(e.into_buffer());
+            return Ok(());
+        }
         interceptors.finish(e, offsets, encode, send);
         return Ok(());
     }
-    if response == Response::Target {
+    if response == Response::Target && !deferred {
         deliver(&mut e, send);
     }
     // Before the target is released: a thread that waits for the end of the upcall may close the
@@ -332,6 +366,20 @@ fn dispatch(
 }
 
 impl Refused {
+    /// Notifies the observers of unknown targets, if the client learns nothing from a reply.
+    #[cold]
+    fn report(&self, server: &ServerCore, connection: &Arc<Connection>, request: &Request<'_>) {
+        let Refused::Refusal(Refusal::Exception(exception)) = self else { return };
+        if request.response == Response::None
+            && exception.kind == Kind::ObjectNotExist
+            && server
+                .report_unknown_target(request.operation.text().unwrap_or_default(), Caller::peer(connection))
+            && connection.found_nothing()
+        {
+            connection.break_off();
+        }
+    }
+
     #[cold]
     fn write(&self, e: &mut Encoder<'_>, offsets: ReplyOffsets) {
         match self {
@@ -398,6 +446,12 @@ fn resolve<'u>(
             entered.map_err(Refused::Refusal)
         }
     };
+    if let Some(connection) = origin.connection {
+        match &target {
+            Ok(_) => connection.mark_found(),
+            Err(refused) => refused.report(server, connection, &request),
+        }
+    }
     let operation = target.as_ref().ok().and_then(|target| look_up(target, &request));
     let Request { id, response, contexts, .. } = request;
     let incoming = Incoming { id, response, contexts, arguments, text, operation, target };

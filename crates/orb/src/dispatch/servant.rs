@@ -7,6 +7,7 @@ use crate::poa::{RequestPriority, UpcallTarget};
 use crate::pool::{HeapGuard, Threadpool};
 use crate::sched::PriorityGuard;
 use crate::servant::Outcome;
+use crate::statistics::Ended;
 use crate::upcall::{Request as UpcallRequest, Upcall};
 use crate::{Interface, Orb, Result, SystemException};
 use isorb_cdr::{Decoder, Encoder};
@@ -26,7 +27,7 @@ pub(super) fn look_up(target: &UpcallTarget<'_>, request: &Request<'_>) -> Decla
 }
 
 /// Calls the servant, between `before` and `postinvoke`, and completes the reply. The result of
-/// `before` lives as long as the upcall.
+/// `before` lives as long as the upcall. Returns how the request ended.
 #[inline(always)]
 pub(super) fn call_servant<'u, G>(
     target: &'u UpcallTarget<'u>,
@@ -36,7 +37,7 @@ pub(super) fn call_servant<'u, G>(
     e: &mut Encoder<'u>,
     offsets: ReplyOffsets,
     before: impl FnOnce(&'u crate::Servant) -> Result<G>,
-) {
+) -> Ended {
     let body = message::begin_body(e);
     let outcome = target.upcall(|servant| {
         let _guard = before(servant)?;
@@ -48,15 +49,27 @@ pub(super) fn call_servant<'u, G>(
         && !target.is_located()
         && e.error().is_none()
     {
-        return message::end_body(e, body);
+        message::end_body(e, body);
+        return Ended::Results;
     }
     cold_path();
     // An exception of postinvoke replaces the servant's result.
     match target.postinvoke().and(outcome.flatten()) {
-        Ok(Outcome::Results) if e.error().is_none() => message::end_body(e, body),
+        Ok(Outcome::Results) if e.error().is_none() => {
+            message::end_body(e, body);
+            Ended::Results
+        }
         outcome => {
+            let ended = match outcome {
+                Ok(Outcome::Exception) if e.error().is_none() => Ended::UserException,
+                _ if upcall.refused.get() => Ended::Refused,
+                // Its reply is not known yet.
+                _ if upcall.deferred.get() => Ended::Results,
+                _ => Ended::SystemException,
+            };
             let outcome = outcome.map_err(|exception| refused_memory(exception, upcall));
-            other_outcome(outcome, e, offsets)
+            other_outcome(outcome, e, offsets);
+            ended
         }
     }
 }
@@ -72,8 +85,12 @@ pub(super) fn run<'u>(
 ) -> Result<Outcome> {
     let Some(index) = operation else { return pseudo(servant.interface(), upcall, d, e) };
     let called = catch_unwind(AssertUnwindSafe(|| {
-        if let Some(guard) = upcall.guard {
-            guard.admit(servant.interface(), index, Upcall::new(upcall))?;
+        if let Some(guard) = upcall.guard
+            && let Err(exception) = guard.admit(servant.interface(), index, Upcall::new(upcall))
+        {
+            cold_path();
+            upcall.refused.set(true);
+            return Err(exception);
         }
         servant.dispatch(index, Upcall::new(upcall), d, e)
     }));

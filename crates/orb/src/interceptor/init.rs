@@ -6,6 +6,7 @@ use super::{
     ServerRequestInterceptor,
 };
 use crate::transports::{ADDED, Transports, check_order};
+use crate::value_type::{ValueType, ValueTypes};
 use crate::{Config, Object, SystemException};
 use isorb_giop::Kind;
 use isorb_transport::Transport;
@@ -54,6 +55,7 @@ pub struct OrbInitInfo {
     ior: Vec<Arc<dyn IorInterceptor>>,
     references: Vec<(String, Object)>,
     transports: Vec<Arc<dyn Transport>>,
+    value_types: ValueTypes,
     slots: u32,
 }
 
@@ -130,6 +132,16 @@ impl OrbInitInfo {
         Ok(())
     }
 
+    /// Registers a valuetype, and with it those of the same IDL file that derive from it: where a
+    /// value of any type is expected, or of a type that another file declares, a value of these can
+    /// be read. The factory of a type that the ORB knows already takes its place.
+    ///
+    /// A parameter's own type, and what derives from it in its file, need no registration:
+    /// `info.add_value_type(Leaf::value_type())` is for the others.
+    pub fn add_value_type(&mut self, value_type: &'static ValueType) {
+        self.value_types.add(value_type);
+    }
+
     /// A slot in the tables of [`PiCurrent`].
     pub fn allocate_slot_id(&mut self) -> SlotId {
         self.slots += 1;
@@ -155,7 +167,8 @@ impl OrbInitInfo {
             current,
         };
         let transports = Transports::new(&self.config.transport, self.transports);
-        (self.config, self.arguments, Initial { interceptors, references: self.references, transports })
+        let (references, value_types) = (self.references, self.value_types);
+        (self.config, self.arguments, Initial { interceptors, references, transports, value_types })
     }
 }
 
@@ -164,6 +177,7 @@ pub(crate) struct Initial {
     pub interceptors: Interceptors,
     pub references: Vec<(String, Object)>,
     pub transports: Transports,
+    pub value_types: ValueTypes,
 }
 
 fn add<T: ?Sized>(

@@ -160,20 +160,22 @@ pub enum ReplyStatus {
     LocationForward = 3,
     /// It was not processed; the ORB tries again.
     TransportRetry = 4,
+    /// Not known: the servant replies later ([`Upcall::defer`](crate::Upcall::defer)).
+    Unknown = 5,
 }
 
 /// A type without values if the feature is off: code that needs a value is removed from the
 /// program.
 #[cfg(feature = "interceptors")]
 #[derive(Clone, Copy)]
-struct Possible;
+struct InterceptorsEnabled;
 #[cfg(not(feature = "interceptors"))]
 #[derive(Clone, Copy)]
-enum Possible {}
+enum InterceptorsEnabled {}
 
-fn possible() -> Option<Possible> {
+fn interceptors_enabled() -> Option<InterceptorsEnabled> {
     #[cfg(feature = "interceptors")]
-    return Some(Possible);
+    return Some(InterceptorsEnabled);
     #[cfg(not(feature = "interceptors"))]
     None
 }

@@ -61,7 +61,9 @@ pub trait ServerRequestInterceptor: Send + Sync {
         Ok(())
     }
 
-    /// Ending point: the client is forwarded.
+    /// Ending point: the client is forwarded, or the servant replies after the upcall
+    /// ([`ReplyStatus::Unknown`]): then this is the last point of the request, and what it raises
+    /// is logged.
     ///
     /// # Errors
     /// A system exception, which becomes COMPLETED_NO, or another [`Raised::Forward`], is the reply

@@ -21,7 +21,7 @@ const PADDING: u32 = 0x4953_0001;
 pub(crate) struct ServerChain {
     interceptors: Box<[Arc<dyn ServerRequestInterceptor>]>,
     current: PiCurrent,
-    possible: super::Possible,
+    interceptors_enabled: super::InterceptorsEnabled,
 }
 
 impl ServerChain {
@@ -31,8 +31,8 @@ impl ServerChain {
         current: PiCurrent,
     ) -> Option<ServerChain> {
         let needed = !interceptors.is_empty() || current.slots > 0;
-        let possible = super::possible()?;
-        needed.then(|| ServerChain { interceptors: interceptors.into(), current, possible })
+        let interceptors_enabled = super::interceptors_enabled()?;
+        needed.then(|| ServerChain { interceptors: interceptors.into(), current, interceptors_enabled })
     }
 
     pub fn destroy(&self) {
@@ -65,7 +65,7 @@ impl ServerChain {
             forward: None,
         };
         Ok(Serving {
-            possible: self.possible,
+            interceptors_enabled: self.interceptors_enabled,
             chain: self,
             info,
             flow: 0,
@@ -79,7 +79,7 @@ impl ServerChain {
 /// A request between its interceptors.
 pub(crate) struct Serving<'r> {
     #[allow(dead_code)] // It is there to be impossible.
-    possible: super::Possible,
+    interceptors_enabled: super::InterceptorsEnabled,
     chain: &'r ServerChain,
     info: ServerRequestInfo<'r>,
     /// The number of interceptors that still need their ending point.
@@ -101,7 +101,7 @@ pub(crate) struct ReplyOffsets {
     pub head: usize,
     /// Whether an exception may carry its detail in a service context: no interceptor relies on a
     /// reply without contexts.
-    pub tells: bool,
+    pub detailed: bool,
 }
 
 impl<'r> Serving<'r> {
@@ -218,6 +218,22 @@ impl<'r> Serving<'r> {
             send(&message);
         }
         encode.put_back(message.into_buffer());
+    }
+
+    /// Runs the ending points of a request that is answered after its upcall: `send_other`, with
+    /// the status `Unknown`. What they raise has no receiver.
+    #[cold]
+    pub fn finish_deferred(mut self) {
+        (self.info.point, self.info.status) = (Point::SendOther, ReplyStatus::Unknown);
+        if self.end() {
+            crate::log::warn(
+                "isorb::interceptor",
+                format_args!(
+                    "an interceptor raised an exception in send_other of a request that is answered later; \
+                     the reply stays as the servant gives it"
+                ),
+            );
+        }
     }
 
     /// Runs the ending points; `true` if one raised something.

@@ -1,17 +1,19 @@
 //! One attempt of a call: one request and its reply.
 
 use super::binding::{PriorityBinding, local_priority};
-use super::pending::Beginning;
+use super::pending::SentRequest;
 use super::reply::{Failure, Outcome, copy_body, copy_octets, copy_to_scope, take_message};
 use super::unsent::{Unsent, endless, not_announced, wide_text};
 use crate::buffers::{CallBuffers, HeaderId, with_buffers};
 use crate::connection::{Arrived, Connection, NoSlot};
 use crate::interceptor::{Exchange, join};
+#[cfg(not(loom))]
+use crate::loan;
 use crate::object::{Addressing, Locality, Target};
-use crate::peer::{LeaseRequest, Peer};
+use crate::peer::{Lease, LeaseRequest, Peer};
 use crate::poa::with_wait_deadline;
 use crate::policy::{Effective, Rebind, Timeout};
-use crate::server::{Lane, LaneServer, LocalCall, Unanswered};
+use crate::server::{Lane, LaneServer, LocalCall, OwnCallGuard, Unanswered};
 use crate::{Object, Orb, Result, SystemException, dispatch};
 use isorb_cdr::{Encoder, Message, Order, Text, Version};
 use isorb_giop::context::{self, CodeSets, rt_corba_priority};
@@ -48,9 +50,18 @@ pub(super) struct Call<'c, 'a> {
     /// Service contexts of the interceptors, if there are any.
     pub exchange: Option<&'c Exchange>,
     /// The call is only begun, and its reply is awaited later.
-    pub beginning: Option<&'c Beginning>,
+    pub sent_request: Option<&'c SentRequest>,
     /// Where the body of the last request begins, in octets.
     pub body_at: Cell<usize>,
+}
+
+/// Whether the process has loans, one of which may be among the arguments.
+#[inline(always)]
+fn has_loans() -> bool {
+    #[cfg(not(loom))]
+    return loan::any();
+    #[cfg(loom)]
+    false
 }
 
 /// A reply, in the caller's scope.
@@ -88,7 +99,7 @@ impl<'a> Call<'_, 'a> {
             began,
             deadline,
             timeout,
-            beginning,
+            sent_request,
             ..
         } = *self;
         let (wary, retries, body_at) = (self.wary.clone(), self.retries.clone(), Cell::new(0));
@@ -106,7 +117,7 @@ impl<'a> Call<'_, 'a> {
             wary,
             retries,
             exchange,
-            beginning,
+            sent_request,
             body_at,
         }
     }
@@ -131,7 +142,7 @@ impl<'a> Call<'_, 'a> {
             wary: Cell::new(false),
             retries: Cell::new(true),
             exchange: None,
-            beginning: None,
+            sent_request: None,
             body_at: Cell::new(0),
         }
     }
@@ -168,14 +179,40 @@ impl<'a> Call<'_, 'a> {
             }
             Locality::Local => {
                 cold_path();
+                self.refuse_loans()?;
                 self.collocated(target, scope)
             }
             #[cfg(feature = "miop")]
             Locality::Group(group) => {
                 cold_path();
+                self.refuse_loans()?;
                 self.to_group(target, group, scope, policies)
             }
         }
+    }
+
+    /// A call that reaches no single server over a connection takes no loans.
+    fn refuse_loans(&self) -> Result<(), Failure> {
+        #[cfg(not(loom))]
+        if loan::any() && loan::connection_of(self.orb, self.arguments)?.is_some() {
+            return Err(Failure::Final(loan::elsewhere(
+                "a call inside this ORB, or to a group, takes no loan",
+            )));
+        }
+        Ok(())
+    }
+
+    /// The connection of the loan among the arguments; `None` for ordinary arguments.
+    #[cold]
+    fn lease_of_loan(&self, peer: &Peer) -> Result<Option<Lease>, Failure> {
+        #[cfg(not(loom))]
+        if let Some(connection) = loan::connection_of(self.orb, self.arguments).map_err(Failure::Final)? {
+            let lease = peer.lease_of_loan(&connection).map_err(Failure::Final)?;
+            let elsewhere = || loan::elsewhere("the loan among the arguments was made for another server");
+            return lease.map(Some).ok_or_else(|| Failure::Final(elsewhere()));
+        }
+        let _ = peer;
+        Ok(None)
     }
 
     /// A call to all members of a group, or to the object that replies for them.
@@ -252,6 +289,15 @@ impl<'a> Call<'_, 'a> {
             queued.map_err(Failure::Final)
         })?;
         let Some(call) = call else { return Ok(None) };
+        self.await_local(call, scope)
+    }
+
+    /// Waits for the reply to a call inside the process.
+    fn await_local<'s>(
+        &self,
+        call: Arc<LocalCall>,
+        scope: &'s Scope<'s>,
+    ) -> Result<Option<Answer<'s>>, Failure> {
         let serve = |request| LaneServer::run_nested(self.orb, request);
         let reply = call.wait(serve, |reply| copy_octets(reply, scope, self.orb.pool()));
         match reply {
@@ -282,7 +328,12 @@ impl<'a> Call<'_, 'a> {
         let Call { began, deadline, timeout, .. } = *self;
         let only_open = !self.waits && !reconnect;
         let request = LeaseRequest { began, deadline, timeout, reconnect, only_open, wary: self.wary.get() };
-        let connection = match peer.lease(self.orb.connector(), request) {
+        let loaned = if has_loans() { self.lease_of_loan(peer)? } else { None };
+        let leased = match loaned {
+            Some(lease) => Ok(lease),
+            None => peer.lease(self.orb.connector(), request),
+        };
+        let connection = match leased {
             Ok(connection) => connection,
             Err(exception) => {
                 cold_path();
@@ -318,9 +369,9 @@ impl<'a> Call<'_, 'a> {
         if connection.is_unsure() && self.response != Response::None && timeout == Timeout::NONE {
             return Err(Failure::Final(endless(connection.peer())));
         }
-        if let Some(beginning) = self.beginning {
+        if let Some(sent_request) = self.sent_request {
             cold_path();
-            return self.begin_on(beginning, target, connection, scope, timeout, contexts);
+            return self.begin_on(sent_request, target, connection, scope, timeout, contexts);
         }
         let slot = match connection.claim() {
             Some(slot) => slot,
@@ -409,9 +460,9 @@ impl<'a> Call<'_, 'a> {
         // it.
         let plain = announce.is_none() && listen_points.is_none() && contexts.band.is_none();
         let plain = plain && self.exchange.is_none();
-        let beginning = HeaderId::request(target.number, self.operation, contexts.priority.is_some());
+        let header = HeaderId::request(target.number, self.operation, contexts.priority.is_some());
         let (buffer, begun) = if plain {
-            buffers.encode.take_with(beginning)
+            buffers.encode.take_with(header)
         } else {
             cold_path();
             (buffers.encode.take(), 0)
@@ -433,8 +484,8 @@ impl<'a> Call<'_, 'a> {
         };
         let sent = match encoded {
             Ok(message) if self.waits => {
-                if let Some(beginning) = self.beginning {
-                    beginning.keep(message, self.body_at.get(), text, connection);
+                if let Some(sent_request) = self.sent_request {
+                    sent_request.keep(message, self.body_at.get(), text, connection);
                 }
                 connection.send_by(message, self.deadline, timeout).map_err(Unsent::Send)
             }
@@ -449,7 +500,7 @@ impl<'a> Call<'_, 'a> {
         };
         buffers.encode.put_back(e.into_buffer());
         if head != 0 {
-            buffers.encode.set_header(beginning, head);
+            buffers.encode.set_header(header, head);
         }
         if let Err(why) = sent {
             return Err(self.not_sent(why, connection));
@@ -494,6 +545,7 @@ impl<'a> Call<'_, 'a> {
             buffers.encode.put_back(e.into_buffer());
             let arrived = Arrived::of_local(&buffers.block.bytes()[..len])?;
             let mut reply: Option<Result<&'s mut [u8]>> = None;
+            let own = OwnCallGuard::begin();
             let served = with_wait_deadline(self.deadline, || {
                 dispatch::request(self.orb.server(), self.orb, None, arrived, buffers, &mut |message| {
                     reply = Some(copy_to_scope(message, scope, pool));
@@ -514,7 +566,10 @@ impl<'a> Call<'_, 'a> {
                     let arrived = Arrived::of_local(bytes)?;
                     Ok(Some(Answer::Any(arrived, bytes, Text::DEFAULT)))
                 }
-                None => Ok(None),
+                None => match own.deferred() {
+                    Some(call) => self.await_local(call, scope),
+                    None => Ok(None),
+                },
             }
         })
     }
@@ -558,14 +613,14 @@ impl<'a> Call<'_, 'a> {
         target: &Target,
         id: u32,
         data: &[u8; 4],
-        beginning: &mut usize,
+        head: &mut usize,
     ) -> Result<&'e Message<'a>> {
         if let Some(at) = e.position().checked_sub(data.len()) {
             // The header is there; it ends with the priority, which has four octets.
             e.patch(at, u32::from_ne_bytes(*data));
         }
         let context = ServiceContext { id: context::RT_CORBA_PRIORITY, data };
-        self.encode(e, target, id, &[context], beginning)
+        self.encode(e, target, id, &[context], head)
     }
 
     #[inline(always)]
@@ -575,7 +630,7 @@ impl<'a> Call<'_, 'a> {
         target: &Target,
         id: u32,
         contexts: &[ServiceContext<'_>],
-        beginning: &mut usize,
+        head: &mut usize,
     ) -> Result<&'e Message<'a>> {
         e.set_limit(self.orb.config().message_limit);
         let begun = e.position() != 0;
@@ -597,7 +652,7 @@ impl<'a> Call<'_, 'a> {
             (addressing, _) => self.encode_readdressed(e, target, id, addressing, contexts),
         }
         let body = message::begin_body(e);
-        if self.beginning.is_some() {
+        if self.sent_request.is_some() {
             cold_path();
             self.body_at.set(e.position());
         }
@@ -611,7 +666,7 @@ impl<'a> Call<'_, 'a> {
             cold_path();
             return Err(error.into());
         }
-        *beginning = head_ends;
+        *head = head_ends;
         Ok(message)
     }
 

@@ -13,7 +13,6 @@ use crate::sched::policy::PriorityBand;
 use crate::{Object, Operation, Result, SystemException};
 use isorb_giop::Kind;
 use isorb_giop::message::Response;
-use std::cell::Cell;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 
@@ -35,23 +34,8 @@ impl Call<'_, '_> {
             connection.band_agreed.store(true, Ordering::Release);
             return Ok(());
         }
-        let Call { orb, object, began, deadline, timeout, .. } = *self;
-        let call = Call {
-            orb,
-            object,
-            operation: BIND_PRIORITY_BAND,
-            response: Response::Target,
-            waits: true,
-            arguments: &|_| (),
-            began,
-            deadline,
-            timeout,
-            wary: Cell::new(false),
-            retries: Cell::new(true),
-            exchange: None,
-            beginning: None,
-            body_at: Cell::new(0),
-        };
+        let Call { object, began, deadline, timeout, .. } = *self;
+        let call = Call::waiting(object, BIND_PRIORITY_BAND, &|_| (), (began, deadline, timeout));
         let own = RtContexts { priority: None, band: Some(band.write()) };
         let answered = with_scope(|scope| {
             let answer = call.on_connection(target, connection, scope, Timeout::until(deadline), own);
@@ -116,12 +100,25 @@ impl Object {
         Ok(())
     }
 
+    /// A connection that calls through this reference use; `None` without one, for objects of this
+    /// ORB and for groups.
+    #[cfg(not(loom))]
+    pub(crate) fn lease(&self) -> Result<Option<Lease>> {
+        let target = self.target()?;
+        let Locality::Remote(peer) = &target.locality else { return Ok(None) };
+        if !self.needs_plan(&target) {
+            return self.open_on(&target, peer).map(Some);
+        }
+        let binding = PriorityBinding::find(self, &target, peer)?;
+        self.open_on(&target, binding.choose()?.0).map(Some)
+    }
+
     /// Opens a connection of a peer, or takes an idle one, and announces its band.
     ///
     /// # Errors
     /// The failure to open it, or the server's answer to its band.
     pub(crate) fn open_on(&self, target: &Target, peer: &Peer) -> Result<Lease> {
-        let policies = self.effective_policies();
+        let policies = self.effective_policies()?;
         let call = self.call(&BIND, Response::Target, &|_| (), policies)?;
         let reconnect = policies.rebind != Rebind::NoReconnect;
         let request = LeaseRequest {

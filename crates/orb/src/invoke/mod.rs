@@ -60,7 +60,7 @@ impl Object {
         scope: &'s Scope<'s>,
         arguments: &dyn Fn(&mut Encoder<'a>),
     ) -> Result<Reply<'s>> {
-        let policies = self.effective_policies();
+        let policies = self.effective_policies()?;
         let call = self.call(operation, Response::Target, arguments, policies)?;
         if let Some(chain) = self.client_chain() {
             let reply = self.intercepted(chain, &call, scope, policies)?;
@@ -89,7 +89,7 @@ impl Object {
     /// As [`Object::invoke`], without the receive unless the sync scope asks for it. With
     /// [`SyncScope::None`] it does not wait for the peer to read.
     pub fn send<'a>(&self, operation: &Operation, arguments: &dyn Fn(&mut Encoder<'a>)) -> Result<()> {
-        let policies = self.effective_policies();
+        let policies = self.effective_policies()?;
         let response = match policies.sync_scope {
             SyncScope::None | SyncScope::WithTransport => Response::None,
             SyncScope::WithServer => Response::Server,
@@ -151,7 +151,7 @@ impl Object {
             wary,
             retries,
             exchange,
-            beginning: None,
+            sent_request: None,
             body_at: Cell::new(0),
         })
     }
@@ -190,7 +190,7 @@ impl Object {
         mut target: Arc<Target>,
         mut attempt: Result<Outcome<'s>, Failure>,
         policies: Effective,
-        again: &mut Again<'_, 's>,
+        again: &mut NextAttempt<'_, 's>,
     ) -> Result<Option<Reply<'s>>> {
         let Progress { mut forwards, mut retried } = Progress::default();
         let mut readdressed = 0;
@@ -277,4 +277,4 @@ struct Progress {
 }
 
 /// One more attempt; an error of its own is the end of the call.
-type Again<'f, 's> = dyn FnMut(&Arc<Target>, Progress) -> Result<Result<Outcome<'s>, Failure>> + 'f;
+type NextAttempt<'f, 's> = dyn FnMut(&Arc<Target>, Progress) -> Result<Result<Outcome<'s>, Failure>> + 'f;

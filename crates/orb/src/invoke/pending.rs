@@ -4,7 +4,7 @@ use super::attempt::{Answer, Call, RtContexts};
 use super::reply::{Failure, Outcome, copy_body, copy_octets, take_message};
 use super::{Progress, Reply, call_scope};
 use crate::buffers::{CallBuffers, with_buffers};
-use crate::connection::{Arrived, Begun, Connection, Reader};
+use crate::connection::{Arrived, Connection, PendingRequest, Reader};
 use crate::object::{Locality, Target};
 use crate::policy::{Effective, Timeout};
 use crate::{Object, Operation, Orb, Result, SystemException, dispatch};
@@ -37,7 +37,7 @@ pub struct PendingCall {
 /// Where the reply of a call is.
 enum Sent {
     /// It comes over a connection. The arguments are kept in case the request must be sent again.
-    Remote(Begun, Option<Arguments>),
+    Remote(PendingRequest, Option<Arguments>),
     /// The object is in this ORB, which has answered.
     Local(Buffer, usize),
 }
@@ -83,14 +83,14 @@ impl Arguments {
     }
 }
 
-/// What a call leaves behind that is only begun.
+/// What is kept of a request that was sent, until its reply is awaited.
 #[derive(Default)]
-pub(super) struct Beginning {
-    begun: Cell<Option<Begun>>,
+pub(super) struct SentRequest {
+    begun: Cell<Option<PendingRequest>>,
     arguments: Cell<Option<Arguments>>,
 }
 
-impl Beginning {
+impl SentRequest {
     /// Keeps the arguments of a request that is about to be sent, from an offset of its message.
     #[cold]
     pub fn keep(&self, message: &Message<'_>, body_at: usize, text: Text, connection: &Connection) {
@@ -133,13 +133,13 @@ impl Object {
         operation: &Operation,
         arguments: &dyn Fn(&mut Encoder<'a>),
     ) -> Result<PendingCall> {
-        let policies = self.effective_policies();
+        let policies = self.effective_policies()?;
         if self.client_chain().is_some() {
             return Err(SystemException::from(Kind::NoImplement).detail(
                 "a call with client interceptors cannot be begun: they run on the thread that waits",
             ));
         }
-        let beginning = Beginning::default();
+        let sent_request = SentRequest::default();
         let mut call = self.call(operation, Response::Target, arguments, policies)?;
         let mut target = self.target()?;
         let sent = call_scope(|scope| -> Result<Sent> {
@@ -150,7 +150,7 @@ impl Object {
                 kept.bytes_mut()[..octets.len()].copy_from_slice(octets);
                 return Ok(Sent::Local(kept, octets.len()));
             }
-            call.beginning = Some(&beginning);
+            call.sent_request = Some(&sent_request);
             let outcome = call.attempt_outcome(&target, scope, policies);
             if !matches!(outcome, Ok(Outcome::Done)) {
                 let mut again = |now: &Arc<Target>, _: Progress| {
@@ -159,8 +159,8 @@ impl Object {
                 };
                 self.go_on(&call, self.target()?, outcome, policies, &mut again)?;
             }
-            let begun = beginning.begun.take().ok_or(Kind::Internal)?;
-            Ok(Sent::Remote(begun, beginning.arguments.take()))
+            let begun = sent_request.begun.take().ok_or(Kind::Internal)?;
+            Ok(Sent::Remote(begun, sent_request.arguments.take()))
         })?;
         let (object, operation) = (self.clone(), operation.name);
         let (began, deadline) = (call.began, call.deadline);
@@ -190,7 +190,7 @@ impl PendingCall {
         }
     }
 
-    fn begun(&self) -> Option<&Begun> {
+    fn begun(&self) -> Option<&PendingRequest> {
         match &self.sent {
             Sent::Remote(begun, _) => Some(begun),
             Sent::Local(..) => None,
@@ -199,7 +199,7 @@ impl PendingCall {
 
     /// Delivers what has arrived on the connection. Says whether another thread reads it.
     fn read_replies(&self) -> Reader {
-        let Sent::Remote(begun, _) = &self.sent else { return Reader::Nobody };
+        let Sent::Remote(begun, _) = &self.sent else { return Reader::None };
         read_replies(self.object.orb(), begun.connection())
     }
 
@@ -268,28 +268,28 @@ impl Call<'_, '_> {
     #[cold]
     pub(super) fn begin_on<'s>(
         &self,
-        beginning: &Beginning,
+        sent_request: &SentRequest,
         target: &Target,
         connection: &Arc<Connection>,
         scope: &'s Scope<'s>,
         timeout: Timeout,
         contexts: RtContexts,
     ) -> Result<Option<Answer<'s>>, Failure> {
-        let Some(begun) = Begun::claim(connection) else { return Err(none_free()) };
+        let Some(begun) = PendingRequest::claim(connection) else { return Err(none_free()) };
         if begun.reads_first() {
             read_replies(self.orb, connection);
         }
         with_buffers(connection.pool(), |buffers| {
             self.send_request(target, connection, scope, timeout, contexts, begun.id(), buffers)
         })?;
-        beginning.begun.set(Some(begun));
+        sent_request.begun.set(Some(begun));
         Ok(None)
     }
 
     /// The reply to a request that was sent before.
     fn receive_begun<'s>(
         &self,
-        begun: &Begun,
+        begun: &PendingRequest,
         target: &Target,
         scope: &'s Scope<'s>,
     ) -> Result<Answer<'s>, Failure> {

@@ -1,6 +1,7 @@
 //! The reply to a call.
 
 use super::attempt::{Answer, Call};
+use crate::buffers::MAX_RETAINED_BLOCK;
 use crate::connection::{Arrived, Connection, ReadError};
 use crate::object::Target;
 use crate::server::refuse;
@@ -261,7 +262,12 @@ pub(super) fn take_message<'s>(
     if len <= COPY_UP_TO && scope.left() > 2 * len {
         return Ok(scope.aligned_copy(&block.bytes()[..len])?);
     }
-    let fresh = pool.take(4096).ok_or(SystemException::from(Kind::NoMemory).minor(minor::NO_MEMORY_POOL))?;
+    // As long as this one, so that a next reply of its length is received whole by one system call,
+    // where it stays.
+    let usual =
+        if pool.is_reserved() || block.capacity() > MAX_RETAINED_BLOCK { 4096 } else { block.capacity() };
+    let fresh = pool.take(usual).or_else(|| pool.take(4096));
+    let fresh = fresh.ok_or(SystemException::from(Kind::NoMemory).minor(minor::NO_MEMORY_POOL))?;
     let kept = scope.keep(std::mem::replace(block, fresh))?;
     Ok(&mut kept.bytes_mut()[..len])
 }

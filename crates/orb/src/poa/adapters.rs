@@ -119,17 +119,17 @@ impl Poa {
                 path.is_some_and(|path| self.0.path.starts_with(&path))
             };
             let started = admin.starting.iter().filter(makes).max_by_key(|other| other.parent.0.path.len());
-            let told = match started.map(|other| other.started.clone()) {
+            let notified = match started.map(|other| other.started.clone()) {
                 Some(started) => {
                     drop(admin);
-                    let told = started.wait_until(deadline);
+                    let notified = started.wait_until(deadline);
                     admin = shared.admin.lock();
-                    told
+                    notified
                 }
                 None => shared.changed.wait_until(&mut admin, deadline),
             };
             admin.waiting -= 1;
-            if !told && deadline.is_past() {
+            if !notified && deadline.is_past() {
                 return Err(TIMED_OUT);
             }
         }

@@ -237,6 +237,7 @@ impl Shared {
             rt: rt.map(Box::new),
             manager: manager.clone(),
             admission: AdmissionState::new(if starting { STARTING } else { 0 }),
+            deferred: Default::default(),
             body: PiMutex::new(body),
             changed: PiCondvar::new(),
             single: PiMutex::new(()),

@@ -64,4 +64,4 @@ pub(crate) use managers::write_refusal;
 pub(crate) use registry::{ComponentSource, Registry};
 pub(crate) use request_priority::RequestPriority;
 pub(crate) use upcall_target::{ActiveObjectRef, UpcallTarget, WeakTarget};
-pub(crate) use wait_deadline::with_wait_deadline;
+pub(crate) use wait_deadline::{current as request_deadline, with_wait_deadline};

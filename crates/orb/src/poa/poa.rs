@@ -9,7 +9,7 @@ use super::registry::Shared;
 use super::rt_adapter::Adapter;
 use super::{ObjectId, PoaManager};
 use crate::server::make_reference;
-use crate::transports::At;
+use crate::transports::ReferenceAddresses;
 use crate::{Object, Orb, Result, Servant};
 use isorb_giop::SystemException;
 use isorb_giop::component::TaggedComponent;
@@ -17,6 +17,7 @@ use isorb_rt::sync::{PiCondvar, PiGuard, PiMutex};
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// A Portable Object Adapter: a group of objects with common policies. Cheap to clone: all clones
 /// are one POA.
@@ -54,6 +55,8 @@ pub(super) struct Inner {
     pub rt: Option<Box<Adapter>>,
     pub manager: PoaManager,
     pub admission: AdmissionState,
+    /// Requests that are answered after their upcall.
+    pub deferred: AtomicU32,
     pub body: PiMutex<Body>,
     /// A change in `body` that a thread may wait for.
     pub changed: PiCondvar,
@@ -117,6 +120,21 @@ impl Poa {
         self.lock().children.values().filter(|child| !child.0.admission.has(DESTROYING)).cloned().collect()
     }
 
+    /// Counts a request that is answered after its upcall. False when that are as many as `limit`
+    /// says.
+    pub(crate) fn begin_deferred(&self, limit: usize) -> bool {
+        let count = &self.0.deferred;
+        let within = (count.fetch_add(1, Ordering::Relaxed) as usize) < limit;
+        if !within {
+            count.fetch_sub(1, Ordering::Relaxed);
+        }
+        within
+    }
+
+    pub(crate) fn end_deferred(&self) {
+        self.0.deferred.fetch_sub(1, Ordering::Relaxed);
+    }
+
     /// Its manager.
     pub fn manager(&self) -> PoaManager {
         self.0.manager.clone()
@@ -177,7 +195,14 @@ impl Poa {
         let (orb, key) = (self.orb()?, self.key(id));
         let endpoints = self.0.shared.resources.endpoints().map(|endpoints| &**endpoints);
         let Some(rt) = &self.0.rt else {
-            return Ok(make_reference(&orb, endpoints, interface_id, key, At::default(), &self.0.components));
+            return Ok(make_reference(
+                &orb,
+                endpoints,
+                interface_id,
+                key,
+                ReferenceAddresses::default(),
+                &self.0.components,
+            ));
         };
         let active = self.lock().objects.find(id).and_then(|active| active.priority);
         let published = rt.published(active.or_else(|| rt.assigned(id)));

@@ -9,7 +9,7 @@ use crate::sched::policy::{
 };
 use crate::sched::{self, Setup, checked};
 use crate::server::listens_by;
-use crate::transports::At;
+use crate::transports::ReferenceAddresses;
 use crate::{Orb, Result, SystemException};
 use isorb_giop::component::TaggedComponent;
 use isorb_giop::lane_endpoints::{self, LaneEndpoint};
@@ -228,7 +228,7 @@ impl Adapter {
 
     /// The addresses and real-time components of an object's references. `own` is the object's own
     /// priority.
-    pub fn published(&self, own: Option<Priority>) -> Published {
+    pub fn published(&self, own: Option<Priority>) -> ReferenceContents {
         let priority = own.or(self.model.map(|(_, priority)| priority));
         let policies: Vec<RtPolicy> = self
             .policies
@@ -249,7 +249,10 @@ impl Adapter {
             _ => None,
         });
         let Some(pool) = &self.pool else {
-            return Published { at: At { tags, ..At::default() }, components };
+            return ReferenceContents {
+                at: ReferenceAddresses { tags, ..ReferenceAddresses::default() },
+                components,
+            };
         };
         let home = pool.lane_for(priority);
         let declared = matches!(self.model, Some((PriorityModel::ServerDeclared, _)));
@@ -275,13 +278,13 @@ impl Adapter {
         // and its connection moves to the band's lane. Without bands it would be served outside the
         // pool.
         let moved = local.is_empty() && pool.has_lanes && !self.bands.is_empty();
-        let at = At {
+        let at = ReferenceAddresses {
             tcp: Some(home.address.clone()),
             of_tcp: lanes(TAG_INTERNET_IOP, &|lane| Some(endpoint(lane))),
             tags,
             local: (!moved).then_some(local),
         };
-        Published { at, components }
+        ReferenceContents { at, components }
     }
 }
 
@@ -292,9 +295,9 @@ impl Drop for Adapter {
 }
 
 /// The contents of an object's references.
-pub(crate) struct Published {
+pub(crate) struct ReferenceContents {
     /// The addresses.
-    pub at: At,
+    pub at: ReferenceAddresses,
     /// The components of all profiles.
     pub components: Vec<TaggedComponent>,
 }

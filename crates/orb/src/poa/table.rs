@@ -1,8 +1,7 @@
 //! All POAs of an ORB by number, for transient object keys.
 
 use super::Poa;
-use isorb_rt::sync::PiMutex;
-use std::sync::OnceLock;
+use isorb_rt::sync::{PiMutex, PiOnceLock};
 
 /// The number of slots in the first block; each following block has twice as many.
 const FIRST: u32 = 32;
@@ -16,7 +15,7 @@ pub(super) const MAX_POAS: u32 = FIRST * ((1 << BLOCKS) - 1);
 /// requests for different POAs do not contend.
 #[derive(Default)]
 pub(super) struct Table {
-    blocks: [OnceLock<Box<[PiMutex<Slot>]>>; BLOCKS],
+    blocks: [PiOnceLock<Box<[PiMutex<Slot>]>>; BLOCKS],
 }
 
 #[derive(Default)]

@@ -31,7 +31,7 @@ pub(crate) fn with_wait_deadline<T>(deadline: Deadline, f: impl FnOnce() -> T) -
 }
 
 /// The deadline of the request that this thread serves.
-pub(super) fn current() -> Deadline {
+pub(crate) fn current() -> Deadline {
     UNTIL.get()
 }
 

@@ -74,7 +74,7 @@ pub(super) fn reserve(
     let receives = LANE_RECEIVES.min(longest + HEADER_BYTES);
     let threads = rules.max_threads();
     let buffered = match (rules.buffer, options.buffering) {
-        (Some(limits), Some(asked)) if asked.max_buffered_requests > 0 => limits.requests,
+        (Some(limits), Some(requested)) if requested.max_buffered_requests > 0 => limits.requests,
         (Some(limits), _) => limits.requests.min(BUFFERED_BLOCKS),
         (None, _) => 0,
     };

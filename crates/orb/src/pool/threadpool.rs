@@ -95,7 +95,10 @@ impl Threadpool {
                 dynamic_threads: wanted.dynamic_threads,
                 // The threads of a lane that lends must not wait with a request of their own: the
                 // slot that they wait for may be lent to a request that waits for one of them.
-                buffer: options.buffering.or(borrowing.then(Default::default)).map(|asked| room(asked, orb)),
+                buffer: options
+                    .buffering
+                    .or(borrowing.then(Default::default))
+                    .map(|requested| room(requested, orb)),
                 borrows: borrowing && i > 0,
                 lends: borrowing && i + 1 < sorted.len(),
                 raises: !has_lanes,

@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_for_a_destroyed_mutex_is_told() {
+    fn waiters_of_a_destroyed_mutex_are_refused() {
         let mutexes = Mutexes::default();
         let mutex = mutexes.create();
         mutex.lock().unwrap();

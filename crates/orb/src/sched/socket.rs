@@ -86,7 +86,7 @@ mod tests {
     use socket2::SockRef;
 
     #[test]
-    fn a_socket_hears_what_concerns_its_protocol() {
+    fn a_socket_gets_the_settings_of_its_protocol() {
         let listener = Tcp.listen("127.0.0.1:0").unwrap();
         let connect = || Tcp.connect(listener.address(), None).unwrap();
         let wanted = TcpProperties {
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn those_who_connect_hear_the_servers_protocol_policy() {
+    fn clients_get_the_servers_protocol_policy() {
         use crate::poa::PoaPolicies;
         use crate::rt::{ClassSelectors, ThreadpoolLane, ThreadpoolOptions};
         use crate::sched::policy::PriorityModel::ServerDeclared;

@@ -264,7 +264,10 @@ fn public_address(
 /// Gives a connection to a lane, or starts a thread for it.
 fn serve_connection(orb: &Orb, lane: Option<&Lane>, connection: &Arc<Connection>) -> Result<()> {
     match lane {
-        Some(lane) => lane.add(connection.clone()).map_err(os_error),
+        Some(lane) => {
+            connection.keep_no_block();
+            lane.add(connection.clone()).map_err(os_error)
+        }
         None => {
             let (orb, connection) = (orb.clone(), connection.clone());
             spawn("isorb-conn".into(), move || session::serve(&orb, &connection))

@@ -22,9 +22,9 @@ pub(crate) use endpoint::spawn_supervised;
 pub(crate) use endpoint::{Endpoints, free_local_endpoints, listens_by, open_listener, open_local_listener};
 pub(crate) use lane::{Lane, next_lane_number};
 pub(crate) use lane_server::{Acceptor, LaneEndpoints, LaneServer};
-pub(crate) use local::{LocalCall, Unanswered};
+pub(crate) use local::{LocalCall, LocalTicket, OwnCallGuard, Unanswered, defer_local_call};
 pub(crate) use reference::make_reference;
-pub(crate) use reply::{deliver, write_exception};
+pub(crate) use reply::{deliver, replace_too_long, write_exception};
 pub(crate) use thread_lane::{BufferLimits, LaneConfig, ThreadLane};
 
 use crate::connection::{Connection, ReadError};

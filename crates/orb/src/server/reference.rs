@@ -1,7 +1,7 @@
 //! References to objects of this ORB: one profile for each transport that the ORB listens at.
 
 use super::Endpoints;
-use crate::transports::{At, Published, TAG_TCP, secure};
+use crate::transports::{Published, ReferenceAddresses, TAG_TCP, secure};
 use crate::{Object, Orb};
 use isorb_giop::component::{Component, ORB_TYPE_ISORB, TaggedComponent};
 use isorb_giop::{IiopProfile, Ior};
@@ -12,7 +12,7 @@ pub(crate) fn make_reference(
     endpoints: Option<&Endpoints>,
     type_id: &str,
     key: Vec<u8>,
-    at: At,
+    at: ReferenceAddresses,
     added: &[TaggedComponent],
 ) -> Object {
     let ours = [Component::OrbType(ORB_TYPE_ISORB), Component::CodeSets(orb.config().code_sets())];

@@ -12,7 +12,7 @@ use isorb_giop::{Completion, Header, Kind, MessageKind, ProtocolError};
 
 /// Sends IMP_LIMIT in place of a reply that no datagram holds.
 #[inline]
-pub(super) fn replace_too_long(connection: &Connection, sent: Option<SendError>, message: &Message<'_>) {
+pub(crate) fn replace_too_long(connection: &Connection, sent: Option<SendError>, message: &Message<'_>) {
     if sent == Some(SendError::TooLong) {
         // Earlier versions have the request's id elsewhere; their clients wait for their time-out.
         let sent = request_id(message).map(|id| send_too_long(connection, id));

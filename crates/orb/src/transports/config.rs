@@ -26,6 +26,11 @@ settings! {
         /// Octets of a connection's receive segment, rounded up to a power of two. Each side has
         /// one.
         segment_bytes: usize = 64 << 10, in 4 << 10..=1 << 30;
+        /// Octets of the arena of a connection over segments, rounded up to whole pages. Arguments
+        /// that `Orb::loan` lends lie there, and occupy memory as far as the arena was ever used.
+        /// Each side has one; 0 on either side: neither has. A peer's arena may be as long, or up
+        /// to 16 MiB.
+        segment_arena_bytes: usize = 4 << 20, in 0..=1 << 30;
         /// How long, in microseconds, a thread that waits on a segment polls before it sleeps.
         /// None: twice what a wake-up costs on this machine, which the first use of segments
         /// measures (20 to 200). It polls only while its peer was last seen on another processor.

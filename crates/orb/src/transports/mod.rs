@@ -25,7 +25,7 @@ pub(crate) const TAG_TCP: u32 = isorb_giop::profile::TAG_INTERNET_IOP;
 
 /// The addresses in a reference. The default: all of the ORB's.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct At {
+pub(crate) struct ReferenceAddresses {
     /// A host and port instead of the ORB's.
     pub tcp: Option<(String, u16)>,
     /// Components of the profile with this address.
@@ -36,7 +36,7 @@ pub(crate) struct At {
     pub local: Option<Vec<(Published, Vec<TaggedComponent>)>>,
 }
 
-impl At {
+impl ReferenceAddresses {
     /// Whether it names addresses of this transport.
     pub fn names(&self, tag: u32) -> bool {
         self.tags.as_ref().is_none_or(|tags| tags.contains(&tag))
@@ -83,6 +83,7 @@ impl Transports {
         #[cfg(feature = "segments")]
         all.push(Arc::new(isorb_transport::Segments {
             bytes: config.segment_bytes,
+            arena_bytes: config.segment_arena_bytes,
             spin: config.segment_spin(),
             mode: config.socket_mode,
             users: config.segment_users.clone(),

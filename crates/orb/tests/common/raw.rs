@@ -63,7 +63,7 @@ impl Raw {
     }
 
     /// All octets until the end of the connection.
-    pub fn farewell(&mut self) -> Vec<u8> {
+    pub fn read_to_end(&mut self) -> Vec<u8> {
         let mut octets = Vec::new();
         // A reset ends it as well; what came before counts.
         let _ = self.stream.read_to_end(&mut octets);
@@ -107,6 +107,11 @@ impl Raw {
     /// Sends octets. Allocates nothing.
     pub fn write(&mut self, octets: &[u8]) {
         self.stream.write_all(octets).unwrap();
+    }
+
+    /// Sends octets to a server that may close the connection meanwhile.
+    pub fn offer(&mut self, octets: &[u8]) {
+        let _ = self.stream.write_all(octets);
     }
 
     /// Receives a reply to `into`: its status and length. Allocates nothing.

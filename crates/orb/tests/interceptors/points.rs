@@ -126,7 +126,7 @@ fn oneways_end_in_receive_other_unless_a_reply_comes() {
 }
 
 #[test]
-fn a_oneway_that_waits_for_the_server_hears_refusals() {
+fn a_oneway_that_waits_for_the_server_gets_refusals() {
     for way in WAYS {
         let bed = Bed::new(way, |name, at| {
             (name == "B" && at == "receive_request_service_contexts").then(|| Kind::NoPermission.into())

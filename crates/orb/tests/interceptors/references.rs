@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 struct Tagger {
     tag: u32,
     refuse: bool,
-    asked: Arc<AtomicU64>,
+    requested: Arc<AtomicU64>,
 }
 
 impl IorInterceptor for Tagger {
@@ -18,7 +18,7 @@ impl IorInterceptor for Tagger {
         if self.tag == 0 { "" } else { "tagger" }
     }
     fn establish_components(&self, info: &mut IorInfo<'_>) -> isorb::Result<()> {
-        self.asked.fetch_add(1, Ordering::SeqCst);
+        self.requested.fetch_add(1, Ordering::SeqCst);
         if self.tag == 0 {
             return Err(Kind::Internal.into());
         }
@@ -55,13 +55,13 @@ impl ClientRequestInterceptor for Looker {
 
 #[test]
 fn components_are_in_the_references_of_each_poa() {
-    let asked: Arc<AtomicU64> = Arc::default();
+    let requested: Arc<AtomicU64> = Arc::default();
     let server = Orb::builder()
         .config(Config::default())
         .register(|info| {
             // Its exception is ignored.
-            info.add_ior_interceptor(Arc::new(Tagger { tag: 0, refuse: false, asked: Arc::default() }))?;
-            let tagger = Tagger { tag: 0x4953_2000, refuse: true, asked: asked.clone() };
+            info.add_ior_interceptor(Arc::new(Tagger { tag: 0, refuse: false, requested: Arc::default() }))?;
+            let tagger = Tagger { tag: 0x4953_2000, refuse: true, requested: requested.clone() };
             Ok(info.add_ior_interceptor(Arc::new(tagger))?)
         })
         .build()
@@ -74,7 +74,7 @@ fn components_are_in_the_references_of_each_poa() {
         .unwrap();
     let root = server.root_poa().unwrap();
     let lab = root.create_poa("lab", Some(&root.manager()), PoaPolicies::new()).unwrap();
-    assert_eq!(asked.load(Ordering::SeqCst), 2);
+    assert_eq!(requested.load(Ordering::SeqCst), 2);
     assert!(root.create_poa("lab", None, PoaPolicies::new()).is_err());
     let refused = root.create_poa("refused", None, PoaPolicies::new()).unwrap_err();
     assert_eq!(SystemException::from(refused).minor, minor::OBJ_ADAPTER_IOR_INTERCEPTOR);

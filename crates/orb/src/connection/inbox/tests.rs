@@ -2,31 +2,40 @@
 
 use super::*;
 use crate::policy::Timeout;
+use isorb_rt::sched::ProcessAddressSpace;
 use isorb_scope::BufferPool;
 use std::cell::Cell;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Mutex;
 
-/// Octets that come in pieces of given lengths, then the end.
+/// Octets that come in pieces of given lengths, then the end. A piece of length 0 is not there yet.
 #[derive(Debug)]
 struct Pieces {
     octets: Vec<u8>,
     lengths: Vec<usize>,
     at: Mutex<(usize, usize)>,
+    /// For each receive, the address at which the first octet of all would lie.
+    bases: Mutex<Vec<usize>>,
     fd: OwnedFd,
 }
 
 impl Pieces {
     fn new(octets: Vec<u8>, lengths: Vec<usize>) -> Pieces {
         let fd = std::fs::File::open("/dev/null").unwrap().into();
-        Pieces { octets, lengths, at: Mutex::default(), fd }
+        Pieces { octets, lengths, at: Mutex::default(), bases: Mutex::default(), fd }
     }
 }
 
 impl Stream for Pieces {
     fn recv(&self, into: &mut [u8], _: Wait) -> io::Result<usize> {
         let (at, piece) = &mut *self.at.lock().unwrap();
-        let n = self.lengths[*piece % self.lengths.len()].min(into.len()).min(self.octets.len() - *at);
+        let length = self.lengths[*piece % self.lengths.len()];
+        if length == 0 {
+            *piece += 1;
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        let n = length.min(into.len()).min(self.octets.len() - *at);
+        self.bases.lock().unwrap().push(into.as_ptr().addr().wrapping_sub(*at));
         into[..n].copy_from_slice(&self.octets[*at..*at + n]);
         (*at, *piece) = (*at + n, *piece + 1);
         Ok(n)
@@ -112,6 +121,37 @@ fn what_is_too_long_or_no_message_is_refused() {
     assert!(matches!(next(b"GET / HTTP/1.1".to_vec()), Err(ReadError::Protocol(_))));
     assert_eq!(next(b"GIOP".to_vec()), Err(ReadError::Lost));
     assert_eq!(next(message(0, 40)[..39].to_vec()), Err(ReadError::Lost));
+}
+
+/// A long message moves once, with the octets of its first receive, whatever the lengths of the
+/// others. Memory is committed as it arrives.
+#[test]
+fn a_long_message_stays_where_it_is_while_it_grows() {
+    const LEN: usize = 5 << 20;
+    for piece in [10_000, 100_000, usize::MAX] {
+        let stream = Pieces::new(message(1, LEN), vec![12, 0, piece, piece, 0]);
+        let pool = BufferPool::with_address_space(64 << 20, 0, &ProcessAddressSpace);
+        let mut inbox = inbox(&pool, 16 << 20);
+        let mut block = fresh_block(&pool);
+        let others = pool.out();
+        let arrived = loop {
+            match inbox.next(&stream, &pool, Wait::No, Deadline::NONE, Timeout::NONE, &mut block) {
+                Ok(arrived) => break arrived,
+                Err(ReadError::WouldBlock) => {
+                    let sent = stream.at.lock().unwrap().0;
+                    let most = (2 * sent).max(COMMITTED_AT_ONCE) + (64 << 10);
+                    let committed = pool.out() - others;
+                    assert!(committed <= most, "{committed} octets for {sent} that have arrived");
+                }
+                Err(error) => panic!("{error:?}"),
+            }
+        };
+        assert!(block.bytes()[HEADER..arrived.len].iter().all(|octet| *octet == 1));
+        let bases = stream.bases.lock().unwrap();
+        let there = block.bytes().as_ptr().addr();
+        assert!(bases[1..].iter().all(|base| *base == there), "{there:x}, {bases:x?}");
+        assert_eq!(arrived.len, LEN);
+    }
 }
 
 /// After several messages in one receive, the next receive takes more.

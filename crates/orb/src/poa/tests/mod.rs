@@ -5,6 +5,7 @@ mod lifecycle;
 mod manager;
 mod no_alloc;
 mod policies;
+mod servant_locators;
 mod servant_managers;
 mod stress;
 mod threads;

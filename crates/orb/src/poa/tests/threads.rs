@@ -58,11 +58,11 @@ fn two_single_thread_poas_that_wait_for_each_other_are_told() {
         first.store(ThreadId::current().get() as u32, SeqCst);
     };
     let first_waits = || eventually(|| first.load(SeqCst) != 0 && sleeps(first.load(SeqCst)));
-    let (result, told) = thread::scope(|s| {
+    let (result, refused) = thread::scope(|s| {
         let (a, b) = (s.spawn(|| cross(0, &first_is_to_wait)), s.spawn(|| cross(1, &first_waits)));
         (a.join().unwrap(), b.join().unwrap())
     });
-    assert_eq!(told, Err(omg(Kind::BadInvOrder, 3)));
+    assert_eq!(refused, Err(omg(Kind::BadInvOrder, 3)));
     assert_eq!(result, Ok(()), "once the other had left");
 }
 

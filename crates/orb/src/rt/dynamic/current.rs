@@ -111,19 +111,19 @@ impl Current {
             frame.segments.pop();
             Ok(frame.segments.last().cloned())
         })?;
-        let told = match outer {
+        let outcome = match outer {
             Some(outer) => {
                 scheduler.end_nested_scheduling_segment(&self.scheduled(thread.id(), &outer), name)
             }
             None => {
                 let frame = stack::pop();
                 let outer = stack::outer_parameter();
-                let told = scheduler.end_scheduling_segment(&self.orb, thread.id(), outer.as_ref());
+                let outcome = scheduler.end_scheduling_segment(&self.orb, thread.id(), outer.as_ref());
                 frame.and_then(|frame| frame.saved).into_iter().for_each(|saved| saved.restore());
-                told
+                outcome
             }
         };
-        told?;
+        outcome?;
         go_on(&thread)
     }
 

@@ -49,9 +49,9 @@ impl Flow {
         let Frame { thread, segments, foreign, saved, .. } = frame;
         let Some(thread) = thread else { return Ok(()) };
         let outer = stack::outer_parameter();
-        let told = self.0.scheduler().send_reply(orb, thread.id(), outer.as_ref());
+        let outcome = self.0.scheduler().send_reply(orb, thread.id(), outer.as_ref());
         saved.into_iter().for_each(|saved| saved.restore());
-        told?;
+        outcome?;
         if thread.is_cancelled() {
             return Err(cancelled());
         }

@@ -91,7 +91,7 @@ fn segments_nest_and_give_back_what_they_took() {
 }
 
 #[test]
-fn a_cancelled_thread_hears_it_at_its_next_scheduling_point() {
+fn a_cancelled_thread_learns_it_at_its_next_scheduling_point() {
     apart(|| {
         let (_, _, current) = fixed();
         let gone = Some(Kind::ThreadCancelled);
@@ -119,7 +119,7 @@ fn a_spawned_thread_is_another_one() {
     apart(|| {
         let (_, orb, current) = fixed();
         current.begin_scheduling_segment("parent", Some(p(10)), Some(p(20))).unwrap();
-        let (tell, told) = mpsc::channel();
+        let (sender, receiver) = mpsc::channel();
         let (child, its_orb) = (current.clone(), orb.clone());
         let spawned = current
             .spawn("child", None, None, 128 * 1024, Priority::new(5).unwrap(), move || {
@@ -127,11 +127,11 @@ fn a_spawned_thread_is_another_one() {
                 let priority = its_orb.rt_current().the_priority().unwrap();
                 // A thread cannot end the segment that it was spawned in.
                 let ended = kind(child.end_scheduling_segment("child"));
-                tell.send((child.id().unwrap(), names, priority.get(), ended)).unwrap();
+                sender.send((child.id().unwrap(), names, priority.get(), ended)).unwrap();
                 child.begin_scheduling_segment("left open", Some(p(1)), None).unwrap();
             })
             .unwrap();
-        let (id, names, priority, ended) = told.recv().unwrap();
+        let (id, names, priority, ended) = receiver.recv().unwrap();
         assert_eq!((id, priority, ended), (spawned.id(), 20, Some(Kind::BadInvOrder)));
         assert_eq!(names, ["child"]);
         assert_ne!(current.id(), Ok(id));
@@ -163,22 +163,22 @@ fn the_earliest_deadline_ranks_highest() {
         // Another thread with an earlier deadline takes the first rank, loses it when its deadline
         // moves back, and ends.
         let (go, steps) = mpsc::channel::<()>();
-        let (tell, told) = mpsc::channel();
+        let (sender, receiver) = mpsc::channel();
         let other = current.clone();
         let thread = std::thread::spawn(move || {
             let native = || SchedClass::current().unwrap().native_priority();
             // It began with the class of its creator.
             SchedClass::Other.set_current().unwrap();
             other.begin_scheduling_segment("other", Some(by(30_000)), None).unwrap();
-            tell.send(native()).unwrap();
+            sender.send(native()).unwrap();
             steps.recv().unwrap();
             other.update_scheduling_segment("other", Some(by(90_000)), None).unwrap();
-            tell.send(native()).unwrap();
+            sender.send(native()).unwrap();
             steps.recv().unwrap();
             other.end_scheduling_segment("other").unwrap();
-            tell.send(native()).unwrap();
+            sender.send(native()).unwrap();
         });
-        let step = || told.recv().unwrap();
+        let step = || receiver.recv().unwrap();
         assert_eq!((step(), native()), (Some(alone), Some(alone - 1)));
         go.send(()).unwrap();
         assert_eq!((step(), native()), (Some(alone - 1), Some(alone)));

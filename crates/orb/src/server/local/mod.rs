@@ -53,6 +53,50 @@ thread_local! {
     static SPARE: Cell<Option<Arc<LocalCall>>> = const { Cell::new(None) };
     /// The call that this thread serves.
     static SERVING: RefCell<Option<Arc<LocalCall>>> = const { RefCell::new(None) };
+    /// Its number, unless this thread makes a call to itself inside of it.
+    static NUMBER: Cell<Option<u32>> = const { Cell::new(None) };
+    /// The call of this thread to itself that is answered later.
+    static DEFERRED: Cell<Option<Arc<LocalCall>>> = const { Cell::new(None) };
+}
+
+/// A ticket for the reply to the call from this process that this thread serves, which comes after
+/// the upcall.
+///
+/// # Real-time
+/// As [`LocalCall::begin`] for a call of this thread to itself.
+#[cold]
+pub(crate) fn defer_local_call(deadline: Deadline) -> LocalTicket {
+    if let (Some(number), Some(call)) = (NUMBER.get(), SERVING.with_borrow(Option::clone)) {
+        call.progress.add_ticket(number);
+        return LocalTicket { call, number };
+    }
+    let (call, ticket) = LocalCall::begin(deadline);
+    call.progress.change(ticket.number, State::Queued, State::Running);
+    DEFERRED.set(Some(call));
+    ticket
+}
+
+/// Marks a call that this thread serves itself, until it is dropped.
+pub(crate) struct OwnCallGuard {
+    before: (Option<u32>, Option<Arc<LocalCall>>),
+}
+
+impl OwnCallGuard {
+    pub fn begin() -> OwnCallGuard {
+        OwnCallGuard { before: (NUMBER.take(), DEFERRED.take()) }
+    }
+
+    /// The call to wait for, if the servant replies later.
+    pub fn deferred(&self) -> Option<Arc<LocalCall>> {
+        DEFERRED.take()
+    }
+}
+
+impl Drop for OwnCallGuard {
+    fn drop(&mut self) {
+        NUMBER.set(self.before.0);
+        DEFERRED.set(self.before.1.take());
+    }
 }
 
 /// The waiting call of a thread of `lane` that has caused the request that this thread serves.
@@ -179,17 +223,23 @@ pub(crate) struct LocalTicket {
 impl LocalTicket {
     /// Runs the upcall by `f`, which gets the call's deadline, unless the caller has gone.
     pub fn run(&self, f: impl FnOnce(Deadline)) {
-        struct Before(Option<Arc<LocalCall>>);
+        struct Before(Option<Arc<LocalCall>>, Option<u32>);
         impl Drop for Before {
             fn drop(&mut self) {
                 SERVING.set(self.0.take());
+                NUMBER.set(self.1);
             }
         }
         if self.call.progress.change(self.number, State::Queued, State::Running) {
             let deadline = self.call.exchange.lock().deadline;
-            let _before = Before(SERVING.replace(Some(self.call.clone())));
+            let _before = Before(SERVING.replace(Some(self.call.clone())), NUMBER.replace(Some(self.number)));
             f(deadline);
         }
+    }
+
+    /// Whether the caller still waits.
+    pub fn is_pending(&self) -> bool {
+        self.call.progress.is_pending(self.number)
     }
 
     /// Copies the reply for the caller and wakes it.

@@ -14,18 +14,18 @@ use std::task::Waker;
 const READ_EACH: usize = 16;
 
 /// The slot of a call that was begun. The call counts as in flight until this is dropped.
-pub(crate) struct Begun {
+pub(crate) struct PendingRequest {
     connection: Arc<Connection>,
     index: usize,
     id: u32,
 }
 
-impl Begun {
+impl PendingRequest {
     /// `None` if as many calls are begun on the connection as may be.
-    pub fn claim(connection: &Arc<Connection>) -> Option<Begun> {
+    pub fn claim(connection: &Arc<Connection>) -> Option<PendingRequest> {
         let (index, id) = connection.slots.claim_pending()?;
         connection.in_flight.fetch_add(1, Ordering::Relaxed);
-        Some(Begun { connection: connection.clone(), index, id })
+        Some(PendingRequest { connection: connection.clone(), index, id })
     }
 
     /// Whether replies are to be read before the next request: a client that only sends would stop
@@ -76,36 +76,36 @@ impl Begun {
         other: &mut dyn FnMut(Arrived, &mut Buffer),
     ) -> Result<Arrived, ReadError> {
         let (connection, slots) = (&*self.connection, &self.connection.slots);
-        // The thread parks in the seat of a slot of its own.
-        let seat = match slots.claim() {
-            Some(seat) => seat,
+        // The thread parks as the waiter of a slot of its own.
+        let own_slot = match slots.claim() {
+            Some(slot) => slot,
             None => slots.claim_queued(deadline).map_err(|why| match why {
                 NoSlot::TimedOut => ReadError::TimedOut,
                 NoSlot::Full => ReadError::NoMemory,
             })?,
         };
-        let (Some(pending), Some(place)) =
-            (slots.pending(), slots.pending_place((self.index, self.id), &seat))
+        let (Some(pending), Some(slot)) =
+            (slots.pending(), slots.pending_slot((self.index, self.id), &own_slot))
         else {
             return Err(ReadError::Lost);
         };
-        pending.sit(self.index, Some(seat.seat()));
-        let read = match place.arrived_hint(into) {
+        pending.set_waiter(self.index, Some(own_slot.waiter()));
+        let read = match slot.arrived_hint(into) {
             Some(arrived) => Ok(arrived),
             None => {
                 let left = Timeout::until(deadline);
-                match connection.await_next_reply(&place, deadline, left, into) {
+                match connection.await_next_reply(&slot, deadline, left, into) {
                     Ok(arrived) => Ok(arrived),
-                    Err(begun) => connection.await_reply(&place, deadline, left, into, begun, other),
+                    Err(begun) => connection.await_reply(&slot, deadline, left, into, begun, other),
                 }
             }
         };
-        pending.sit(self.index, None);
+        pending.set_waiter(self.index, None);
         read
     }
 }
 
-impl Drop for Begun {
+impl Drop for PendingRequest {
     fn drop(&mut self) {
         if let Some(pending) = self.connection.slots.pending() {
             pending.give(self.index);
@@ -118,7 +118,7 @@ impl Drop for Begun {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reader {
     /// None: what had arrived is delivered.
-    Nobody,
+    None,
     /// Another one, at this moment.
     Another,
 }
@@ -141,14 +141,14 @@ impl Connection {
             match read {
                 Ok(arrived) if arrived.is_reply() => {}
                 Ok(arrived) => other(arrived, into),
-                Err(ReadError::WouldBlock) => return Reader::Nobody,
+                Err(ReadError::WouldBlock) => return Reader::None,
                 Err(_) => {
                     self.break_off();
-                    return Reader::Nobody;
+                    return Reader::None;
                 }
             }
             if !self.is_open() {
-                return Reader::Nobody;
+                return Reader::None;
             }
         }
     }
