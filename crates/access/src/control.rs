@@ -1,15 +1,15 @@
 //! The policy in force, and what it means for each connection and operation.
 
 use crate::audit::Audit;
-use crate::operations::{Need, need_of};
+use crate::operations::{Audited, Requirement, need_of};
 use crate::policy::{Caller, Policy, PolicyError};
 use crate::scope::{Permission, Subject};
 use isorb::Interface;
 use isorb_rt::log;
-use isorb_rt::sync::PiMutex;
+use isorb_rt::sync::{PiMutex, PiOnceLock};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
 
 pub(crate) const LOG: &str = "isorb::access";
 
@@ -20,8 +20,12 @@ const INTERFACES: usize = 128;
 ///
 /// # Real-time
 /// A request costs a look-up of its interface and of a number in its connection: no lock, no
-/// allocation. The first request of a connection after a change of the policy takes a lock and
-/// searches the roles; what is denied, and changes, are written to the log or the audit file.
+/// allocation. The first request to an interface allocates, under a PI lock. The first request of a
+/// connection after a change of the policy takes a PI lock and searches the roles. The first of all
+/// identifies the caller too: over loopback TCP that is one query to the kernel, four system calls
+/// without an allocation, however many sockets there are
+/// ([`PeerIdentity::user`](isorb_transport::PeerIdentity::user)). What is denied, and changes, are
+/// written to the log or the audit file.
 pub struct AccessControl {
     file: Option<PathBuf>,
     policy: PiMutex<Arc<Policy>>,
@@ -29,13 +33,24 @@ pub struct AccessControl {
     generation: AtomicU32,
     denied: AtomicU64,
     audit: Audit,
-    interfaces: Box<[OnceLock<Guarded>]>,
+    interfaces: Box<[PiOnceLock<Guarded>; INTERFACES]>,
 }
 
 /// What each operation of an interface needs, by index.
 pub(crate) struct Guarded {
     interface: &'static Interface,
-    needs: Box<[Need]>,
+    needs: Box<[Requirement]>,
+    /// The bit of an operation that the guard only admits; 0 for one that it records.
+    bits: Box<[u32]>,
+}
+
+impl Guarded {
+    fn new(interface: &'static Interface) -> Guarded {
+        let needs: Box<[Requirement]> =
+            interface.operations.names().iter().map(|name| need_of(interface.id, name)).collect();
+        let bit = |need: &Requirement| if need.audited == Audited::Here { 0 } else { need.bit };
+        Guarded { interface, bits: needs.iter().map(bit).collect(), needs }
+    }
 }
 
 impl AccessControl {
@@ -47,7 +62,7 @@ impl AccessControl {
             generation: AtomicU32::new(1),
             denied: AtomicU64::new(0),
             audit,
-            interfaces: (0..INTERFACES).map(|_| OnceLock::new()).collect(),
+            interfaces: Box::new(std::array::from_fn(|_| PiOnceLock::new())),
         }
     }
 
@@ -97,17 +112,29 @@ impl AccessControl {
         &self.audit
     }
 
+    /// Whether a connection's memo has what an operation needs, and nothing is to be recorded. It
+    /// is the path of nearly every request; `false` says nothing.
+    #[inline(always)]
+    pub(crate) fn is_known(&self, interface: &'static Interface, operation: u16, memo: &AtomicU64) -> bool {
+        let known = memo.load(Ordering::Relaxed);
+        if (known >> 32) as u32 != self.generation.load(Ordering::Acquire) {
+            return false;
+        }
+        // A call here would have each request save registers, so an interface that found its
+        // first slot taken goes the longer way.
+        match self.interfaces[slot_of(interface, 0)].get() {
+            Some(guarded) if std::ptr::eq(guarded.interface, interface) => {
+                guarded.bits.get(usize::from(operation)).is_some_and(|bit| known as u32 & bit != 0)
+            }
+            _ => false,
+        }
+    }
+
     /// What an operation needs.
-    #[inline]
-    pub(crate) fn need(&self, interface: &'static Interface, operation: u16) -> Need {
-        // Interfaces are statics, some hundred octets apart.
-        let first = std::ptr::from_ref(interface).addr() >> 4;
+    pub(crate) fn need(&self, interface: &'static Interface, operation: u16) -> Requirement {
         for i in 0..INTERFACES {
-            let slot = &self.interfaces[(first + i) % INTERFACES];
-            let guarded = slot.get_or_init(|| Guarded {
-                interface,
-                needs: interface.operations.names().iter().map(|name| need_of(interface.id, name)).collect(),
-            });
+            let slot = &self.interfaces[slot_of(interface, i)];
+            let guarded = slot.get_or_init(|| Guarded::new(interface));
             if std::ptr::eq(guarded.interface, interface) {
                 return guarded.needs[usize::from(operation)];
             }
@@ -116,7 +143,6 @@ impl AccessControl {
     }
 
     /// The permissions of a caller with a memo.
-    #[inline]
     pub(crate) fn bits<'c>(&self, memo: Option<&AtomicU64>, caller: impl FnOnce() -> Caller<'c>) -> u32 {
         let generation = self.generation.load(Ordering::Acquire);
         if let Some(memo) = memo {
@@ -168,4 +194,11 @@ impl AccessControl {
                 .into(),
         }
     }
+}
+
+/// The slots that an interface may have, the best first. Interfaces are statics, some hundred
+/// octets apart.
+#[inline(always)]
+fn slot_of(interface: &'static Interface, i: usize) -> usize {
+    ((std::ptr::from_ref(interface).addr() >> 4) + i) % INTERFACES
 }

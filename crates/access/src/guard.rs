@@ -12,6 +12,18 @@ use std::any::Any;
 impl Guard for AccessControl {
     #[inline]
     fn admit(&self, interface: &'static Interface, operation: u16, cx: Upcall<'_>) -> Result<()> {
+        if cx.caller().memo().is_some_and(|memo| self.is_known(interface, operation, memo)) {
+            return Ok(());
+        }
+        self.decide(interface, operation, cx)
+    }
+}
+
+impl AccessControl {
+    /// Decides about the first request of a connection, a request that is refused or recorded, and
+    /// one without a connection.
+    #[inline(never)]
+    fn decide(&self, interface: &'static Interface, operation: u16, cx: Upcall<'_>) -> Result<()> {
         let need = self.need(interface, operation);
         if self.bits_of(cx) & need.bit == 0 {
             return Err(refuse(self, cx, need.permission, None));
@@ -21,10 +33,7 @@ impl Guard for AccessControl {
         }
         Ok(())
     }
-}
 
-impl AccessControl {
-    #[inline]
     fn bits_of(&self, cx: Upcall<'_>) -> u32 {
         let caller = cx.caller();
         if caller.is_this_process() {

@@ -23,7 +23,7 @@ pub(crate) struct Rule {
 
 /// What an operation needs.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Need {
+pub(crate) struct Requirement {
     pub permission: Permission,
     /// The bit that a caller must have.
     pub bit: u32,
@@ -51,7 +51,7 @@ const BINDS: &[&str] = &["bind", "rebind", "bind_context", "rebind_context", "un
 const NAMING: &[Rule] =
     &[rule(Bind, ByServant, BINDS), rule(Bind, Here, &["new_context"]), rule(Administer, Here, &["destroy"])];
 const SUPPLIER: &[Rule] = &[
-    rule(Supply, No, &["push"]),
+    rule(Supply, No, &["push", "push_numbered"]),
     rule(Supply, ByServant, &["connect_push_supplier"]),
     rule(Supply, Here, &["connect_pull_supplier", "disconnect_push_consumer", "disconnect_pull_consumer"]),
 ];
@@ -67,7 +67,13 @@ pub(crate) const ALL: &[Rules] = &[
     Rules { interface: "IDL:RtecEventChannelAdmin/ConsumerAdmin:1.0", whole: false, rules: &[] },
     Rules { interface: "IDL:RtecEventChannelAdmin/SupplierAdmin:1.0", whole: false, rules: SUPPLIER_ADMIN },
     Rules { interface: "IDL:RtecEventChannelAdmin/ProxyPushConsumer:1.0", whole: false, rules: SUPPLIER },
+    Rules {
+        interface: "IDL:IsorbRtecEventChannelAdmin/ProxyPushConsumer:1.0",
+        whole: false,
+        rules: SUPPLIER,
+    },
     Rules { interface: "IDL:RtecEventChannelAdmin/ProxyPushSupplier:1.0", whole: false, rules: &[] },
+    Rules { interface: "IDL:IsorbRtecEventChannelAdmin/ProxyPushSupplier:1.0", whole: false, rules: &[] },
     Rules { interface: "IDL:omg.org/CosEventChannelAdmin/EventChannel:1.0", whole: false, rules: CHANNEL },
     Rules { interface: "IDL:omg.org/CosEventChannelAdmin/ConsumerAdmin:1.0", whole: false, rules: &[] },
     Rules {
@@ -106,7 +112,22 @@ pub(crate) const ALL: &[Rules] = &[
         rules: &[rule(
             Bind,
             Here,
-            &["create", "set", "reset", "add_dependency", "remove_dependency", "compute_scheduling"],
+            &[
+                "create",
+                "set",
+                "reset",
+                "set_seq",
+                "reset_seq",
+                "replace_seq",
+                "add_dependency",
+                "remove_dependency",
+                "set_dependency_enable_state",
+                "set_dependency_enable_state_seq",
+                "set_rt_info_enable_state",
+                "set_rt_info_enable_state_seq",
+                "compute_scheduling",
+                "recompute_scheduling",
+            ],
         )],
     },
     Rules {
@@ -151,8 +172,8 @@ pub(crate) const ALL: &[Rules] = &[
 
 /// What an operation needs: a permission, and the bit of it. Interfaces that are not in the table
 /// need `administer`.
-pub(crate) fn need_of(interface: &str, operation: &str) -> Need {
-    let need = |whole, (permission, audited): (Permission, Audited)| Need {
+pub(crate) fn need_of(interface: &str, operation: &str) -> Requirement {
+    let need = |whole, (permission, audited): (Permission, Audited)| Requirement {
         permission,
         bit: if whole { permission.all() } else { permission.some() },
         audited,

@@ -161,7 +161,7 @@ may = ["read"]
         let policy = Policy::parse(GOOD, "p").unwrap();
         let certificate = PeerCertificate { common_name: "radar".into(), ..PeerCertificate::default() };
         let radar = PeerIdentity { certificate: Some(Arc::new(certificate)), ..PeerIdentity::default() };
-        let (radar, nobody) = (Caller::Peer(&radar, None), Caller::Unknown);
+        let (radar, unknown) = (Caller::Peer(&radar, None), Caller::Unknown);
         for (permission, subject, expected) in [
             (Permission::Read, None, [true, true]),
             (Permission::Supply, Some(Subject::EventType(16)), [true, false]),
@@ -172,7 +172,7 @@ may = ["read"]
             (Permission::Bind, Some(Subject::Name("lab/t1")), [true, false]),
             (Permission::Administer, None, [false, false]),
         ] {
-            let found = [radar, nobody].map(|caller| policy.allows(caller, permission, subject));
+            let found = [radar, unknown].map(|caller| policy.allows(caller, permission, subject));
             assert_eq!(found, expected, "{permission:?} {subject:?}");
         }
         assert!(policy.allows(Caller::Process, Permission::Administer, None));

@@ -5,7 +5,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 #[derive(Default)]
-pub(crate) struct Board {
+pub(crate) struct SampleBoard {
     inner: Mutex<Inner>,
     /// Signals a new viewer, new numbers, or the end.
     changed: Condvar,
@@ -22,11 +22,11 @@ struct Inner {
 
 /// A viewer. Numbers are sampled while there is at least one.
 pub(crate) struct BoardReader<'b> {
-    board: &'b Board,
+    board: &'b SampleBoard,
     seen: u64,
 }
 
-impl Board {
+impl SampleBoard {
     /// Samples while there is a viewer, until the end.
     pub fn fill(&self, mut source: impl Source, interval: Duration) {
         loop {
@@ -125,8 +125,8 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_sampled_while_nobody_looks() {
-        let (board, sampled) = (Arc::new(Board::default()), Arc::new(AtomicU64::new(0)));
+    fn nothing_is_sampled_without_a_viewer() {
+        let (board, sampled) = (Arc::new(SampleBoard::default()), Arc::new(AtomicU64::new(0)));
         let (filler, source) = (board.clone(), Count(sampled.clone()));
         let thread = std::thread::spawn(move || filler.fill(source, Duration::from_millis(1)));
         std::thread::sleep(Duration::from_millis(20));

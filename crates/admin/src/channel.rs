@@ -3,7 +3,7 @@
 use crate::Source;
 use crate::process::ProcessCounts;
 use crate::rate::per_second;
-use isorb_event::federation::{Federation, Neighbour};
+use isorb_event::federation::{Federation, FederationCounts, Neighbour};
 use isorb_event::{Channel, ConsumerStatus, Counts, Histogram, Latencies, ModuleSet, Replaceable};
 use serde::Serialize;
 use std::collections::HashMap;
@@ -19,7 +19,14 @@ pub struct ChannelSource<M: ModuleSet = Replaceable> {
     channel: Channel<M>,
     copies: usize,
     federation: Option<Federation>,
-    before: Option<(Instant, HashMap<u32, Counts>)>,
+    before: Option<Before>,
+}
+
+/// The counts of the sample before, for rates.
+struct Before {
+    at: Instant,
+    consumers: HashMap<u32, Counts>,
+    federation: Option<FederationCounts>,
 }
 
 impl<M: ModuleSet> ChannelSource<M> {
@@ -49,14 +56,25 @@ impl<M: ModuleSet> Source for ChannelSource<M> {
         let mut consumers = self.channel.consumers();
         consumers.sort_by_key(|c| (std::cmp::Reverse(c.level), c.id));
         let left_out = consumers.len().saturating_sub(SHOWN);
+        let counts: HashMap<u32, Counts> = consumers.iter().map(|c| (c.id, c.counts)).collect();
+        let waiting = consumers.iter().map(|c| c.waiting).sum();
         consumers.truncate(SHOWN);
         let ids: Vec<u32> = consumers.iter().map(|c| c.id).collect();
         let latencies = self.channel.latencies(&ids);
         let no_counts = HashMap::new();
         let (ns, before) = match &self.before {
-            Some((at, counts)) => (now.duration_since(*at).as_nanos() as u64, counts),
+            Some(before) => (now.duration_since(before.at).as_nanos() as u64, &before.consumers),
             None => (0, &no_counts),
         };
+        // Those of all consumers, also of those that the page does not show.
+        let sum = |of: fn(&Counts) -> u64| {
+            let rate = |(id, now): (&u32, &Counts)| per_second(of(before.get(id)?), of(now), ns);
+            counts.iter().filter_map(rate).sum::<f64>()
+        };
+        let (push_rate, loss_rate) = (sum(|counts| counts.pushed), sum(lost));
+        let federation = self.federation.as_ref().map(Federation::counts);
+        let links_before = self.before.as_ref().and_then(|before| before.federation);
+        let links = federation.map(|now| Links::of(&now, links_before.as_ref(), ns));
         let rows = consumers
             .iter()
             .zip(&latencies)
@@ -70,16 +88,21 @@ impl<M: ModuleSet> Source for ChannelSource<M> {
             free_copies: self.channel.free_copies(),
             lookups: self.channel.lookups(),
             left_out,
+            waiting,
+            push_rate,
+            loss_rate,
             too_large: totals.too_large,
             undeclared: totals.undeclared,
             suppliers_lost: totals.suppliers_lost,
-            unauthenticated: self.federation.as_ref().map_or(0, |member| member.counts().unauthenticated),
+            unknown_proxies: totals.unknown_proxies,
+            unauthenticated: federation.map_or(0, |counts| counts.unauthenticated),
+            links,
             neighbours: self.federation.iter().flat_map(Federation::neighbours).map(Link::from).collect(),
             process: ProcessCounts::now(),
             consumers: rows.collect(),
         };
         let text = json(&view);
-        self.before = Some((now, consumers.into_iter().map(|c| (c.id, c.counts)).collect()));
+        self.before = Some(Before { at: now, consumers: counts, federation });
         text
     }
 }
@@ -98,17 +121,48 @@ struct View {
     free_copies: usize,
     lookups: usize,
     left_out: usize,
+    /// The pushes that wait for all consumers, and the pushes and losses a second of all.
+    waiting: usize,
+    push_rate: f64,
+    loss_rate: f64,
     /// Since the channel was made: pushes lost to the size of an event, and events that their
     /// supplier had not declared.
     too_large: u64,
     undeclared: u64,
     /// Remote suppliers that were removed because they did not answer.
     suppliers_lost: u64,
+    /// Pushes to proxies that the channel does not have.
+    unknown_proxies: u64,
     /// Messages of other members without the federation's key.
     unauthenticated: u64,
+    /// Of a member of a federation.
+    links: Option<Links>,
     neighbours: Vec<Link>,
     process: ProcessCounts,
     consumers: Vec<Row>,
+}
+
+/// What went over all links.
+#[derive(Serialize)]
+struct Links {
+    forwarded: u64,
+    received: u64,
+    lost: u64,
+    forward_rate: Option<f64>,
+    receive_rate: Option<f64>,
+}
+
+impl Links {
+    fn of(now: &FederationCounts, before: Option<&FederationCounts>, ns: u64) -> Links {
+        let rate = |of: fn(&FederationCounts) -> u64| per_second(of(before?), of(now), ns);
+        Links {
+            forwarded: now.forwarded,
+            received: now.received,
+            lost: now.lost,
+            forward_rate: rate(|counts| counts.forwarded),
+            receive_rate: rate(|counts| counts.received),
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -130,6 +184,10 @@ impl From<Neighbour> for Link {
 struct Row {
     id: u32,
     name: String,
+    /// Empty for a consumer in the process.
+    address: String,
+    filter: String,
+    gateway: bool,
     priority: i16,
     level: u8,
     suspended: bool,
@@ -141,7 +199,7 @@ struct Row {
     loss_rate: Option<f64>,
     pushed: u64,
     queued: u64,
-    /// Lost, refused, not kept, too large or skipped.
+    /// Lost, refused, not kept, too large, skipped, or unreadable for its content filter.
     lost: u64,
     too_large: u64,
     failed: u64,
@@ -178,8 +236,18 @@ impl Times {
     }
 }
 
+/// The page has room for so much of a filter.
+const FILTER_LENGTH: usize = 240;
+
+fn shortened(text: &str) -> String {
+    match text.char_indices().nth(FILTER_LENGTH) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
 fn lost(counts: &Counts) -> u64 {
-    [counts.dropped, counts.refused, counts.not_kept, counts.too_large, counts.skipped]
+    [counts.dropped, counts.refused, counts.not_kept, counts.too_large, counts.skipped, counts.unreadable]
         .iter()
         .fold(0, |a, b| a.saturating_add(*b))
 }
@@ -191,6 +259,9 @@ fn row(status: &ConsumerStatus, latencies: Option<&Latencies>, before: Option<&C
     Row {
         id: status.id,
         name: status.name.clone(),
+        address: status.address.clone(),
+        filter: shortened(&status.filter),
+        gateway: status.gateway,
         priority: status.priority.get(),
         level: status.level,
         suspended: status.suspended,
@@ -253,6 +324,9 @@ mod tests {
         let view = sample(&mut source);
         let row = &view["consumers"][0];
         assert_eq!((&row["name"], &row["pushed"]), (&"<b>\n\"display\"".into(), &5.into()));
+        assert_eq!((&row["filter"], &row["address"]), (&"type 20 from 1".into(), &"".into()));
+        assert!(view["push_rate"].as_f64() > Some(0.0) && view["loss_rate"] == 0.0, "{view}");
+        assert_eq!(view["links"], Value::Null, "it is in no federation");
         assert_eq!((&row["queue"], &row["missed"], &row["early"]), (&7.into(), &0.into(), &4.into()));
         assert!(row["push_rate"].as_f64().unwrap() > 0.0, "{row}");
         assert_eq!((&row["response"]["count"], &row["laxity"]["count"]), (&5.into(), &5.into()));
@@ -260,6 +334,13 @@ mod tests {
         let sum: u64 =
             row["response"]["buckets"].as_array().unwrap().iter().map(|b| b[1].as_u64().unwrap()).sum();
         assert_eq!(sum, 5);
+    }
+
+    #[test]
+    fn a_long_filter_is_cut_between_characters() {
+        assert_eq!(shortened("kurz"), "kurz");
+        let cut = shortened(&"é".repeat(300));
+        assert_eq!((cut.chars().count(), cut.ends_with("é…")), (FILTER_LENGTH + 1, true));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! One connection: it reads one head, writes one answer, and ends.
 
 use crate::Probes;
-use crate::board::Board;
+use crate::board::SampleBoard;
 use crate::request::{self, MAX_HEAD, Refusal, Request, Resource};
 use std::collections::VecDeque;
 use std::fmt::Write as _;
@@ -12,7 +12,14 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 const PAGE: &str = include_str!("page/page.html");
-const SCRIPT: &str = include_str!("page/page.js");
+/// The parts of the page's script, in the order in which they run.
+const SCRIPTS: [&str; 5] = [
+    isorb_page::SPARK,
+    include_str!("page/format.js"),
+    include_str!("page/columns.js"),
+    include_str!("page/services.js"),
+    include_str!("page/page.js"),
+];
 const STYLE: &str = include_str!("page/page.css");
 
 /// The page fetches nothing from elsewhere, has no inline scripts, and stays out of frames.
@@ -25,7 +32,7 @@ const HEADERS: &str = "Connection: close\r\n\
 
 /// The state that all connections share.
 pub(crate) struct Shared {
-    pub board: Board,
+    pub board: SampleBoard,
     pub hosts: Vec<String>,
     pub interval: Duration,
     /// How long a client may take to send its head, and to read an answer.
@@ -34,17 +41,17 @@ pub(crate) struct Shared {
     /// The most connections among them that stay open for events.
     pub streams: AtomicUsize,
     pub max_streams: usize,
-    pub unheard: Unheard,
+    pub unheard: PendingConnections,
     /// Without them there is the page.
     pub probes: Option<Probes>,
 }
 
-/// Connections of which the request has not come yet, the oldest first. They give way when there
-/// are too many, so that slow clients keep no others out.
+/// Connections without a complete request, the oldest first. The oldest is evicted at the limit, so
+/// that slow clients keep no others out.
 #[derive(Default)]
-pub(crate) struct Unheard(Mutex<VecDeque<(u64, TcpStream)>>);
+pub(crate) struct PendingConnections(Mutex<VecDeque<(u64, TcpStream)>>);
 
-impl Unheard {
+impl PendingConnections {
     fn list(&self) -> MutexGuard<'_, VecDeque<(u64, TcpStream)>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -97,13 +104,13 @@ pub(crate) fn serve(mut stream: TcpStream, number: u64, shared: &Shared) {
     let _ = stream.set_nodelay(true);
     let head = read_head(&mut stream, deadline);
     shared.unheard.remove(number);
-    let asked = match head {
+    let requested = match head {
         Ok(Some(head)) => request::parse(&head, &shared.hosts),
         Ok(None) => return,
         Err(refusal) => Err(refusal),
     };
     let deadline = Instant::now() + shared.timeout;
-    let done = match asked {
+    let done = match requested {
         Ok(request) => answer(&mut stream, request, shared, deadline),
         Err(refusal) => refuse(&mut stream, refusal, deadline),
     };
@@ -186,8 +193,12 @@ fn answer(
     match request.resource {
         Resource::Metrics | Resource::Health | Resource::Ready => refuse(stream, Refusal::NotFound, deadline),
         Resource::Page => body(stream, "text/html; charset=utf-8", PAGE),
-        Resource::Script => body(stream, "text/javascript; charset=utf-8", SCRIPT),
-        Resource::Style => body(stream, "text/css; charset=utf-8", &[isorb_page::STYLE, STYLE].concat()),
+        Resource::Script => body(stream, "text/javascript; charset=utf-8", &SCRIPTS.concat()),
+        Resource::Style => body(
+            stream,
+            "text/css; charset=utf-8",
+            &[isorb_page::STYLE, isorb_page::SPARK_STYLE, STYLE].concat(),
+        ),
         Resource::State => {
             let news = shared.board.subscribe(shared.interval).next(shared.timeout);
             let deadline = Instant::now() + shared.timeout;

@@ -41,6 +41,13 @@ pub use memory::MemorySource;
 pub use server::{Admin, Options, Probes};
 pub use together::{OtherPage, Together};
 
+/// Reads the head of a request, and says whether it is answered with a resource. For the fuzz
+/// target.
+#[doc(hidden)]
+pub fn is_request(octets: &[u8], hosts: &[String]) -> bool {
+    request::end_of_head(octets).is_some_and(|end| request::parse(&octets[..end], hosts).is_ok())
+}
+
 /// A source of numbers.
 pub trait Source: Send + 'static {
     /// The present numbers, as one JSON object in one line. Its `kind` selects the tables of the

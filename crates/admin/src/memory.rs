@@ -91,6 +91,7 @@ struct Replica<'s> {
     value: Value,
     readers: usize,
     guaranteed: bool,
+    soft: bool,
     deadline_ns: u64,
     datagrams: bool,
     /// Not counted on the ORB's path.
@@ -145,6 +146,7 @@ fn view<'s>(status: &'s NodeStatus, left_out: usize, before: &HashMap<String, u6
             value: Value::of(&replica.value, before.get(&replica_key(replica)), ns),
             readers: replica.readers,
             guaranteed: replica.guaranteed,
+            soft: replica.soft,
             deadline_ns: replica.deadline_ns,
             datagrams: replica.datagrams,
             lost: stats.map(|s| s.counters.lost + s.counters.incomplete),
@@ -217,6 +219,7 @@ mod tests {
                 value: value(0),
                 readers: 1,
                 guaranteed: false,
+                soft: false,
                 deadline_ns: 0,
                 counts: None,
                 datagrams: false,

@@ -161,21 +161,21 @@ fn is_ours(host: &str, hosts: &[String]) -> bool {
 mod tests {
     use super::*;
 
-    fn ask(text: &str) -> Result<Request, Refusal> {
+    fn parsed(text: &str) -> Result<Request, Refusal> {
         parse(text.as_bytes(), &["panel.plant".to_owned()])
     }
 
     #[test]
     fn the_paths_are_found() {
         let page = Request { resource: Resource::Page, head_only: false };
-        assert_eq!(ask("GET / HTTP/1.1\r\nHost: localhost:80\r\n\r\n"), Ok(page));
+        assert_eq!(parsed("GET / HTTP/1.1\r\nHost: localhost:80\r\n\r\n"), Ok(page));
         let state = Request { resource: Resource::State, head_only: true };
-        assert_eq!(ask("HEAD /state?x=1 HTTP/1.1\r\nAccept: */*\r\nhOST:127.0.0.1\r\n\r\n"), Ok(state));
+        assert_eq!(parsed("HEAD /state?x=1 HTTP/1.1\r\nAccept: */*\r\nhOST:127.0.0.1\r\n\r\n"), Ok(state));
     }
 
     #[test]
     fn names_that_are_not_ours_are_refused() {
-        let host = |host: &str| ask(&format!("GET / HTTP/1.1\r\nHost: {host}\r\n\r\n")).err();
+        let host = |host: &str| parsed(&format!("GET / HTTP/1.1\r\nHost: {host}\r\n\r\n")).err();
         for good in
             ["localhost", "LOCALHOST:8080", "127.0.0.1:1", "10.1.2.3", "[::1]", "[::1]:80", "Panel.plant:9"]
         {
@@ -223,7 +223,7 @@ mod tests {
             (&many, Refusal::TooLarge),
         ];
         for (text, refusal) in cases {
-            assert_eq!(ask(text), Err(refusal), "{text:?}");
+            assert_eq!(parsed(text), Err(refusal), "{text:?}");
         }
         assert_eq!(parse(b"GET /\xff HTTP/1.1\r\nHost: localhost\r\n\r\n", &[]), Err(Refusal::Malformed));
     }

@@ -1,8 +1,8 @@
 //! The listener and its threads.
 
 use crate::Source;
-use crate::board::Board;
-use crate::connection::{Permit, Shared, Unheard, serve, turn_away};
+use crate::board::SampleBoard;
+use crate::connection::{PendingConnections, Permit, Shared, serve, turn_away};
 use isorb_rt::sched::{SpawnError, Thread, ThreadSpec};
 use std::fmt;
 use std::io;
@@ -65,8 +65,8 @@ impl fmt::Debug for Probes {
     }
 }
 
-/// How long the thread of a client that gives way may take to end.
-const LEAVING: Duration = Duration::from_millis(500);
+/// How long the thread of an evicted client may take to end.
+const EVICTION_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Connections' threads do little.
 const STACK: usize = 256 * 1024;
@@ -104,14 +104,14 @@ impl Admin {
         let listener = TcpListener::bind(address)?;
         let address = listener.local_addr()?;
         let shared = Arc::new(Shared {
-            board: Board::default(),
+            board: SampleBoard::default(),
             hosts: options.hosts,
             interval: options.interval,
             timeout: options.timeout.max(Duration::from_millis(1)),
             connections: AtomicUsize::new(0),
             streams: AtomicUsize::new(0),
             max_streams: options.streams,
-            unheard: Unheard::default(),
+            unheard: PendingConnections::default(),
             probes,
         });
         let mut admin = Admin { address, shared: shared.clone(), threads: Vec::new() };
@@ -157,8 +157,8 @@ impl fmt::Debug for Admin {
     }
 }
 
-/// A permit for a new client. Where there is none, a client that has not sent its request yet gives
-/// way: the oldest.
+/// A permit for a new client. Where there is none, the oldest client without a complete request is
+/// evicted.
 fn permit(shared: &Shared, limit: usize) -> Option<Permit<'_>> {
     let free = || Permit::take(&shared.connections, limit);
     free().or_else(|| {
@@ -166,7 +166,7 @@ fn permit(shared: &Shared, limit: usize) -> Option<Permit<'_>> {
             return None;
         }
         // Its thread ends at once.
-        (0..LEAVING.as_millis()).find_map(|_| {
+        (0..EVICTION_TIMEOUT.as_millis()).find_map(|_| {
             std::thread::sleep(Duration::from_millis(1));
             free()
         })

@@ -30,7 +30,7 @@ impl std::fmt::Debug for Together {
 }
 
 #[derive(Serialize)]
-struct Parts {
+struct CombinedState {
     kind: &'static str,
     parts: Vec<Value>,
 }
@@ -38,7 +38,7 @@ struct Parts {
 impl Source for Together {
     fn sample(&mut self) -> String {
         let parts = self.0.iter_mut().filter_map(|source| serde_json::from_str(&source.sample()).ok());
-        json(&Parts { kind: "together", parts: parts.collect() })
+        json(&CombinedState { kind: "together", parts: parts.collect() })
     }
 }
 
@@ -54,7 +54,7 @@ impl OtherPage {
         OtherPage { address }
     }
 
-    fn ask(&self) -> io::Result<String> {
+    fn fetch(&self) -> io::Result<String> {
         let mut stream = TcpStream::connect_timeout(&self.address, TIMEOUT)?;
         stream.set_read_timeout(Some(TIMEOUT))?;
         stream.set_write_timeout(Some(TIMEOUT))?;
@@ -80,10 +80,10 @@ struct Unreachable {
 
 impl Source for OtherPage {
     fn sample(&mut self) -> String {
-        let why = match self.ask() {
+        let why = match self.fetch() {
             // Only numbers of a known kind are passed on; the answers of other programs at that
             // address are not.
-            Ok(text) => match serde_json::from_str::<Known>(&text) {
+            Ok(text) => match serde_json::from_str::<KindOnly>(&text) {
                 Ok(known) if KINDS.contains(&known.kind.as_str()) => return text,
                 _ => "what listens there is no page of isorb's".to_owned(),
             },
@@ -94,7 +94,7 @@ impl Source for OtherPage {
 }
 
 #[derive(serde::Deserialize)]
-struct Known {
+struct KindOnly {
     kind: String,
 }
 
@@ -107,8 +107,8 @@ mod tests {
     use super::*;
     use crate::{Admin, Options};
 
-    struct Says(&'static str);
-    impl Source for Says {
+    struct Answering(&'static str);
+    impl Source for Answering {
         fn sample(&mut self) -> String {
             self.0.to_owned()
         }
@@ -124,8 +124,8 @@ mod tests {
 
     #[test]
     fn another_page_is_shown_beside() {
-        let other = page(Says(r#"{"kind":"reflective-memory","name":"a"}"#));
-        let own: Box<dyn Source> = Box::new(Says(r#"{"kind":"event-channel","id":7}"#));
+        let other = page(Answering(r#"{"kind":"reflective-memory","name":"a"}"#));
+        let own: Box<dyn Source> = Box::new(Answering(r#"{"kind":"event-channel","id":7}"#));
         let mut both = Together::new(vec![own, Box::new(OtherPage::new(other.address()))]);
         let value = seen(&mut both);
         assert_eq!(value["kind"], "together");
@@ -141,10 +141,10 @@ mod tests {
 
     #[test]
     fn what_is_no_page_is_not_passed_on() {
-        for says in [r#"{"kind":"together","parts":[]}"#, r#"{"kind":"<b>"}"#, "[]", "nonsense"] {
-            let other = page(Says(says));
+        for document in [r#"{"kind":"together","parts":[]}"#, r#"{"kind":"<b>"}"#, "[]", "nonsense"] {
+            let other = page(Answering(document));
             let value = seen(&mut OtherPage::new(other.address()));
-            assert_eq!(value["kind"], "unreachable", "{says}");
+            assert_eq!(value["kind"], "unreachable", "{document}");
             assert!(value["why"].as_str().unwrap().contains("no page"), "{value}");
         }
     }

@@ -3,6 +3,9 @@
 //! Where there is no Chromium, the test says so and ends.
 
 use isorb_admin::{Admin, ChannelSource, MemorySource, Options, OtherPage, Source, Together};
+use isorb_event::federation::{
+    ControlMessage, Federation, ForwardError, ForwardedEvent, LinkDown, Transport,
+};
 use isorb_event::{
     Channel, ConsumerQos, Event, Failure, Filter, PushConsumer, Quality, Strategy, VirtualClock,
 };
@@ -75,9 +78,10 @@ fn the_numbers_change_while_one_looks() {
     assert!(field(&mut browser, "<img", "p50").starts_with("< "));
     let bars = browser.run("return document.querySelectorAll('[data-field=response] svg rect').length");
     assert!(bars.as_u64().is_some_and(|bars| bars >= 2), "{bars}");
-    let images = browser.run("return document.images.length + document.querySelectorAll('td .bad').length");
+    let images =
+        browser.run("return document.images.length + document.querySelectorAll('td .bad img').length");
     assert_eq!(images, 0);
-    let late = browser.run("return document.querySelectorAll('td.bad[data-field=missed]').length");
+    let late = browser.run("return document.querySelectorAll('.bad[data-field=missed]').length");
     assert_eq!(late, 1);
 
     display.disconnect();
@@ -164,4 +168,92 @@ fn other_services_are_shown_below() {
         browser.run(titles).as_str().is_some_and(|titles| titles.ends_with("cannot be read"))
     });
     assert_eq!(browser.console(), Vec::<Value>::new());
+}
+
+/// A channel in a federation. Its consumers have long names and filters; some are remote.
+#[test]
+fn the_page_is_for_all_people_and_screens() {
+    let Some(mut browser) = Browser::start_or_skip() else { return };
+    let channel = Channel::builder().id(7).trace(true).latencies(true).build().unwrap();
+    let federation = Federation::builder(&channel).build().unwrap();
+    federation.join(Arc::new(Silent));
+    let connect = |name: &str, address: &str, filter: Filter, queue: usize| {
+        let quality = Quality { queue, deadline: Some(Duration::from_nanos(1)), ..Quality::default() };
+        let qos = ConsumerQos { address: address.to_owned(), ..ConsumerQos::new(name, filter) };
+        channel.for_consumers().connect(Arc::new(|_: &[Event<'_>]| {}), qos.quality(quality)).unwrap()
+    };
+    let alarms = (16..24).map(|event_type| Filter::of(event_type, 1));
+    let _consumers = [
+        connect("display", "192.0.2.7:4200", Filter::of(20, 1), 8),
+        connect("navigation of the second mission computer", "", Filter::any_of(alarms), 10_000),
+        connect(
+            "",
+            "/run/isorb/a-socket-with-a-rather-long-name",
+            Filter::interval(Duration::from_secs(9)),
+            1,
+        ),
+    ];
+    let options = Options { interval: Duration::from_millis(100), ..Options::default() };
+    let source = ChannelSource::new(&channel, 1024).federation(&federation);
+    let admin = Admin::start("127.0.0.1:0".parse().unwrap(), options, source).unwrap();
+    browser.open(&format!("http://{}/", admin.address()));
+    let supplier = channel.for_suppliers().connect().unwrap();
+    until("pushes are shown", || {
+        supplier.push(&Event::new(20, 1));
+        !["0", "–", ""].contains(&field(&mut browser, "display", "push_rate").as_str())
+    });
+
+    // What the row says of a consumer, and what the page says of the federation.
+    assert_eq!(field(&mut browser, "display", "address"), "192.0.2.7:4200");
+    assert_eq!(field(&mut browser, "display", "filter"), "type 20 from 1");
+    assert!(field(&mut browser, "navigation", "filter").starts_with("type 16 from 1 or type 17 from 1"));
+    assert_eq!(field(&mut browser, "navigation", "address"), "in this process");
+    assert_eq!(field(&mut browser, "display", "waiting"), "0 of 8");
+    let neighbour = browser.run(
+        "return [...document.querySelectorAll('#neighbours tbody [data-field]')].map((cell) => cell.textContent).join('; ')",
+    );
+    assert_eq!(neighbour, "not heard of; 203.0.113.9:4201; ▼ down");
+    // The rates over time: a point for each sample, of the channel and of each consumer.
+    let points = |of: &str| {
+        format!("return document.querySelector('{of} polyline').getAttribute('points').split(' ').length")
+    };
+    for of in ["[data-field=total_push_rate]", "[data-field=forward_rate]", "#consumers tbody tr"] {
+        until(of, || browser.run(&points(of)).as_u64() > Some(3));
+    }
+
+    browser.look(1400, false);
+    let cut = browser.run(
+        "return [...document.querySelectorAll('.scroll, #consumers *')]
+           .filter((e) => e.scrollWidth > e.clientWidth + 1 && getComputedStyle(e).overflowX !== 'visible')
+           .map((e) => `${e.tagName} ${e.dataset.field}: ${e.scrollWidth} of ${e.clientWidth}`)",
+    );
+    assert_eq!(cut, serde_json::json!([]), "no column is cut at 1,400 pixels");
+    // The keyboard reaches the table, and stays there while its numbers change.
+    browser.look(360, false);
+    browser.key("Tab");
+    let focus =
+        "return document.activeElement.getAttribute('aria-label') + ' ' + (document.body.dataset.number > ";
+    let number = browser.run("return document.body.dataset.number").as_str().unwrap().to_owned();
+    until("the numbers change under the focus", || {
+        browser.run(&format!("{focus}{number})")) == "table: Consumers true"
+    });
+    browser.check_looks("channel");
+    assert_eq!(browser.console(), Vec::<Value>::new());
+}
+
+/// A link to a neighbour that does not answer.
+struct Silent;
+
+impl Transport for Silent {
+    fn announce(&self, _: &[ControlMessage]) -> Result<(), LinkDown> {
+        Err(LinkDown)
+    }
+
+    fn forward(&self, _: &ForwardedEvent<'_>) -> Result<(), ForwardError> {
+        Err(ForwardError::Down)
+    }
+
+    fn address(&self) -> String {
+        "203.0.113.9:4201".to_owned()
+    }
 }

@@ -52,18 +52,18 @@ fn until(stream: &mut TcpStream, what: &str) -> String {
     text
 }
 
-fn ask(admin: &Admin, head: &str) -> String {
+fn request(admin: &Admin, head: &str) -> String {
     let mut stream = connect(admin);
     stream.write_all(head.as_bytes()).unwrap();
     rest(&mut stream)
 }
 
 fn get(admin: &Admin, path: &str) -> String {
-    ask(admin, &format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n"))
+    request(admin, &format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n"))
 }
 
 fn is_well(admin: &Admin) {
-    // A place that was just given up may still count.
+    // A permit that was just released may still count.
     let start = Instant::now();
     loop {
         let answer = get(admin, "/state");
@@ -84,7 +84,7 @@ fn what_is_there_is_answered() {
         assert!(answer.contains("Content-Security-Policy: default-src 'none'"), "{answer}");
         let (head, body) = answer.split_once("\r\n\r\n").unwrap();
         assert!(head.contains(&format!("Content-Length: {}\r\n", body.len())), "{head}");
-        let only = ask(&admin, &format!("HEAD {path} HTTP/1.1\r\nHost: localhost\r\n\r\n"));
+        let only = request(&admin, &format!("HEAD {path} HTTP/1.1\r\nHost: localhost\r\n\r\n"));
         assert_eq!(only.strip_suffix("\r\n\r\n"), Some(head));
     }
     // The page fetches nothing from elsewhere.
@@ -108,17 +108,17 @@ fn events_come_and_end_with_the_page() {
 #[test]
 fn names_of_others_and_changes_are_refused() {
     let admin = admin(Options { hosts: vec!["panel".into()], ..Options::default() });
-    let with = |host: &str| ask(&admin, &format!("GET /state HTTP/1.1\r\nHost: {host}\r\n\r\n"));
+    let with = |host: &str| request(&admin, &format!("GET /state HTTP/1.1\r\nHost: {host}\r\n\r\n"));
     for good in ["localhost:1", "127.0.0.1", "PANEL:80"] {
         assert!(with(good).starts_with("HTTP/1.1 200"), "{good}");
     }
     let answer = with("rebound.example");
     assert!(answer.starts_with("HTTP/1.1 421") && !answer.contains("number"), "{answer}");
     for method in ["POST", "PUT", "DELETE", "OPTIONS"] {
-        let answer = ask(&admin, &format!("{method} /state HTTP/1.1\r\nHost: localhost\r\n\r\n"));
+        let answer = request(&admin, &format!("{method} /state HTTP/1.1\r\nHost: localhost\r\n\r\n"));
         assert!(answer.starts_with("HTTP/1.1 405") && answer.contains("Allow: GET, HEAD\r\n"), "{answer}");
     }
-    assert!(ask(&admin, "GET /state HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 400"));
+    assert!(request(&admin, "GET /state HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 400"));
     is_well(&admin);
 }
 
@@ -126,14 +126,14 @@ fn names_of_others_and_changes_are_refused() {
 fn huge_heads_and_noise_are_refused() {
     let admin = admin(Options::default());
     let huge = format!("GET / HTTP/1.1\r\nHost: localhost\r\nX: {}\r\n\r\n", "x".repeat(20_000));
-    assert!(ask(&admin, &huge).starts_with("HTTP/1.1 431"));
+    assert!(request(&admin, &huge).starts_with("HTTP/1.1 431"));
     let many = format!("GET / HTTP/1.1\r\nHost: localhost\r\n{}\r\n", "X: y\r\n".repeat(500));
-    assert!(ask(&admin, &many).starts_with("HTTP/1.1 431"));
+    assert!(request(&admin, &many).starts_with("HTTP/1.1 431"));
     let endless = "x".repeat(9_000);
-    assert!(ask(&admin, &endless).starts_with("HTTP/1.1 431"));
-    assert!(ask(&admin, "\0\u{1}\u{2}\r\n\r\n").starts_with("HTTP/1.1 400"));
+    assert!(request(&admin, &endless).starts_with("HTTP/1.1 431"));
+    assert!(request(&admin, "\0\u{1}\u{2}\r\n\r\n").starts_with("HTTP/1.1 400"));
     let body = "GET / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n\r\nhello";
-    assert!(ask(&admin, body).starts_with("HTTP/1.1 413"));
+    assert!(request(&admin, body).starts_with("HTTP/1.1 413"));
     // Half a request, and gone.
     let mut half = connect(&admin);
     half.write_all(b"GET /sta").unwrap();
@@ -209,7 +209,7 @@ impl Source for Much {
 }
 
 #[test]
-fn a_watcher_who_does_not_read_is_dropped() {
+fn a_viewer_that_does_not_read_is_dropped() {
     let options = Options {
         interval: Duration::from_millis(5),
         timeout: Duration::from_millis(300),

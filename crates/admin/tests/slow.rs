@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 #[test]
-fn forty_slow_clients_give_way_to_a_newcomer() {
+fn forty_slow_clients_are_evicted_for_a_newcomer() {
     let probes =
         Probes { metrics: Arc::new(|| "# EOF\n".into()), live: Arc::new(|| true), ready: Arc::new(|| false) };
     // They would be served for longer than the test takes.

@@ -17,10 +17,19 @@ pub mod plot;
 
 use std::fmt;
 
-/// Colours for light and dark, and the look of text and tables. Pages use its variables `--ink`,
-/// `--back`, `--soft`, `--line`, `--band`, `--good`, `--bad` and `--bar`, and its classes `soft`,
-/// `good`, `bad` and `scroll`.
+/// Colours for light and dark, and the look of text, tables, buttons and legends. All colours of
+/// all pages are its variables, so that one test computes their contrast. Pages use its classes
+/// `soft`, `good`, `bad`, `scroll`, `tools`, `legend` and `tip`.
 pub const STYLE: &str = include_str!("../assets/style.css");
+
+/// `gestures(element, …)`: mouse, touch, pinch and wheel as panning and zooming. `tool(…)`: a
+/// button in an element of class `tools`.
+pub const GESTURES: &str = include_str!("../assets/gestures.js");
+
+/// `spark(label)`: a small plot of the latest values; its style is [`SPARK_STYLE`].
+pub const SPARK: &str = include_str!("../assets/spark.js");
+/// The style of [`SPARK`].
+pub const SPARK_STYLE: &str = include_str!("../assets/spark.css");
 
 /// Escaped text, for a place between tags or in a quoted attribute.
 #[derive(Clone, Copy, Debug)]
@@ -33,7 +42,7 @@ pub struct Page<'a> {
     pub title: &'a str,
     /// Styles beside [`STYLE`].
     pub styles: &'a [&'a str],
-    /// The markup.
+    /// The markup inside of the element `main`, which begins with an `h1`.
     pub body: &'a str,
     /// JSON for the scripts, in the element `data`.
     pub data: Option<&'a str>,
@@ -63,7 +72,7 @@ impl fmt::Display for Page<'_> {
             Text(self.title)
         )?;
         self.styles.iter().try_for_each(|style| writeln!(f, "<style>\n{style}</style>"))?;
-        write!(f, "</head>\n<body>\n{}\n", self.body)?;
+        write!(f, "</head>\n<body>\n<main>\n{}\n</main>\n", self.body)?;
         if let Some(data) = self.data {
             // A string in JSON cannot end the script element or begin a comment: both begin with
             // '<'.

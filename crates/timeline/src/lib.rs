@@ -15,7 +15,12 @@
 //! let end = Record { at: 1_500, kind: RecordKind::End, a: 500, ..begin };
 //! let recording = Recording {
 //!     name: "cockpit".into(),
-//!     participants: vec![Participant { role: Role::Consumer, id: 7, name: "display".into() }],
+//!     participants: vec![Participant {
+//!         role: Role::Consumer,
+//!         id: 7,
+//!         name: "display".into(),
+//!         deadline: Some(2_000),
+//!     }],
 //!     tracks: vec![Track { thread: "main".into(), overwritten: 0, records: vec![begin, end] }],
 //!     ..Recording::default()
 //! };
@@ -25,11 +30,12 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod causes;
 mod page;
 mod perfetto;
 mod preemptions;
 mod rows;
 mod summary;
 
-pub use rows::{Gap, Mark, Row, Run, Timeline};
+pub use rows::{Gap, Mark, Phase, Refusal, Row, Run, Timeline};
 pub use summary::Summary;

@@ -22,6 +22,34 @@ pub struct Timeline {
     pub rows: Vec<Row>,
     /// Records that were lost or overwritten.
     pub lost: u64,
+    /// Intervals with a caption.
+    pub phases: Vec<Phase>,
+    /// Consumers that were not admitted.
+    pub refused: Vec<Refusal>,
+}
+
+/// An interval of a channel with a caption, such as "GPS silent".
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Phase {
+    /// The index of its channel.
+    pub channel: usize,
+    /// Its start.
+    pub from: u64,
+    /// Its end.
+    pub to: u64,
+    /// What is special about it.
+    pub caption: String,
+}
+
+/// A consumer that a channel did not admit.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Refusal {
+    /// The index of the channel.
+    pub channel: usize,
+    /// Its name.
+    pub name: String,
+    /// Why it was refused.
+    pub why: String,
 }
 
 /// A supplier, a consumer, or both under one name.
@@ -50,12 +78,17 @@ pub struct Run {
     pub start: u64,
     /// When it returned, or where the records end.
     pub end: u64,
-    /// How long its event had waited.
+    /// How long its event had waited: it was released so long before `start`.
     pub waited: u64,
     /// The index of its thread.
     pub thread: usize,
     /// How long after its deadline it returned; 0 if it met it or had none.
     pub late: u64,
+    /// When it should have returned, if it has a deadline that the records or its consumer tell.
+    pub deadline: Option<u64>,
+    /// The index of the row of the push that released it; `None` if a timer did, or if it is not
+    /// certain.
+    pub cause: Option<usize>,
     /// Processor time used and declared, if it used more than it declared.
     pub overran: Option<(u64, u64)>,
     /// The consumer failed.
@@ -113,8 +146,11 @@ impl Timeline {
             ..Timeline::default()
         };
         let row_indices = timeline.add_rows(recordings);
+        timeline.add_captions(recordings);
         let mut preemptions = Preemptions::default();
         for (channel, recording) in recordings.iter().enumerate() {
+            let consumers = recording.participants.iter().filter(|one| one.role == Role::Consumer);
+            let deadlines = consumers.filter_map(|one| Some((one.id, one.deadline?))).collect();
             for track in &recording.tracks {
                 let thread = timeline.threads.len();
                 timeline.threads.push(track.thread.clone());
@@ -122,6 +158,7 @@ impl Timeline {
                     timeline: &mut timeline,
                     row_indices: &row_indices,
                     preemptions: &mut preemptions,
+                    deadlines: &deadlines,
                     channel,
                     thread,
                 }
@@ -132,9 +169,28 @@ impl Timeline {
             row.runs.sort_by_key(|run| run.start);
             row.marks.sort_by_key(|mark| mark.at);
         });
+        timeline.find_causes();
         preemptions.into_gaps(&mut timeline);
         timeline.rows.iter_mut().flat_map(|row| &mut row.runs).for_each(|run| normalize(&mut run.gaps));
         timeline
+    }
+
+    /// Adds phases and refusals. Phases that are over before the first record are left out.
+    fn add_captions(&mut self, recordings: &[Recording]) {
+        for (channel, recording) in recordings.iter().enumerate() {
+            for phase in &recording.phases {
+                let from = phase.from.saturating_sub(self.start);
+                if let Some(to) = phase.to.checked_sub(self.start).filter(|to| *to > from) {
+                    self.phases.push(Phase { channel, from, to, caption: phase.caption.clone() });
+                }
+            }
+            let refusal = |one: &isorb_trace::Refusal| Refusal {
+                channel,
+                name: one.name.clone(),
+                why: one.why.clone(),
+            };
+            self.refused.extend(recording.refused.iter().map(refusal));
+        }
     }
 
     /// Makes the rows. Returns the row index of each participant.
@@ -202,6 +258,8 @@ struct Reader<'a> {
     timeline: &'a mut Timeline,
     row_indices: &'a BTreeMap<Key, usize>,
     preemptions: &'a mut Preemptions,
+    /// The declared deadlines of the channel's consumers, in nanoseconds.
+    deadlines: &'a BTreeMap<u32, u64>,
     channel: usize,
     thread: usize,
 }
@@ -222,7 +280,12 @@ impl Reader<'_> {
             let at = record.at.saturating_sub(self.timeline.start);
             match record.kind {
                 RecordKind::Begin => {
-                    let run = Run { start: at, waited: record.a, thread: self.thread, ..Run::default() };
+                    let released = record.at.saturating_sub(record.a);
+                    let deadline = self.deadlines.get(&record.id);
+                    let deadline = deadline.and_then(|deadline| released.checked_add(*deadline));
+                    let deadline = deadline.and_then(|deadline| deadline.checked_sub(self.timeline.start));
+                    let (start, thread) = (at, self.thread);
+                    let run = Run { start, waited: record.a, thread, deadline, ..Run::default() };
                     stack.push(Open { row, run });
                 }
                 RecordKind::End => {
@@ -237,7 +300,10 @@ impl Reader<'_> {
                         self.preemptions.add(record.kind, row, by, at, record.a);
                     }
                 }
-                RecordKind::Miss => self.last(row, |run| run.late = record.a),
+                RecordKind::Miss => self.last(row, |run| {
+                    run.late = record.a;
+                    run.deadline = run.end.checked_sub(record.a);
+                }),
                 RecordKind::Overrun => self.last(row, |run| run.overran = Some((record.a, record.b))),
                 kind => {
                     let mark = Mark { at, kind, a: record.a, b: record.b };
@@ -291,7 +357,7 @@ pub(crate) mod tests {
 
     /// A slow consumer yields to a fast one on the same thread, and returns after its deadline.
     pub(crate) fn upcalls() -> Recording {
-        let participant = |role, id, name: &str| Participant { role, id, name: name.into() };
+        let participant = |role, id, name: &str| Participant { role, id, name: name.into(), deadline: None };
         Recording {
             name: "main".into(),
             participants: vec![
@@ -328,6 +394,8 @@ pub(crate) mod tests {
         let slow = &timeline.rows[2].runs[0];
         assert_eq!(slow.gaps, [Gap { from: 1_000, to: 1_600, by: 1 }]);
         assert_eq!((slow.start, slow.end, slow.waited, slow.late), (500, 3_000, 500, 800));
+        assert_eq!((slow.deadline, slow.cause), (Some(2_200), Some(0)), "the push of gps released it");
+        assert_eq!(timeline.rows[1].runs[0].cause, None, "no push is at the time of its release");
         assert_eq!((slow.overran, slow.failed, slow.open), (Some((2_000, 1_000)), false, false));
         assert_eq!(timeline.rows[0].marks[0].kind, RecordKind::Push);
     }
@@ -352,6 +420,25 @@ pub(crate) mod tests {
         let runs: Vec<_> = timeline.rows[0].runs.iter().map(|r| (r.start, r.end, r.open, r.failed)).collect();
         assert_eq!(timeline.rows[0].name, "consumer 5");
         assert_eq!(runs, [(0, 40, true, true), (60, 90, true, false)]);
+    }
+
+    #[test]
+    fn declared_deadlines_count_from_the_release() {
+        let mut recording = upcalls();
+        recording.participants[2].deadline = Some(700);
+        let timeline = Timeline::of("t", &[recording]);
+        // Released 50 before its start at 1,100.
+        assert_eq!(timeline.rows[1].runs[0].deadline, Some(1_750));
+    }
+
+    #[test]
+    fn phases_are_cut_at_the_first_record() {
+        let mut recording = upcalls();
+        let phase = |from, to| isorb_trace::Phase { from, to, caption: "quiet".into() };
+        recording.phases = vec![phase(0, 900), phase(500, 1_200), phase(2_000, 9_000), phase(3_000, 2_000)];
+        let timeline = Timeline::of("t", &[recording]);
+        let shown: Vec<_> = timeline.phases.iter().map(|phase| (phase.from, phase.to)).collect();
+        assert_eq!(shown, [(0, 200), (1_000, 8_000)]);
     }
 
     #[test]

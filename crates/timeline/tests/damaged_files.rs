@@ -22,9 +22,10 @@ fn recordings() -> impl Strategy<Value = Recording> {
         role: if supplier { Role::Supplier } else { Role::Consumer },
         id,
         name,
+        deadline: None,
     });
     (any::<u64>(), vec(participant, 0..5), vec(track, 0..4)).prop_map(|(lost, participants, tracks)| {
-        Recording { name: "cockpit".into(), lost, participants, tracks }
+        Recording { name: "cockpit".into(), lost, participants, tracks, ..Recording::default() }
     })
 }
 

@@ -225,15 +225,15 @@ impl NamingContext for Contexts {
             n,
             |context, name| {
                 Ok(match tree::bind_new_context(&*self.shared.store, context, name)? {
-                    Progress::Done(made) => Progress::Done(Made::Here(made)),
+                    Progress::Done(made) => Progress::Done(NewContext::Here(made)),
                     Progress::Onward { context, steps } => Progress::Onward { context, steps },
                 })
             },
-            |there, rest| Ok(Made::There(there.bind_new_context(rest)?)),
+            |there, rest| Ok(NewContext::There(there.bind_new_context(rest)?)),
         )?;
         let context = match made {
-            Made::Here(context) => Some(self.reference(cx, context)?),
-            Made::There(context) => context,
+            NewContext::Here(context) => Some(self.reference(cx, context)?),
+            NewContext::There(context) => context,
         };
         Ok(match context {
             Some(context) => Some(cx.keep(context)?),
@@ -276,7 +276,7 @@ impl NamingContext for Contexts {
 }
 
 /// A context that was made.
-enum Made {
+enum NewContext {
     Here(ContextId),
     There(Option<NamingContextRef>),
 }

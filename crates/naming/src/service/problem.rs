@@ -6,7 +6,7 @@ use crate::cos_naming::naming_context::{
 use crate::cos_naming::naming_context_ext::ResolveStrError;
 use crate::cos_naming::{Name, NameComponent, NamingContextRef};
 use crate::store::Refusal;
-use crate::tree::{Failure, Why};
+use crate::tree::{self, Failure};
 use isorb::{Kind, Result, SystemException};
 use isorb_giop::NameComponent as Step;
 
@@ -97,9 +97,9 @@ impl Problem {
             Failure::AlreadyBound => Problem::AlreadyBound,
             Failure::NotFound { why, steps } => {
                 let why = match why {
-                    Why::MissingNode => NotFoundReason::MissingNode,
-                    Why::NotContext => NotFoundReason::NotContext,
-                    Why::NotObject => NotFoundReason::NotObject,
+                    tree::NotFoundReason::MissingNode => NotFoundReason::MissingNode,
+                    tree::NotFoundReason::NotContext => NotFoundReason::NotContext,
+                    tree::NotFoundReason::NotObject => NotFoundReason::NotObject,
                 };
                 Problem::NotFound(NotFound { why, rest_of_name: rest(name, steps) })
             }

@@ -26,7 +26,7 @@ pub enum Progress<T> {
 
 /// `CosNaming::NamingContext::NotFoundReason`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Why {
+pub enum NotFoundReason {
     /// A component is not bound.
     MissingNode,
     /// A component is bound to an object that is not a naming context.
@@ -44,7 +44,7 @@ pub enum Failure {
     /// `NotFound`.
     NotFound {
         /// What is wrong with the component.
-        why: Why,
+        why: NotFoundReason,
         /// The number of valid components.
         steps: usize,
     },
@@ -74,10 +74,10 @@ struct Parent<'n> {
 }
 
 impl Parent<'_> {
-    fn failure(&self, refusal: Refusal, other_kind: Why) -> Failure {
+    fn failure(&self, refusal: Refusal, other_kind: NotFoundReason) -> Failure {
         let steps = self.steps;
         match refusal {
-            Refusal::Unbound => Failure::NotFound { why: Why::MissingNode, steps },
+            Refusal::Unbound => Failure::NotFound { why: NotFoundReason::MissingNode, steps },
             Refusal::OtherKind => Failure::NotFound { why: other_kind, steps },
             Refusal::AlreadyBound => Failure::AlreadyBound,
             Refusal::NoContext => no_context(self.context, steps),
@@ -98,7 +98,7 @@ pub fn resolve(
     start: ContextId,
     name: &[NameComponent],
 ) -> Result<Progress<Target>, Failure> {
-    at_last_step(store, start, name, Why::NotContext, |parent| {
+    at_last_step(store, start, name, NotFoundReason::NotContext, |parent| {
         Ok(store.lookup(parent.context, parent.last)?.target)
     })
 }
@@ -115,8 +115,8 @@ pub fn bind(
     mode: Mode,
 ) -> Result<Progress<()>, Failure> {
     let other_kind = match binding.kind {
-        BindingKind::Object => Why::NotObject,
-        BindingKind::Context => Why::NotContext,
+        BindingKind::Object => NotFoundReason::NotObject,
+        BindingKind::Context => NotFoundReason::NotContext,
     };
     at_last_step(store, start, name, other_kind, |parent| {
         store.bind(parent.context, parent.last, binding, mode)
@@ -132,7 +132,7 @@ pub fn bind_new_context(
     start: ContextId,
     name: &[NameComponent],
 ) -> Result<Progress<ContextId>, Failure> {
-    at_last_step(store, start, name, Why::NotContext, |parent| {
+    at_last_step(store, start, name, NotFoundReason::NotContext, |parent| {
         store.create_bound(parent.context, parent.last)
     })
 }
@@ -142,25 +142,28 @@ pub fn bind_new_context(
 /// # Errors
 /// [`Failure`].
 pub fn unbind(store: &dyn Store, start: ContextId, name: &[NameComponent]) -> Result<Progress<()>, Failure> {
-    at_last_step(store, start, name, Why::NotContext, |parent| store.unbind(parent.context, parent.last))
+    at_last_step(store, start, name, NotFoundReason::NotContext, |parent| {
+        store.unbind(parent.context, parent.last)
+    })
 }
 
 fn at_last_step<T>(
     store: &dyn Store,
     start: ContextId,
     name: &[NameComponent],
-    other_kind: Why,
+    other_kind: NotFoundReason,
     run: impl FnOnce(&Parent<'_>) -> Result<T, Refusal>,
 ) -> Result<Progress<T>, Failure> {
     let Some((last, before)) = name.split_last() else { return Err(Failure::InvalidName) };
     let mut context = start;
     for (steps, step) in before.iter().enumerate() {
         let parent = Parent { context, steps, last: step };
-        let found =
-            store.lookup(context, step).map_err(|refusal| parent.failure(refusal, Why::NotContext))?;
+        let found = store
+            .lookup(context, step)
+            .map_err(|refusal| parent.failure(refusal, NotFoundReason::NotContext))?;
         match found {
             Binding { kind: BindingKind::Object, .. } => {
-                return Err(Failure::NotFound { why: Why::NotContext, steps });
+                return Err(Failure::NotFound { why: NotFoundReason::NotContext, steps });
             }
             Binding { target: Target::Local(next), .. } => context = next,
             Binding { target: Target::Reference(reference), .. } => {

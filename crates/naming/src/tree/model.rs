@@ -1,7 +1,7 @@
 //! The tree against an oracle: random operations on both stores and on a model that knows only sets
 //! of paths.
 
-use super::{Failure, Progress, Why, bind, bind_new_context, resolve, unbind};
+use super::{Failure, NotFoundReason, Progress, bind, bind_new_context, resolve, unbind};
 use crate::binding::{Binding, BindingKind, ContextId, Target};
 use crate::store::{FileStore, MemoryStore, Mode, Refusal, Store};
 use isorb_giop::NameComponent;
@@ -37,8 +37,8 @@ impl Oracle {
         }
         let fail = |why| Err(Err(Failure::NotFound { why, steps: depth }));
         match self.bound.get(&(context, name[0].clone())) {
-            None => fail(Why::MissingNode),
-            Some(binding) if binding.kind == BindingKind::Object => fail(Why::NotContext),
+            None => fail(NotFoundReason::MissingNode),
+            Some(binding) if binding.kind == BindingKind::Object => fail(NotFoundReason::NotContext),
             Some(Binding { target: Target::Local(next), .. }) => self.holder(next.0, &name[1..], depth + 1),
             Some(Binding { target: Target::Reference(reference), .. }) => {
                 Err(Ok(Progress::Onward { context: reference.clone(), steps: depth + 1 }))
@@ -55,7 +55,7 @@ impl Oracle {
         let steps = name.len() - 1;
         let key = (holder, last.clone());
         let old = self.bound.get(&key).cloned();
-        let missing = Failure::NotFound { why: Why::MissingNode, steps };
+        let missing = Failure::NotFound { why: NotFoundReason::MissingNode, steps };
         match act {
             Act::Resolve => old.ok_or(missing).map(|old| Progress::Done(Some(old.target))),
             Act::Unbind => {
@@ -64,7 +64,11 @@ impl Oracle {
             }
             Act::Bind(_, Mode::New) | Act::NewContext if old.is_some() => Err(Failure::AlreadyBound),
             Act::Bind(new, _) if old.as_ref().is_some_and(|old| old.kind != new.kind) => {
-                let why = if new.kind == BindingKind::Object { Why::NotObject } else { Why::NotContext };
+                let why = if new.kind == BindingKind::Object {
+                    NotFoundReason::NotObject
+                } else {
+                    NotFoundReason::NotContext
+                };
                 Err(Failure::NotFound { why, steps })
             }
             Act::Bind(new, _) => {

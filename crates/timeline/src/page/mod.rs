@@ -9,7 +9,16 @@ use serde_json::{Value, json};
 const MAX_ITEMS: usize = 200_000;
 
 const STYLE: &str = include_str!("page.css");
-const SCRIPT: &str = include_str!("page.js");
+/// The parts of the script, in the order in which they run.
+const SCRIPTS: [&str; 7] = [
+    isorb_page::GESTURES,
+    include_str!("model.js"),
+    include_str!("shapes.js"),
+    include_str!("draw.js"),
+    include_str!("under.js"),
+    include_str!("numbers.js"),
+    include_str!("controls.js"),
+];
 
 impl Timeline {
     /// The timeline as an HTML page.
@@ -20,11 +29,15 @@ impl Timeline {
     fn page_of(&self, most: usize) -> String {
         let from = self.cut(most);
         let body = format!(
-            "<h1>{}</h1>\n<p id=\"about\"></p>\n\
-             <p id=\"keys\">Wheel or + and &minus; to zoom, drag or arrow keys to move, 0 for all, N for the next missed deadline.</p>\n\
-             <div id=\"stage\"><canvas id=\"lines\" tabindex=\"0\" aria-label=\"timeline; the table below has its numbers\"></canvas>\
+            "<h1>{}</h1>\n<p id=\"about\"></p>\n<ul id=\"refused\"></ul>\n\
+             <div id=\"tools\" class=\"tools\" role=\"toolbar\" aria-label=\"the time shown\"></div>\n\
+             <div id=\"stage\"><canvas id=\"lines\" tabindex=\"0\" role=\"application\" \
+             aria-label=\"timeline; arrow keys move and choose a row, comma and point choose a run; the table below has its numbers\"></canvas>\
              <div id=\"tip\" role=\"status\" hidden></div></div>\n\
-             <p id=\"legend\"></p>\n<table id=\"numbers\"></table>",
+             <h2>Legend</h2>\n<ul id=\"legend\" class=\"legend\"></ul>\n\
+             <p id=\"keys\">Drag or swipe to move, pinch or turn the wheel with Ctrl to zoom, tap for numbers. Keys: + and &minus; zoom, \
+             left and right move, 0 shows all, N goes to the next missed deadline, up and down choose a row, comma and point a run.</p>\n\
+             <h2>Numbers</h2>\n<div class=\"scroll\" role=\"group\" aria-label=\"table of numbers\" tabindex=\"0\"><table id=\"numbers\"></table></div>",
             Text(&self.title)
         );
         let page = Page {
@@ -32,7 +45,7 @@ impl Timeline {
             styles: &[STYLE],
             body: &body,
             data: Some(&self.data(from).to_string()),
-            scripts: &[SCRIPT],
+            scripts: &SCRIPTS,
         };
         page.to_string()
     }
@@ -56,6 +69,8 @@ impl Timeline {
         json!({
             "span": self.span, "cut": from, "lost": self.lost,
             "channels": self.channels, "threads": self.threads, "rows": rows,
+            "phases": self.phases.iter().map(|p| json!([p.channel, p.from, p.to, p.caption])).collect::<Vec<_>>(),
+            "refused": self.refused.iter().map(|r| json!([r.channel, r.name, r.why])).collect::<Vec<_>>(),
         })
     }
 }
@@ -82,12 +97,23 @@ fn row_data(row: &Row, from: u64) -> Value {
 }
 
 /// Begin, end, waiting time, thread, lateness, flags (1 failed, 2 incomplete, 4 moved), overrun,
-/// pre-emptions.
+/// pre-emptions, deadline or null, the row of the push that released it or null.
 fn run_data(run: &Run) -> Value {
     let flags = u8::from(run.failed) | u8::from(run.open) << 1 | u8::from(run.moved) << 2;
     let overran = run.overran.map_or(Value::from(0), |(used, declared)| json!([used, declared]));
     let gaps: Vec<Value> = run.gaps.iter().map(|gap| json!([gap.from, gap.to, gap.by])).collect();
-    json!([run.start, run.end, run.waited, run.thread, run.late, flags, overran, gaps])
+    json!([
+        run.start,
+        run.end,
+        run.waited,
+        run.thread,
+        run.late,
+        flags,
+        overran,
+        gaps,
+        run.deadline,
+        run.cause
+    ])
 }
 
 #[cfg(test)]
@@ -107,7 +133,7 @@ mod tests {
         let data = data_of(&page);
         assert_eq!(data["span"], 3_100);
         assert_eq!(data["rows"][0]["pushes"], json!([[0, 16, 4]]));
-        let slow = json!([[500, 3_000, 500, 1, 800, 0, [2_000, 1_000], [[1_000, 1_600, 1]]]]);
+        let slow = json!([[500, 3_000, 500, 1, 800, 0, [2_000, 1_000], [[1_000, 1_600, 1]], 2_200, 0]]);
         assert_eq!(data["rows"][2]["runs"], slow);
         assert!(!page.contains("http"), "nothing is fetched");
     }
@@ -117,7 +143,8 @@ mod tests {
         let mut recording = upcalls();
         recording.participants[1].name = "</script><script>alert(1)</script><!--".into();
         let page = Timeline::of("t", &[recording]).page();
-        assert_eq!(page.matches("<script").count(), 2);
+        // The data, and the parts of the script.
+        assert_eq!(page.matches("<script").count(), 1 + SCRIPTS.len());
         assert_eq!(data_of(&page)["rows"][2]["name"], "</script><script>alert(1)</script><!--");
     }
 
