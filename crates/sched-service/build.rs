@@ -1,5 +1,5 @@
-//! Compiles the interface of the scheduling service.
+//! Compiles the interfaces of the scheduling service.
 
 fn main() {
-    isorb_idl_rust::Build::new().include("../../idl").compile("../../idl/RtecScheduler.idl");
+    isorb_idl_rust::Build::new().include("../../idl").compile("../../idl/RtecSchedulerTao1.idl");
 }

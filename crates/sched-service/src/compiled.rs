@@ -4,11 +4,11 @@
 //! It comes from a schedule file, or from an `RtecScheduler::Scheduler` in another process, which
 //! returns priorities only. The verdict is computed here in both cases.
 
-use crate::convert::{call, criticality_of, importance_of, kind, place};
+use crate::convert::{call, count_zero_costs, criticality_of, importance_of, kind, place};
 use crate::rtec_scheduler::scheduler::{
     ComputeSchedulingError, DispatchConfigurationError, GetError, LastScheduledPriorityError, PriorityError,
 };
-use crate::rtec_scheduler::{Dispatching_Type_t, RT_Info, SchedulerRef};
+use crate::rtec_scheduler::{Dispatching_Type_t, RT_Info, RT_Info_Enabled_Type_t, SchedulerRef};
 use isorb::SystemException;
 use isorb_sched::file::{FileError, ScheduleFile};
 use isorb_sched::graph::{Dependency, Graph, Operation};
@@ -28,9 +28,11 @@ pub struct Compiled {
     schedule: Schedule,
     /// Thread priority, sub-priority and level of each operation by a scheduler. Empty for a
     /// schedule file.
-    assigned: Vec<Option<(u16, u8, u32)>>,
+    assigned: Vec<Assigned>,
     /// Operations with one event a period.
     paced: Vec<bool>,
+    /// By handle, less one: the place in the graph. Operations that are disabled have none.
+    places: Vec<Option<usize>>,
 }
 
 /// The guarantee of an operation.
@@ -51,6 +53,8 @@ pub struct Promise {
 pub enum NoPromise {
     /// No operation has this handle.
     Unknown(i32),
+    /// The operation with this handle is disabled at its scheduler.
+    Disabled(i32),
     /// The operation is called, joins streams or runs elsewhere.
     NoEvents(String),
     /// The operation would be late, or the whole schedule does not hold.
@@ -66,6 +70,9 @@ impl fmt::Display for NoPromise {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             NoPromise::Unknown(handle) => write!(f, "no operation is registered as {handle}"),
+            NoPromise::Disabled(handle) => {
+                write!(f, "operation {handle} is disabled at its scheduler (set_rt_info_enable_state)")
+            }
             NoPromise::NoEvents(name) => {
                 write!(f, "{name} has no events of its own: it is called, joins others or runs elsewhere")
             }
@@ -122,7 +129,8 @@ impl Compiled {
         (file.config.preemption, file.config.one_thread_per_level) = (preemption, true);
         let schedule = file.compile()?;
         let paced = paced(&file.graph);
-        Ok(Compiled { graph: file.graph, schedule, assigned: Vec::new(), paced })
+        let places = (0..file.graph.operations().len()).map(Some).collect();
+        Ok(Compiled { graph: file.graph, schedule, assigned: Vec::new(), paced, places })
     }
 
     /// Compiles the operations of a scheduler for a dispatcher with this preemption. If the
@@ -146,6 +154,7 @@ impl Compiled {
             }
             Err(LastScheduledPriorityError::NOT_SCHEDULED(_)) => -1,
             Err(LastScheduledPriorityError::System(error)) => return Err(error.into()),
+            Err(error) => return Err(FetchError::Unschedulable(failed(&error))),
             Ok(last) => last,
         };
         let order = order(scheduler, last)?;
@@ -159,11 +168,11 @@ impl Compiled {
             Order::Laxity if last > 0 => Policy::MaximumUrgency,
             Order::Laxity => Policy::MinimumLaxity,
         };
-        let graph = graph(&infos, &assigned)?;
+        let (graph, assigned, places) = graph(&infos, &assigned)?;
         let config = Config { policy, preemption, one_thread_per_level: true, ..Config::default() };
         let schedule = graph.schedule(config)?;
         let paced = paced(&graph);
-        Ok(Compiled { graph, schedule, assigned, paced })
+        Ok(Compiled { graph, schedule, assigned, paced, places })
     }
 
     /// The priorities of the queues' threads in ascending order.
@@ -180,8 +189,8 @@ impl Compiled {
     /// # Errors
     /// [`NoPromise`]: there is no such operation, it has no events of its own, or it would be late.
     pub fn promise(&self, handle: i32) -> Result<Promise, NoPromise> {
-        let there = place(handle).filter(|place| self.graph.get(*place).is_some());
-        let place = there.ok_or(NoPromise::Unknown(handle))?;
+        let there = place(handle).and_then(|place| self.places.get(place).copied());
+        let place = there.ok_or(NoPromise::Unknown(handle))?.ok_or(NoPromise::Disabled(handle))?;
         let operation = &self.graph.operations()[place];
         let fatal = self.schedule.anomalies.iter().find(|anomaly| anomaly.severity == Severity::Fatal);
         if let Some(fatal) = fatal {
@@ -239,6 +248,10 @@ fn paced(graph: &Graph) -> Vec<bool> {
     streams.iter().map(|streams| matches!(&streams[..], [only] if only.times == 1)).collect()
 }
 
+fn failed(error: &dyn fmt::Display) -> String {
+    format!("the scheduler has no schedule: {error}")
+}
+
 /// All registered operations, by handle.
 fn registered(scheduler: &SchedulerRef) -> Result<Vec<RT_Info>, FetchError> {
     let mut infos = Vec::new();
@@ -247,6 +260,7 @@ fn registered(scheduler: &SchedulerRef) -> Result<Vec<RT_Info>, FetchError> {
             Ok(info) => infos.push(info),
             Err(GetError::UNKNOWN_TASK(_)) => return Ok(infos),
             Err(GetError::System(error)) => return Err(error.into()),
+            Err(error) => return Err(FetchError::Unschedulable(failed(&error))),
         }
     }
     Err(FetchError::TooMany)
@@ -255,13 +269,13 @@ fn registered(scheduler: &SchedulerRef) -> Result<Vec<RT_Info>, FetchError> {
 /// The least urgent level after computing.
 fn compute(scheduler: &SchedulerRef, priorities: RangeInclusive<u16>) -> Result<i32, FetchError> {
     let (first, last) = (i32::from(*priorities.start()), i32::from(*priorities.end()));
-    let (_, queues, anomalies) = scheduler.compute_scheduling(first, last).map_err(|error| match error {
+    let (_, _, queues, anomalies) = scheduler.compute_scheduling(first, last).map_err(|error| match error {
         ComputeSchedulingError::System(error) => FetchError::System(error),
         ComputeSchedulingError::INSUFFICIENT_THREAD_PRIORITY_LEVELS(_) => FetchError::Unschedulable(format!(
             "the operations need more levels of urgency than the {} priorities from {first} to {last}",
             priorities.len()
         )),
-        error => FetchError::Unschedulable(format!("the scheduler has no schedule: {error}")),
+        error => FetchError::Unschedulable(failed(&error)),
     })?;
     match queues.iter().map(|queue| queue.preemption_priority).max() {
         Some(last) => Ok(last),
@@ -287,7 +301,7 @@ fn order(scheduler: &SchedulerRef, last: i32) -> Result<Order, FetchError> {
     Ok(Order::Arrival)
 }
 
-fn assignment_of(scheduler: &SchedulerRef, handle: i32) -> Result<Option<(u16, u8, u32)>, FetchError> {
+fn assignment_of(scheduler: &SchedulerRef, handle: i32) -> Result<Assigned, FetchError> {
     match scheduler.priority(handle) {
         Ok((priority, sub, level)) => Ok(Some((
             u16::try_from(priority).unwrap_or(0).min(32767),
@@ -299,20 +313,41 @@ fn assignment_of(scheduler: &SchedulerRef, handle: i32) -> Result<Option<(u16, u
     }
 }
 
-/// The registered graph, with the scheduler's levels as declared priorities.
-fn graph(infos: &[RT_Info], assigned: &[Option<(u16, u8, u32)>]) -> Result<Graph, FetchError> {
-    let mut graph = Graph::new();
-    for (info, assigned) in infos.iter().zip(assigned) {
-        let dependencies = info.dependencies.iter().map(|on| {
-            let there = place(on.rt_info).filter(|place| *place < infos.len());
-            there.map(|place| Dependency {
-                on: place,
-                call: call(on.dependency_type),
-                times: u32::try_from(on.number_of_calls).unwrap_or(1),
-            })
-        });
-        let unknown =
-            || FetchError::Unschedulable(format!("{}: it depends on an unknown operation", info.entry_point));
+/// Thread priority, sub-priority and level of an operation, if its scheduler gave it one.
+type Assigned = Option<(u16, u8, u32)>;
+
+type EnabledGraph = (Graph, Vec<Assigned>, Vec<Option<usize>>);
+
+/// The graph of the enabled operations, with the scheduler's levels as declared priorities, what is
+/// assigned to each of them, and their places by handle.
+///
+/// `RT_Info::enabled` alone does not say that an operation is disabled: TAO does not set it.
+fn graph(infos: &[RT_Info], assigned: &[Assigned]) -> Result<EnabledGraph, FetchError> {
+    let mut count = 0;
+    let places: Vec<Option<usize>> = infos
+        .iter()
+        .zip(assigned)
+        .map(|(info, assigned)| {
+            let is_on = info.enabled != RT_Info_Enabled_Type_t::RtInfoDisabled as u32 || assigned.is_some();
+            count += usize::from(is_on);
+            is_on.then(|| count - 1)
+        })
+        .collect();
+    let (mut graph, mut kept) = (Graph::new(), Vec::new());
+    for ((info, assigned), _) in infos.iter().zip(assigned).zip(&places).filter(|(_, place)| place.is_some())
+    {
+        let mut dependencies = Vec::with_capacity(info.dependencies.len());
+        for on in &info.dependencies {
+            let there = place(on.rt_info).and_then(|place| places.get(place));
+            let Some(there) = there else {
+                let why = format!("{}: it depends on an unknown operation", info.entry_point);
+                return Err(FetchError::Unschedulable(why));
+            };
+            let times = u32::try_from(on.number_of_calls).unwrap_or(1);
+            if let Some(on_place) = there {
+                dependencies.push(Dependency { on: *on_place, call: call(on.dependency_type), times });
+            }
+        }
         let operation = Operation {
             kind: kind(info.info_type),
             worst: Nanos::from_100ns(info.worst_case_execution_time),
@@ -322,10 +357,13 @@ fn graph(infos: &[RT_Info], assigned: &[Option<(u16, u8, u32)>]) -> Result<Graph
             priority: assigned.map_or(0, |(_, _, level)| u32::MAX - level),
             criticality: criticality_of(info.criticality),
             importance: importance_of(info.importance),
-            dependencies: dependencies.collect::<Option<Vec<_>>>().ok_or_else(unknown)?,
+            dependencies,
             ..Operation::new(&*info.entry_point)
         };
         graph.add(operation).map_err(|error| FetchError::Unschedulable(error.to_string()))?;
+        kept.push(*assigned);
     }
-    Ok(graph)
+    // The scheduler has warned of them.
+    let _ = count_zero_costs(&mut graph);
+    Ok((graph, kept, places))
 }

@@ -2,8 +2,9 @@
 
 use crate::rtec_scheduler::{Criticality_t, Dependency_Type_t, Importance_t, Info_Type_t};
 use isorb::{Kind, SystemException};
-use isorb_sched::graph::{self, Call};
-use isorb_sched::{Criticality, Importance};
+use isorb_sched::graph::{self, Call, Graph};
+use isorb_sched::schedule::{Anomaly, Severity};
+use isorb_sched::{Criticality, Importance, Nanos};
 
 pub(crate) fn handle(place: usize) -> i32 {
     i32::try_from(place + 1).unwrap_or(0)
@@ -55,4 +56,27 @@ pub(crate) fn importance_of(importance: Importance_t) -> Importance {
         Importance_t::HighImportance => Importance::High,
         Importance_t::VeryHighImportance => Importance::VeryHigh,
     }
+}
+
+/// The cost of an operation that declared none.
+const LEAST_COST: Nanos = Nanos::new(100);
+
+/// Programs of TAO register consumers without costs. Those that only others release count as the
+/// least cost that the interface can express, since the analysis has no job without a cost. Returns
+/// a warning for each.
+pub(crate) fn count_zero_costs(graph: &mut Graph) -> Vec<Anomaly> {
+    let Ok(costs) = graph.costs() else { return Vec::new() };
+    let mut warnings = Vec::new();
+    for (place, cost) in costs.into_iter().enumerate() {
+        let Some(operation) = graph.get_mut(place) else { continue };
+        let is_released = operation.dependencies.iter().any(|of| of.call == Call::OneWay);
+        let has_clock = !operation.period.is_zero();
+        if cost.is_zero() && is_released && !has_clock && operation.kind == graph::Kind::Operation {
+            operation.worst = LEAST_COST;
+            let description =
+                format!("{}: its worst-case cost is zero, and counts as {LEAST_COST}", operation.name);
+            warnings.push(Anomaly { severity: Severity::Warning, description });
+        }
+    }
+    warnings
 }

@@ -19,10 +19,10 @@ mod service;
 /// The generated modules.
 #[allow(missing_docs)]
 pub mod generated {
-    isorb::include_idl!("rtec_scheduler");
+    isorb::include_idl!("rtec_scheduler_tao1");
 }
 
 pub use compiled::{Compiled, FetchError, NoPromise, Promise};
-pub use generated::rtec_scheduler;
+pub use generated::{rtec_base, rtec_scheduler, rtec_scheduler_tao1};
 pub use names::{ClientScheduler, NameError, ServerScheduler};
-pub use service::SchedulerService;
+pub use service::{SchedulerService, Tao1Scheduler};

@@ -8,7 +8,7 @@ pub use nearest::Nearest;
 pub use refusal::{Reason, Refusal};
 
 use crate::demand::Order;
-use crate::response::{Effort, Preemption, Response, Stop, Times};
+use crate::response::{Preemption, Response, Stop, TermLimit, Times};
 use crate::table::Table;
 use crate::{Nanos, Task, Utilisation};
 
@@ -191,7 +191,7 @@ impl Admission {
     /// Whether the task fits, without a reason and without a search for alternatives. Nothing
     /// changes.
     pub fn fits(&mut self, task: &Task) -> bool {
-        let mut effort = Effort::new(self.config.effort);
+        let mut effort = TermLimit::new(self.config.effort);
         self.len() < self.config.capacity && matches!(self.victim(task, None, &mut effort), Ok(None))
     }
 
@@ -199,11 +199,11 @@ impl Admission {
     /// [`fits`](Admission::fits), to within a hundredth of `asked`, or as near as four thirds of
     /// [`AdmissionConfig::effort`] allow. The value has been tried. The search assumes that larger
     /// values fit if smaller ones do; where that is not known, repeat it.
-    pub fn nearest(&mut self, asked: Nanos, make: impl Fn(Nanos) -> Task) -> Option<Nanos> {
+    pub fn nearest(&mut self, requested: Nanos, make: impl Fn(Nanos) -> Task) -> Option<Nanos> {
         if self.len() >= self.config.capacity {
             return None;
         }
-        if self.fits(&make(asked)) { Some(asked) } else { nearest::smallest(self, asked, make) }
+        if self.fits(&make(requested)) { Some(requested) } else { nearest::smallest(self, requested, make) }
     }
 
     /// Removes a task; `None` if there is no task of this id. The other responses become shorter.
@@ -221,7 +221,7 @@ impl Admission {
             self.table.learn(rank, Times { response: 0, first: 0, busy: 0 });
         }
         let mut found = Vec::new();
-        self.table.responses(0..self.table.len(), &mut Effort::new(self.config.effort), |rank, result| {
+        self.table.responses(0..self.table.len(), &mut TermLimit::new(self.config.effort), |rank, result| {
             found.extend(result.ok().map(|times| (rank, times)));
             result.is_ok()
         });
@@ -309,16 +309,16 @@ impl Admission {
     /// The new responses with the task in the table, by rank from the first that changed; or the
     /// task that would miss its deadline.
     fn decide(&mut self, task: &Task) -> Result<Vec<(usize, Times)>, Reason> {
-        let asked = Utilisation::of(task.cost, task.period);
+        let requested = Utilisation::of(task.cost, task.period);
         let taken = self.utilisation();
-        if taken.plus(asked) > self.config.share {
-            return Err(Reason::Share { asked, taken, share: self.config.share });
+        if taken.plus(requested) > self.config.share {
+            return Err(Reason::Share { requested, taken, share: self.config.share });
         }
         let new = self.insert(task);
         let first = self.first_affected(new);
         let mut found = Vec::with_capacity(self.table.len() - first);
         let mut failed = None;
-        let mut effort = Effort::new(self.config.effort);
+        let mut effort = TermLimit::new(self.config.effort);
         self.table.responses(first..self.table.len(), &mut effort, |rank, result| {
             let deadline = self.table.entry(rank).deadline;
             match result {

@@ -2,7 +2,7 @@
 
 use crate::demand::Order;
 use crate::load::Utilisation;
-use crate::response::{Effort, Preemption, Response};
+use crate::response::{Preemption, Response, TermLimit};
 use crate::table::Table;
 use crate::{Nanos, Task, TaskError};
 
@@ -123,7 +123,7 @@ pub fn analyse(
     }
     let holds = table.holds_below();
     let mut verdicts = vec![None; tasks.len()];
-    table.responses(0..table.len(), &mut Effort::new(EFFORT), |rank, result| {
+    table.responses(0..table.len(), &mut TermLimit::new(EFFORT), |rank, result| {
         verdicts[order[rank]] = Some(Verdict {
             response: Response::of(result),
             deadline: tasks[order[rank]].deadline,

@@ -8,13 +8,13 @@
 //! member itself, usually none.
 
 use crate::load::{Load, Utilisation};
-use crate::response::{Above, Effort, Level, Stop, Times};
+use crate::response::{Level, MoreUrgentTasks, Stop, TermLimit, Times};
 use std::cell::OnceCell;
 
 /// A level in order of arrival, preemptible by more urgent levels.
 #[derive(Debug)]
 pub(crate) struct Arrivals<'a> {
-    pub above: Above<'a>,
+    pub above: MoreUrgentTasks<'a>,
     pub members: &'a [Load],
     /// The longest blocking of a member.
     pub blocking: u64,
@@ -54,7 +54,7 @@ impl Point {
 }
 
 impl<'a> Arrivals<'a> {
-    pub fn new(above: Above<'a>, members: &'a [Load]) -> Arrivals<'a> {
+    pub fn new(above: MoreUrgentTasks<'a>, members: &'a [Load]) -> Arrivals<'a> {
         let all = members.iter().fold(above.utilisation, |sum, load| sum.plus(load.utilisation()));
         Arrivals {
             above,
@@ -74,7 +74,7 @@ impl<'a> Arrivals<'a> {
         level: &Level<'_>,
         limit: u64,
         points: u64,
-        effort: &mut Effort,
+        effort: &mut TermLimit,
     ) -> Result<Option<Times>, Stop> {
         let curve = match self.curve.get() {
             Some(curve) => curve,
@@ -85,13 +85,14 @@ impl<'a> Arrivals<'a> {
         };
         let Some(curve) = curve else { return Ok(None) };
         let own = level.own;
-        let at = |ready: u64, point: &Point, effort: &mut Effort| {
+        let at = |ready: u64, point: &Point, effort: &mut TermLimit| {
             let most = own.demand_until(ready);
-            let asked = (ready / own.period).saturating_add(1).saturating_mul(own.cost);
-            if asked == most && level.blocking == self.blocking && point.done < u64::MAX {
+            let requested = (ready / own.period).saturating_add(1).saturating_mul(own.cost);
+            if requested == most && level.blocking == self.blocking && point.done < u64::MAX {
                 return Ok(point.done);
             }
-            let base = level.blocking.saturating_add(point.demand.saturating_sub(most)).saturating_add(asked);
+            let base =
+                level.blocking.saturating_add(point.demand.saturating_sub(most)).saturating_add(requested);
             let timeout = limit.saturating_add(ready).saturating_sub(own.jitter);
             let from = if ready == 0 { level.from } else { 0 };
             self.above
@@ -129,7 +130,7 @@ impl<'a> Arrivals<'a> {
         Ok(Some(Times { first, ..times }))
     }
 
-    fn look(&self, most: u64, effort: &mut Effort) -> Result<Option<Curve>, Stop> {
+    fn look(&self, most: u64, effort: &mut TermLimit) -> Result<Option<Curve>, Stop> {
         let busy = self.busy_period(effort)?;
         let jitter = self.members.iter().map(|load| load.jitter).max().unwrap_or(0);
         let span = busy.saturating_add(jitter);
@@ -181,10 +182,11 @@ impl<'a> Arrivals<'a> {
     }
 
     /// The longest time during which this level always has work.
-    fn busy_period(&self, effort: &mut Effort) -> Result<u64, Stop> {
+    fn busy_period(&self, effort: &mut TermLimit) -> Result<u64, Stop> {
         // The line of all tasks but one, since together they may demand the whole resource.
         let one = self.members.first().map_or(Utilisation::default(), Load::utilisation);
-        let demand = Above { equal: [self.members, &[]], utilisation: self.all.minus(one), ..self.above };
+        let demand =
+            MoreUrgentTasks { equal: [self.members, &[]], utilisation: self.all.minus(one), ..self.above };
         let from = self.busy_from.max(1);
         demand
             .fixed_point(self.blocking, from, u64::MAX, Load::demand_before, effort)
@@ -195,7 +197,7 @@ impl<'a> Arrivals<'a> {
 #[cfg(test)]
 mod tests {
     use crate::demand::Order;
-    use crate::response::{Effort, Level, Preemption, Stop, Times};
+    use crate::response::{Level, Preemption, Stop, TermLimit, Times};
     use crate::table::Table;
     use crate::{Nanos, Task};
     use proptest::prelude::*;
@@ -213,7 +215,7 @@ mod tests {
         let mut found = Vec::new();
         table.levels(0..table.len(), |rank, level| {
             let level = Level { arrivals: level.arrivals.filter(|_| together), ..*level };
-            found.push(level.response(table.entry(rank).deadline, &mut Effort::new(1 << 30)));
+            found.push(level.response(table.entry(rank).deadline, &mut TermLimit::new(1 << 30)));
             true
         });
         found

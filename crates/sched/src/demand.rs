@@ -13,7 +13,7 @@
 //! interval longer by the jitter.
 
 use crate::load::{Load, Utilisation};
-use crate::response::{Above, Effort, Level, Stop};
+use crate::response::{Level, MoreUrgentTasks, Stop, TermLimit};
 use std::cell::Cell;
 
 /// The order in which tasks of one level are served.
@@ -39,7 +39,7 @@ pub(crate) struct Queue<'a> {
     pub waits: Vec<Wait>,
     /// How long a less urgent level may hold the resource.
     pub hold_below: u64,
-    pub memo: Cell<Option<Result<(), Late>>>,
+    pub memo: Cell<Option<Result<(), UnprovenDeadline>>>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,7 +72,7 @@ impl Wait {
 
 /// Why a level is not shown to meet its deadlines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Late {
+pub(crate) struct UnprovenDeadline {
     /// The member with a late job.
     pub member: usize,
     pub stop: Stop,
@@ -91,17 +91,17 @@ impl<'a> Queue<'a> {
         Queue { above, above_utilisation, members, order, waits, hold_below, memo: Cell::new(None) }
     }
 
-    /// Whether all jobs of all members meet their deadlines, computed once. The stop of a [`Late`]
-    /// says by how much a job is late.
-    pub fn in_time(&self, effort: &mut Effort) -> Result<(), Late> {
+    /// Whether all jobs of all members meet their deadlines, computed once. The stop of an
+    /// [`UnprovenDeadline`] says by how much a job is late.
+    pub fn in_time(&self, effort: &mut TermLimit) -> Result<(), UnprovenDeadline> {
         let result = self.memo.get().unwrap_or_else(|| self.test(effort));
         self.memo.set(Some(result));
         result
     }
 
-    fn test(&self, effort: &mut Effort) -> Result<(), Late> {
+    fn test(&self, effort: &mut TermLimit) -> Result<(), UnprovenDeadline> {
         let (Some(first), Some(own)) = (self.waits.first(), self.members.first()) else { return Ok(()) };
-        let late = |stop| Late { member: first.member, stop };
+        let late = |stop| UnprovenDeadline { member: first.member, stop };
         let all = self.members.iter().fold(self.above_utilisation, |sum, load| sum.plus(load.utilisation()));
         if all > Utilisation::ONE {
             return Err(late(Stop::Unbounded));
@@ -129,7 +129,7 @@ impl<'a> Queue<'a> {
             effort.spend(self.members.len(), 0).map_err(late)?;
             let grace = self.grace();
             let done = self.done(end, end.saturating_add(grace), effort).map_err(|stop| match stop {
-                Stop::Over(done) => Late {
+                Stop::Over(done) => UnprovenDeadline {
                     member: self.due_at(end),
                     stop: Stop::Over(done.saturating_sub(grace).saturating_sub(end)),
                 },
@@ -148,7 +148,7 @@ impl<'a> Queue<'a> {
     }
 
     /// An upper bound of the time at which all jobs due by `end` are done.
-    fn done(&self, end: u64, limit: u64, effort: &mut Effort) -> Result<u64, Stop> {
+    fn done(&self, end: u64, limit: u64, effort: &mut TermLimit) -> Result<u64, Stop> {
         let due = self.waits.partition_point(|wait| wait.due <= end);
         let blocking = self.waits[..due].iter().map(|wait| wait.blocking).max().unwrap_or(0);
         let hold = self.longest_hold(due).max(self.hold_below);
@@ -156,7 +156,8 @@ impl<'a> Queue<'a> {
             let load = &self.members[wait.member];
             sum.saturating_add(wait.jobs_by(end, load).saturating_mul(load.cost))
         });
-        let above = Above { loads: self.above, equal: [&[], &[]], utilisation: self.above_utilisation };
+        let above =
+            MoreUrgentTasks { loads: self.above, equal: [&[], &[]], utilisation: self.above_utilisation };
         above.fixed_point(base, 0, limit, Load::demand_before, effort)
     }
 

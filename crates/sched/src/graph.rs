@@ -218,12 +218,12 @@ pub struct Stream {
     /// The jitter of a release besides the response of `from`.
     pub wait: Nanos,
     /// The faster members of a conjunction; a release waits for the next run of each.
-    pub faster: Vec<Faster>,
+    pub faster: Vec<FasterMember>,
 }
 
 /// A faster member of a conjunction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Faster {
+pub struct FasterMember {
     /// The member.
     pub from: OperationId,
     /// The operation with the member's clock.
@@ -422,10 +422,10 @@ fn slowest(handed: &[Stream]) -> Option<Stream> {
     // Two streams of the same clock may have waited for different members on their paths.
     for other in handed {
         let period = other.period.plus(other.wait);
-        let itself = Faster { from: other.from, origin: other.origin, period };
+        let itself = FasterMember { from: other.from, origin: other.origin, period };
         for faster in [itself].iter().chain(&other.faster) {
             let clock = (faster.origin, faster.from);
-            let is_known = |known: &Faster| (known.origin, known.from) == clock;
+            let is_known = |known: &FasterMember| (known.origin, known.from) == clock;
             if clock != (slowest.origin, slowest.from) && !joined.faster.iter().any(is_known) {
                 joined.faster.push(*faster);
             }

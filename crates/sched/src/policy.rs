@@ -135,7 +135,7 @@ mod tests {
     use crate::Criticality;
 
     #[test]
-    fn who_goes_first() {
+    fn the_order_of_priorities() {
         let ms = Nanos::from_ms;
         let slow =
             Task::new("slow", ms(1), ms(100)).deadline(ms(5)).criticality(Criticality::High).priority(7);

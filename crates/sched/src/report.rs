@@ -17,7 +17,7 @@ impl Schedule {
         for (scheduled, verdict) in self.tasks.iter().zip(&self.analysis.verdicts) {
             let task = &scheduled.task;
             let slack = verdict.slack().map_or("-".to_string(), |slack| slack.to_string());
-            let said = match (verdict.met(), verdict.response) {
+            let message = match (verdict.met(), verdict.response) {
                 (true, _) => "met",
                 (false, crate::Response::Undecided(_)) => "NOT SHOWN",
                 (false, _) => "MISSED",
@@ -33,7 +33,7 @@ impl Schedule {
                 verdict.blocking.to_string(),
                 verdict.response.to_string(),
                 slack,
-                said.to_string(),
+                message.to_string(),
             ]);
         }
         let widths: Vec<usize> = (0..heads.len())

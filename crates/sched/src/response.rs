@@ -17,7 +17,7 @@
 //! the first job is not enough).
 
 use crate::arrival::Arrivals;
-use crate::demand::{Late, Queue};
+use crate::demand::{Queue, UnprovenDeadline};
 use crate::load::{Load, Utilisation};
 use crate::{Nanos, Task};
 
@@ -49,13 +49,13 @@ impl Preemption {
 /// How much computing an analysis may take; a term is one evaluation of one more urgent task's
 /// demand.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Effort {
+pub(crate) struct TermLimit {
     terms: u64,
 }
 
-impl Effort {
-    pub fn new(terms: u64) -> Effort {
-        Effort { terms }
+impl TermLimit {
+    pub fn new(terms: u64) -> TermLimit {
+        TermLimit { terms }
     }
 
     pub fn spend(&mut self, terms: usize, reached: u64) -> Result<(), Stop> {
@@ -133,8 +133,9 @@ const BREAKPOINTS: u64 = 2048;
 
 impl Level<'_> {
     /// The longest response, from arrival to completion. Stops as soon as it exceeds `limit`.
-    pub fn response(&self, limit: u64, effort: &mut Effort) -> Result<Times, Stop> {
-        let above = Above { loads: self.above, equal: [&[], &[]], utilisation: self.above_utilisation };
+    pub fn response(&self, limit: u64, effort: &mut TermLimit) -> Result<Times, Stop> {
+        let above =
+            MoreUrgentTasks { loads: self.above, equal: [&[], &[]], utilisation: self.above_utilisation };
         let all = self.arrivals.map_or_else(
             || {
                 let own = above.utilisation.plus(self.own.utilisation());
@@ -164,7 +165,11 @@ impl Level<'_> {
         let breakpoints =
             self.equals().fold(span / self.own.period, |sum, load| sum.saturating_add(span / load.period));
         if self.has_equals() && breakpoints > BREAKPOINTS {
-            let urgent = Above { equal: self.equal, utilisation: all.minus(self.own.utilisation()), ..above };
+            let urgent = MoreUrgentTasks {
+                equal: self.equal,
+                utilisation: all.minus(self.own.utilisation()),
+                ..above
+            };
             return self.jobs(&urgent, busy, limit, effort);
         }
         let Times { response: mut worst, first, .. } = self.jobs(&above, busy, limit, effort)?;
@@ -183,7 +188,7 @@ impl Level<'_> {
 
     /// Whether all work of this level is done `within` a time of the start of any busy period, by
     /// one sum. Then every response is within that time and the jitter.
-    pub fn settles(&self, within: u64, effort: &mut Effort) -> Result<bool, Stop> {
+    pub fn settles(&self, within: u64, effort: &mut TermLimit) -> Result<bool, Stop> {
         effort.spend(self.above.len() + self.equals().count(), 0)?;
         let base = self.blocking.saturating_add(self.own.demand_before(within));
         let sum = |sum: u64, load: &Load| sum.saturating_add(load.demand_before(within));
@@ -204,20 +209,20 @@ impl Level<'_> {
 
     /// In a level that is not served in order of arrival the bound is the deadline, or there is
     /// none.
-    fn queued(&self, queue: &Queue<'_>, limit: u64, effort: &mut Effort) -> Result<Times, Stop> {
+    fn queued(&self, queue: &Queue<'_>, limit: u64, effort: &mut TermLimit) -> Result<Times, Stop> {
         match queue.in_time(effort) {
             Ok(()) => Ok(Times { response: limit, first: 0, busy: 0 }),
-            Err(Late { member, stop: Stop::Over(late) }) if member == self.equal[0].len() => {
+            Err(UnprovenDeadline { member, stop: Stop::Over(late) }) if member == self.equal[0].len() => {
                 Err(Stop::Over(limit.saturating_add(late)))
             }
-            Err(Late { member, stop: Stop::Over(late) }) => Err(Stop::Beside { member, late }),
-            Err(Late { stop, .. }) => Err(stop),
+            Err(UnprovenDeadline { member, stop: Stop::Over(late) }) => Err(Stop::Beside { member, late }),
+            Err(UnprovenDeadline { stop, .. }) => Err(stop),
         }
     }
 
     /// No other task is as urgent, and everything is preemptible: a busy period ends where no next
     /// job is ready.
-    fn alone(&self, above: &Above<'_>, limit: u64, effort: &mut Effort) -> Result<Times, Stop> {
+    fn alone(&self, above: &MoreUrgentTasks<'_>, limit: u64, effort: &mut TermLimit) -> Result<Times, Stop> {
         let mut times = Times { response: 0, first: 0, busy: 0 };
         let mut done = self.from;
         for q in 0_u64.. {
@@ -239,7 +244,13 @@ impl Level<'_> {
     }
 
     /// Every own job of a busy period that starts when the first is ready.
-    fn jobs(&self, above: &Above<'_>, busy: u64, limit: u64, effort: &mut Effort) -> Result<Times, Stop> {
+    fn jobs(
+        &self,
+        above: &MoreUrgentTasks<'_>,
+        busy: u64,
+        limit: u64,
+        effort: &mut TermLimit,
+    ) -> Result<Times, Stop> {
         let mut times = Times { response: 0, first: 0, busy };
         let mut from = self.from;
         for q in 0..self.own.jobs_before(busy).max(1) {
@@ -258,11 +269,11 @@ impl Level<'_> {
     /// point.
     fn job(
         &self,
-        above: &Above<'_>,
+        above: &MoreUrgentTasks<'_>,
         ready: u64,
         from: u64,
         limit: u64,
-        effort: &mut Effort,
+        effort: &mut TermLimit,
     ) -> Result<(u64, u64), Stop> {
         let earlier = ready / self.own.period;
         let among_equals = if above.equal.iter().all(|part| part.is_empty()) {
@@ -291,10 +302,13 @@ impl Level<'_> {
     }
 
     /// The longest time during which this level always has work.
-    pub fn busy_period(&self, all: Utilisation, effort: &mut Effort) -> Result<u64, Stop> {
+    pub fn busy_period(&self, all: Utilisation, effort: &mut TermLimit) -> Result<u64, Stop> {
         let own = [self.own];
-        let demand =
-            Above { loads: self.above, equal: self.equal, utilisation: all.minus(self.own.utilisation()) };
+        let demand = MoreUrgentTasks {
+            loads: self.above,
+            equal: self.equal,
+            utilisation: all.minus(self.own.utilisation()),
+        };
         let mut busy = self.busy_from.max(1);
         loop {
             let base = self.blocking.saturating_add(own[0].demand_before(busy));
@@ -343,14 +357,14 @@ impl Stop {
 
 /// The tasks that go first.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Above<'a> {
+pub(crate) struct MoreUrgentTasks<'a> {
     pub loads: &'a [Load],
     /// Tasks of equal priority, if they count as more urgent.
     pub equal: [&'a [Load]; 2],
     pub utilisation: Utilisation,
 }
 
-impl Above<'_> {
+impl MoreUrgentTasks<'_> {
     /// The least `w` with `w = base + sum of demand(w)`, known to be at least `from`.
     pub fn fixed_point(
         &self,
@@ -358,7 +372,7 @@ impl Above<'_> {
         from: u64,
         limit: u64,
         demand: impl Fn(&Load, u64) -> u64,
-        effort: &mut Effort,
+        effort: &mut TermLimit,
     ) -> Result<u64, Stop> {
         // Demand grows at least as fast as the utilisation, so the solution is not before the time
         // at which that line meets w.

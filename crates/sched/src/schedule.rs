@@ -284,13 +284,13 @@ fn anomalies(tasks: &[Task], analysis: &Analysis) -> Vec<Anomaly> {
 /// The largest utilisations, as many as a message should have.
 fn askers(tasks: &[Task]) -> String {
     const NAMED: usize = 8;
-    let mut asked: Vec<_> =
+    let mut requested: Vec<_> =
         tasks.iter().map(|task| (crate::Utilisation::of(task.cost, task.period), &task.name)).collect();
-    asked.sort_by_key(|(share, _)| std::cmp::Reverse(*share));
-    let named = asked.iter().take(NAMED).map(|(share, name)| format!("{name} {share}"));
+    requested.sort_by_key(|(share, _)| std::cmp::Reverse(*share));
+    let named = requested.iter().take(NAMED).map(|(share, name)| format!("{name} {share}"));
     let mut text = named.collect::<Vec<_>>().join(", ");
-    if asked.len() > NAMED {
-        text.push_str(&format!(", and {} others", asked.len() - NAMED));
+    if requested.len() > NAMED {
+        text.push_str(&format!(", and {} others", requested.len() - NAMED));
     }
     text
 }

@@ -43,7 +43,7 @@ impl fmt::Display for Factor {
 
 /// The quantity to scale.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Of {
+pub enum ScaledQuantity {
     /// The cost of every operation: how much slower the processor may be.
     Costs,
     /// The cost of one operation.
@@ -62,7 +62,7 @@ impl Graph {
     ///
     /// # Real-time
     /// Off line: about twenty schedules.
-    pub fn margin(&self, config: &Config, of: Of) -> Result<Factor, ScheduleError> {
+    pub fn margin(&self, config: &Config, of: ScaledQuantity) -> Result<Factor, ScheduleError> {
         self.schedule(config.clone())?;
         let holds = |factor: u64| {
             // A cost over its deadline is part of the answer, not an error.
@@ -88,18 +88,18 @@ impl Graph {
         Ok(Factor(good))
     }
 
-    fn with(&self, of: Of, factor: Factor) -> Graph {
+    fn with(&self, of: ScaledQuantity, factor: Factor) -> Graph {
         let mut graph = self.clone();
         for id in 0..graph.operations().len() {
             let Some(operation) = graph.get_mut(id) else { continue };
             match of {
-                Of::Rates => operation.period = factor.faster(operation.period),
-                Of::Cost(one) if one != id => {}
-                Of::Costs | Of::Cost(_) => {
+                ScaledQuantity::Rates => operation.period = factor.faster(operation.period),
+                ScaledQuantity::Cost(one) if one != id => {}
+                ScaledQuantity::Costs | ScaledQuantity::Cost(_) => {
                     operation.worst = factor.of(operation.worst);
                     operation.cached = factor.of(operation.cached);
                     operation.section = operation.section.map(|section| factor.of(section));
-                    if of == Of::Costs {
+                    if of == ScaledQuantity::Costs {
                         operation.holds.iter_mut().for_each(|(_, time)| *time = factor.of(*time));
                     }
                 }

@@ -50,7 +50,7 @@ pub struct Trace {
     /// Every run of a job, in order.
     pub runs: Vec<Run>,
     /// Every job, in order of readiness.
-    pub jobs: Vec<Served>,
+    pub jobs: Vec<TracedJob>,
 }
 
 /// A time during which one job ran.
@@ -68,7 +68,7 @@ pub struct Run {
 
 /// A job and its completion.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Served {
+pub struct TracedJob {
     /// The job.
     pub job: Job,
     /// Its absolute deadline.
@@ -77,9 +77,9 @@ pub struct Served {
     pub finished: Option<Nanos>,
 }
 
-impl Served {
-    fn new(job: Job, task: &Task) -> Served {
-        Served { deadline: job.arrival.plus(task.deadline), job, finished: None }
+impl TracedJob {
+    fn new(job: Job, task: &Task) -> TracedJob {
+        TracedJob { deadline: job.arrival.plus(task.deadline), job, finished: None }
     }
 
     /// Whether it is late: done after its deadline, or not done at `until`, which is after it.
@@ -99,11 +99,11 @@ impl Trace {
     /// The longest response of a task among the completed jobs.
     #[must_use]
     pub fn worst_response(&self, task: usize) -> Option<Nanos> {
-        self.jobs.iter().filter(|served| served.job.task == task).filter_map(Served::response).max()
+        self.jobs.iter().filter(|served| served.job.task == task).filter_map(TracedJob::response).max()
     }
 
     /// The jobs that were late.
-    pub fn missed(&self) -> impl Iterator<Item = &Served> {
+    pub fn missed(&self) -> impl Iterator<Item = &TracedJob> {
         self.jobs.iter().filter(|served| served.missed(self.until))
     }
 }
@@ -195,7 +195,7 @@ pub fn simulate(
     }
     let served = |job: Job| {
         let task = &tasks[job.task];
-        Served::new(job, task)
+        TracedJob::new(job, task)
     };
     let trace = Trace { until, runs: Vec::new(), jobs: jobs.into_iter().map(served).collect() };
     let (active, done) = (Vec::new(), BTreeSet::new());
@@ -321,7 +321,7 @@ impl Machine<'_> {
     }
 
     /// When a job is due in a queue by deadline.
-    fn due(&self, served: &Served) -> Nanos {
+    fn due(&self, served: &TracedJob) -> Nanos {
         let task = &self.tasks[served.job.task];
         match task.counted {
             Counted::FromArrival => served.deadline,
@@ -380,7 +380,7 @@ impl Machine<'_> {
                 job.ready = end;
                 let task = &self.tasks[job.task];
                 // Jobs that are not ready have no index yet.
-                self.trace.jobs.insert(self.arrived, Served::new(job, task));
+                self.trace.jobs.insert(self.arrived, TracedJob::new(job, task));
             }
         } else {
             self.active[chosen].left -= end.ns() - now;

@@ -3,7 +3,7 @@
 use crate::arrival::Arrivals;
 use crate::demand::{Order, Queue, Wait};
 use crate::load::{Load, Utilisation};
-use crate::response::{Above, Effort, Level, Preemption, Stop, Times};
+use crate::response::{Level, MoreUrgentTasks, Preemption, Stop, TermLimit, Times};
 use crate::{Counted, Task};
 use std::ops::Range;
 
@@ -177,8 +177,11 @@ impl Table {
         if group.len() < 2 || runs_through || self.entries[group.start].order != Order::Arrival {
             return None;
         }
-        let above =
-            Above { loads: &self.loads[..group.start], equal: [&[], &[]], utilisation: above_utilisation };
+        let above = MoreUrgentTasks {
+            loads: &self.loads[..group.start],
+            equal: [&[], &[]],
+            utilisation: above_utilisation,
+        };
         let mut arrivals = Arrivals::new(above, &self.loads[group.clone()]);
         for index in group.clone() {
             let entry = &self.entries[index];
@@ -208,7 +211,7 @@ impl Table {
     pub fn responses(
         &self,
         range: Range<usize>,
-        effort: &mut Effort,
+        effort: &mut TermLimit,
         mut visit: impl FnMut(usize, Result<Times, Stop>) -> bool,
     ) {
         let mut before: Option<(Urgent, Times)> = None;
@@ -227,7 +230,7 @@ impl Table {
                 // One more sum may still show that the deadline is met.
                 Err(stop @ Stop::Undecided(_)) => {
                     let within = deadline.saturating_sub(level.own.jitter);
-                    match level.settles(within, &mut Effort::new(u64::MAX)) {
+                    match level.settles(within, &mut TermLimit::new(u64::MAX)) {
                         Ok(true) => {
                             Ok(Times { response: deadline, first: level.from, busy: level.busy_from })
                         }

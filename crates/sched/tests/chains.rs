@@ -150,11 +150,11 @@ fn every_policy_schedules_a_chain_by_its_end() {
         assert_eq!(trace.missed().count(), 0, "{policy}");
         // With too little time for all three it is refused, and the last operation is named.
         let tight = line([2, 3, 5], 9).schedule(config).unwrap();
-        let said: Vec<&str> = tight.anomalies.iter().map(|anomaly| &*anomaly.description).collect();
-        let named = |said: &&str| {
-            said.starts_with("show: its response is >= ") && said.ends_with(", its deadline 9 ns")
+        let message: Vec<&str> = tight.anomalies.iter().map(|anomaly| &*anomaly.description).collect();
+        let named = |message: &&str| {
+            message.starts_with("show: its response is >= ") && message.ends_with(", its deadline 9 ns")
         };
-        assert!(said.iter().any(named), "{policy}: {said:?}");
+        assert!(message.iter().any(named), "{policy}: {message:?}");
     }
 }
 

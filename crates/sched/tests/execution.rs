@@ -124,7 +124,7 @@ fn an_admitted_set_meets_its_bounds() {
     for task in &tasks {
         admission.try_admit(task.clone()).unwrap();
     }
-    let mut told = Vec::new();
+    let mut runs = Vec::new();
     for _ in 0..5 {
         let Some(before) = noise() else { return };
         let Some(seen) = run(&tasks, 560 * MS) else { return };
@@ -141,13 +141,13 @@ fn an_admitted_set_meets_its_bounds() {
         if within && analysis.schedulable() {
             return;
         }
-        told.push((noise, bounds, seen));
+        runs.push((noise, bounds, seen));
     }
-    if told.iter().filter(|(noise, _, _)| declared(&tasks, *noise).schedulable()).count() < BOUNDED {
-        println!("skipped: the machine is too noisy for bounds: {told:?}");
+    if runs.iter().filter(|(noise, _, _)| declared(&tasks, *noise).schedulable()).count() < BOUNDED {
+        println!("skipped: the machine is too noisy for bounds: {runs:?}");
         return;
     }
-    panic!("responses are over their bounds: {told:?}");
+    panic!("responses are over their bounds: {runs:?}");
 }
 
 /// 90 % of the processor is still too much: the analysis and the machine agree on it.

@@ -2,7 +2,7 @@
 
 use isorb_sched::file::ScheduleFile;
 use isorb_sched::schedule::{Schedule, Severity};
-use isorb_sched::{Factor, Nanos, Of, Order, Response};
+use isorb_sched::{Factor, Nanos, Order, Response, ScaledQuantity};
 
 fn ms(ms: u64) -> Nanos {
     Nanos::from_ms(ms)
@@ -165,13 +165,13 @@ fn margins_are_where_it_breaks() {
     );
     let margin = |of| file.graph.margin(&file.config, of).unwrap();
     // 60 %, with harmonic periods: everything may grow to all of the processor.
-    assert_eq!(margin(Of::Costs), Factor(1666));
-    assert_eq!(margin(Of::Cost(0)), Factor(2000));
-    assert_eq!(margin(Of::Cost(1)), Factor(3000));
-    assert_eq!(margin(Of::Rates), Factor(1666));
+    assert_eq!(margin(ScaledQuantity::Costs), Factor(1666));
+    assert_eq!(margin(ScaledQuantity::Cost(0)), Factor(2000));
+    assert_eq!(margin(ScaledQuantity::Cost(1)), Factor(3000));
+    assert_eq!(margin(ScaledQuantity::Rates), Factor(1666));
     assert_eq!(Factor(1666).to_string(), "x1.66");
     let late = read("[[operation]]\nname = 'a'\ncost = '8 ms'\nperiod = '5 ms'\ndeadline = '20 ms'");
-    assert_eq!(late.graph.margin(&late.config, Of::Costs).unwrap(), Factor(625));
+    assert_eq!(late.graph.margin(&late.config, ScaledQuantity::Costs).unwrap(), Factor(625));
 }
 
 #[test]
@@ -276,9 +276,9 @@ fn missed_deadlines_are_reported() {
     );
     assert!(!schedule.schedulable());
     assert_eq!(schedule.analysis.verdicts[1].response, Response::Unbounded);
-    let said: Vec<_> = schedule.anomalies.iter().map(|a| (a.severity, &*a.description)).collect();
+    let refusal: Vec<_> = schedule.anomalies.iter().map(|a| (a.severity, &*a.description)).collect();
     assert_eq!(
-        said,
+        refusal,
         [
             (Severity::Fatal, "the tasks ask for 105.5 % of the processor: a 60.0 %, b 45.5 %"),
             (Severity::Error, "b: its response is unbounded, its deadline 11 ms"),
@@ -383,9 +383,9 @@ fn an_exponential_number_of_paths_is_refused_before_it_fills_memory() {
     // - 1.
     for (count, first) in [(12, "op9: 512 streams"), (30, "op14: 16384 streams"), (60, "op14: 16384 streams")]
     {
-        let said = read(&doubles(count)).schedule().unwrap_err().to_string();
-        let told = |text: &str| said.contains(text);
-        assert!(told(first) && told("16384 tasks") && told("65536 releases"), "{count}: {said}");
+        let refusal = read(&doubles(count)).schedule().unwrap_err().to_string();
+        let names = |text: &str| refusal.contains(text);
+        assert!(names(first) && names("16384 tasks") && names("65536 releases"), "{count}: {refusal}");
     }
 }
 

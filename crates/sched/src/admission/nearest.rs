@@ -1,7 +1,7 @@
 //! A search for the nearest parameters that would be admitted.
 
 use super::Admission;
-use crate::response::{Effort, Level, Stop};
+use crate::response::{Level, Stop, TermLimit};
 use crate::{Nanos, Task, Utilisation};
 
 /// The nearest period and deadline that would be admitted, all else as requested. Each has been
@@ -24,8 +24,8 @@ pub(super) fn search(admission: &mut Admission, task: &Task) -> Nearest {
         Task { period, deadline, ..task.clone() }
     });
     // If the utilisation is too high, no deadline helps.
-    let asked = Utilisation::of(task.cost, task.period);
-    let room = admission.utilisation().plus(asked) <= admission.config.share;
+    let requested = Utilisation::of(task.cost, task.period);
+    let room = admission.utilisation().plus(requested) <= admission.config.share;
     let deadline =
         room.then(|| smallest(admission, task.deadline, |deadline| Task { deadline, ..task.clone() }));
     Nearest { period, deadline: deadline.flatten() }
@@ -34,10 +34,10 @@ pub(super) fn search(admission: &mut Admission, task: &Task) -> Nearest {
 /// The smallest value over `asked` with which the task is shown to fit.
 pub(super) fn smallest(
     admission: &mut Admission,
-    asked: Nanos,
+    requested: Nanos,
     make: impl Fn(Nanos) -> Task,
 ) -> Option<Nanos> {
-    let mut effort = Effort::new(admission.config.effort / 3);
+    let mut effort = TermLimit::new(admission.config.effort / 3);
     // Tasks that failed before probably fail again, so they are tested before all others.
     let mut witnesses = vec![TrialTask::New];
     let mut fits = |value: Nanos| -> Result<bool, Stop> {
@@ -49,15 +49,15 @@ pub(super) fn smallest(
         witnesses.extend(victim);
         Ok(victim.is_none())
     };
-    let (mut bad, mut good) = (asked, asked.times(2));
+    let (mut bad, mut good) = (requested, requested.times(2));
     while !fits(good).ok()? {
         // If a thousand times the value is refused, larger ones are, too.
-        if good.ns() / 1024 > asked.ns() || good > Nanos::LONGEST {
+        if good.ns() / 1024 > requested.ns() || good > Nanos::LONGEST {
             return None;
         }
         (bad, good) = (good, good.times(4));
     }
-    while good.minus(bad).ns() > asked.ns() / 100 {
+    while good.minus(bad).ns() > requested.ns() / 100 {
         let middle = Nanos::new(bad.ns() + (good.ns() - bad.ns()) / 2);
         match fits(middle) {
             Ok(true) => good = middle,
@@ -84,10 +84,10 @@ impl Admission {
         &mut self,
         task: &Task,
         among: Option<&[TrialTask]>,
-        effort: &mut Effort,
+        effort: &mut TermLimit,
     ) -> Result<Option<TrialTask>, Stop> {
-        let asked = Utilisation::of(task.cost, task.period);
-        if task.check().is_err() || self.utilisation().plus(asked) > self.config.share {
+        let requested = Utilisation::of(task.cost, task.period);
+        if task.check().is_err() || self.utilisation().plus(requested) > self.config.share {
             return Ok(Some(TrialTask::New));
         }
         let new = self.insert(task);
@@ -117,7 +117,7 @@ impl Admission {
 }
 
 /// Whether every task of a level meets its deadline, by one sum if that suffices.
-fn meets(level: &Level<'_>, deadline: u64, effort: &mut Effort) -> Result<bool, Stop> {
+fn meets(level: &Level<'_>, deadline: u64, effort: &mut TermLimit) -> Result<bool, Stop> {
     if level.settles(deadline.saturating_sub(level.own.jitter), effort)? {
         return Ok(true);
     }

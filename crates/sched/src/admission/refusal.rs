@@ -29,7 +29,7 @@ pub enum Reason {
     /// The tasks would use more than their share of the resource.
     Share {
         /// The utilisation of the new task.
-        asked: Utilisation,
+        requested: Utilisation,
         /// The utilisation of the admitted tasks.
         taken: Utilisation,
         /// The share that admitted tasks may use.
@@ -52,10 +52,10 @@ impl fmt::Display for Refusal {
         match &self.reason {
             Reason::Impossible(error) => write!(f, "{}", error.fault)?,
             Reason::Full { capacity } => write!(f, "{capacity} tasks are admitted, and no more may be")?,
-            Reason::Share { asked, taken, share } => {
+            Reason::Share { requested, taken, share } => {
                 write!(
                     f,
-                    "it asks for {asked} of the resource, of which {taken} is given away and {share} may be"
+                    "it asks for {requested} of the resource, of which {taken} is given away and {share} may be"
                 )?;
             }
             Reason::Deadline { victim, response, deadline } => {

@@ -28,7 +28,7 @@ fn line(costs: [u64; 3], period: u64, deadline: u64) -> Graph {
 }
 
 #[test]
-fn a_chain_is_let_in_as_a_whole_and_shares_its_deadline_out() {
+fn a_chain_is_admitted_as_a_whole_and_shares_its_deadline_out() {
     let mut scheduler = scheduler(Policy::RateMonotonic);
     let stages = scheduler.connect_graph(&line([2, 3, 5], 100, 80)).unwrap();
     let of = |at: usize| (stages[at].released, stages[at].connected.dispatch.deadline);
@@ -43,7 +43,7 @@ fn a_chain_is_let_in_as_a_whole_and_shares_its_deadline_out() {
 }
 
 #[test]
-fn a_chain_that_fits_only_without_slack_between_is_let_in() {
+fn a_chain_that_fits_only_without_slack_between_is_admitted() {
     // Each stage may wait for all of its level, 24 ms, though the first two cost little.
     let mut scheduler = scheduler(Policy::RateMonotonic);
     scheduler.connect(Task::new("beside", ms(12), ms(100))).unwrap();
@@ -56,7 +56,7 @@ fn a_chain_that_fits_only_without_slack_between_is_let_in() {
 fn a_refusal_names_the_task_and_the_numbers_and_changes_nothing() {
     let mut scheduler = scheduler(Policy::RateMonotonic);
     scheduler.connect(Task::new("radar", ms(5), ms(10))).unwrap();
-    // Each of them alone would be let in; one after the other they do not meet 30 ms.
+    // Each of them alone would be admitted; one after the other they do not meet 30 ms.
     for cost in [4, 5, 6] {
         let alone = Task::new("alone", ms(cost), ms(100)).deadline(ms(30));
         let connected = scheduler.connect(alone).unwrap();
@@ -156,10 +156,10 @@ fn a_chain_without_time_for_itself_is_refused_by_name() {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
-    /// The whole is analysed in another way by [`Graph::schedule`]: what is let in part by part
+    /// The whole is analysed in another way by [`Graph::schedule`]: what is admitted part by part
     /// must hold there.
     #[test]
-    fn what_is_let_in_is_schedulable(nodes in prop::collection::vec(node(), 1..7)) {
+    fn what_is_admitted_is_schedulable(nodes in prop::collection::vec(node(), 1..7)) {
         let graph = graph(&nodes);
         let config = Config { policy: Policy::Declared, ..Config::default() };
         let schedule = graph.schedule(config.clone());
