@@ -13,10 +13,10 @@ fn main() {
     let idl = |folder: &str| {
         build(folder).lenient_booleans(true).default_value("RtecEventComm::EventHeader::ttl", 1)
     };
-    idl("stamped").compile("../../idl/RtecEventChannelAdmin.idl");
+    idl("stamped").compile("../../idl/IsorbRtecEventChannelAdmin.idl");
     idl("plain")
         .define("TAO_LACKS_EVENT_CHANNEL_TIMESTAMPS", "1")
-        .compile("../../idl/RtecEventChannelAdmin.idl");
+        .compile("../../idl/IsorbRtecEventChannelAdmin.idl");
     build("cos").compile("../../idl/CosEventChannelAdmin.idl");
     build("link").compile("../../idl/IsorbEvent.idl");
 }

@@ -2,6 +2,7 @@
 
 use crate::connection::Connection;
 use crate::consumer::PushConsumer;
+use crate::content::ContentFilter;
 use crate::core::Core;
 use crate::counters::Counts;
 use crate::dispatch::Dispatch;
@@ -11,6 +12,7 @@ use crate::filter::Filter;
 use crate::kernel::FirstLoss;
 use crate::modules::{ModuleSet, Replaceable};
 use crate::placement::Quality;
+use crate::retention::HistoryRequest;
 use crate::supplier::{Published, SupplierQos};
 use isorb_rt::priority::Priority;
 use std::fmt;
@@ -29,24 +31,35 @@ pub struct ConsumerAdmin<M: ModuleSet = Replaceable> {
 pub struct ConsumerQos {
     /// Its name for tools and the scheduler.
     pub name: String,
+    /// Where it is, for tools; empty for a consumer in the process.
+    pub address: String,
     /// Its registrations, each independent of the others.
     pub filters: Vec<Filter>,
+    /// A condition on the payload. Events that do not satisfy it are not delivered and not queued,
+    /// and conjunctions do not see them. Time-outs are. [`Broadcaster`](crate::Configuration)
+    /// channels do not filter.
+    pub content: Option<ContentFilter>,
     /// Its timing, queue and priority.
     pub quality: Quality,
     /// It forwards to another channel. Observers do not see its subscriptions.
     pub gateway: bool,
     /// A dispatcher for this consumer only. For consumers that may be slow, such as remote ones.
     pub dispatch: Option<Arc<dyn Dispatch>>,
+    /// The events of the channel's history that it gets first.
+    pub history: HistoryRequest,
 }
 
 impl fmt::Debug for ConsumerQos {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ConsumerQos")
             .field("name", &self.name)
+            .field("address", &self.address)
             .field("filters", &self.filters)
+            .field("content", &self.content)
             .field("quality", &self.quality)
             .field("gateway", &self.gateway)
             .field("own_dispatch", &self.dispatch.is_some())
+            .field("history", &self.history)
             .finish()
     }
 }
@@ -64,11 +77,54 @@ impl ConsumerQos {
         self
     }
 
+    /// Sets the condition on the payload.
+    #[must_use]
+    pub fn content(mut self, content: ContentFilter) -> ConsumerQos {
+        self.content = Some(content);
+        self
+    }
+
+    /// Asks for events of the channel's history.
+    #[must_use]
+    pub fn history(mut self, history: HistoryRequest) -> ConsumerQos {
+        self.history = history;
+        self
+    }
+
     /// Sets its timing, queue and priority.
     #[must_use]
     pub fn quality(mut self, quality: Quality) -> ConsumerQos {
         self.quality = quality;
         self
+    }
+}
+
+/// Registrations of one consumer that have a queue and a placement together.
+#[derive(Clone)]
+pub struct Registrations {
+    /// The consumer. The pushes of its registrations are not ordered among each other, and run at
+    /// the same time where each level has a thread.
+    pub consumer: Arc<dyn PushConsumer>,
+    /// The filters, the queue and the operation ([`Quality::rt_info`]).
+    pub qos: ConsumerQos,
+    /// Further operations that these registrations are, by their handles, as for the terms of a
+    /// conjunction. All are admitted, and the placement is that of the most urgent one.
+    pub operations: Vec<i32>,
+}
+
+impl Registrations {
+    /// Registrations of one operation.
+    pub fn new(consumer: Arc<dyn PushConsumer>, qos: ConsumerQos) -> Registrations {
+        Registrations { consumer, qos, operations: Vec::new() }
+    }
+}
+
+impl fmt::Debug for Registrations {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Registrations")
+            .field("qos", &self.qos)
+            .field("operations", &self.operations)
+            .finish_non_exhaustive()
     }
 }
 
@@ -79,7 +135,9 @@ impl<M: ModuleSet> ConsumerAdmin<M> {
     /// [`ConnectError`]; the channel is unchanged then.
     ///
     /// # Real-time
-    /// Allocates and takes the administrative lock. Does not disturb events.
+    /// Allocates and takes the administrative lock. Does not disturb events. With a
+    /// [history](ConsumerQos::history) it waits, at most for 0.1 s, until all pushes have returned
+    /// that began before, and runs the consumer without dispatching.
     pub fn connect(
         &self,
         consumer: Arc<dyn PushConsumer>,
@@ -87,6 +145,29 @@ impl<M: ModuleSet> ConsumerAdmin<M> {
     ) -> Result<ProxyPushSupplier<M>, ConnectError> {
         let id = self.core.connect(consumer, qos)?;
         Ok(ProxyPushSupplier { core: self.core.clone(), id, keep: false })
+    }
+
+    /// Connects the registrations of one consumer, each with a queue, a placement and counts of its
+    /// own, so that urgent events do not wait behind others. All are admitted and connected, or
+    /// none. The proxies come in the order of `registrations`. Each counts as a consumer of
+    /// [`Limits::consumers`](crate::Limits::consumers).
+    ///
+    /// An event that meets several of the registrations is pushed once, by the one that is the most
+    /// urgent when they connect. Conjunctions are apart: they may need the event for another one.
+    /// The events of one registration stay in order.
+    ///
+    /// # Errors
+    /// As [`connect`](Self::connect).
+    ///
+    /// # Real-time
+    /// As [`connect`](Self::connect), for each. A push costs what it costs to as many consumers.
+    pub fn connect_each(
+        &self,
+        registrations: Vec<Registrations>,
+    ) -> Result<Vec<ProxyPushSupplier<M>>, ConnectError> {
+        let ids = self.core.connect_each(registrations)?;
+        let proxy = |id| ProxyPushSupplier { core: self.core.clone(), id, keep: false };
+        Ok(ids.into_iter().map(proxy).collect())
     }
 }
 
@@ -274,7 +355,13 @@ impl<M: ModuleSet> ProxyPushConsumer<M> {
             let (supplier, event_type) = (self.id, event.header.event_type);
             let octets = event.data.octets.len() + event.data.any.len();
             let (too_large, full) = (pushed.too_large, pushed.dropped + pushed.refused);
-            self.core.kernel.report_loss(FirstLoss { supplier, event_type, octets, too_large, full });
+            self.core.kernel.report_loss(FirstLoss::Supplier {
+                supplier,
+                event_type,
+                octets,
+                too_large,
+                full,
+            });
         }
     }
 

@@ -19,6 +19,13 @@ impl StoredEvent {
         }
     }
 
+    fn expires(&self) -> u64 {
+        match self {
+            StoredEvent::Copy(kept) => kept.expires(),
+            StoredEvent::Timer(_) => 0,
+        }
+    }
+
     pub(crate) fn is(&self, other: &StoredEvent) -> bool {
         matches!((self, other), (StoredEvent::Copy(a), StoredEvent::Copy(b)) if EventCopy::same(a, b))
     }
@@ -53,6 +60,11 @@ impl<'c, 'e> Batch<'c, 'e> {
         lend(held.chain(last), f)
     }
 
+    /// Returns true unless a time-out completed it.
+    pub(crate) fn is_event(&self) -> bool {
+        matches!(self.last, Some(LastEvent::Event(_)))
+    }
+
     /// Makes a queue entry: a copy of the last event, and a list if there are several.
     pub(crate) fn into_queued(self, event_lists: &EventListPool) -> Result<QueuedEvents, NoCopy> {
         let last = match self.last {
@@ -80,6 +92,17 @@ pub(crate) enum QueuedEvents {
 }
 
 impl QueuedEvents {
+    /// When the first of its events expires; 0 for never.
+    pub(crate) fn expires(&self) -> u64 {
+        match self {
+            QueuedEvents::One(item) => item.expires(),
+            QueuedEvents::Many(set) => {
+                let all = set.0.iter().map(StoredEvent::expires);
+                all.filter(|expires| *expires != 0).min().unwrap_or(0)
+            }
+        }
+    }
+
     pub(crate) fn with_events<R>(&self, f: impl FnOnce(&[Event<'_>]) -> R) -> R {
         match self {
             QueuedEvents::One(item) => f(&[item.event()]),

@@ -86,11 +86,11 @@ impl Chains {
     pub(crate) fn take(
         &mut self,
         name: &str,
-        asks: &Quality,
+        quality: &Quality,
         number: u64,
     ) -> Option<Result<Placement, NotAdmitted>> {
         let slot = self.slots.get_mut(name)?;
-        if let Some(why) = slot.refuses(asks) {
+        if let Some(why) = slot.refuses(quality) {
             return Some(Err(NotAdmitted(format!("{name}: {why}"))));
         }
         slot.occupant = Some(number);
@@ -113,23 +113,23 @@ impl Chains {
 }
 
 impl ChainSlot {
-    fn refuses(&self, asks: &Quality) -> Option<String> {
+    fn refuses(&self, quality: &Quality) -> Option<String> {
         if self.occupant.is_some() {
             return Some("a consumer is connected under this name of the chain already".into());
         }
-        if let Some(worst) = asks.worst_case.filter(|worst| *worst > self.cost) {
+        if let Some(worst) = quality.worst_case.filter(|worst| *worst > self.cost) {
             return Some(format!(
                 "it declares a worst case of {worst:?}, but its chain was admitted with {:?}",
                 self.cost
             ));
         }
-        if let Some(period) = asks.period.filter(|period| *period < self.period) {
+        if let Some(period) = quality.period.filter(|period| *period < self.period) {
             return Some(format!(
                 "it declares a period of {period:?}, but its chain was admitted with {:?}",
                 self.period
             ));
         }
-        let deadline = asks.deadline.filter(|deadline| *deadline < self.deadline)?;
+        let deadline = quality.deadline.filter(|deadline| *deadline < self.deadline)?;
         Some(format!(
             "it declares a deadline of {deadline:?}, but its chain was admitted with {:?}",
             self.deadline

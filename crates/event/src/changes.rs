@@ -8,11 +8,14 @@ use crate::correlation::Registration;
 use crate::counters::Counts;
 use crate::dispatch::Redispatch;
 use crate::error::{ConnectError, SwapError};
+use crate::event::Header;
 use crate::filter::{Compiled, Filter};
 use crate::kernel::PendingDisconnect;
 use crate::modules::{ModuleSet, Pipeline};
 use crate::placement::Placement;
+use crate::registrations::{Admitted, rank};
 use crate::registry::{Entry, Registry};
+use crate::retention::HistoryRequest;
 use crate::supplier::{MAX_PUBLICATIONS, SupplierQos};
 use crate::view::View;
 use isorb_rt::priority::Priority;
@@ -20,11 +23,37 @@ use isorb_rt::sched::{SpawnError, ThreadSpec};
 use isorb_rt::sync::{Busy, PiGuard};
 use isorb_rt::time::{Deadline, now_ns, sleep_until};
 use std::collections::BTreeMap;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 /// How long a change waits for a free version of the view.
 const MAX_WAIT: Duration = Duration::from_secs(2);
+
+/// How long a consumer that connects waits for pushes that began before, for the history.
+const MAX_SETTLE: Duration = Duration::from_millis(100);
+
+/// A consumer that is to get events of the history.
+struct LateJoiner {
+    connection: Arc<Connection>,
+    registrations: Vec<Arc<Registration>>,
+    history: HistoryRequest,
+    /// The first view that lists it.
+    view: u64,
+}
+
+/// Says once that the channel is full; clients of other ORBs see no reason.
+fn report_full(reported: &mut bool, role: &str, limit: usize) {
+    if !std::mem::replace(reported, true) {
+        isorb_rt::log::warn(
+            "isorb::event",
+            format_args!(
+                "a {role} was refused, as others will be until one leaves: the channel has {limit}; raise \
+                 Limits::{role}s"
+            ),
+        );
+    }
+}
 
 impl<M: ModuleSet> Core<M> {
     pub(crate) fn connect(
@@ -33,28 +62,55 @@ impl<M: ModuleSet> Core<M> {
         qos: ConsumerQos,
     ) -> Result<u32, ConnectError> {
         self.sweep_before_connecting();
+        let admitted = Admitted::admit(&*self.scheduler, &qos, &[])?;
+        self.connect_admitted(consumer, qos, admitted)
+    }
+
+    /// Connects a consumer that the scheduler admitted. If that fails, the admission ends.
+    pub(crate) fn connect_admitted(
+        self: &Arc<Self>,
+        consumer: Arc<dyn PushConsumer>,
+        qos: ConsumerQos,
+        admitted: Admitted,
+    ) -> Result<u32, ConnectError> {
+        let numbers = admitted.numbers.clone();
+        let connected = self.enter_admitted(consumer, qos, admitted);
+        if connected.is_err() {
+            numbers.iter().for_each(|number| self.scheduler.leave(*number));
+        }
+        connected
+    }
+
+    fn enter_admitted(
+        self: &Arc<Self>,
+        consumer: Arc<dyn PushConsumer>,
+        qos: ConsumerQos,
+        admitted: Admitted,
+    ) -> Result<u32, ConnectError> {
+        let history = qos.history;
+        if history.last > 0 && self.kernel.history().is_none() {
+            return Err(ConnectError::NoHistory);
+        }
         let compiled: Vec<Compiled> = qos.filters.iter().map(Compiled::new).collect::<Result<_, _>>()?;
-        let (placement, admitted) = self.scheduler.admit(&qos.name, &qos.quality)?;
+        let placement = admitted.placement.unwrap_or_else(|| Placement::least_urgent(&qos.quality));
         let gateway = qos.gateway;
         let connected = self.enter(|registry| {
             if registry.consumers.len() >= self.limits.consumers {
+                report_full(&mut registry.reported.consumers, "consumer", self.limits.consumers);
                 return Err(ConnectError::TooMany);
             }
             registry.next = registry.next.wrapping_add(1).max(1);
             let id = registry.next;
             let kernel = self.kernel.clone();
             consumer.priority_changed(placement.priority);
-            let connection = Arc::new(Connection::new(
-                id,
-                qos.name,
-                qos.quality,
-                placement,
-                consumer,
-                qos.dispatch,
-                kernel,
-            )?);
+            let connection =
+                Connection::new(id, qos.name, qos.quality, placement, consumer, qos.dispatch, kernel)?;
+            let connection = Arc::new(connection.with_content(qos.content));
             let channel: Weak<dyn Redispatch> = Arc::downgrade(self) as _;
             connection.notify_connected(Resume::new(&connection, channel));
+            if history.last > 0 {
+                connection.await_history();
+            }
             let registrations: Vec<_> = compiled
                 .into_iter()
                 .map(|compiled| Arc::new(Registration::new(connection.clone(), compiled)))
@@ -63,15 +119,19 @@ impl<M: ModuleSet> Core<M> {
                 connection,
                 registrations,
                 filters: qos.filters,
+                address: qos.address,
                 suspended: false,
                 gateway: qos.gateway,
-                admitted,
+                admitted: admitted.numbers,
             };
             if registry.tables.exceeds(&entry.patterns(), self.limits.masks) {
                 return Err(ConnectError::TooManyMasks);
             }
             self.arm(&entry)?;
             self.reserve(registry.consumers.len() + 1);
+            if let Some(own) = entry.connection.own_dispatch() {
+                own.reserve(registry.consumers.len() + 1);
+            }
             registry.consumers.insert(id, entry);
             registry.list(id, self.limits.parts);
             if let Err(error) = self.publish(registry) {
@@ -82,27 +142,53 @@ impl<M: ModuleSet> Core<M> {
                 return Err(error);
             }
             self.apply_placements(registry);
-            Ok(id)
+            let late = registry.consumers.get(&id).filter(|_| history.last > 0).map(|entry| LateJoiner {
+                connection: entry.connection.clone(),
+                registrations: entry.registrations.clone(),
+                history,
+                view: self.version.load(Relaxed),
+            });
+            Ok((id, late))
         });
-        match connected {
-            Ok(id) => {
-                if !gateway {
-                    self.notify_observers();
-                }
-                Ok(id)
-            }
-            Err(error) => {
-                self.scheduler.leave(admitted);
-                Err(error)
-            }
+        let (id, late) = connected?;
+        if !gateway {
+            self.notify_observers();
         }
+        if let Some(late) = late {
+            self.serve_history(&late);
+        }
+        Ok(id)
+    }
+
+    /// Gives a consumer the events of the history that it asked for, and those that were queued for
+    /// it meanwhile.
+    fn serve_history(&self, late: &LateJoiner) {
+        // An event of an older view is kept before the first consumer runs, so this waits for
+        // suppliers that were pre-empted before that.
+        if !self.view.settle(Deadline::after(MAX_SETTLE)) {
+            isorb_rt::log::warn(
+                "isorb::event",
+                format_args!(
+                    "consumer {} connects while another one runs for long: of the events that are pushed just now it may \
+                     miss some of the history",
+                    late.connection.name
+                ),
+            );
+        }
+        if let Some(history) = self.kernel.history() {
+            let wants = |event: &Header| late.registrations.iter().any(|of| of.is_met_by(event));
+            let at = (late.view, self.kernel.clock.now_ns());
+            late.connection.begin_history(history.collect(&late.history, at, wants));
+        }
+        self.serve_consumer(&late.connection);
     }
 
     /// Applies the scheduler's placements: a new consumer may change those of others.
     fn apply_placements(&self, registry: &Registry) {
         let places: BTreeMap<u64, Placement> = self.scheduler.placements().into_iter().collect();
         for entry in registry.consumers.values() {
-            if let Some(placement) = places.get(&entry.admitted) {
+            let own = entry.admitted.iter().filter_map(|number| places.get(number));
+            if let Some(placement) = own.max_by_key(|placement| rank(placement)) {
                 entry.connection.set_placement(placement);
             }
         }
@@ -176,7 +262,10 @@ impl<M: ModuleSet> Core<M> {
 
     /// Publishes the registry's tables and pipeline to new events.
     fn publish(&self, registry: &Registry) -> Result<(), ConnectError> {
-        let mut view = View { tables: registry.tables.clone(), pipeline: registry.pipeline.clone() };
+        // Set before the first event meets the view.
+        let version = self.version.fetch_add(1, Relaxed) + 1;
+        let (tables, pipeline) = (registry.tables.clone(), registry.pipeline.clone());
+        let mut view = View { tables, pipeline, version };
         let until = Deadline::after(MAX_WAIT);
         while let Err(Busy(back)) = self.view.replace(view) {
             if until.is_past() {
@@ -297,6 +386,7 @@ impl<M: ModuleSet> Core<M> {
             registry.unlist(id);
         }
         let entry = registry.consumers.remove(&id)?;
+        registry.reported.consumers = false;
         entry.connection.leave();
         self.disarm(&entry);
         // Without a free version it leaves the tables with the next change. It is not called
@@ -305,7 +395,7 @@ impl<M: ModuleSet> Core<M> {
         drop(registry);
         // A reader may still hold the tables, so free the events of its conjunctions now.
         entry.registrations.iter().for_each(|registration| registration.clear());
-        self.scheduler.leave(entry.admitted);
+        entry.admitted.iter().for_each(|number| self.scheduler.leave(*number));
         if !entry.gateway {
             self.notify_observers();
         }
@@ -323,7 +413,7 @@ impl<M: ModuleSet> Core<M> {
 
     /// As [`sweep`](Self::sweep), before a connection. The caller does not wait for notifications,
     /// since an evicted consumer may not answer.
-    fn sweep_before_connecting(&self) {
+    pub(crate) fn sweep_before_connecting(&self) {
         if self.remove_pending() == 0 {
             return;
         }
@@ -367,6 +457,7 @@ impl<M: ModuleSet> Core<M> {
         self.sweep_before_connecting();
         let (id, changed) = self.enter(|registry| {
             if registry.suppliers.len() >= self.limits.suppliers {
+                report_full(&mut registry.reported.suppliers, "supplier", self.limits.suppliers);
                 return Err(ConnectError::TooMany);
             }
             registry.next = registry.next.wrapping_add(1).max(1);
@@ -392,6 +483,7 @@ impl<M: ModuleSet> Core<M> {
     fn remove_supplier(&self, mut registry: PiGuard<'_, Registry>, id: u32) {
         let before = registry.published();
         registry.suppliers.remove(&id);
+        registry.reported.suppliers = false;
         let changed = before != registry.published();
         drop(registry);
         if changed {

@@ -10,6 +10,7 @@ use crate::latency::Latencies;
 use crate::modules::{Configuration, ModuleSet, Pipeline, Replaceable};
 use crate::observer::Observer;
 use crate::placement::RunTimeScheduler;
+use crate::retention::HistoryStatus;
 use isorb_rt::priority::Priority;
 use isorb_rt::sched::SpawnError;
 use isorb_rt::time::Deadline;
@@ -170,13 +171,23 @@ impl<M: ModuleSet> Channel<M> {
     /// A copy of the trace so far, with names. The channel knows the names of connected consumers;
     /// those of suppliers are given with their proxies' numbers.
     pub fn recording(&self, name: impl Into<String>, suppliers: &[(u32, &str)]) -> Recording {
-        let participant = |role, id, name: &str| Participant { role, id, name: name.to_owned() };
+        let participant =
+            |role, id, name: &str| Participant { role, id, name: name.to_owned(), deadline: None };
         let mut participants: Vec<Participant> =
             suppliers.iter().map(|(id, name)| participant(Role::Supplier, *id, name)).collect();
         let consumers = self.consumers();
-        participants.extend(consumers.iter().map(|c| participant(Role::Consumer, c.id, &c.name)));
+        participants.extend(consumers.iter().map(|c| Participant {
+            deadline: c.deadline.and_then(|deadline| u64::try_from(deadline.as_nanos()).ok()),
+            ..participant(Role::Consumer, c.id, &c.name)
+        }));
         let recorder = self.recorder();
-        Recording { name: name.into(), lost: recorder.lost(), participants, tracks: recorder.snapshot() }
+        Recording {
+            name: name.into(),
+            lost: recorder.lost(),
+            participants,
+            tracks: recorder.snapshot(),
+            ..Recording::default()
+        }
     }
 
     /// The consumers and their counts, for tools.
@@ -208,10 +219,31 @@ impl<M: ModuleSet> Channel<M> {
         self.core.kernel.totals.read()
     }
 
+    /// The history: its streams, and what was not kept. `None` if the channel keeps none.
+    ///
+    /// # Real-time
+    /// Allocates; takes the lock of each stream for a section that is linear in its depth.
+    pub fn history(&self) -> Option<HistoryStatus> {
+        let history = self.core.kernel.history()?;
+        Some(history.status(self.core.kernel.clock.now_ns()))
+    }
+
+    /// Whether its scheduler knows operations by their handles.
+    #[cfg(not(loom))]
+    pub(crate) fn has_operations(&self) -> bool {
+        self.core.scheduler.has_operations()
+    }
+
     /// Counts a remote supplier that did not answer and was removed.
     #[cfg(not(loom))]
     pub(crate) fn lost_supplier(&self) {
         crate::counters::count(&self.core.kernel.totals.suppliers_lost);
+    }
+
+    /// Counts a remote push to a proxy without a supplier. Returns the count.
+    #[cfg(not(loom))]
+    pub(crate) fn unknown_proxy(&self) -> u64 {
+        self.core.kernel.totals.unknown_proxies.fetch_add(1, std::sync::atomic::Ordering::Relaxed) + 1
     }
 
     /// Runs the most urgent queued push on this thread, if the strategy is [`Strategy::ByHand`].
@@ -263,6 +295,13 @@ pub struct ConsumerStatus {
     pub id: u32,
     /// Its name.
     pub name: String,
+    /// Where it is; empty for a consumer in the process.
+    pub address: String,
+    /// What it asked for, in words: its registrations, separated by semicolons, and its condition
+    /// on the payload.
+    pub filter: String,
+    /// It forwards to another channel.
+    pub gateway: bool,
     /// Its priority.
     pub priority: isorb_rt::priority::Priority,
     /// The level at which it is served.

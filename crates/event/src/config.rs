@@ -7,6 +7,7 @@ use crate::error::StartError;
 use crate::event::SizeClass;
 use crate::modules::{Configuration, ModuleSet};
 use crate::placement::{AsDeclared, RunTimeScheduler};
+use crate::retention::{HistoryQos, Lifespan};
 use crate::supplier::Undeclared;
 use isorb_rt::priority::Priority;
 use std::fmt;
@@ -139,6 +140,11 @@ channel_builder! {
     latencies: bool = false;
     /// Whether pushes are counted for each consumer. Losses and failures always are.
     counting: bool = true;
+    /// The events that it keeps for consumers that connect later; none by default. See
+    /// [`ConsumerQos::history`](crate::ConsumerQos::history).
+    history: HistoryQos = HistoryQos::default();
+    /// For how long events are of use. By default for ever.
+    lifespans: Vec<Lifespan> = Vec::new();
     /// What happens to undeclared events (see [`SupplierQos`](crate::SupplierQos)).
     undeclared: Undeclared = Undeclared::default();
     /// Its number in a federation, unique there; 0 for none.

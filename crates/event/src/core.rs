@@ -7,13 +7,14 @@ use crate::connection::{Connection, PushOutcome};
 use crate::correlation::Registration;
 use crate::counters::{ThreadNumber, count, thread_number};
 use crate::designator;
-use crate::dispatch::{Dispatch, MAX_LEVELS, ReadyConsumer, Redispatch, ThreadSetup};
+use crate::dispatch::{Direct, Dispatch, MAX_LEVELS, ReadyConsumer, Redispatch, ThreadSetup};
 use crate::error::StartError;
 use crate::event::{CurrentEvent, Event, EventPool, Header, Stamp};
 use crate::kernel::Kernel;
 use crate::modules::ModuleSet;
 use crate::placement::RunTimeScheduler;
 use crate::registry::Registry;
+use crate::retention::Retention;
 use crate::supplier::Undeclared;
 use crate::table::TableEntry;
 use crate::timer::{ExpiredTimer, Timers};
@@ -44,6 +45,8 @@ pub(crate) struct Core<M: ModuleSet> {
     /// The thread that holds this turn notifies observers. Others do not wait, since observers may
     /// cause changes themselves.
     pub notifying: Turn,
+    /// The version of the newest view, set under the administrative lock.
+    pub version: AtomicU64,
     sequence: AtomicU64,
     modules: M,
 }
@@ -66,6 +69,8 @@ impl<M: ModuleSet> Core<M> {
         let setup = config.threads.for_levels(&levels);
         let limits = config.limits;
         let events = EventPool::new(limits.size_classes()).ok_or(StartError::Memory)?;
+        let retention = Retention::new(config.history, &config.lifespans);
+        let retention = retention.map_err(|_| StartError::HistoryMemory)?;
         let kernel = Arc::new(Kernel::new(
             config.clock,
             Recorder::new(
@@ -83,6 +88,7 @@ impl<M: ModuleSet> Core<M> {
             config.block,
             config.counting,
             config.latencies,
+            retention,
             [limits.consumers, limits.suppliers],
         ));
         let timers = Arc::new(Timers::new(kernel.levels.len(), limits.timers));
@@ -97,6 +103,7 @@ impl<M: ModuleSet> Core<M> {
             undeclared: config.undeclared,
             id: config.id,
             notifying: Turn::new(),
+            version: AtomicU64::new(0),
             sequence: AtomicU64::new(0),
             modules,
             kernel,
@@ -143,8 +150,18 @@ impl<M: ModuleSet> Core<M> {
     ) -> Pushed {
         let view = self.view.read();
         let mut delivery = self.delivery(&view, event, 0);
-        if delivery.traced {
+        if let Some(retention) = &self.kernel.retention {
+            // First of all: a consumer that connects finds the events of older views there.
             delivery.now = self.kernel.clock.now_ns();
+            let (new, now) = (among.is_none(), delivery.now);
+            if retention.admit(&mut delivery.current, new, view.version, now) {
+                self.kernel.sweeper.unpark();
+            }
+        }
+        if delivery.traced {
+            if delivery.now == 0 {
+                delivery.now = self.kernel.clock.now_ns();
+            }
             let h = &event.header;
             let a = u64::from(h.event_type as u32) << 32 | u64::from(h.source as u32);
             let (at, kind) = (delivery.now, RecordKind::Push);
@@ -255,6 +272,21 @@ impl<M: ModuleSet> Core<M> {
         self.modules.dispatch(&self.view.read()).close();
     }
 
+    /// Has a consumer with queued pushes served.
+    pub(crate) fn serve_consumer(&self, connection: &Arc<Connection>) {
+        let consumer = ReadyConsumer(connection.clone());
+        let inline = self.modules.dispatch(&self.view.read()).runs_inline();
+        let ready = match connection.own_dispatch() {
+            Some(dispatch) => dispatch.ready(consumer),
+            // Without a view: others wait until it is free, and a history may be long.
+            None if inline => Direct.ready(consumer),
+            None => self.modules.dispatch(&self.view.read()).ready(consumer),
+        };
+        if let Err(consumer) = ready {
+            self.redispatch(consumer);
+        }
+    }
+
     pub(crate) fn preemption(&self) -> Option<Preemption> {
         self.modules.dispatch(&self.view.read()).preemption()
     }
@@ -331,13 +363,16 @@ impl<M: ModuleSet, D: Dispatch + ?Sized> Delivery<'_, M, D> {
     }
 
     /// Delivers to a registration with a matching pattern.
-    #[inline]
+    #[inline(always)]
     fn entry(&mut self, entry: &TableEntry) {
         if entry.simple {
             return self.single(&entry.connection);
         }
         let registration = &entry.registration;
         if entry.ask && !registration.is_first(entry.leaf as usize, &self.current.event.header) {
+            return;
+        }
+        if !entry.connection.admits(self.current.event) {
             return;
         }
         if registration.is_plain() || !self.correlates {
@@ -350,8 +385,9 @@ impl<M: ModuleSet, D: Dispatch + ?Sized> Delivery<'_, M, D> {
         }
     }
 
-    /// Delivers the event alone to one consumer.
-    #[inline]
+    /// Delivers the event alone to one consumer. In the loop over many, a call of its own would
+    /// cost as much as the consumer's.
+    #[inline(always)]
     fn single(&mut self, connection: &Arc<Connection>) {
         let outcome = if connection.is_direct(self.inline) {
             connection.push_now(&self.current, &mut self.now, self.traced, self.counted)
@@ -410,6 +446,7 @@ impl<M: ModuleSet, D: Dispatch + ?Sized> Delivery<'_, M, D> {
         self.record_outcome(connection, outcome);
     }
 
+    #[inline(never)]
     fn record_outcome(&mut self, connection: &Arc<Connection>, outcome: PushOutcome) {
         match outcome {
             PushOutcome::Accepted => self.pushed.taken += 1,
@@ -427,7 +464,7 @@ impl<M: ModuleSet, D: Dispatch + ?Sized> Delivery<'_, M, D> {
             PushOutcome::Dropped => self.pushed.dropped += 1,
             PushOutcome::Refused => self.pushed.refused += 1,
             PushOutcome::TooLarge => self.pushed.too_large += 1,
-            PushOutcome::Disconnected => {}
+            PushOutcome::Disconnected | PushOutcome::TooSoon => {}
         }
     }
 }

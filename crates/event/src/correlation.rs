@@ -72,6 +72,11 @@ impl Registration {
         self.compiled.is_first(leaf, header)
     }
 
+    /// Returns true if this event alone is a push.
+    pub(crate) fn is_met_by(&self, header: &Header) -> bool {
+        self.compiled.plain && self.compiled.leaves.iter().any(|leaf| leaf.test.matches(header))
+    }
+
     pub(crate) fn timer_leaves(&self) -> impl Iterator<Item = (usize, TimerLeaf)> {
         self.compiled.leaves.iter().enumerate().filter_map(|(i, leaf)| Some((i, leaf.timer?)))
     }

@@ -42,6 +42,11 @@ counters! {
     /// Events lost because their data exceed the largest copies
     /// ([`Limits::larger`](crate::Limits::larger)); suppliers were told.
     too_large,
+    /// Events that did not satisfy its content filter.
+    filtered,
+    /// Events with octets that its content filter could not read; see
+    /// [`PayloadError`](crate::PayloadError).
+    unreadable,
     /// Pushes at which the consumer failed.
     failed,
     /// Pushes from which it returned after its deadline.
@@ -52,6 +57,16 @@ counters! {
     skipped,
     /// Pushes that came sooner than its period and jitter allow, time-outs included.
     early,
+    /// Events that came sooner than its
+    /// [`Quality::min_separation`](crate::Quality::min_separation) allows, and were dropped.
+    too_soon,
+    /// Pushes with an event that was older than its [`Lifespan`](crate::Lifespan), and were
+    /// dropped.
+    expired,
+    /// Events of the history that it got when it connected.
+    from_history,
+    /// Events of the history that were overwritten before it took them.
+    history_lost,
     /// Time-outs.
     timeouts,
     /// Intervals without a time-out because the one before was served too late.
@@ -68,6 +83,10 @@ counters! {
     undeclared,
     /// Remote suppliers that were removed because they did not answer.
     suppliers_lost,
+    /// Remote pushes to proxies that the channel does not have, or at which no supplier is
+    /// connected. Their suppliers have not noticed that they were removed, or that the channel was
+    /// restarted without a store.
+    unknown_proxies,
 }
 
 #[inline]

@@ -18,6 +18,9 @@ pub enum StartError {
     /// There is no memory for [`Limits::events`](crate::Limits::events) times
     /// [`payload`](crate::Limits::payload).
     Memory,
+    /// There is no memory for [`HistoryQos::streams`](crate::HistoryQos::streams) times
+    /// [`depth`](crate::HistoryQos::depth) times [`payload`](crate::HistoryQos::payload).
+    HistoryMemory,
     /// A thread could not be started.
     Thread(SpawnError),
     /// The scheduler's promises are for another dispatching.
@@ -55,6 +58,9 @@ pub enum ConnectError {
     TooManyTimers,
     /// There is no memory for its queue ([`Quality::queue`](crate::Quality::queue)).
     Memory,
+    /// It asks for events of the history, and the channel keeps none
+    /// ([`ChannelBuilder::history`](crate::ChannelBuilder::history)).
+    NoHistory,
     /// A timer thread did not start.
     Thread(SpawnError),
     /// Readers hold all versions of the tables: consumers run while others connect.
@@ -120,6 +126,10 @@ impl fmt::Display for StartError {
             StartError::Memory => f.write_str(
                 "the events that may wait take more memory than there is: fewer of them, or less data in each",
             ),
+            StartError::HistoryMemory => f.write_str(
+                "the history takes more memory than there is: keep fewer events (HistoryQos::depth, streams), or less \
+                 data in each (payload)",
+            ),
             StartError::Thread(error) => error.fmt(f),
             StartError::Preemption(error) => error.fmt(f),
         }
@@ -169,6 +179,10 @@ impl fmt::Display for ConnectError {
             }
             ConnectError::TooManyMasks => "the filters need more different masks than the channel allows",
             ConnectError::TooManyTimers => "the time-outs need more timers than are free",
+            ConnectError::NoHistory => {
+                "it asks for events of the history, and the channel keeps none: ChannelBuilder::history, or the option \
+                 --keep-last of `isorb event-channel`"
+            }
             ConnectError::Memory => "its queue takes more memory than there is",
             ConnectError::Busy => "the tables cannot be changed while consumers hold all versions of them",
             ConnectError::Destroyed => "the channel is destroyed",

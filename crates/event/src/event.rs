@@ -36,6 +36,17 @@ pub struct Stamp {
     pub link: u32,
 }
 
+/// Which remote supplier made an event, and its number among those of the same supplier, type and
+/// source, from 1. Consumers notice losses by it; see [`remote`](crate::remote). All zero: none. It
+/// does not cross links of a federation.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Origin {
+    /// The supplier, by a number that it drew at random.
+    pub supplier: u64,
+    /// The number of the event.
+    pub number: u64,
+}
+
 /// The part of an event that the channel only carries.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Data<'a> {
@@ -56,6 +67,8 @@ pub struct Event<'a> {
     pub data: Data<'a>,
     /// Set by the channel.
     pub stamp: Stamp,
+    /// Set by the supplier, if it numbers its events.
+    pub origin: Origin,
 }
 
 impl<'a> Event<'a> {
@@ -91,7 +104,10 @@ impl<'a> Event<'a> {
 pub(crate) struct Slot {
     header: Header,
     stamp: Stamp,
+    origin: Origin,
     pad1: i32,
+    /// The end of its lifespan on the channel's clock; 0 for never.
+    expires: u64,
     octets: usize,
     any: usize,
     bytes: Box<[u8]>,
@@ -103,8 +119,13 @@ impl Slot {
         Event {
             header: self.header,
             stamp: self.stamp,
+            origin: self.origin,
             data: Data { pad1: self.pad1, octets, any: &rest[..self.any] },
         }
+    }
+
+    pub(crate) fn expires(&self) -> u64 {
+        self.expires
     }
 }
 
@@ -147,7 +168,9 @@ impl EventPool {
             let slot = |_| Slot {
                 header: Header::default(),
                 stamp: Stamp::default(),
+                origin: Origin::default(),
                 pad1: 0,
+                expires: 0,
                 octets: 0,
                 any: 0,
                 bytes: vec![0; class.payload].into_boxed_slice(),
@@ -162,7 +185,14 @@ impl EventPool {
         self.0.first().map_or(0, |(_, slots)| slots.available())
     }
 
-    fn copy(&self, event: &Event<'_>) -> Result<EventCopy, NoCopy> {
+    /// Copies an event that expires at this time.
+    ///
+    /// # Errors
+    /// [`NoCopy`].
+    ///
+    /// # Real-time
+    /// Neither allocates nor blocks.
+    pub(crate) fn copy(&self, event: &Event<'_>, expires: u64) -> Result<EventCopy, NoCopy> {
         let (octets, any) = (event.data.octets, event.data.any);
         let length = octets.len() + any.len();
         let slots = self.0.iter().find(|(class, _)| length <= class.payload);
@@ -170,7 +200,9 @@ impl EventPool {
         let mut slot = slots.take().ok_or(NoCopy::Exhausted)?;
         slot.header = event.header;
         slot.stamp = event.stamp;
+        slot.origin = event.origin;
         slot.pad1 = event.data.pad1;
+        slot.expires = expires;
         slot.octets = octets.len();
         slot.any = any.len();
         slot.bytes[..octets.len()].copy_from_slice(octets);
@@ -182,6 +214,8 @@ impl EventPool {
 /// An event during its delivery. It is copied when the first consumer keeps it, and only once.
 pub(crate) struct CurrentEvent<'a> {
     pub event: &'a Event<'a>,
+    /// The end of its lifespan on the channel's clock; 0 for never.
+    pub expires: u64,
     /// The copy, once a consumer has kept it.
     kept: RefCell<Option<EventCopy>>,
     pool: &'a EventPool,
@@ -189,7 +223,7 @@ pub(crate) struct CurrentEvent<'a> {
 
 impl<'a> CurrentEvent<'a> {
     pub(crate) fn new(event: &'a Event<'a>, pool: &'a EventPool) -> Self {
-        CurrentEvent { event, kept: RefCell::new(None), pool }
+        CurrentEvent { event, expires: 0, kept: RefCell::new(None), pool }
     }
 
     /// Copies the event, or returns the copy made before.
@@ -198,7 +232,7 @@ impl<'a> CurrentEvent<'a> {
         if let Some(kept) = &*kept {
             return Ok(kept.clone());
         }
-        let copy = self.pool.copy(self.event)?;
+        let copy = self.pool.copy(self.event, self.expires)?;
         *kept = Some(copy.clone());
         Ok(copy)
     }
@@ -216,7 +250,8 @@ mod tests {
     #[test]
     fn a_copy_is_made_once_and_is_the_event() {
         let pool = pool(&[(8, 2)]);
-        let event = Event { data: Data { pad1: 3, octets: b"abc", any: b"12345" }, ..Event::new(20, 7) };
+        let data = Data { pad1: 3, octets: b"abc", any: b"12345" };
+        let event = Event { data, origin: Origin { supplier: 5, number: 6 }, ..Event::new(20, 7) };
         let current = CurrentEvent::new(&event, &pool);
         let (a, b) = (current.keep().unwrap(), current.keep().unwrap());
         assert!(EventCopy::same(&a, &b));

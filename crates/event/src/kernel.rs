@@ -3,8 +3,10 @@
 use crate::batch::EventListPool;
 use crate::clock::Clock;
 use crate::connection::Connection;
+use crate::content::PayloadError;
 use crate::counters::TotalCounters;
 use crate::event::EventPool;
+use crate::retention::{History, Retention};
 use isorb_rt::priority::Priority;
 use isorb_rt::sync::{Parker, PiMutex};
 use isorb_trace::Recorder;
@@ -23,34 +25,50 @@ pub(crate) enum PendingDisconnect {
 /// The most first losses that wait to be logged. The log is limited, too.
 const MAX_LOSSES: usize = 64;
 
-/// The first event of a supplier that a consumer lost.
+/// A loss that is logged once.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct FirstLoss {
-    pub supplier: u32,
-    pub event_type: i32,
-    pub octets: usize,
-    /// Consumers for which it was too large.
-    pub too_large: u32,
-    /// Consumers with a full queue.
-    pub full: u32,
+pub(crate) enum FirstLoss {
+    /// The first event of a supplier that a consumer lost.
+    Supplier {
+        supplier: u32,
+        event_type: i32,
+        octets: usize,
+        /// Consumers for which it was too large.
+        too_large: u32,
+        /// Consumers with a full queue.
+        full: u32,
+    },
+    /// The first event that a consumer's content filter could not read.
+    Payload { consumer: u32, event_type: i32, octets: usize, why: PayloadError },
 }
 
 impl fmt::Display for FirstLoss {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let FirstLoss { supplier, event_type, octets, too_large, full } = *self;
-        write!(f, "supplier {supplier}: an event of type {event_type} with {octets} octets is lost for ")?;
-        match too_large {
-            0 => write!(
+        match *self {
+            FirstLoss::Supplier { supplier, event_type, octets, too_large, full } => {
+                write!(
+                    f,
+                    "supplier {supplier}: an event of type {event_type} with {octets} octets is lost for "
+                )?;
+                match too_large {
+                    0 => write!(
+                        f,
+                        "{full} consumers: their queues or all copies were full; raise Quality::queue or \
+                         Limits::events (--queue, --events)"
+                    )?,
+                    _ => write!(
+                        f,
+                        "{too_large} consumers, because no copy is so large: raise Limits::larger (--larger)"
+                    )?,
+                }
+                f.write_str("; later losses are counted only")
+            }
+            FirstLoss::Payload { consumer, event_type, octets, why } => write!(
                 f,
-                "{full} consumers: their queues or all copies were full; raise Quality::queue or \
-                 Limits::events (--queue, --events)"
-            )?,
-            _ => write!(
-                f,
-                "{too_large} consumers, because no copy is so large: raise Limits::larger (--larger)"
-            )?,
+                "consumer {consumer}: an event of type {event_type} with {octets} octets is not delivered: \
+                 {why}; later ones are counted only"
+            ),
         }
-        f.write_str("; later losses are counted only")
     }
 }
 
@@ -67,6 +85,8 @@ pub(crate) struct Kernel {
     pub totals: TotalCounters,
     /// Whether consumers have histograms.
     pub latencies: bool,
+    /// `None` for a channel that keeps no events and limits no lifespan.
+    pub retention: Option<Retention>,
     /// The connections to end at the next sweep.
     leaving: PiMutex<Vec<PendingDisconnect>>,
     /// Disconnected consumers that have not been notified, at most `max_unnotified`.
@@ -89,6 +109,7 @@ impl Kernel {
         block: Duration,
         counting: bool,
         latencies: bool,
+        retention: Option<Retention>,
         [consumers, suppliers]: [usize; 2],
     ) -> Kernel {
         let leaving = PiMutex::new(Vec::with_capacity(consumers));
@@ -102,6 +123,7 @@ impl Kernel {
             counting,
             totals: TotalCounters::default(),
             latencies,
+            retention,
             leaving,
             unnotified: PiMutex::default(),
             max_unnotified: consumers.max(1),
@@ -114,6 +136,10 @@ impl Kernel {
     pub(crate) fn level(&self, priority: Priority) -> u8 {
         let above = self.levels.iter().take_while(|level| **level <= priority).count();
         above.saturating_sub(1) as u8
+    }
+
+    pub(crate) fn history(&self) -> Option<&History> {
+        self.retention.as_ref()?.history.as_ref()
     }
 
     /// Asks for a connection to be ended at the next sweep.
@@ -141,6 +167,9 @@ impl Kernel {
     pub(crate) fn log_losses(&self) {
         while let Some(loss) = { self.losses.lock().pop() } {
             isorb_rt::log::warn("isorb::event", format_args!("{loss}"));
+        }
+        if let Some(history) = self.history() {
+            history.log_first_loss();
         }
     }
 

@@ -9,7 +9,8 @@
 //!                    timers ───────────────────────┘
 //! ```
 //!
-//! It is not a log (an event without subscribers is lost), not a transport (see [`federation`] and
+//! It is not a log (without a [history](ChannelBuilder::history) an event without subscribers is
+//! lost), not a transport (see [`federation`] and
 //! `servants`), and not a scheduler (it asks one when a consumer connects).
 //!
 //! ```
@@ -48,6 +49,7 @@ mod clock;
 mod config;
 mod connection;
 mod consumer;
+mod content;
 mod core;
 mod correlation;
 mod counters;
@@ -64,7 +66,11 @@ mod loom_tests;
 mod modules;
 mod observer;
 mod placement;
+mod registrations;
 mod registry;
+#[cfg(not(loom))]
+pub mod remote;
+mod retention;
 mod scheduled;
 #[cfg(not(loom))]
 pub mod servants;
@@ -73,17 +79,23 @@ mod table;
 mod timer;
 mod view;
 
-pub use admin::{ConsumerAdmin, ConsumerQos, ProxyPushConsumer, ProxyPushSupplier, Pushed, SupplierAdmin};
+pub use admin::{
+    ConsumerAdmin, ConsumerQos, ProxyPushConsumer, ProxyPushSupplier, Pushed, Registrations, SupplierAdmin,
+};
 pub use chains::ChainId;
 pub use channel::{Channel, ConsumerStatus};
 pub use clock::{Clock, Monotonic, VirtualClock};
 pub use config::{ChannelBuilder, Limits};
 pub use consumer::{Failure, PushConsumer, Resume};
+pub use content::{ContentError, ContentFilter, ContentLimits, PayloadError};
 pub use counters::{Counts, Totals};
 pub use dispatch::{Strategy, ThreadSetup, yield_now};
 pub use error::{ConnectError, OtherPreemption, StartError, SwapError};
-pub use event::{Data, Event, Header, SizeClass, Stamp};
-pub use filter::{Dependency, Filter, MAX_DEPTH, MAX_TERMS, Malformed, encode, parse};
+pub use event::{Data, Event, Header, Origin, SizeClass, Stamp};
+pub use filter::{
+    Dependency, Filter, MAX_DEPTH, MAX_OPERATIONS, MAX_TERMS, Malformed, OperationFilters, encode, parse,
+    parse_operations,
+};
 pub use isorb_rt::priority::Priority;
 pub use isorb_rt::queue::Overflow;
 pub use latency::{Histogram, Latencies};
@@ -94,5 +106,6 @@ pub use observer::Observer;
 pub use placement::{
     AsDeclared, Containment, NotAdmitted, Placement, Quality, RunTimeScheduler, SubPriority,
 };
+pub use retention::{HistoryQos, HistoryRequest, HistoryStatus, Lifespan, StreamStatus};
 pub use scheduled::Scheduled;
 pub use supplier::{MAX_PUBLICATIONS, Publication, SupplierQos, Undeclared};

@@ -53,6 +53,9 @@ pub struct Quality {
     /// The release jitter: how late a push may be against a strictly periodic one. The next push
     /// may follow sooner than one period by this time. Admission takes it into account.
     pub jitter: Duration,
+    /// The time-based filter: the shortest time between two pushes of events. Earlier ones are
+    /// dropped and counted ([`Counts::too_soon`](crate::Counts::too_soon)). Zero: it gets all.
+    pub min_separation: Duration,
     /// Its criticality, for schedulers that use it.
     pub criticality: Criticality,
     /// Its importance among otherwise equal consumers, for schedulers that use it.
@@ -79,6 +82,7 @@ impl Default for Quality {
             worst_case: None,
             period: None,
             jitter: Duration::ZERO,
+            min_separation: Duration::ZERO,
             criticality: Criticality::Medium,
             importance: Importance::Medium,
             containment: Containment::Count,
@@ -151,6 +155,13 @@ pub trait RunTimeScheduler: Send + Sync {
     /// for consumers with dispatchers of their own.
     fn preemption(&self) -> Option<Preemption> {
         None
+    }
+
+    /// Whether it admits by [`Quality::rt_info`]. If not, registrations over TAO's interfaces that
+    /// name different operations have one queue, since none is more urgent than another. False by
+    /// default.
+    fn has_operations(&self) -> bool {
+        false
     }
 
     /// Removes the consumer that was admitted under this number.

@@ -27,19 +27,44 @@ pub(crate) struct Registry {
     pub next_observer: u32,
     /// Counts changes of subscriptions.
     pub version: u64,
+    /// Whether the log says already that consumers, or suppliers, are refused.
+    pub reported: Reported,
+}
+
+/// Which limits the log says to be reached, until there is room again.
+#[derive(Default)]
+pub(crate) struct Reported {
+    pub consumers: bool,
+    pub suppliers: bool,
 }
 
 pub(crate) struct Entry {
     pub connection: Arc<Connection>,
     pub registrations: Vec<Arc<Registration>>,
     pub filters: Vec<Filter>,
+    /// Where a remote consumer is.
+    pub address: String,
     pub suspended: bool,
     pub gateway: bool,
-    /// Its admission number.
-    pub admitted: u64,
+    /// Its admission numbers: one for each of its operations.
+    pub admitted: Vec<u64>,
 }
 
 impl Entry {
+    /// Its registrations, condition and time-based filter, as tools show them.
+    fn filter_text(&self) -> String {
+        let mut text = self.filters.iter().map(Filter::to_string).collect::<Vec<_>>().join("; ");
+        if let Some(content) = self.connection.content() {
+            let separator = if text.is_empty() { "" } else { ", " };
+            text = format!("{text}{separator}where {}", content.expression());
+        }
+        let separation = self.connection.quality.min_separation;
+        if !separation.is_zero() {
+            text = format!("{text}, at most one in {separation:?}");
+        }
+        text
+    }
+
     pub(crate) fn patterns(&self) -> Vec<Pattern> {
         let patterns = self.registrations.iter().flat_map(|registration| registration.patterns());
         patterns.map(|(_, pattern)| pattern).collect()
@@ -60,7 +85,10 @@ impl Registry {
                     connection: registration.connection().clone(),
                     registration: registration.clone(),
                     leaf: leaf as u16,
-                    simple: !ask && registration.is_plain() && !registration.has_deadline(),
+                    simple: !ask
+                        && registration.is_plain()
+                        && !registration.has_deadline()
+                        && !entry.connection.has_content(),
                     ask,
                 };
                 self.tables.insert(pattern, hit, shards);
@@ -86,6 +114,9 @@ impl Registry {
         let status = |entry: &Entry| ConsumerStatus {
             id: entry.connection.id,
             name: entry.connection.name.clone(),
+            address: entry.address.clone(),
+            filter: entry.filter_text(),
+            gateway: entry.gateway,
             priority: entry.connection.priority(),
             level: entry.connection.level(),
             suspended: entry.suspended,

@@ -24,7 +24,7 @@ pub(crate) struct TableEntry {
 #[derive(Clone, Default)]
 pub(crate) struct Tables {
     classes: Vec<Class>,
-    everyone: Everyone,
+    everyone: AllConsumers,
 }
 
 #[derive(Clone)]
@@ -52,7 +52,7 @@ struct Slot {
 
 /// All consumers, in parts of which a change copies one.
 #[derive(Clone, Default)]
-struct Everyone {
+struct AllConsumers {
     parts: Arc<[Arc<[Arc<Connection>]>]>,
 }
 
@@ -273,13 +273,13 @@ mod tests {
             let taken = supplier.push(&Event::new(0x500, 0x700)).taken;
             (LOOKED_UP.get() - before, taken)
         };
-        let (asked, taken) = push();
-        assert_eq!(asked, channel.lookups(), "the channel says what it does");
+        let (requested, taken) = push();
+        assert_eq!(requested, channel.lookups(), "the channel says what it does");
         // Suspended consumers are in no table.
         all.iter().for_each(|proxy| proxy.suspend().unwrap());
         let (suspended, none) = push();
         assert_eq!(none, 0);
-        (asked, taken, suspended)
+        (requested, taken, suspended)
     }
 
     #[test]
@@ -300,8 +300,8 @@ mod tests {
         }
         let (one, two, three) = (masked(0xfff0_0f00), masked(0xfff0_f000), masked(0xffff_0000));
         for consumers in [1, 10] {
-            let (asked, _, suspended) = look_ups(&[&one, &two, &three], consumers);
-            assert_eq!((asked, suspended), (3, 0), "one a distinct mask, {consumers} consumers each");
+            let (requested, _, suspended) = look_ups(&[&one, &two, &three], consumers);
+            assert_eq!((requested, suspended), (3, 0), "one a distinct mask, {consumers} consumers each");
         }
     }
 }

@@ -8,6 +8,8 @@ use crate::table::Tables;
 pub struct View {
     pub(crate) tables: Tables,
     pub(crate) pipeline: Pipeline,
+    /// Counts the views of the channel.
+    pub(crate) version: u64,
 }
 
 impl std::fmt::Debug for View {

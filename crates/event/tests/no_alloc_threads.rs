@@ -14,9 +14,9 @@ use std::time::{Duration, Instant};
 static ALLOCATOR: isorb_rt::alloc_count::CountingAllocator = isorb_rt::alloc_count::CountingAllocator;
 
 fn until(what: &str, so: impl Fn() -> bool) {
-    let patience = Instant::now() + Duration::from_secs(60);
+    let deadline = Instant::now() + Duration::from_secs(60);
     while !so() {
-        assert!(Instant::now() < patience, "waited in vain: {what}");
+        assert!(Instant::now() < deadline, "waited in vain: {what}");
         std::thread::sleep(Duration::from_micros(200));
     }
 }

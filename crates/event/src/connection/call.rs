@@ -59,6 +59,7 @@ impl Connection {
         Err(Busy)
     }
 
+    #[inline(never)]
     pub(super) fn call_timed_now(&self, events: &[Event<'_>], now: &mut u64) -> Result<(), Busy> {
         self.arrived(now);
         self.call_timed(events, *now, now)

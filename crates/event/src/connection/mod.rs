@@ -14,17 +14,21 @@ mod call;
 mod parking;
 mod queue;
 mod rate_monitor;
+mod replay;
+mod time_filter;
 mod tracing;
 
 use crate::batch::Batch;
 use crate::consumer::{Failure, PushConsumer};
-use crate::counters::{Counters, Counts, OwnedCounter, ThreadNumber, thread_number};
+use crate::content::{ContentFilter, PayloadError};
+use crate::counters::{Counters, Counts, OwnedCounter, ThreadNumber, count, thread_number};
 use crate::dispatch::Dispatch;
 use crate::error::ConnectError;
-use crate::event::CurrentEvent;
-use crate::kernel::Kernel;
+use crate::event::{CurrentEvent, Event};
+use crate::kernel::{FirstLoss, Kernel};
 use crate::latency::{Latencies, LatencyCounters};
 use crate::placement::{Placement, Quality, SubPriority};
+use crate::retention::Backlog;
 use atomic_placement::AtomicPlacement;
 use backoff::CallDecision;
 use call::Busy;
@@ -39,6 +43,7 @@ pub(crate) use queue::Served;
 use rate_monitor::RateMonitor;
 use std::collections::VecDeque;
 use std::sync::Arc;
+use time_filter::TimeFilter;
 
 /// The outcome of a push to one consumer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -53,6 +58,8 @@ pub(crate) enum PushOutcome {
     Refused,
     /// Too large for a copy; the supplier is told.
     TooLarge,
+    /// It comes sooner than the consumer's time-based filter allows.
+    TooSoon,
     /// The consumer is disconnected.
     Disconnected,
 }
@@ -67,17 +74,19 @@ pub(crate) struct Connection {
     latencies: Option<Box<LatencyCounters>>,
     placement: AtomicPlacement,
     rate: RateMonitor,
+    time_filter: TimeFilter,
     kernel: Arc<Kernel>,
     consumer: Arc<dyn PushConsumer>,
     own_dispatch: Option<Arc<dyn Dispatch>>,
     only_anys: bool,
+    content: Option<ContentFilter>,
     queue: PiMutex<Queue>,
     room: EventCount,
     /// The pushes that are queued or run from the queue, with the flags [`DISCONNECTED`] and
     /// [`BACKING_OFF`]. While it is 0 a push may call the consumer directly.
     busy: AtomicU32,
-    /// Its pushes are timed even without a trace: it has a deadline, a worst case, a period, or an
-    /// order that depends on time.
+    /// Its pushes are timed even without a trace: it has a deadline, a worst case, a period, a
+    /// time-based filter, or an order that depends on time.
     timed: bool,
     /// The index of its level in the channel's levels.
     level: AtomicU8,
@@ -119,15 +128,18 @@ impl Connection {
             latencies: kernel.latencies.then(|| Box::new(LatencyCounters::new())),
             placement: AtomicPlacement::new(&placement),
             rate: RateMonitor::new(&placement),
+            time_filter: TimeFilter::new(quality.min_separation),
             consumer,
             only_anys: own_dispatch.as_ref().is_some_and(|own| own.only_anys()),
             own_dispatch,
-            queue: PiMutex::new(Queue { waiting, scheduled: false }),
+            content: None,
+            queue: PiMutex::new(Queue { waiting, scheduled: false, backlog: Backlog::default() }),
             room: EventCount::new(),
             busy: AtomicU32::new(0),
             timed: placement.deadline.is_some()
                 || placement.worst_case.is_some()
                 || placement.period.is_some()
+                || !quality.min_separation.is_zero()
                 || !matches!(placement.sub_priority, SubPriority::Static(_)),
             level: AtomicU8::new(level),
             parking: Parking::default(),
@@ -138,6 +150,46 @@ impl Connection {
             quality,
             kernel,
         })
+    }
+
+    /// Sets the condition on the payload.
+    pub(crate) fn with_content(mut self, content: Option<ContentFilter>) -> Connection {
+        self.content = content;
+        self
+    }
+
+    /// The condition on the payload.
+    pub(crate) fn content(&self) -> Option<&ContentFilter> {
+        self.content.as_ref()
+    }
+
+    #[inline]
+    pub(crate) fn has_content(&self) -> bool {
+        self.content.is_some()
+    }
+
+    /// Returns true if the event satisfies the condition on its payload.
+    pub(crate) fn admits(&self, event: &Event<'_>) -> bool {
+        let Some(content) = &self.content else { return true };
+        match content.matches(event.data.octets) {
+            Ok(true) => true,
+            Ok(false) => {
+                count(&self.counters.filtered);
+                false
+            }
+            Err(why) => {
+                self.count_unreadable(event, why);
+                false
+            }
+        }
+    }
+
+    #[cold]
+    fn count_unreadable(&self, event: &Event<'_>, why: PayloadError) {
+        if self.counters.unreadable.fetch_add(1, Relaxed) == 0 {
+            let (event_type, octets) = (event.header.event_type, event.data.octets.len());
+            self.kernel.report_loss(FirstLoss::Payload { consumer: self.id, event_type, octets, why });
+        }
     }
 
     pub(crate) fn priority(&self) -> Priority {
@@ -195,7 +247,7 @@ impl Connection {
     /// Pushes one event on the caller's thread, unless earlier pushes are queued. `traced` and
     /// `counted` are the channel's settings. If the consumer panics the caller calls
     /// [`failed`](Self::failed).
-    #[inline]
+    #[inline(always)]
     pub(crate) fn push_now(
         &self,
         current: &CurrentEvent<'_>,
@@ -215,38 +267,65 @@ impl Connection {
         }
         let events = std::slice::from_ref(current.event);
         if traced || self.timed {
-            if self.call_timed_now(events, now).is_err() {
-                return self.enqueue_busy(counted, || self.enqueue_one(current, now));
+            if self.is_too_soon(now) {
+                return self.push_too_soon(counted);
             }
-        } else {
-            match self.consumer.push(events) {
-                Ok(()) => self.succeeded(),
-                Err(Failure::Failed) => self.failed(),
-                Err(Failure::Busy) => return self.enqueue_busy(counted, || self.enqueue_one(current, now)),
-            }
+            return match self.call_timed_now(events, now) {
+                Ok(()) => PushOutcome::Accepted,
+                Err(Busy) => self.not_taken(Failure::Busy, current, now, counted),
+            };
         }
-        PushOutcome::Accepted
+        match self.consumer.push(events) {
+            Ok(()) => {
+                self.succeeded();
+                PushOutcome::Accepted
+            }
+            Err(failure) => self.not_taken(failure, current, now, counted),
+        }
     }
 
-    /// Queues a push that the consumer did not take on its supplier's thread.
+    /// What becomes of a push that the consumer did not take on its supplier's thread. Apart, so
+    /// that the loop over many consumers stays one function.
     #[cold]
-    fn enqueue_busy(
+    #[inline(never)]
+    fn not_taken(
         &self,
+        failure: Failure,
+        current: &CurrentEvent<'_>,
+        now: &mut u64,
         counted: Option<ThreadNumber>,
-        enqueue: impl FnOnce() -> PushOutcome,
     ) -> PushOutcome {
+        match failure {
+            Failure::Failed => {
+                self.failed();
+                PushOutcome::Accepted
+            }
+            Failure::Busy => {
+                if let Some(me) = counted {
+                    self.pushed.take_back(me);
+                }
+                self.enqueue_passed(current, now)
+            }
+        }
+    }
+
+    #[cold]
+    fn push_too_soon(&self, counted: Option<ThreadNumber>) -> PushOutcome {
         if let Some(me) = counted {
             self.pushed.take_back(me);
         }
-        enqueue()
+        PushOutcome::TooSoon
     }
 
     /// Pushes several events on the caller's thread, unless earlier pushes are queued.
     pub(crate) fn push_batch_now(&self, batch: Batch<'_, '_>, now: &mut u64) -> PushOutcome {
+        if batch.is_event() && self.is_too_soon(now) {
+            return PushOutcome::TooSoon;
+        }
         if self.busy.load(Acquire) != 0 {
             match self.decide(*now) {
                 CallDecision::Call => {}
-                CallDecision::Enqueue => return self.enqueue(batch, now),
+                CallDecision::Enqueue => return self.enqueue_batch_passed(batch, now),
                 CallDecision::Drop(outcome) => return outcome,
             }
         }
@@ -255,7 +334,7 @@ impl Connection {
         let (traced, counted) = (self.kernel.recorder.is_on(), self.kernel.counting.then(thread_number));
         match batch.with_events(|events| self.call(events, since, now, traced, counted)) {
             Ok(()) => PushOutcome::Accepted,
-            Err(Busy) => self.enqueue(batch, now),
+            Err(Busy) => self.enqueue_batch_passed(batch, now),
         }
     }
 }

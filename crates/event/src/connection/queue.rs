@@ -5,6 +5,7 @@ use crate::batch::{Batch, QueuedEvents, StoredEvent};
 use crate::counters::{count, thread_number};
 use crate::event::{CurrentEvent, NoCopy};
 use crate::placement::SubPriority;
+use crate::retention::Backlog;
 use isorb_rt::queue::Overflow;
 use isorb_rt::sync::atomic::Ordering::AcqRel;
 use isorb_rt::time::Deadline;
@@ -15,6 +16,9 @@ pub(super) struct Queue {
     pub waiting: VecDeque<WaitingPush>,
     /// A dispatcher has the consumer as ready and has not finished it.
     pub scheduled: bool,
+    /// Events of the history, which are served first. While there are any the consumer counts as
+    /// busy with one push more.
+    pub backlog: Backlog,
 }
 
 /// What a consumer's dispatcher does next.
@@ -46,7 +50,16 @@ impl Connection {
         self.room.notify_all();
     }
 
+    #[inline(never)]
     pub(crate) fn enqueue_one(&self, current: &CurrentEvent<'_>, now: &mut u64) -> PushOutcome {
+        if self.is_too_soon(now) {
+            return PushOutcome::TooSoon;
+        }
+        self.enqueue_passed(current, now)
+    }
+
+    /// As [`enqueue_one`](Self::enqueue_one), behind the time-based filter.
+    pub(super) fn enqueue_passed(&self, current: &CurrentEvent<'_>, now: &mut u64) -> PushOutcome {
         if self.only_anys && current.event.data.any.is_empty() {
             return PushOutcome::Disconnected;
         }
@@ -57,6 +70,14 @@ impl Connection {
     }
 
     pub(crate) fn enqueue(&self, batch: Batch<'_, '_>, now: &mut u64) -> PushOutcome {
+        if batch.is_event() && self.is_too_soon(now) {
+            return PushOutcome::TooSoon;
+        }
+        self.enqueue_batch_passed(batch, now)
+    }
+
+    /// As [`enqueue`](Self::enqueue), behind the time-based filter.
+    pub(super) fn enqueue_batch_passed(&self, batch: Batch<'_, '_>, now: &mut u64) -> PushOutcome {
         match batch.into_queued(&self.kernel.sets) {
             Ok(queued) => self.put(queued, now),
             Err(cause) => self.copy_failed(cause, *now),
@@ -138,6 +159,10 @@ impl Connection {
     /// Serves the oldest queued push.
     pub(crate) fn serve(&self) -> Served {
         let mut queue = self.queue.lock();
+        if let Some(kept) = queue.backlog.next() {
+            drop(queue);
+            return self.serve_kept(kept);
+        }
         let next = queue.waiting.pop_front();
         let Some(next) = next else {
             queue.scheduled = false;
@@ -151,10 +176,17 @@ impl Connection {
             self.room.notify_one();
         }
         if !self.is_gone() {
-            let mut now = if self.times() { self.kernel.clock.now_ns() } else { 0 };
-            let (traced, counted) = (self.kernel.recorder.is_on(), self.kernel.counting.then(thread_number));
-            let since = next.since;
-            let taken = next.events.with_events(|events| self.call(events, since, &mut now, traced, counted));
+            let expires = next.events.expires();
+            let mut now = if expires != 0 || self.times() { self.kernel.clock.now_ns() } else { 0 };
+            let taken = if expires != 0 && now >= expires {
+                count(&self.counters.expired);
+                Ok(())
+            } else {
+                let (traced, counted) =
+                    (self.kernel.recorder.is_on(), self.kernel.counting.then(thread_number));
+                let since = next.since;
+                next.events.with_events(|events| self.call(events, since, &mut now, traced, counted))
+            };
             if taken.is_err() {
                 self.put_back(next, now);
                 return Served::Busy;
@@ -194,7 +226,14 @@ impl Connection {
 
     /// The order of its next push within its priority; lower is first.
     pub(crate) fn key(&self) -> u64 {
-        let since = || self.queue.lock().waiting.front().map_or(0, |w| w.since);
+        let since = || {
+            let queue = self.queue.lock();
+            match queue.backlog.next() {
+                // Events of the history come behind the new ones of other consumers.
+                Some(_) => u64::MAX,
+                None => queue.waiting.front().map_or(0, |waiting| waiting.since),
+            }
+        };
         match (self.placement.sub_priority(), self.placement.deadline()) {
             (SubPriority::Static(value), _) => (i64::from(i32::MAX) - i64::from(value)) as u64,
             (SubPriority::Deadline, Some(deadline)) => since().saturating_add(deadline),

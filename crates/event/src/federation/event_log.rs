@@ -142,7 +142,10 @@ impl EventBuffer {
 
     pub(super) fn event(&self) -> Event<'_> {
         let (octets, any) = self.bytes.split_at(self.octets);
-        Event { header: self.header, stamp: self.stamp, data: Data { pad1: self.pad1, octets, any } }
+        {
+            let data = Data { pad1: self.pad1, octets, any };
+            Event { header: self.header, stamp: self.stamp, data, ..Event::default() }
+        }
     }
 }
 

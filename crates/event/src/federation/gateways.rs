@@ -112,10 +112,13 @@ impl Inner {
             let consumer = Gateway { federation, level, level_link: Arc::downgrade(level_link) };
             let qos = ConsumerQos {
                 name: format!("gateway {} level {}", level_link.id.0, level_state.level),
+                address: level_link.link.address(),
                 filters: Vec::new(),
+                content: None,
                 quality: self.quality.clone(),
                 gateway: true,
                 dispatch: level_state.dispatch.clone(),
+                ..ConsumerQos::default()
             };
             let connected = self.channel.for_consumers().connect(Arc::new(consumer), qos).ok();
             gateway = connected.and_then(|proxy| proxy.connection().map(|connection| (proxy, connection)));
@@ -164,10 +167,12 @@ impl Inner {
                 let qos = ConsumerQos {
                     name: format!("federation level {}", level_state.level),
                     filters: registrations,
+                    content: None,
                     quality: Quality { failures: 0, ..self.quality.clone() },
                     gateway: true,
                     // On the supplier's thread, so that events are logged in order.
                     dispatch: Some(Arc::new(Direct)),
+                    ..ConsumerQos::default()
                 };
                 let collector = Collector { federation: Arc::downgrade(self), level: level_state.level };
                 let proxy = self.channel.for_consumers().connect(Arc::new(collector), qos).ok();

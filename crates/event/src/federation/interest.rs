@@ -51,11 +51,11 @@ const MAX_PROCESSES: usize = 4;
 /// member.
 #[derive(Default)]
 pub(super) struct Interests {
-    heard: BTreeMap<Process, Origin>,
+    known_origins: BTreeMap<Process, Origin>,
     /// The last versions of processes that fell silent. Copies of these that others still pass on
     /// are no sign of life.
     silent: BTreeMap<Process, u64>,
-    /// The number of processes that were heard so far.
+    /// The number of processes that announced themselves so far.
     born: u64,
 }
 
@@ -65,7 +65,7 @@ struct Origin {
     /// The newest version by any route, and its filters.
     version: u64,
     filters: Vec<Filter>,
-    wanted: Wanted,
+    wanted: CompiledFilters,
     /// The sequence number of own events when the first of these filters arrived, until the member
     /// has received one.
     since: Option<u64>,
@@ -105,9 +105,9 @@ impl Interests {
         let Interest { origin, incarnation, version, hops, .. } = *interest;
         let process = (origin, incarnation);
         let current = self.process(origin);
-        let is_known = self.heard.contains_key(&process);
+        let is_known = self.known_origins.contains_key(&process);
         if interest.filters.len() > MAX_FILTERS
-            || current.is_none() && self.heard.len() >= limit
+            || current.is_none() && self.known_origins.len() >= limit
             || self.silent.get(&process).is_some_and(|silent| *silent >= version)
         {
             return InterestChange::default();
@@ -122,12 +122,12 @@ impl Interests {
             routes: BTreeMap::new(),
             version: 0,
             filters: Vec::new(),
-            wanted: Wanted::default(),
+            wanted: CompiledFilters::default(),
             since: Some(sequence),
             at: now,
             risen: (now, born),
         };
-        let known = self.heard.entry(process).or_insert_with(new);
+        let known = self.known_origins.entry(process).or_insert_with(new);
         let rank = |version: u64, hops: u32| (version, std::cmp::Reverse(hops));
         // The same version over a shorter route is news too. Otherwise a member that received it
         // over the longer route first would keep others to that.
@@ -150,7 +150,7 @@ impl Interests {
                 if known.filters.is_empty() {
                     known.since = Some(sequence);
                 }
-                known.wanted = Wanted::new(&interest.filters);
+                known.wanted = CompiledFilters::new(&interest.filters);
                 known.filters.clone_from(&interest.filters);
             }
         }
@@ -163,12 +163,12 @@ impl Interests {
         let oldest =
             self.processes(channel).min_by_key(|(_, origin)| origin.risen).map(|(process, _)| *process);
         if let Some(oldest) = oldest.filter(|_| self.processes(channel).count() >= MAX_PROCESSES) {
-            self.heard.remove(&oldest);
+            self.known_origins.remove(&oldest);
         }
     }
 
     fn processes(&self, channel: u64) -> impl Iterator<Item = (&Process, &Origin)> {
-        self.heard.range((channel, 0)..=(channel, u64::MAX))
+        self.known_origins.range((channel, 0)..=(channel, u64::MAX))
     }
 
     /// The process that is the member now.
@@ -182,12 +182,12 @@ impl Interests {
 
     /// Removes the routes over a link.
     pub(super) fn forget(&mut self, link: LinkId) {
-        self.heard.values_mut().for_each(|origin| origin.routes.retain(|peer, _| peer.link != link));
+        self.known_origins.values_mut().for_each(|origin| origin.routes.retain(|peer, _| peer.link != link));
     }
 
     /// Sets the time of all received interests to `now`.
     pub(super) fn date(&mut self, now: u64) {
-        for origin in self.heard.values_mut() {
+        for origin in self.known_origins.values_mut() {
             (origin.at, origin.risen.0) = (now, now);
             origin.routes.values_mut().for_each(|route| route.at = now);
         }
@@ -196,24 +196,24 @@ impl Interests {
     /// Removes interests that were not renewed since `since`. Keeps the versions of at most `limit`
     /// silent processes. Returns true if a process was removed.
     pub(super) fn expire(&mut self, since: u64, limit: usize) -> bool {
-        let before = self.heard.len();
-        for (process, origin) in &mut self.heard {
+        let before = self.known_origins.len();
+        for (process, origin) in &mut self.known_origins {
             origin.routes.retain(|_, route| route.at >= since);
             if origin.at < since {
                 self.silent.insert(*process, origin.version);
             }
         }
-        self.heard.retain(|_, origin| origin.at >= since);
+        self.known_origins.retain(|_, origin| origin.at >= since);
         while self.silent.len() > limit {
             self.silent.pop_first();
         }
-        self.heard.len() != before
+        self.known_origins.len() != before
     }
 
     /// The known members.
     pub(super) fn channels(&self) -> impl Iterator<Item = u64> + '_ {
         let mut last = None;
-        self.heard
+        self.known_origins
             .keys()
             .map(|(channel, _)| *channel)
             .filter(move |channel| last.replace(*channel) != Some(*channel))
@@ -227,7 +227,7 @@ impl Interests {
 
     /// The neighbours that interests came from over a link.
     pub(super) fn neighbours(&self, link: LinkId) -> BTreeSet<u64> {
-        let peers = self.heard.values().flat_map(|origin| origin.routes.keys());
+        let peers = self.known_origins.values().flat_map(|origin| origin.routes.keys());
         peers.filter(|peer| peer.link == link).map(|peer| peer.channel).collect()
     }
 
@@ -275,7 +275,7 @@ impl Interests {
         is_up: impl Fn(LinkId) -> bool,
     ) -> Option<(Peer, Interest)> {
         let process @ (_, incarnation) = self.process(channel)?;
-        let origin = self.heard.get(&process)?;
+        let origin = self.known_origins.get(&process)?;
         // A version over another route says nothing about the best one. But its filters must not
         // wait.
         let news =
@@ -299,7 +299,7 @@ impl Interests {
     /// member, which had the earlier ones.
     pub(super) fn have_begun(&mut self, channels: &[u64]) {
         for channel in channels {
-            let processes = self.heard.range_mut((*channel, 0)..=(*channel, u64::MAX));
+            let processes = self.known_origins.range_mut((*channel, 0)..=(*channel, u64::MAX));
             processes.for_each(|(_, origin)| origin.since = None);
         }
     }
@@ -321,15 +321,15 @@ impl Interests {
 
 /// A member's filters, prepared for matching.
 #[derive(Default)]
-struct Wanted {
+struct CompiledFilters {
     /// Type and source of plain filters, sorted; 0 is any.
     plain: Vec<(i32, i32)>,
     others: Vec<Compiled>,
 }
 
-impl Wanted {
-    fn new(filters: &[Filter]) -> Wanted {
-        let mut wanted = Wanted::default();
+impl CompiledFilters {
+    fn new(filters: &[Filter]) -> CompiledFilters {
+        let mut wanted = CompiledFilters::default();
         for filter in filters {
             match filter {
                 Filter::Event { event_type, source } => wanted.plain.push((*event_type, *source)),
@@ -377,7 +377,7 @@ mod tests {
             note(&mut interests, number, [1, 20, 1], 1);
             note(&mut interests, 1, [number, 20, 1], 1);
         }
-        assert_eq!((interests.heard.len(), interests.heard[&(1, 20)].routes.len()), (10, 10));
+        assert_eq!((interests.known_origins.len(), interests.known_origins[&(1, 20)].routes.len()), (10, 10));
         // Interests over a known route are still accepted.
         assert!(note(&mut interests, 5, [1, 20, 2], 1).newer);
     }
@@ -390,7 +390,7 @@ mod tests {
         for forged in 100..200 {
             assert!(note(&mut interests, 9, [1, forged, u64::MAX], 1).newer);
         }
-        assert_eq!(interests.heard.len(), MAX_PROCESSES);
+        assert_eq!(interests.known_origins.len(), MAX_PROCESSES);
         // The member's next tick.
         assert!(note(&mut interests, 1, [1, 20, 2], 2).changed);
         assert!(wants(&interests, 20) && !wants(&interests, 199));

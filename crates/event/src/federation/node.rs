@@ -203,14 +203,14 @@ impl Federation {
     }
 
     /// Announces that this member is alive, repeats what links missed, removes members that were
-    /// silent for `patience` ns, and leaves neighbours that were unreachable for so long: they must
-    /// join again. Call it at least five times within the patience. `now` is any clock, in ns.
-    pub fn tick(&self, now: u64, patience: u64) {
+    /// silent for `timeout` ns, and leaves neighbours that were unreachable for so long: they must
+    /// join again. Call it at least five times within that time. `now` is any clock, in ns.
+    pub fn tick(&self, now: u64, timeout: u64) {
         let inner = &self.inner;
-        inner.level_states.iter().for_each(|level_state| level_state.protocol.lock().tick(now, patience));
+        inner.level_states.iter().for_each(|level_state| level_state.protocol.lock().tick(now, timeout));
         inner.link_entries().for_each(|link_entry| inner.try_again(&link_entry));
         for level_state in &inner.level_states {
-            while let Some(link) = { level_state.protocol.lock().lost(patience) } {
+            while let Some(link) = { level_state.protocol.lock().lost(timeout) } {
                 self.leave(link);
             }
         }
@@ -332,15 +332,16 @@ impl Inner {
     fn arrange(self: &Arc<Self>, level_state: &LevelState) -> bool {
         level_state.level_links().for_each(|level_link| self.keep_gateway(level_state, &level_link));
         self.wake_all(level_state);
-        let told = self.link_entries().filter(|link_entry| self.say(level_state, link_entry)).count() > 0;
+        let announced =
+            self.link_entries().filter(|link_entry| self.announce_to(level_state, link_entry)).count() > 0;
         if level_state.protocol.lock().wanted_changed {
             self.subscribe(level_state);
         }
-        told
+        announced
     }
 
     /// Has the messages of a level sent. Returns true if this thread sent them.
-    fn say(&self, level_state: &LevelState, link_entry: &Link) -> bool {
+    fn announce_to(&self, level_state: &LevelState, link_entry: &Link) -> bool {
         match &link_entry.notifier {
             Some(notifier) => {
                 if level_state.protocol.lock().has_updates(link_entry.id) {
@@ -369,13 +370,15 @@ impl Inner {
         let Some(link_entry) = self.link_entries().find(|link_entry| link_entry.id == link) else {
             return;
         };
-        let told = self.resend(&link_entry);
+        let announced = self.resend(&link_entry);
         drop(link_entry);
-        self.level_states.iter().rev().filter(|level_state| told & 1 << level_state.level != 0).for_each(
-            |level_state| {
+        self.level_states
+            .iter()
+            .rev()
+            .filter(|level_state| announced & 1 << level_state.level != 0)
+            .for_each(|level_state| {
                 self.arrange(level_state);
-            },
-        );
+            });
     }
 
     pub(super) fn wake_all(self: &Arc<Self>, level_state: &LevelState) {
@@ -388,7 +391,7 @@ impl Inner {
         if !link_entry.notifying.take() {
             return 0;
         }
-        let mut told = 0;
+        let mut announced = 0;
         loop {
             let again = link_entry.again.swap(false, AcqRel);
             let mut arrived = true;
@@ -408,7 +411,7 @@ impl Inner {
                         message,
                         arrived,
                     );
-                    told |= 1 << message.level;
+                    announced |= 1 << message.level;
                 }
             }
             // Updates that other threads found meanwhile wait for the next tick if the neighbour is
@@ -416,7 +419,7 @@ impl Inner {
             if link_entry.notifying.pass()
                 || !arrived && !link_entry.again.load(Acquire) && link_entry.notifying.pass()
             {
-                return told;
+                return announced;
             }
         }
     }
@@ -434,7 +437,7 @@ const TARGET: &str = "isorb::federation";
 #[derive(Default)]
 struct Logged {
     neighbours: BTreeMap<LinkId, Neighbour>,
-    has_namesake: bool,
+    has_duplicate: bool,
 }
 
 impl Inner {
@@ -444,9 +447,9 @@ impl Inner {
         let id = self.id;
         let before = std::mem::take(&mut logged.neighbours);
         logged.neighbours = neighbours.iter().map(|neighbour| (neighbour.link, neighbour.clone())).collect();
-        let has_namesake =
-            self.level_states.iter().any(|level_state| level_state.protocol.lock().has_namesake());
-        let new_namesake = has_namesake && !std::mem::replace(&mut logged.has_namesake, has_namesake);
+        let has_duplicate =
+            self.level_states.iter().any(|level_state| level_state.protocol.lock().has_duplicate());
+        let is_new_duplicate = has_duplicate && !std::mem::replace(&mut logged.has_duplicate, has_duplicate);
         drop(logged);
         for neighbour in neighbours {
             let former = before.get(&neighbour.link);
@@ -473,7 +476,7 @@ impl Inner {
                 log::warn(TARGET, format_args!("channel {id}: the link to {former} has ended"));
             }
         }
-        if new_namesake {
+        if is_new_duplicate {
             log::error(
                 TARGET,
                 format_args!(

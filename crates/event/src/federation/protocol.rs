@@ -18,7 +18,7 @@ pub(super) struct Protocol {
     /// The number of this process; see [`Interest::incarnation`].
     incarnation: u64,
     /// Another process with the number of this member.
-    namesake: Option<Namesake>,
+    duplicate: Option<DuplicateMember>,
     /// The last number given to a request or an epoch.
     pub(super) serial: u64,
     /// The number of the last event that entered here, and of the last one before this process.
@@ -31,7 +31,7 @@ pub(super) struct Protocol {
     published: Option<Vec<Publication>>,
     version: u64,
     /// The own filters have been announced.
-    told: bool,
+    announced: bool,
     pub(super) interests: Interests,
     pub(super) upstreams: BTreeMap<u64, Upstream>,
     pub(super) links: BTreeMap<LinkId, LinkState>,
@@ -44,13 +44,13 @@ pub(super) struct Protocol {
 }
 
 /// Another process that announces interests under this member's number.
-struct Namesake {
+struct DuplicateMember {
     incarnation: u64,
     version: u64,
     rises: u32,
 }
 
-/// How often the version of a namesake rises before it counts as one that runs. Copies of an
+/// How often the version of a duplicate rises before it counts as one that runs. Copies of an
 /// earlier process's last versions may still be under way.
 const RISES: u32 = 5;
 
@@ -96,7 +96,7 @@ impl Protocol {
         Protocol {
             id,
             incarnation,
-            namesake: None,
+            duplicate: None,
             serial: first,
             sequence: first,
             first,
@@ -104,7 +104,7 @@ impl Protocol {
             own: Vec::new(),
             published: None,
             version: 1,
-            told: false,
+            announced: false,
             interests: Interests::default(),
             upstreams: BTreeMap::new(),
             links: BTreeMap::new(),
@@ -136,8 +136,8 @@ impl Protocol {
         };
         let all = std::iter::once(self.id).chain(self.interests.channels());
         all.for_each(|channel| link_state.pending.interest(channel, false));
-        let asked = self.upstreams.iter().filter(|(_, up)| up.over(link).is_some());
-        link_state.pending.requests.extend(asked.map(|(source, _)| *source));
+        let requested = self.upstreams.iter().filter(|(_, up)| up.over(link).is_some());
+        link_state.pending.requests.extend(requested.map(|(source, _)| *source));
         link_state.pending.positions.extend(link_state.streams.keys());
     }
 
@@ -184,19 +184,19 @@ impl Protocol {
     /// Notes an interest under this member's number.
     fn note_own(&mut self, own: &Interest) {
         let Interest { incarnation, version, .. } = *own;
-        match &mut self.namesake {
+        match &mut self.duplicate {
             _ if incarnation == self.incarnation => {}
             Some(known) if known.incarnation == incarnation => {
                 known.rises += u32::from(version > known.version);
                 known.version = known.version.max(version);
             }
-            other => *other = Some(Namesake { incarnation, version, rises: 0 }),
+            other => *other = Some(DuplicateMember { incarnation, version, rises: 0 }),
         }
     }
 
     /// Returns true if another running channel has this member's number.
-    pub(super) fn has_namesake(&self) -> bool {
-        self.namesake.as_ref().is_some_and(|namesake| namesake.rises >= RISES)
+    pub(super) fn has_duplicate(&self) -> bool {
+        self.duplicate.as_ref().is_some_and(|duplicate| duplicate.rises >= RISES)
     }
 
     /// Returns true if there are updates for a link that is up.
@@ -304,8 +304,8 @@ impl Protocol {
     }
 
     /// Announces that this member is alive, prepares to repeat what may have been missed, and
-    /// removes members that were silent for `patience`.
-    pub(super) fn tick(&mut self, now: u64, patience: u64) {
+    /// removes members that were silent for `timeout`.
+    pub(super) fn tick(&mut self, now: u64, timeout: u64) {
         if self.now.replace(now).is_none() {
             // Messages before the first tick count as received now.
             self.interests.date(now);
@@ -313,7 +313,7 @@ impl Protocol {
             children.flat_map(|stream| stream.children.values_mut()).for_each(|child| child.at = now);
         }
         self.version += 1;
-        let since = now.saturating_sub(patience);
+        let since = now.saturating_sub(timeout);
         self.wanted_changed |= self.interests.expire(since, MAX_CHANNELS);
         for link_state in self.links.values_mut() {
             for stream in link_state.streams.values_mut() {
@@ -322,18 +322,18 @@ impl Protocol {
             link_state.streams.retain(|_, stream| !stream.children.is_empty());
             link_state.fresh.retain(|source| link_state.streams.contains_key(source));
         }
-        self.upstreams.values_mut().for_each(|up| up.asked = false);
+        self.upstreams.values_mut().for_each(|up| up.requested = false);
         self.review_all();
         self.forget_upstreams();
         let ids: Vec<LinkId> = self.links.keys().copied().collect();
         ids.iter().for_each(|id| self.resend(*id));
     }
 
-    /// A link that was down for `patience` at the last tick and must be left.
-    pub(super) fn lost(&self, patience: u64) -> Option<LinkId> {
+    /// A link that was down for `timeout` at the last tick and must be left.
+    pub(super) fn lost(&self, timeout: u64) -> Option<LinkId> {
         let now = self.now?;
         let lost = |link_state: &LinkState| {
-            link_state.down_since.is_some_and(|at| now.saturating_sub(at) >= patience)
+            link_state.down_since.is_some_and(|at| now.saturating_sub(at) >= timeout)
         };
         self.links.iter().find(|(_, link_state)| lost(link_state)).map(|(id, _)| *id)
     }
@@ -352,10 +352,10 @@ impl Protocol {
     /// Updates the filters of own consumers.
     pub(super) fn own_changed(&mut self, wanted: &[Filter]) {
         let wanted = limited(wanted.to_vec());
-        if self.own == wanted && self.told {
+        if self.own == wanted && self.announced {
             return;
         }
-        self.told = true;
+        self.announced = true;
         let began = self.own.is_empty() != wanted.is_empty();
         self.own = wanted;
         self.version += 1;

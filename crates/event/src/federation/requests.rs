@@ -75,7 +75,8 @@ impl Protocol {
             // If a waiting neighbour claims to have more than exists, all events are new.
             let had = subscription.after.filter(|after| *after <= head.position.max(up.newest));
             subscription.position = had.unwrap_or(head.position);
-            (up.position, up.gap, up.asked, up.behind) = (Some(subscription.position), false, false, None);
+            (up.position, up.gap, up.requested, up.behind) =
+                (Some(subscription.position), false, false, None);
             if subscription.after.is_none() {
                 up.newest = up.newest.max(head.position);
                 // Until the source learns that this member has begun, it begins with the same event
@@ -138,7 +139,7 @@ impl Protocol {
             };
             target.peer == route && within(&desired, &target.consumers) && waiting.iter().all(early)
         });
-        let missing = up.gap && !up.asked && up.next.is_none();
+        let missing = up.gap && !up.requested && up.next.is_none();
         if enough && !missing {
             self.narrow(source, desired);
             return self.grant(source);
@@ -153,7 +154,7 @@ impl Protocol {
             epoch: None,
             position: 0,
         };
-        (up.asked, up.gap) = (up.asked || missing, up.gap && !missing);
+        (up.requested, up.gap) = (up.requested || missing, up.gap && !missing);
         let former = up.next.replace(subscription).map(|former| former.peer.link);
         for link in former.into_iter().chain([route.link]) {
             if let Some(link_state) = self.links.get_mut(&link) {

@@ -26,7 +26,7 @@ pub(super) struct Upstream {
     pub behind: Option<u64>,
     /// Missing events were requested since the last tick and not granted. More requests would only
     /// add traffic.
-    pub asked: bool,
+    pub requested: bool,
 }
 
 /// A subscription at a neighbour.

@@ -1,9 +1,14 @@
 //! The filters of consumers.
 
 mod compile;
+mod display;
+mod operations;
 mod parse;
 mod pattern;
 
+pub use operations::{MAX_OPERATIONS, OperationFilters, parse_operations};
+#[cfg(not(loom))]
+pub(crate) use parse::parse_union;
 pub use parse::{Dependency, Malformed, encode, parse};
 
 pub(crate) use compile::{Compiled, TimerLeaf};

@@ -4,6 +4,7 @@ use super::{Filter, MAX_DEPTH, Pattern};
 use crate::designator as d;
 use crate::event::Header;
 use std::fmt;
+use std::ops::Range;
 use std::time::Duration;
 
 /// One entry of a consumer's list of dependencies.
@@ -38,6 +39,8 @@ pub enum Malformed {
     PeriodTooLong,
     /// A value with bits outside its mask: no event could match.
     ImpossibleMask,
+    /// A list names more operations than [`MAX_OPERATIONS`](super::MAX_OPERATIONS).
+    TooManyOperations,
     /// A type below those of applications that is no designator (15).
     UnknownDesignator(i32),
 }
@@ -56,6 +59,7 @@ impl fmt::Display for Malformed {
             Malformed::ZeroPeriod => "a time-out has a period of zero",
             Malformed::PeriodTooLong => "a time-out has a period beyond a century",
             Malformed::ImpossibleMask => "a masked value has bits outside its mask",
+            Malformed::TooManyOperations => "a list names more than 64 operations",
             Malformed::UnknownDesignator(kind) => return write!(f, "event type {kind} designates no filter"),
         })
     }
@@ -100,6 +104,31 @@ pub fn parse(list: &[Dependency]) -> Result<Vec<Filter>, Malformed> {
     Ok(registrations)
 }
 
+/// Reads the filters of an observer's notification: the terms of its groups, of any number.
+///
+/// # Errors
+/// [`Malformed`].
+#[cfg(not(loom))]
+pub(crate) fn parse_union(list: &[Dependency]) -> Result<Vec<Filter>, Malformed> {
+    if let [Dependency { header: Header { event_type: d::DISJUNCTION, source: 0, .. }, .. }] = list {
+        return Ok(Vec::new());
+    }
+    let mut at = Reader { list, at: 0 };
+    let mut terms = Vec::new();
+    while let Some(header) = at.peek() {
+        if header.event_type == d::GLOBAL {
+            at.at += 1;
+            continue;
+        }
+        match at.filter(0)? {
+            Filter::Conjunction(filters) | Filter::Disjunction(filters) => terms.extend(filters),
+            filter => terms.push(filter),
+        }
+    }
+    terms.iter().try_for_each(Filter::check)?;
+    Ok(terms)
+}
+
 /// Writes registrations as a list that [`parse`] reads.
 pub fn encode(registrations: &[Filter], rt_info: i32) -> Vec<Dependency> {
     let mut list = Vec::new();
@@ -109,13 +138,13 @@ pub fn encode(registrations: &[Filter], rt_info: i32) -> Vec<Dependency> {
     list
 }
 
-struct Reader<'a> {
-    list: &'a [Dependency],
-    at: usize,
+pub(super) struct Reader<'a> {
+    pub list: &'a [Dependency],
+    pub at: usize,
 }
 
 impl Reader<'_> {
-    fn peek(&self) -> Option<Header> {
+    pub fn peek(&self) -> Option<Header> {
         self.list.get(self.at).map(|dependency| dependency.header)
     }
 
@@ -125,7 +154,7 @@ impl Reader<'_> {
         Ok(header)
     }
 
-    fn filter(&mut self, depth: usize) -> Result<Filter, Malformed> {
+    pub fn filter(&mut self, depth: usize) -> Result<Filter, Malformed> {
         if depth >= MAX_DEPTH {
             return Err(Malformed::TooDeep);
         }
@@ -155,20 +184,31 @@ impl Reader<'_> {
     }
 
     fn group(&mut self, count: i32, depth: usize) -> Result<Vec<Filter>, Malformed> {
-        let mut filters = Vec::new();
+        Ok(self.terms(count, depth)?.into_iter().map(|(_, filter)| filter).collect())
+    }
+
+    /// The terms of a group, each with its entries.
+    pub fn terms(&mut self, count: i32, depth: usize) -> Result<Vec<(Range<usize>, Filter)>, Malformed> {
+        let mut terms = Vec::new();
+        let mut term = |reader: &mut Self| -> Result<(), Malformed> {
+            let begin = reader.at;
+            let filter = reader.filter(depth + 1)?;
+            terms.push((begin..reader.at, filter));
+            Ok(())
+        };
         if count != 0 {
             for _ in 0..count {
                 if self.peek().is_none() {
                     return Err(Malformed::WrongCount);
                 }
-                filters.push(self.filter(depth + 1)?);
+                term(self)?;
             }
         } else {
             while self.peek().is_some_and(|header| !ends_group(header.event_type)) {
-                filters.push(self.filter(depth + 1)?);
+                term(self)?;
             }
         }
-        if filters.is_empty() { Err(Malformed::EmptyGroup) } else { Ok(filters) }
+        if terms.is_empty() { Err(Malformed::EmptyGroup) } else { Ok(terms) }
     }
 }
 

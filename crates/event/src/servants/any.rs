@@ -11,7 +11,7 @@ const SCRATCH: usize = 4096;
 ///
 /// # Real-time
 /// Allocates, unless there is no value.
-pub(super) fn pack(any: &Any) -> Vec<u8> {
+pub(crate) fn pack(any: &Any) -> Vec<u8> {
     if any.is_null() { Vec::new() } else { pack_value(any) }
 }
 
@@ -30,7 +30,7 @@ pub(super) fn pack_value(any: &Any) -> Vec<u8> {
 ///
 /// # Real-time
 /// Allocates, unless there is no value.
-pub(super) fn unpack(packed: &[u8]) -> Any {
+pub(crate) fn unpack(packed: &[u8]) -> Any {
     let Some(flag) = packed.first() else {
         return Any::default();
     };

@@ -42,7 +42,7 @@ impl Backoff {
 }
 
 /// The delay after so many failures in a row.
-pub(super) fn delay(timeout: Duration, failures: u32) -> Duration {
+pub(crate) fn delay(timeout: Duration, failures: u32) -> Duration {
     match failures {
         0 => Duration::ZERO,
         failures => timeout.saturating_mul(1 << (failures - 1).min(16)).min(LONGEST),

@@ -31,6 +31,7 @@ pub(super) fn read_event<'a>(e: &idl::EventView<'a>, level: u8) -> ForwardedEven
         header: Header { event_type: e.type_, source: e.source, ttl: e.ttl, creation_time: e.creation_time },
         data: Data { pad1: e.pad1, octets: e.payload, any: e.any_value },
         stamp: Stamp { channel: e.channel, sequence: e.number, link: 0 },
+        ..Event::default()
     };
     ForwardedEvent { level, sender: e.sender, epoch: e.epoch, previous: e.previous, event }
 }

@@ -39,8 +39,8 @@ pub(super) struct Control {
 struct Watched {
     peer: Object,
     connected: Weak<dyn MonitoredPeer>,
-    /// The consumer's operation; 0 for none.
-    rt_info: i32,
+    /// The consumer's operations.
+    operations: Box<[i32]>,
     failures: u32,
     /// A push to it failed: it is pinged at once.
     suspect: bool,
@@ -82,15 +82,15 @@ impl Control {
         Ok(control)
     }
 
-    /// Monitors a peer, until the result is passed to `forget`. `rt_info` is the operation as which
-    /// a consumer is connected, or 0.
-    pub(super) fn watch(&self, peer: &Object, connected: Weak<dyn MonitoredPeer>, rt_info: i32) -> u64 {
+    /// Monitors a peer, until the result is passed to `forget`. `operations` are those as which a
+    /// consumer is connected.
+    pub(super) fn watch(&self, peer: &Object, connected: Weak<dyn MonitoredPeer>, operations: &[i32]) -> u64 {
         let mut next = self.next.lock();
         *next += 1;
         // A live peer answers within this time.
         let policies = Policies { round_trip_timeout: Some(self.timeout), ..Policies::default() };
         let peer = peer.with_policies(policies);
-        let watched = Watched { peer, connected, rt_info, failures: 0, suspect: false };
+        let watched = Watched { peer, connected, operations: operations.into(), failures: 0, suspect: false };
         self.watched.lock().insert(*next, watched);
         *next
     }
@@ -121,14 +121,17 @@ impl Control {
         }
     }
 
-    /// Pings the consumer that is connected as this operation, because another one wants to be.
-    /// Returns true if it is gone. Takes at most the time-out of a ping.
-    pub(super) fn is_vacated(&self, rt_info: i32) -> bool {
+    /// Pings the consumers that are connected as one of these operations, because another one wants
+    /// to be. Returns true if all are gone. Takes at most the time-out of a ping for each.
+    pub(super) fn are_vacated(&self, operations: &[i32]) -> bool {
         let watched = self.watched.lock();
-        let rival = watched.iter().find(|(_, entry)| rt_info != 0 && entry.rt_info == rt_info);
-        let rival = rival.map(|(number, entry)| (*number, entry.peer.clone()));
+        let rivals: Vec<(u64, Object)> = watched
+            .iter()
+            .filter(|(_, entry)| entry.operations.iter().any(|operation| operations.contains(operation)))
+            .map(|(number, entry)| (*number, entry.peer.clone()))
+            .collect();
         drop(watched);
-        rival.is_some_and(|(number, peer)| self.ping_until_sure(number, &peer))
+        !rivals.is_empty() && rivals.iter().all(|(number, peer)| self.ping_until_sure(*number, peer))
     }
 
     /// Pings a peer as often as it takes to disconnect it, but only while it fails without a

@@ -172,10 +172,13 @@ impl ConsumerProxyState {
         }
         let qos = ConsumerQos {
             name: "standard".into(),
+            address: watch.as_ref().and_then(|(peer, _)| peer.address()).unwrap_or_default(),
             filters: vec![Filter::Everything],
+            content: None,
             quality: shared.options.quality.clone(),
             gateway: false,
             dispatch,
+            ..ConsumerQos::default()
         };
         let proxy = shared.channel.for_consumers().connect(consumer, qos);
         let refused =
@@ -186,7 +189,7 @@ impl ConsumerProxyState {
         }
         state.proxy = Some(proxy);
         state.connected = true;
-        state.watch = watch.map(|(peer, me)| shared.control.watch(peer, me, 0));
+        state.watch = watch.map(|(peer, me)| shared.control.watch(peer, me, &[]));
         Ok(())
     }
 

@@ -451,11 +451,11 @@ impl LinkServant {
 }
 
 impl idl::Link for LinkServant {
-    fn announce(&self, _: Upcall<'_>, told: idl::ControlMessagesView<'_>) -> Result<()> {
+    fn announce(&self, _: Upcall<'_>, received: idl::ControlMessagesView<'_>) -> Result<()> {
         let Some(link) = self.link() else {
             return Err(Kind::Transient.into());
         };
-        let messages = told.iter().map(read_notice).collect::<Result<Vec<ControlMessage>>>()?;
+        let messages = received.iter().map(read_notice).collect::<Result<Vec<ControlMessage>>>()?;
         match messages.iter().all(|message| self.federation.receive_message(link, message)) {
             true => Ok(()),
             // This end has abandoned the link.

@@ -5,13 +5,14 @@
 //! consumers have a dispatcher, queues and a time-out of their own, so that a slow or dead one
 //! delays no consumer in the process.
 
-mod any;
-mod backoff;
+pub(crate) mod any;
+pub(crate) mod backoff;
 mod binder;
 mod codec;
 mod control;
 mod cos;
 mod cos_pull;
+mod dependencies;
 mod federation;
 mod notifier;
 mod observers;
@@ -37,8 +38,11 @@ pub mod plain;
 pub mod stamped;
 
 pub use cos::CosEventService;
+pub use dependencies::{DependencyRecorder, Unscheduled};
 pub use federation::{FederationServant, LinkError, LinkOptions, beyond_this_host};
 pub use registered::{LevelsError, RegisteredOperations};
 pub use registrations::RegistrationStore;
 pub use service::{EventServiceOptions, Layout, RtecEventService};
+#[doc(hidden)]
+pub use udp::receive_datagrams;
 pub use udp::{UdpGateway, UdpOptions};

@@ -32,16 +32,16 @@ impl<T: Send + 'static> Notifier<T> {
         timeout: Duration,
         notify: impl Fn(&T) -> Result<()> + Send + 'static,
     ) -> Result<Notifier<T>> {
-        let told = Arc::new(NotifierQueue {
+        let queue = Arc::new(NotifierQueue {
             waiting: PiMutex::new(VecDeque::with_capacity(MAX_WAITING)),
             filled: PiCondvar::new(),
             stopped: AtomicBool::new(false),
         });
-        let mine = told.clone();
+        let mine = queue.clone();
         ThreadSpec::inheriting(name)
             .spawn_supervised(move || mine.run(&notify, &Backoff::new(timeout)))
             .map_err(|error| SystemException::from(Kind::NoResources).detail(error.to_string()))?;
-        Ok(Notifier(told))
+        Ok(Notifier(queue))
     }
 }
 

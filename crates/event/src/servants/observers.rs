@@ -67,7 +67,7 @@ impl Observers {
         list.known.insert(handle, (watched.clone(), None));
         drop(list);
         let connected: Arc<dyn MonitoredPeer> = watched;
-        let watch = self.control.watch(peer, Arc::downgrade(&connected), 0);
+        let watch = self.control.watch(peer, Arc::downgrade(&connected), &[]);
         let still =
             self.list.lock().known.get_mut(&handle).map(|(_, number)| *number = Some(watch)).is_some();
         if !still {

@@ -7,11 +7,11 @@ pub(super) mod servants;
 /// The generated modules.
 #[allow(missing_docs)]
 pub mod generated {
-    include!(concat!(env!("OUT_DIR"), "/plain/rtec_event_channel_admin.rs"));
+    include!(concat!(env!("OUT_DIR"), "/plain/isorb_rtec_event_channel_admin.rs"));
 }
 pub use generated::*;
 
-pub(super) fn header(h: &crate::event::Header) -> rtec_event_comm::EventHeader {
+pub(crate) fn header(h: &crate::event::Header) -> rtec_event_comm::EventHeader {
     rtec_event_comm::EventHeader {
         type_: h.event_type,
         source: h.source,

@@ -49,7 +49,7 @@ struct State {
     /// The channel's levels, the least urgent first; empty until it asks for them.
     served: Vec<Priority>,
     /// Counts the requests to the scheduler, and the request that the current placements answer.
-    asked: u64,
+    tickets: u64,
     active: u64,
 }
 
@@ -172,8 +172,8 @@ impl RunTimeScheduler for RegisteredOperations {
         }
         for _ in 0..TRIES {
             let mut state = self.state.lock();
-            state.asked += 1;
-            let ticket = state.asked;
+            state.tickets += 1;
+            let ticket = state.tickets;
             drop(state);
             // Without the lock: the scheduler may be remote.
             let compiled = self.compiled().map_err(|why| NotAdmitted(why.to_string()))?;
@@ -185,6 +185,10 @@ impl RunTimeScheduler for RegisteredOperations {
             }
         }
         Err(NotAdmitted("too many consumers connect at the same time; try again".into()))
+    }
+
+    fn has_operations(&self) -> bool {
+        true
     }
 
     fn leave(&self, number: u64) {

@@ -1,15 +1,22 @@
 //! Registrations of remote consumers and suppliers in a file, so that they outlive the process.
 
+use super::any;
+use crate::content::{ContentFilter, ContentLimits};
+use crate::dispatch::Strategy;
 use crate::event::Header;
 use crate::filter::Dependency;
+use crate::modules::Configuration;
 use isorb::poa::ObjectId;
-use isorb::{Completion, Kind, SystemException};
-use isorb_store::redb::{self, ReadTransaction, ReadableTable, TableDefinition, WriteTransaction};
-use isorb_store::{Database, Fault, OpenError, Schema, copy_table};
+use isorb::{Any, Completion, Kind, SystemException, TypeCode};
+use isorb_store::redb::{
+    self, ReadTransaction, ReadableTable, TableDefinition, TableHandle, WriteTransaction,
+};
+use isorb_store::{Database, Fault, OpenError, Schema, copy_table, missing_table};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
 
 /// The connected proxies of a service, in a file.
 ///
@@ -38,6 +45,35 @@ pub(super) struct Registration {
     pub suspended: bool,
     /// A consumer's dependencies, or a supplier's publications.
     pub dependencies: Vec<Dependency>,
+    /// A consumer's condition on the payload.
+    pub content: Option<StoredContent>,
+    /// A consumer's time-based filter.
+    pub min_separation: Duration,
+}
+
+/// The condition of a content filter, as it is stored.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) struct StoredContent {
+    pub expression: String,
+    /// The type code of the payload, as an encapsulated any.
+    pub payload: Vec<u8>,
+}
+
+impl StoredContent {
+    pub fn of(filter: &ContentFilter) -> StoredContent {
+        let payload = any::pack_value(&Any::from(filter.payload().clone()));
+        StoredContent { expression: filter.expression().to_owned(), payload }
+    }
+
+    /// Compiles it again.
+    ///
+    /// # Errors
+    /// A sentence: the limits changed, or the store holds another version's.
+    pub fn compile(&self, limits: ContentLimits) -> Result<ContentFilter, Box<dyn std::error::Error>> {
+        let payload: TypeCode =
+            any::unpack(&self.payload).get().ok_or("its content filter has no type code")?;
+        Ok(ContentFilter::within(limits, &self.expression, &payload)?)
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -52,8 +88,20 @@ type Record<'r> = (u8, &'r str, &'r [u8]);
 /// Records by the proxy's id.
 const TABLE: TableDefinition<'_, &[u8], Record<'static>> = TableDefinition::new("event-registrations-1");
 
+/// In the flags: the list of dependencies ends with eight octets, the consumer's time-based filter
+/// in nanoseconds.
+const SEPARATED: u8 = 1 << 3;
+
 /// Octets of a dependency: type, source, creation time, handle.
 const ENTRY: usize = 20;
+
+/// The flag of a record with a content filter. There the list of dependencies is preceded by its
+/// length in octets, and followed by the expression, preceded by its length, and the type code.
+const HAS_CONTENT: u8 = 1 << 4;
+
+/// The id and the flags of the record of the channel's modules. No proxy has an empty id.
+const MODULES: &[u8] = &[];
+const MODULES_FLAGS: u8 = 1 << 7;
 
 struct Registrations;
 
@@ -64,10 +112,14 @@ impl Schema for Registrations {
     }
 
     fn verify(&self, transaction: &ReadTransaction) -> Result<(), OpenError> {
-        let table = transaction.open_table(TABLE).map_err(|_| OpenError::Foreign)?;
+        let table = transaction.open_table(TABLE).map_err(|_| missing_table(transaction, TABLE.name()))?;
         for entry in table.iter().map_err(Fault::from)? {
-            let (_, record) = entry.map_err(Fault::from)?;
-            Registration::read(record.value()).ok_or(OpenError::Corrupt)?;
+            let (id, record) = entry.map_err(Fault::from)?;
+            let known = match id.value() {
+                MODULES => read_modules(record.value()).is_some(),
+                _ => Registration::read(record.value()).is_some(),
+            };
+            known.then_some(()).ok_or(OpenError::Corrupt)?;
         }
         Ok(())
     }
@@ -86,6 +138,36 @@ impl RegistrationStore {
         let database = Database::open(path, Registrations)?;
         let (stamp, next) = (isorb_rt::random_u64(), AtomicU32::new(0));
         Ok(RegistrationStore(Arc::new(Inner { database, stamp, next })))
+    }
+
+    /// Keeps the channel's modules for the next process.
+    ///
+    /// # Errors
+    /// PERSIST_STORE: the disk does not take them.
+    pub fn put_modules(
+        &self,
+        configuration: Configuration,
+        strategy: Strategy,
+    ) -> Result<(), SystemException> {
+        let octets = write_modules(configuration, strategy);
+        let put = |transaction: &WriteTransaction| -> Result<(), Fault> {
+            transaction.open_table(TABLE)?.insert(MODULES, (MODULES_FLAGS, "", &octets[..]))?;
+            Ok(())
+        };
+        self.0.database.write(put).map_err(|fault| failed(&fault))
+    }
+
+    /// The modules that were put last.
+    ///
+    /// # Errors
+    /// PERSIST_STORE: the file cannot be read.
+    pub fn modules(&self) -> Result<Option<(Configuration, Strategy)>, SystemException> {
+        let read = |transaction: &ReadTransaction| -> Result<_, Fault> {
+            let table = transaction.open_table(TABLE)?;
+            let record = table.get(MODULES)?;
+            Ok(record.and_then(|record| read_modules(record.value())))
+        };
+        self.0.database.read(read).map_err(|fault| failed(&fault))
     }
 
     /// An id that no proxy had.
@@ -119,7 +201,7 @@ impl RegistrationStore {
     /// Forgets all proxies: the channel was destroyed.
     pub(super) fn clear(&self) {
         let clear = |transaction: &WriteTransaction| -> Result<(), Fault> {
-            transaction.open_table(TABLE)?.retain(|_, _| false)?;
+            transaction.open_table(TABLE)?.retain(|id, _| id == MODULES)?;
             Ok(())
         };
         let _ = self.0.database.write(clear);
@@ -128,7 +210,8 @@ impl RegistrationStore {
     pub(super) fn all(&self) -> Result<Vec<(ObjectId, Registration)>, SystemException> {
         let read = |transaction: &ReadTransaction| -> Result<_, Fault> {
             let table = transaction.open_table(TABLE)?;
-            let entries = table.iter()?.map(|entry| {
+            let proxies = table.range(&[0][..]..)?;
+            let entries = proxies.map(|entry| {
                 let (id, record) = entry?;
                 let registration = Registration::read(record.value()).ok_or(Fault::Corrupt)?;
                 Ok((ObjectId::from(id.value()), registration))
@@ -139,13 +222,62 @@ impl RegistrationStore {
     }
 }
 
+/// One octet each, and the number of threads.
+fn write_modules(configuration: Configuration, strategy: Strategy) -> [u8; 6] {
+    let configuration = match configuration {
+        Configuration::Full => 0,
+        Configuration::ForwardingDiscriminator => 1,
+        Configuration::SubscriptionAndFiltering => 2,
+        Configuration::Broadcaster => 3,
+    };
+    let (strategy, threads) = match strategy {
+        Strategy::Direct => (0, 0),
+        Strategy::SingleThreaded => (1, 0),
+        Strategy::Threads { per_level } => (2, per_level),
+        Strategy::Upcalls => (3, 0),
+        Strategy::ByHand { upcalls } => (4, usize::from(upcalls)),
+    };
+    let [a, b, c, d] = u32::try_from(threads).unwrap_or(u32::MAX).to_be_bytes();
+    [configuration, strategy, a, b, c, d]
+}
+
+/// `None` for a record that [`write_modules`] never makes.
+fn read_modules((flags, reference, octets): Record<'_>) -> Option<(Configuration, Strategy)> {
+    let &[configuration, strategy, ref threads @ ..] = octets else { return None };
+    let threads = u32::from_be_bytes(threads.try_into().ok()?) as usize;
+    if flags != MODULES_FLAGS || !reference.is_empty() {
+        return None;
+    }
+    let configuration = match configuration {
+        0 => Configuration::Full,
+        1 => Configuration::ForwardingDiscriminator,
+        2 => Configuration::SubscriptionAndFiltering,
+        3 => Configuration::Broadcaster,
+        _ => return None,
+    };
+    let strategy = match (strategy, threads) {
+        (0, 0) => Strategy::Direct,
+        (1, 0) => Strategy::SingleThreaded,
+        (2, 1..) => Strategy::Threads { per_level: threads },
+        (3, 0) => Strategy::Upcalls,
+        (4, 0 | 1) => Strategy::ByHand { upcalls: threads == 1 },
+        _ => return None,
+    };
+    Some((configuration, strategy))
+}
+
 fn failed(fault: &Fault) -> SystemException {
     SystemException::new(Kind::PersistStore, 0, Completion::No).detail(fault.to_string())
 }
 
 impl Registration {
     fn flags(&self) -> u8 {
-        u8::from(self.role == Role::Supplier) | u8::from(self.gateway) << 1 | u8::from(self.suspended) << 2
+        let content = if self.content.is_some() { HAS_CONTENT } else { 0 };
+        u8::from(self.role == Role::Supplier)
+            | u8::from(self.gateway) << 1
+            | u8::from(self.suspended) << 2
+            | u8::from(!self.min_separation.is_zero()) << 3
+            | content
     }
 
     fn list(&self) -> Vec<u8> {
@@ -157,13 +289,37 @@ impl Registration {
             octets[16..].copy_from_slice(&rt_info.to_be_bytes());
             octets
         };
-        self.dependencies.iter().flat_map(entry).collect()
+        let mut list: Vec<u8> = self.dependencies.iter().flat_map(entry).collect();
+        if !self.min_separation.is_zero() {
+            let separation = u64::try_from(self.min_separation.as_nanos()).unwrap_or(u64::MAX);
+            list.extend(separation.to_be_bytes());
+        }
+        let Some(content) = &self.content else { return list };
+        let length = |octets: &[u8]| u32::try_from(octets.len()).unwrap_or(u32::MAX).to_be_bytes();
+        let expression = content.expression.as_bytes();
+        [&length(&list), &list[..], &length(expression), expression, &content.payload].concat()
     }
 
     /// `None` for a record that no registration makes.
     fn read((flags, reference, list): Record<'_>) -> Option<Registration> {
+        let (list, content) = match flags & HAS_CONTENT {
+            0 => (list, None),
+            _ => {
+                let (list, rest) = counted(list)?;
+                let (expression, payload) = counted(rest)?;
+                let expression = std::str::from_utf8(expression).ok()?.to_owned();
+                (list, Some(StoredContent { expression, payload: payload.to_vec() }))
+            }
+        };
+        let (list, separation) = match flags & SEPARATED {
+            0 => (list, 0),
+            _ => {
+                let (list, separation) = list.split_last_chunk::<8>()?;
+                (list, Some(u64::from_be_bytes(*separation)).filter(|separation| *separation != 0)?)
+            }
+        };
         let (entries, rest) = list.as_chunks::<ENTRY>();
-        if flags > 7 || !rest.is_empty() {
+        if flags & !(HAS_CONTENT | SEPARATED) > 7 || !rest.is_empty() {
             return None;
         }
         let number = |octets: &[u8]| octets.try_into().map_or(0, i32::from_be_bytes);
@@ -182,6 +338,82 @@ impl Registration {
             suspended: flags & 4 != 0,
             reference: reference.to_owned(),
             dependencies: entries.iter().map(entry).collect(),
+            content,
+            min_separation: Duration::from_nanos(separation),
         })
+    }
+}
+
+/// Octets that are preceded by their length, and what follows.
+fn counted(octets: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (length, rest) = octets.split_first_chunk()?;
+    rest.split_at_checked(u32::from_be_bytes(*length) as usize)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn registrations_come_back_from_their_records() {
+        let point = [("x", TypeCode::DOUBLE)];
+        let point = TypeCode::new_struct("IDL:Point:1.0", "Point", &point).unwrap();
+        let filter = ContentFilter::new("x > 0.5", &point).unwrap();
+        let dependency =
+            Dependency { header: Header { event_type: 20, source: 7, ..Header::default() }, rt_info: 3 };
+        let plain = Registration {
+            role: Role::Consumer,
+            reference: "IOR:00".to_owned(),
+            gateway: false,
+            suspended: true,
+            dependencies: vec![
+                Dependency { header: Header { ttl: 1, ..dependency.header }, ..dependency };
+                2
+            ],
+            content: None,
+            min_separation: Duration::ZERO,
+        };
+        let filtered = Registration { content: Some(StoredContent::of(&filter)), ..plain.clone() };
+        let both = Registration { min_separation: Duration::from_millis(5), ..filtered.clone() };
+        for registration in [plain, filtered.clone(), both] {
+            let list = registration.list();
+            let read = Registration::read((registration.flags(), &registration.reference, &list));
+            assert_eq!(read, Some(registration));
+        }
+        let compiled = filtered.content.as_ref().unwrap().compile(ContentLimits::default()).unwrap();
+        assert_eq!(compiled, filter);
+        let list = filtered.list();
+        for length in 0..list.len() - filtered.content.as_ref().unwrap().payload.len() {
+            assert_eq!(Registration::read((filtered.flags(), "", &list[..length])), None, "{length}");
+        }
+    }
+
+    #[test]
+    fn a_registration_is_read_as_it_was_written() {
+        let header = Header { event_type: 20, source: 1, creation_time: 7, ..Header::default() };
+        let plain = Registration {
+            role: Role::Consumer,
+            reference: "IOR:00".to_owned(),
+            gateway: true,
+            suspended: true,
+            dependencies: vec![Dependency { header, rt_info: 3 }, Dependency { header, rt_info: 0 }],
+            content: None,
+            min_separation: Duration::ZERO,
+        };
+        let separated = Registration { min_separation: Duration::from_millis(5), ..plain.clone() };
+        for registration in [&plain, &separated] {
+            let list = registration.list();
+            let read =
+                |list: &[u8]| Registration::read((registration.flags(), &registration.reference, list));
+            assert_eq!(read(&list).as_ref(), Some(registration));
+            assert!(
+                (0..list.len())
+                    .filter(|cut| cut % ENTRY != list.len() % ENTRY)
+                    .all(|cut| read(&list[..cut]).is_none())
+            );
+        }
+        // One without a filter is as before.
+        assert_eq!((plain.flags(), plain.list().len()), (6, 2 * ENTRY));
+        assert_eq!(Registration::read((SEPARATED, "", &[0; 8])), None, "a filter of no time is none");
     }
 }

@@ -1,5 +1,7 @@
 //! The servants of TAO's interfaces, compiled once for each layout of an event.
 
+use super::generated::isorb_rtec_event_channel_admin as numbered;
+use super::generated::isorb_rtec_event_channel_admin::proxy_push_supplier::SetContentError;
 use super::generated::rtec_event_channel_admin as idl;
 use super::generated::rtec_event_channel_admin::{
     AlreadyConnected, ConsumerAdmin, ConsumerAdminRef, ConsumerQOS, ConsumerQOSView, Dependency,
@@ -13,24 +15,29 @@ use super::generated::rtec_event_comm::{
 };
 use super::generated::{RtecEventData, RtecEventDataView};
 use crate::admin::{self, ConsumerQos};
+use crate::content::ContentFilter;
 use crate::error::ConnectError;
-use crate::event::{Data, Event, Header};
-use crate::filter::{Filter, encode, parse};
+use crate::event::{Data, Event, Header, Origin};
+use crate::filter::{Filter, OperationFilters, encode, parse, parse_operations};
 use crate::servants::any;
 use crate::servants::control::MonitoredPeer;
+use crate::servants::dependencies::PublishedBy;
 use crate::servants::notifier::Notifier;
 use crate::servants::proxies::ProxySlot;
-use crate::servants::registrations::{Registration, Role};
+use crate::servants::registrations::{Registration, Role, StoredContent};
 use crate::servants::remote_peer::RemotePeer;
-use crate::servants::service::Shared;
+use crate::servants::service::{Shared, report_unknown_proxy};
 use crate::servants::supplier_proxy::SupplierProxyState;
-use crate::{Failure, Observer, Publication, Resume, SupplierQos, consumer};
+use crate::{Failure, HistoryRequest, Observer, Publication, Registrations, Resume, SupplierQos, consumer};
 use isorb::generated::Any;
 use isorb::poa::ObjectId;
 use isorb::rt::Priority;
-use isorb::{Kind, Object, Orb, Reference, Result, SystemException, Upcall};
+use isorb::{Kind, Object, Orb, Reference, Result, SystemException, TypeCode, Upcall};
 use isorb_rt::sync::{PiMutex, PiOnceLock};
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::AcqRel;
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 /// Makes the channel an object.
 pub(in crate::servants) fn activate(shared: &Arc<Shared>) -> Result<Object> {
@@ -50,7 +57,8 @@ pub(in crate::servants) fn restore(
     id: &ObjectId,
     registration: &Registration,
 ) -> std::result::Result<(), Box<dyn std::error::Error>> {
-    let Registration { role, reference, gateway, suspended, dependencies } = registration;
+    let Registration { role, reference, gateway, suspended, dependencies, content, min_separation } =
+        registration;
     let peer = match reference.is_empty() {
         true => None,
         false => Some(orb.string_to_object(reference)?),
@@ -58,20 +66,29 @@ pub(in crate::servants) fn restore(
     match role {
         Role::Consumer => {
             let proxy = PushSupplierServant::new(shared);
-            shared.proxies.restore::<ProxyPushSupplierRef, _>(id, &proxy, &proxy.slot)?;
+            shared.proxies.restore::<numbered::ProxyPushSupplierRef, _>(id, &proxy, &proxy.slot)?;
             let peer = peer.ok_or("it has no reference")?;
-            if let Err(why) = proxy.connect(&peer, dependencies.clone(), *gateway, false) {
+            match content.as_ref().map(|content| content.compile(shared.options.content)).transpose() {
+                Ok(content) => proxy.state.lock().content = content,
+                Err(why) => {
+                    shared.proxies.forget(&proxy.slot);
+                    return Err(why);
+                }
+            }
+            // The history is that of this process, and has no events yet.
+            let options = Options { min_separation: *min_separation, ..Options::default() };
+            if let Err(why) = proxy.connect(&peer, dependencies.clone(), *gateway, &options, false) {
                 // The registration stays for the next start.
                 shared.proxies.forget(&proxy.slot);
                 return Err(why.into());
             }
-            if *suspended && let Some(proxy) = &proxy.state.lock().proxy {
-                proxy.suspend()?;
+            if *suspended {
+                proxy.state.lock().proxies.iter().try_for_each(admin::ProxyPushSupplier::suspend)?;
             }
         }
         Role::Supplier => {
             let proxy = Arc::new(PushConsumerServant(SupplierProxyState::of(shared)));
-            shared.proxies.restore::<ProxyPushConsumerRef, _>(id, &proxy, &proxy.0.slot)?;
+            shared.proxies.restore::<numbered::ProxyPushConsumerRef, _>(id, &proxy, &proxy.0.slot)?;
             let connected = proxy.connect(peer.as_ref(), dependencies.clone(), None);
             if let Err(why) = connected {
                 shared.proxies.forget(&proxy.0.slot);
@@ -133,8 +150,8 @@ struct ConsumerAdminServant(Arc<Shared>);
 impl ConsumerAdmin for ConsumerAdminServant {
     fn obtain_push_supplier<'u>(&'u self, cx: Upcall<'u>) -> Result<Option<&'u ProxyPushSupplierRef>> {
         let proxy = PushSupplierServant::new(&self.0);
-        let reference: ProxyPushSupplierRef = self.0.proxies.activate(&proxy, &proxy.slot)?;
-        cx.keep(reference).map(Some)
+        let reference: numbered::ProxyPushSupplierRef = self.0.proxies.activate(&proxy, &proxy.slot)?;
+        cx.keep(ProxyPushSupplierRef::from(reference)).map(Some)
     }
 }
 
@@ -143,8 +160,8 @@ struct SupplierAdminServant(Arc<Shared>);
 impl SupplierAdmin for SupplierAdminServant {
     fn obtain_push_consumer<'u>(&'u self, cx: Upcall<'u>) -> Result<Option<&'u ProxyPushConsumerRef>> {
         let proxy = Arc::new(PushConsumerServant(SupplierProxyState::of(&self.0)));
-        let reference: ProxyPushConsumerRef = self.0.proxies.activate(&proxy, &proxy.0.slot)?;
-        cx.keep(reference).map(Some)
+        let reference: numbered::ProxyPushConsumerRef = self.0.proxies.activate(&proxy, &proxy.0.slot)?;
+        cx.keep(ProxyPushConsumerRef::from(reference)).map(Some)
     }
 }
 
@@ -158,9 +175,12 @@ struct PushSupplierServant {
 
 #[derive(Default)]
 struct PushSupplierState {
-    proxy: Option<admin::ProxyPushSupplier>,
+    /// One for each group of registrations; empty while no consumer is connected.
+    proxies: Vec<admin::ProxyPushSupplier>,
     watch: Option<u64>,
     ended: bool,
+    /// Of the consumer that connects next, or is connected.
+    content: Option<ContentFilter>,
     /// As it is stored.
     registration: Option<Registration>,
 }
@@ -182,39 +202,62 @@ impl PushSupplierServant {
         consumer: &Object,
         list: Vec<crate::Dependency>,
         gateway: bool,
+        options: &Options,
         save: bool,
     ) -> Result<(), ConnectPushConsumerError> {
-        let filters = parse(&list).map_err(|_| TypeError {})?;
         let shared = &self.shared;
+        if let Some(recorder) = &shared.options.dependencies {
+            recorder.consumer(&parse_operations(&list).map_err(|_| TypeError {})?);
+        }
+        let groups = match shared.channel.has_operations() {
+            true => parse_operations(&list).map_err(|_| TypeError {})?,
+            false => vec![undivided(&list)?],
+        };
         let mut state = self.state.lock();
-        if state.proxy.is_some() || state.ended {
+        if !state.proxies.is_empty() || state.ended {
             return Err(AlreadyConnected {}.into());
         }
-        let rt_info = list.iter().map(|d| d.rt_info).find(|rt_info| *rt_info != 0).unwrap_or(0);
-        let qos = ConsumerQos {
-            name: format!("remote {rt_info}"),
-            filters,
-            quality: crate::Quality {
-                rt_info,
-                priority: shared.declared(consumer),
-                ..shared.options.quality.clone()
-            },
-            gateway,
-            dispatch: shared.dispatch.clone(),
-        };
-        let remote = RemoteConsumer::new(shared, consumer);
-        let connect = || shared.channel.for_consumers().connect(remote.clone(), qos.clone());
+        let siblings = Arc::new(Siblings { told: AtomicBool::new(false), proxy: self.me.clone() });
+        let mut remotes = Vec::with_capacity(groups.len());
+        let mut registrations = Vec::with_capacity(groups.len());
+        let mut operations = Vec::new();
+        for OperationFilters { operations: handles, filters } in groups {
+            let (rt_info, further) =
+                handles.split_first().map_or((0, &[][..]), |(first, rest)| (*first, rest));
+            let qos = ConsumerQos {
+                name: format!("remote {rt_info}"),
+                address: consumer.address().unwrap_or_default(),
+                filters,
+                content: state.content.clone(),
+                quality: crate::Quality {
+                    rt_info,
+                    priority: shared.declared(consumer),
+                    min_separation: options.min_separation,
+                    ..shared.options.quality.clone()
+                },
+                gateway,
+                dispatch: shared.dispatch.clone(),
+                history: options.history,
+            };
+            // Each has a connection of its own level.
+            let remote = RemoteConsumer::new(shared, consumer, &siblings);
+            let (further, consumer) = (further.to_vec(), remote.clone());
+            registrations.push(Registrations { consumer, qos, operations: further });
+            remotes.push(remote);
+            operations.extend(handles);
+        }
+        let connect = || shared.channel.for_consumers().connect_each(registrations.clone());
         let connected = match connect() {
-            // The consumer before it may have crashed: its operation is free then.
-            Err(ConnectError::NotAdmitted(_)) if shared.control.is_vacated(rt_info) => connect(),
+            // The consumers before it may have crashed: their operations are free then.
+            Err(ConnectError::NotAdmitted(_)) if shared.control.are_vacated(&operations) => connect(),
             connected => connected,
         };
-        let proxy = connected.map_err(|error| {
+        let proxies = connected.map_err(|error| {
             if let ConnectError::NotAdmitted(why) = &error {
                 // Clients of other ORBs see the exception without its detail.
                 isorb_rt::log::warn(
                     "isorb::event",
-                    format_args!("a consumer with rt_info {rt_info} was refused: {why}"),
+                    format_args!("a consumer with rt_info {operations:?} was refused: {why}"),
                 );
             }
             refused(error)
@@ -228,16 +271,18 @@ impl PushSupplierServant {
             gateway,
             suspended: false,
             dependencies: list,
+            content: state.content.as_ref().map(StoredContent::of),
+            min_separation: options.min_separation,
         };
         if save && let Err(full) = shared.proxies.save(&self.slot, || registration.clone()) {
             shared.proxies.free_again(&self.slot);
             return Err(full.into());
         }
         state.registration = shared.store.is_some().then_some(registration);
-        state.proxy = Some(proxy);
+        state.proxies = proxies;
         let me: Weak<dyn MonitoredPeer> = self.me.clone();
-        let watch = shared.control.watch(consumer, me, rt_info);
-        remote.peer.set_watch(watch);
+        let watch = shared.control.watch(consumer, me, &operations);
+        remotes.iter().for_each(|remote| remote.peer.set_watch(watch));
         state.watch = Some(watch);
         Ok(())
     }
@@ -245,9 +290,13 @@ impl PushSupplierServant {
     /// Changes the delivery, and what is stored of it.
     fn suspend(&self, suspended: bool) -> Result<()> {
         let mut state = self.state.lock();
-        let Some(proxy) = &state.proxy else { return Err(Kind::BadInvOrder.into()) };
-        let changed = if suspended { proxy.suspend() } else { proxy.resume() };
-        changed.map_err(|error| system(&error))?;
+        if state.proxies.is_empty() {
+            return Err(Kind::BadInvOrder.into());
+        }
+        for proxy in &state.proxies {
+            let changed = if suspended { proxy.suspend() } else { proxy.resume() };
+            changed.map_err(|error| system(&error))?;
+        }
         match &mut state.registration {
             None => Ok(()),
             Some(registration) => {
@@ -260,12 +309,24 @@ impl PushSupplierServant {
     fn end(&self) {
         let mut state = self.state.lock();
         state.ended = true;
-        let (proxy, watch) = (state.proxy.take(), state.watch.take());
+        let (proxies, watch) = (std::mem::take(&mut state.proxies), state.watch.take());
         drop(state);
         if let Some(watch) = watch {
             self.shared.control.forget(watch);
         }
-        drop(proxy);
+        drop(proxies);
+    }
+
+    /// Disconnects the other registrations of a consumer that the channel disconnected. The proxy
+    /// stays until its peer is found to be gone, or says so.
+    fn end_others(&self) {
+        let mut state = self.state.lock();
+        if state.proxies.len() > 1 {
+            state.ended = true;
+            let proxies = std::mem::take(&mut state.proxies);
+            drop(state);
+            drop(proxies);
+        }
     }
 }
 
@@ -290,13 +351,7 @@ impl ProxyPushSupplier for PushSupplierServant {
         push_consumer: Option<&PushConsumerRef>,
         qos: ConsumerQOSView<'_>,
     ) -> Result<(), ConnectPushConsumerError> {
-        let consumer = push_consumer.ok_or(Kind::BadParam).map_err(SystemException::from)?;
-        let list: Vec<_> = qos
-            .dependencies
-            .iter()
-            .map(|d| crate::Dependency { header: read_header(&d.event), rt_info: d.rt_info })
-            .collect();
-        self.connect(consumer.object(), list, qos.is_gateway, true)
+        self.connect_remote(push_consumer, qos, &Options::default())
     }
 
     fn suspend_connection(&self, _: Upcall<'_>) -> Result<()> {
@@ -306,6 +361,81 @@ impl ProxyPushSupplier for PushSupplierServant {
     fn resume_connection(&self, _: Upcall<'_>) -> Result<()> {
         self.suspend(false)
     }
+}
+
+/// What a consumer asks for besides its filter.
+#[derive(Default)]
+struct Options {
+    history: HistoryRequest,
+    min_separation: Duration,
+}
+
+impl PushSupplierServant {
+    fn connect_remote(
+        &self,
+        push_consumer: Option<&PushConsumerRef>,
+        qos: ConsumerQOSView<'_>,
+        options: &Options,
+    ) -> Result<(), ConnectPushConsumerError> {
+        let consumer = push_consumer.ok_or(Kind::BadParam).map_err(SystemException::from)?;
+        let list: Vec<_> = qos
+            .dependencies
+            .iter()
+            .map(|d| crate::Dependency { header: read_header(&d.event), rt_info: d.rt_info })
+            .collect();
+        self.connect(consumer.object(), list, qos.is_gateway, options, true)
+    }
+}
+
+impl numbered::ProxyPushSupplier for PushSupplierServant {
+    fn set_content(
+        &self,
+        _: Upcall<'_>,
+        expression: &str,
+        payload: &TypeCode,
+    ) -> Result<(), SetContentError> {
+        let content = match expression.is_empty() {
+            true => None,
+            false => {
+                let made = ContentFilter::within(self.shared.options.content, expression, payload);
+                Some(made.map_err(|why| numbered::ContentError { why: why.to_string() })?)
+            }
+        };
+        let mut state = self.state.lock();
+        if !state.proxies.is_empty() || state.ended {
+            return Err(SystemException::from(Kind::BadInvOrder).into());
+        }
+        state.content = content;
+        Ok(())
+    }
+
+    fn connect_push_consumer_with(
+        &self,
+        _: Upcall<'_>,
+        push_consumer: Option<&PushConsumerRef>,
+        qos: ConsumerQOSView<'_>,
+        options: numbered::ConsumerOptions,
+    ) -> Result<(), numbered::proxy_push_supplier::ConnectPushConsumerWithError> {
+        use numbered::proxy_push_supplier::ConnectPushConsumerWithError as Refused;
+        let time = |units: u64| Duration::from_nanos(units.saturating_mul(100));
+        let history = HistoryRequest {
+            last: options.history_last as usize,
+            age: (options.history_age != 0).then(|| time(options.history_age)),
+        };
+        let options = Options { history, min_separation: time(options.min_separation) };
+        self.connect_remote(push_consumer, qos, &options).map_err(|error| match error {
+            ConnectPushConsumerError::AlreadyConnected(raised) => Refused::AlreadyConnected(raised),
+            ConnectPushConsumerError::TypeError(raised) => Refused::TypeError(raised),
+            ConnectPushConsumerError::System(exception) => Refused::System(exception),
+        })
+    }
+}
+
+/// All registrations of a list, as the first operation that it names.
+fn undivided(list: &[crate::Dependency]) -> Result<OperationFilters, TypeError> {
+    let filters = parse(list).map_err(|_| TypeError {})?;
+    let operations = list.iter().map(|entry| entry.rt_info).filter(|rt_info| *rt_info != 0).take(1);
+    Ok(OperationFilters { operations: operations.collect(), filters })
 }
 
 fn refused(error: ConnectError) -> ConnectPushConsumerError {
@@ -329,21 +459,42 @@ fn system(error: &ConnectError) -> SystemException {
 struct PushConsumerServant(Arc<SupplierProxyState>);
 
 impl PushConsumer for PushConsumerServant {
-    /// Events of a supplier that is not connected are dropped.
     fn push(&self, cx: Upcall<'_>, data: EventSetView<'_>) -> Result<()> {
-        if let Some(supplier) = self.0.supplier() {
-            isorb_access::authorize_types(cx, data.iter().map(|event| event.header.type_))?;
-            for event in data {
-                let packed = any::pack(event.data.any_value);
-                let data = Data { pad1: event.data.pad1, octets: event.data.payload, any: &packed };
-                supplier.push(&Event { header: read_header(event), data, ..Event::default() });
-            }
-        }
-        Ok(())
+        self.push_all(cx, data, &[])
     }
 
     fn disconnect_push_consumer(&self, _: Upcall<'_>) -> Result<()> {
         self.0.end();
+        Ok(())
+    }
+}
+
+impl numbered::ProxyPushConsumer for PushConsumerServant {
+    fn push_numbered(
+        &self,
+        cx: Upcall<'_>,
+        data: EventSetView<'_>,
+        origins: &[numbered::Origin],
+    ) -> Result<()> {
+        self.push_all(cx, data, origins)
+    }
+}
+
+impl PushConsumerServant {
+    /// Events of a supplier that is not connected are dropped, and counted.
+    fn push_all(&self, cx: Upcall<'_>, data: EventSetView<'_>, origins: &[numbered::Origin]) -> Result<()> {
+        let Some(supplier) = self.0.supplier() else {
+            report_unknown_proxy(&self.0.shared().channel, cx.caller());
+            return Ok(());
+        };
+        isorb_access::authorize_types(cx, data.iter().map(|event| event.header.type_))?;
+        for (at, event) in data.iter().enumerate() {
+            let packed = any::pack(event.data.any_value);
+            let data = Data { pad1: event.data.pad1, octets: event.data.payload, any: &packed };
+            let of = |origin: &numbered::Origin| Origin { supplier: origin.supplier, number: origin.number };
+            let origin = origins.get(at).map_or(Origin::default(), of);
+            supplier.push(&Event { header: read_header(event), data, origin, ..Event::default() });
+        }
         Ok(())
     }
 }
@@ -358,8 +509,22 @@ impl ProxyPushConsumer for PushConsumerServant {
         isorb_access::authorize_types(cx, qos.publications.iter().map(|of| of.event.header.type_))?;
         let publications = qos.publications.iter();
         let list: Vec<_> = publications
-            .map(|publication| crate::Dependency { header: read_header(&publication.event), rt_info: 0 })
+            .map(|publication| crate::Dependency {
+                header: read_header(&publication.event),
+                rt_info: publication.dependency_info.rt_info,
+            })
             .collect();
+        if let Some(recorder) = &self.0.shared().options.dependencies {
+            let of = |publication: &idl::PublicationView<'_>| PublishedBy {
+                rt_info: publication.dependency_info.rt_info,
+                calls: publication.dependency_info.number_of_calls,
+                publication: Publication::new(
+                    publication.event.header.type_,
+                    publication.event.header.source,
+                ),
+            };
+            recorder.supplier(&qos.publications.iter().map(of).collect::<Vec<_>>());
+        }
         let peer = push_supplier.map(|peer| peer.object());
         let registration = Registration {
             role: Role::Supplier,
@@ -367,6 +532,8 @@ impl ProxyPushConsumer for PushConsumerServant {
             gateway: qos.is_gateway,
             suspended: false,
             dependencies: list.clone(),
+            content: None,
+            min_separation: Duration::ZERO,
         };
         match self.connect(peer, list, Some(registration))? {
             true => Ok(()),
@@ -394,17 +561,48 @@ impl PushConsumerServant {
     }
 }
 
-/// A remote consumer.
+/// What the registrations of one remote consumer share.
+struct Siblings {
+    /// The consumer was told that it is disconnected.
+    told: AtomicBool,
+    proxy: Weak<PushSupplierServant>,
+}
+
+/// Registrations of a remote consumer.
 struct RemoteConsumer {
+    siblings: Arc<Siblings>,
     peer: Arc<RemotePeer>,
     reference: PushConsumerRef,
+    /// The same, if it takes numbers.
+    numbered: Option<numbered::PushConsumerRef>,
 }
 
 impl RemoteConsumer {
-    fn new(shared: &Arc<Shared>, object: &Object) -> Arc<RemoteConsumer> {
+    fn new(shared: &Arc<Shared>, object: &Object, siblings: &Arc<Siblings>) -> Arc<RemoteConsumer> {
         let peer = RemotePeer::new(shared, object);
-        let reference = PushConsumerRef::from_object(peer.reference(shared));
-        Arc::new(RemoteConsumer { peer, reference })
+        let pushes = peer.reference(shared);
+        // Other consumers are not asked.
+        let takes_numbers = object.type_id() == numbered::PushConsumerRef::INTERFACE.id;
+        let numbered = takes_numbers.then(|| numbered::PushConsumerRef::from_object(pushes.clone()));
+        let (siblings, reference) = (siblings.clone(), PushConsumerRef::from_object(pushes));
+        Arc::new(RemoteConsumer { siblings, peer, reference, numbered })
+    }
+}
+
+impl RemoteConsumer {
+    /// Sends with origins where they are known and wanted.
+    fn send(&self, views: &[EventView<'_>], events: &[Event<'_>]) -> Result<()> {
+        let unknown = Origin::default();
+        match &self.numbered {
+            Some(reference) if events.iter().any(|event| event.origin != unknown) => {
+                let mut origins = [numbered::Origin::default(); crate::MAX_TERMS + 1];
+                for (to, Event { origin, .. }) in origins.iter_mut().zip(events) {
+                    *to = numbered::Origin { supplier: origin.supplier, number: origin.number };
+                }
+                reference.push_numbered(views, &origins[..events.len()])
+            }
+            _ => self.reference.push(views),
+        }
     }
 }
 
@@ -426,11 +624,11 @@ impl consumer::PushConsumer for RemoteConsumer {
         };
         self.peer.push(|| match events.len() {
             0 => Ok(()),
-            1 => self.reference.push(&[view(0)][..]),
+            1 => self.send(&[view(0)], events),
             count => {
                 let mut views = [view(0); crate::MAX_TERMS + 1];
                 (1..count).for_each(|i| views[i] = view(i));
-                self.reference.push(&views[..count])
+                self.send(&views[..count], events)
             }
         })
     }
@@ -448,6 +646,12 @@ impl consumer::PushConsumer for RemoteConsumer {
     }
 
     fn disconnected(&self) {
+        if self.siblings.told.swap(true, AcqRel) {
+            return;
+        }
+        if let Some(proxy) = self.siblings.proxy.upgrade() {
+            proxy.end_others();
+        }
         // The consumer may be gone; an error does not matter.
         let _ = PushConsumerRef::from_object(self.peer.object().clone()).disconnect_push_consumer();
     }

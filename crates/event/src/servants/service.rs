@@ -2,11 +2,13 @@
 
 use super::binder::Binder;
 use super::control::Control;
+use super::dependencies::DependencyRecorder;
 use super::observers::Observers;
 use super::proxies::ProxyTable;
 use super::registrations::RegistrationStore;
 use super::{plain, stamped};
 use crate::channel::Channel;
+use crate::content::ContentLimits;
 use crate::dispatch::{Dispatch, Queued, Strategy, ThreadSetup};
 use crate::placement::Quality;
 use isorb::poa::{
@@ -16,7 +18,8 @@ use isorb::poa::{
 use isorb::rt::Overrides;
 use isorb::rt::policy::{PriorityBand, PriorityModel, RtPolicy};
 use isorb::{
-    IntoServant, Kind, Object, Orb, Poa, Policies, Rebind, Reference, Result, SyncScope, SystemException,
+    Caller, IntoServant, Kind, Object, Orb, Poa, Policies, Rebind, Reference, Result, SyncScope,
+    SystemException, UnknownTargetObserver,
 };
 use isorb_rt::priority::Priority;
 use std::sync::Arc;
@@ -62,6 +65,10 @@ pub struct EventServiceOptions {
     pub unconnected: Duration,
     /// The most remote observers. Each has a thread.
     pub observers: u32,
+    /// What the content filters of remote consumers may cost.
+    pub content: ContentLimits,
+    /// Records which operations release which, as consumers and suppliers connect.
+    pub dependencies: Option<Arc<DependencyRecorder>>,
     /// Whether a client that destroys the channel shuts the ORB down, too.
     pub shutdown_on_destroy: bool,
 }
@@ -80,6 +87,8 @@ impl Default for EventServiceOptions {
             proxies: 4096,
             unconnected: Duration::from_secs(60),
             observers: 32,
+            content: ContentLimits::default(),
+            dependencies: None,
             shutdown_on_destroy: false,
         }
     }
@@ -230,6 +239,36 @@ impl Shared {
 pub struct RtecEventService {
     object: Object,
     shared: Arc<Shared>,
+    _unknown: Arc<UnknownProxies>,
+}
+
+/// Counts pushes to proxies that do not exist. Pushes of TAO's interfaces are oneways, so that a
+/// supplier of a channel that was restarted would push into the void for ever.
+struct UnknownProxies(Channel);
+
+impl UnknownTargetObserver for UnknownProxies {
+    fn unknown_target(&self, operation: &str, caller: Caller<'_>) -> bool {
+        if operation != "push" {
+            return false;
+        }
+        report_unknown_proxy(&self.0, caller);
+        true
+    }
+}
+
+/// Counts a push without a supplier's proxy. The first is logged, the second, the fourth and so on.
+#[cold]
+pub(super) fn report_unknown_proxy(channel: &Channel, caller: Caller<'_>) {
+    let count = channel.unknown_proxy();
+    if count.is_power_of_two() {
+        isorb_rt::log::warn(
+            "isorb::event",
+            format_args!(
+                "{caller} pushes to a proxy that this channel does not have or that no supplier is connected to, \
+                 perhaps of an earlier process (--store keeps them): {count} such pushes are lost"
+            ),
+        );
+    }
 }
 
 impl RtecEventService {
@@ -288,7 +327,10 @@ impl RtecEventService {
         }
         orb.register_corbaloc_key("EventService", &object);
         orb.register_initial_reference("EventService", &object);
-        Ok(RtecEventService { object, shared })
+        let unknown = Arc::new(UnknownProxies(channel.clone()));
+        let observer: Arc<dyn UnknownTargetObserver> = unknown.clone();
+        orb.observe_unknown_targets(Arc::downgrade(&observer));
+        Ok(RtecEventService { object, shared, _unknown: unknown })
     }
 
     /// The channel's reference. Its `Display` is the stringified reference.

@@ -6,11 +6,11 @@ pub(super) mod servants;
 /// The generated modules.
 #[allow(missing_docs)]
 pub mod generated {
-    include!(concat!(env!("OUT_DIR"), "/stamped/rtec_event_channel_admin.rs"));
+    include!(concat!(env!("OUT_DIR"), "/stamped/isorb_rtec_event_channel_admin.rs"));
 }
 pub use generated::*;
 
-pub(super) fn header(h: &crate::event::Header) -> rtec_event_comm::EventHeader {
+pub(crate) fn header(h: &crate::event::Header) -> rtec_event_comm::EventHeader {
     rtec_event_comm::EventHeader {
         type_: h.event_type,
         source: h.source,

@@ -40,6 +40,10 @@ impl SupplierProxyState {
         })
     }
 
+    pub fn shared(&self) -> &Shared {
+        &self.shared
+    }
+
     /// The channel's end for a push; `None` if the supplier is not connected.
     ///
     /// # Real-time
@@ -80,7 +84,7 @@ impl SupplierProxyState {
         }
         state.supplier = Some(Arc::new(supplier));
         let me: Weak<dyn MonitoredPeer> = self.me.clone();
-        state.watch = peer.map(|peer| self.shared.control.watch(peer, me, 0));
+        state.watch = peer.map(|peer| self.shared.control.watch(peer, me, &[]));
         Ok(true)
     }
 

@@ -158,33 +158,10 @@ impl UdpGateway {
         }
         let socket = open(&options)?;
         let address = socket.local_addr()?;
-        let socket = Arc::new(socket);
-        let sender = Sender {
-            id: federation.id(),
-            levels: federation.levels().begins().len() as u8,
-            socket: socket.clone(),
-            to: options.to,
-            key: match federation.security() {
-                Security::Key(key) => Some(key.clone()),
-                Security::Loopback | Security::Insecure => None,
-            },
-            buffer: PiMutex::new(SendBuffer {
-                octets: Vec::with_capacity(MAX_DATAGRAM),
-                sent: federation.first_number(),
-            }),
-        };
         let begins = federation.levels().begins().to_vec();
         let (top, others) =
             begins.split_last().map_or((Priority::MIN, &[][..]), |(top, others)| (*top, others));
-        let receiver = Arc::new(UdpReceiver {
-            federation: federation.clone(),
-            link: federation.join(Arc::new(sender)),
-            socket,
-            only: Some(options.to).filter(|to| !to.ip().is_multicast()),
-            rejected: AtomicU64::new(0),
-            stop: AtomicBool::new(false),
-            levels: others.iter().map(|_| Parker::new()).collect(),
-        });
+        let receiver = Arc::new(UdpReceiver::new(federation, &options, socket, others.len()));
         // If a thread does not start, dropping this ends the others.
         let gateway = UdpGateway { receiver: receiver.clone(), address };
         for (level, begin) in others.iter().enumerate() {
@@ -334,6 +311,34 @@ impl Transport for Sender {
 }
 
 impl UdpReceiver {
+    /// Joins the federation, with a thread for each of the levels below the most urgent.
+    fn new(federation: &Federation, options: &UdpOptions, socket: UdpSocket, levels: usize) -> UdpReceiver {
+        let socket = Arc::new(socket);
+        let sender = Sender {
+            id: federation.id(),
+            levels: federation.levels().begins().len() as u8,
+            socket: socket.clone(),
+            to: options.to,
+            key: match federation.security() {
+                Security::Key(key) => Some(key.clone()),
+                Security::Loopback | Security::Insecure => None,
+            },
+            buffer: PiMutex::new(SendBuffer {
+                octets: Vec::with_capacity(MAX_DATAGRAM),
+                sent: federation.first_number(),
+            }),
+        };
+        UdpReceiver {
+            federation: federation.clone(),
+            link: federation.join(Arc::new(sender)),
+            socket,
+            only: Some(options.to).filter(|to| !to.ip().is_multicast()),
+            rejected: AtomicU64::new(0),
+            stop: AtomicBool::new(false),
+            levels: (0..levels).map(|_| Parker::new()).collect(),
+        }
+    }
+
     /// Receives datagrams of all levels.
     fn receive(&self) {
         let mut room = vec![0; MAX_DATAGRAM];
@@ -448,6 +453,32 @@ impl UdpReceiver {
         federation.accept_message(self.link, &message);
         Ok(level)
     }
+}
+
+/// Handles datagrams as a gateway does that a neighbour sends them to, on the calling thread.
+/// Returns how many were taken. For the fuzz target: the threads of a gateway would hide which one
+/// failed.
+///
+/// # Errors
+/// Those of a socket on this host.
+#[doc(hidden)]
+pub fn receive_datagrams(
+    federation: &Federation,
+    datagrams: impl Iterator<Item = Vec<u8>>,
+) -> io::Result<usize> {
+    let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
+    let options = UdpOptions::to_neighbour(socket.local_addr()?, socket.local_addr()?);
+    let receiver = UdpReceiver::new(federation, &options, socket, 0);
+    let (mut region, mut guard) = (Region::new(MAX_DATAGRAM), ReplayGuard::default());
+    let mut taken = 0;
+    for mut datagram in datagrams {
+        if let Ok(level) = receiver.decode_datagram(&mut datagram, &mut region, &mut guard) {
+            federation.process(level);
+            taken += 1;
+        }
+    }
+    federation.leave(receiver.link);
+    Ok(taken)
 }
 
 /// Why a datagram was ignored.

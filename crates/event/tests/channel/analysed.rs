@@ -136,14 +136,14 @@ fn compared(policy: Policy, serving: Serving) -> Vec<(u64, u64)> {
     for first in [[0, 0, 0], [1, 1, 0], [1, 0, 1], [0, 1, 1], [2, 1, 0], [0, 1, 2]] {
         let scheduler = scheduled(policy, serving.preemption());
         let levels = scheduler.levels();
-        let asked = Arc::new(Unchecked(scheduler.clone()));
+        let requested = Arc::new(Unchecked(scheduler.clone()));
         // The tasks are still connected when the analysis is read.
         let admitted: Vec<_> =
             GOOD.iter().map(|task| scheduler.admit(task.name, &quality(*task, 0))).collect();
         let response = |task: &Task| scheduler.response(task.name).unwrap().as_nanos() as u64;
         bounds = GOOD.iter().map(response).collect();
         admitted.into_iter().for_each(|admitted| scheduler.leave(admitted.unwrap().1));
-        let (seen, missed) = run(&GOOD, &first, levels, asked, serving);
+        let (seen, missed) = run(&GOOD, &first, levels, requested, serving);
         assert_eq!(missed, 0, "{policy} {serving:?} {first:?}");
         worst.iter_mut().zip(seen).for_each(|(worst, seen)| *worst = (*worst).max(seen));
     }

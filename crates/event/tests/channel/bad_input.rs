@@ -66,11 +66,11 @@ fn consumers_that_would_miss_deadlines_are_refused_with_the_numbers() {
             channel.for_consumers().connect(Arc::new(|_: &[Event<'_>]| ()), qos)
         };
         let _first = connect("imu", &declares(5, 10, None)).unwrap();
-        for (quality, said) in &cases {
+        for (quality, wanted) in &cases {
             let Err(ConnectError::NotAdmitted(why)) = connect("radar", quality) else {
-                panic!("{policy:?}: admitted, where it should say {said}")
+                panic!("{policy:?}: admitted, where it should say {wanted}")
             };
-            assert!(why.to_string().starts_with(said), "{policy:?}: {why}, not {said}");
+            assert!(why.to_string().starts_with(wanted), "{policy:?}: {why}, not {wanted}");
             let names: Vec<String> = channel.consumers().into_iter().map(|consumer| consumer.name).collect();
             assert_eq!(names, ["imu"], "nothing of it is there");
         }
@@ -110,7 +110,7 @@ fn malformed_graphs_are_refused_with_the_name_of_the_operation() {
             "show cannot be admitted: its deadline of 8 ms is shorter than its cost of 5 ms after a jitter of 5 ms",
         ),
     ];
-    for (operations, said) in cases {
+    for (operations, wanted) in cases {
         let scheduler = scheduled(Policy::RateMonotonic);
         let mut graph = Graph::new();
         let added: Result<Vec<usize>, _> =
@@ -119,7 +119,7 @@ fn malformed_graphs_are_refused_with_the_name_of_the_operation() {
             Err(error) => error.to_string(),
             Ok(_) => scheduler.admit_graph(&graph).unwrap_err().to_string(),
         };
-        assert!(refused.contains(said), "{refused}, not {said}");
+        assert!(refused.contains(wanted), "{refused}, not {wanted}");
         // Nothing is promised: the whole processor is still available.
         channel(&scheduler)
             .for_consumers()
@@ -158,9 +158,9 @@ fn malformed_levels_are_refused() {
         let count = levels.len();
         let refused = Channel::builder().levels(levels).build().unwrap_err();
         assert_eq!(refused, StartError::Levels { count });
-        let said =
+        let wanted =
             format!("a channel has 1 to 64 levels of priority, in ascending order, and {count} were given; ");
-        assert!(refused.to_string().starts_with(&said), "{refused}");
+        assert!(refused.to_string().starts_with(&wanted), "{refused}");
     }
 }
 
@@ -224,7 +224,7 @@ fn a_dispatching_that_the_scheduler_does_not_assume_is_refused() {
         };
         let fitting = strategies.iter().find(|(_, does, _)| *does == Some(promised)).unwrap().0;
         let channel = config().strategy(fitting).build().unwrap();
-        for (strategy, does, said) in strategies {
+        for (strategy, does, wanted) in strategies {
             let swap = || channel.reconfigure(Configuration::Full, strategy, Duration::from_secs(60));
             let start = config().strategy(strategy).build();
             let started = start.map(|channel| channel.destroy());
@@ -235,9 +235,9 @@ fn a_dispatching_that_the_scheduler_does_not_assume_is_refused() {
             let other = OtherPreemption { promised, dispatching: does };
             assert_eq!(started, Err(StartError::Preemption(other)), "{strategy:?}");
             assert_eq!(swap(), Err(SwapError::Preemption(other)), "{strategy:?}");
-            let told = StartError::Preemption(other).to_string();
-            assert!([counts_on, said, instead].iter().all(|part| told.contains(part)), "{told}");
-            assert_eq!(told, SwapError::Preemption(other).to_string());
+            let message = StartError::Preemption(other).to_string();
+            assert!([counts_on, wanted, instead].iter().all(|part| message.contains(part)), "{message}");
+            assert_eq!(message, SwapError::Preemption(other).to_string());
         }
         // Without dispatching consumers are not ordered, whatever the strategy.
         for configuration in [

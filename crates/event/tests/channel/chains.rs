@@ -212,21 +212,22 @@ fn a_chain_slot_admits_one_consumer_within_its_promise() {
     let scheduled = scheduled();
     let id = scheduled.admit_graph(&chain([2, 3, 5], 80)).unwrap();
     assert!(scheduled.admit_graph(&chain([1, 1, 1], 80)).unwrap_err().to_string().contains("sensor"));
-    let asks = |worst: u64| Quality { worst_case: Some(Duration::from_millis(worst)), ..Quality::default() };
-    let too_much = scheduled.admit("fuse", &asks(4)).unwrap_err().to_string();
+    let worst_case =
+        |worst: u64| Quality { worst_case: Some(Duration::from_millis(worst)), ..Quality::default() };
+    let too_much = scheduled.admit("fuse", &worst_case(4)).unwrap_err().to_string();
     assert!(too_much.contains("fuse") && too_much.contains("4ms") && too_much.contains("3ms"), "{too_much}");
     let early = Quality { deadline: Some(Duration::from_millis(1)), ..Quality::default() };
     assert!(scheduled.admit("fuse", &early).unwrap_err().to_string().contains("1ms"));
     let often = Quality { period: Some(Duration::from_millis(50)), ..Quality::default() };
     assert!(scheduled.admit("fuse", &often).unwrap_err().to_string().contains("100ms"));
-    let (placement, number) = scheduled.admit("fuse", &asks(3)).unwrap();
+    let (placement, number) = scheduled.admit("fuse", &worst_case(3)).unwrap();
     // 2, 5 and 10 of 10 parts of 80 ms: between 16 and 40.
     assert_eq!(placement.deadline, Some(Duration::from_millis(24)));
     assert_eq!(placement.worst_case, Some(Duration::from_millis(3)));
-    assert!(scheduled.admit("fuse", &asks(3)).unwrap_err().to_string().contains("already"));
+    assert!(scheduled.admit("fuse", &worst_case(3)).unwrap_err().to_string().contains("already"));
     assert!(!scheduled.withdraw(id), "a consumer is connected");
     scheduled.leave(number);
-    let again = scheduled.admit("fuse", &asks(3)).unwrap().1;
+    let again = scheduled.admit("fuse", &worst_case(3)).unwrap().1;
     scheduled.leave(again);
     assert!(scheduled.withdraw(id) && !scheduled.withdraw(id));
     assert!(scheduled.admit_graph(&chain([1, 1, 1], 80)).is_ok(), "the names are free again");

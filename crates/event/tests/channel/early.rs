@@ -45,8 +45,8 @@ fn early_pushes_are_counted_under_any_dispatching() {
                 let log = Log::default();
                 let proxy = log.connect(&channel, wants(Filter::of(20, 0)).quality(quality.clone()));
                 pushes(&channel, &clock, pauses, serve);
-                let told = (proxy.counts().early, log.take().len());
-                assert_eq!(told, (*early, pauses.len()), "{strategy:?}, case {number}, {serve}");
+                let counted = (proxy.counts().early, log.take().len());
+                assert_eq!(counted, (*early, pauses.len()), "{strategy:?}, case {number}, {serve}");
             }
         }
     }

@@ -12,7 +12,7 @@ const FROZEN: usize = 3;
 struct Frozen {
     thawed: Mutex<bool>,
     thaws: Condvar,
-    told: AtomicU32,
+    notified: AtomicU32,
 }
 
 impl Frozen {
@@ -30,7 +30,7 @@ impl PushConsumer for Frozen {
     fn disconnected(&self) {
         let thawed = self.thawed.lock().unwrap();
         drop(self.thaws.wait_while(thawed, |thawed| !*thawed).unwrap());
-        self.told.fetch_add(1, SeqCst);
+        self.notified.fetch_add(1, SeqCst);
     }
 }
 
@@ -65,11 +65,11 @@ fn a_new_consumer_replaces_an_evicted_one_without_waiting_for_its_notification()
                 (0..FROZEN).map(|_| log.connect(&channel, wants(Filter::Everything))).collect();
             let other = channel.for_suppliers().connect().unwrap();
             other.push(&event(20, 0, 2));
-            assert_eq!((log.take().len(), frozen.told.load(SeqCst)), (proxies.len(), 0));
+            assert_eq!((log.take().len(), frozen.notified.load(SeqCst)), (proxies.len(), 0));
             connected.store(true, SeqCst);
         });
         wait_until("others connect, in all places there are", || connected.load(SeqCst));
         drop(thaw);
     });
-    wait_until("all are told in the end", || frozen.told.load(SeqCst) as usize == FROZEN);
+    wait_until("all are told in the end", || frozen.notified.load(SeqCst) as usize == FROZEN);
 }

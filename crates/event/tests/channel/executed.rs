@@ -288,7 +288,7 @@ const BOUNDED: usize = 3;
 /// Runs an admitted set until each response is within the analysed one, at most eight times.
 /// Reports a machine that is too noisy for bounds most of the time.
 fn admitted(policy: Policy, tasks: &[Task], strategy: Strategy) -> Vec<Observations> {
-    let mut told = Vec::new();
+    let mut runs = Vec::new();
     for _ in 0..8 {
         let scheduled = scheduled(policy);
         let before = noise();
@@ -315,17 +315,17 @@ fn admitted(policy: Policy, tasks: &[Task], strategy: Strategy) -> Vec<Observati
         // The last task waits for the others at the first release, so the bounds are meaningful.
         let all: u64 = tasks.iter().map(|task| task.cost).sum();
         assert!(observed.iter().any(|observed| observed.worst_ns >= all), "{policy:?}: {observed:?}");
-        told.push((noise, bounds, observed));
+        runs.push((noise, bounds, observed));
         if held {
-            return told.pop().map(|(_, _, observed)| observed).unwrap_or_default();
+            return runs.pop().map(|(_, _, observed)| observed).unwrap_or_default();
         }
     }
-    if told.iter().filter(|(_, bounds, _)| bounds.is_some()).count() < BOUNDED {
-        println!("SKIPPED: the machine is too noisy for bounds: {told:?}");
+    if runs.iter().filter(|(_, bounds, _)| bounds.is_some()).count() < BOUNDED {
+        println!("SKIPPED: the machine is too noisy for bounds: {runs:?}");
     } else {
-        panic!("{policy:?}, {strategy:?}: admitted, and over the analysed responses: {told:?}");
+        panic!("{policy:?}, {strategy:?}: admitted, and over the analysed responses: {runs:?}");
     }
-    told.pop().map(|(_, _, observed)| observed).unwrap_or_default()
+    runs.pop().map(|(_, _, observed)| observed).unwrap_or_default()
 }
 
 /// Adjacent levels have different native priorities, so the fast task pre-empts. With one thread

@@ -328,7 +328,7 @@ struct Sink {
 
 impl Sink {
     /// Whether events of channel 9 are requested of it; `None` if there was no message.
-    fn asked(&self) -> Option<bool> {
+    fn requested(&self) -> Option<bool> {
         let requests = std::mem::take(&mut *self.requests.lock().unwrap());
         requests.last().map(|pull| !pull.consumers.is_empty())
     }
@@ -360,7 +360,7 @@ fn a_longer_way_that_is_ahead_does_not_take_the_events() {
     let (short, long) = (node.join(near.clone()), node.join(far.clone()));
     let log = Log::default();
     let _c = log.connect(&channel, wants(Filter::of(20, 0)));
-    let hears = |link: LinkId, version, hops| {
+    let receives = |link: LinkId, version, hops| {
         let interests = vec![Interest { incarnation: 1, origin: 9, version, hops, filters: vec![] }];
         let sender = u64::from(100 + link.0);
         // Every request is granted.
@@ -372,21 +372,25 @@ fn a_longer_way_that_is_ahead_does_not_take_the_events() {
             &ControlMessage { sender, level: 0, interests, requests: vec![], positions }
         ));
     };
-    hears(short, 1, 0);
-    assert_eq!((near.asked(), far.asked()), (Some(true), None));
+    receives(short, 1, 0);
+    assert_eq!((near.requested(), far.requested()), (Some(true), None));
     for version in 2..20 {
-        hears(long, version, 1);
-        assert_eq!((near.asked(), far.asked()), (None, None), "version {version} by the long way first");
-        hears(short, version, 0);
+        receives(long, version, 1);
+        assert_eq!(
+            (near.requested(), far.requested()),
+            (None, None),
+            "version {version} by the long way first"
+        );
+        receives(short, version, 0);
     }
     // A route that does not keep up is abandoned until it does. The old stream continues until the
     // new one has begun.
-    (20..23).for_each(|version| hears(long, version, 1));
-    assert_eq!((near.asked(), far.requests.lock().unwrap().len()), (None, 1));
-    hears(long, 23, 1);
-    assert_eq!((near.asked(), far.asked()), (Some(false), Some(true)));
-    hears(short, 23, 0);
-    assert_eq!((near.asked(), far.asked()), (Some(true), None));
+    (20..23).for_each(|version| receives(long, version, 1));
+    assert_eq!((near.requested(), far.requests.lock().unwrap().len()), (None, 1));
+    receives(long, 23, 1);
+    assert_eq!((near.requested(), far.requested()), (Some(false), Some(true)));
+    receives(short, 23, 0);
+    assert_eq!((near.requested(), far.requested()), (Some(true), None));
     assert!(!node.receive_message(LinkId(99), &ControlMessage::default()), "a link that is gone says so");
 }
 
@@ -433,7 +437,7 @@ fn a_restarted_member_is_recognised_at_once() {
     assert_eq!(log.take_times(), [[2]]);
 }
 
-/// A neighbour that is unreachable for the whole patience is left, and the link's consumer is
+/// A neighbour that is unreachable for the whole time-out is left, and the link's consumer is
 /// disconnected.
 #[test]
 fn a_neighbour_that_stays_away_is_left() {

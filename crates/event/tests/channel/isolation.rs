@@ -3,8 +3,8 @@
 use crate::common::*;
 use isorb_event::dispatch::{Dispatch, Queued};
 use isorb_event::{
-    Channel, ConsumerQos, Event, Failure, Filter, Overflow, Priority, PushConsumer, Quality, Resume,
-    Strategy, ThreadSetup,
+    Channel, ConsumerQos, Event, Failure, Filter, Overflow, Priority, ProxyPushSupplier, PushConsumer,
+    Quality, Resume, Strategy, ThreadSetup,
 };
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
@@ -35,6 +35,22 @@ fn own_threads() -> Option<Arc<dyn Dispatch>> {
     queued.map(|queued| Arc::new(queued) as Arc<dyn Dispatch>)
 }
 
+/// Connects another consumer, pushes all events, and waits until it has each of them in order.
+fn another_gets_all(channel: &Channel, case: &dyn std::fmt::Debug) -> ProxyPushSupplier {
+    let log = Log::default();
+    let roomy = Quality { queue: EVENTS as usize, ..Quality::default() };
+    let other = log.connect(channel, wants(Filter::of(20, 0)).quality(roomy));
+    let supplier = channel.for_suppliers().connect().unwrap();
+    (1..=EVENTS).for_each(|n| _ = supplier.push(&event(20, 0, n)));
+    let mut got = Vec::new();
+    wait_until("the other consumer gets all", || {
+        got.extend(log.take_times().concat());
+        got.len() as u64 == EVENTS
+    });
+    assert_eq!(got, (1..=EVENTS).collect::<Vec<_>>(), "{case:?}");
+    other
+}
+
 /// Beside a blocked consumer, with any overflow policy; it has threads of its own, as remote
 /// consumers do.
 #[test]
@@ -42,22 +58,13 @@ fn a_blocked_consumer_delays_no_other() {
     for strategy in STRATEGIES {
         for overflow in [Overflow::DropOldest, Overflow::DropNewest, Overflow::Refuse] {
             let channel = Channel::builder().strategy(strategy).build().unwrap();
-            let (gate, log) = (Arc::new(Gate::default()), Log::default());
+            let gate = Arc::new(Gate::default());
             let quality = Quality { queue: 4, overflow, priority: Priority::MAX, ..Quality::default() };
             let slow = ConsumerQos { dispatch: own_threads(), ..wants(Filter::of(20, 0)) }.quality(quality);
-            let stands = channel.for_consumers().connect(gate.clone(), slow).unwrap();
-            let wake_threshold = Quality { queue: EVENTS as usize, ..Quality::default() };
-            let _good = log.connect(&channel, wants(Filter::of(20, 0)).quality(wake_threshold));
-            let supplier = channel.for_suppliers().connect().unwrap();
-            (1..=EVENTS).for_each(|n| _ = supplier.push(&event(20, 0, n)));
-            let mut got = Vec::new();
-            wait_until("the others get all", || {
-                got.extend(log.take_times().concat());
-                got.len() as u64 == EVENTS
-            });
-            assert_eq!(got, (1..=EVENTS).collect::<Vec<_>>(), "{strategy:?} {overflow:?}");
-            assert_eq!(gate.0.lock().unwrap().1, 0, "it still stands");
-            let counts = stands.counts();
+            let blocked = channel.for_consumers().connect(gate.clone(), slow).unwrap();
+            let _other = another_gets_all(&channel, &(strategy, overflow));
+            assert_eq!(gate.0.lock().unwrap().1, 0, "it is still blocked");
+            let counts = blocked.counts();
             assert!(counts.dropped + counts.refused >= EVENTS - 5, "{counts:?}");
             gate.0.lock().unwrap().0 = true;
             gate.1.notify_all();
@@ -73,7 +80,7 @@ fn a_blocked_consumer_delays_no_other() {
 fn a_blocked_consumer_at_a_low_level_does_not_delay_a_high_one() {
     let channel = Channel::builder().strategy(Strategy::Threads { per_level: 1 }).build().unwrap();
     let (gate, log) = (Arc::new(Gate::default()), Log::default());
-    let _stands = channel.for_consumers().connect(gate.clone(), wants(Filter::of(20, 0))).unwrap();
+    let _blocked = channel.for_consumers().connect(gate.clone(), wants(Filter::of(20, 0))).unwrap();
     let high = Quality { priority: Priority::MAX, queue: EVENTS as usize, ..Quality::default() };
     let _good = log.connect(&channel, wants(Filter::of(20, 0)).quality(high));
     let supplier = channel.for_suppliers().connect().unwrap();
@@ -101,20 +108,10 @@ impl PushConsumer for Bad {
 fn a_failing_or_panicking_consumer_delays_no_other_and_is_disconnected() {
     for strategy in STRATEGIES {
         let channel = Channel::builder().strategy(strategy).build().unwrap();
-        let log = Log::default();
         let urgent = Quality { priority: Priority::MAX, failures: 5, ..Quality::default() };
         let bad =
             channel.for_consumers().connect(Arc::new(Bad), wants(Filter::of(20, 0)).quality(urgent)).unwrap();
-        let wake_threshold = Quality { queue: EVENTS as usize, ..Quality::default() };
-        let _good = log.connect(&channel, wants(Filter::of(20, 0)).quality(wake_threshold));
-        let supplier = channel.for_suppliers().connect().unwrap();
-        (1..=EVENTS).for_each(|n| _ = supplier.push(&event(20, 0, n)));
-        let mut got = Vec::new();
-        wait_until("the others get all", || {
-            got.extend(log.take_times().concat());
-            got.len() as u64 == EVENTS
-        });
-        assert_eq!(got, (1..=EVENTS).collect::<Vec<_>>(), "{strategy:?}");
+        let _other = another_gets_all(&channel, &strategy);
         wait_until("it is disconnected", || !bad.is_connected() && channel.consumers().len() == 1);
     }
 }

@@ -29,19 +29,19 @@ fn a_flood_on_full_queues_is_counted_and_takes_no_memory() {
     // The queues' ten, and the first record of this thread.
     (0..10).for_each(|n| assert_eq!(supplier.push(&event(20, 1, n)).taken, 4));
     let copies = channel.free_copies();
-    let mut told = Pushed::default();
+    let mut total = Pushed::default();
     let flood = || {
         for n in 0..FLOOD {
             let pushed = supplier.push(&event(20, 1, 10 + n).octets(b"some data"));
-            told.taken += pushed.taken;
-            told.dropped += pushed.dropped;
-            told.refused += pushed.refused;
+            total.taken += pushed.taken;
+            total.dropped += pushed.dropped;
+            total.refused += pushed.refused;
         }
     };
     assert_eq!(allocations_during(flood), 0);
     let flood = FLOOD as u32;
     // The oldest is dropped for an accepted one; the supplier learns of the others.
-    assert_eq!(told, Pushed { taken: flood, dropped: flood, refused: 2 * flood, ..Pushed::default() });
+    assert_eq!(total, Pushed { taken: flood, dropped: flood, refused: 2 * flood, ..Pushed::default() });
     let lost = consumers.each_ref().map(|consumer| (consumer.counts().dropped, consumer.counts().refused));
     assert_eq!(lost, [(FLOOD, 0), (FLOOD, 0), (0, FLOOD), (0, FLOOD)]);
     assert!(channel.consumers().iter().all(|consumer| consumer.waiting == 10));

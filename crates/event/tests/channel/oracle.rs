@@ -209,12 +209,12 @@ proptest! {
         // Groups by count only: single filters join others of their kind.
         let groups: Vec<Filter> = filters.into_iter().map(|f| Filter::Disjunction(vec![f])).collect();
         let back = isorb_event::parse(&isorb_event::encode(&groups, 0)).unwrap();
-        let ask = |filters: &[Filter], t, s| -> Vec<bool> {
+        let evaluate = |filters: &[Filter], t, s| -> Vec<bool> {
             let event = event(t, s, 0);
             filters.iter().map(|f| Model::new(f).push(&event, 1).is_some()).collect()
         };
         for (t, s) in (15..21).flat_map(|t| (0..5).map(move |s| (t, s))) {
-            prop_assert_eq!(ask(&groups, t, s), ask(&back, t, s));
+            prop_assert_eq!(evaluate(&groups, t, s), evaluate(&back, t, s));
         }
     }
 

@@ -51,8 +51,8 @@ fn an_event_too_large_for_a_queue_is_counted_and_reported() {
             assert_eq!((larger.dropped, larger.refused), (0, 0), "it is no matter of the queue");
             assert_eq!((proxy.counts().too_large, channel.totals().too_large), (1, 1));
             assert_eq!(push(1).taken, 1);
-            let patience = std::time::Instant::now();
-            while sizes.lock().unwrap().len() < 2 && patience.elapsed().as_secs() < 60 {
+            let start = std::time::Instant::now();
+            while sizes.lock().unwrap().len() < 2 && start.elapsed().as_secs() < 60 {
                 channel.step();
                 std::thread::yield_now();
             }
@@ -93,8 +93,8 @@ fn each_channel_has_its_own_limit() {
     let data = vec![1; LARGE + 1];
     assert_eq!(supplier.push(&event(20, 0, 0).octets(&data)).too_large, 1);
     assert_eq!(supplier.push(&event(20, 0, 0).octets(&data[1..])).taken, 1);
-    let patience = std::time::Instant::now();
-    while got.load(Ordering::SeqCst) != LARGE && patience.elapsed().as_secs() < 60 {
+    let start = std::time::Instant::now();
+    while got.load(Ordering::SeqCst) != LARGE && start.elapsed().as_secs() < 60 {
         std::thread::yield_now();
     }
     assert_eq!(got.load(Ordering::SeqCst), LARGE);

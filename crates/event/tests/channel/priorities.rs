@@ -82,8 +82,8 @@ fn the_urgent_consumer_finishes_first() {
 }
 
 /// A low consumer computes in its time-out until a high consumer's time-out arrives, or at most for
-/// `patience`. Returns whether it arrived.
-fn high_timer_fires_meanwhile(levels: &[i16], patience: Duration) -> bool {
+/// `limit`. Returns whether it arrived.
+fn high_timer_fires_meanwhile(levels: &[i16], limit: Duration) -> bool {
     let cpu = current_cpus().unwrap().iter().next().unwrap();
     let levels = levels.iter().map(|level| Priority::new(*level).unwrap()).collect();
     let threads = ThreadSetup::fifo().on(Cpus::one(cpu));
@@ -98,7 +98,7 @@ fn high_timer_fires_meanwhile(levels: &[i16], patience: Duration) -> bool {
         }
         // The high consumer connects, and its timer expires within a period, while this computes.
         met.store(false, Ordering::SeqCst);
-        let until = now_ns() + patience.as_nanos() as u64;
+        let until = now_ns() + limit.as_nanos() as u64;
         while !met.load(Ordering::SeqCst) && now_ns() < until {}
         ended.store(if met.load(Ordering::SeqCst) { 1 } else { 2 }, Ordering::SeqCst);
     };

@@ -20,9 +20,9 @@ fn undeclared_events_are_counted_or_refused() {
         let log = Log::default();
         let _c = log.connect(&channel, wants(Filter::Everything));
         let silent = channel.for_suppliers().connect().unwrap();
-        let says = channel.for_suppliers().connect_with(declares(&[(20, 1), (21, 0)])).unwrap();
+        let declared = channel.for_suppliers().connect_with(declares(&[(20, 1), (21, 0)])).unwrap();
         for event in [event(20, 1, 1), event(21, 9, 2)] {
-            let pushed = says.push(&event);
+            let pushed = declared.push(&event);
             assert_eq!((pushed.taken, pushed.undeclared), (1, 0));
         }
         assert_eq!(
@@ -31,7 +31,7 @@ fn undeclared_events_are_counted_or_refused() {
             "a supplier without publications may push anything"
         );
         let others = [event(20, 2, 4), event(22, 1, 5)];
-        let pushed = says.push_all(&others);
+        let pushed = declared.push_all(&others);
         let gets = if undeclared == Undeclared::Count { 2 } else { 0 };
         assert_eq!((pushed.taken, pushed.undeclared), (gets, 2));
         assert_eq!((log.take().len(), channel.totals().undeclared), (3 + gets as usize, 2));
@@ -104,14 +104,14 @@ fn a_federation_subscribes_only_to_published_events() {
     let link = federation.join(Arc::new(NoSuccessor));
     // By type, by source, by both: three look-ups.
     let filters = vec![Filter::of_type(20), Filter::from_source(2), Filter::of(22, 3)];
-    let hears = |link, origin, filters| {
+    let interest = |link, origin, filters| {
         let interests = vec![Interest { incarnation: 1, origin, version: 1, hops: 0, filters }];
         federation.receive_message(
             link,
             &ControlMessage { sender: origin, interests, ..ControlMessage::default() },
         );
     };
-    hears(link, 2, filters);
+    interest(link, 2, filters);
     assert_eq!(channel.lookups(), 3, "it is not known what is published");
     let other = channel.for_suppliers().connect_with(declares(&[(30, 1)])).unwrap();
     assert_eq!((channel.lookups(), other.push(&event(30, 1, 0)).taken), (0, 0));
@@ -124,9 +124,9 @@ fn a_federation_subscribes_only_to_published_events() {
     // Between two neighbours as well: events of one go on to the other without passing this
     // member's tables.
     let second = federation.join(Arc::new(NoSuccessor));
-    hears(second, 3, vec![Filter::of_type(40)]);
+    interest(second, 3, vec![Filter::of_type(40)]);
     assert_eq!(channel.lookups(), 1);
-    hears(second, 4, vec![Filter::from_source(7)]);
+    interest(second, 4, vec![Filter::from_source(7)]);
     assert_eq!(channel.lookups(), 2);
     federation.leave(second);
     // A supplier without publications may push anything.

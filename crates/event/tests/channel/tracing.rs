@@ -64,9 +64,9 @@ fn a_nested_run_is_in_the_trace_from_push_to_deadline() {
 
 /// Waits without yielding the processor.
 fn wait_until(what: &str, so: impl Fn() -> bool) {
-    let patience = Instant::now() + Duration::from_secs(60);
+    let deadline = Instant::now() + Duration::from_secs(60);
     while !so() {
-        assert!(Instant::now() < patience, "waited in vain: {what}");
+        assert!(Instant::now() < deadline, "waited in vain: {what}");
         std::hint::spin_loop();
     }
 }

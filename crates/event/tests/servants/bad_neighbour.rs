@@ -168,7 +168,7 @@ fn invalid_messages_are_refused_or_ignored() {
     let one = |type_| [idl::Entry { type_: designator::DISJUNCTION, source: 1, time: 0 }, entry(type_)];
     let too_many: Vec<idl::Entry> = (100..100 + MAX_FILTERS as i32 + 1).flat_map(one).collect();
     let own = idl::Grant { channel: MEMBER, number: 1 };
-    let asks = |source, parent, consumers: Vec<u64>| {
+    let pull_of = |source, parent, consumers: Vec<u64>| {
         pull(idl::StreamRequest { source, parent, number: u64::MAX, after: vec![u64::MAX, 0], consumers })
     };
     let cases = [
@@ -183,10 +183,10 @@ fn invalid_messages_are_refused_or_ignored() {
         ("too many filters", interest(FORGER, too_many), None),
         ("a level that is not", idl::ControlMessage { level: 200, ..interest(FORGER, vec![]) }, None),
         ("itself as this channel", idl::ControlMessage { sender: MEMBER, ..interest(FORGER, vec![]) }, None),
-        ("a pull of an unknown channel's events", asks(77, MEMBER, vec![FORGER]), None),
-        ("a pull that another is asked", asks(MEMBER, 77, vec![FORGER]), None),
-        ("a pull for more channels than can be", asks(MEMBER, MEMBER, vec![FORGER; 2_000]), None),
-        ("a pull of what is still to come", asks(2, MEMBER, vec![FORGER]), None),
+        ("a pull of an unknown channel's events", pull_of(77, MEMBER, vec![FORGER]), None),
+        ("a pull that another is asked", pull_of(MEMBER, 77, vec![FORGER]), None),
+        ("a pull for more channels than can be", pull_of(MEMBER, MEMBER, vec![FORGER; 2_000]), None),
+        ("a pull of what is still to come", pull_of(2, MEMBER, vec![FORGER]), None),
         ("a head of an unknown channel", head(77, vec![own]), None),
         ("a position that grants what was not requested", head(2, vec![own]), None),
     ];
@@ -260,7 +260,7 @@ fn endless_joins_are_refused_and_expire() {
     assert_eq!(join().unwrap_err().kind, Kind::ImpLimit);
     assert_eq!(world.federation.links(), MOST);
     world.is_well("a flood of joins");
-    // None of them is reachable within the patience.
+    // None of them is reachable within the time-out.
     let (.., good, _, _) = &world.good;
     for now in [1_000, 1_400, 1_800, 2_200] {
         world.federation.tick(now, 500);

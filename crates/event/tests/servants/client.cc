@@ -1,4 +1,5 @@
-// A client of the OMG Event Service in C++ on omniORB: pushes ten numbers, pulls them, is pushed them.
+// A client of the OMG Event Service in C++ on omniORB: pushes ten numbers, pulls them, is pushed
+// them.
 #include <CosEventChannelAdmin.hh>
 #include <cstdio>
 #include <cstdlib>

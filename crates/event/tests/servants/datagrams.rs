@@ -119,8 +119,8 @@ fn a_group_gets_one_datagram_for_all() {
     });
     let forwarded = || members[0].federation.counts().forwarded;
     wait_until("each datagram is counted by all three", || {
-        let heard = |m: &Member| m.federation.counts().received + m.federation.counts().repeated;
-        members[1..].iter().all(|m| heard(m) == forwarded())
+        let arrived = |m: &Member| m.federation.counts().received + m.federation.counts().repeated;
+        members[1..].iter().all(|m| arrived(m) == forwarded())
     });
     let before = forwarded();
     (first..first + 5).for_each(push);

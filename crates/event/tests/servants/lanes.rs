@@ -74,9 +74,9 @@ fn pair(by: By, levels: &Levels) -> [Member; 2] {
 }
 
 /// Pushes a flood of events for a less urgent consumer, which keeps the processor for each until
-/// the urgent consumer was called, or for `patience`. Behind all of them one event for the urgent
+/// the urgent consumer was called, or for `limit`. Behind all of them one event for the urgent
 /// consumer is pushed. Returns how many of the flood had arrived when it was called.
-fn before_the_urgent_one(by: By, levels: &Levels, patience: Duration) -> u64 {
+fn before_the_urgent_one(by: By, levels: &Levels, limit: Duration) -> u64 {
     let [near, far] = pair(by, levels);
     let (came, before) = ([0, 1].map(|_| Arc::new(AtomicU64::new(0))), Arc::new(AtomicU64::new(u64::MAX)));
     let flooding = Arc::new(AtomicBool::new(false));
@@ -84,7 +84,7 @@ fn before_the_urgent_one(by: By, levels: &Levels, patience: Duration) -> u64 {
     let low = move |_: &[Event<'_>]| {
         let since = Instant::now();
         // Without sleeping: the urgent thread must pre-empt this one.
-        while now.load(SeqCst) && met.load(SeqCst) == u64::MAX && since.elapsed() < patience {
+        while now.load(SeqCst) && met.load(SeqCst) == u64::MAX && since.elapsed() < limit {
             std::hint::spin_loop();
         }
         count.fetch_add(1, SeqCst);

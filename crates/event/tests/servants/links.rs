@@ -163,7 +163,7 @@ fn suspending_resuming_and_resubscribing_take_effect_over_two_links() {
         ends[end].push(&Event::new(event_type, 1).created(time).ttl(8));
     };
     let crossed = || line.iter().map(|m| m.federation.counts().forwarded).sum::<u64>();
-    let asked = || [is_asked(&line[0]), is_asked(&line[4])];
+    let requested = || [is_asked(&line[0]), is_asked(&line[4])];
     let take = || std::mem::take(&mut *log.lock().unwrap());
     // Pairs of events, one after the other; all arrive, once each.
     let all_come = |left, right, from: u64| {
@@ -184,16 +184,16 @@ fn suspending_resuming_and_resubscribing_take_effect_over_two_links() {
         (0..100).for_each(|_| push(end, event_type, 1));
         assert_eq!((crossed(), take().len()), (before, 0));
     };
-    wait_until("both ends are asked", || asked() == [true; 2]);
+    wait_until("both ends are asked", || requested() == [true; 2]);
     all_come(20, 21, 1_000);
     stays(0, 23);
     for round in 1..=3 {
         proxy.suspend().unwrap();
-        wait_until("no member is asked", || asked() == [false; 2]);
+        wait_until("no member is asked", || requested() == [false; 2]);
         stays(0, 20);
         stays(1, 21);
         proxy.resume().unwrap();
-        wait_until("both ends are asked again", || asked() == [true; 2]);
+        wait_until("both ends are asked again", || requested() == [true; 2]);
         all_come(20, 21, 1_000 + round * 100);
     }
     // One event of the pair is another now: that end is asked for it, and no longer for the former
@@ -227,7 +227,7 @@ fn suspending_resuming_and_resubscribing_take_effect_over_two_links() {
     wait_until("a pair", || !log.lock().unwrap().is_empty());
     assert_eq!(take().concat(), [(22, 1_000), (20, 1_001)]);
     drop(proxy);
-    wait_until("no member is asked", || asked() == [false; 2]);
+    wait_until("no member is asked", || requested() == [false; 2]);
     stays(0, 20);
     stays(1, 22);
 }

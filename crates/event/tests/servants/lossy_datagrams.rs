@@ -20,29 +20,29 @@ fn bad(seed: u64) -> Plan {
 
 /// One side of a relay: its receiving socket, its sending socket and its destination.
 struct Side {
-    hears: UdpSocket,
-    speaks: UdpSocket,
+    receiver: UdpSocket,
+    sender: UdpSocket,
     to: SocketAddr,
 }
 
 impl Side {
     /// To a neighbour that accepts only this address.
     fn neighbour(socket: UdpSocket, to: SocketAddr) -> Side {
-        Side { speaks: socket.try_clone().unwrap(), hears: socket, to }
+        Side { sender: socket.try_clone().unwrap(), receiver: socket, to }
     }
 
     /// To a group. `None` where the system has no multicast.
     fn group(group: Ipv4Addr, port: u16) -> Option<Side> {
-        let hears = Socket::new(Domain::IPV4, Type::DGRAM, Some(Protocol::UDP)).unwrap();
-        hears.set_reuse_address(true).unwrap();
-        hears.bind(&SocketAddr::from((Ipv4Addr::UNSPECIFIED, port)).into()).unwrap();
-        let speaks = Socket::new(Domain::IPV4, Type::DGRAM, Some(Protocol::UDP)).unwrap();
-        speaks.bind(&SocketAddr::from((Ipv4Addr::LOCALHOST, 0)).into()).unwrap();
+        let receiver = Socket::new(Domain::IPV4, Type::DGRAM, Some(Protocol::UDP)).unwrap();
+        receiver.set_reuse_address(true).unwrap();
+        receiver.bind(&SocketAddr::from((Ipv4Addr::UNSPECIFIED, port)).into()).unwrap();
+        let sender = Socket::new(Domain::IPV4, Type::DGRAM, Some(Protocol::UDP)).unwrap();
+        sender.bind(&SocketAddr::from((Ipv4Addr::LOCALHOST, 0)).into()).unwrap();
         let interface = Interface::Address(Ipv4Addr::LOCALHOST);
         let multicast = Multicast { interface, hops: 1, loopback: true };
-        multicast.join(&hears, group.into()).ok()?;
-        multicast.prepare_to_send(&speaks, group.into()).ok()?;
-        Some(Side { hears: hears.into(), speaks: speaks.into(), to: (group, port).into() })
+        multicast.join(&receiver, group.into()).ok()?;
+        multicast.prepare_to_send(&sender, group.into()).ok()?;
+        Some(Side { receiver: receiver.into(), sender: sender.into(), to: (group, port).into() })
     }
 }
 
@@ -56,15 +56,15 @@ struct Relay {
 impl Relay {
     fn start(a: Side, b: Side, plan: impl Fn(u64) -> Plan) -> Relay {
         let (stop, lost) = (Arc::<AtomicBool>::default(), Arc::<AtomicU64>::default());
-        let own = a.speaks.local_addr().unwrap();
-        let other = b.speaks.local_addr().unwrap();
-        let carry = |hears: UdpSocket, own, speaks: UdpSocket, to, plan| {
+        let own = a.sender.local_addr().unwrap();
+        let other = b.sender.local_addr().unwrap();
+        let carry = |receiver: UdpSocket, own, sender: UdpSocket, to, plan| {
             let (stop, lost) = (stop.clone(), lost.clone());
-            std::thread::spawn(move || carry(&hears, own, &speaks, to, plan, &stop, &lost))
+            std::thread::spawn(move || carry(&receiver, own, &sender, to, plan, &stop, &lost))
         };
         let threads = vec![
-            carry(a.hears, own, b.speaks.try_clone().unwrap(), b.to, plan(1)),
-            carry(b.hears, other, a.speaks.try_clone().unwrap(), a.to, plan(2)),
+            carry(a.receiver, own, b.sender.try_clone().unwrap(), b.to, plan(1)),
+            carry(b.receiver, other, a.sender.try_clone().unwrap(), a.to, plan(2)),
         ];
         Relay { stop, lost, threads }
     }
@@ -79,25 +79,25 @@ impl Drop for Relay {
 
 /// One direction. The relay's own datagrams, which a group loops back, are dropped.
 fn carry(
-    hears: &UdpSocket,
+    receiver: &UdpSocket,
     own: SocketAddr,
-    speaks: &UdpSocket,
+    sender: &UdpSocket,
     to: SocketAddr,
     plan: Plan,
     stop: &AtomicBool,
     lost: &AtomicU64,
 ) {
-    hears.set_read_timeout(Some(Duration::from_micros(100))).unwrap();
+    receiver.set_read_timeout(Some(Duration::from_micros(100))).unwrap();
     let mut way = Impairment::new(plan);
     let (mut room, mut before) = (vec![0; 65_536], 0);
     while !stop.load(SeqCst) {
-        if let Ok((length, from)) = hears.recv_from(&mut room)
+        if let Ok((length, from)) = receiver.recv_from(&mut room)
             && from != own
         {
             way.push(now_ns(), room[..length].to_vec());
         }
         while let Some(packet) = way.pop(now_ns()) {
-            let _ = speaks.send_to(&packet, to);
+            let _ = sender.send_to(&packet, to);
         }
         lost.fetch_add(way.dropped() - before, SeqCst);
         before = way.dropped();

@@ -2,8 +2,10 @@
 
 mod bad_input;
 mod bad_neighbour;
+mod content;
 mod datagrams;
 mod frozen_consumers;
+mod history;
 mod lanes;
 mod links;
 mod lossy_datagrams;
@@ -12,9 +14,12 @@ mod persistent;
 mod pulling;
 mod push_priorities;
 mod real_time;
+mod registrations;
+mod remote;
 mod secured;
 mod standard;
 mod tao;
+mod unknown_proxies;
 mod unreachable_peers;
 mod wide;
 

@@ -4,10 +4,11 @@ use crate::frozen_consumers::Counting;
 use crate::unreachable_peers::{event, publishes};
 use crate::{client, server_at};
 use isorb::{Kind, Orb, Reference};
-use isorb_event::Channel;
+use isorb_event::servants::stamped::rtec_event_channel_admin::proxy_push_consumer::ConnectPushSupplierError;
 use isorb_event::servants::stamped::{rtec_event_channel_admin as admin, rtec_event_comm as comm};
 use isorb_event::servants::{EventServiceOptions, RegistrationStore, RtecEventService};
-use isorb_testkit::{Process, TempFolder, wait_until};
+use isorb_event::{Channel, Configuration, Strategy};
+use isorb_testkit::{Process, TempFolder, fill_disk, on_small_disk, retry, wait_until};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -22,11 +23,16 @@ const PORT: &str = "ISORB_EVENT_PORT";
 /// The child's part: serves a channel until it is killed.
 #[test]
 fn serves_a_channel_for_other_tests() {
-    let (Ok(file), Ok(port)) = (std::env::var(STORE), std::env::var(PORT)) else { return };
+    let Ok(port) = std::env::var(PORT) else { return };
     let (orb, channel) = server_at(Channel::builder(), vec![format!("iiop://127.0.0.1:{port}")]);
-    let store = RegistrationStore::open(file).unwrap();
-    let _service =
-        RtecEventService::start_persistent(&orb, &channel, EventServiceOptions::default(), store).unwrap();
+    let options = EventServiceOptions::default();
+    let _service = match std::env::var(STORE) {
+        Ok(file) => {
+            let store = RegistrationStore::open(file).unwrap();
+            RtecEventService::start_persistent(&orb, &channel, options, store).unwrap()
+        }
+        Err(_) => RtecEventService::start(&orb, &channel, options).unwrap(),
+    };
     println!("\nREADY");
     loop {
         std::thread::park();
@@ -34,7 +40,7 @@ fn serves_a_channel_for_other_tests() {
 }
 
 /// A channel that is killed and started again, and its clients.
-struct World {
+pub struct World {
     file: PathBuf,
     port: u16,
     here: Orb,
@@ -43,7 +49,7 @@ struct World {
 }
 
 impl World {
-    fn new(folder: &Path) -> World {
+    pub fn new(folder: &Path) -> World {
         let here = client();
         let counting = Arc::new(Counting::default());
         let consumer = here.root_poa().unwrap().activate(counting.clone()).unwrap();
@@ -51,16 +57,28 @@ impl World {
         World { file: folder.join("registrations"), port, here, consumer, counting }
     }
 
-    fn start(&self) -> Process {
+    pub fn start(&self) -> Process {
+        self.start_by(|command| command.env(STORE, &self.file))
+    }
+
+    pub fn start_without_store(&self) -> Process {
+        self.start_by(|command| command)
+    }
+
+    fn start_by(&self, set: impl FnOnce(&mut Command) -> &mut Command) -> Process {
         let mut command = Command::new(std::env::current_exe().unwrap());
         command.args(["persistent::serves_a_channel_for_other_tests", "--exact", "--nocapture"]);
-        let mut child = Process::start(command.env(STORE, &self.file).env(PORT, self.port.to_string()));
+        let mut child = Process::start(set(&mut command).env(PORT, self.port.to_string()));
         while child.next_line().expect("it serves") != "READY" {}
         child
     }
 
+    pub fn url(&self) -> String {
+        format!("corbaloc:iiop:1.2@127.0.0.1:{}/EventService", self.port)
+    }
+
     fn far(&self) -> isorb::Result<admin::EventChannelRef> {
-        self.here.resolve(&format!("corbaloc:iiop:1.2@127.0.0.1:{}/EventService", self.port))
+        self.here.resolve(&self.url())
     }
 
     fn consume(&self) -> isorb::Result<admin::ProxyPushSupplierRef> {
@@ -71,6 +89,19 @@ impl World {
         let qos = admin::ConsumerQOS { dependencies, is_gateway: false };
         proxy.connect_push_consumer(&self.consumer, &qos).map_err(|_| gone())?;
         Ok(proxy)
+    }
+
+    /// A supplier that takes much of the store.
+    fn supply_much(&self) -> isorb::Result<()> {
+        let gone = || isorb::SystemException::from(Kind::ObjectNotExist);
+        let proxy =
+            self.far()?.for_suppliers()?.ok_or_else(gone)?.obtain_push_consumer()?.ok_or_else(gone)?;
+        let one = |type_| admin::Publication { event: event(type_), dependency_info: Default::default() };
+        let qos = admin::SupplierQOS { publications: (100..600).map(one).collect(), is_gateway: false };
+        match proxy.connect_push_supplier(None::<&comm::PushSupplierRef>, &qos) {
+            Err(ConnectPushSupplierError::System(why)) => Err(why),
+            other => other.map_err(|_| gone()),
+        }
     }
 
     fn supply(&self) -> isorb::Result<admin::ProxyPushConsumerRef> {
@@ -145,4 +176,59 @@ fn what_was_disconnected_stays_so_and_what_was_suspended_too() {
     child.kill();
     let _child = world.start();
     assert!(!exists(other.object()) && !exists(supplier.object()), "the channel was destroyed");
+}
+
+#[test]
+fn the_modules_of_a_channel_are_kept() {
+    let folder = TempFolder::new();
+    let file = folder.file("registrations");
+    let store = || RegistrationStore::open(&file).unwrap();
+    assert_eq!(store().modules(), Ok(None));
+    let configurations = [
+        Configuration::Full,
+        Configuration::ForwardingDiscriminator,
+        Configuration::SubscriptionAndFiltering,
+        Configuration::Broadcaster,
+    ];
+    let strategies = [
+        Strategy::Direct,
+        Strategy::SingleThreaded,
+        Strategy::Threads { per_level: 3 },
+        Strategy::Upcalls,
+        Strategy::ByHand { upcalls: true },
+    ];
+    for configuration in configurations {
+        for strategy in strategies {
+            store().put_modules(configuration, strategy).unwrap();
+            assert_eq!(store().modules(), Ok(Some((configuration, strategy))));
+        }
+    }
+}
+
+#[test]
+fn while_the_disk_is_full_peers_are_refused_and_events_go_on() {
+    const TEST: &str = "persistent::while_the_disk_is_full_peers_are_refused_and_events_go_on";
+    on_small_disk(TEST, |disk| {
+        let world = World::new(disk);
+        let mut child = world.start();
+        let consumer = world.consume().unwrap();
+        let supplier = world.supply().unwrap();
+        let filling = fill_disk(disk);
+        // Pages that are free in the file take some.
+        let full = (0..500).find_map(|_| world.supply_much().err()).expect("the disk is full");
+        assert_eq!(full.kind, Kind::PersistStore, "{full}");
+        supplier.push(&vec![event(20)]).unwrap();
+        wait_until("events go on", || world.counting.0.load(Relaxed) == 1);
+
+        // A channel that starts meanwhile knows those that were acknowledged.
+        child.kill();
+        let _child = world.start();
+        assert!(exists(consumer.object()) && exists(supplier.object()));
+        supplier.push(&vec![event(20)]).unwrap();
+        wait_until("events go on", || world.counting.0.load(Relaxed) == 2);
+        assert_eq!(world.supply_much().unwrap_err().kind, Kind::PersistStore);
+
+        filling.set_len(0).unwrap();
+        retry("a connection when there is space", || world.supply_much());
+    });
 }

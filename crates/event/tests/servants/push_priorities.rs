@@ -111,7 +111,7 @@ impl World {
     }
 }
 
-fn wake_threshold() -> Quality {
+fn long_queue() -> Quality {
     Quality { queue: 2 * LARGE_EVENTS, failures: 0, ..Quality::default() }
 }
 
@@ -130,7 +130,7 @@ fn served_at(
 #[test]
 fn more_frozen_consumers_than_threads_delay_no_other() {
     let options = EventServiceOptions {
-        quality: wake_threshold(),
+        quality: long_queue(),
         threads: 1,
         push_timeout: Duration::from_millis(100),
         ..EventServiceOptions::default()
@@ -153,7 +153,7 @@ fn more_frozen_consumers_than_threads_delay_no_other() {
 fn a_frozen_consumer_delays_no_other_at_any_level() {
     let clogged = |levels: &[i16], push_timeout: Duration| {
         let options = EventServiceOptions {
-            quality: wake_threshold(),
+            quality: long_queue(),
             threads: 1,
             push_timeout,
             ..EventServiceOptions::default()
@@ -227,8 +227,8 @@ fn unresponsive_peers_are_pinged_in_parallel() {
     let frozen: Vec<TcpListener> = (0..12).map(|_| world.connect_frozen(&[LARGE])).collect();
     std::thread::scope(|scope| {
         let check = scope.spawn(|| world.face.check());
-        let asked: Vec<_> = frozen.iter().map(|frozen| frozen.accept().unwrap()).collect();
-        drop((asked, frozen));
+        let requested: Vec<_> = frozen.iter().map(|frozen| frozen.accept().unwrap()).collect();
+        drop((requested, frozen));
         // A peer that does not reply within the time-out is gone, and so is one that closes.
         assert_eq!(check.join().unwrap(), 12);
     });

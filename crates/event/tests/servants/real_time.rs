@@ -85,9 +85,9 @@ macro_rules! layout {
                 fn update_consumer(&self, _: Upcall<'_>, _: admin::ConsumerQOSView<'_>) -> isorb::Result<()> {
                     Ok(())
                 }
-                fn update_supplier(&self, _: Upcall<'_>, told: admin::SupplierQOSView<'_>) -> isorb::Result<()> {
+                fn update_supplier(&self, _: Upcall<'_>, update: admin::SupplierQOSView<'_>) -> isorb::Result<()> {
                     let header = |p: &admin::PublicationView<'_>| (p.event.header.type_, p.event.header.source);
-                    self.0.lock().unwrap().push(told.publications.iter().map(header).collect());
+                    self.0.lock().unwrap().push(update.publications.iter().map(header).collect());
                     Ok(())
                 }
             }
@@ -109,8 +109,8 @@ macro_rules! layout {
                 proxy.connect_push_consumer(&reference, &qos(&[(20, 0), (21, 0)])).unwrap();
                 let supplier = far.for_suppliers().unwrap().unwrap().obtain_push_consumer().unwrap().unwrap();
                 let publication = admin::Publication { event: event(20, 3, 0), dependency_info: Default::default() };
-                let says = admin::SupplierQOS { publications: vec![publication], is_gateway: false };
-                supplier.connect_push_supplier(None::<&comm::PushSupplierRef>, &says).unwrap();
+                let declared = admin::SupplierQOS { publications: vec![publication], is_gateway: false };
+                supplier.connect_push_supplier(None::<&comm::PushSupplierRef>, &declared).unwrap();
                 wait_until("the observer is told", || watching.0.lock().unwrap().last() == Some(&vec![(20, 3)]));
                 supplier.push(&vec![event(21, 3, 1), event(20, 4, 2), event(20, 3, 3)]).unwrap();
                 wait_until("the one that was declared", || consumer.0.lock().unwrap().len() == 1);
@@ -234,7 +234,7 @@ macro_rules! layout {
             }
 
             #[test]
-            fn a_frozen_consumer_holds_up_nobody_and_is_removed() {
+            fn a_frozen_consumer_holds_up_no_other_and_is_removed() {
                 std::thread::scope(|scope| {
                     for strategy in [Strategy::Direct, Strategy::SingleThreaded, Strategy::Threads { per_level: 1 }, Strategy::Upcalls] {
                         scope.spawn(move || frozen(strategy));

@@ -34,17 +34,17 @@ impl Between {
         });
         let (stop, copies) = (Arc::<AtomicBool>::default(), Arc::<Mutex<Vec<Vec<u8>>>>::default());
         for from in [0, 1] {
-            let (hears, speaks) = (sockets[from].clone(), sockets[1 - from].clone());
+            let (source, target) = (sockets[from].clone(), sockets[1 - from].clone());
             let (to, stop, copies) = (addresses[1 - from], stop.clone(), copies.clone());
-            hears.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
+            source.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
             std::thread::spawn(move || {
                 let mut room = vec![0; 65_536];
                 while !stop.load(SeqCst) {
-                    let Ok((length, _)) = hears.recv_from(&mut room) else { continue };
+                    let Ok((length, _)) = source.recv_from(&mut room) else { continue };
                     if from == 1 {
                         copies.lock().unwrap().push(room[..length].to_vec());
                     }
-                    let _ = speaks.send_to(&room[..length], to);
+                    let _ = target.send_to(&room[..length], to);
                 }
             });
         }
@@ -178,7 +178,7 @@ impl Joining {
 fn a_join_that_fails_says_why() {
     let key = |octet| Security::Key(MemberKey::new(&[octet; 32]).unwrap());
     let near = joining(1, Security::Loopback);
-    let (namesake, keyed) = (joining(1, Security::Loopback), joining(2, key(1)));
+    let (duplicate, keyed) = (joining(1, Security::Loopback), joining(2, key(1)));
     let (orb, channel) = server(Channel::builder());
     let service = RtecEventService::start(&orb, &channel, EventServiceOptions::default()).unwrap();
     let says = |from: &Joining, url: &str, text: &str| {
@@ -190,13 +190,13 @@ fn a_join_that_fails_says_why() {
     says(&near, &format!("corbaloc::{dead}/EventFederation"), "refused");
     says(&near, &service.object().to_string(), "prints as FEDERATION");
     says(&near, &near.url("NoSuchKey"), "prints as FEDERATION");
-    says(&near, &namesake.url("EventFederation"), "has the number 1, too");
+    says(&near, &duplicate.url("EventFederation"), "has the number 1, too");
     says(&near, "corbaloc::192.0.2.1:4201/EventFederation", "192.0.2.1 is beyond this host");
     says(&near, &keyed.url("EventFederation"), "the members there have a key");
     says(&joining(3, key(1)), &near.url("EventFederation"), "does not have the key of this member");
     says(&joining(3, key(2)), &keyed.url("EventFederation"), "does not have the key of this member");
     assert_eq!(keyed.federation.counts().unauthenticated, 1, "the join with another key");
-    assert_eq!((keyed.federation.links(), namesake.federation.links()), (0, 0));
+    assert_eq!((keyed.federation.links(), duplicate.federation.links()), (0, 0));
     // The control: those with the same key are linked, and each knows its neighbour.
     let other = joining(3, key(1));
     other.join(&keyed.url("EventFederation")).unwrap();

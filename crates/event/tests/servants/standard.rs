@@ -81,10 +81,11 @@ fn push_and_pull_in_any_mixture() {
         assert_eq!(waiting.join().unwrap(), Some(4));
     });
 
-    let asked: comm::PullSupplierRef = poa.activate(Arc::new(Supplier(Mutex::new([5, 6].into())))).unwrap();
+    let requested: comm::PullSupplierRef =
+        poa.activate(Arc::new(Supplier(Mutex::new([5, 6].into())))).unwrap();
     let from_pull = suppliers.obtain_pull_consumer().unwrap().unwrap();
     assert!(from_pull.connect_pull_supplier(None::<&comm::PullSupplierRef>).is_err());
-    from_pull.connect_pull_supplier(&asked).unwrap();
+    from_pull.connect_pull_supplier(&requested).unwrap();
     assert_eq!([to_pull.pull().unwrap().get(), to_pull.pull().unwrap().get()], [Some(5i32), Some(6)]);
     wait_until("six", || pushed.0.lock().unwrap().len() == 6);
     assert_eq!(*pushed.0.lock().unwrap(), [1, 2, 3, 4, 5, 6]);

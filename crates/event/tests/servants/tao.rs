@@ -25,6 +25,32 @@ fn decode<T>(octets: &mut [u8], read: impl FnOnce(&mut Decoder<'_>) -> T) -> T {
     read(&mut Decoder::new(octets, Order::Little, Text::DEFAULT, &scope))
 }
 
+/// `SupplierQOS` of a supplier with three publications.
+const THREE_PUBLICATIONS: &str = "\
+     0300000011000000010000000000000000000000000000000000000000000000000000000000000000000000\
+     0000000000000000000000000000000001000000000000000000000000000000120000000100000000000000\
+     0000000000000000000000000000000000000000000000000000000000000000000000000000000000000000\
+     0100000000000000000000000000000013000000010000000000000000000000000000000000000000000000\
+     0000000000000000000000000000000000000000000000000000000001000000000000000000000000000000\
+     00";
+
+#[test]
+fn publications_of_a_supplier_are_read_to_the_last() {
+    let text = THREE_PUBLICATIONS;
+    let octet = |at: usize| u8::from_str_radix(&text[at..at + 2], 16).unwrap();
+    // The list begins in the middle of eight octets.
+    let before = [0; 4].into_iter();
+    let mut octets: Vec<u8> = before.chain((0..text.len()).step_by(2).map(octet)).collect();
+    let read = decode(&mut octets, |d| {
+        assert_eq!(u32::decode(d), Ok(0));
+        let qos = admin::SupplierQOSView::decode(d).unwrap();
+        assert_eq!(d.remaining(), 0);
+        let one = |of: &admin::PublicationView<'_>| (of.event.header.type_, of.event.header.source);
+        qos.publications.iter().map(one).collect::<Vec<_>>()
+    });
+    assert_eq!(read, [(17, 1), (18, 1), (19, 1)]);
+}
+
 #[test]
 fn a_boolean_of_a_qos_structure_is_true_unless_it_is_zero() {
     for (octet, value) in [(0, false), (1, true), (0x68, true), (0x78, true), (0x7f, true), (0xe0, true)] {

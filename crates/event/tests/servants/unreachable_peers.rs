@@ -157,14 +157,14 @@ fn a_frozen_observer_delays_no_other() {
     let World { channel, face, here, far, .. } = &world(options);
     let (_listener, object) = frozen(here);
     let stuck = far.append_observer(&admin::ObserverRef::from_object(object)).unwrap();
-    let told = Arc::new(NotificationCounter::default());
-    let reference: admin::ObserverRef = here.root_poa().unwrap().activate(told.clone()).unwrap();
+    let counter = Arc::new(NotificationCounter::default());
+    let reference: admin::ObserverRef = here.root_poa().unwrap().activate(counter.clone()).unwrap();
     far.append_observer(&reference).unwrap();
     for _ in 0..40 {
         let consumer = Arc::new(|_: &[Event<'_>]| ());
         drop(channel.for_consumers().connect(consumer, ConsumerQos::new("some", Filter::of(20, 1))).unwrap());
     }
-    wait_until("the other one is told", || told.0.load(Relaxed) > 1);
+    wait_until("the other one is told", || counter.0.load(Relaxed) > 1);
 
     let third = far.append_observer(&reference).unwrap_err();
     assert!(matches!(third, admin::event_channel::AppendObserverError::CANT_APPEND_OBSERVER(_)), "{third:?}");

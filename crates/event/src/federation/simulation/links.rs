@@ -3,7 +3,7 @@
 use super::super::event_log::EventBuffer;
 use super::super::{ControlMessage, ForwardError, ForwardedEvent, LinkId};
 use super::world::{Kind, SimEvent, World};
-use crate::event::{Data, Event, Header, Stamp};
+use crate::event::{Event, Header, Stamp};
 
 /// In ms.
 const TIME_OUT: u64 = 300;
@@ -151,7 +151,7 @@ impl World {
     /// Removes an end and notifies the other one.
     pub(super) fn leave(&mut self, end: End) {
         let far = self.remote_ends.remove(&end);
-        self.asked.remove(&end);
+        self.requests.remove(&end);
         if end.life == self.nodes[end.node].life {
             self.nodes[end.node].protocol.leave(end.link);
             self.process(end.node);
@@ -165,7 +165,7 @@ impl World {
     /// those that it should.
     pub(super) fn ended(&mut self, node: usize) {
         self.remote_ends.retain(|end, _| end.node != node);
-        self.asked.retain(|end, _| end.node != node);
+        self.requests.retain(|end, _| end.node != node);
         for edge in self.edges.iter_mut().filter(|edge| edge.ends.1 == node) {
             edge.own = None;
         }
@@ -178,7 +178,7 @@ impl World {
             Packet::Event { stamp, header, sender, epoch, previous } => {
                 self.underway.entry(end).and_modify(|count| *count = count.saturating_sub(1));
                 if alive {
-                    let event = Event { stamp, header, data: Data::default() };
+                    let event = Event { stamp, header, ..Event::default() };
                     protocol.receive_event(
                         end.link,
                         &ForwardedEvent { level: 0, sender, epoch, previous, event },
@@ -197,8 +197,8 @@ impl World {
     }
 
     pub(super) fn answered(&mut self, end: End, number: u64, arrived: bool) {
-        if self.asked.get(&end).is_some_and(|(asked, _)| *asked == number)
-            && let Some((_, message)) = self.asked.remove(&end)
+        if self.requests.get(&end).is_some_and(|(requests, _)| *requests == number)
+            && let Some((_, message)) = self.requests.remove(&end)
             && end.life == self.nodes[end.node].life
         {
             self.nodes[end.node].protocol.message_sent(end.link, &message, arrived);
@@ -229,7 +229,7 @@ impl World {
         let links: Vec<LinkId> = self.nodes[node].protocol.links.keys().copied().collect();
         for link in links {
             let end = End { node, life: self.nodes[node].life, link };
-            if self.asked.contains_key(&end) {
+            if self.requests.contains_key(&end) {
                 continue;
             }
             while let Some(message) = self.nodes[node].protocol.message(link, try_again) {
@@ -238,7 +238,7 @@ impl World {
                 let packet = Packet::ControlMessage { from: end, number, message: message.clone() };
                 let sent = self.transmit(end, packet);
                 if self.kind == Kind::Calls && sent.is_ok() {
-                    self.asked.insert(end, (number, message));
+                    self.requests.insert(end, (number, message));
                     self.after(TIME_OUT, SimEvent::Answer(end, number, false));
                     break;
                 }

@@ -8,6 +8,7 @@
 //! every event has arrived that was pushed since its consumer was known, or is counted as lost.
 
 mod links;
+mod scale;
 mod world;
 
 use world::{Kind, World};

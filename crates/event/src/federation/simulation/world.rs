@@ -20,7 +20,7 @@ pub(super) enum Kind {
 
 /// In ms.
 pub(super) const TICK: u64 = 100;
-pub(super) const PATIENCE: u64 = 150 * TICK;
+pub(super) const TIMEOUT: u64 = 150 * TICK;
 /// The number of event types that each member wants.
 const TYPES: u64 = 3;
 
@@ -75,7 +75,7 @@ pub(super) struct World {
     queue: BinaryHeap<Reverse<(u64, u64)>>,
     pub waiting: HashMap<u64, SimEvent>,
     /// Messages without a reply yet, by the sending end.
-    pub asked: HashMap<End, (u64, ControlMessage)>,
+    pub requests: HashMap<End, (u64, ControlMessage)>,
     /// The number of events in flight to each end.
     pub underway: HashMap<End, usize>,
     /// The numbers that each member must receive of each source.
@@ -107,7 +107,7 @@ impl World {
             remote_ends: HashMap::new(),
             queue: BinaryHeap::new(),
             waiting: HashMap::new(),
-            asked: HashMap::new(),
+            requests: HashMap::new(),
             underway: HashMap::new(),
             owed: BTreeMap::new(),
             numbers: 0,
@@ -268,9 +268,9 @@ impl World {
 
     fn tick(&mut self, node: usize) {
         let now = self.now;
-        self.nodes[node].protocol.tick(now, PATIENCE);
+        self.nodes[node].protocol.tick(now, TIMEOUT);
         self.send_messages(node, true);
-        while let Some(link) = self.nodes[node].protocol.lost(PATIENCE) {
+        while let Some(link) = self.nodes[node].protocol.lost(TIMEOUT) {
             self.leave(End { node, life: self.nodes[node].life, link });
         }
         self.keep_joined(node);
@@ -303,10 +303,10 @@ impl World {
         if wanted && life == self.nodes[node].life {
             let interests = &self.nodes[node].protocol.interests;
             let count = self.nodes.len() as u64;
-            let heard: Vec<u64> =
+            let receivers: Vec<u64> =
                 (1..=count).filter(|channel| interests.want(&[*channel], &header)).collect();
             if !self.known {
-                self.owe(node, &header, |other| heard.contains(&(other as u64 + 1)));
+                self.owe(node, &header, |other| receivers.contains(&(other as u64 + 1)));
             }
             self.nodes[node].protocol.pushed(&Event { header, ..Event::default() });
         }
