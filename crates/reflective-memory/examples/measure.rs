@@ -21,12 +21,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-const WISH: ReaderQoS = ReaderQoS {
+const READER_QOS: ReaderQoS = ReaderQoS {
     how: Mode::PushOnWrite,
     period: 0,
     deadline: 0,
     histories: 1,
     guaranteed: false,
+    soft: true,
     through: Path::PathUdp,
     parity: 0,
     type_hash: 0,
@@ -61,7 +62,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let name = format!("measured-{size}");
         near.create_area(&Area::new(&name, size as u32, 1))?;
         let mut writer = near.map_writer(&name, WriterQoS { period: 0, size: 0, type_hash: 0 })?;
-        let mut reader = far.attach_reader(&name, WISH)?;
+        let mut reader = far.attach_reader(&name, READER_QOS)?;
         let mut value = vec![7; size];
         for _ in 0..6 {
             for _ in 0..values / 6 {
@@ -149,7 +150,7 @@ fn bare_block(size: usize, values: usize) -> Result<Vec<u64>, Box<dyn Error>> {
 fn attaching(near: &Library, far: &Library, areas: usize) -> Result<(), Box<dyn Error>> {
     let mut held = Vec::new();
     let mut guaranteed = Vec::new();
-    let request = ReaderQoS { guaranteed: true, deadline: 900_000_000, ..WISH };
+    let request = ReaderQoS { guaranteed: true, deadline: 900_000_000, ..READER_QOS };
     for number in 0..areas {
         let name = format!("area-{number}");
         near.create_area(&Area::new(&name, 64, 1))?;
@@ -177,14 +178,14 @@ fn attaching(near: &Library, far: &Library, areas: usize) -> Result<(), Box<dyn 
     for number in 0..200 {
         let start = Instant::now();
         // Another parity each time, so that no replica is shared.
-        readers.push(far.attach_reader("area-0", ReaderQoS { parity: number, ..WISH })?);
+        readers.push(far.attach_reader("area-0", ReaderQoS { parity: number, ..READER_QOS })?);
         best_effort.push(start.elapsed());
     }
     best_effort.sort();
     println!("best-effort attach to another node, p50: {:.1?}", best_effort[100]);
     let (start, many) = (Instant::now(), 10_000);
     for _ in 0..many {
-        readers.push(near.attach_reader("area-0", WISH)?);
+        readers.push(near.attach_reader("area-0", READER_QOS)?);
     }
     println!("best-effort attach within the node, mean of {many} readers: {:.1?}", start.elapsed() / many);
     Ok(())

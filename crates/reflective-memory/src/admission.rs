@@ -8,7 +8,8 @@
 //! begins when the one before may have ended at the latest; that is its release jitter.
 //!
 //! Several nodes may send into the reader's port at the same time. Its queue is bounded by the
-//! sums of their rates and bursts (`port`).
+//! sums of their rates and bursts (`port`). Best effort adds its credits to the queue, which the
+//! node gives ([`crate::agents`]).
 //!
 //! The push agent may spend the slack of its part in the lower band ([`NodeAdmission::promotion`]);
 //! the slack shrinks as others are admitted. On the link, datagrams are paced at [`link_rate`] and
@@ -22,30 +23,61 @@
 //!
 //! The cost of a push is computed from its size ([`Costs`]). An agent that costs more at run time
 //! is contained ([`crate::agents`]), so a wrong number harms only its own channel.
+//!
+//! Channels on the ORB's path are admitted beside datagrams (`calls`).
 
+mod calls;
 mod costs;
 mod port;
+pub(crate) use calls::BUCKET;
+pub use calls::CallChannel;
 pub use costs::{Costs, CostsError, MAX_COST};
 
 use crate::agents::{AT_ONCE, Guarantee, INTAKE, WIRE_OVERHEAD, link_burst};
 use crate::wire::{Channel, HEADER};
+use calls::CallTasks;
 use core::fmt;
-use isorb_sched::{Admission, AdmissionConfig, Link, Nanos, Preemption, Task, TaskId, Utilisation};
+use isorb_sched::{
+    Admission, AdmissionConfig, Assignment, Link, Nanos, Preemption, Task, TaskId, Utilisation,
+};
 use port::{Excess, Flow, Port};
+use std::collections::HashMap;
 
 /// The resources of a node for guaranteed channels.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct NodeConfig {
     /// The costs of agents.
     pub costs: Costs,
+    /// Whether the costs were measured on this machine. Without that, only readers that accept a
+    /// soft guarantee are admitted.
+    pub measured: bool,
     /// Bits a second of the link.
     pub link_bits_per_s: u64,
     /// The part of the dispatching processor for guaranteed channels, 0 to 1.
     pub cpu_share: f64,
     /// The part of the link for guaranteed channels, 0 to 1.
     pub link_share: f64,
+    /// The switch before this node.
+    pub switch: Switch,
     /// The most guaranteed channels in each direction.
     pub capacity: usize,
+}
+
+/// The switch before a node, which has one port for the node.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Switch {
+    /// Octets that it keeps for this port; 0 where it is not known, and does not limit admission.
+    pub buffer: u64,
+    /// It serves datagrams by their marks. Without that, guaranteed values also wait for best
+    /// effort.
+    pub sorts: bool,
+}
+
+impl Default for Switch {
+    /// Sorts, with a buffer of unknown size.
+    fn default() -> Switch {
+        Switch { buffer: 0, sorts: true }
+    }
 }
 
 impl Default for NodeConfig {
@@ -53,9 +85,11 @@ impl Default for NodeConfig {
     fn default() -> NodeConfig {
         NodeConfig {
             costs: Costs::default(),
+            measured: false,
             link_bits_per_s: 100_000_000,
             cpu_share: 0.7,
             link_share: 0.8,
+            switch: Switch::default(),
             capacity: 4096,
         }
     }
@@ -77,9 +111,12 @@ pub struct Grant {
     pub guarantee: Guarantee,
     /// Bytes of the largest value that it was admitted with.
     pub size: usize,
-    cpu: TaskId,
+    part: usize,
+    cpu: Option<TaskId>,
     link: Option<TaskId>,
     port: Option<u64>,
+    /// Of a channel on the ORB's path.
+    calls: Option<u64>,
 }
 
 /// The node that sends a channel.
@@ -122,16 +159,44 @@ enum End<'a> {
     Receive(Sender<'a>),
 }
 
+impl Part {
+    fn new(config: &NodeConfig) -> Part {
+        let of = |share| AdmissionConfig {
+            // Pre-emption is between datagrams. Each task is blocked by one at most, and declares
+            // it; so the analysis of full pre-emption bounds its response (the work of a busy
+            // period is the same), and an admission costs far less.
+            preemption: Preemption::Full,
+            // The shortest deadline first, and calls before all ([`rank`]).
+            assignment: Assignment::Declared,
+            capacity: config.capacity * 2,
+            share: Utilisation::from_fraction(share),
+            ..AdmissionConfig::default()
+        };
+        Part { cpu: Admission::new(of(config.cpu_share)), link: Admission::new(of(config.link_share)) }
+    }
+}
+
 /// Admission at one node.
 ///
 /// # Real-time
 /// A control path: allocates and computes, bounded by the effort of [`AdmissionConfig`].
 #[derive(Debug)]
 pub struct NodeAdmission {
-    cpu: Admission,
-    link: Admission,
+    /// By the dispatching thread, as far as there is a processor for each.
+    parts: Vec<Part>,
+    config: NodeConfig,
     port: Port,
     model: Model,
+    /// Channels on the ORB's path.
+    calls: HashMap<u64, CallTasks>,
+    last_calls: u64,
+}
+
+/// A processor, and the part of the link that its dispatching threads send to.
+#[derive(Debug)]
+struct Part {
+    cpu: Admission,
+    link: Admission,
 }
 
 /// The requests of the admitted channels.
@@ -149,6 +214,14 @@ const SENT: u64 = 5;
 const CARRIED: u64 = 7;
 const WHOLE: u64 = 8;
 
+/// Octets of best effort that may be on their way to a node while it receives guaranteed channels:
+/// 5 ms of its port. Nodes with more channels allow each of them [`LEAST_CREDIT`] all the same.
+///
+/// [`LEAST_CREDIT`]: crate::agents::LEAST_CREDIT
+pub fn best_effort_window(bits_per_s: u64) -> u64 {
+    bits_per_s / 8 / 200
+}
+
 /// The rate in bytes a second at which a node sends to a link: a little less than the link carries,
 /// so that its queue stays short.
 pub fn link_rate(bits_per_s: u64) -> u64 {
@@ -158,30 +231,36 @@ pub fn link_rate(bits_per_s: u64) -> u64 {
 impl NodeAdmission {
     /// A node without guaranteed channels.
     pub fn new(config: &NodeConfig) -> NodeAdmission {
-        let of = |share| AdmissionConfig {
-            // Pre-emption is between datagrams. Each task is blocked by one at most, and declares
-            // it; so the analysis of full pre-emption bounds its response (the work of a busy
-            // period is the same), and an admission costs far less.
-            preemption: Preemption::Full,
-            capacity: config.capacity * 2,
-            share: Utilisation::from_fraction(share),
-            ..AdmissionConfig::default()
-        };
         let rate = link_rate(config.link_bits_per_s);
         // The lengths of messages include the headers on the wire.
         let wire = Link { bits_per_second: rate.saturating_mul(8), packet_octets: 1538, overhead_octets: 0 };
         NodeAdmission {
-            cpu: Admission::new(of(config.cpu_share)),
-            link: Admission::new(of(config.link_share)),
-            port: Port::new(config.link_bits_per_s, config.link_share),
+            parts: vec![Part::new(config)],
+            config: *config,
+            port: Port::new(config.link_bits_per_s, config.link_share, config.switch),
             model: Model { costs: config.costs, wire, burst: link_burst(rate) as u64 },
+            calls: HashMap::new(),
+            last_calls: 0,
         }
     }
 
     /// Receives at this rate, where it differs from the rate at which one thread sends.
-    pub fn port(mut self, bits_per_s: u64, share: f64) -> NodeAdmission {
-        self.port = Port::new(bits_per_s, share);
+    pub fn port(mut self, bits_per_s: u64, share: f64, switch: Switch) -> NodeAdmission {
+        self.port = Port::new(bits_per_s, share, switch);
         self
+    }
+
+    /// Admits by this many processors, with a part of the link each. A channel takes the one of its
+    /// dispatching thread; further threads share them. The rate of the configuration is that of a
+    /// part.
+    pub fn processors(mut self, count: usize) -> NodeAdmission {
+        self.parts.resize_with(count.max(1), || Part::new(&self.config));
+        self
+    }
+
+    /// Guaranteed channels that this node receives.
+    pub fn received(&self) -> usize {
+        self.port.len()
     }
 
     /// Admits the writer's end of a channel: its push agent, and its datagrams on the link.
@@ -194,7 +273,21 @@ impl NodeAdmission {
         channel: &Channel,
         request: ChannelRequest,
     ) -> Result<Grant, Refused> {
-        self.admit(End::Push, name, channel, request)
+        self.admit((End::Push, 0), name, channel, request)
+    }
+
+    /// [`admit_push`](Self::admit_push) by the processor of a dispatching thread.
+    ///
+    /// # Errors
+    /// As [`admit_push`](Self::admit_push).
+    pub fn admit_push_on(
+        &mut self,
+        thread: usize,
+        name: &str,
+        channel: &Channel,
+        request: ChannelRequest,
+    ) -> Result<Grant, Refused> {
+        self.admit((End::Push, thread), name, channel, request)
     }
 
     /// Admits the reader's end of a channel: its receive agent, and its datagrams at the port.
@@ -208,14 +301,35 @@ impl NodeAdmission {
         request: ChannelRequest,
         from: Sender<'_>,
     ) -> Result<Grant, Refused> {
-        self.admit(End::Receive(from), name, channel, request)
+        self.admit((End::Receive(from), 0), name, channel, request)
+    }
+
+    /// [`admit_receive`](Self::admit_receive) by the processor of a dispatching thread.
+    ///
+    /// # Errors
+    /// As [`admit_push`](Self::admit_push).
+    pub fn admit_receive_on(
+        &mut self,
+        thread: usize,
+        name: &str,
+        channel: &Channel,
+        request: ChannelRequest,
+        from: Sender<'_>,
+    ) -> Result<Grant, Refused> {
+        self.admit((End::Receive(from), thread), name, channel, request)
     }
 
     /// Releases the resources of a channel.
     pub fn release(&mut self, grant: &Grant) {
-        self.cpu.remove(grant.cpu);
+        if let Some(number) = grant.calls {
+            self.release_calls(number);
+        }
+        let part = &mut self.parts[grant.part];
+        if let Some(cpu) = grant.cpu {
+            part.cpu.remove(cpu);
+        }
         if let Some(link) = grant.link {
-            self.link.remove(link);
+            part.link.remove(link);
         }
         if let Some(port) = grant.port {
             self.port.remove(port);
@@ -225,39 +339,44 @@ impl NodeAdmission {
     /// How long a push of an admitted channel may stay in the lower band, beside all channels that
     /// are admitted now. Zero if the channel was released.
     pub fn promotion(&self, grant: &Grant) -> u64 {
-        self.cpu.promotion(grant.cpu).map_or(0, Nanos::ns)
+        grant.cpu.and_then(|cpu| self.parts[grant.part].cpu.promotion(cpu)).map_or(0, Nanos::ns)
     }
 
     /// Guaranteed channels.
     pub fn len(&self) -> usize {
-        self.cpu.len()
+        // Calls are entered in each part.
+        let tasks: usize = self.parts.iter().map(|part| part.cpu.len()).sum();
+        tasks - self.calls.len() * (self.parts.len() - 1)
     }
 
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
-        self.cpu.is_empty()
+        self.len() == 0
     }
 
-    /// The admitted shares of the processor and of the link.
+    /// The admitted shares of the busiest processor, and of the busiest part of the link.
     pub fn utilisation(&self) -> (Utilisation, Utilisation) {
-        (self.cpu.utilisation(), self.link.utilisation())
+        let most = |of: fn(&Part) -> Utilisation| self.parts.iter().map(of).max().unwrap_or_default();
+        (most(|part| part.cpu.utilisation()), most(|part| part.link.utilisation()))
     }
 
     fn admit(
         &mut self,
-        end: End<'_>,
+        (end, thread): (End<'_>, usize),
         name: &str,
         channel: &Channel,
         request: ChannelRequest,
     ) -> Result<Grant, Refused> {
-        let (resource, reason) = match self.try_admit(end, name, channel, request) {
+        let (resource, reason) = match self.try_admit((end, thread), name, channel, request) {
             Ok(grant) => return Ok(grant),
             Err(refused) => refused,
         };
-        let nearest_deadline_ns = self.nearest(end, name, channel, request.deadline_ns, |deadline_ns| {
-            ChannelRequest { deadline_ns, ..request }
-        });
-        let nearest_period_ns = self.nearest(end, name, channel, request.period_ns, |period_ns| {
+        let nearest_deadline_ns =
+            self.nearest((end, thread), name, channel, request.deadline_ns, |deadline_ns| ChannelRequest {
+                deadline_ns,
+                ..request
+            });
+        let nearest_period_ns = self.nearest((end, thread), name, channel, request.period_ns, |period_ns| {
             ChannelRequest { period_ns, ..request }
         });
         Err(Refused { resource, reason, nearest_period_ns, nearest_deadline_ns })
@@ -265,29 +384,33 @@ impl NodeAdmission {
 
     fn try_admit(
         &mut self,
-        end: End<'_>,
+        (end, thread): (End<'_>, usize),
         name: &str,
         channel: &Channel,
         request: ChannelRequest,
     ) -> Result<Grant, (Resource, String)> {
         let agent = self.model.agent(end, name, channel, request);
         let cost_ns = self.model.costs.of(channel);
-        let cpu = self.cpu.try_admit(agent).map_err(|refusal| (Resource::Cpu, refusal.to_string()))?;
+        let part = thread % self.parts.len();
+        let Part { cpu: processor, link } = &mut self.parts[part];
+        let cpu = processor.try_admit(agent).map_err(|refusal| (Resource::Cpu, refusal.to_string()))?;
         let mut grant = Grant {
             guarantee: Guarantee {
                 period_ns: request.period_ns,
-                deadline_ns: part(request.deadline_ns, SENT).ns(),
+                deadline_ns: eighths_of(request.deadline_ns, SENT).ns(),
                 promotion_ns: cpu.promotion.ns(),
                 cost_ns,
             },
             size: channel.size,
-            cpu: cpu.id,
+            part,
+            cpu: Some(cpu.id),
             link: None,
             port: None,
+            calls: None,
         };
         let carried = match end {
             End::Push => {
-                let link = self.link.try_admit(self.model.message(name, channel, request));
+                let link = link.try_admit(self.model.message(name, channel, request));
                 let link = link.map_err(|refusal| (Resource::Link, refusal.to_string()));
                 link.map(|link| grant.link = Some(link.id))
             }
@@ -298,7 +421,7 @@ impl NodeAdmission {
             }
         };
         if carried.is_err() {
-            self.cpu.remove(cpu.id);
+            processor.remove(cpu.id);
         }
         carried.map(|()| grant)
     }
@@ -307,22 +430,24 @@ impl NodeAdmission {
     /// goes. The search has tested it.
     fn nearest(
         &mut self,
-        end: End<'_>,
+        (end, thread): (End<'_>, usize),
         name: &str,
         channel: &Channel,
-        asked: u64,
+        requested: u64,
         request: impl Fn(u64) -> ChannelRequest,
     ) -> Option<u64> {
-        let (asked, model) = (Nanos::new(asked), self.model);
+        let (requested, model) = (Nanos::new(requested), self.model);
         let agent = |value: Nanos| model.agent(end, name, channel, request(value.ns()));
         let message = |value: Nanos| model.message(name, channel, request(value.ns()));
         // Each resource is searched separately, with an effort of its own, so that a refusal takes
         // a bounded time.
-        let by_cpu = self.cpu.nearest(asked, agent)?;
+        let index = thread % self.parts.len();
+        let Part { cpu, link } = &mut self.parts[index];
+        let by_cpu = cpu.nearest(requested, agent)?;
         let (nearest, fits) = match end {
             End::Push => {
-                let nearest = by_cpu.max(self.link.nearest(asked, message)?);
-                (nearest, self.link.fits(&message(nearest)))
+                let nearest = by_cpu.max(link.nearest(requested, message)?);
+                (nearest, link.fits(&message(nearest)))
             }
             End::Receive(from) => {
                 let fits =
@@ -332,14 +457,14 @@ impl NodeAdmission {
                 (Nanos::new(by_port), true)
             }
         };
-        (fits && self.cpu.fits(&agent(nearest))).then_some(nearest.ns())
+        (fits && cpu.fits(&agent(nearest))).then_some(nearest.ns())
     }
 }
 
 impl Model {
     /// The request to the processor at this end.
     fn agent(&self, end: End<'_>, name: &str, channel: &Channel, request: ChannelRequest) -> Task {
-        let part = |eighths| part(request.deadline_ns, eighths);
+        let part = |eighths| eighths_of(request.deadline_ns, eighths);
         let kib = (datagram(channel) as u64).div_ceil(1024);
         let one = self.costs.datagram_ns.saturating_add(kib.saturating_mul(self.costs.kib_ns));
         let cost = self.costs.of(channel);
@@ -351,24 +476,37 @@ impl Model {
             // Between two of its datagrams, one is received.
             End::Push => {
                 let between = one.saturating_mul(channel.datagrams(channel.size) as u64);
-                task(cost.saturating_add(between)).deadline(part(PUSHED))
+                ranked(task(cost.saturating_add(between)).deadline(part(PUSHED)))
             }
             // Of a push and a receive agent with the same deadline, the latter goes first.
-            End::Receive(_) => task(cost).deadline(part(WHOLE).minus(Nanos::new(1))).jitter(part(CARRIED)),
+            End::Receive(_) => {
+                ranked(task(cost).deadline(part(WHOLE).minus(Nanos::new(1))).jitter(part(CARRIED)))
+            }
         }
     }
 
     /// The request to the link.
     fn message(&self, name: &str, channel: &Channel, request: ChannelRequest) -> Task {
-        let part = |eighths| part(request.deadline_ns, eighths);
+        let part = |eighths| eighths_of(request.deadline_ns, eighths);
         let octets = channel.wire_bytes(channel.size) as u64;
         let ahead = (datagram(channel) + HEADER + WIRE_OVERHEAD) as u64 + self.burst;
-        self.wire
-            .message(name, octets, Nanos::new(request.period_ns))
-            .deadline(part(SENT))
-            .jitter(part(PUSHED))
-            .blocking(self.wire.time_of(ahead))
+        let message = self.wire.message(name, octets, Nanos::new(request.period_ns));
+        ranked(message.deadline(part(SENT)).jitter(part(PUSHED)).blocking(self.wire.time_of(ahead)))
     }
+}
+
+/// With the rank of its deadline: the shorter the time from readiness to deadline, the more urgent.
+fn ranked(task: Task) -> Task {
+    let rank = rank(task.deadline.minus(task.jitter).ns());
+    task.priority(rank)
+}
+
+/// Ranks to the nanosecond up to two seconds, and to the millisecond beyond. The highest and the
+/// lowest rank are free for calls.
+fn rank(time_ns: u64) -> u32 {
+    const EXACT: u64 = 1 << 31;
+    let later = time_ns.min(EXACT) + (time_ns.saturating_sub(EXACT) >> 20);
+    u32::MAX - 1 - u32::try_from(later).unwrap_or(u32::MAX).min(u32::MAX - 2)
 }
 
 /// Steps of a hundredth in which the search at the port looks for a longer period or deadline: a
@@ -381,8 +519,8 @@ fn flow(channel: &Channel, request: ChannelRequest, from: Sender<'_>) -> Flow {
     let octets = channel.wire_bytes(channel.size) as f64;
     let rate = octets / (request.period_ns.max(1) as f64 / 1e9);
     // Values that waited on the sender's link come closer together than they were written.
-    let burst = octets + rate * seconds(part(request.deadline_ns, SENT));
-    let within_s = seconds(part(request.deadline_ns, CARRIED - SENT));
+    let burst = octets + rate * seconds(eighths_of(request.deadline_ns, SENT));
+    let within_s = seconds(eighths_of(request.deadline_ns, CARRIED - SENT));
     Flow { rate, link: link_rate(from.link_bits_per_s) as f64, burst, within_s }
 }
 
@@ -393,7 +531,7 @@ fn datagram(channel: &Channel) -> usize {
 }
 
 /// `eighths` eighths of a deadline.
-fn part(deadline_ns: u64, eighths: u64) -> Nanos {
+fn eighths_of(deadline_ns: u64, eighths: u64) -> Nanos {
     Nanos::new((u128::from(deadline_ns) * u128::from(eighths) / u128::from(WHOLE)) as u64)
 }
 
@@ -437,6 +575,10 @@ impl fmt::Display for Excess {
                 "a value would wait up to {:.3} ms before this node's port, and the most urgent may wait {:.3}",
                 delay_s * 1e3,
                 within_s * 1e3
+            ),
+            Excess::Buffer { queue, best_effort, buffer } => write!(
+                f,
+                "the switch before this node would have to keep {queue:.0} octets, {best_effort:.0} of them of best effort, and keeps {buffer:.0} (--switch-buffer)"
             ),
         }
     }
@@ -544,6 +686,41 @@ mod tests {
                 "{refused}"
             );
         }
+    }
+
+    #[test]
+    fn each_thread_with_a_processor_of_its_own_admits_as_much_as_one() {
+        let costs = Costs { datagram_ns: 200_000, ..Costs::default() };
+        let config = NodeConfig { costs, link_bits_per_s: 10_000_000_000, ..NodeConfig::default() };
+        let request = ChannelRequest { period_ns: 20 * MS, deadline_ns: 80 * MS };
+        let fill = |node: &mut NodeAdmission, threads: usize| -> Vec<Grant> {
+            let more = |number: usize, node: &mut NodeAdmission| {
+                node.admit_push_on(number % threads, "radar", &channel(8192), request).ok()
+            };
+            let mut grants = Vec::new();
+            while let Some(grant) = more(grants.len(), node) {
+                grants.push(grant);
+            }
+            grants
+        };
+        let one = fill(&mut NodeAdmission::new(&config), 1).len();
+        assert!(one > 1, "{one}");
+        let mut node = NodeAdmission::new(&config).processors(2);
+        let grants = fill(&mut node, 2);
+        assert_eq!((grants.len(), node.len()), (2 * one, 2 * one));
+        // A third thread shares a processor, and a release makes room on its own.
+        assert!(node.admit_push_on(2, "radar", &channel(8192), request).is_err());
+        node.release(&grants[1]);
+        assert!(node.admit_push_on(2, "radar", &channel(8192), request).is_err());
+        assert!(node.admit_push_on(1, "radar", &channel(8192), request).is_ok());
+    }
+
+    #[test]
+    fn a_shorter_time_has_a_higher_rank() {
+        let times = [0, 1, 2, 1_000, MS, 1 << 31, (1 << 31) + (1 << 20), 1 << 40, 1 << 50];
+        let ranks = times.map(rank);
+        assert!(ranks.is_sorted_by(|first, second| first > second), "{ranks:?}");
+        assert_eq!((rank(0), rank(u64::MAX)), (u32::MAX - 1, 1), "below and above those of calls");
     }
 
     #[test]

@@ -155,9 +155,9 @@ impl Error {
         Error::UnknownHandle(UnknownHandle { which })
     }
 
-    pub(crate) fn wrong_size(what: &str, asked: usize, limit: usize) -> Error {
+    pub(crate) fn wrong_size(what: &str, requested: usize, limit: usize) -> Error {
         let number = |n: usize| u32::try_from(n).unwrap_or(u32::MAX).into();
-        Error::WrongSize(WrongSize { what: what.into(), asked: number(asked), limit: number(limit) })
+        Error::WrongSize(WrongSize { what: what.into(), requested: number(requested), limit: number(limit) })
     }
 
     pub(crate) fn setup(error: impl std::error::Error + Send + Sync + 'static) -> Error {
@@ -230,7 +230,7 @@ impl fmt::Display for Error {
                 )
             }
             Error::WriterExists(e) => write!(f, "{} has a writer", e.name),
-            Error::WrongSize(e) => write!(f, "{} is {}, the limit is {}", e.what, e.asked, e.limit),
+            Error::WrongSize(e) => write!(f, "{} is {}, the limit is {}", e.what, e.requested, e.limit),
             Error::WrongType(e) => write!(f, "the type of {}: {}", e.name, e.reason),
             Error::NotAdmitted(e) => f.write_str(&e.reason),
             Error::UnknownHandle(e) => write!(f, "nothing has the handle {}", e.which),
@@ -381,6 +381,7 @@ operations! {
     lib_comm::MapWriterError { UnknownArea WriterExists WrongSize WrongType Unavailable }
     lib_comm::AttachReaderError { UnknownArea WrongSize WrongType NotAdmitted Unavailable }
     lib_comm::DetachError { UnknownHandle Unavailable }
+    lib_comm::FindAreasError { Unavailable }
     crm_comm::DescribeError { UnknownArea }
     crm_comm::OpenChannelError { UnknownArea WrongSize WrongType NotAdmitted Unavailable }
     crm_comm::CloseChannelError { UnknownHandle }

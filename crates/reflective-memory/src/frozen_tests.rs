@@ -78,8 +78,8 @@ fn a_node_that_hangs_delays_no_other() {
 
     victim.signal(Signal::STOP);
     // Another node calls it as well, and gets no answer.
-    let asks = far.clone();
-    let asking = std::thread::spawn(move || asks.attach_reader("ill", by(Path::PathUdp)).map(drop));
+    let client = far.clone();
+    let asking = std::thread::spawn(move || client.attach_reader("ill", by(Path::PathUdp)).map(drop));
     for n in 2..=200 {
         // Sockets and windows towards the node that hangs fill up.
         writer.write(&[n as u8; 64]).unwrap();

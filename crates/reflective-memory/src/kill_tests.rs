@@ -116,7 +116,17 @@ pub(crate) const QOS: WriterQoS = WriterQoS { period: 0, size: 0, type_hash: 0 }
 
 pub(crate) fn by(through: Path) -> ReaderQoS {
     let (how, period, deadline, histories) = (Mode::PushOnWrite, 0, 0, 1);
-    ReaderQoS { how, period, deadline, histories, guaranteed: false, through, parity: 0, type_hash: 0 }
+    ReaderQoS {
+        how,
+        period,
+        deadline,
+        histories,
+        guaranteed: false,
+        soft: true,
+        through,
+        parity: 0,
+        type_hash: 0,
+    }
 }
 
 fn value(n: u64) -> [u8; SIZE] {

@@ -38,6 +38,7 @@ mod hostile_tests;
 mod kill_tests;
 mod library;
 pub mod node;
+mod pattern;
 mod qos;
 #[cfg(test)]
 mod registration_tests;
@@ -45,10 +46,24 @@ mod session_socket;
 pub use data_type::largest_value;
 pub use error::Error;
 pub use library::{
-    AreaReader, AreaWriter, EventSink, Holder, Library, Notice, NoticeCounts, Notifier, RemoteChannel, Rio,
-    ValueError, wait_for,
+    AreaReader, AreaSet, AreaWriter, EventSink, Holder, Library, Notice, NoticeCounts, Notifier,
+    RemoteChannel, Rio, Shown, StrongestReader, ValueError, ValueStore, wait_for,
 };
 pub mod wire;
+
+/// Reads the messages of a session's socket until one is invalid or the peer is gone, and returns
+/// their number, kind by kind, and whether the peer was gone. For the fuzz target.
+#[doc(hidden)]
+pub fn receive_session_messages(socket: impl rustix::fd::AsFd) -> ([usize; 6], bool) {
+    let mut counts = [0; 6];
+    loop {
+        match session_socket::receive(&socket) {
+            Ok(Some(message)) => counts[message.kind as usize] += 1,
+            Ok(None) => return (counts, true),
+            Err(_) => return (counts, false),
+        }
+    }
+}
 
 /// What [`area_type!`] needs.
 #[doc(hidden)]

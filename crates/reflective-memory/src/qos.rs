@@ -51,6 +51,7 @@ impl ReaderQoS {
             deadline: 0,
             histories: 1,
             guaranteed: false,
+            soft: false,
             through: Path::PathUdp,
             parity: 0,
             type_hash: 0,
@@ -70,6 +71,11 @@ impl ReaderQoS {
     /// Asks for admission: each value arrives within this deadline, or the reader is refused.
     pub fn guaranteed(self, deadline: Duration) -> ReaderQoS {
         ReaderQoS { guaranteed: true, ..self.deadline(deadline) }
+    }
+
+    /// Accepts a guarantee that a node computes from guessed costs, or gives on ordinary threads.
+    pub fn soft(self) -> ReaderQoS {
+        ReaderQoS { soft: true, ..self }
     }
 
     /// Keeps this many values.

@@ -117,7 +117,7 @@ fn the_name_of_an_area_that_was_destroyed_while_the_coordinator_was_away_is_free
 }
 
 #[test]
-fn an_area_whose_making_the_coordinator_heard_of_too_late_does_not_keep_its_name() {
+fn an_area_that_is_registered_too_late_does_not_keep_its_name() {
     let fixture = Fixture::new();
     let (_near_server, _far_server) = (fixture.server(0, SHORT), fixture.server(1, LONG));
     let (near, far) = (fixture.library(0), fixture.library(1));

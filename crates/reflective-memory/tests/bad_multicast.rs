@@ -222,7 +222,7 @@ fn each_node_counts_what_it_lost_of_a_group() {
 }
 
 #[test]
-fn repetition_and_reordering_show_nobody_of_a_group_anything_wrong() {
+fn repetition_and_reordering_show_no_member_anything_wrong() {
     let plan = |seed| Plan {
         seed,
         loss: 0.02,

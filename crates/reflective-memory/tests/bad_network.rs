@@ -129,7 +129,7 @@ fn loss_repetition_and_reordering_together_show_nothing_wrong() {
 /// The reader's node receives nothing for so long that it opens the channel anew, again and again;
 /// the writer writes on.
 #[test]
-fn what_is_pushed_while_a_node_hears_nothing_is_counted() {
+fn what_is_pushed_while_a_node_is_cut_off_is_counted() {
     let (world, relay) = world(Plan::default(), Duration::from_millis(350));
     let (near, far) = (world.library(0), world.library(1));
     near.create_area(&area("line", SIZE as u32)).unwrap();
@@ -182,7 +182,7 @@ fn what_is_pushed_while_a_node_hears_nothing_is_counted() {
 
 /// Nothing that the node of a destroyed area says comes to its readers' node.
 #[test]
-fn readers_learn_of_an_area_that_was_destroyed_while_their_node_heard_nothing() {
+fn readers_learn_of_an_area_that_was_destroyed_while_their_node_was_cut_off() {
     let (world, relay) = world(Plan::default(), SHORT);
     let (near, far) = (world.library(0), world.library(1));
     let areas = ["stays", "goes"];

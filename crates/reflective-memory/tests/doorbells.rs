@@ -76,7 +76,7 @@ fn a_channel_that_is_opened_while_the_writer_writes_misses_nothing() {
 }
 
 #[test]
-fn whoever_writes_next_is_heard() {
+fn the_next_writer_wakes_readers() {
     let world = without_refresh(2);
     let (near, far) = (world.library(0), world.library(1));
     let first = writer(&near, "tank");
@@ -125,7 +125,7 @@ fn readers_of_a_process_share_an_areas_memory() {
 }
 
 #[test]
-fn whoever_hands_its_area_back_is_heard() {
+fn an_area_that_is_handed_back_still_wakes_readers() {
     let mut world = without_refresh_and_silent(1, SHORT);
     let (near, far) = (world.library(0), world.library(1));
     let mut writer = writer(&near, "tank");

@@ -101,7 +101,7 @@ fn values_are_written_and_read_in_place_near_and_far() {
 /// Any client that resolves a node's server may call it. The handles of other clients' channels
 /// cannot be guessed.
 #[test]
-fn whoever_counts_through_handles_closes_and_stops_no_channel() {
+fn guessed_handles_close_and_stop_no_channel() {
     let world = world();
     let (mut writer, mut reader) = world.line(64);
     let glob: Glob_CommRef = world.app.resolve(&world.glob).unwrap();

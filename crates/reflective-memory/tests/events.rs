@@ -29,7 +29,7 @@ fn fresh() -> ReaderQoS {
 }
 
 #[test]
-fn a_channel_of_this_process_hears_of_values_and_of_staleness() {
+fn a_channel_of_this_process_gets_values_and_staleness() {
     let world = World::new();
     let (near, far) = (world.library(0), world.library(1));
     near.create_area(&area("boiler", 64)).unwrap();

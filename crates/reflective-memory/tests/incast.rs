@@ -42,7 +42,7 @@ fn the_readers_port_admits_no_more_than_it_carries_from_all_nodes_together() {
             library.map_writer(&name, WriterQoS::every(PERIOD))
         };
         let writer = net.host(number).run(make).unwrap()?;
-        let qos = ReaderQoS::on_write().guaranteed(Duration::from_millis(200));
+        let qos = ReaderQoS::on_write().guaranteed(Duration::from_millis(200)).soft();
         let reader = net.host(0).run(|| reader.attach_reader(&name, qos)).unwrap()?;
         Ok((writer, reader))
     };

@@ -55,6 +55,7 @@ fn admitted_channels_cross_a_narrow_link_beside_best_effort() {
         deadline: DEADLINE.as_nanos() as u64,
         histories: 1,
         guaranteed: true,
+        soft: true,
         through: Path::PathUdp,
         parity: 0,
         type_hash: 0,
@@ -86,7 +87,7 @@ fn admitted_channels_cross_a_narrow_link_beside_best_effort() {
     let best_effort = ReaderQoS { guaranteed: false, ..request };
     let mut bulk_reader = lab.right().run(|| far.attach_reader("bulk", best_effort)).unwrap().unwrap();
 
-    let mut said = Vec::new();
+    let mut message = Vec::new();
     for _ in 0..5 {
         let tried = try_it(&lab, &mut lines, &mut bulk, &mut bulk_reader);
         let (written, last) = tried.bulk;
@@ -94,13 +95,13 @@ fn admitted_channels_cross_a_narrow_link_beside_best_effort() {
         if tried.overtaken.is_empty() {
             return;
         }
-        said.push(tried);
+        message.push(tried);
         // A dispatching thread that has much to do waits longer than a thread that only sleeps
         // sees: once says nothing.
-        let quiet = said.iter().filter(|tried| tried.noise < DEADLINE / 4).count();
-        assert!(quiet < 2, "values did not arrive: {said:?}");
+        let quiet = message.iter().filter(|tried| tried.noise < DEADLINE / 4).count();
+        assert!(quiet < 2, "values did not arrive: {message:?}");
     }
-    println!("SKIPPED: whether every value arrived; threads woke up too late each time: {said:?}");
+    println!("SKIPPED: whether every value arrived; threads woke up too late each time: {message:?}");
 }
 
 #[derive(Debug)]

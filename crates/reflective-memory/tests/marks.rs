@@ -31,7 +31,7 @@ fn flooded(sorting: Sorting) -> Option<[Statistics; 2]> {
         })
     };
     let ((_near_server, near), (_far_server, far)) = (node(lab.left(), "near"), node(lab.right(), "far"));
-    let sure = ReaderQoS::on_write().guaranteed(Duration::from_millis(900));
+    let sure = ReaderQoS::on_write().guaranteed(Duration::from_millis(900)).soft();
     let mut lines = [("sure", sure), ("plain", ReaderQoS::on_write())].map(|(name, qos)| {
         let make = || {
             near.create_area(&Area::new(name, 64, 1))?;

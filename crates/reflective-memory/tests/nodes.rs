@@ -77,11 +77,11 @@ fn bad_input_is_refused_by_name_and_number() {
     near.create_area(&area("tank", 100)).unwrap();
     assert!(matches!(near.create_area(&area("tank", 100)), Err(Error::AreaExists(e)) if e.what.size == 100));
     assert!(matches!(far.create_area(&area("tank", 50)), Err(Error::AreaExists(e)) if e.what.size == 100));
-    assert!(matches!(near.create_area(&area("nothing", 0)), Err(Error::WrongSize(e)) if e.asked == 0));
+    assert!(matches!(near.create_area(&area("nothing", 0)), Err(Error::WrongSize(e)) if e.requested == 0));
     assert!(matches!(near.create_area(&area("huge", u32::MAX)), Err(Error::WrongSize(_))));
     let many = Area { histories: 5_000, ..area("many", 8) };
     assert!(
-        matches!(near.create_area(&many), Err(Error::WrongSize(e)) if (e.asked, e.limit) == (5_000, 1022))
+        matches!(near.create_area(&many), Err(Error::WrongSize(e)) if (e.requested, e.limit) == (5_000, 1022))
     );
     for library in [&near, &far] {
         assert!(
@@ -95,7 +95,7 @@ fn bad_input_is_refused_by_name_and_number() {
     assert_eq!(writer.write(&[0; 101]).unwrap_err().limit, 100);
     let greedy = ReaderQoS { histories: 4, ..on_write() };
     assert!(
-        matches!(near.attach_reader("tank", greedy), Err(Error::WrongSize(e)) if (e.asked, e.limit) == (4, 3))
+        matches!(near.attach_reader("tank", greedy), Err(Error::WrongSize(e)) if (e.requested, e.limit) == (4, 3))
     );
     let hopeless = ReaderQoS { guaranteed: true, deadline: 1_000, ..on_write() };
     match far.attach_reader("tank", hopeless) {
@@ -116,6 +116,8 @@ fn bad_input_is_refused_by_name_and_number() {
     assert!(e.nearest_deadline > 50_001_000, "{e:?}");
     assert!(in_time(e.nearest_deadline + 50_000_000).is_ok(), "with room for both ends it is admitted");
     let by_call = ReaderQoS { guaranteed: true, deadline: 50_000_000, through: Path::PathOrb, ..on_write() };
+    assert!(far.attach_reader("tank", by_call).is_ok());
+    let by_call = ReaderQoS { deadline: 1_000, ..by_call };
     assert!(matches!(far.attach_reader("tank", by_call), Err(Error::NotAdmitted(_))));
     let unpromised = area("unpromised", 10);
     near.create_area(&unpromised).unwrap();
@@ -139,14 +141,14 @@ fn a_silence_that_tells_nothing_is_refused_with_the_numbers() {
         config.dispatcher.scheduler.heartbeat_ns = heartbeat_ns;
         NodeServer::start(&orb, config, None)
     };
-    for (silence, heartbeat, said) in [
+    for (silence, heartbeat, message) in [
         (Duration::ZERO, 100_000_000, ["0ns", "200ms"]),
         (Duration::from_millis(199), 100_000_000, ["199ms", "200ms"]),
         (Duration::from_millis(350), 1_000_000_000, ["350ms", "2s"]),
         (Duration::MAX, 100_000_000, ["200ms", "86400s"]),
     ] {
         let error = start(silence, heartbeat).unwrap_err().to_string();
-        assert!(said.iter().all(|number| error.contains(number)), "{silence:?}: {error}");
+        assert!(message.iter().all(|number| error.contains(number)), "{silence:?}: {error}");
     }
     for silence in [Duration::from_millis(200), Duration::from_secs(24 * 60 * 60)] {
         drop(start(silence, 100_000_000).unwrap());
@@ -246,7 +248,7 @@ fn readers_that_ask_for_the_same_share_a_replica() {
 }
 
 #[test]
-fn an_area_that_nobody_writes_outlives_its_server_in_its_readers() {
+fn an_area_without_a_writer_outlives_its_server_in_its_readers() {
     let mut world = World::new();
     let (near, far) = (world.library(0), world.library(1));
     near.create_area(&area("left", 64)).unwrap();

@@ -78,7 +78,7 @@ fn a_library_has_so_many_notifiers_and_no_more() {
     let mut notifiers: Vec<_> = (0..256).map(|_| notify().unwrap()).collect();
     for _ in 0..3 {
         match notify() {
-            Err(Error::WrongSize(e)) => assert_eq!((e.asked, e.limit), (257, 256)),
+            Err(Error::WrongSize(e)) => assert_eq!((e.requested, e.limit), (257, 256)),
             other => panic!("{other:?}"),
         }
     }

@@ -49,8 +49,8 @@ fn build(folder: &Path) -> Option<PathBuf> {
 /// Runs the client to its end.
 fn uses(program: &Path, args: &[&str]) {
     let output = Command::new(program).args(args).output().unwrap();
-    let (said, error) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert_eq!(said.trim(), "good", "{args:?}: {error}");
+    let (printed, error) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert_eq!(printed.trim(), "good", "{args:?}: {error}");
 }
 
 #[test]

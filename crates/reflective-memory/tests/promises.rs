@@ -37,7 +37,9 @@ fn readers_are_admitted_by_the_size_that_is_promised() {
                 // its own.
                 drop(writer);
                 match near.map_writer(name, WriterQoS { size: 2_000, ..SMALL }) {
-                    Err(Error::WrongSize(error)) => assert_eq!((error.asked, error.limit), (2_000, 1_000)),
+                    Err(Error::WrongSize(error)) => {
+                        assert_eq!((error.requested, error.limit), (2_000, 1_000))
+                    }
                     other => panic!("{other:?}"),
                 }
                 // The promise outlives the server.
@@ -58,7 +60,7 @@ fn readers_are_admitted_by_the_size_that_is_promised() {
     }
     match near.map_writer("large", WriterQoS { size: SIZE + 1, ..SMALL }) {
         Err(Error::WrongSize(error)) => {
-            assert_eq!((error.asked, error.limit), (u64::from(SIZE) + 1, u64::from(SIZE)))
+            assert_eq!((error.requested, error.limit), (u64::from(SIZE) + 1, u64::from(SIZE)))
         }
         other => panic!("{other:?}"),
     }
@@ -72,12 +74,12 @@ fn the_promise_and_its_refusals_go_by_giop() {
     let rio: RIORef = world.coordinator.resolve(&rio.object().to_string()).unwrap();
     rio.create_area(&area("tank", 100)).unwrap();
     match rio.map_writer("tank", WriterQoS { period: 0, size: 101, type_hash: 0 }) {
-        Err(rio::MapWriterError::WrongSize(error)) => assert_eq!((error.asked, error.limit), (101, 100)),
+        Err(rio::MapWriterError::WrongSize(error)) => assert_eq!((error.requested, error.limit), (101, 100)),
         other => panic!("{other:?}"),
     }
     let writer = rio.map_writer("tank", WriterQoS { period: 0, size: 10, type_hash: 0 }).unwrap();
     match rio.write(writer, &[0; 11]) {
-        Err(rio::WriteError::WrongSize(error)) => assert_eq!((error.asked, error.limit), (11, 10)),
+        Err(rio::WriteError::WrongSize(error)) => assert_eq!((error.requested, error.limit), (11, 10)),
         other => panic!("{other:?}"),
     }
     rio.write(writer, &[0; 10]).unwrap();

@@ -11,7 +11,7 @@ use std::sync::{Arc, Barrier};
 use world::*;
 
 #[test]
-fn of_two_who_make_an_area_of_one_name_one_does() {
+fn of_two_clients_that_create_one_name_one_succeeds() {
     let world = World::new();
     let libraries = [world.library(0), world.library(0)];
     for round in 0..100 {

@@ -70,7 +70,7 @@ fn what_was_read_does_not_come_again_by_any_path() {
 }
 
 #[test]
-fn who_sleeps_is_woken_by_what_comes_into_the_other_replica() {
+fn a_sleeping_reader_is_woken_by_the_other_replica() {
     let mut world = World::new();
     let (mut writer, mut reader) = world.line(64);
     writer.write(&[1; 64]).unwrap();

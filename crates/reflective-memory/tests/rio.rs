@@ -68,7 +68,9 @@ fn what_is_refused_says_what_and_how_much_by_giop() {
     match here.create_area(&area("huge", u32::MAX)).unwrap_err() {
         rio::CreateAreaError::WrongSize(error) => {
             assert!(
-                error.asked == u64::from(u32::MAX) && error.limit < error.asked && !error.what.is_empty(),
+                error.requested == u64::from(u32::MAX)
+                    && error.limit < error.requested
+                    && !error.what.is_empty(),
                 "{error:?}"
             );
         }
@@ -81,7 +83,7 @@ fn what_is_refused_says_what_and_how_much_by_giop() {
         other => panic!("{other}"),
     }
     match here.write(writer, &[0; 49]).unwrap_err() {
-        rio::WriteError::WrongSize(error) => assert_eq!((error.asked, error.limit), (49, 48)),
+        rio::WriteError::WrongSize(error) => assert_eq!((error.requested, error.limit), (49, 48)),
         other => panic!("{other}"),
     }
     assert!(

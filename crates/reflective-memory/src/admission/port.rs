@@ -4,7 +4,11 @@
 //! the sums of their bursts and rates (token buckets). The sum over all senders, less what the port
 //! carries, is the longest queue in front of the port in any order of service. If the rates
 //! together exceed the share of the port, the queue has no bound.
+//!
+//! Best effort runs on credits of the node, so it adds no more than those to the queue: always to
+//! the memory that the switch needs, and to the delay where the switch does not sort by class.
 
+use super::{Switch, best_effort_window};
 use std::collections::HashMap;
 
 /// Bytes of a full frame on the wire.
@@ -28,6 +32,9 @@ pub(super) struct Port {
     /// Bytes a second.
     capacity: f64,
     share: f64,
+    switch: Switch,
+    /// Octets of best effort that may be on their way.
+    best_effort: f64,
     /// The sender of each flow.
     flows: HashMap<u64, (String, Flow)>,
     last: u64,
@@ -40,11 +47,19 @@ pub(super) enum Excess {
     Rate(f64, f64),
     /// The longest time in the queue, and what the most urgent channel allows, seconds.
     Delay(f64, f64),
+    /// Octets of the longest queue, those of best effort among them, and what the switch keeps.
+    Buffer { queue: f64, best_effort: f64, buffer: f64 },
 }
 
 impl Port {
-    pub fn new(bits_per_s: u64, share: f64) -> Port {
-        Port { capacity: bits_per_s as f64 / 8.0, share, ..Port::default() }
+    pub fn new(bits_per_s: u64, share: f64, switch: Switch) -> Port {
+        let (capacity, best_effort) = (bits_per_s as f64 / 8.0, best_effort_window(bits_per_s) as f64);
+        Port { capacity, share, switch, best_effort, ..Port::default() }
+    }
+
+    /// Admitted flows.
+    pub fn len(&self) -> usize {
+        self.flows.len()
     }
 
     /// Adds a flow and returns its number.
@@ -72,13 +87,28 @@ impl Port {
             (sum.rate, sum.burst) = (sum.rate + flow.rate, sum.burst + flow.burst);
         }
         let within_s = all().map(|(_, flow)| flow.within_s).fold(f64::INFINITY, f64::min);
-        let delay_s = self.delay(&senders.into_values().collect::<Vec<_>>());
-        if delay_s > within_s { Err(Excess::Delay(delay_s, within_s)) } else { Ok(()) }
+        let urgent = self.queue(&senders.into_values().collect::<Vec<_>>());
+        let delay_s = self.delay(urgent);
+        if delay_s > within_s {
+            return Err(Excess::Delay(delay_s, within_s));
+        }
+        let (queue, best_effort) = (urgent + self.best_effort.max(FRAME), self.best_effort);
+        match self.switch.buffer as f64 {
+            buffer @ 1.0.. if queue > buffer => Err(Excess::Buffer { queue, best_effort, buffer }),
+            _ => Ok(()),
+        }
     }
 
-    /// The longest time in the queue, with a frame of best effort before it. The queue grows until
-    /// one of the senders has sent its burst, so it is longest at one of those moments.
-    fn delay(&self, senders: &[Flow]) -> f64 {
+    /// The longest time in the queue. Where the switch sorts, one frame of best effort goes before;
+    /// else all of it that has credit.
+    fn delay(&self, urgent: f64) -> f64 {
+        let before = if self.switch.sorts { FRAME } else { self.best_effort.max(FRAME) };
+        (urgent + before) / self.capacity
+    }
+
+    /// Octets of guaranteed channels in the longest queue. It grows until one of the senders has
+    /// sent its burst, so it is longest at one of those moments.
+    fn queue(&self, senders: &[Flow]) -> f64 {
         let ends = senders.iter().map(|sender| match sender.link - sender.rate {
             left if left > 0.0 => (sender.burst - FRAME).max(0.0) / left,
             _ => 0.0,
@@ -87,8 +117,7 @@ impl Port {
             let of = |sender: &Flow| (FRAME + sender.link * at).min(sender.burst + sender.rate * at);
             senders.iter().map(of).sum()
         };
-        let queue = ends.chain([0.0]).map(|at| sent(at) - self.capacity * at).fold(0.0, f64::max);
-        (queue + FRAME) / self.capacity
+        ends.chain([0.0]).map(|at| sent(at) - self.capacity * at).fold(0.0, f64::max)
     }
 }
 
@@ -98,7 +127,7 @@ mod tests {
 
     /// A port of 10 Mbit/s, of which eight tenths are for guaranteed channels.
     fn port() -> Port {
-        Port::new(10_000_000, 0.8)
+        Port::new(10_000_000, 0.8, Switch::default())
     }
 
     fn flow(mbit: f64, burst: f64, within_s: f64) -> Flow {
@@ -137,13 +166,30 @@ mod tests {
         assert!(matches!(urgent.admit("c", large(10.0)), Err(Excess::Delay(..))));
     }
 
+    #[test]
+    fn what_a_switch_keeps_bounds_the_queue_and_best_effort_delays_where_it_does_not_sort() {
+        // Two bursts of 20,000 octets: one is carried while the other waits, beside 6,250 octets of
+        // best effort.
+        let with = |buffer, sorts| {
+            let mut port = Port::new(10_000_000, 0.8, Switch { buffer, sorts });
+            port.admit("a", flow(0.1, 20_000.0, 0.02)).unwrap();
+            port.check("b", flow(0.1, 20_000.0, 0.02))
+        };
+        assert_eq!((with(0, true), with(40_000, true)), (Ok(()), Ok(())));
+        let Err(Excess::Buffer { queue, best_effort, buffer }) = with(24_000, true) else {
+            panic!("the switch cannot keep it")
+        };
+        assert!(queue > 24_000.0 && queue < 30_000.0 && best_effort == 6_250.0 && buffer == 24_000.0);
+        assert!(matches!(with(0, false), Err(Excess::Delay(..))), "all of best effort goes before");
+    }
+
     /// Senders that use all of their rates and bursts, as early as possible, packet by packet.
     #[test]
     fn no_queue_is_longer_than_the_bound() {
         for (senders, bursts) in [(2, 30_000.0), (3, 10_000.0), (7, 4_000.0)] {
             let flows: Vec<Flow> = (0..senders).map(|_| flow(1.0, bursts, 1.0)).collect();
             let port = port();
-            let bound = port.delay(&flows);
+            let bound = port.delay(port.queue(&flows));
             let (mut queue, mut longest, step) = (0.0_f64, 0.0_f64, 0.000_1);
             let mut sent = vec![0.0; senders];
             for at in (0..5_000).map(|number| f64::from(number) * step) {

@@ -1,7 +1,8 @@
 //! Channels to several readers' nodes, and the datagrams from receivers to senders: choices of a
-//! path and probes of the clock.
+//! path, probes of the clock and credits.
 
 use super::config::Via;
+use super::credit::{CreditSource, least_credit};
 use super::{
     Action, AgentScheduler, Answer, Band, Push, PushKey, ReceiveAgent, Report, ReportKind, SchedulerError,
     Slot, TrafficClass, WIRE_OVERHEAD,
@@ -27,7 +28,7 @@ impl AgentScheduler {
             let what = "the group's channel";
             return Err(SchedulerError::Channel(ChannelError {
                 what,
-                asked: id as usize,
+                requested: id as usize,
                 limit: GROUP as usize,
             }));
         }
@@ -100,6 +101,51 @@ impl AgentScheduler {
         has_room
     }
 
+    /// A receiver allows more octets. False for an unknown channel.
+    pub(super) fn credited(&mut self, datagram: &Datagram<'_>) -> bool {
+        let Some((index, push)) = self.push_of(datagram) else { return false };
+        if push.credited(datagram.push, datagram.sequence) {
+            self.requeue(index);
+        }
+        true
+    }
+
+    /// Limits the octets of best effort that are on their way to this node; `None` for no limit.
+    /// The channels share them. Each sender learns its part when its next datagram has arrived.
+    ///
+    /// # Real-time
+    /// A few instructions a channel.
+    pub fn limit_best_effort(&mut self, window: Option<u64>) {
+        if self.window != window {
+            self.window = window;
+            self.share_out();
+        }
+    }
+
+    /// The first credit of a channel that is being opened.
+    pub fn first_credit(&self, channel: &Channel) -> u64 {
+        self.window.map_or(u64::MAX, |_| least_credit(channel))
+    }
+
+    /// A channel came or went: the others share the window anew.
+    pub fn share_window(&mut self) {
+        if self.window.is_some() {
+            self.share_out();
+        }
+    }
+
+    fn share_out(&mut self) {
+        let agents = self.receives.iter().filter_map(|slot| slot.agent.as_ref());
+        let channels = agents.filter(|agent| agent.credit.is_some()).count().max(1) as u64;
+        let share = self.window.map(|window| window / channels);
+        for agent in self.receives.iter_mut().filter_map(|slot| slot.agent.as_mut()) {
+            let least = least_credit(agent.channel());
+            if let Some(credit) = &mut agent.credit {
+                credit.set_window(share.map(|share| share.max(least)));
+            }
+        }
+    }
+
     /// The push agent of a receiver's datagram.
     fn push_of(&mut self, datagram: &Datagram<'_>) -> Option<(u32, &mut Push)> {
         let index = *self.channels.get(&(datagram.channel, datagram.epoch))?;
@@ -116,6 +162,12 @@ impl AgentScheduler {
             let probe = Report { receive, via: agent.path(), kind: ReportKind::Probe };
             if !self.reports.contains(&probe) {
                 self.reports.push_back(probe);
+            }
+        }
+        if agent.credit.as_mut().is_some_and(CreditSource::renew) {
+            let credit = Report { receive, via: agent.path(), kind: ReportKind::Credit };
+            if !self.reports.contains(&credit) {
+                self.reports.push_back(credit);
             }
         }
         let Some(wanted) = agent.wanted_path(now_ns) else { return };

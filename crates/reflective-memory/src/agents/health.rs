@@ -85,8 +85,8 @@ impl Health {
 
     /// The time of the next check if no datagram arrives.
     pub fn next_check(&self) -> Option<u64> {
-        let told = matches!(self.state, State::WriterGone | State::Destroyed);
-        let silence = (!told).then(|| self.arrived_ns.saturating_add(self.silence_ns));
+        let ended = matches!(self.state, State::WriterGone | State::Destroyed);
+        let silence = (!ended).then(|| self.arrived_ns.saturating_add(self.silence_ns));
         let stale = match (self.state, self.written_ns, self.fresh_ns) {
             (State::Open, Some(written), Some(limit)) => Some(written.saturating_add(limit)),
             _ => None,

@@ -11,7 +11,7 @@
 //!
 //! ```text
 //!  upper band    guaranteed pushes after promotion, at release + (D - R)
-//!  middle band   best effort, fair by bytes
+//!  middle band   best effort, fair by octets
 //!  lower band    guaranteed pushes that can still wait
 //! ```
 //!
@@ -21,9 +21,13 @@
 //! An agent is held to its declaration. If its writer writes more often than declared, the
 //! guarantee holds at the declared period, and the newest value is sent once between as best
 //! effort. If an agent costs more than admitted, it continues in the middle band.
+//!
+//! A node that receives guaranteed channels gives best effort towards it credits, so that a bounded
+//! number of octets is on its way ([`LEAST_CREDIT`]). Groups have none.
 
 mod arrivals;
 mod config;
+mod credit;
 mod error;
 mod groups;
 mod health;
@@ -40,6 +44,7 @@ pub use arrivals::Due;
 pub use config::{
     Guarantee, Mark, Marks, Mode, PushSpec, ReceiveSpec, SchedulerConfig, SecondPath, TrafficClass, Via,
 };
+pub use credit::LEAST_CREDIT;
 pub use error::SchedulerError;
 pub use groups::GROUP;
 pub(crate) use health::Health;
@@ -51,11 +56,12 @@ pub use trace::Recorded;
 
 use crate::wire::{ChannelError, Datagram, Kind, Outcome, Pacer};
 use arrivals::Arrivals;
+use credit::{Credit, CreditSource};
 use isorb_rt::timers::TimerHeap;
 use isorb_trace::{Record, RecordBuffer, RecordKind};
 use push::Push;
 pub(crate) use push::WIRE_OVERHEAD;
-use queue::DualQueue;
+use queue::DualPriorityQueue;
 use receive::Receive;
 use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
@@ -102,6 +108,12 @@ impl PushAgent {
         Push::new(spec).map(PushAgent)
     }
 
+    /// The octets that it may send before its receiver allows more. Without this there is no limit.
+    pub fn credit(mut self, octets: u64) -> PushAgent {
+        self.0.credit = Some(Credit::new(octets));
+        self
+    }
+
     /// Whether it was admitted.
     pub fn is_guaranteed(&self) -> bool {
         self.0.spec.guarantee.is_some()
@@ -115,6 +127,12 @@ impl ReceiveAgent {
     /// When the channel is invalid.
     pub fn new(spec: ReceiveSpec) -> Result<ReceiveAgent, ChannelError> {
         Receive::new(spec, 0).map(ReceiveAgent)
+    }
+
+    /// The octets that its sender was allowed at first. Without this the sender has no limit.
+    pub fn credit(mut self, octets: u64) -> ReceiveAgent {
+        self.0.credit = Some(CreditSource::new(octets));
+        self
     }
 
     /// The value that an earlier agent has made visible in the replica; it is not made visible
@@ -133,10 +151,12 @@ pub struct AgentScheduler {
     receives: Vec<Slot<Receive>>,
     /// Reserved numbers of channels that are being opened.
     reserved: Vec<u32>,
-    queue: DualQueue,
+    queue: DualPriorityQueue,
     timers: TimerHeap<Timer>,
     link: Pacer,
     strays: u64,
+    /// Octets of best effort that may be on their way to this node; none for no limit.
+    window: Option<u64>,
     /// The number of push agents so far.
     numbers: u32,
     trace: RecordBuffer,
@@ -166,6 +186,8 @@ enum ReportKind {
     Path(Via),
     /// A probe of the sender's clock.
     Probe,
+    /// Octets that the sender may send.
+    Credit,
 }
 
 /// A probe that arrived for a push agent.
@@ -242,16 +264,17 @@ impl AgentScheduler {
             pushes: Vec::with_capacity(config.pushes),
             receives: Vec::with_capacity(config.receives),
             reserved: Vec::new(),
-            queue: DualQueue::new(config.pushes),
+            queue: DualPriorityQueue::new(config.pushes),
             timers: TimerHeap::with_capacity(4 * config.pushes + config.receives),
             link: Pacer::new(config.link_bytes_per_s, link_burst(config.link_bytes_per_s)),
             strays: 0,
+            window: None,
             numbers: 0,
             trace: RecordBuffer::default(),
             arrivals: Arrivals::new(config.receives),
             groups: HashMap::with_capacity(config.receives),
             channels: HashMap::with_capacity(config.pushes),
-            reports: VecDeque::with_capacity(3 * config.receives),
+            reports: VecDeque::with_capacity(4 * config.receives),
             answers: VecDeque::with_capacity(config.pushes),
         }
     }
@@ -311,13 +334,18 @@ impl AgentScheduler {
     pub fn add_receive(&mut self, agent: ReceiveAgent, now_ns: u64) -> Result<u32, SchedulerError> {
         let id = agent.0.channel().id;
         if !self.reserved.contains(&id) {
-            let (what, asked) = ("the channel's number", id as usize);
-            return Err(SchedulerError::Channel(ChannelError { what, asked, limit: self.receives.len() }));
+            let (what, requested) = ("the channel's number", id as usize);
+            return Err(SchedulerError::Channel(ChannelError {
+                what,
+                requested,
+                limit: self.receives.len(),
+            }));
         }
         self.unreserve(id);
         let mut receive = agent.0;
         receive.begin(now_ns);
         self.enter_receive(id, receive);
+        self.share_window();
         Ok(id)
     }
 
@@ -403,6 +431,7 @@ impl AgentScheduler {
             let is_for_a_push = match datagram.kind {
                 Kind::Choice => Some(self.path_chosen(from, &datagram)),
                 Kind::Probe => Some(self.probed(from, &datagram, now_ns)),
+                Kind::Credit => Some(self.credited(&datagram)),
                 _ => None,
             };
             if let Some(is_ours) = is_for_a_push {

@@ -53,6 +53,8 @@ impl AgentScheduler {
                         push.pace = handle;
                     }
                 }
+                // It queues again when a credit comes.
+                Advance::WaitForCredit => {}
                 Advance::Nothing => self.finish(index as u32, now_ns),
             }
         }
@@ -178,6 +180,7 @@ impl AgentScheduler {
     }
 
     pub(super) fn finish(&mut self, index: u32, now_ns: u64) {
+        self.queue.end_value(index as usize);
         let Some(push) = self.agent(index) else { return };
         let again = push.finished(now_ns);
         if let Some(timer) = push.promote.take() {

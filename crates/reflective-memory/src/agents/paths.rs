@@ -89,7 +89,7 @@ impl Paths {
     }
 
     /// The sender may have missed the choice, so it is repeated, at the usual interval.
-    pub fn say_again(&mut self, now_ns: u64) {
+    pub fn announce_again(&mut self, now_ns: u64) {
         if self.send_at_ns == u64::MAX {
             self.left = 1;
             self.send_at_ns = now_ns.max(self.sent_ns.saturating_add(REPEAT_NS));
@@ -182,7 +182,7 @@ mod tests {
         paths.received(Via::Second, now);
         assert_eq!((paths.look(now), paths.choices()), (None, choices.len() as u64));
         let again = |paths: &mut Paths, now| {
-            paths.say_again(now);
+            paths.announce_again(now);
             paths.look(now)
         };
         assert_eq!(again(&mut paths, now), Some(Via::First));

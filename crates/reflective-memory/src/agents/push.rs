@@ -1,6 +1,7 @@
 //! A push agent: it represents one remote reader at the writer's node.
 
 use super::config::{Mode, PushSpec, Via};
+use super::credit::Credit;
 use super::queue::Band;
 use crate::memory::{ReadError, State};
 use crate::wire::{ChannelError, Loaded, Pacer, Sender};
@@ -38,6 +39,8 @@ pub struct PushStats {
     pub worst_response_ns: u64,
     /// Datagrams that the system refused.
     pub refused: u64,
+    /// How often a push waited for credit of the reader's node.
+    pub waited: u64,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -60,8 +63,13 @@ pub(super) struct Released {
 /// The result of an agent's turn.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Advance {
-    Datagram { len: usize, last: bool },
+    Datagram {
+        len: usize,
+        last: bool,
+    },
     WaitUntil(u64),
+    /// A credit of the reader's node ends the wait.
+    WaitForCredit,
     Nothing,
 }
 
@@ -77,6 +85,9 @@ pub(super) struct Push {
     pub pace: Option<TimerHandle>,
     pub heartbeat: Option<TimerHandle>,
     pub heartbeat_due: bool,
+    /// The octets that it may send; none for no limit.
+    pub credit: Option<Credit>,
+    waits_for_credit: bool,
     via: Via,
     /// The number of the receiver's last choice.
     pub chosen: u64,
@@ -117,6 +128,8 @@ impl Push {
             pace: None,
             heartbeat: None,
             heartbeat_due: false,
+            credit: None,
+            waits_for_credit: false,
             via: Via::First,
             chosen: 0,
             job: Job::Idle,
@@ -153,9 +166,9 @@ impl Push {
         self.spec.source.has_new()
     }
 
-    /// In the queue, as opposed to idle or waiting for the pacer.
+    /// In the queue, as opposed to idle or waiting for the pacer or for credit.
     pub fn is_ready(&self) -> bool {
-        self.job != Job::Idle && self.pace.is_none()
+        self.job != Job::Idle && self.pace.is_none() && !self.waits_for_credit
     }
 
     /// The band that it queues in: the middle one for best effort, and for an agent that costs more
@@ -169,8 +182,12 @@ impl Push {
         }
     }
 
+    /// As [`DualPriorityQueue::push`](super::queue::DualPriorityQueue::push) takes it.
     pub fn level(&self) -> u64 {
-        self.spec.guarantee.map_or(u64::MAX, |guarantee| guarantee.deadline_ns)
+        match (self.band(), self.spec.guarantee) {
+            (Band::Upper | Band::Lower, Some(guarantee)) => guarantee.deadline_ns,
+            _ => self.spec.channel.size as u64,
+        }
     }
 
     /// Stops or starts it.
@@ -250,6 +267,12 @@ impl Push {
         if self.job == Job::Idle || !self.running {
             return Advance::Nothing;
         }
+        if !self.has_credit() {
+            // A push that has not begun sends the value that is the latest when it begins.
+            self.waits_for_credit = true;
+            self.stats.waited += 1;
+            return Advance::WaitForCredit;
+        }
         if self.job == Job::Released {
             if !(self.has_new() || self.refreshing) || self.load().is_err() {
                 return Advance::Nothing;
@@ -268,6 +291,19 @@ impl Push {
             }
             None => Advance::Nothing,
         }
+    }
+
+    fn has_credit(&self) -> bool {
+        let next = self.sender.max_datagram();
+        self.credit.is_none_or(|credit| credit.allows(next))
+    }
+
+    /// The receiver allows more octets. Returns true if the agent is ready again.
+    pub fn credited(&mut self, number: u64, limit: u64) -> bool {
+        let is_newer = self.credit.as_mut().is_some_and(|credit| credit.renew(number, limit));
+        let goes_on = is_newer && self.waits_for_credit && self.has_credit();
+        self.waits_for_credit &= !goes_on;
+        goes_on && self.is_ready()
     }
 
     /// The push is complete. Returns true if another follows at once.
@@ -354,7 +390,8 @@ impl Push {
 
     /// Makes a heartbeat, whatever else was sent.
     pub fn plain_heartbeat(&mut self, now_ns: u64, out: &mut [u8]) -> Option<usize> {
-        let len = self.sender.heartbeat(self.state() as u32, now_ns, out)?;
+        let flow = self.credit.map_or((0, 0), |credit| credit.report());
+        let len = self.sender.heartbeat(self.state() as u32, flow, now_ns, out)?;
         self.stats.datagrams += 1;
         self.stats.octets += len as u64;
         Some(len)
@@ -428,6 +465,9 @@ impl Push {
     fn sent(&mut self, now_ns: u64, len: usize) {
         // The link's rate includes the headers of UDP, IP and the frame, for each datagram.
         self.pacer.sent(now_ns, len + WIRE_OVERHEAD);
+        if let Some(credit) = &mut self.credit {
+            credit.sent(len);
+        }
         self.sent_ns = now_ns;
         self.stats.datagrams += 1;
         self.stats.octets += len as u64;

@@ -2,6 +2,7 @@
 
 use super::ReportKind;
 use super::config::{ReceiveSpec, Via};
+use super::credit::{CreditSource, on_wire};
 use super::health::Health;
 use super::paths::Paths;
 use crate::fail_points::{FailPoint, fail_point};
@@ -79,6 +80,8 @@ pub(super) struct Receive {
     pub watch: Option<TimerHandle>,
     /// When that is.
     pub watch_at: u64,
+    /// The credit of its sender; none without a limit.
+    pub credit: Option<CreditSource>,
     receiver: Receiver,
     target: Area,
     health: Health,
@@ -110,12 +113,17 @@ impl Receive {
     pub fn new(spec: ReceiveSpec, now_ns: u64) -> Result<Receive, ChannelError> {
         let size = spec.target.geometry().size();
         if spec.channel.size > size {
-            return Err(ChannelError { what: "the replica's size", asked: spec.channel.size, limit: size });
+            return Err(ChannelError {
+                what: "the replica's size",
+                requested: spec.channel.size,
+                limit: size,
+            });
         }
         Ok(Receive {
             deadline_ns: spec.deadline_ns,
             watch: None,
             watch_at: 0,
+            credit: None,
             receiver: Receiver::new(spec.channel, spec.peer)?,
             target: Area {
                 writer: spec.target,
@@ -207,14 +215,18 @@ impl Receive {
         let (kind, push, index) = match kind {
             ReportKind::Path(wanted) => (Kind::Choice, self.paths.as_ref()?.choices(), wanted as u32),
             ReportKind::Probe => (Kind::Probe, 0, 0),
+            ReportKind::Credit => (Kind::Credit, self.credit?.credit().0, 0),
         };
         let report = Datagram { kind, channel: id, epoch, token, push, index, ..Datagram::default() };
+        let limit = self.credit.filter(|_| kind == Kind::Credit).map_or(0, |credit| credit.credit().1);
+        let report = Datagram { sequence: limit, ..report };
         Datagram { sent_ns: now_ns, ..report }.write_head(out);
         Some(self.paths.as_ref().map_or(self.receiver.peer(), |paths| paths.peer(via)))
     }
 
     pub fn accept(&mut self, from: SocketAddr, datagram: &Datagram<'_>, now_ns: u64) -> Outcome {
         self.target.now_ns = now_ns;
+        let wanted = self.path();
         let via = self.paths.as_ref().and_then(|paths| paths.of(from));
         // Both paths are the peer's.
         let from = if via.is_some() { self.receiver.peer() } else { from };
@@ -230,12 +242,19 @@ impl Receive {
         }
         let lost = self.receiver.counters().not_complete();
         let outcome = self.receiver.accept(from, datagram, now_ns, &mut self.target);
+        self.account(datagram, outcome);
         // Earlier datagrams are no sign of life.
         if matches!(outcome, Outcome::Ignored(_)) {
             return outcome;
         }
-        if datagram.kind == Kind::Heartbeat && !self.is_news(datagram, via) {
-            return self.receiver.repeated();
+        if datagram.kind == Kind::Heartbeat {
+            if !self.is_news(datagram, via) {
+                return self.receiver.repeated();
+            }
+            // The heartbeats of the other path overtake what is on its way.
+            if let Some(credit) = self.credit.as_mut().filter(|_| via.is_none_or(|via| via == wanted)) {
+                credit.heartbeat(datagram.sequence, datagram.written_ns);
+            }
         }
         let far = match datagram.kind {
             Kind::Heartbeat => State::from_code(datagram.index).unwrap_or(self.health.far()),
@@ -245,12 +264,24 @@ impl Receive {
             paths.received(via, now_ns);
             let astray = datagram.kind != Kind::Heartbeat && via != paths.wanted();
             if astray || self.receiver.counters().not_complete() > lost {
-                paths.say_again(now_ns);
+                paths.announce_again(now_ns);
             }
         }
         self.health.received(far, now_ns);
         self.look(now_ns);
         outcome
+    }
+
+    /// Counts the octets of a datagram that the sender sent for this channel, once.
+    fn account(&mut self, datagram: &Datagram<'_>, outcome: Outcome) {
+        let is_data = matches!(datagram.kind, Kind::Fragment | Kind::Parity);
+        let is_sent = matches!(
+            outcome,
+            Outcome::Part | Outcome::Complete | Outcome::Alive | Outcome::Ignored(Ignored::Late)
+        );
+        if let Some(credit) = self.credit.as_mut().filter(|_| is_data && is_sent) {
+            credit.arrived(on_wire(HEADER + datagram.payload.len()));
+        }
     }
 
     /// The sender answered a probe. A replayed answer is none to a later probe.

@@ -1,6 +1,7 @@
 //! Planes in virtual time: two nodes and a link between them that takes its time a byte.
 
 mod clocks;
+mod credits;
 mod heartbeats;
 mod two_paths;
 
@@ -22,6 +23,8 @@ struct World {
     ns_per_byte: u64,
     /// Loses the next so many datagrams.
     lose: usize,
+    /// The first credit of channels.
+    credit: Option<u64>,
     log: Vec<(u64, PushKey, Band)>,
 }
 
@@ -49,6 +52,7 @@ impl World {
             now,
             ns_per_byte,
             lose: 0,
+            credit: None,
             log: Vec::new(),
         }
     }
@@ -70,7 +74,9 @@ impl World {
             deadline_ns: None,
             clock: RoundTrips::default(),
         };
-        assert_eq!(self.far.add_receive(ReceiveAgent::new(spec).unwrap(), self.now), Ok(id));
+        let agent = ReceiveAgent::new(spec).unwrap();
+        let agent = self.credit.into_iter().fold(agent, ReceiveAgent::credit);
+        assert_eq!(self.far.add_receive(agent, self.now), Ok(id));
         let source_reader = source.reader().unwrap();
         let spec = PushSpec {
             channel,
@@ -82,7 +88,8 @@ impl World {
             rate: 0,
             burst: 0,
         };
-        let push = self.near.add_push(PushAgent::new(spec).unwrap(), self.now).unwrap();
+        let agent = self.credit.into_iter().fold(PushAgent::new(spec).unwrap(), PushAgent::credit);
+        let push = self.near.add_push(agent, self.now).unwrap();
         Line { writer: source.writer().unwrap(), reader: replica.reader().unwrap(), push, channel: id }
     }
 
@@ -236,7 +243,7 @@ fn the_more_urgent_of_two_goes_first() {
 }
 
 #[test]
-fn who_writes_more_often_than_it_said_is_held_to_it() {
+fn a_writer_that_is_faster_than_declared_is_held_to_it() {
     let mut world = World::new(1);
     let mut line = world.line(100, Mode::OnWrite, guarantee(50 * MS, 20 * MS, MS), None);
     for n in 0..100u8 {
@@ -262,7 +269,7 @@ fn one_late_look_does_not_make_all_later_pushes_late() {
         let at = start + round * 50 * MS;
         world.run(at);
         line.writer.write_at(&[round as u8; 100], at).unwrap();
-        // The doorbell is heard 18 ms late in the fourth round, and at once in all others.
+        // The doorbell is read 18 ms late in the fourth round, and at once in all others.
         world.run(if round == 3 { at + 18 * MS } else { at });
         world.near.written_to(line.push, world.now);
         world.run(world.now + MS);
@@ -312,7 +319,7 @@ fn heartbeats_do_not_hold_up_what_was_promoted() {
 }
 
 #[test]
-fn who_costs_more_than_it_said_goes_on_as_best_effort() {
+fn a_reader_that_costs_more_than_declared_goes_on_as_best_effort() {
     let mut world = World::new(1_000);
     let cheap = Guarantee { period_ns: 100 * MS, deadline_ns: 100 * MS, promotion_ns: 0, cost_ns: 3_500 };
     let mut line = world.line(10_000, Mode::OnWrite, Some(cheap), None);

@@ -14,6 +14,7 @@ use crate::idl::{
     NodesView, PlacementView, PlacementsView, Unavailable, UnknownArea, UnknownNode, glob_comm,
 };
 use crate::node::{area_view, owned_area};
+use crate::pattern::matches;
 use isorb::poa::PoaPolicies;
 use isorb::poa::policies::{IdAssignment, Lifespan};
 use isorb::{Kind, Orb, Reference, Result, SystemException, Upcall};
@@ -43,9 +44,9 @@ pub struct NodeEntry {
 
 /// An area in the directory.
 #[derive(Clone, PartialEq, Debug)]
-pub struct AreaPlace {
+pub struct AreaLocation {
     /// Name, size and histories.
-    pub what: Area,
+    pub area: Area,
     /// The node that holds it.
     pub node: String,
 }
@@ -106,8 +107,8 @@ impl Service {
         let named = nodes.iter().find(|node| node.name == what.name);
         let other = named.filter(|node| node.incarnation != what.incarnation && node.server != server);
         let Some(other) = other else { return Ok(()) };
-        let asked = crate::node::timed(&self.server(cx, other)?, ANSWER);
-        match asked.ping() {
+        let pinged = crate::node::timed(&self.server(cx, other)?, ANSWER);
+        match pinged.ping() {
             Ok(()) => Err(Unavailable {
                 reason: format!(
                     "there is a node {} already, and its server answers; each needs a name of its own",
@@ -161,15 +162,16 @@ impl Glob_Comm for Service {
         self.has_no_other(cx, &what, &server)?;
         let _changing = self.changing.lock();
         let node = NodeEntry { name: what.name.into(), incarnation: what.incarnation, server };
-        let mut places = self.store.areas().map_err(SystemException::from)?;
+        let mut locations = self.store.areas().map_err(SystemException::from)?;
         // An area belongs to the node that registered it.
         let (lost, kept): (Vec<&AreaView<'u>>, Vec<&AreaView<'u>>) = held.iter().partition(|area| {
-            places.iter().any(|place| place.what.name == area.name && place.node != node.name)
+            locations.iter().any(|location| location.area.name == area.name && location.node != node.name)
         });
-        places
-            .retain(|place| place.node == node.name && !kept.iter().any(|area| area.name == place.what.name));
+        locations.retain(|location| {
+            location.node == node.name && !kept.iter().any(|area| area.name == location.area.name)
+        });
         let kept = kept.iter().map(|area| owned_area(area)).collect::<Vec<_>>();
-        let forgotten = places.into_iter().map(|place| place.what.name).collect::<Vec<_>>();
+        let forgotten = locations.into_iter().map(|location| location.area.name).collect::<Vec<_>>();
         fail_point(FailPoint::NodeCame);
         self.store.set_node(&node, &kept, &forgotten).map_err(SystemException::from)?;
         fail_point(FailPoint::NodeStored);
@@ -206,15 +208,15 @@ impl Glob_Comm for Service {
             return Err(UnknownNode { name: node.into() }.into());
         }
         let what = owned_area(&what);
-        if let Some(place) = self.store.area(&what.name).map_err(SystemException::from)? {
+        if let Some(location) = self.store.area(&what.name).map_err(SystemException::from)? {
             // The same area of the same node: the earlier answer was lost.
-            if place.node != node || place.what != what {
-                return Err(AreaExists { what: place.what }.into());
+            if location.node != node || location.area != what {
+                return Err(AreaExists { what: location.area }.into());
             }
         }
-        let place = AreaPlace { what, node: node.into() };
+        let location = AreaLocation { area: what, node: node.into() };
         fail_point(FailPoint::AreaCame);
-        self.store.set_area(&place).map_err(SystemException::from)?;
+        self.store.set_area(&location).map_err(SystemException::from)?;
         fail_point(FailPoint::AreaStored);
         Ok(())
     }
@@ -222,7 +224,7 @@ impl Glob_Comm for Service {
     fn unregister_area(&self, cx: Upcall<'_>, node: &str, name: &str) -> Result<()> {
         self.authorize_node(cx, node, name)?;
         let _changing = self.changing.lock();
-        if self.store.area(name)?.is_some_and(|place| place.node == node) {
+        if self.store.area(name)?.is_some_and(|location| location.node == node) {
             fail_point(FailPoint::AreaLeaves);
             self.store.remove_area(name)?;
             fail_point(FailPoint::AreaForgotten);
@@ -232,9 +234,9 @@ impl Glob_Comm for Service {
 
     fn locate<'u>(&'u self, cx: Upcall<'u>, name: &'u str) -> Result<NodeView<'u>, glob_comm::LocateError> {
         let unknown = || glob_comm::LocateError::from(UnknownArea { name: name.into(), node: String::new() });
-        let place = self.store.area(name).map_err(SystemException::from)?.ok_or_else(unknown)?;
+        let location = self.store.area(name).map_err(SystemException::from)?.ok_or_else(unknown)?;
         let nodes = self.store.nodes().map_err(SystemException::from)?;
-        let node = nodes.into_iter().find(|node| node.name == place.node).ok_or_else(unknown)?;
+        let node = nodes.into_iter().find(|node| node.name == location.node).ok_or_else(unknown)?;
         fail_point(FailPoint::Located);
         let server = cx.keep(self.server(cx, &node)?)?;
         Ok(NodeView { name: cx.str(&node.name)?, incarnation: node.incarnation, server: Some(server) })
@@ -254,11 +256,24 @@ impl Glob_Comm for Service {
     }
 
     fn list_areas<'u>(&'u self, cx: Upcall<'u>) -> Result<PlacementsView<'u>> {
-        let places = cx.keep(self.store.areas()?)?;
-        let views: Vec<PlacementView<'u>> = places
+        let locations = cx.keep(self.store.areas()?)?;
+        let views: Vec<PlacementView<'u>> = locations
             .iter()
-            .map(|place| PlacementView { what: area_view(&place.what), node: &place.node })
+            .map(|location| PlacementView { what: area_view(&location.area), node: &location.node })
             .collect();
         cx.slice(&views)
+    }
+
+    fn find_areas<'u>(&'u self, cx: Upcall<'u>, pattern: &'u str, limit: u32) -> Result<PlacementsView<'u>> {
+        let mut locations = self.store.areas()?;
+        locations.retain(|location| matches(pattern, &location.area.name));
+        locations.sort_by(|one, other| one.area.name.cmp(&other.area.name));
+        locations.truncate(limit as usize);
+        let locations = cx.keep(locations)?;
+        let view = |location: &'u AreaLocation| PlacementView {
+            what: area_view(&location.area),
+            node: &location.node,
+        };
+        cx.slice(&locations.iter().map(view).collect::<Vec<_>>())
     }
 }

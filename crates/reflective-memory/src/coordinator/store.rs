@@ -1,10 +1,12 @@
 //! Stores for the coordinator's directory.
 
-use super::{AreaPlace, NodeEntry};
+use super::{AreaLocation, NodeEntry};
 use crate::idl::{Area, DataType};
 use isorb_rt::sync::PiMutex;
-use isorb_store::redb::{self, ReadTransaction, ReadableTable, TableDefinition, WriteTransaction};
-use isorb_store::{Database, Fault, OpenError, Schema, copy_table};
+use isorb_store::redb::{
+    self, ReadTransaction, ReadableTable, TableDefinition, TableHandle, WriteTransaction,
+};
+use isorb_store::{Database, Fault, OpenError, Schema, copy_table, missing_table};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
@@ -20,12 +22,12 @@ pub trait CoordinatorStore: Send + Sync {
     ///
     /// # Errors
     /// When the store cannot be read.
-    fn areas(&self) -> Result<Vec<AreaPlace>, StoreError>;
+    fn areas(&self) -> Result<Vec<AreaLocation>, StoreError>;
     /// One area.
     ///
     /// # Errors
     /// When the store cannot be read.
-    fn area(&self, name: &str) -> Result<Option<AreaPlace>, StoreError>;
+    fn area(&self, name: &str) -> Result<Option<AreaLocation>, StoreError>;
     /// Stores a node with its areas; `forgotten` are areas that it no longer has.
     ///
     /// # Errors
@@ -40,7 +42,7 @@ pub trait CoordinatorStore: Send + Sync {
     ///
     /// # Errors
     /// As [`set_node`](Self::set_node).
-    fn set_area(&self, place: &AreaPlace) -> Result<(), StoreError>;
+    fn set_area(&self, location: &AreaLocation) -> Result<(), StoreError>;
     /// Removes an area.
     ///
     /// # Errors
@@ -76,7 +78,7 @@ pub struct MemoryStore(PiMutex<Contents>);
 #[derive(Debug, Default)]
 struct Contents {
     nodes: BTreeMap<String, NodeEntry>,
-    areas: BTreeMap<String, AreaPlace>,
+    areas: BTreeMap<String, AreaLocation>,
 }
 
 impl CoordinatorStore for MemoryStore {
@@ -84,11 +86,11 @@ impl CoordinatorStore for MemoryStore {
         Ok(self.0.lock().nodes.values().cloned().collect())
     }
 
-    fn areas(&self) -> Result<Vec<AreaPlace>, StoreError> {
+    fn areas(&self) -> Result<Vec<AreaLocation>, StoreError> {
         Ok(self.0.lock().areas.values().cloned().collect())
     }
 
-    fn area(&self, name: &str) -> Result<Option<AreaPlace>, StoreError> {
+    fn area(&self, name: &str) -> Result<Option<AreaLocation>, StoreError> {
         Ok(self.0.lock().areas.get(name).cloned())
     }
 
@@ -99,7 +101,7 @@ impl CoordinatorStore for MemoryStore {
         for area in held {
             contents
                 .areas
-                .insert(area.name.clone(), AreaPlace { what: area.clone(), node: node.name.clone() });
+                .insert(area.name.clone(), AreaLocation { area: area.clone(), node: node.name.clone() });
         }
         Ok(())
     }
@@ -107,12 +109,12 @@ impl CoordinatorStore for MemoryStore {
     fn remove_node(&self, name: &str) -> Result<(), StoreError> {
         let mut contents = self.0.lock();
         contents.nodes.remove(name);
-        contents.areas.retain(|_, place| place.node != name);
+        contents.areas.retain(|_, location| location.node != name);
         Ok(())
     }
 
-    fn set_area(&self, place: &AreaPlace) -> Result<(), StoreError> {
-        self.0.lock().areas.insert(place.what.name.clone(), place.clone());
+    fn set_area(&self, location: &AreaLocation) -> Result<(), StoreError> {
+        self.0.lock().areas.insert(location.area.name.clone(), location.clone());
         Ok(())
     }
 
@@ -137,7 +139,7 @@ impl Schema for Register {
     }
 
     fn verify(&self, transaction: &ReadTransaction) -> Result<(), OpenError> {
-        transaction.open_table(NODES).map_err(|_| OpenError::Foreign)?;
+        transaction.open_table(NODES).map_err(|_| missing_table(transaction, NODES.name()))?;
         transaction.open_table(AREAS).map(drop).map_err(|_| OpenError::Corrupt)
     }
 
@@ -179,21 +181,21 @@ impl FileStore {
 type Nodes<'t> = redb::Table<'t, &'static str, (u64, &'static str)>;
 type Areas<'t> = redb::Table<'t, &'static str, (&'static str, u32, u32)>;
 
-fn put_area(areas: &mut Areas<'_>, place: &AreaPlace) -> Result<(), Fault> {
-    let AreaPlace { what, node } = place;
+fn put_area(areas: &mut Areas<'_>, location: &AreaLocation) -> Result<(), Fault> {
+    let AreaLocation { area, node } = location;
     // A node's name has no zero octet. Registers without types were written by earlier versions.
-    let node_and_type = match what.data.is_octets() {
+    let node_and_type = match area.data.is_octets() {
         true => node.clone(),
-        false => format!("{node}\0{}", what.data.to_text()),
+        false => format!("{node}\0{}", area.data.to_text()),
     };
-    areas.insert(&*what.name, (&*node_and_type, what.size, what.histories))?;
+    areas.insert(&*area.name, (&*node_and_type, area.size, area.histories))?;
     Ok(())
 }
 
-fn place(name: &str, (node_and_type, size, histories): (&str, u32, u32)) -> AreaPlace {
+fn location(name: &str, (node_and_type, size, histories): (&str, u32, u32)) -> AreaLocation {
     let (node, data) = node_and_type.split_once('\0').unwrap_or((node_and_type, ""));
-    let what = Area::new(name, size, histories).typed(DataType::from_text(data).unwrap_or_default());
-    AreaPlace { what, node: node.into() }
+    let area = Area::new(name, size, histories).typed(DataType::from_text(data).unwrap_or_default());
+    AreaLocation { area, node: node.into() }
 }
 
 impl CoordinatorStore for FileStore {
@@ -209,21 +211,21 @@ impl CoordinatorStore for FileStore {
         })
     }
 
-    fn areas(&self) -> Result<Vec<AreaPlace>, StoreError> {
+    fn areas(&self) -> Result<Vec<AreaLocation>, StoreError> {
         self.read(|transaction| {
             let areas = transaction.open_table(AREAS)?;
             let entries = areas.iter()?.map(|entry| {
                 let (name, value) = entry?;
-                Ok(place(name.value(), value.value()))
+                Ok(location(name.value(), value.value()))
             });
             entries.collect()
         })
     }
 
-    fn area(&self, name: &str) -> Result<Option<AreaPlace>, StoreError> {
+    fn area(&self, name: &str) -> Result<Option<AreaLocation>, StoreError> {
         self.read(|transaction| {
             let areas = transaction.open_table(AREAS)?;
-            Ok(areas.get(name)?.map(|value| place(name, value.value())))
+            Ok(areas.get(name)?.map(|value| location(name, value.value())))
         })
     }
 
@@ -234,7 +236,7 @@ impl CoordinatorStore for FileStore {
                 areas.remove(&**name)?;
             }
             for area in held {
-                put_area(areas, &AreaPlace { what: area.clone(), node: node.name.clone() })?;
+                put_area(areas, &AreaLocation { area: area.clone(), node: node.name.clone() })?;
             }
             Ok(())
         })
@@ -243,13 +245,13 @@ impl CoordinatorStore for FileStore {
     fn remove_node(&self, name: &str) -> Result<(), StoreError> {
         self.change(|nodes, areas| {
             nodes.remove(name)?;
-            areas.retain(|area, value| place(area, value).node != name)?;
+            areas.retain(|area, value| location(area, value).node != name)?;
             Ok(())
         })
     }
 
-    fn set_area(&self, place: &AreaPlace) -> Result<(), StoreError> {
-        self.change(|_, areas| put_area(areas, place))
+    fn set_area(&self, location: &AreaLocation) -> Result<(), StoreError> {
+        self.change(|_, areas| put_area(areas, location))
     }
 
     fn remove_area(&self, name: &str) -> Result<(), StoreError> {
@@ -276,7 +278,7 @@ mod tests {
     fn conform(store: &dyn CoordinatorStore) {
         store.set_node(&node("a", 1), &[area("x"), area("y")], &[]).unwrap();
         store.set_node(&node("b", 1), &[], &[]).unwrap();
-        store.set_area(&AreaPlace { what: area("z"), node: "b".into() }).unwrap();
+        store.set_area(&AreaLocation { area: area("z"), node: "b".into() }).unwrap();
         assert_eq!(store.area("z").unwrap().unwrap().node, "b");
         assert_eq!(store.areas().unwrap().len(), 3);
         store.set_node(&node("a", 2), &[area("x")], &["y".into()]).unwrap();
@@ -296,7 +298,7 @@ mod tests {
         conform(&FileStore::open(&path).unwrap());
         let again = FileStore::open(&path).unwrap();
         assert_eq!(again.nodes().unwrap(), [node("b", 1)]);
-        let typed = AreaPlace { what: area("typed").typed(DataType::of::<f64>()), node: "b".into() };
+        let typed = AreaLocation { area: area("typed").typed(DataType::of::<f64>()), node: "b".into() };
         again.set_area(&typed).unwrap();
         drop(again);
         let again = FileStore::open(&path).unwrap();

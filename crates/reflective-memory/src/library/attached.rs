@@ -7,7 +7,9 @@ use super::session::Session;
 use super::typed::Decoding;
 use crate::Error;
 use crate::idl::{DataType, EventQoS, ReaderQoS, Statistics, WriterQoS};
-use crate::memory::{Cells, ReadError, Reader, Sample, Segment, State, TooLarge, View, WaitError, Writer};
+use crate::memory::{
+    Cells, Lease, ReadError, Reader, Sample, Segment, Source, State, TooLarge, View, WaitError, Writer,
+};
 use isorb_rt::sync::PiMutex;
 use isorb_rt::time::Deadline;
 use rustix::fd::OwnedFd;
@@ -166,6 +168,18 @@ impl AreaWriter {
     }
 }
 
+impl AreaWriter {
+    /// Writes a value that another writer wrote at `written_ns`.
+    pub(super) fn restore(&mut self, value: &[u8], written_ns: u64, source: Source) -> Result<(), Error> {
+        let size = self.writer.geometry().size();
+        let too_large = || Error::wrong_size("the stored value", value.len(), size);
+        self.writer.draft().put(0, value).map_err(|_| too_large())?;
+        self.writer.publish_as(value.len(), written_ns, source).map_err(|_| too_large())?;
+        self.ring();
+        Ok(())
+    }
+}
+
 impl<T: ?Sized> AreaWriter<T> {
     /// Bytes of the largest value that it may write: the promised size, or the area's.
     pub fn size(&self) -> usize {
@@ -175,6 +189,11 @@ impl<T: ?Sized> AreaWriter<T> {
     #[inline]
     pub(super) fn check(&self, len: usize) -> Result<(), TooLarge> {
         if len > self.largest { Err(TooLarge { len, limit: self.largest }) } else { Ok(()) }
+    }
+
+    /// The type of the area's values.
+    pub fn data_type(&self) -> &DataType {
+        &self.attachment.data
     }
 
     /// The number of this writer among the area's writers, from 1.
@@ -383,6 +402,17 @@ impl AreaReader {
     /// [`ReadError`].
     pub fn read_with<T>(&mut self, look: impl FnMut(View<'_>) -> T) -> Result<(T, Sample), ReadError> {
         self.place.read_with(&self.attachment, look)
+    }
+
+    /// Leases the latest value; see [`Reader::lease`]. The lease outlives this reader.
+    ///
+    /// # Errors
+    /// [`ReadError`].
+    ///
+    /// # Real-time
+    /// As [`Reader::lease`].
+    pub fn lease(&mut self) -> Result<Lease, ReadError> {
+        self.place.lease(&self.attachment)
     }
 
     /// Copies the oldest unread value that the area still keeps.

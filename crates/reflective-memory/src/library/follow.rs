@@ -6,7 +6,7 @@
 //! there after the last value that it read. So no value is read twice or out of order.
 
 use super::attached::Attachment;
-use crate::memory::{ReadError, Reader, Sample, State, View, WaitError};
+use crate::memory::{Lease, ReadError, Reader, Sample, State, View, WaitError};
 use isorb_rt::time::{Deadline, now_ns};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -96,6 +96,12 @@ impl FollowingReader {
         let (seen, sample) = self.follow(attachment).read_with(read)?;
         self.read = sample.source;
         Ok((seen, sample))
+    }
+
+    pub fn lease(&mut self, attachment: &Attachment) -> Result<Lease, ReadError> {
+        let lease = self.follow(attachment).lease()?;
+        self.read = lease.sample().source;
+        Ok(lease)
     }
 
     pub fn next(&mut self, attachment: &Attachment, out: &mut [u8]) -> Result<Option<Sample>, ReadError> {

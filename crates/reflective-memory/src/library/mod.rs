@@ -25,20 +25,27 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod area_set;
 mod attached;
 mod follow;
 mod holder;
 mod notify;
 mod rio;
 mod session;
+mod set_up;
+mod strongest;
 mod typed;
+mod value_store;
 mod waiting;
 
+pub use area_set::AreaSet;
 pub use attached::{AreaReader, AreaWriter};
 pub use holder::Holder;
 pub use notify::{EventSink, Notice, NoticeCounts, Notifier, RemoteChannel};
 pub use rio::Rio;
+pub use strongest::{Shown, StrongestReader};
 pub use typed::ValueError;
+pub use value_store::ValueStore;
 pub use waiting::wait_for;
 
 use crate::Error;
@@ -47,6 +54,7 @@ use crate::memory::Segment;
 use attached::{Attachment, Mapped, Role};
 use isorb::Orb;
 use session::{Memory, Session};
+use set_up::Call;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -97,6 +105,9 @@ impl Library {
     /// readers were admitted with), `Unavailable`.
     pub fn map_writer(&self, name: &str, qos: WriterQoS) -> Result<AreaWriter, Error> {
         let (server, session) = self.session.server()?;
+        // Among them may be the writer that an earlier attempt entered.
+        self.session.detach_orphans(&server, session);
+        let _call = Call::begin(&self.session);
         let ticket = server.map_writer(session, name, qos)?;
         let memory = self.mapped(&server, session, ticket)?;
         let writer = memory.segment.writer().map_err(|error| match error {
@@ -122,6 +133,7 @@ impl Library {
     /// `UnknownArea`, `WrongSize`, `NotAdmitted` with the numbers, `Unavailable`.
     pub fn attach_reader(&self, name: &str, qos: ReaderQoS) -> Result<AreaReader, Error> {
         let (server, session) = self.session.server()?;
+        let _call = Call::begin(&self.session);
         let ticket = server.attach_reader(session, name, qos)?;
         let mut memory = self.mapped(&server, session, ticket)?;
         memory.segment = self.session.share(name, memory.segment);

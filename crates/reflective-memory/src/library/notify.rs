@@ -18,7 +18,7 @@ use isorb_event::servants::stamped::rtec_event_channel_admin::{
     EventChannelRef, ProxyPushConsumerRef, SupplierQOS,
 };
 use isorb_event::servants::stamped::rtec_event_comm::{self as comm, PushSupplierRef};
-use isorb_event::{Data, Event, Header, ProxyPushConsumer, Stamp};
+use isorb_event::{Data, Event, Header, ProxyPushConsumer};
 use isorb_rt::time::now_ns;
 use std::fmt;
 use std::sync::Arc;
@@ -64,7 +64,7 @@ impl EventSink for ProxyPushConsumer {
     fn push(&mut self, notice: &Notice<'_>) -> Result<(), Error> {
         let any = packed(notice.about)?;
         let data = Data { pad1: 0, octets: notice.value, any: &any };
-        let event = Event { header: notice.header, data, stamp: Stamp::default() };
+        let event = Event { header: notice.header, data, ..Event::default() };
         match ProxyPushConsumer::push(self, &event) {
             pushed if pushed.refused > 0 => Err(PeerError::Full.into()),
             _ => Ok(()),
@@ -280,7 +280,7 @@ impl NotifierThread {
             match self.reader.wait(CHECK_STOP) {
                 Ok(()) => self.value_came(),
                 Err(WaitError::Changed(state)) => {
-                    self.tell(self.what.on_state, Some(state), 0);
+                    self.push_notice(self.what.on_state, Some(state), 0);
                     if state == State::Destroyed {
                         return;
                     }
@@ -311,14 +311,14 @@ impl NotifierThread {
                 fail_point(FailPoint::NoticeRead);
                 self.last = Some(sample);
                 self.due_ns = now_ns().saturating_add(self.what.spacing);
-                self.tell(self.what.on_value, None, sample.len);
+                self.push_notice(self.what.on_value, None, sample.len);
             }
             Err(ReadError::Lapped) => {}
             Err(_) => std::thread::sleep(CHECK_STOP),
         }
     }
 
-    fn tell(&mut self, event_type: i32, state: Option<State>, len: usize) {
+    fn push_notice(&mut self, event_type: i32, state: Option<State>, len: usize) {
         // No event is pushed after the notifier's end.
         if event_type == 0 || self.shared.stop.load(Ordering::Acquire) {
             return;

@@ -2,10 +2,11 @@
 
 use super::TIMEOUT;
 use super::attached::{Attachment, Role};
+use super::set_up::{Call, Calls};
 use crate::Error;
 use crate::error::PeerError;
 use crate::fail_points::{FailPoint, fail_point};
-use crate::idl::{DataType, Lib_CommRef};
+use crate::idl::{DataType, Lib_CommRef, lib_comm};
 use crate::memory::{Segment, State as AreaState};
 use crate::session_socket::{self, Kind, Message};
 use isorb::Orb;
@@ -39,8 +40,13 @@ pub(super) struct Session {
 #[derive(Default)]
 struct State {
     link: Option<Link>,
-    /// Messages that no thread has waited for yet, by ticket.
-    arrived: HashMap<u64, Memory>,
+    /// Memory that no caller has asked for yet, by ticket, and the call that was the newest then.
+    arrived: HashMap<u64, (Memory, u64)>,
+    calls: Calls,
+    /// Tickets that are to be detached: the answers with them were lost.
+    orphans: Vec<u64>,
+    /// The session in which a thread detaches them; 0 for none.
+    detaching: u64,
     attachments: Vec<Weak<Attachment>>,
     /// The newest attachment that reads each area.
     readers: HashMap<String, Weak<Attachment>>,
@@ -114,7 +120,7 @@ impl Session {
         let deadline = Deadline::after(TIMEOUT);
         let mut state = self.state.lock();
         loop {
-            if let Some(memory) = state.arrived.remove(&ticket) {
+            if let Some((memory, _)) = state.arrived.remove(&ticket) {
                 return Ok(memory);
             }
             if !self.changed.wait_until(&mut state, deadline) && deadline.is_past() {
@@ -151,7 +157,7 @@ impl Session {
         let socket = session_socket::connect_to(&self.path)?;
         // A server that hangs still accepts connections.
         set_socket_timeout(&socket, Timeout::Recv, Some(TIMEOUT))?;
-        let greeting = session_socket::receive(&socket).map_err(|error| match error {
+        let welcome = session_socket::receive(&socket).map_err(|error| match error {
             Errno::AGAIN => {
                 let peer = format!("the node server at {}", self.path.display());
                 Error::Peer(PeerError::NoAnswer { peer, within: TIMEOUT })
@@ -159,7 +165,7 @@ impl Session {
             other => other.into(),
         })?;
         set_socket_timeout(&socket, Timeout::Recv, None)?;
-        match greeting {
+        match welcome {
             Some(Message { kind: Kind::Hello, number, text, .. }) => {
                 let server = self.orb.resolve::<Lib_CommRef>(&text)?;
                 Ok(Link { socket: Arc::new(socket), number, server })
@@ -181,8 +187,54 @@ impl Session {
             return self.withdrawn(&message.text);
         }
         if let Some(memory) = handed_over(message) {
-            self.state.lock().arrived.insert(number, memory);
+            {
+                let mut state = self.state.lock();
+                let newest = state.calls.newest();
+                state.arrived.insert(number, (memory, newest));
+            }
             self.changed.notify_all(&self.state);
+            self.find_orphans();
+        }
+    }
+
+    /// Runs on the record of calls, under the lock.
+    pub(super) fn with_calls<T>(&self, run: impl FnOnce(&mut Calls) -> T) -> T {
+        run(&mut self.state.lock().calls)
+    }
+
+    /// Finds the memory that no caller will ask for, and lets a thread detach it.
+    pub(super) fn find_orphans(self: &Arc<Self>) {
+        // Its descriptors are closed after the lock is released.
+        let found: Vec<_>;
+        let mut state = self.state.lock();
+        let State { arrived, calls, orphans, .. } = &mut *state;
+        found = arrived.extract_if(|_, (_, newest)| calls.have_ended(*newest)).collect();
+        orphans.extend(found.iter().map(|(ticket, _)| ticket));
+        let Some(link) = state.link.clone() else { return };
+        if state.orphans.is_empty() || state.detaching == link.number {
+            return;
+        }
+        state.detaching = link.number;
+        drop(state);
+        let (session, number) = (Arc::downgrade(self), link.number);
+        let detach = move || detach_all(&session, &link);
+        if std::thread::Builder::new().name("memory-detach".into()).spawn(detach).is_err() {
+            // The next call of set-up detaches them.
+            let mut state = self.state.lock();
+            if state.detaching == number {
+                state.detaching = 0;
+            }
+        }
+    }
+
+    /// Attempts to detach each orphan once.
+    pub(super) fn detach_orphans(&self, server: &Lib_CommRef, number: u64) {
+        let orphans = self.state.lock().orphans.clone();
+        for ticket in orphans {
+            let detached = server.detach(number, ticket);
+            if matches!(detached, Ok(()) | Err(lib_comm::DetachError::UnknownHandle(_))) {
+                self.state.lock().orphans.retain(|other| *other != ticket);
+            }
         }
     }
 
@@ -218,6 +270,8 @@ impl Session {
         let mut state = self.state.lock();
         state.link = None;
         state.arrived.clear();
+        // The next server has other tickets.
+        state.orphans.clear();
         state.offered = None;
     }
 
@@ -318,8 +372,9 @@ impl Session {
         Ok(())
     }
 
-    fn reattach(&self, link: &Link, attachment: &Attachment) -> Result<(), Error> {
+    fn reattach(self: &Arc<Self>, link: &Link, attachment: &Attachment) -> Result<(), Error> {
         let Role::Reader { qos } = attachment.role else { return Ok(()) };
+        let _call = Call::begin(self);
         let ticket = link.server.attach_reader(link.number, &attachment.name, qos)?;
         let segment = self.share(&attachment.name, Segment::attach(self.descriptor(ticket)?.file)?);
         attachment.ticket.store(ticket, Ordering::Release);
@@ -394,6 +449,25 @@ fn reattach_all(session: &Weak<Session>, link: &Link, mut readers: Vec<Weak<Atta
             return;
         }
         drop((refused, session));
+        std::thread::sleep(PAUSE);
+    }
+}
+
+/// Detaches the orphans of a session until there is none, or the server has changed.
+fn detach_all(session: &Weak<Session>, link: &Link) {
+    loop {
+        let Some(session) = session.upgrade().filter(|session| session.is_current(link)) else { return };
+        session.detach_orphans(&link.server, link.number);
+        {
+            let mut state = session.state.lock();
+            if state.orphans.is_empty() {
+                if state.detaching == link.number {
+                    state.detaching = 0;
+                }
+                return;
+            }
+        }
+        drop(session);
         std::thread::sleep(PAUSE);
     }
 }

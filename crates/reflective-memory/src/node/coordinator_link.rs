@@ -7,7 +7,7 @@
 use super::failover::FailoverRef;
 use crate::Error;
 use crate::error::PeerError;
-use crate::idl::{Area, CRM_CommRef, Glob_CommRef, Node};
+use crate::idl::{Area, CRM_CommRef, Glob_CommRef, Node, Placement};
 use isorb::Kind;
 use isorb_rt::sync::PiMutex;
 use std::sync::{Arc, OnceLock};
@@ -23,7 +23,7 @@ pub(super) struct RegistrationState {
     /// Counts calls of which the outcome is unknown.
     failures: u64,
     /// Registrations that are still to be made.
-    owed: u32,
+    registrations_due: u32,
     /// The last call got no answer.
     unanswered: bool,
 }
@@ -39,13 +39,13 @@ pub(super) enum LinkAction {
 
 impl RegistrationState {
     pub fn next_action(&self) -> LinkAction {
-        if self.owed > 0 { LinkAction::Register } else { LinkAction::CheckAlive }
+        if self.registrations_due > 0 { LinkAction::Register } else { LinkAction::CheckAlive }
     }
 
     /// A call got no answer, or the coordinator did not know this node.
     pub fn failed(&mut self) {
         self.failures += 1;
-        self.owed = REPEATED;
+        self.registrations_due = REPEATED;
         self.unanswered = true;
     }
 
@@ -59,7 +59,7 @@ impl RegistrationState {
     /// The answer also covered all changes of the node's areas.
     pub fn confirmed(&mut self, failures: u64) {
         if self.failures == failures {
-            self.owed = self.owed.saturating_sub(1);
+            self.registrations_due = self.registrations_due.saturating_sub(1);
         }
     }
 }
@@ -188,6 +188,13 @@ impl CoordinatorLink {
         Ok((node.name, server.ok_or_else(|| Error::unknown_area(name))?))
     }
 
+    /// Areas of all nodes with names that match; none without a coordinator.
+    pub fn find_areas(&self, pattern: &str, limit: u32) -> Result<Vec<Placement>, Error> {
+        let Some(coordinator) = &self.coordinator else { return Ok(Vec::new()) };
+        let found = coordinator.call(|glob| glob.find_areas(pattern, limit));
+        found.map_err(|error| self.no_answer("the coordinator", error))
+    }
+
     /// Does the coordinator know this incarnation? True where it does not answer.
     pub fn is_known(&self) -> bool {
         self.coordinator.as_ref().is_none_or(|coordinator| {
@@ -233,6 +240,6 @@ mod tests {
         state.failed();
         assert!(!state.answered(before));
         state.confirmed(before);
-        assert_eq!(state.owed, REPEATED);
+        assert_eq!(state.registrations_due, REPEATED);
     }
 }

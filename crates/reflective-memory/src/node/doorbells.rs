@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn agents_go_over_to_another_bell_as_what_they_are() {
+    fn agents_keep_their_kind_with_another_doorbell() {
         let (mut scheduler, mut doorbells, mut areas) = world(&[false, true, false]);
         let keys: Vec<PushKey> = areas.iter().map(|area| area.key).collect();
         let next = Doorbell::new(77).unwrap();

@@ -2,6 +2,7 @@
 
 use super::timed;
 use crate::Error;
+use isorb::rt::Overrides;
 use isorb::{Kind, Object, Reference, SystemException};
 use isorb_giop::component::TAG_ALTERNATE_IIOP_ADDRESS;
 use isorb_giop::{IiopProfile, Ior};
@@ -33,6 +34,15 @@ impl<T: Reference> FailoverRef<T> {
     pub fn within(&self, answer: Duration) -> FailoverRef<T> {
         let references = self.references.iter().map(|reference| timed(reference, answer)).collect();
         FailoverRef { references, preferred: self.preferred.clone() }
+    }
+
+    /// The same with other real-time policies.
+    pub fn overriding(&self, overrides: &Overrides) -> FailoverRef<T> {
+        let with = |reference: &T| reference.object().with_rt_overrides(overrides).unchecked_narrow();
+        FailoverRef {
+            references: self.references.iter().map(with).collect(),
+            preferred: self.preferred.clone(),
+        }
     }
 
     pub fn is_same_object(&self, other: &FailoverRef<T>) -> bool {

@@ -5,12 +5,16 @@ use crate::admission::Costs;
 use crate::agents::{
     Action, AgentScheduler, Mode, PushAgent, PushKey, PushSpec, ReceiveAgent, ReceiveSpec, SchedulerConfig,
 };
+use crate::coordinator::{Coordinator, MemoryStore};
+use crate::idl::{Glob_CommRef, glob_comm};
 use crate::memory::{Geometry, Segment, Writer};
 use crate::wire::{Channel, HEADER};
+use isorb::{Config, Orb, Reference};
 use isorb_rt::clock_sync::RoundTrips;
 use isorb_rt::time::{now_ns, thread_cpu_ns};
 use std::io;
 use std::net::UdpSocket;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The measured values of each shape.
@@ -24,7 +28,8 @@ const MARGIN: u64 = 2;
 const FRAGMENT: usize = 8192;
 
 /// Measures what agents cost on the calling thread's processor: twice the 99th percentile of the
-/// processor time that the dearer end of a push takes, over the loopback interface.
+/// processor time that the dearer end of a push takes, over the loopback interface; of a call of
+/// the ORB, of the whole time until its answer.
 ///
 /// It excludes the effects of other interfaces, busy caches and lower clock rates; compare it with
 /// `worst_cost_ns` of [`NodeServer::pushes`](super::NodeServer::pushes) under load.
@@ -42,7 +47,42 @@ pub fn measure_costs() -> io::Result<Costs> {
     let datagram = (cut.saturating_sub(small) / 15).max(1);
     let kib = (large.saturating_sub(small + 7 * datagram) / 63).max(1);
     let push = small.saturating_sub(datagram + kib).max(chosen).max(1);
-    Ok(Costs { push_ns: MARGIN * push, datagram_ns: MARGIN * datagram, kib_ns: MARGIN * kib })
+    let call_ns = Some(MARGIN * call()?);
+    Ok(Costs { push_ns: MARGIN * push, datagram_ns: MARGIN * datagram, kib_ns: MARGIN * kib, call_ns })
+}
+
+/// The time of a call with an answer over the loopback interface, which has the costs of both ends.
+fn call() -> io::Result<u64> {
+    let config = || Config { endpoints: vec!["127.0.0.1:0".into()], ..Config::default() };
+    let orbs = [Orb::with_config(config()), Orb::with_config(config())];
+    let [server, client] = orbs.map(|orb| orb.map_err(io::Error::other));
+    let (server, client) = (server?, client?);
+    let coordinator =
+        Coordinator::start(&server, Arc::new(MemoryStore::default())).map_err(io::Error::other)?;
+    let running = {
+        let server = server.clone();
+        crate::node::spawn("memory-measure", move || server.run()).map_err(io::Error::other)?
+    };
+    let measured = (|| {
+        let reference = coordinator.object().object().to_string();
+        let object: Glob_CommRef = client.resolve(&reference).map_err(io::Error::other)?;
+        let mut times = Vec::with_capacity(VALUES);
+        for round in 0..FIRST + VALUES {
+            let begin = now_ns();
+            object.alive("cost", 1).or_else(|error| match error {
+                glob_comm::AliveError::UnknownNode(_) => Ok(()),
+                error => Err(io::Error::other(error)),
+            })?;
+            if round >= FIRST {
+                times.push(now_ns() - begin);
+            }
+        }
+        Ok(most(&mut times).max(1))
+    })();
+    client.shutdown(true).map_err(io::Error::other)?;
+    server.shutdown(true).map_err(io::Error::other)?;
+    let _ = running.join();
+    measured
 }
 
 /// A channel from this node to itself.
@@ -163,11 +203,12 @@ mod tests {
     #[test]
     fn measured_costs_are_those_of_a_machine_and_admission_goes_by_them() {
         let costs = measure_costs().unwrap();
-        let Costs { push_ns, datagram_ns, kib_ns } = costs;
+        let Costs { push_ns, datagram_ns, kib_ns, call_ns } = costs;
         // A system call and a copy take some time, and no machine takes a millisecond of processor
         // time for one.
         assert!((100..2_000_000).contains(&datagram_ns), "{costs}");
         assert!(kib_ns < 1_000_000 && (50..4_000_000).contains(&push_ns), "{costs}");
+        assert!(call_ns.is_some_and(|ns| ns > datagram_ns / 4), "a call has two datagrams and more: {costs}");
         let channel = Channel { id: 1, epoch: 1, token: 1, size: 8192, fragment: 1024, parity: 0 };
         let request = ChannelRequest { period_ns: 1_000_000_000, deadline_ns: 900_000_000 };
         let admits = |costs| {
@@ -175,7 +216,7 @@ mod tests {
             NodeAdmission::new(&config).admit_push("measured", &channel, request).is_ok()
         };
         assert!(admits(costs), "{costs}");
-        assert!(!admits(Costs { push_ns: MAX_COST, datagram_ns: MAX_COST, kib_ns: MAX_COST }));
+        assert!(!admits(Costs { push_ns: MAX_COST, datagram_ns: MAX_COST, kib_ns: MAX_COST, call_ns }));
         let dearer = Costs { datagram_ns: 100_000_000, ..costs };
         assert!(!admits(dearer), "eight datagrams of 100 ms do not go in an eighth of 900 ms");
     }

@@ -22,7 +22,8 @@
 //! | `memory-ping` | finds dead readers' nodes | other nodes |
 //! | `memory-reopen` | opens silent channels again; one a node, while it lasts | other nodes |
 //! | `memory-close` | closes the channels of an ended process | other nodes |
-//! | `memory-orb-push` | pushes by calls; one a channel | the reader's node |
+//! | `memory-orb-push` | pushes by calls; one a channel, urgent where that is guaranteed | the reader's node |
+//! | `lane-N` of the ORB | receives guaranteed values by calls, from the first such channel on | no |
 //! | `memory-disp-N` | dispatching thread: sends and receives datagrams | no |
 //! | `memory-recv-N` | receives best effort beside a real-time dispatching thread | no |
 //!
@@ -122,7 +123,7 @@ impl NodeServer {
         let timers = Arc::new(Timers::new()?);
         let areas = Arc::new(Areas::new(config.limits));
         let link = Arc::new(CoordinatorLink::new(coordinator.as_ref(), &config.name, config.answer));
-        let channels = Channels::start(config.clone(), areas.clone(), link.clone(), timers.clone())?;
+        let channels = Channels::start(config.clone(), areas.clone(), link.clone(), timers.clone(), orb)?;
         let node = Arc::new(Node {
             config,
             areas,
@@ -134,6 +135,7 @@ impl NodeServer {
             accept_failures: AtomicU64::new(0),
             accept_exhausted: AtomicBool::new(false),
         });
+        node.channels.lane.serve(&node);
         let poa = orb.root_poa()?;
         let servant = || Arc::new(servants::Servant { node: node.clone() });
         let lib_comm: Lib_CommRef = poa.activate(servant()).map_err(Error::setup)?;

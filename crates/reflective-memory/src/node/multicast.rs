@@ -84,8 +84,8 @@ impl Groups {
         nth(self.first, index).unwrap_or(self.first)
     }
 
-    /// The same for a guaranteed channel of this number.
-    pub fn own_of(&self, area: &str, channel: u32) -> SocketAddr {
+    /// The group and port of the guaranteed channel with this number.
+    pub fn guaranteed_group(&self, area: &str, channel: u32) -> SocketAddr {
         let mut hasher = DefaultHasher::new();
         (area, channel).hash(&mut hasher);
         let (group, first) = (self.of(area), self.first.port());
@@ -99,14 +99,14 @@ impl Groups {
         let mut joined = self.joined.lock();
         let count = joined.entry(group.ip()).or_default();
         if *count == 0 {
-            self.enter(&self.socket, group.ip())?;
+            self.add_membership(&self.socket, group.ip())?;
         }
         *count += 1;
         Ok(())
     }
 
     /// Joins a guaranteed channel's group, until the socket is closed.
-    pub fn own(&self, group: SocketAddr) -> io::Result<UdpSocket> {
+    pub fn open_guaranteed(&self, group: SocketAddr) -> io::Result<UdpSocket> {
         self.check(group, (1..=OWN_PORTS).contains(&group.port().abs_diff(self.first.port())))?;
         let at = match (group, self.interface) {
             (SocketAddr::V6(group), Interface::V6(scope)) => {
@@ -116,7 +116,7 @@ impl Groups {
         };
         let socket =
             bind(at).map_err(|error| io::Error::new(error.kind(), format!("the group {at}: {error}")))?;
-        self.enter(&socket, group.ip())?;
+        self.add_membership(&socket, group.ip())?;
         Ok(socket)
     }
 
@@ -128,7 +128,7 @@ impl Groups {
         Err(io::Error::new(io::ErrorKind::InvalidInput, reason))
     }
 
-    fn enter(&self, socket: &UdpSocket, group: IpAddr) -> io::Result<()> {
+    fn add_membership(&self, socket: &UdpSocket, group: IpAddr) -> io::Result<()> {
         match (group, self.interface) {
             (IpAddr::V4(group), Interface::V4(interface)) => socket.join_multicast_v4(&group, &interface),
             (IpAddr::V6(group), Interface::V6(interface)) => socket.join_multicast_v6(&group, interface),

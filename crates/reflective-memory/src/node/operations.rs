@@ -10,8 +10,9 @@ use crate::Error;
 use crate::agents::ReceiveStats;
 use crate::error::CallerError;
 use crate::fail_points::{FailPoint, fail_point};
-use crate::idl::{Area, Description, ReaderQoS, Statistics, UnknownArea, WriterExists, WriterQoS};
+use crate::idl::{Area, Description, Placement, ReaderQoS, Statistics, UnknownArea, WriterExists, WriterQoS};
 use crate::memory::State;
+use crate::pattern::matches;
 
 impl Node {
     pub fn create_area(&self, session: u64, what: Area) -> Result<(), Error> {
@@ -163,6 +164,23 @@ impl Node {
         })
     }
 
+    /// Areas of this node and of others with names that match a pattern.
+    pub fn find_areas(&self, pattern: &str, limit: u32) -> Result<Vec<Placement>, Error> {
+        let mut found = self.link.find_areas(pattern, limit)?;
+        let node = &self.config.name;
+        for entry in self.areas.lock().areas() {
+            let name = &entry.what.name;
+            // The coordinator may not know it yet.
+            let is_known = found.iter().any(|place| place.what.name == *name);
+            if !is_known && matches(pattern, name) {
+                found.push(Placement { what: entry.what.clone(), node: node.clone() });
+            }
+        }
+        found.sort_by(|one, other| one.what.name.cmp(&other.what.name));
+        found.truncate(limit as usize);
+        Ok(found)
+    }
+
     pub fn describe(&self, name: &str, channel: u32) -> Result<Description, Error> {
         let areas = self.areas.lock();
         let entry = areas.area(name)?;
@@ -176,6 +194,7 @@ impl Node {
             clock: isorb_rt::time::now_ns(),
             node: self.config.name.clone(),
             link: self.channels.link_bits_per_s(),
+            assured: self.channels.unassured().is_none(),
             host: address.ip().to_string(),
             port: address.port(),
             second_host,

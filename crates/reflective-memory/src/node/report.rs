@@ -49,7 +49,7 @@ fn area(status: AreaStatus) -> AreaReport {
 }
 
 fn replica(status: ReplicaStatus) -> ReplicaReport {
-    let ReplicaStatus { id, name, value, readers, guaranteed, deadline_ns, counts, .. } = status;
+    let ReplicaStatus { id, name, value, readers, guaranteed, soft, deadline_ns, counts, .. } = status;
     let counted = |of: fn(&ReceiveStats) -> u64| counts.as_ref().map_or(0, of);
     ReplicaReport {
         name,
@@ -58,6 +58,7 @@ fn replica(status: ReplicaStatus) -> ReplicaReport {
         now: idl_state(value.state),
         readers: count(readers),
         guaranteed,
+        soft,
         deadline: deadline_ns,
         lost: counted(|counts| counts.counters.not_complete()),
         skipped: counted(|counts| counts.counters.skipped),
@@ -97,6 +98,7 @@ pub(super) fn view<'u>(cx: Upcall<'u>, report: NodeReport) -> Result<NodeReportV
         now: r.now,
         readers: r.readers,
         guaranteed: r.guaranteed,
+        soft: r.soft,
         deadline: r.deadline,
         lost: r.lost,
         skipped: r.skipped,

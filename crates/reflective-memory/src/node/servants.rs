@@ -4,8 +4,8 @@ use super::Node;
 use super::orb_path::{Arrival, BeatTimes};
 use crate::idl::{
     Area, AreaView, AreasView, CRM_Comm, CRM_CommRef, DataType, DataTypeView, Description, DescriptionView,
-    Group, GroupView, Lib_Comm, NodeReportView, OctetsView, OfferView, ReaderQoS, State, Statistics, Times,
-    UnknownHandle, WriterQoS, crm_comm, lib_comm,
+    Group, GroupView, HandlesView, Lib_Comm, NodeReportView, OctetsView, OfferView, Placement, PlacementView,
+    PlacementsView, ReaderQoS, State, Statistics, Times, UnknownHandle, WriterQoS, crm_comm, lib_comm,
 };
 use isorb::{Result, Upcall};
 use isorb_access::{Permission, Subject, authorize};
@@ -89,6 +89,17 @@ impl Lib_Comm for Servant {
         cx.slice(&views)
     }
 
+    fn find_areas<'u>(
+        &'u self,
+        cx: Upcall<'u>,
+        pattern: &'u str,
+        limit: u32,
+    ) -> Result<PlacementsView<'u>, lib_comm::FindAreasError> {
+        let found = cx.keep(self.node.find_areas(pattern, limit)?)?;
+        let place = |place: &'u Placement| PlacementView { what: view(&place.what), node: &place.node };
+        Ok(cx.slice(&found.iter().map(place).collect::<Vec<_>>())?)
+    }
+
     fn report<'u>(&'u self, cx: Upcall<'u>, limit: u32) -> Result<NodeReportView<'u>> {
         super::report::view(cx, self.node.report(limit))
     }
@@ -106,9 +117,10 @@ impl CRM_Comm for Servant {
         channel: u32,
     ) -> Result<DescriptionView<'u>, crm_comm::DescribeError> {
         let description: &'u Description = cx.keep(self.node.describe(name, channel)?)?;
-        let Description { what, identity, writer, clock, node, link, host, port, second_host, second_port } =
-            description;
+        let Description { what, identity, writer, clock, node, link, host, port, .. } = description;
+        let Description { assured, second_host, second_port, .. } = description;
         let (what, identity, writer, clock, link) = (view(what), *identity, *writer, *clock, *link);
+        let assured = *assured;
         let (port, second_port) = (*port, *second_port);
         Ok(DescriptionView {
             what,
@@ -117,6 +129,7 @@ impl CRM_Comm for Servant {
             clock,
             node,
             link,
+            assured,
             host,
             port,
             second_host,
@@ -208,6 +221,10 @@ impl CRM_Comm for Servant {
 
     fn ping(&self, _: Upcall<'_>) -> Result<()> {
         Ok(())
+    }
+
+    fn unread_channels<'u>(&'u self, cx: Upcall<'u>, which: HandlesView<'u>) -> Result<HandlesView<'u>> {
+        cx.slice(&self.node.channels.unread(which))
     }
 
     fn report<'u>(&'u self, cx: Upcall<'u>, limit: u32) -> Result<NodeReportView<'u>> {

@@ -24,7 +24,7 @@ pub struct NodeStatus {
     /// The shares of the dispatching processor that are admitted and that may be admitted, as parts
     /// of 1.
     pub cpu: (f64, f64),
-    /// See `cpu`.
+    /// The shares of the link that are admitted and that may be admitted, as parts of 1.
     pub link: (f64, f64),
     /// How often a doorbell made a push agent check its area.
     pub looks: u64,
@@ -79,13 +79,15 @@ pub struct ReplicaStatus {
     pub readers: usize,
     /// Whether it was admitted with a guarantee.
     pub guaranteed: bool,
-    /// What its readers asked for, in nanoseconds; 0 for nothing.
+    /// Whether it is guaranteed, and one of its nodes has no real-time class or no measured costs.
+    pub soft: bool,
+    /// The deadline that its readers requested, in nanoseconds; 0 for none.
     pub deadline_ns: u64,
-    /// What was counted.
+    /// The counts of its receive agent.
     pub counts: Option<ReceiveStats>,
-    /// Does it come as datagrams? If not, on the ORB's path.
+    /// Whether its values arrive as datagrams; if not, as calls of the ORB.
     pub datagrams: bool,
-    /// What the writer's node calls the channel.
+    /// The handle of the channel at the writer's node.
     pub handle: u64,
 }
 
@@ -122,7 +124,7 @@ pub struct PushStatus {
     pub node: String,
     /// What was admitted; none for best effort.
     pub guarantee: Option<Guarantee>,
-    /// What was counted.
+    /// The counts of its push agent.
     pub counts: PushStats,
 }
 
@@ -212,6 +214,7 @@ impl Node {
             value: ValueStatus::of(&replica.segment),
             readers,
             guaranteed: replica.grant.is_some(),
+            soft: replica.soft,
             deadline_ns: replica.qos.deadline,
             counts: channels.receive_stats(&replica),
             datagrams: replica.datagrams,

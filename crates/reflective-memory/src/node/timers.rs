@@ -28,7 +28,7 @@ pub(super) enum Timer {
 
 const COUNT: usize = Timer::ResumeAccept as usize + 1;
 
-struct Armed {
+struct ArmedTimers {
     heap: TimerHeap<Timer>,
     /// The handle and the time of each timer.
     timers: [Option<(TimerHandle, u64)>; COUNT],
@@ -36,13 +36,13 @@ struct Armed {
 
 /// The timers, and the poller that their thread waits in.
 pub(super) struct Timers {
-    armed: PiMutex<Armed>,
+    armed: PiMutex<ArmedTimers>,
     pub poller: Poller,
 }
 
 impl Timers {
     pub fn new() -> Result<Timers, Errno> {
-        let armed = Armed { heap: TimerHeap::with_capacity(COUNT), timers: [None; COUNT] };
+        let armed = ArmedTimers { heap: TimerHeap::with_capacity(COUNT), timers: [None; COUNT] };
         Ok(Timers { armed: PiMutex::new(armed), poller: Poller::new()? })
     }
 
@@ -50,7 +50,7 @@ impl Timers {
     pub fn set(&self, timer: Timer, at_ns: u64) {
         let is_first = {
             let mut armed = self.armed.lock();
-            let Armed { heap, timers } = &mut *armed;
+            let ArmedTimers { heap, timers } = &mut *armed;
             let before = heap.next_at();
             match timers[timer as usize] {
                 Some((_, at)) if at <= at_ns => {}

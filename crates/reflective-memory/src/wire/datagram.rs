@@ -3,15 +3,15 @@
 //! | at | octets | field |
 //! |---|---|---|
 //! | 0 | 4 | `iCRM` |
-//! | 4 | 1 | version, 2 |
-//! | 5 | 1 | kind: 0 fragment, 1 parity, 2 heartbeat, 3 choice of a path, 4 probe, 5 answer |
+//! | 4 | 1 | version, 3 |
+//! | 5 | 1 | kind: 0 fragment, 1 parity, 2 heartbeat, 3 choice of a path, 4 probe, 5 answer, 6 credit |
 //! | 6 | 2 | zero |
 //! | 8 | 4 | channel |
 //! | 12 | 4 | epoch of the channel |
 //! | 16 | 8 | token |
-//! | 24 | 8 | push: consecutive numbers of this channel, from 1; in a choice its number; in an answer the time at which the probe was sent |
-//! | 32 | 8 | sequence of the value at the writer; in an answer the time at which the probe arrived |
-//! | 40 | 8 | time of writing, ns on the clock of the writer's node |
+//! | 24 | 8 | push: consecutive numbers of this channel, from 1; in a choice or credit its number; in an answer the time at which the probe was sent |
+//! | 32 | 8 | sequence of the value at the writer; in an answer the time at which the probe arrived; in a heartbeat the octets that were sent, and in a credit those that may be, in frames |
+//! | 40 | 8 | time of writing, ns on the clock of the writer's node; in a heartbeat the number of the last credit |
 //! | 48 | 4 | octets of the value |
 //! | 52 | 4 | number of the fragment, or of a parity's group; in a heartbeat the state of the area; in a choice the path |
 //! | 56 | 4 | the writer's epoch |
@@ -24,7 +24,7 @@ use core::fmt;
 pub const HEADER: usize = 72;
 
 const MAGIC: [u8; 4] = *b"iCRM";
-const VERSION: u8 = 2;
+const VERSION: u8 = 3;
 
 /// The kinds of datagrams.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -34,7 +34,7 @@ pub enum Kind {
     Fragment,
     /// The exclusive or of a group of pieces.
     Parity,
-    /// A heartbeat: the value of `sequence` is still the latest, and the writer's node is alive.
+    /// A heartbeat: the value of `push` is still the latest, and the writer's node is alive.
     Heartbeat,
     /// From the receiver to the sender: the path that datagrams must take.
     Choice,
@@ -42,11 +42,20 @@ pub enum Kind {
     Probe,
     /// The answer to a probe, from the sender to the receiver.
     Answer,
+    /// From the receiver to the sender: the octets that it may send.
+    Credit,
 }
 
 impl Kind {
-    const ALL: [Kind; 6] =
-        [Kind::Fragment, Kind::Parity, Kind::Heartbeat, Kind::Choice, Kind::Probe, Kind::Answer];
+    const ALL: [Kind; 7] = [
+        Kind::Fragment,
+        Kind::Parity,
+        Kind::Heartbeat,
+        Kind::Choice,
+        Kind::Probe,
+        Kind::Answer,
+        Kind::Credit,
+    ];
 
     fn has_payload(self) -> bool {
         matches!(self, Kind::Fragment | Kind::Parity)
@@ -66,9 +75,11 @@ pub struct Datagram<'a> {
     pub token: u64,
     /// The push it belongs to; in a heartbeat the last push.
     pub push: u64,
-    /// The value's number at the writer.
+    /// The value's number at the writer; in a heartbeat the octets that were sent, in a credit
+    /// those that may be.
     pub sequence: u64,
-    /// The time of writing, on the clock of the writer's node.
+    /// The time of writing, on the clock of the writer's node; in a heartbeat the number of the
+    /// last credit.
     pub written_ns: u64,
     /// Octets of the whole value.
     pub size: u32,
@@ -165,7 +176,7 @@ mod tests {
     proptest! {
         #[test]
         fn a_datagram_is_read_as_it_was_written(
-            kind in 0..6usize, numbers in any::<[u64; 5]>(), small in any::<[u32; 6]>(), payload in any::<Vec<u8>>(),
+            kind in 0..7usize, numbers in any::<[u64; 5]>(), small in any::<[u32; 6]>(), payload in any::<Vec<u8>>(),
         ) {
             let kind = Kind::ALL[kind];
             let payload = if kind.has_payload() { &payload[..] } else { &[] };

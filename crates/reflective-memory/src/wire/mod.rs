@@ -62,7 +62,7 @@ pub struct ChannelError {
     /// The parameter.
     pub what: &'static str,
     /// The requested number.
-    pub asked: usize,
+    pub requested: usize,
     /// The limit.
     pub limit: usize,
 }
@@ -73,14 +73,14 @@ impl Channel {
     /// # Errors
     /// The number that is wrong, and its limit.
     pub fn check(&self) -> Result<(), ChannelError> {
-        let within = |what, asked, limit| match asked {
-            1.. if asked <= limit => Ok(()),
-            _ => Err(ChannelError { what, asked, limit }),
+        let within = |what, requested, limit| match requested {
+            1.. if requested <= limit => Ok(()),
+            _ => Err(ChannelError { what, requested, limit }),
         };
         within("the size", self.size, isorb_memory_area::MAX_SIZE)?;
         within("the fragment", self.fragment, MAX_FRAGMENT)?;
         if self.parity > 255 {
-            return Err(ChannelError { what: "the parity group", asked: self.parity, limit: 255 });
+            return Err(ChannelError { what: "the parity group", requested: self.parity, limit: 255 });
         }
         Ok(())
     }
@@ -124,7 +124,7 @@ impl Channel {
 
 impl fmt::Display for ChannelError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} of {}: there may be 1 to {}", self.what, self.asked, self.limit)
+        write!(f, "{} of {}: there may be 1 to {}", self.what, self.requested, self.limit)
     }
 }
 

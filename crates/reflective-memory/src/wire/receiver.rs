@@ -200,7 +200,7 @@ impl Receiver {
             Kind::Heartbeat => self.heartbeat(datagram, now_ns),
             Kind::Fragment | Kind::Parity => self.piece(datagram, now_ns, sink),
             // The receive agent handles answers; the other kinds are sent by receivers.
-            Kind::Choice | Kind::Probe | Kind::Answer => self.ignore(Ignored::Malformed),
+            Kind::Choice | Kind::Probe | Kind::Answer | Kind::Credit => self.ignore(Ignored::Malformed),
         }
     }
 

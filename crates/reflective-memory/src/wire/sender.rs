@@ -98,9 +98,13 @@ impl Sender {
         made
     }
 
-    /// Makes a heartbeat: the last value is still the latest; `about` is a number about the area.
-    pub fn heartbeat(&self, about: u32, now_ns: u64, out: &mut [u8]) -> Option<usize> {
-        self.head(Kind::Heartbeat, about as usize, now_ns, out).map(|_| HEADER)
+    /// Makes a heartbeat: the last value is still the latest; `about` is a number about the area,
+    /// `flow` the octets that were sent and the number of the last credit.
+    pub fn heartbeat(&self, about: u32, flow: (u64, u64), now_ns: u64, out: &mut [u8]) -> Option<usize> {
+        let datagram = self.datagram(Kind::Heartbeat, about as usize, now_ns);
+        let (sequence, written_ns) = flow;
+        Datagram { sequence, written_ns, ..datagram }.write_head(out.first_chunk_mut()?);
+        Some(HEADER)
     }
 
     /// Counts values that a later one overtook before they could be sent. The receiver learns it
@@ -183,6 +187,11 @@ impl Sender {
 
     fn head<'o>(&self, kind: Kind, index: usize, now_ns: u64, out: &'o mut [u8]) -> Option<&'o mut [u8]> {
         let (head, payload) = out.split_first_chunk_mut::<HEADER>()?;
+        self.datagram(kind, index, now_ns).write_head(head);
+        Some(payload)
+    }
+
+    fn datagram(&self, kind: Kind, index: usize, now_ns: u64) -> Datagram<'static> {
         Datagram {
             kind,
             channel: self.channel.id,
@@ -198,7 +207,5 @@ impl Sender {
             sent_ns: now_ns,
             payload: &[],
         }
-        .write_head(head);
-        Some(payload)
     }
 }

@@ -268,7 +268,7 @@ fn heartbeats_count_what_was_lost_at_the_end() {
     assert_eq!(receiver.receive(PEER, &out[..n], 5, &mut shown), Outcome::Part);
     while sender.next(5, &mut out).is_some() {}
     sender.begin(|_| Ok::<_, ()>(Loaded { len: 150, ..Loaded::default() })).unwrap();
-    let n = sender.heartbeat(0, 6, &mut out).unwrap();
+    let n = sender.heartbeat(0, (0, 0), 6, &mut out).unwrap();
     assert_eq!(receiver.receive(PEER, &out[..n], 6, &mut shown), Outcome::Alive);
     let c = receiver.counters();
     assert_eq!((c.lost, c.incomplete, c.complete), (3, 1, 0));

@@ -33,7 +33,7 @@ impl Nodes {
         Nodes { near, far, near_link, granted: Vec::new() }
     }
 
-    fn ask(&mut self, size: usize, request: ChannelRequest) -> Result<(), Refused> {
+    fn admit(&mut self, size: usize, request: ChannelRequest) -> Result<(), Refused> {
         let far = self.far.admit_receive("line", &channel(size), request, self.near_link)?;
         match self.near.admit_push("line", &channel(size), request) {
             Ok(grant) => {
@@ -76,7 +76,7 @@ proptest! {
         let mut nodes = Nodes::new(&config);
         for (size, period, percent) in wishes {
             let period_ns = [20, 50, 100, 200][period] * MS;
-            let _ = nodes.ask(size, ChannelRequest { period_ns, deadline_ns: period_ns * percent / 100 });
+            let _ = nodes.admit(size, ChannelRequest { period_ns, deadline_ns: period_ns * percent / 100 });
         }
         let mut world = World::new(&config);
         nodes.enter(&mut world);
@@ -101,7 +101,7 @@ fn a_refused_set_misses_when_forced_in() {
     let config = NodeConfig { link_bits_per_s: 10_000_000, ..NodeConfig::default() };
     let request = ChannelRequest { period_ns: 100 * MS, deadline_ns: 20 * MS };
     let mut nodes = Nodes::new(&config);
-    while nodes.ask(4096, request).is_ok() {}
+    while nodes.admit(4096, request).is_ok() {}
     let admitted = nodes.granted.len();
     assert!((2..6).contains(&admitted), "{admitted}");
     let mut world = World::new(&config);
@@ -125,14 +125,14 @@ fn a_refused_set_misses_when_forced_in() {
 /// Large values arrive faster than the reader's node receives them; an urgent small one arrives
 /// behind them.
 fn behind_large_values(in_order: bool) -> Line {
-    let costs = Costs { push_ns: 50_000, datagram_ns: 50_000, kib_ns: 1_000 };
+    let costs = Costs { push_ns: 50_000, datagram_ns: 50_000, kib_ns: 1_000, call_ns: None };
     let config = NodeConfig { costs, link_bits_per_s: 1_000_000_000, ..NodeConfig::default() };
     let mut nodes = Nodes::new(&config);
     for _ in 0..6 {
-        nodes.ask(60_000, ChannelRequest { period_ns: 250 * MS, deadline_ns: 249 * MS }).unwrap();
+        nodes.admit(60_000, ChannelRequest { period_ns: 250 * MS, deadline_ns: 249 * MS }).unwrap();
     }
     // Each twentieth value is written two milliseconds after the large ones.
-    nodes.ask(64, ChannelRequest { period_ns: 12_600_000, deadline_ns: 8 * MS }).unwrap();
+    nodes.admit(64, ChannelRequest { period_ns: 12_600_000, deadline_ns: 8 * MS }).unwrap();
     let mut world = World::new(&config);
     nodes.enter(&mut world);
     (world.near_speed, world.reader.in_order) = (10, in_order);
@@ -156,7 +156,7 @@ fn without_promotion_an_admitted_set_misses() {
     let config = NodeConfig { link_bits_per_s: 10_000_000, ..NodeConfig::default() };
     let missed = |promoted: bool| {
         let mut nodes = Nodes::new(&config);
-        while nodes.ask(4096, ChannelRequest { period_ns: 100 * MS, deadline_ns: 60 * MS }).is_ok() {}
+        while nodes.admit(4096, ChannelRequest { period_ns: 100 * MS, deadline_ns: 60 * MS }).is_ok() {}
         let mut world = World::new(&config);
         for (size, request, grant) in &nodes.granted {
             let promotion_ns = if promoted { nodes.near.promotion(grant) } else { 1 << 50 };
@@ -174,7 +174,7 @@ fn without_promotion_an_admitted_set_misses() {
 fn promotion_shows_on_the_timeline() {
     let config = NodeConfig { link_bits_per_s: 10_000_000, ..NodeConfig::default() };
     let mut nodes = Nodes::new(&config);
-    nodes.ask(4096, ChannelRequest { period_ns: 100 * MS, deadline_ns: 90 * MS }).unwrap();
+    nodes.admit(4096, ChannelRequest { period_ns: 100 * MS, deadline_ns: 90 * MS }).unwrap();
     let mut world = World::new(&config);
     world.near.record(100_000);
     nodes.enter(&mut world);
@@ -188,6 +188,7 @@ fn promotion_shows_on_the_timeline() {
         role: if releases { Role::Supplier } else { Role::Consumer },
         id,
         name,
+        deadline: None,
     };
     let recording = Recording {
         name: "near".into(),
@@ -202,12 +203,14 @@ fn promotion_shows_on_the_timeline() {
         upper.marks.iter().filter(|mark| mark.kind == RecordKind::Timeout).map(|mark| mark.at).collect();
     assert_eq!((promoted.len(), upper.runs.len()), (3, 9), "three values of three datagrams: {upper:?}");
     let released = &row("plant").expect("it was released").marks;
-    let film = &row("film: middle").expect("best effort is in the middle").runs;
+    let middle: Vec<_> = (timeline.rows.iter().filter(|row| row.name.ends_with(": middle")))
+        .flat_map(|row| &row.runs)
+        .collect();
     for (value, at) in promoted.iter().enumerate() {
         let (release, last) = (released[value].at, upper.runs[3 * value + 2].end);
         assert!(release < *at && *at < last, "{release} {at} {last}");
-        assert!(film.iter().any(|run| release < run.start && run.start < *at), "best effort goes first");
-        let between = film.iter().filter(|run| *at < run.start && run.start < last).count();
+        assert!(middle.iter().any(|run| release < run.start && run.start < *at), "best effort goes first");
+        let between = middle.iter().filter(|run| *at < run.start && run.start < last).count();
         assert_eq!(between, 0, "after promotion no agent comes between");
     }
     assert!(timeline.page().contains("plant: upper"));
@@ -215,11 +218,11 @@ fn promotion_shows_on_the_timeline() {
 
 /// The most urgent agent costs sixty times what it declared.
 fn with_a_hog(charged: bool) -> (Line, PushStats) {
-    let costs = Costs { push_ns: 50_000, datagram_ns: 50_000, kib_ns: 1_000 };
+    let costs = Costs { push_ns: 50_000, datagram_ns: 50_000, kib_ns: 1_000, call_ns: None };
     let config = NodeConfig { costs, link_bits_per_s: 10_000_000_000, ..NodeConfig::default() };
     let mut nodes = Nodes::new(&config);
-    nodes.ask(50_000, ChannelRequest { period_ns: 200 * MS, deadline_ns: 60 * MS }).unwrap();
-    nodes.ask(2_000, ChannelRequest { period_ns: 100 * MS, deadline_ns: 70 * MS }).unwrap();
+    nodes.admit(50_000, ChannelRequest { period_ns: 200 * MS, deadline_ns: 60 * MS }).unwrap();
+    nodes.admit(2_000, ChannelRequest { period_ns: 100 * MS, deadline_ns: 70 * MS }).unwrap();
     let mut world = World::new(&config);
     nodes.enter(&mut world);
     world.lines[0].hog = 60;
@@ -230,7 +233,7 @@ fn with_a_hog(charged: bool) -> (Line, PushStats) {
 }
 
 #[test]
-fn who_costs_more_than_declared_harms_only_itself() {
+fn a_task_that_costs_more_than_declared_harms_only_itself() {
     let (other, stats) = with_a_hog(true);
     assert!(stats.contained >= 3, "{stats:?}");
     assert_eq!((other.missed, other.shown), (0, 6), "worst {}", other.worst_ns);

@@ -1,5 +1,6 @@
-// A client of RIO made with another ORB (omniORB 4): its values travel by GIOP. Given a RIO's reference, or `name` and the name by which it is
-// bound in the naming service, makes an area, writes, reads.
+// A client of RIO made with another ORB (omniORB 4): its values travel by GIOP. Given a RIO's
+// reference, or `name` and the name by which it is bound in the naming service, makes an area,
+// writes, reads.
 #include <cstdlib>
 #include <cstring>
 #include <iostream>
@@ -49,7 +50,7 @@ int main(int argc, char** argv) {
     promise.size = 0;
     promise.type_hash = 0;
     RM::Handle writer = rio->map_writer("from-omniorb", promise);
-    RM::ReaderQoS wish = {RM::push_on_write, 0, 0, 1, false, RM::path_udp, 0, 0};
+    RM::ReaderQoS wish = {RM::push_on_write, 0, 0, 1, false, false, RM::path_udp, 0, 0};
     RM::Handle reader = rio->attach_reader("from-omniorb", wish);
 
     wish.type_hash = 7;
@@ -76,7 +77,7 @@ int main(int argc, char** argv) {
       rio->write(writer, value);
       expect(false, "a value that is too large is refused");
     } catch (const RM::WrongSize& e) {
-      expect(e.asked == 17 && e.limit == 16, "the refusal has the numbers");
+      expect(e.requested == 17 && e.limit == 16, "the refusal has the numbers");
     }
     try {
       rio->read_next(reader, 1000000, about);

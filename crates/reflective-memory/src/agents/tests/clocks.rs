@@ -44,9 +44,17 @@ fn run(queue: u64, answers: bool, fresh_ns: Option<u64>) -> Shown {
     let Line { mut writer, mut reader, push, channel } = line;
     let (mut under_way, mut sent, mut out) = (BTreeMap::new(), 0_u64, vec![0; 2000]);
     let (mut seen, mut last, mut written) = (Shown::default(), 0, Vec::new());
+    // The value that is shown: when it was written, and the bound of its age.
+    let (mut shown, mut before) = (None::<(u64, u64)>, None);
     // The schedulers were made at one second of the world.
     for now in (1_000 * MS..11_000 * MS).step_by(STEP as usize) {
         let (here, there) = (NEAR.at(now), FAR.at(now));
+        // As the reader saw it at the end of the step before.
+        if let (Some(fresh_ns), Some((written, bound)), Some(State::Open)) = (fresh_ns, shown, before) {
+            let true_age = now - STEP - written;
+            let most = bound.saturating_add(fresh_ns + true_age / 5_000 + STEP);
+            assert!(!answers || now < 1_600 * MS || true_age <= most, "{true_age} old, and open");
+        }
         if (now / STEP).is_multiple_of(20) {
             written.push(now);
             writer.write_at(&[1; 100], here).unwrap();
@@ -70,6 +78,7 @@ fn run(queue: u64, answers: bool, fresh_ns: Option<u64>) -> Shown {
             }
         }
         let state = reader.state().unwrap();
+        before = Some(state);
         // The first datagram in a queue comes later than the silence of a dead node.
         if state != State::WriterGone && seen.states.last() != Some(&state) {
             seen.states.push(state);
@@ -80,6 +89,7 @@ fn run(queue: u64, answers: bool, fresh_ns: Option<u64>) -> Shown {
         }
         last = sample.sequence;
         let true_age = now - written[sample.source as usize - 1];
+        shown = Some((now - true_age, sample.bound_ns));
         let age = there - sample.written_ns;
         seen.values += 1;
         seen.oldest = seen.oldest.max(age);
@@ -115,6 +125,10 @@ fn without_an_answer_the_queue_still_counts() {
 
 #[test]
 fn a_value_that_waited_in_the_network_is_stale() {
-    assert_eq!(run(530 * MS, true, Some(60 * MS)).states, [State::Open, State::Stale, State::Open]);
+    // `run` checks at each step that what is older than the deadline and the bound is not open.
+    for queue in [100, 530, 1_000] {
+        let states = run(queue * MS, true, Some(60 * MS)).states;
+        assert_eq!(states, [State::Open, State::Stale, State::Open], "{queue}");
+    }
     assert_eq!(run(0, true, Some(60 * MS)).states, [State::Open]);
 }

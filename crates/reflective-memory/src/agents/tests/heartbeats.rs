@@ -24,7 +24,7 @@ fn written_each(period: u64, rounds: u64) -> (u64, u64, State) {
 }
 
 #[test]
-fn who_writes_more_often_than_that_costs_no_heartbeat() {
+fn a_faster_writer_costs_no_heartbeat() {
     for period in [5 * MS, 60 * MS, 99 * MS] {
         assert_eq!(written_each(period, 50).0, 0, "{period}");
     }
@@ -34,7 +34,7 @@ fn who_writes_more_often_than_that_costs_no_heartbeat() {
 }
 
 #[test]
-fn nobody_is_silent_for_longer() {
+fn no_writer_is_silent_for_longer() {
     for period in [40, 99, 101, 140, 149, 160, 333, 990] {
         let (_, longest, state) = written_each(period * MS, 40);
         assert!(longest <= 100 * MS + MS / 100, "{period}: {longest}");

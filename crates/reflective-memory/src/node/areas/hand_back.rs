@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 
 /// An area that a process hands back.
-pub(in crate::node) struct HandBack {
+pub(in crate::node) struct ReturnedArea {
     session: u64,
     process: Pid,
     socket: Arc<OwnedFd>,
@@ -26,13 +26,13 @@ pub(in crate::node) struct HandBack {
 
 /// From the session thread to the thread that adopts. Each session has one request under way at
 /// most.
-pub(in crate::node) fn queue(sessions: usize) -> (SyncSender<HandBack>, Receiver<HandBack>) {
+pub(in crate::node) fn queue(sessions: usize) -> (SyncSender<ReturnedArea>, Receiver<ReturnedArea>) {
     sync_channel(sessions.max(1))
 }
 
 impl Node {
     /// Queues a request. A second one before the first is answered is refused.
-    pub(super) fn request_hand_back(&self, session: u64, message: Message, queue: &SyncSender<HandBack>) {
+    pub(super) fn request_hand_back(&self, session: u64, message: Message, queue: &SyncSender<ReturnedArea>) {
         let (socket, process) = {
             let mut table = self.areas.lock();
             let Ok(entry) = table.session(session) else { return };
@@ -47,7 +47,7 @@ impl Node {
             }
             (socket, process)
         };
-        let request = HandBack { session, process, socket, message };
+        let request = ReturnedArea { session, process, socket, message };
         if let Err(TrySendError::Full(refused) | TrySendError::Disconnected(refused)) =
             queue.try_send(request)
         {
@@ -56,7 +56,7 @@ impl Node {
     }
 
     /// Adopts areas until the server stops.
-    pub(in crate::node) fn adopt_all(&self, queue: &Receiver<HandBack>) {
+    pub(in crate::node) fn adopt_all(&self, queue: &Receiver<ReturnedArea>) {
         for mut request in queue {
             if self.is_stopped() {
                 return;
@@ -66,7 +66,7 @@ impl Node {
         }
     }
 
-    fn answer(&self, request: &HandBack, adopted: Option<(u64, Doorbell)>) {
+    fn answer(&self, request: &ReturnedArea, adopted: Option<(u64, Doorbell)>) {
         let (ticket, doorbell) = adopted.unzip();
         {
             let mut table = self.areas.lock();
@@ -82,7 +82,7 @@ impl Node {
 
     /// Adopts an area. Gives the writer's new ticket and doorbell; none to a process that only
     /// reads.
-    fn adopt(&self, request: &mut HandBack) -> Option<(u64, Doorbell)> {
+    fn adopt(&self, request: &mut ReturnedArea) -> Option<(u64, Doorbell)> {
         fail_point(FailPoint::AdoptBegun);
         let (session, process, message) = (request.session, request.process, &mut request.message);
         let (size, rest) = message.text.split_once(' ')?;

@@ -5,7 +5,7 @@ mod hand_back;
 pub(super) mod sessions;
 pub(super) mod table;
 
-pub(super) use hand_back::{HandBack, queue};
+pub(super) use hand_back::{ReturnedArea, queue};
 use table::{AreaTable, AttachmentKind};
 
 use super::channels::ReplicaId;
@@ -181,11 +181,11 @@ pub(crate) fn largest(promised: &WriterQoS, size: usize) -> usize {
 
 pub(crate) fn geometry_of(what: &Area) -> Result<Geometry, Error> {
     Geometry::new(what.size as usize, what.histories as usize).map_err(|error| match error {
-        GeometryError::Size { asked, limit } => Error::wrong_size("the size", asked, limit),
-        GeometryError::Histories { asked, limit } => {
-            Error::wrong_size("the number of histories", asked, limit)
+        GeometryError::Size { requested, limit } => Error::wrong_size("the size", requested, limit),
+        GeometryError::Histories { requested, limit } => {
+            Error::wrong_size("the number of histories", requested, limit)
         }
-        GeometryError::Total { asked, limit } => Error::wrong_size("the segment", asked, limit),
+        GeometryError::Total { requested, limit } => Error::wrong_size("the segment", requested, limit),
     })
 }
 

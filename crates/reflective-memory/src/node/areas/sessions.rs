@@ -1,7 +1,7 @@
 //! The session thread: it serves one local socket a process and all timers of the node. The end of
 //! a socket is the end of the process's attachments.
 
-use super::HandBack;
+use super::ReturnedArea;
 use super::table::{Attachment, AttachmentKind};
 use crate::fail_points::{FailPoint, fail_point};
 use crate::node::Node;
@@ -29,7 +29,7 @@ const ACCEPT_BACKOFF_NS: u64 = 100 * MS;
 
 /// The threads that call other processes for the session thread.
 pub(in crate::node) struct Workers {
-    pub hand_backs: SyncSender<HandBack>,
+    pub hand_backs: SyncSender<ReturnedArea>,
     pub coordinator: SyncSender<()>,
     pub pings: SyncSender<()>,
 }
@@ -140,7 +140,7 @@ impl Node {
         welcomed.inspect_err(|_| drop(self.areas.lock().close_session(number)))
     }
 
-    fn receive(self: &Arc<Self>, session: u64, hand_backs: &SyncSender<HandBack>) {
+    fn receive(self: &Arc<Self>, session: u64, hand_backs: &SyncSender<ReturnedArea>) {
         let socket = self.areas.lock().session(session).map(|session| session.socket.clone());
         let Ok(socket) = socket else { return };
         match session_socket::receive(&*socket) {

@@ -75,11 +75,11 @@ impl Channels {
         channel.check().map_err(wrong_channel)?;
         let dispatcher = self.dispatcher_of(channel.id);
         let groups = self.dispatchers[dispatcher].groups().ok_or(CallerError::NoMulticast)?;
-        let to = if qos.guaranteed { groups.own_of(name, channel.id) } else { groups.of(name) };
-        let grant = self.admit(name, &channel, &qos, promised, None)?;
+        let to = if qos.guaranteed { groups.guaranteed_group(name, channel.id) } else { groups.of(name) };
+        let grant = self.admit(name, &channel, &qos, promised, None, dispatcher)?;
         let route = Route { dispatcher, to, second: None };
         let agent = self
-            .start_datagrams(&segment, channel, &qos, route, grant.as_ref())
+            .start_datagrams(&segment, channel, &qos, (route, u64::MAX), grant.as_ref())
             .inspect_err(|_| self.give_back(grant.as_ref()))?;
         let destination = Destination {
             node: format!("group {to}"),

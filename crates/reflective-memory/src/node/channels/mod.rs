@@ -3,6 +3,7 @@
 
 mod admit;
 mod groups;
+mod handles;
 mod liveness;
 mod push;
 mod rejoin;
@@ -21,14 +22,16 @@ use super::coordinator_link::CoordinatorLink;
 use super::dispatcher::Dispatcher;
 use super::doorbells::Doorbell;
 use super::failover::FailoverRef;
-use super::orb_path;
+use super::orb_path::{self, GuaranteedLane};
 use super::timers::Timers;
 use crate::Error;
 use crate::admission::{NodeAdmission, link_rate};
 use crate::fail_points::{FailPoint, fail_point};
 use crate::idl::CRM_CommRef;
 use crate::memory::{Segment, State};
+use isorb::Orb;
 use isorb_rt::net::interface_rate;
+use isorb_rt::sched::current_cpus;
 use isorb_rt::sync::{PiGuard, PiMutex};
 use isorb_rt::time::now_ns;
 use std::collections::{HashMap, HashSet};
@@ -58,8 +61,12 @@ pub(super) struct Channels {
     /// The address of each node that answered last.
     preferred: PiMutex<HashMap<String, Arc<AtomicUsize>>>,
     pub orb_replicas: orb_path::Replicas,
+    /// The handles of all channels that this node reads.
+    handles: handles::ReadChannels,
     /// Threads on the ORB's paths.
     orb_threads: Arc<AtomicUsize>,
+    /// Serves guaranteed channels on the ORB's paths.
+    pub lane: GuaranteedLane,
     stop: AtomicBool,
 }
 
@@ -70,6 +77,7 @@ impl Channels {
         areas: Arc<Areas>,
         link: Arc<CoordinatorLink>,
         timers: Arc<Timers>,
+        orb: &Orb,
     ) -> Result<Channels, Error> {
         let threads = config.dispatchers.max(1);
         // The dispatching threads share the link. Admission does not know which thread will push a
@@ -80,13 +88,18 @@ impl Channels {
         let paced = if named > 0 { config.admission.link_bits_per_s } else { 0 };
         config.dispatcher.scheduler.link_bytes_per_s = link_rate(paced);
         let dispatchers = (0..threads)
-            .map(|number| Dispatcher::start(&config.dispatcher, number).map_err(Error::setup))
+            .map(|number| Dispatcher::start(&config.dispatcher, number, threads).map_err(Error::setup))
             .collect::<Result<Vec<_>, _>>()?;
         Ok(Channels {
             admission: PiMutex::new(
-                NodeAdmission::new(&config.admission).port(rate, config.admission.link_share),
+                NodeAdmission::new(&config.admission).processors(processors(threads)).port(
+                    rate,
+                    config.admission.link_share,
+                    config.admission.switch,
+                ),
             ),
             is_paced: named > 0,
+            lane: GuaranteedLane::new(orb, config.dispatcher.class, config.dispatcher.marks.guaranteed),
             config: Arc::new(config),
             areas,
             link,
@@ -97,6 +110,7 @@ impl Channels {
             rejoining: PiMutex::default(),
             preferred: PiMutex::default(),
             orb_replicas: orb_path::Replicas::new(timers),
+            handles: handles::ReadChannels::default(),
             orb_threads: Arc::default(),
             stop: AtomicBool::new(false),
         })
@@ -111,6 +125,7 @@ impl Channels {
         }
         // The threads of the ORB's paths end with their channels.
         self.end_if(|_| true);
+        self.lane.close();
     }
 
     fn is_stopped(&self) -> bool {
@@ -309,6 +324,11 @@ impl Channels {
         }
         Ok(())
     }
+}
+
+/// The processors of so many dispatching threads.
+fn processors(threads: usize) -> usize {
+    threads.min(current_cpus().map_or(1, |cpus| cpus.len()))
 }
 
 /// Packets over loopback are copies in memory, which have no rate. Admission takes this one.

@@ -5,14 +5,14 @@ use super::table::{Agent, Destination, PushChannel};
 use super::{Channels, address};
 use crate::Error;
 use crate::admission::Grant;
-use crate::agents::{Guarantee, PushAgent, PushSpec};
+use crate::agents::{GROUP, Guarantee, PushAgent, PushSpec};
 use crate::error::CallerError;
 use crate::fail_points::{FailPoint, fail_point};
 use crate::idl::{CRM_CommRef, OfferView, Path, ReaderQoS};
 use crate::memory::Segment;
 use crate::node::areas::Source;
 use crate::node::failover::FailoverRef;
-use crate::node::orb_path::{OrbPush, PushControl, ThreadPermit};
+use crate::node::orb_path::{OrbPush, PushControl, ThreadPermit, Urgency};
 use crate::wire::{Channel, ChannelError};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -57,18 +57,19 @@ impl Channels {
             parity: usize::from(qos.parity),
         };
         channel.check().map_err(wrong_channel)?;
-        let grant = self.admit(name, &channel, &qos, promised, None)?;
+        let thread = self.dispatcher_of(channel.id);
+        let grant = self.admit(name, &channel, &qos, promised, None, thread)?;
         if grant.is_some() {
             // Before its first push.
             self.refresh_promotions();
         }
         let reader = reader.map(|reader| self.server(offer.node, reader));
         let agent = match qos.through {
-            Path::PathUdp => self
-                .route(&channel, offer)
-                .and_then(|route| self.start_datagrams(&segment, channel, &qos, route, grant.as_ref())),
+            Path::PathUdp => self.route(&channel, offer).and_then(|route| {
+                self.start_datagrams(&segment, channel, &qos, (route, offer.credit), grant.as_ref())
+            }),
             Path::PathOrb | Path::PathOneway => {
-                self.start_orb(&segment, channel, &qos, reader.clone(), offer.after)
+                self.start_orb(&segment, channel, &qos, (reader.clone(), offer.after), grant.as_ref())
             }
             Path::PathMulticast => Err(CallerError::GroupOpened.into()),
         };
@@ -134,7 +135,7 @@ impl Channels {
         segment: &Segment,
         channel: Channel,
         qos: &ReaderQoS,
-        route: Route,
+        (route, credit): (Route, u64),
         grant: Option<&Grant>,
     ) -> Result<Agent, Error> {
         let Route { dispatcher, to, second } = route;
@@ -149,6 +150,11 @@ impl Channels {
             burst: 4 * channel.fragment,
         };
         let agent = PushAgent::new(spec).map_err(wrong_channel)?;
+        // Groups have several receivers, and guaranteed channels are admitted.
+        let agent = match grant {
+            None if channel.id & GROUP == 0 => agent.credit(credit),
+            _ => agent,
+        };
         let key = self.dispatchers[dispatcher].add_push(agent)?;
         Ok(Agent::Datagrams { dispatcher, key, source: segment.clone() })
     }
@@ -158,8 +164,8 @@ impl Channels {
         segment: &Segment,
         channel: Channel,
         qos: &ReaderQoS,
-        reader: Option<FailoverRef<CRM_CommRef>>,
-        after: u64,
+        (reader, after): (Option<FailoverRef<CRM_CommRef>>, u64),
+        grant: Option<&Grant>,
     ) -> Result<Agent, Error> {
         let reader = reader.ok_or(CallerError::NilReference("the reference of the reader's node"))?;
         let limit = self.config.limits.orb_channels;
@@ -174,15 +180,21 @@ impl Channels {
             true => self.config.answer * 2 + Duration::from_micros(channel.size as u64),
             false => SINGLE_ADDRESS,
         };
+        let mut reader = reader.within(within);
+        if grant.is_some() {
+            reader = reader.overriding(&self.lane.overrides()?);
+        }
+        let class = self.lane.class();
         let mut source = segment.reader()?;
         source.skip_to(after);
         let push = OrbPush {
             source,
             channel,
-            reader: reader.within(within),
+            reader,
             mode: mode(qos),
             oneway: qos.through == Path::PathOneway,
             control: control.clone(),
+            urgency: grant.map(|grant| Urgency { class, period_ns: grant.guarantee.period_ns }),
             _permit: permit,
         };
         push.start()?;
@@ -205,7 +217,7 @@ fn pace(bytes: usize, guarantee: &Guarantee) -> u64 {
 }
 
 pub(super) fn wrong_channel(error: ChannelError) -> Error {
-    Error::wrong_size(error.what, error.asked, error.limit)
+    Error::wrong_size(error.what, error.requested, error.limit)
 }
 
 #[cfg(test)]

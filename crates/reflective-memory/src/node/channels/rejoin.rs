@@ -122,6 +122,7 @@ impl Channels {
     fn go_over(&self, attempt: &Attempt) {
         let Attempt { own: Candidate { id, name, replica }, group } = attempt;
         // The writer's node keeps the membership until it is asked for again.
+        let _opening = self.handles.opening();
         self.end_replica(group);
         let opened = self.end_replica(replica).then(|| {
             let server = &replica.server;

@@ -29,6 +29,8 @@ use std::sync::{Arc, OnceLock};
 /// A channel that is being opened.
 struct OpenRequest<'a> {
     name: &'a str,
+    /// The dispatching thread of its datagrams.
+    dispatcher: usize,
     qos: ReaderQoS,
     server: &'a FailoverRef<CRM_CommRef>,
     channel: Channel,
@@ -100,7 +102,7 @@ impl Channels {
         before: Option<&Replica>,
     ) -> Result<Replica, Error> {
         let (expected, qos) = (qos.type_hash, ReaderQoS { type_hash: RAW_OCTETS, ..qos });
-        let asked = ReaderQoS { through, ..qos };
+        let requested = ReaderQoS { through, ..qos };
         // The first round trip by which the clocks are compared.
         let (mut clock, asked_ns) = (RoundTrips::default(), now_ns());
         let described = server.call(|server| server.describe(name, 0));
@@ -127,8 +129,15 @@ impl Channels {
         segment.set_identity(described.identity)?;
         let (fragment, parity) = (self.config.fragment, usize::from(qos.parity));
         let channel = Channel { id: 0, epoch: secret() as u32, token: secret(), size, fragment, parity };
+        let _opening = self.handles.opening();
         let from = Sender { node: &described.node, link_bits_per_s: described.link };
-        let grant = self.admit(name, &channel, &asked, described.writer, Some(from))?;
+        let dispatcher = self.least_used();
+        let grant = self.admit(name, &channel, &requested, described.writer, Some(from), dispatcher)?;
+        if grant.is_some() {
+            self.limit_best_effort();
+            // Pushes of this node have less time to wait now.
+            self.refresh_promotions();
+        }
         let opened = segment.writer().map_err(Error::from).and_then(|target| {
             let interval = interval(&qos, described.writer.period);
             let fresh_ns = (qos.deadline > 0).then(|| qos.deadline.saturating_add(interval));
@@ -138,7 +147,8 @@ impl Channels {
             let server = &server;
             let request = OpenRequest {
                 name,
-                qos: asked,
+                dispatcher,
+                qos: requested,
                 server,
                 channel,
                 target,
@@ -153,7 +163,9 @@ impl Channels {
                 Path::PathOrb | Path::PathOneway => self.open_calls(request),
             }
         });
-        let opened = opened.inspect_err(|_| self.give_back(grant.as_ref()))?;
+        let opened = opened.inspect_err(|_| self.release_receive(grant.as_ref()))?;
+        self.handles.add(opened.handle);
+        let is_assured = described.assured && self.unassured().is_none();
         fail_point(FailPoint::ReplicaOpened);
         let stopped = before.is_some_and(|before| before.stopped.load(Ordering::Acquire));
         let replica = Replica {
@@ -168,6 +180,7 @@ impl Channels {
             server,
             handle: opened.handle,
             grant,
+            soft: grant.is_some() && !is_assured,
             stopped: AtomicBool::new(stopped),
             closed: AtomicBool::new(false),
             earlier: before.and_then(total),
@@ -194,15 +207,15 @@ impl Channels {
     }
 
     fn open_datagrams(&self, request: OpenRequest<'_>) -> Result<OpenChannel, Error> {
-        let OpenRequest { name, qos, server, mut channel, target, fresh_ns, deadline_ns, shown, clock } =
-            request;
-        let number = self.least_used();
+        let OpenRequest { name, dispatcher: number, qos, server, mut channel, .. } = request;
+        let OpenRequest { target, fresh_ns, deadline_ns, shown, clock, .. } = request;
         let dispatcher = &self.dispatchers[number];
         let socket = deadline_ns.map(|_| dispatcher.open_receive_socket()).transpose()?;
         let own_ports = socket.as_ref().map_or([0; 2], ReceiveSocket::ports);
         // The number is reserved, because the writer's node may take long and others are opened
         // meanwhile.
         channel.id = dispatcher.reserve()?;
+        let credit = dispatcher.first_credit(&channel);
         let agent = (|| {
             let far = server.call(|server| server.describe(name, channel.id))?;
             let peer = address(&far.host, far.port)?;
@@ -215,11 +228,16 @@ impl Channels {
             let silence_ns = self.config.silence.as_nanos() as u64;
             let spec =
                 ReceiveSpec { channel, peer, target, fresh_ns, silence_ns, second, deadline_ns, clock };
-            agent(spec, shown)
+            Ok(match deadline_ns {
+                Some(_) => agent(spec, shown)?,
+                None => agent(spec, shown)?.credit(credit),
+            })
         })();
-        let agent = agent.inspect_err(|_| dispatcher.unreserve(channel.id))?;
+        let agent = agent.inspect_err(|_: &Error| dispatcher.unreserve(channel.id))?;
         dispatcher.add_receive(agent, socket)?;
-        let opened = self.request_channel(name, qos, server, (number, own_ports), &channel, 0);
+        let me = self.link.server();
+        let ports = (number, own_ports);
+        let opened = self.request_channel(name, qos, (server, me), ports, &channel, (0, credit));
         let handle = opened.inspect_err(|_| {
             self.remove_receive(number, channel.id, true);
         })?;
@@ -228,6 +246,9 @@ impl Channels {
 
     fn open_calls(&self, request: OpenRequest<'_>) -> Result<OpenChannel, Error> {
         let OpenRequest { name, qos, server, mut channel, target, fresh_ns, shown, clock, .. } = request;
+        // The pushes of a guaranteed channel go to the lane.
+        let lane = request.deadline_ns.map(|_| self.lane.open()).transpose()?;
+        let me = lane.as_ref().or(self.link.server());
         let target = Target {
             token: channel.token,
             writer: target,
@@ -239,7 +260,8 @@ impl Channels {
         };
         channel.id = self.orb_replicas.add(target, now_ns());
         let after = shown.map_or(0, |shown| shown.sequence);
-        let opened = self.request_channel(name, qos, server, (0, [0; 2]), &channel, after);
+        let ports = (0, [0; 2]);
+        let opened = self.request_channel(name, qos, (server, me), ports, &channel, (after, u64::MAX));
         let handle = opened.inspect_err(|_| {
             self.remove_receive(0, channel.id, false);
         })?;
@@ -248,8 +270,8 @@ impl Channels {
 
     /// Joins the group that the writer's node pushes to.
     fn open_group(&self, request: OpenRequest<'_>) -> Result<OpenChannel, Error> {
-        let OpenRequest { name, qos, server, channel, target, fresh_ns, deadline_ns, shown, clock } = request;
-        let number = self.least_used();
+        let OpenRequest { name, dispatcher: number, qos, server, channel, .. } = request;
+        let OpenRequest { target, fresh_ns, deadline_ns, shown, clock, .. } = request;
         let dispatcher = &self.dispatchers[number];
         let groups = dispatcher.groups().ok_or(CallerError::NoMulticast)?;
         let (node, incarnation, me) = (&self.config.name, self.link.incarnation(), self.link.server());
@@ -270,7 +292,7 @@ impl Channels {
                 ReceiveSpec { channel, peer, target, fresh_ns, silence_ns, second, deadline_ns, clock };
             let agent = agent(spec, shown)?;
             let channel = if deadline_ns.is_some() {
-                dispatcher.join(agent, Some(ReceiveSocket::of(groups.own(to)?)))?
+                dispatcher.join(agent, Some(ReceiveSocket::of(groups.open_guaranteed(to)?)))?
             } else {
                 groups.join(to)?;
                 dispatcher.join(agent, None).inspect_err(|_| groups.leave(to.ip()))?
@@ -293,15 +315,15 @@ impl Channels {
         }
     }
 
-    /// Asks the writer's node to push. Gives the handle of the writer's end.
+    /// Asks the writer's node to push, by calls to `me`. Gives the handle of the writer's end.
     fn request_channel(
         &self,
         name: &str,
         qos: ReaderQoS,
-        server: &FailoverRef<CRM_CommRef>,
+        (server, me): (&FailoverRef<CRM_CommRef>, Option<&CRM_CommRef>),
         (dispatcher, [own_port, second_own_port]): (usize, [u16; 2]),
         channel: &Channel,
-        after: u64,
+        (after, credit): (u64, u64),
     ) -> Result<u64, Error> {
         let to = self.published(dispatcher);
         let (second_host, second_port) = self.published_second(dispatcher);
@@ -319,9 +341,10 @@ impl Channels {
             own_port,
             second_own_port,
             after,
+            credit,
         };
         fail_point(FailPoint::ReplicaReady);
-        server.call(|server| server.open_channel(name, qos, &offer, self.link.server()))
+        server.call(|server| server.open_channel(name, qos, &offer, me))
     }
 
     /// A path has failed before its node counts as dead: after two thirds of the silence.
@@ -368,6 +391,7 @@ impl Channels {
         if replica.closed.swap(true, Ordering::AcqRel) {
             return false;
         }
+        self.handles.remove(replica.handle);
         fail_point(FailPoint::ReplicaForgotten);
         if let Some(last) = self.remove_receive(replica.dispatcher, replica.channel, replica.datagrams) {
             let _ = replica.ended.set(with_earlier(replica, last));
@@ -381,7 +405,7 @@ impl Channels {
         if replica.group.is_some() {
             fail_point(FailPoint::GroupForgotten);
         }
-        self.give_back(replica.grant.as_ref());
+        self.release_receive(replica.grant.as_ref());
         true
     }
 

@@ -62,6 +62,8 @@ pub(in crate::node) struct Replica {
     /// The handle of the writer's end.
     pub handle: u64,
     pub grant: Option<Grant>,
+    /// One of the nodes does not assure the guarantee.
+    pub soft: bool,
     /// Its readers stopped it. Changed under the table's lock.
     pub stopped: AtomicBool,
     /// The channel's number may belong to another channel by now.
@@ -165,6 +167,11 @@ impl ChannelTable {
 
     pub fn pushes(&self) -> impl Iterator<Item = &PushChannel> {
         self.pushes.values()
+    }
+
+    /// All channels with their handles.
+    pub fn handles(&self) -> impl Iterator<Item = (u64, &PushChannel)> {
+        self.pushes.iter().map(|(handle, channel)| (*handle, channel))
     }
 
     pub fn remove(&mut self, handle: u64) -> Option<PushChannel> {

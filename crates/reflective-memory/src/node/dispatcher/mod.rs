@@ -14,10 +14,10 @@ use crate::agents::{
     ReceiveStats, SchedulerConfig, SchedulerError, TrafficClass, Via,
 };
 use crate::fail_points::{FailPoint, fail_point};
-use crate::wire::{HEADER, MAX_FRAGMENT};
+use crate::wire::{Channel, HEADER, MAX_FRAGMENT};
 use isorb_rt::Errno;
 use isorb_rt::net::{Events, Interest, Poller, Trigger, set_dscp, set_priority, wait_ready};
-use isorb_rt::sched::{SchedClass, SpawnError, Thread, ThreadSpec};
+use isorb_rt::sched::{Cpus, SchedClass, SpawnError, Thread, ThreadSpec, current_cpus};
 use isorb_rt::sync::PiMutex;
 use isorb_rt::time::{Deadline, now_ns, thread_cpu_ns};
 use isorb_trace::Track;
@@ -110,8 +110,15 @@ impl Agents {
 }
 
 impl Dispatcher {
-    pub fn start(config: &DispatcherConfig, number: usize) -> Result<Dispatcher, StartError> {
-        Dispatcher::start_with(config, number, best_effort::class(config.class))
+    /// Of several real-time threads each runs on a processor of its own, as far as there are: by
+    /// those, channels are admitted.
+    pub fn start(config: &DispatcherConfig, number: usize, threads: usize) -> Result<Dispatcher, StartError> {
+        let is_pinned = threads > 1 && config.class != SchedClass::Other;
+        let cpu = current_cpus().ok().filter(|_| is_pinned).and_then(|cpus| {
+            let index = number % cpus.len().max(1);
+            cpus.iter().nth(index)
+        });
+        Dispatcher::start_with(config, number, best_effort::class(config.class), cpu.map(Cpus::one))
     }
 
     /// `aside` is the class of the best-effort thread, if there is one.
@@ -119,6 +126,7 @@ impl Dispatcher {
         config: &DispatcherConfig,
         number: usize,
         best_effort: Option<SchedClass>,
+        cpus: Option<Cpus>,
     ) -> Result<Dispatcher, StartError> {
         let (socket, address) = bind(config.udp).map_err(StartError::Socket)?;
         let second = config.second.map(bind).transpose().map_err(StartError::Socket)?;
@@ -158,16 +166,23 @@ impl Dispatcher {
         let threads = PiMutex::new(Vec::new());
         let dispatcher = Dispatcher { shared, threads, address, second: second_address };
         // If the second thread cannot be started, the first ends with the dispatcher.
-        dispatcher.spawn(format!("memory-disp-{number}"), config.class, Inner::run)?;
+        dispatcher.spawn(format!("memory-disp-{number}"), config.class, cpus, Inner::run)?;
         if let Some(class) = best_effort {
-            dispatcher.spawn(format!("memory-recv-{number}"), class, Inner::receive_best_effort)?;
+            dispatcher.spawn(format!("memory-recv-{number}"), class, None, Inner::receive_best_effort)?;
         }
         Ok(dispatcher)
     }
 
-    fn spawn(&self, name: String, class: SchedClass, run: fn(&Inner)) -> Result<(), StartError> {
+    fn spawn(
+        &self,
+        name: String,
+        class: SchedClass,
+        cpus: Option<Cpus>,
+        run: fn(&Inner),
+    ) -> Result<(), StartError> {
         let shared = self.shared.clone();
-        let thread = ThreadSpec::new(name).class(class).spawn_supervised(move || run(&shared));
+        let spec = cpus.into_iter().fold(ThreadSpec::new(name), ThreadSpec::cpus);
+        let thread = spec.class(class).spawn_supervised(move || run(&shared));
         self.threads.lock().push(thread.map_err(StartError::Thread)?);
         Ok(())
     }
@@ -193,6 +208,16 @@ impl Dispatcher {
     pub fn set_link_rate(&self, bytes_per_s: u64) {
         self.shared.agents.lock().scheduler.set_link_rate(bytes_per_s);
         self.shared.poller.wake();
+    }
+
+    /// Limits best effort from other nodes.
+    pub fn limit_best_effort(&self, window: Option<u64>) {
+        self.shared.agents.lock().scheduler.limit_best_effort(window);
+    }
+
+    /// The first credit of a channel that is being opened.
+    pub fn first_credit(&self, channel: &Channel) -> u64 {
+        self.shared.agents.lock().scheduler.first_credit(channel)
     }
 
     /// The same on the second path.
@@ -323,6 +348,7 @@ impl Dispatcher {
         let mut agents = self.shared.agents.lock();
         let receive_socket = agents.receive_sockets.get_mut(channel as usize).and_then(Option::take);
         let stats = agents.scheduler.remove_receive(channel);
+        agents.scheduler.share_window();
         drop(agents);
         if let Some(receive_socket) = receive_socket {
             receive_socket.forget(&self.shared.poller);

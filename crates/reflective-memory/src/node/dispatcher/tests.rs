@@ -37,8 +37,8 @@ fn a_value_crosses_where_another_thread_takes_it_in() {
 
 fn crosses(best_effort: Option<SchedClass>) {
     let config = config();
-    let near = Dispatcher::start_with(&config, 0, best_effort).unwrap();
-    let far = Dispatcher::start_with(&config, 1, best_effort).unwrap();
+    let near = Dispatcher::start_with(&config, 0, best_effort, None).unwrap();
+    let far = Dispatcher::start_with(&config, 1, best_effort, None).unwrap();
     let geometry = Geometry::new(100_000, 2).unwrap();
     let source = Segment::create("source", geometry).unwrap();
     let replica = Segment::create("replica", geometry).unwrap();
@@ -123,8 +123,9 @@ fn replica(far: &Dispatcher, peer: SocketAddr, deadline_ns: u64, by: By) -> (Seg
             SocketAddr::new(far.address().ip(), port)
         }
         By::Group => {
-            let to = far.groups().unwrap().own_of("area", id);
-            far.join(agent, Some(ReceiveSocket::of(far.groups().unwrap().own(to).unwrap()))).unwrap();
+            let to = far.groups().unwrap().guaranteed_group("area", id);
+            far.join(agent, Some(ReceiveSocket::of(far.groups().unwrap().open_guaranteed(to).unwrap())))
+                .unwrap();
             to
         }
         By::CommonGroup => {
@@ -154,7 +155,7 @@ fn send(peer: &UdpSocket, channel: &Channel, to: SocketAddr, push: u64) {
 fn shown_before_the_urgent_one(by: By) -> usize {
     let free = UdpSocket::bind("0.0.0.0:0").unwrap().local_addr().unwrap().port();
     let multicast = Some(SocketAddr::from(([239, 255, 77, 1], free)));
-    let far = Dispatcher::start(&DispatcherConfig { multicast, ..config() }, 0).unwrap();
+    let far = Dispatcher::start(&DispatcherConfig { multicast, ..config() }, 0, 1).unwrap();
     let peer = UdpSocket::bind("127.0.0.1:0").unwrap();
     rustix::net::sockopt::set_ip_multicast_if(&peer, &std::net::Ipv4Addr::LOCALHOST).unwrap();
     let from = peer.local_addr().unwrap();
@@ -191,7 +192,7 @@ fn a_guaranteed_channel_does_not_wait_behind_less_urgent_ones() {
 #[test]
 fn a_value_that_another_thread_took_in_becomes_stale_in_time() {
     // No other event wakes the dispatching thread: its next timer is an hour away.
-    let far = Dispatcher::start_with(&config(), 0, Some(SchedClass::Other)).unwrap();
+    let far = Dispatcher::start_with(&config(), 0, Some(SchedClass::Other), None).unwrap();
     let peer = UdpSocket::bind("127.0.0.1:0").unwrap();
     let segment = Segment::create("replica", Geometry::new(64, 1).unwrap()).unwrap();
     let id = far.reserve().unwrap();
@@ -223,7 +224,7 @@ fn best_effort_went_first(best_effort: Option<SchedClass>) -> bool {
     // The dispatcher's threads inherit the processor.
     set_current_cpus(&cpu).unwrap();
     let config = DispatcherConfig { class: SchedClass::Fifo(20), ..config() };
-    let far = Dispatcher::start_with(&config, 0, best_effort).unwrap();
+    let far = Dispatcher::start_with(&config, 0, best_effort, None).unwrap();
     let peer = UdpSocket::bind("127.0.0.1:0").unwrap();
     let from = peer.local_addr().unwrap();
     let (news, many, many_at) = replica(&far, from, 100_000_000, By::CommonPort);

@@ -11,9 +11,14 @@
 //! peer that hangs delays only its own channel. Values of the window that did not arrive are sent
 //! again; duplicates are dropped. If the writer's area overwrites a value before it is sent, the
 //! reader's node counts it as lost, by the gap in the writer's numbers.
+//!
+//! Guaranteed channels have urgent threads at both ends (`lane`), and push no faster than they were
+//! admitted for.
 
+mod lane;
 mod push;
 mod replicas;
 
-pub(super) use push::{OrbPush, PushControl, ThreadPermit};
+pub(super) use lane::{GuaranteedLane, LANE_CHANNELS, LARGEST_VALUE};
+pub(super) use push::{OrbPush, PushControl, ThreadPermit, Urgency, window};
 pub(super) use replicas::{Arrival, BeatTimes, Replicas, Target};

@@ -8,6 +8,7 @@ use crate::memory::{Reader, Sample, State, WaitError};
 use crate::node::failover::FailoverRef;
 use crate::node::idl_state;
 use crate::wire::Channel;
+use isorb_rt::sched::{SchedClass, ThreadSpec};
 use isorb_rt::sync::Parker;
 use isorb_rt::time::{Deadline, now_ns};
 use std::collections::VecDeque;
@@ -37,8 +38,19 @@ pub(crate) struct OrbPush {
     pub mode: Mode,
     pub oneway: bool,
     pub control: Arc<PushControl>,
+    /// Of a guaranteed channel.
+    pub urgency: Option<Urgency>,
     /// Released when the thread ends.
     pub _permit: ThreadPermit,
+}
+
+/// The thread of a guaranteed channel.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Urgency {
+    pub class: SchedClass,
+    /// Values are pushed no faster, so that a writer that breaks its promise delays no other
+    /// channel.
+    pub period_ns: u64,
 }
 
 /// How the server ends, stops and restarts a channel. Each call wakes the thread from its pause.
@@ -96,11 +108,16 @@ impl Drop for ThreadPermit {
     }
 }
 
+/// The most values of this size under way at a time.
+pub(in crate::node) fn window(size: usize, oneway: bool) -> usize {
+    if oneway { (WINDOW_BYTES / size.max(1)).clamp(1, WINDOW) } else { 1 }
+}
+
 impl OrbPush {
     /// Starts the thread of the channel.
     pub fn start(self) -> Result<(), Error> {
-        let size = self.channel.size;
-        let window = if self.oneway { (WINDOW_BYTES / size.max(1)).clamp(1, WINDOW) } else { 1 };
+        let (size, urgency) = (self.channel.size, self.urgency);
+        let window = window(size, self.oneway);
         let free = (0..window).map(|_| Unacknowledged::new(size)).collect();
         let push = PushLoop {
             spec: self,
@@ -111,7 +128,12 @@ impl OrbPush {
             answered: (0, 0),
             due_ns: 0,
         };
-        crate::node::spawn("memory-orb-push", move || push.run())?;
+        let name = "memory-orb-push";
+        let spec = match urgency {
+            None => ThreadSpec::inheriting(name),
+            Some(urgency) => ThreadSpec::new(name).class(urgency.class),
+        };
+        crate::node::started(name, spec.spawn(move || push.run()))?;
         Ok(())
     }
 }
@@ -139,7 +161,7 @@ struct PushLoop {
     reported: (State, u64),
     /// When the reader's node answered the last heartbeat, on its clock, and when the answer came.
     answered: (u64, u64),
-    /// The next periodic push.
+    /// The next push of a periodic or guaranteed channel.
     due_ns: u64,
 }
 
@@ -165,8 +187,13 @@ impl PushLoop {
 
     /// Waits for work, for a call to [`PushControl`], or for the next check.
     fn wait(&mut self) {
+        let early_ns = self.due_ns.saturating_sub(now_ns());
         let OrbPush { source, control, mode, .. } = &mut self.spec;
         match mode {
+            // The next value may be there already.
+            Mode::OnWrite if control.is_running() && early_ns > 0 => {
+                control.pause(Duration::from_nanos(early_ns).min(CHECK));
+            }
             Mode::OnWrite if control.is_running() => match source.wait(Deadline::after(CHECK)) {
                 Err(WaitError::Changed(state)) if state.is_final() => control.pause(CHECK),
                 // An invalid state in the memory ends each wait at once.
@@ -182,8 +209,8 @@ impl PushLoop {
     }
 
     fn is_due(&mut self) -> bool {
-        let Mode::Periodic { period_ns } = self.spec.mode else { return true };
         let now = now_ns();
+        let Mode::Periodic { period_ns } = self.spec.mode else { return now >= self.due_ns };
         if now < self.due_ns {
             return false;
         }
@@ -212,6 +239,12 @@ impl PushLoop {
             Mode::Periodic { .. } if source.has_new() => source.latest(&mut value.value).map(Some),
             Mode::Periodic { .. } => Ok(None),
         };
+        if let (Some(urgency), Mode::OnWrite, Ok(Some(_)) | Err(_)) =
+            (self.spec.urgency, self.spec.mode, &sample)
+        {
+            // An area that cannot be read does not keep an urgent thread busy either.
+            self.due_ns = next_due(self.due_ns, now_ns(), urgency.period_ns);
+        }
         if sample.is_err() {
             // A new value cannot be read yet, so the next wait would end at once.
             self.spec.control.pause(UNREADABLE);
@@ -280,6 +313,13 @@ impl PushLoop {
     }
 }
 
+/// When a guaranteed channel may push again: a period later on average. A late push does not shift
+/// later ones, and at most [`BUCKET`](crate::admission::BUCKET) values go at once.
+fn next_due(due_ns: u64, now_ns: u64, period_ns: u64) -> u64 {
+    let slack_ns = period_ns.saturating_mul(crate::admission::BUCKET - 1);
+    due_ns.max(now_ns.saturating_sub(slack_ns)).saturating_add(period_ns)
+}
+
 impl OrbPush {
     fn push(&self, sent: &Unacknowledged) -> Result<bool, Error> {
         let Some(sample) = sent.sample else { return Ok(false) };
@@ -296,5 +336,37 @@ impl OrbPush {
         // If it does not arrive, the next heartbeat tries another address.
         let reader = self.reader.preferred();
         Ok(reader.push_oneway(id, token, sent.push, source, writer, written, now_ns(), value)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn guaranteed_values_are_pushed_no_faster_than_admitted() {
+        // A writer that writes without end: the pushes of a second.
+        let (mut due, mut pushes, mut at_once) = (0, Vec::new(), 0);
+        for now in 1_000..2_000 {
+            let before = pushes.len();
+            while now >= due {
+                due = next_due(due, now, 100);
+                pushes.push(now);
+            }
+            at_once = at_once.max(pushes.len() - before);
+        }
+        assert_eq!((pushes.len(), at_once), (11, 2), "{pushes:?}");
+        // A push that was late does not delay those after it.
+        due = 0;
+        for now in [1_000, 1_100, 1_280, 1_300, 1_400] {
+            assert!(now >= due, "{now}: {due}");
+            due = next_due(due, now, 100);
+        }
+    }
+
+    #[test]
+    fn only_oneway_pushes_have_a_window() {
+        assert_eq!((window(100, false), window(100, true), window(300 << 10, true)), (1, 16, 3));
+        assert_eq!((window(0, true), window(1 << 30, true)), (16, 1));
     }
 }

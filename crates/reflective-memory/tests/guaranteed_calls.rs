@@ -1,0 +1,249 @@
+//! Guaranteed channels on the ORB's path: a lane, connections and marks of their own keep them in
+//! time beside best effort on the same path and a link that is flooded.
+//!
+//! The tests with a link are skipped with a message where there is no right to make namespaces.
+
+mod world;
+
+use isorb::{Config, Reference};
+use isorb_netlab::{Lab, LinkSpec, Sorting};
+use isorb_reflective_memory::Error;
+use isorb_reflective_memory::admission::Costs;
+use isorb_reflective_memory::coordinator::{Coordinator, MemoryStore};
+use isorb_reflective_memory::idl::{Area, NotAdmitted, Path, ReaderQoS, Statistics, WriterQoS};
+use isorb_testkit::{RunningOrb, wait_until};
+use std::net::UdpSocket;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+use world::*;
+
+const PERIOD: Duration = Duration::from_millis(200);
+const DEADLINE: Duration = Duration::from_millis(400);
+const CALLS: [Path; 2] = [Path::PathOrb, Path::PathOneway];
+
+fn sure(path: Path) -> ReaderQoS {
+    ReaderQoS::on_write().guaranteed(DEADLINE).soft().through(path)
+}
+
+/// Requests that thread pools of this world's far node served; the rest went to the ORB's threads.
+fn in_lanes(world: &World) -> u64 {
+    let lanes = world.far_orb.requests_by_lane();
+    lanes
+        .iter()
+        .filter(|of| of.lane.is_some_and(|(_, priority)| priority.is_some()))
+        .map(|of| of.counts.results)
+        .sum()
+}
+
+#[test]
+fn guaranteed_values_go_through_a_lane_and_others_do_not() {
+    for path in CALLS {
+        let counted = Config { request_statistics: 100, ..Config::default() };
+        let world = World::with_far(RunningOrb::with_config(counted), Box::new(|_, _| {}));
+        let (near, far) = (world.library(0), world.library(1));
+        near.create_area(&area("line", 64)).unwrap();
+        let mut writer = near.map_writer("line", WriterQoS::every(PERIOD)).unwrap();
+        let mut plain = far.attach_reader("line", ReaderQoS::on_write().through(path)).unwrap();
+        let last = writer.write(b"plain").unwrap();
+        assert_eq!(until(&mut plain, last), b"plain");
+        wait_until("a call is counted", || !world.far_orb.requests_by_lane().is_empty());
+        assert_eq!(in_lanes(&world), 0, "best effort needs no lane");
+        drop(plain);
+        let mut reader = far.attach_reader("line", sure(path)).unwrap();
+        let last = writer.write(b"sure").unwrap();
+        assert_eq!(until(&mut reader, last), b"sure");
+        // A request counts when its servant has returned.
+        wait_until(format!("{path:?} in a lane"), || in_lanes(&world) > 0);
+        let replicas = far.report(10).unwrap().replicas;
+        assert!(replicas.len() == 1 && replicas[0].guaranteed && replicas[0].soft, "{replicas:?}");
+        // Both ends are released.
+        let guaranteed =
+            || [&world.near, &world.far].map(|node| node.as_ref().unwrap().status(1).0.guaranteed);
+        assert_eq!(guaranteed(), [1, 1]);
+        drop(reader);
+        assert_eq!(guaranteed(), [0, 0]);
+    }
+}
+
+fn refusal(result: Result<isorb_reflective_memory::AreaReader, Error>) -> NotAdmitted {
+    match result {
+        Err(Error::NotAdmitted(refusal)) => refusal,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn what_does_not_fit_is_refused_with_the_numbers_and_the_setting() {
+    let world = World::configured(Box::new(|node, config| {
+        config.silence = SILENCE;
+        if node == 1 {
+            config.admission.costs = Costs { call_ns: Some(2_000_000), ..Costs::default() };
+        }
+    }));
+    let (near, far) = (world.library(0), world.library(1));
+    let open = |name: &str, size, qos| {
+        near.create_area(&area(name, size)).unwrap();
+        let writer = near.map_writer(name, WriterQoS::every(PERIOD)).unwrap();
+        far.attach_reader(name, qos).map(|reader| (writer, reader))
+    };
+    // Two values of a little more than 4 ms each, and an eighth of half of the period is 12.5 ms.
+    let first = open("first", 64, sure(Path::PathOrb)).unwrap();
+    let refused = refusal(open("second", 64, sure(Path::PathOrb)).map(|(_, reader)| reader));
+    assert_eq!(refused.resource, "processor");
+    assert!(refused.reason.contains("node far") && refused.reason.contains("second"), "{}", refused.reason);
+    assert!(refused.reason.contains("first would take"), "{}", refused.reason);
+    let hopeless = ReaderQoS { deadline: 1_000_000, ..sure(Path::PathOrb) };
+    drop(first);
+    let refused = refusal(open("third", 64, hopeless).map(|(_, reader)| reader));
+    assert!(refused.nearest_deadline > 1_000_000, "{}", refused.reason);
+    let qos = ReaderQoS { deadline: refused.nearest_deadline, ..hopeless };
+    far.attach_reader("third", qos).unwrap();
+    let refused = refusal(open("large", 40_000, sure(Path::PathOneway)).map(|(_, reader)| reader));
+    assert_eq!(refused.resource, "path");
+    assert!(refused.reason.contains("32768") && refused.reason.contains("40000"), "{}", refused.reason);
+    // Datagrams have another limit.
+    open("datagrams", 40_000, sure(Path::PathUdp)).unwrap();
+}
+
+#[test]
+fn without_the_cost_of_a_call_none_is_guaranteed() {
+    let world = World::configured(Box::new(|_, config| {
+        config.silence = SILENCE;
+        config.admission.costs = "push=10000,datagram=10000,kib=1000".parse().unwrap();
+    }));
+    let (near, far) = (world.library(0), world.library(1));
+    near.create_area(&area("line", 64)).unwrap();
+    let _writer = near.map_writer("line", WriterQoS::every(PERIOD)).unwrap();
+    let refused = refusal(far.attach_reader("line", sure(Path::PathOrb)));
+    assert!(refused.resource == "path" && refused.reason.contains("call=NS"), "{}", refused.reason);
+    far.attach_reader("line", sure(Path::PathUdp)).unwrap();
+}
+
+/// A writer that breaks its promise is pushed at its promised rate, and nothing breaks.
+#[test]
+fn a_writer_that_is_too_fast_is_pushed_as_it_promised() {
+    let world = World::new();
+    let (near, far) = (world.library(0), world.library(1));
+    near.create_area(&area("line", 8)).unwrap();
+    let mut writer = near.map_writer("line", WriterQoS::every(PERIOD)).unwrap();
+    let mut reader = far.attach_reader("line", sure(Path::PathOrb)).unwrap();
+    let start = Instant::now();
+    while start.elapsed() < Duration::from_secs(1) {
+        writer.write(&[1; 8]).unwrap();
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    let came = reader.statistics().unwrap().values;
+    let most = start.elapsed().as_millis() as u64 / PERIOD.as_millis() as u64 + 2;
+    assert!(came <= most, "{came} values of {} in {:?}", writer.sequence(), start.elapsed());
+    let last = writer.sequence();
+    until(&mut reader, last);
+}
+
+const LINK_KBIT: u32 = 10_000;
+const ROUNDS: u64 = 25;
+/// Sockets that flood the link. Each holds about 90 packets.
+const FLOODS: usize = 10;
+
+#[derive(Debug)]
+struct Flooded {
+    /// Guaranteed readers by calls and by oneway calls, and one of best effort by calls.
+    lines: [Statistics; 3],
+    bulk: u64,
+    noise: Duration,
+}
+
+/// A link that carries a part of what is sent, with a bulk area on the ORB's path beside it.
+fn flooded(sorting: Sorting) -> Option<Flooded> {
+    let lab = Lab::build_or_skip(&LinkSpec { rate_kbit: LINK_KBIT, sorting })?;
+    let coordinator = orb_on(lab.left(), None);
+    let glob = Coordinator::start(&coordinator, Arc::new(MemoryStore::default())).unwrap();
+    let glob = glob.object().object().to_string();
+    let node = |host, name| {
+        node_on(host, &orb_on(host, None), name, &glob, |config| {
+            config.admission.link_bits_per_s = u64::from(LINK_KBIT) * 1000;
+            config.silence = SILENCE;
+        })
+    };
+    let ((_near_server, near), (_far_server, far)) = (node(lab.left(), "near"), node(lab.right(), "far"));
+    let line = |name: &str, size, qos| {
+        let make = || {
+            near.create_area(&Area::new(name, size, 3))?;
+            near.map_writer(name, WriterQoS::every(PERIOD))
+        };
+        let writer = lab.left().run(make).unwrap().unwrap();
+        (writer, lab.right().run(|| far.attach_reader(name, qos)).unwrap().unwrap())
+    };
+    let plain = |path| ReaderQoS::on_write().deadline(DEADLINE).through(path);
+    let qos = [sure(CALLS[0]), sure(CALLS[1]), plain(CALLS[0])];
+    let mut lines = ["two-way", "oneway", "plain"].iter().zip(qos).map(|(name, qos)| line(name, 64, qos));
+    let mut lines: [_; 3] = std::array::from_fn(|_| lines.next().unwrap());
+    let (mut bulk, bulk_reader) = line("bulk", 60_000, ReaderQoS::on_write().through(CALLS[1]));
+    let (stop, mut noise) = (AtomicBool::new(false), Duration::ZERO);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let bind = || lab.left().run(|| UdpSocket::bind("0.0.0.0:0")).unwrap().unwrap();
+            let sockets: Vec<UdpSocket> = (0..FLOODS).map(|_| bind()).collect();
+            sockets.iter().for_each(|socket| socket.set_nonblocking(true).unwrap());
+            while !stop.load(Ordering::Acquire) {
+                for socket in &sockets {
+                    // Together ten times what the link carries; each stops where its memory ends.
+                    (0..10).for_each(|_| drop(socket.send_to(&[0; 1_200], (lab.right().address(), 9))));
+                }
+                std::thread::sleep(Duration::from_millis(10));
+            }
+        });
+        for _ in 0..ROUNDS {
+            for (writer, _) in &mut lines {
+                writer.write(&[1; 64]).unwrap();
+            }
+            for _ in 0..20 {
+                bulk.write(&[1; 60_000]).unwrap();
+                let before = Instant::now();
+                std::thread::sleep(PERIOD / 20);
+                noise = noise.max(before.elapsed().saturating_sub(PERIOD / 20));
+            }
+        }
+        stop.store(true, Ordering::Release);
+    });
+    let statistics = |reader: &isorb_reflective_memory::AreaReader| lab.right().run(|| reader.statistics());
+    // Best effort last: its values wait in queues, and what is not written any more becomes stale.
+    let lines = lines.each_mut().map(|(writer, reader)| {
+        until(reader, writer.sequence());
+        statistics(reader).unwrap().unwrap()
+    });
+    let bulk = statistics(&bulk_reader).unwrap().unwrap().values;
+    Some(Flooded { lines, bulk, noise })
+}
+
+/// Guaranteed values come in time; best effort on the same path, the control, does not.
+fn meets_its_deadlines(sorting: &Sorting) {
+    let mut late = Vec::new();
+    for _ in 0..5 {
+        let Some(flooded) = flooded(sorting.clone()) else { return };
+        let [sure, oneway, plain] = &flooded.lines;
+        println!("{flooded:?}");
+        let limit = DEADLINE.as_nanos() as u64;
+        assert!(plain.worst_age > limit || plain.stale > 0, "the control must fail: {plain:?}");
+        assert_eq!((sure.lost, oneway.lost), (0, 0), "{flooded:?}");
+        assert!(flooded.bulk > 0, "best effort goes on: {flooded:?}");
+        if [sure, oneway].iter().all(|line| line.stale == 0 && line.worst_age <= limit) {
+            return;
+        }
+        late.push(flooded);
+        // Where ordinary threads wake up late, once says nothing.
+        let quiet = late.iter().filter(|flooded| flooded.noise < DEADLINE / 8).count();
+        assert!(quiet < 2, "guaranteed values came late: {late:?}");
+    }
+    println!("SKIPPED: whether values come in time; threads woke up too late each time: {late:?}");
+}
+
+#[test]
+fn calls_are_known_to_switches_by_their_code_point() {
+    meets_its_deadlines(&Sorting::urgent(46));
+}
+
+#[test]
+fn calls_are_known_to_the_own_interface_by_their_priority() {
+    meets_its_deadlines(&Sorting::BySocketPriority);
+}
