@@ -3,10 +3,12 @@
 use std::net::Ipv4Addr;
 
 use crate::lab::{INTERFACE, add, stem};
+use crate::link::shape;
 use crate::tool::{ip, ip_batch};
-use crate::{Host, LabError};
+use crate::{Host, LabError, LinkSpec};
 
-/// Hosts that all reach each other, without a limit to the rate; each pair can be cut. Removed when
+/// Hosts that all reach each other, without a limit to the rate unless one is set; each pair can be
+/// cut. Removed when
 /// it is dropped.
 ///
 /// It has no IPv6, since such hosts send packets of their own, and all hosts know each other's
@@ -93,6 +95,15 @@ impl Net {
         let numbers = output.split("TX:").nth(1).and_then(|sent| sent.split('\\').nth(1));
         let packets = numbers.and_then(|numbers| numbers.split_whitespace().nth(1)?.parse().ok());
         packets.ok_or(LabError::Refused { command: format!("ip {file}"), output })
+    }
+
+    /// Limits the switch's port towards a host, as the link of a [`Lab`](crate::Lab) is limited:
+    /// what several others send to it at a time waits in one queue.
+    ///
+    /// # Errors
+    /// [`LabError`].
+    pub fn limit(&self, number: usize, port: &LinkSpec) -> Result<(), LabError> {
+        shape(&self.switch, &format!("port{number}"), port)
     }
 
     /// Cuts two hosts off from each other (`true`), or connects them again. They get no error, as

@@ -1,5 +1,5 @@
-//! The pieces that many tests need: waiting, temporary folders, child processes, ORBs, a browser,
-//! the documents.
+//! The pieces that many tests need: waiting, temporary folders, child processes, compilers, ORBs, a
+//! browser, the documents.
 //!
 //! It is a dev-dependency of other crates and nothing else. The features `browser` and `orb` add
 //! the parts with dependencies of their own; crates below `isorb` use it without features. Networks
@@ -18,6 +18,8 @@
 
 #[cfg(feature = "browser")]
 mod browser;
+mod compiler;
+mod disk;
 mod documents;
 mod folder;
 #[cfg(feature = "orb")]
@@ -27,6 +29,8 @@ mod wait;
 
 #[cfg(feature = "browser")]
 pub use browser::Browser;
+pub use compiler::compiles;
+pub use disk::{fill_disk, on_small_disk};
 pub use documents::{document, documents, repository};
 pub use folder::TempFolder;
 #[cfg(feature = "orb")]

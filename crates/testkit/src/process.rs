@@ -1,6 +1,6 @@
 //! Child processes that print lines.
 
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::process::{Child, Command, ExitStatus, Stdio};
 
 /// A child process. Dropping it kills it as `kill -9` does, and waits for its end.
@@ -80,6 +80,21 @@ impl Process {
         let rest = line.strip_prefix(word).filter(|rest| rest.is_empty() || rest.starts_with(' '));
         let rest = rest.unwrap_or_else(|| panic!("the process printed {line:?} instead of {word}"));
         rest.trim_start().to_owned()
+    }
+
+    /// Writes a line to the process's standard input.
+    ///
+    /// # Panics
+    /// Where the process has ended.
+    #[track_caller]
+    pub fn write_line(&mut self, line: &str) {
+        let input = self.child.stdin.as_mut().expect("standard input is piped");
+        writeln!(input, "{line}").expect("the process reads");
+    }
+
+    /// Closes the process's standard input; its output is still read.
+    pub fn close_input(&mut self) {
+        self.child.stdin = None;
     }
 
     /// From now on a thread discards what the process prints, so that a full pipe cannot block it.

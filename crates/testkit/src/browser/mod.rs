@@ -1,5 +1,7 @@
 //! Chromium without a window, driven over the WebDriver protocol (W3C).
 
+mod looks;
+
 use crate::TempFolder;
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
