@@ -19,6 +19,9 @@ const GIOP_HEADER: usize = 12;
 /// padded string.
 pub const READING: usize = 8 + 8 + align(4 + UNIT.len() + 1, 8);
 
+/// A sample on the wire, and in memory: a double and an unsigned long long.
+pub const SAMPLE: usize = 8 + 8;
+
 /// An operation and the size of its argument.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Case {
@@ -39,6 +42,9 @@ pub enum Kind {
     Text,
     /// `structs`: a sequence of [`READINGS`] structures there and back.
     Structs,
+    /// `plain`: a sequence of structures of [`SAMPLE`] bytes there and back, without strings and
+    /// padding.
+    Plain,
     /// `feed`: a burst of oneways of a sequence of octets, ended by one `fed`.
     Oneway,
     /// `method`: a number and a sequence of octets there and back, as one argument.
@@ -48,8 +54,16 @@ pub enum Kind {
 }
 
 impl Kind {
-    const ALL: [Kind; 7] =
-        [Kind::Void, Kind::Octets, Kind::Text, Kind::Structs, Kind::Oneway, Kind::Message, Kind::Post];
+    const ALL: [Kind; 8] = [
+        Kind::Void,
+        Kind::Octets,
+        Kind::Text,
+        Kind::Structs,
+        Kind::Plain,
+        Kind::Oneway,
+        Kind::Message,
+        Kind::Post,
+    ];
 
     /// The case's name, the operation of the interface, and the `experiment` field of a result.
     fn spellings(self) -> (&'static str, &'static str, &'static str) {
@@ -58,6 +72,7 @@ impl Kind {
             Kind::Octets => ("octets", "echo", "two-way-octets"),
             Kind::Text => ("string", "text", "two-way-string"),
             Kind::Structs => ("structs", "structs", "two-way-structs"),
+            Kind::Plain => ("plain", "plain", "two-way-plain"),
             Kind::Oneway => ("oneway", "feed", "oneway-octets"),
             Kind::Message => ("message", "method", "two-way-message"),
             Kind::Post => ("post", "post", "oneway-message"),
@@ -73,6 +88,7 @@ impl Case {
         all.extend(octets.map(|size| Case { kind: Kind::Octets, size }));
         all.push(Case { kind: Kind::Text, size: 64 });
         all.push(Case { kind: Kind::Structs, size: READINGS as usize * READING });
+        all.push(Case { kind: Kind::Plain, size: READINGS as usize * SAMPLE });
         all.push(Case { kind: Kind::Oneway, size: 1 << 10 });
         all
     }
@@ -112,7 +128,7 @@ impl Case {
             Kind::Void => return header,
             Kind::Octets | Kind::Oneway => 4 + self.size,
             Kind::Text => 4 + self.size + 1,
-            Kind::Structs | Kind::Message | Kind::Post => 8 + self.size,
+            Kind::Structs | Kind::Plain | Kind::Message | Kind::Post => 8 + self.size,
         };
         // A body of GIOP 1.2 starts at a multiple of 8.
         align(header, 8) + body
@@ -146,7 +162,7 @@ pub struct NoCase;
 
 impl fmt::Display for NoCase {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("expected void, structs, or one of octets, string, oneway, message, post with :BYTES, up to 1048576")
+        f.write_str("expected void, structs, or one of octets, string, plain, oneway, message, post with :BYTES, up to 1048576; plain in whole structures of 16")
     }
 }
 
@@ -162,12 +178,15 @@ impl FromStr for Case {
         let usual = match kind {
             Kind::Void => 0,
             Kind::Structs => READINGS as usize * READING,
+            Kind::Plain => READINGS as usize * SAMPLE,
             Kind::Octets | Kind::Oneway | Kind::Message | Kind::Post => 1 << 10,
             Kind::Text => 64,
         };
         let size = if size.is_empty() { usual } else { size.parse().map_err(|_| NoCase)? };
         let fixed = matches!(kind, Kind::Void | Kind::Structs);
-        if size > 1 << 20 || (fixed && size != usual) { Err(NoCase) } else { Ok(Case { kind, size }) }
+        let cut = kind == Kind::Plain && (size == 0 || size % SAMPLE != 0);
+        let fits = size <= 1 << 20 && !cut && (!fixed || size == usual);
+        fits.then_some(Case { kind, size }).ok_or(NoCase)
     }
 }
 
@@ -182,7 +201,17 @@ mod tests {
             assert_eq!(case.to_string().parse(), Ok(case));
         }
         assert_eq!("oneway".parse(), Ok(Case { kind: Kind::Oneway, size: 1024 }));
-        for bad in ["", "ping", "octets:-1", "octets:1048577", "void:1", "structs:7", "string:x"] {
+        for bad in [
+            "",
+            "ping",
+            "octets:-1",
+            "octets:1048577",
+            "void:1",
+            "structs:7",
+            "plain:7",
+            "plain:0",
+            "string:x",
+        ] {
             assert_eq!(bad.parse::<Case>(), Err(NoCase), "{bad}");
         }
     }
@@ -203,6 +232,9 @@ mod tests {
         let structs: Case = "structs".parse().unwrap();
         assert_eq!(structs.size, 64 * 24);
         assert_eq!(structs.reply_bytes(), 24 + 8 + 64 * 24);
+        // 8 value, 8 stamp: 16 octets each, after a count and 4 of padding.
+        let plain: Case = "plain".parse().unwrap();
+        assert_eq!((plain.size, plain.reply_bytes()), (64 * 16, 24 + 8 + 64 * 16));
         let oneway = Case { kind: Kind::Oneway, size: 1024 };
         assert_eq!((oneway.request_bytes(), oneway.reply_bytes()), (72 + 4 + 1024, 0));
         // 4 work, 4 count.

@@ -94,7 +94,7 @@ impl Limit {
 pub struct Claim {
     kind: Kind,
     limit: Limit,
-    says: String,
+    wording: String,
     values: Box<OfCells<Vec<f64>>>,
     applies: Box<OfCells<bool>>,
     /// The ratio of the bare program to itself, at least 1.
@@ -108,13 +108,13 @@ type OfCells<T> = dyn Fn(&dyn Cells) -> T;
 /// for the first value with two decimals, and `{limit}` for the comparison and its limit.
 pub fn paper<const N: usize>(
     limit: Limit,
-    says: impl Into<String>,
+    wording: impl Into<String>,
     values: impl Fn(&dyn Cells) -> [f64; N] + 'static,
 ) -> Claim {
     Claim {
         kind: Kind::Paper,
         limit,
-        says: says.into(),
+        wording: wording.into(),
         values: Box::new(move |cells| values(cells).to_vec()),
         applies: Box::new(|_| true),
         noise: None,
@@ -124,34 +124,34 @@ pub fn paper<const N: usize>(
 /// A claim on the negative control; otherwise as [`paper`].
 pub fn control<const N: usize>(
     limit: Limit,
-    says: impl Into<String>,
+    wording: impl Into<String>,
     values: impl Fn(&dyn Cells) -> [f64; N] + 'static,
 ) -> Claim {
-    Claim { kind: Kind::Control, ..paper(limit, says, values) }
+    Claim { kind: Kind::Control, ..paper(limit, wording, values) }
 }
 
 /// A claim on the worst case; otherwise as [`paper`].
 pub fn worst<const N: usize>(
     limit: Limit,
-    says: impl Into<String>,
+    wording: impl Into<String>,
     values: impl Fn(&dyn Cells) -> [f64; N] + 'static,
 ) -> Claim {
-    Claim { kind: Kind::Worst, ..paper(limit, says, values) }
+    Claim { kind: Kind::Worst, ..paper(limit, wording, values) }
 }
 
 /// A claim of our own; otherwise as [`paper`].
 pub fn aim<const N: usize>(
     limit: Limit,
-    says: impl Into<String>,
+    wording: impl Into<String>,
     values: impl Fn(&dyn Cells) -> [f64; N] + 'static,
 ) -> Claim {
-    Claim { kind: Kind::Aim, ..paper(limit, says, values) }
+    Claim { kind: Kind::Aim, ..paper(limit, wording, values) }
 }
 
 /// A table of claims, one after the other: kind, limit, sentence, values, and where it applies.
 macro_rules! claims {
-    ($($kind:ident $limit:expr, $says:expr, $values:expr $(, when $when:expr)?;)*) => {
-        vec![$($kind($limit, $says, $values)$(.when($when))?),*]
+    ($($kind:ident $limit:expr, $wording:expr, $values:expr $(, when $when:expr)?;)*) => {
+        vec![$($kind($limit, $wording, $values)$(.when($when))?),*]
     };
 }
 pub(crate) use claims;
@@ -170,16 +170,16 @@ impl Claim {
         Claim { noise: Some(Box::new(ratio)), ..self }
     }
 
-    fn judge(&self, cells: &dyn Cells) -> Option<Judged> {
+    fn judge(&self, cells: &dyn Cells) -> Option<ClaimResult> {
         (self.applies)(cells).then(|| {
             let values = (self.values)(cells);
-            let mut says = sentence(&self.says, &values, self.limit);
+            let mut wording = sentence(&self.wording, &values, self.limit);
             let noise = self.noise.as_ref().map(|noise| noise(cells));
             if let Some(noise) = noise {
-                says += &sentence("; the bare program beside itself {0:.2}", &[noise], self.limit);
+                wording += &sentence("; the bare program beside itself {0:.2}", &[noise], self.limit);
             }
             let noisy = noise.is_some_and(|noise| noise > NOISE);
-            Judged { of: self.kind, says, holds: (!noisy).then(|| self.is_met(&values)) }
+            ClaimResult { of: self.kind, wording, holds: (!noisy).then(|| self.is_met(&values)) }
         })
     }
 
@@ -190,9 +190,9 @@ impl Claim {
 
 /// A claim with what was measured.
 #[derive(Clone, PartialEq, Debug, Serialize)]
-pub struct Judged {
+pub struct ClaimResult {
     pub of: Kind,
-    pub says: String,
+    pub wording: String,
     /// `None` is inconclusive.
     pub holds: Option<bool>,
 }
@@ -208,7 +208,7 @@ pub enum Ruling {
 }
 
 impl Ruling {
-    fn of(claims: &[Judged], kind: Kind) -> Option<Ruling> {
+    fn of(claims: &[ClaimResult], kind: Kind) -> Option<Ruling> {
         let mut of = claims.iter().filter(|claim| claim.of == kind).peekable();
         of.peek()?;
         Some(of.fold(Ruling::Holds, |all, claim| match (all, claim.holds) {
@@ -230,12 +230,12 @@ pub struct Verdict {
     /// The worst case beside the bare program; `None` where nothing is claimed of it.
     pub worst_case: Option<Ruling>,
     pub paper: &'static str,
-    pub claims: Vec<Judged>,
+    pub claims: Vec<ClaimResult>,
 }
 
 /// Judges all claims of a table.
 pub fn judge(experiment: &'static str, paper: &'static str, claims: &[Claim], cells: &dyn Cells) -> Verdict {
-    let claims: Vec<Judged> = claims.iter().filter_map(|claim| claim.judge(cells)).collect();
+    let claims: Vec<ClaimResult> = claims.iter().filter_map(|claim| claim.judge(cells)).collect();
     let all = |kind: Kind| Ruling::of(&claims, kind);
     let shape_holds = all(Kind::Paper) == Some(Ruling::Holds);
     let control_fails = all(Kind::Control).map(|ruling| ruling == Ruling::Holds);
@@ -420,8 +420,8 @@ mod tests {
                         break;
                     }
                 }
-                assert_eq!(seen, [true; 3], "{}: {}", experiment.name, claim.says);
-                assert!(!holds(&claim, &Vec::new()), "{}, without rows: {}", experiment.name, claim.says);
+                assert_eq!(seen, [true; 3], "{}: {}", experiment.name, claim.wording);
+                assert!(!holds(&claim, &Vec::new()), "{}, without rows: {}", experiment.name, claim.wording);
             }
         }
     }
@@ -430,7 +430,7 @@ mod tests {
     fn every_value_in_a_sentence_exists() {
         for experiment in ALL {
             for judged in verdict(experiment, &Synthetic::new(1, false)).claims {
-                assert!(!judged.says.contains(['{', '}']), "{}: {}", experiment.name, judged.says);
+                assert!(!judged.wording.contains(['{', '}']), "{}: {}", experiment.name, judged.wording);
             }
         }
     }
@@ -513,7 +513,7 @@ mod tests {
         };
         let of = |claims: &[Claim]| judge("e", "p", claims, &Vec::new());
         let noisy = of(&[claim(1.0, 1.4)]);
-        assert_eq!(noisy.claims[0].says, "1.0 (at most 1.5); the bare program beside itself 1.40");
+        assert_eq!(noisy.claims[0].wording, "1.0 (at most 1.5); the bare program beside itself 1.40");
         assert_eq!((noisy.claims[0].holds, noisy.worst_case), (None, Some(Ruling::Inconclusive)));
         assert_eq!(of(&[claim(1.0, 1.2), claim(1.0, 1.1)]).worst_case, Some(Ruling::Holds));
         assert_eq!(of(&[claim(9.0, 1.2), claim(1.0, 2.0)]).worst_case, Some(Ruling::Breaks));

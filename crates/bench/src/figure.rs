@@ -165,7 +165,7 @@ impl Outcome {
                 Kind::Aim => "aim",
             };
             let holds = claim.holds.map_or("?", |holds| if holds { "yes" } else { "NO" });
-            let _ = writeln!(text, "  {of:<8} {holds:<4} {}", claim.says);
+            let _ = writeln!(text, "  {of:<8} {holds:<4} {}", claim.wording);
         }
         let _ = writeln!(text, "{}: {}", verdict.experiment, self.summary());
         text

@@ -1,4 +1,4 @@
-//! The machine speaks first: what a reader must know of it before he believes a figure.
+//! What a reader must know of the machine before the figures.
 
 use std::fmt;
 

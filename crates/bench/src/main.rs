@@ -9,6 +9,7 @@
 //! ```text
 //!   cli             commands, and the peer programs that the harness starts
 //!   experiments     what is measured: two_way, instructions, syscalls, and the papers' experiments
+//!   faults          faults at services: the campaign, and the soak
 //!   claim           tables of claims on the rows, and their verdict
 //!   figure, page    rows, tables and figures; the report
 //!   blocks, stats   subjects interleaved in blocks; distributions and ratios
@@ -31,6 +32,7 @@ mod claim;
 mod cli;
 mod event_peers;
 mod experiments;
+mod faults;
 mod figure;
 mod load;
 mod machine;

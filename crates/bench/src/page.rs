@@ -12,7 +12,7 @@ use isorb_page::{Page, Text, plot};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::claim::{Judged, Kind, Ruling};
+use crate::claim::{ClaimResult, Kind, Ruling};
 use crate::experiments::catalogue::Experiment;
 use crate::experiments::worst;
 use crate::figure::{Figure, Line, Outcome, Row};
@@ -118,15 +118,18 @@ impl Report<'_> {
         writeln!(
             page,
             "<h1>The papers' experiments on isorb</h1>\n<p class=\"soft\">commit {}, {length}, \
-             <span id=\"when\" data-seconds=\"{}\"></span></p>\n<pre>{}</pre>",
+             <span id=\"when\" data-seconds=\"{}\"></span></p>\n<pre tabindex=\"0\" aria-label=\"the machine\">{}</pre>",
             Text(COMMIT),
             self.when,
             Text(&self.machine.to_string())
         )?;
         self.worst_cases(page)?;
         let headings = ["experiment", "worst case", "shape holds", "control fails", "what the paper saw"];
-        write!(page, "<div class=\"scroll\"><table><thead><tr>")?;
-        headings.iter().try_for_each(|heading| write!(page, "<th>{heading}</th>"))?;
+        write!(
+            page,
+            "<div class=\"scroll\" role=\"group\" tabindex=\"0\" aria-label=\"table\"><table><thead><tr>"
+        )?;
+        headings.iter().try_for_each(|heading| write!(page, "<th scope=\"col\">{heading}</th>"))?;
         writeln!(page, "</tr></thead><tbody>")?;
         for (experiment, result) in self.results {
             let (worst, shape, control) = match result {
@@ -152,7 +155,7 @@ impl Report<'_> {
         self.earlier.iter().try_for_each(|run| earlier_section(page, run))?;
         writeln!(
             page,
-            "<details><summary>Licence of the plotting library</summary><p>uPlot</p><pre>{}</pre></details>",
+            "<details><summary>Licence of the plotting library</summary><p>uPlot</p><pre tabindex=\"0\" aria-label=\"licence\">{}</pre></details>",
             Text(plot::LICENCE)
         )
     }
@@ -173,15 +176,18 @@ impl Report<'_> {
         if rows.is_empty() {
             return Ok(());
         }
-        writeln!(page, "<h2>Worst cases</h2><p class=\"soft\">Microseconds.</p><div class=\"scroll\">")?;
+        writeln!(
+            page,
+            "<h2>Worst cases</h2><p class=\"soft\">Microseconds.</p><div class=\"scroll\" role=\"group\" tabindex=\"0\" aria-label=\"table\">"
+        )?;
         write!(page, "<table id=\"worst-cases\"><thead><tr>")?;
         ["measured on", "experiment", "figure", "subject"]
             .iter()
-            .try_for_each(|heading| write!(page, "<th>{heading}</th>"))?;
+            .try_for_each(|heading| write!(page, "<th scope=\"col\">{heading}</th>"))?;
         let times = ["p999_ns", "p9999_ns", "max_ns"];
         ["n", "p99.9", "p99.99", "maximum"]
             .iter()
-            .try_for_each(|heading| write!(page, "<th class=\"number\">{heading}</th>"))?;
+            .try_for_each(|heading| write!(page, "<th class=\"number\" scope=\"col\">{heading}</th>"))?;
         writeln!(page, "</tr></thead><tbody>")?;
         for (of, row) in rows {
             write!(page, "<tr><td>{}</td>", Text(of))?;
@@ -222,12 +228,15 @@ fn earlier_section(page: &mut String, run: &Earlier) -> Result {
         let holds = claim["holds"].as_bool().map_or(INCONCLUSIVE, |holds| answer(Some(holds)));
         writeln!(
             page,
-            "<tr><td>{}</td><td>{holds}</td><td>{}</td></tr>",
+            "<tr><th scope=\"row\">{}</th><td>{holds}</td><td>{}</td></tr>",
             Text(text("of")),
-            Text(text("says"))
+            Text(text("wording"))
         )?;
     }
-    writeln!(page, "</tbody></table><details><summary>All values</summary><pre>")?;
+    writeln!(
+        page,
+        "</tbody></table><details><summary>All values</summary><pre tabindex=\"0\" aria-label=\"all values\">"
+    )?;
     run.rows.iter().try_for_each(|row| writeln!(page, "{}", Text(&row.to_string())))?;
     writeln!(page, "</pre></details></section>")
 }
@@ -261,7 +270,10 @@ fn section(
             for note in &outcome.measured.notes {
                 writeln!(page, "<p class=\"soft\">{}</p>", Text(note))?;
             }
-            writeln!(page, "<details><summary>All values</summary><div class=\"scroll\">")?;
+            writeln!(
+                page,
+                "<details><summary>All values</summary><div class=\"scroll\" role=\"group\" tabindex=\"0\" aria-label=\"table\">"
+            )?;
             outcome.tables().try_for_each(|figure| table(page, figure, &outcome.measured.rows))?;
             writeln!(page, "</div></details>")?;
         }
@@ -269,7 +281,7 @@ fn section(
     writeln!(page, "</section>")
 }
 
-fn claims(page: &mut String, claims: &[Judged]) -> Result {
+fn claims(page: &mut String, claims: &[ClaimResult]) -> Result {
     writeln!(page, "<table class=\"claims\"><tbody>")?;
     for claim in claims {
         let of = match claim.of {
@@ -279,8 +291,8 @@ fn claims(page: &mut String, claims: &[Judged]) -> Result {
             Kind::Aim => "our aim",
         };
         let holds = claim.holds.map_or(INCONCLUSIVE, |holds| answer(Some(holds)));
-        let says = Text(&claim.says);
-        writeln!(page, "<tr><td>{of}</td><td>{holds}</td><td>{says}</td></tr>")?;
+        let sentence = Text(&claim.wording);
+        writeln!(page, "<tr><th scope=\"row\">{of}</th><td>{holds}</td><td>{sentence}</td></tr>")?;
     }
     writeln!(page, "</tbody></table>")
 }
@@ -288,9 +300,11 @@ fn claims(page: &mut String, claims: &[Judged]) -> Result {
 fn table(page: &mut String, figure: &Figure, rows: &[Row]) -> Result {
     let rows: Vec<&Row> = rows.iter().filter(|row| row.figure == figure.id).collect();
     let Some(first) = rows.first() else { return Ok(()) };
-    write!(page, "<h3>{}</h3><table><thead><tr><th>subject</th>", Text(figure.title))?;
+    write!(page, "<h3>{}</h3><table><thead><tr><th scope=\"col\">subject</th>", Text(figure.title))?;
     let headings = [figure.x].into_iter().chain(first.values.iter().map(|(name, _)| *name));
-    headings.into_iter().try_for_each(|text| write!(page, "<th class=\"number\">{}</th>", Text(text)))?;
+    headings
+        .into_iter()
+        .try_for_each(|text| write!(page, "<th class=\"number\" scope=\"col\">{}</th>", Text(text)))?;
     writeln!(page, "</tr></thead><tbody>")?;
     for row in rows {
         write!(page, "<tr><td>{}</td>", Text(row.subject))?;
@@ -341,7 +355,7 @@ mod tests {
     }
 
     const EARLIER: &str = r#"{"experiment":"worst","figure":"idle","subject":"unix","x":1,"max_ns":9100,"range_ns":2}
-{"experiment":"worst","claims":[{"of":"worst","says":"a < b","holds":null}],"machine":{"kernel":"Linux rt"}}"#;
+{"experiment":"worst","claims":[{"of":"worst","wording":"a < b","holds":null}],"machine":{"kernel":"Linux rt"}}"#;
 
     #[test]
     fn worst_cases_come_first_and_earlier_runs_are_read() {

@@ -47,9 +47,9 @@ impl Tail {
     fn claim(self, words: &str, (value, name, limit, (count, least)): Judged) -> Claim {
         let Tail { figure, subject, bare, again, x } = self;
         let at = move |r: &dyn Cells, of| r.at(figure, of, value, x);
-        let says =
+        let sentence =
             format!("{words}: {name} is {{1:.1}} us, {{0:.2}} times the bare program's {{2:.1}} ({{limit}})");
-        worst(AtMost(limit), says, move |r| {
+        worst(AtMost(limit), sentence, move |r| {
             let [of, bare] = [subject, bare].map(|subject| at(r, subject));
             [of / bare, of / 1000.0, bare / 1000.0]
         })

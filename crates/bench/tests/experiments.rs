@@ -15,17 +15,17 @@ fn lines(name: &str) -> Option<Vec<Value>> {
         .stdin(Stdio::null())
         .output()
         .expect("the binary was built for this test");
-    let said = String::from_utf8_lossy(&output.stderr);
+    let printed = String::from_utf8_lossy(&output.stderr);
     if !output.status.success()
-        && said.contains("no network lab")
-        && (said.contains("only root") || said.contains("not installed"))
+        && printed.contains("no network lab")
+        && (printed.contains("only root") || printed.contains("not installed"))
     {
-        println!("skipped: {name}: {}", said.lines().last().unwrap_or_default());
+        println!("skipped: {name}: {}", printed.lines().last().unwrap_or_default());
         return None;
     }
-    assert!(output.status.success(), "{said}");
+    assert!(output.status.success(), "{printed}");
     for word in ["kernel", "throttling", "paper:", name] {
-        assert!(said.contains(word), "{word} is not in\n{said}");
+        assert!(printed.contains(word), "{word} is not in\n{printed}");
     }
     let lines = String::from_utf8(output.stdout).expect("JSON is UTF-8");
     Some(lines.lines().map(|line| serde_json::from_str(line).expect("each line is an object")).collect())
@@ -250,11 +250,11 @@ fn an_experiment_that_cannot_run_here_ends_with_a_sentence() {
             }
             output => output.expect("the binary was built for this test"),
         };
-        let said = String::from_utf8_lossy(&output.stderr);
-        let last = said.lines().last().unwrap_or_default();
-        assert_eq!(output.status.code(), Some(1), "{said}");
-        assert!(last.starts_with("isorb-bench: no network lab: "), "{said}");
-        assert!(last.contains("only root") || last.contains("not installed"), "{said}");
+        let printed = String::from_utf8_lossy(&output.stderr);
+        let last = printed.lines().last().unwrap_or_default();
+        assert_eq!(output.status.code(), Some(1), "{printed}");
+        assert!(last.starts_with("isorb-bench: no network lab: "), "{printed}");
+        assert!(last.contains("only root") || last.contains("not installed"), "{printed}");
         assert_eq!(output.stdout, b"", "no verdict");
     }
 }

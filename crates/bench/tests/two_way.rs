@@ -38,13 +38,13 @@ const OWN: &str = "raw,raw-again,isorb,isorb-lane";
 
 #[test]
 fn raw_and_isorb_give_a_line_of_json_for_each_case_and_subject() {
-    let cases = "void,octets:64,octets:1048576,string,structs,oneway:1024";
+    let cases = "void,octets:64,octets:1048576,string,structs,plain,oneway:1024";
     let output =
         bench(&format!("two-way --json --seconds 0 --placement one-core --subjects {OWN} --cases {cases}"));
     assert!(output.status.success(), "{}", text(&output.stderr));
     let rows: Vec<Value> =
         text(&output.stdout).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    assert_eq!(rows.len(), 6 * 4, "{}", text(&output.stderr));
+    assert_eq!(rows.len(), 7 * 4, "{}", text(&output.stderr));
     for row in &rows {
         let fields = row.as_object().unwrap();
         assert_eq!(fields.len(), FIELDS.len());
@@ -57,12 +57,12 @@ fn raw_and_isorb_give_a_line_of_json_for_each_case_and_subject() {
         assert!(ns("ratio_to_raw_p50") > 0.0);
     }
     let raw = rows.iter().filter(|row| row["subject"] == "raw");
-    assert!(raw.clone().count() == 6 && raw.clone().all(|row| row["ratio_to_raw_p50"] == 1.0));
+    assert!(raw.clone().count() == 7 && raw.clone().all(|row| row["ratio_to_raw_p50"] == 1.0));
     assert_eq!((&rows[0]["experiment"], &rows[0]["size"]), (&"two-way-void".into(), &0.into()));
 
-    let said = text(&output.stderr);
+    let printed = text(&output.stderr);
     for word in ["kernel", "scheduling", "throttling", "two-way-void, one-core", "isorb-lane", "calls/s"] {
-        assert!(said.contains(word), "{word} is not in\n{said}");
+        assert!(printed.contains(word), "{word} is not in\n{printed}");
     }
 }
 
@@ -71,21 +71,24 @@ fn the_table_is_on_standard_output_without_json() {
     let output =
         bench("two-way --seconds 0 --placement one-core --subjects raw --cases void --real-time off");
     assert!(output.status.success());
-    let said = text(&output.stdout);
-    assert!(said.contains("SCHED_OTHER") && said.contains("two-way-void, one-core, microseconds"), "{said}");
-    assert!(said.lines().any(|line| line.trim_start().starts_with("raw ")), "{said}");
+    let printed = text(&output.stdout);
+    assert!(
+        printed.contains("SCHED_OTHER") && printed.contains("two-way-void, one-core, microseconds"),
+        "{printed}"
+    );
+    assert!(printed.lines().any(|line| line.trim_start().starts_with("raw ")), "{printed}");
 }
 
 #[test]
-fn omniorb_speaks_the_protocol() {
+fn omniorb_follows_the_protocol() {
     let output = bench("two-way --json --seconds 0 --placement one-core --subjects omniorb,omniorb-tuned");
-    let said = text(&output.stderr);
-    if said.contains("omniorb: not installed") {
+    let printed = text(&output.stderr);
+    if printed.contains("omniorb: not installed") {
         println!("skipped: omniORB is not installed");
         return;
     }
-    assert!(output.status.success(), "{said}");
-    assert_eq!(text(&output.stdout).lines().count(), 10 * 2, "every case\n{said}");
+    assert!(output.status.success(), "{printed}");
+    assert_eq!(text(&output.stdout).lines().count(), 11 * 2, "every case\n{printed}");
     // There is nothing to compare with.
     assert!(text(&output.stdout).lines().all(|line| line.contains(r#""ratio_to_raw_p50":null"#)));
 }

@@ -1,7 +1,9 @@
-// As peer.cc, with a pair of threads for each of several clients: one of them urgent, the others ordinary. Octets are copied into memory
-// that both processes map and out of it again, both ways, as by isorb's segments; all threads sleep on a word of it.
-// `bands server FIFO LOWS`, `bands client FIFO FILE`; FIFO is the urgent ones' native priority, 0 where there is none to be had. The
-// client obeys the orders of crates/bench/src/contention/order.rs: the first role is the urgent client.
+// As peer.cc, with a pair of threads for each of several clients: one of them urgent, the others
+// ordinary. Octets are copied into memory that both processes map and out of it again, both ways,
+// as by isorb's segments; all threads sleep on a word of it. `bands server FIFO LOWS`, `bands
+// client FIFO FILE`; FIFO is the urgent ones' native priority, 0 where there is none to be had. The
+// client obeys the orders of crates/bench/src/contention/order.rs: the first role is the urgent
+// client.
 #include <linux/futex.h>
 #include <pthread.h>
 #include <sched.h>

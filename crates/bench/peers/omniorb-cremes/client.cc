@@ -1,6 +1,8 @@
-// The producers' node of the cremes experiments: one high producer, and low ones every 100 ms, a thread each. Arguments: the server's
-// reference, how many low ones, octets of a value, the high one's period (ns). The high one's first value is one more. Says "ready", is told "go" with the start (ns of CLOCK_MONOTONIC), the high one's
-// delay (ns) and the length (ms) of each pass, says "done".
+// The producers' node of the cremes experiments: one high producer, and low ones every 100 ms, a
+// thread each. Arguments: the server's reference, how many low ones, octets of a value, the high
+// one's period (ns). The high one's first value is one more. Says "ready", is told "go" with the
+// start (ns of CLOCK_MONOTONIC), the high one's delay (ns) and the length (ms) of each pass, says
+// "done".
 #include <pthread.h>
 #include <time.h>
 #include <unistd.h>

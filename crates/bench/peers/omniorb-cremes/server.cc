@@ -1,5 +1,6 @@
-// The consumers' node of the cremes experiments: returns the stamp of each value by a datagram to the address that its last two arguments
-// say. Prints "ready IOR", serves, ends when standard input does.
+// The consumers' node of the cremes experiments: returns the stamp of each value by a datagram to
+// the address that its last two arguments say. Prints "ready IOR", serves, ends when standard input
+// does.
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/socket.h>

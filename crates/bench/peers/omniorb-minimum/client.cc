@@ -1,5 +1,5 @@
-// The smallest client of omniORB for the footprint experiment: calls the reference that is its argument, says so, and
-// waits for the end of its input.
+// The smallest client of omniORB for the footprint experiment: calls the reference that is its
+// argument, says so, and waits for the end of its input.
 #include <unistd.h>
 
 #include <cstdio>

@@ -1,4 +1,5 @@
-// The smallest server of omniORB for the footprint experiment: prints its reference, serves, ends with standard input.
+// The smallest server of omniORB for the footprint experiment: prints its reference, serves, ends
+// with standard input.
 #include <unistd.h>
 
 #include <atomic>

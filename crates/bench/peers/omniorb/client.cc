@@ -1,5 +1,5 @@
-// The omniORB client of the benchmark: its last argument is the server's reference; obeys the lines of the protocol in
-// crates/bench/src/protocol.rs.
+// The omniORB client of the benchmark: its last argument is the server's reference; obeys the lines
+// of the protocol in crates/bench/src/protocol.rs.
 #include <time.h>
 #include <unistd.h>
 
@@ -76,6 +76,17 @@ void run(Bench::Target_ptr target, const std::string& name, CORBA::ULong size, u
     two_way(warm, samples, [&] {
       Bench::Readings_var back = target->structs(readings);
       if (back->length() != kReadings) unexpected("another number of readings");
+    });
+  } else if (name == "plain") {
+    Bench::Samples sent;
+    sent.length(size / 16);
+    for (CORBA::ULong i = 0; i < sent.length(); i++) {
+      sent[i].value = i;
+      sent[i].stamp = i;
+    }
+    two_way(warm, samples, [&] {
+      Bench::Samples_var back = target->plain(sent);
+      if (back->length() != sent.length()) unexpected("another number of samples");
     });
   } else if (name == "oneway" || name == "post") {
     octets.length(size);

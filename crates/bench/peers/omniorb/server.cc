@@ -18,6 +18,7 @@ class Servant : public POA_Bench::Target {
   Bench::Octets* echo(const Bench::Octets& o) override { return new Bench::Octets(o); }
   char* text(const char* s) override { return CORBA::string_dup(s); }
   Bench::Readings* structs(const Bench::Readings& r) override { return new Bench::Readings(r); }
+  Bench::Samples* plain(const Bench::Samples& s) override { return new Bench::Samples(s); }
   void feed(const Bench::Octets&) override { fed_++; }
   CORBA::ULongLong fed() override { return fed_; }
   void method(Bench::Message&) override {}

@@ -5,6 +5,7 @@ use clap::{ArgMatches, Args, Command, FromArgMatches, Subcommand};
 
 use crate::experiments::catalogue::{self, Experiment};
 use crate::experiments::one::Options;
+use crate::experiments::worst;
 
 /// An experiment of the catalogue.
 #[derive(Clone, Debug)]
@@ -35,7 +36,12 @@ impl FromArgMatches for Named {
         let none = || clap::Error::new(ErrorKind::MissingSubcommand);
         let (name, matches) = matches.subcommand().ok_or_else(none)?;
         let experiment = Experiment::named(name).ok_or_else(none)?;
-        Ok(Named { experiment, options: Options::from_arg_matches(matches)? })
+        let options = Options::from_arg_matches(matches)?;
+        if experiment.name != worst::NAME && (options.servers.is_some() || options.blocks.is_some()) {
+            let text = format!("--servers and --blocks are for {} only\n", worst::NAME);
+            return Err(clap::Error::raw(ErrorKind::ArgumentConflict, text));
+        }
+        Ok(Named { experiment, options })
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {

@@ -9,6 +9,7 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand};
 
 use crate::experiments::{counted, one, report, serve, two_way};
+use crate::faults;
 use crate::process::Launcher;
 use experiments::Named;
 pub use peer::PeerArgs;
@@ -32,6 +33,10 @@ enum Command {
     Serve(serve::Options),
     /// The papers' experiments, all or some, as one HTML page with plots
     Report(report::Options),
+    /// Every system call of each service fails in turn, under strace; what held
+    Campaign(faults::CampaignOptions),
+    /// All services for hours, with churn of clients, kills, full disks and an unplugged link
+    Soak(faults::SoakOptions),
     #[command(flatten)]
     Experiment(Named),
 }
@@ -45,6 +50,8 @@ impl BenchArgs {
             Command::Syscalls(options) => counted::syscalls(&launcher, &options),
             Command::Serve(options) => serve::run(&launcher, &options),
             Command::Report(options) => report::run(&launcher, &options),
+            Command::Campaign(options) => faults::campaign(&launcher, &options),
+            Command::Soak(options) => faults::soak(&launcher, &options),
             Command::Experiment(Named { experiment, options }) => one::run(&launcher, experiment, options),
         }))
     }
@@ -85,7 +92,8 @@ mod tests {
             let Ok(Command::Experiment(named)) = parse(&line) else { panic!("{line}") };
             assert_eq!(named.experiment.name, experiment.name);
             let urgency = Urgency { real_time: RealTime::Prefer, priority: 50 };
-            let options = one::Options { quick: true, json: false, urgency, smoke: false, servers: None };
+            let options =
+                one::Options { quick: true, json: false, urgency, smoke: false, servers: None, blocks: None };
             assert_eq!(named.options, options);
         }
     }
@@ -102,11 +110,15 @@ mod tests {
             "bench demux --seconds 3",
             "bench nothing",
             "bench report nothing",
+            "bench worst --quick --blocks 100",
+            "bench worst --blocks 8",
+            "bench demux --blocks 100",
         ] {
             assert!(parse(line).is_err(), "{line}");
         }
         for line in [
             "two-way --quick",
+            "worst --blocks 9",
             "two-way --subjects raw,raw-again --cases void,octets:64 --placement two-core",
         ] {
             assert!(parse(&format!("bench {line}")).is_ok(), "{line}");

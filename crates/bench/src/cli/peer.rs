@@ -11,8 +11,8 @@ use crate::event_peers::EventPeer;
 use crate::process::{Scheduling, become_program};
 use crate::subjects::isorb::Logging;
 use crate::subjects::stderr_sink::{self, Sink};
-use crate::subjects::{band, isorb, raw, tls, tls_each_call};
-use crate::workload::{client, connection_storm, link_flood, server};
+use crate::subjects::{band, isorb, raw, raw_epoll, tls, tls_each_call};
+use crate::workload::{client, connection_storm, link_flood, many_clients, server};
 
 const LOOPBACK: &str = "127.0.0.1";
 
@@ -60,6 +60,9 @@ enum Command {
         /// Over TLS, with the certificates of this folder
         #[arg(long)]
         tls: Option<PathBuf>,
+        /// Sequences of octets are loans
+        #[arg(long)]
+        loan: bool,
         /// Over TLS, with a connection for each call
         #[arg(long)]
         each_call: bool,
@@ -103,6 +106,10 @@ enum Command {
     Event(EventPeer),
     /// Clients that connect and send no request
     Storm(connection_storm::StormArgs),
+    /// Clients that one thread plays, each with a connection
+    ManyClients(many_clients::ManyArgs),
+    /// The control's server for many connections
+    RawEpollServer,
     /// The control's server, over TCP unless something else is given
     RawServer {
         /// The address of this host
@@ -147,6 +154,7 @@ impl PeerArgs {
                     false => isorb::call_by(tls::orb(&folder, "client", &[])?, &reference),
                 })
             }
+            Command::IsorbClient { loan: true, arguments, .. } => isorb::call_with_loans(&arguments),
             Command::IsorbClient { propagated, arguments, .. } => isorb::call(&arguments, propagated),
             Command::IsorbBandServer { host, logging } => band::serve(&host, logging),
             Command::Stderr { sink, program } => Err(sink.exec(&program)),
@@ -157,6 +165,8 @@ impl PeerArgs {
             Command::Flood(args) => link_flood::flood(&args),
             Command::Event(program) => program.run(),
             Command::Storm(args) => connection_storm::obey(&args),
+            Command::ManyClients(args) => many_clients::obey(&args),
+            Command::RawEpollServer => raw_epoll::serve(),
             Command::RawServer { host, unix, tls } => raw::serve(&host, unix, tls.as_deref()),
             Command::RawClient { unix, tls, address } => raw::call(unix, tls.as_deref(), &address),
         })

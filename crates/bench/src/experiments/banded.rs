@@ -214,7 +214,8 @@ impl Subject {
         });
         let lanes: Vec<i16> = LOW.into_iter().chain([HIGH]).collect();
         // Low clients and their lanes are ordinary threads; requests run at their clients'
-        // priorities either way.
+        // priorities either way. The control turns two switches: with lanes a call takes that of
+        // its priority: without bands clients share no connection either.
         let setup = Setup {
             sorted: self.banded,
             banded: self.banded,

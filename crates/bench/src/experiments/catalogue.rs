@@ -3,7 +3,7 @@
 use super::{
     BenchError, Context, banded, banded_load, clients, cremes, demux, events, footprint, interconnect,
     inversion, log_load, low_threads, memory_cost, network_load, paced, pi_mutex, scope, server_work, storm,
-    tao_overhead, timer_resolution, transports, worst,
+    tao_overhead, throughput, timer_resolution, transports, worst,
 };
 use crate::claim::{Claim, judge};
 use crate::figure::{Measured, Outcome};
@@ -77,6 +77,7 @@ pub const ALL: &[Experiment] = &[
     paced::EXPERIMENT,
     pi_mutex::EXPERIMENT,
     storm::EXPERIMENT,
+    throughput::EXPERIMENT,
     transports::EXPERIMENT,
 ];
 

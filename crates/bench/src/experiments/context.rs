@@ -34,6 +34,8 @@ pub struct Context<'a> {
     pub quick: bool,
     /// Addresses of servers on another host, by the names of subjects.
     pub servers: Option<BTreeMap<String, String>>,
+    /// Blocks of each subject, where the user says how many.
+    pub blocks: Option<usize>,
     smoke: bool,
     progress: Progress,
 }
@@ -52,7 +54,10 @@ impl<'a> Context<'a> {
         let missing = granted.missing().map(ToString::to_string).collect();
         let machine = Machine::read(fifo);
         let progress = Progress::new(Duration::from_secs(seconds.into()));
-        Ok((Context { launcher, machine, fifo, quick, servers: None, smoke: false, progress }, missing))
+        Ok((
+            Context { launcher, machine, fifo, quick, servers: None, blocks: None, smoke: false, progress },
+            missing,
+        ))
     }
 
     /// As quick as makes no sense but shows that everything runs.

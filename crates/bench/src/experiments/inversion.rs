@@ -179,10 +179,10 @@ fn ms(r: &dyn Cells, subject: &str, value: &str) -> f64 {
 
 fn claims() -> Vec<Claim> {
     let arrangement = |(subject, lows, _): Arrangement| {
-        let says = format!(
+        let sentence = format!(
             "{subject}: beside {lows} less urgent, the urgent call takes at most {{0:.1}} ms ({{limit}})"
         );
-        paper(AtMost(MOST_MS), says, move |r| [ms(r, subject, "max_ns")])
+        paper(AtMost(MOST_MS), sentence, move |r| [ms(r, subject, "max_ns")])
             .unless_noisy(|r| differs(ms(r, BARE, "max_ns"), ms(r, BARE, "min_ns")))
     };
     let mut claims: Vec<Claim> = ARRANGEMENTS.into_iter().map(arrangement).collect();

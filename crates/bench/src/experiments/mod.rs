@@ -29,6 +29,7 @@ mod server_work;
 mod spread;
 mod storm;
 mod tao_overhead;
+mod throughput;
 mod timer_resolution;
 mod transports;
 pub mod two_way;
@@ -63,6 +64,8 @@ pub enum BenchError {
     Channel(String),
     /// Reflective memory refused something; its sentence.
     Memory(String),
+    /// A service did not keep a promise, or is not there; its sentence.
+    Service(String),
     /// There is no network lab.
     Lab(LabError),
     /// The ORB in this process refused.
@@ -82,6 +85,7 @@ impl fmt::Display for BenchError {
             BenchError::Thread(error) => write!(f, "{error}"),
             BenchError::Channel(why) => write!(f, "event channel: {why}"),
             BenchError::Memory(why) => write!(f, "reflective memory: {why}"),
+            BenchError::Service(why) => f.write_str(why),
             BenchError::Lab(error) => write!(f, "no network lab: {error}"),
             BenchError::Orb(exception) => write!(f, "{exception}"),
             BenchError::Io(error) => write!(f, "{error}"),

@@ -29,6 +29,9 @@ pub struct Options {
     /// What `isorb-bench serve` printed on another host: its servers are called (worst)
     #[arg(long, value_name = "FILE", value_parser = servers)]
     pub servers: Option<Servers>,
+    /// Blocks of 1,000 cycles of each subject instead of 1,000, for less time (worst)
+    #[arg(long, value_name = "N", conflicts_with = "quick", value_parser = clap::value_parser!(u32).range(9..))]
+    pub blocks: Option<u32>,
 }
 
 /// Addresses of servers on another host, by the names of subjects.
@@ -50,19 +53,23 @@ struct Last<'a> {
 
 /// Runs it, and prints.
 pub fn run(launcher: &Launcher, experiment: &Experiment, options: Options) -> Result<(), BenchError> {
-    let Options { quick, json, urgency, smoke, servers } = options;
-    let say = |text: &str| if json { eprintln!("{text}") } else { println!("{text}") };
-    let seconds = experiment.takes(quick);
+    let Options { quick, json, urgency, smoke, servers, blocks } = options;
+    let print = |text: &str| if json { eprintln!("{text}") } else { println!("{text}") };
+    let seconds = match blocks {
+        Some(blocks) => experiment.takes(quick).saturating_mul(blocks) / 1_000,
+        None => experiment.takes(quick),
+    };
     let (mut cx, missing) = Context::new(launcher, urgency, quick, seconds)?;
     cx = cx.smoke(smoke);
     cx.servers = servers.map(|Servers(servers)| servers);
-    say(&format!("{}\n", cx.machine));
-    missing.iter().for_each(|text| say(text));
-    say(&format!("{}: {}, about {seconds} s\n", experiment.name, experiment.source));
+    cx.blocks = blocks.map(|blocks| blocks as usize);
+    print(&format!("{}\n", cx.machine));
+    missing.iter().for_each(|text| print(text));
+    print(&format!("{}: {}, about {seconds} s\n", experiment.name, experiment.source));
     let outcome = experiment.outcome(&mut cx);
     cx.finish();
     let outcome = outcome?;
-    say(&outcome.text());
+    print(&outcome.text());
     if json {
         let mut output = std::io::stdout().lock();
         outcome.lines().try_for_each(|row| line(&mut output, &row))?;

@@ -41,7 +41,7 @@ const BARE: &str = "bare-threads";
 const BUSY: u32 = 8;
 
 /// Due and in time, of each client.
-type Met = [(u64, u64); 3];
+type DeadlinesMet = [(u64, u64); 3];
 
 fn run(cx: &mut Context<'_>, out: &mut Measured) -> Result<(), BenchError> {
     let (rounds, ms) = (cx.pick(3, 10), cx.ms(4_100, 6_000));
@@ -53,7 +53,7 @@ fn run(cx: &mut Context<'_>, out: &mut Measured) -> Result<(), BenchError> {
     let mut workloads =
         [Workload::start(cx, SORTED, &sorted, None)?, Workload::start(cx, CONTROL, &control, None)?];
     let _busy = BackgroundLoad::start(cx, BUSY)?;
-    let mut results = [BARE, SORTED, CONTROL].map(|subject| (subject, Met::default()));
+    let mut results = [BARE, SORTED, CONTROL].map(|subject| (subject, DeadlinesMet::default()));
     // In turns, so that a stall of the machine has the same chance to hit each of them.
     for round in 1..=rounds {
         cx.progress(format!("{NAME}: {BARE}, round {round}"));
@@ -86,7 +86,7 @@ fn run(cx: &mut Context<'_>, out: &mut Measured) -> Result<(), BenchError> {
     Ok(())
 }
 
-fn add(to: &mut Met, more: impl IntoIterator<Item = (u64, u64)>) {
+fn add(to: &mut DeadlinesMet, more: impl IntoIterator<Item = (u64, u64)>) {
     for ((due, met), (more_due, more_met)) in to.iter_mut().zip(more) {
         *due += more_due;
         *met += more_met;
@@ -100,9 +100,9 @@ fn bare(cx: &Context<'_>, units: i32, length: Duration) -> Result<Vec<(u64, u64)
     let length = u64::try_from(length.as_nanos()).unwrap_or(u64::MAX);
     let paced = CLIENTS.map(|(hz, _, native)| {
         let class = if cx.fifo.is_some() { SchedClass::Fifo(native) } else { SchedClass::Other };
-        let (tell, told) = sync_channel::<u64>(1);
+        let (sender, receiver) = sync_channel::<u64>(1);
         let thread = ThreadSpec::new("paced").class(class).cpus(Cpus::one(cx.cpu())).spawn(move || {
-            let Ok(start) = told.recv() else { return (0, 0) };
+            let Ok(start) = receiver.recv() else { return (0, 0) };
             let (period, stop) = (NS_PER_S / u64::from(hz), start.saturating_add(length));
             let releases = (0..).map(|k| start + k * period).take_while(|&release| release < stop);
             releases.fold((0, 0), |(due, met), release| {
@@ -111,14 +111,14 @@ fn bare(cx: &Context<'_>, units: i32, length: Duration) -> Result<Vec<(u64, u64)
                 (due + 1, met + u64::from(now_ns() <= release + period))
             })
         });
-        (thread, tell)
+        (thread, sender)
     });
     // Only when all of them are there: among so many ordinary threads, making them takes as long as
     // it takes.
     let start = now_ns() + 20_000_000;
-    for (_, tell) in &paced {
+    for (_, sender) in &paced {
         // One that could not be made shows below.
-        let _ = tell.send(start);
+        let _ = sender.send(start);
     }
     let mut results = Vec::new();
     for (thread, _) in paced {

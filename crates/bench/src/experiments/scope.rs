@@ -202,10 +202,10 @@ fn claims() -> Vec<Claim> {
     };
     // The heap's pool has the same threads and priorities; the noise is that of scopes.
     let p999 = |r: &dyn Cells, subject, kib| r.at(REQUEST, subject, "p999_ns", kib);
-    let says = "through the ORB, p99.9 of requests of 100 KiB in scopes is {0:.2} times that with the heap ({limit}; \
+    let sentence = "through the ORB, p99.9 of requests of 100 KiB in scopes is {0:.2} times that with the heap ({limit}; \
                 of 1 KiB {1:.2} times)";
     let to_heap = move |r: &dyn Cells| [100.0, 1.0].map(|kib| p999(r, SCOPE, kib) / p999(r, HEAP, kib));
-    let beside_heap = worst(AtMost(1.2), says, to_heap);
+    let beside_heap = worst(AtMost(1.2), sentence, to_heap);
     claims.push(beside_heap.unless_noisy(move |r| differs(p999(r, SCOPE, 100.0), p999(r, AGAIN, 100.0))));
     claims
 }

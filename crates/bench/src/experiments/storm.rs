@@ -221,8 +221,8 @@ impl Crowd {
     }
 
     fn number(&mut self, word: &str) -> Result<usize, PeerError> {
-        let said = self.0.expect(word, 3 * TIMEOUT)?;
-        said.parse().map_err(|_| self.0.error(Fault::Garbled))
+        let message = self.0.expect(word, 3 * TIMEOUT)?;
+        message.parse().map_err(|_| self.0.error(Fault::Garbled))
     }
 }
 

@@ -142,7 +142,7 @@ fn placements(options: &Options, machine: &Machine) -> Result<Vec<Placement>, Be
     let two = machine.cpus.len() >= 2;
     match options.placement {
         Some(Placement::TwoCore) if !two => Err(BenchError::NoPlacement),
-        Some(asked) => Ok(vec![asked]),
+        Some(requested) => Ok(vec![requested]),
         None if two => Ok(vec![Placement::OneCore, Placement::TwoCore]),
         None => Ok(vec![Placement::OneCore]),
     }

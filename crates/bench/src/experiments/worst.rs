@@ -13,7 +13,7 @@ use isorb_rt::time::{Deadline, now_ns, sleep_until};
 
 use super::catalogue::Experiment;
 use super::events::cost::remote;
-use super::memory_cost::local::{Waits, area_block, bare_block};
+use super::memory_cost::local::{Exchange, Waits};
 use super::{BenchError, Context};
 use crate::blocks::{Rounds, Series, interleave_all};
 use crate::cases::{self, Case};
@@ -76,6 +76,8 @@ const CHANNELS: [(&str, &[&str], &str); 3] = [
 ];
 const MEMORIES: [(&str, bool); 3] =
     [("raw-memory", false), ("reflective-memory", true), ("raw-memory-again", false)];
+/// Blocks of each subject in full: a million cycles.
+const BLOCKS: usize = 1_000;
 /// Cycles of a block.
 const CALLS: usize = 1_000;
 /// Of the control, which shares the processor with all loads.
@@ -92,7 +94,7 @@ const VOID: Case = Case { kind: cases::Kind::Void, size: 0 };
 
 fn run(cx: &mut Context<'_>, out: &mut Measured) -> Result<(), BenchError> {
     let mut all = subjects(cx, out)?;
-    let rounds = if cx.is_smoke() { 2 } else { cx.pick(10, 1_000) };
+    let rounds = if cx.is_smoke() { 2 } else { cx.blocks.unwrap_or(cx.pick(10, BLOCKS)) };
     for (figure, traced, words) in LOADS {
         let load = if figure == LOADS[1].0 { Some(BackgroundLoad::all(cx)?) } else { None };
         let series = measure(cx, &mut all, rounds, words)?;
@@ -217,13 +219,14 @@ fn measure(
 
 impl Subject {
     fn block(&mut self, cx: &Context<'_>, calls: usize) -> Result<Vec<u64>, BenchError> {
-        let class = || cx.class(0);
         let gap = Duration::from_micros(GAP_US.into());
+        let exchange =
+            Exchange { class: cx.class(0), size: VALUE, rounds: calls, gap, waits: Waits::Sleeping };
         Ok(match &mut self.kind {
             Kind::Pair(pair) => pair.block(Block { case: VOID, warm: 20, calls, gap_us: GAP_US })?,
             Kind::Channel(channel) => channel.block(calls, GAP_US)?,
-            Kind::Memory(true) => area_block(cx, class(), VALUE, (calls, gap), Waits::Sleeping)?,
-            Kind::Memory(false) => bare_block(cx, class(), VALUE, (calls, gap), Waits::Sleeping)?,
+            Kind::Memory(true) => exchange.by_areas(cx)?,
+            Kind::Memory(false) => exchange.by_bare_memory(cx)?,
             Kind::Timer => cx.on_thread(move || {
                 let late = |_| {
                     let at = now_ns() + u64::from(GAP_US) * 1_000;

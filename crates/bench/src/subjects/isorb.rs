@@ -8,10 +8,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use ::isorb::poa::PoaPolicies;
 use ::isorb::rt::policy::PriorityModel;
-use ::isorb::{Orb, Reference, Result, SystemException, Upcall};
+use ::isorb::{Loan, Orb, Reference, Result, SystemException, Upcall};
 
-use self::generated::bench::{Message, MessageView, Reading, ReadingView, Target, TargetRef};
-use crate::cases::{Case, Kind, READINGS, UNIT};
+use self::generated::bench::{Message, MessageView, Reading, ReadingView, Sample, Target, TargetRef};
+use crate::cases::{Case, Kind, READINGS, SAMPLE, UNIT};
 use crate::load::work;
 use crate::protocol::{Client, exit_at_end_of_input, obey, ready};
 
@@ -51,6 +51,15 @@ pub fn call(arguments: &[String], propagated: bool) -> io::Result<()> {
         orb.rt_current().set_the_priority(PRIORITY).map_err(failed)?;
     }
     call_by(orb, address)
+}
+
+/// As [`call`], with loans as sequences of octets.
+pub fn call_with_loans(arguments: &[String]) -> io::Result<()> {
+    let (address, arguments) = arguments.split_last().ok_or(io::ErrorKind::InvalidInput)?;
+    let orb = Orb::init(arguments.iter().cloned()).map_err(failed)?;
+    let target: TargetRef = orb.resolve(address).map_err(failed)?;
+    target.ping().map_err(failed)?;
+    obey(&mut Caller { lends: true, ..Caller::new(orb, target) })
 }
 
 /// As [`call`], by an ORB that is there.
@@ -119,6 +128,10 @@ impl Target for Echo {
         Ok(r)
     }
 
+    fn plain<'u>(&'u self, _: Upcall<'u>, s: &'u [Sample]) -> Result<&'u [Sample]> {
+        Ok(s)
+    }
+
     fn feed(&self, _: Upcall<'_>, _: &[u8]) -> Result<()> {
         self.fed.fetch_add(1, Ordering::Relaxed);
         Ok(())
@@ -150,14 +163,21 @@ pub(crate) fn readings(count: u32) -> Vec<Reading> {
     (0..count).map(reading).collect()
 }
 
+/// The shortest loan.
+const LOAN_FROM: usize = 4096;
+
 /// Calls the object.
 pub(super) struct Caller {
     orb: Orb,
     target: TargetRef,
     kind: Kind,
     octets: Vec<u8>,
+    /// Long sequences of octets are loans.
+    lends: bool,
+    loan: Option<Loan<u8>>,
     text: String,
     readings: Vec<Reading>,
+    samples: Vec<Sample>,
     message: Message,
 }
 
@@ -168,8 +188,11 @@ impl Caller {
             target,
             kind: Kind::Void,
             octets: Vec::new(),
+            lends: false,
+            loan: None,
             text: String::new(),
             readings: Vec::new(),
+            samples: Vec::new(),
             message: Message { work: 0, payload: Vec::new() },
         }
     }
@@ -182,10 +205,21 @@ impl Client for Caller {
         self.kind = case.kind;
         match case.kind {
             Kind::Void => {}
-            Kind::Octets | Kind::Oneway => self.octets = vec![1; case.size],
+            Kind::Octets | Kind::Oneway if self.lends && case.size >= LOAN_FROM => {
+                self.loan = None;
+                let loan = self.loan.insert(self.orb.loan(&self.target, case.size)?);
+                if let Some(octets) = loan.get_mut() {
+                    octets.fill(1);
+                }
+            }
+            Kind::Octets | Kind::Oneway => (self.loan, self.octets) = (None, vec![1; case.size]),
             Kind::Text => self.text = "x".repeat(case.size),
             Kind::Structs => {
                 self.readings = readings(READINGS);
+            }
+            Kind::Plain => {
+                let sample = |stamp: u64| Sample { value: 0.5, stamp };
+                self.samples = (0..(case.size / SAMPLE) as u64).map(sample).collect();
             }
             Kind::Message | Kind::Post => self.message.payload = vec![1; case.size],
         }
@@ -194,12 +228,14 @@ impl Client for Caller {
 
     fn call(&mut self) -> Result<()> {
         let (orb, target) = (&self.orb, &self.target);
+        let octets = self.loan.as_deref().unwrap_or(&self.octets);
         match self.kind {
             Kind::Void => target.ping(),
-            Kind::Octets => orb.scope(|scope| target.echo_in(scope, &self.octets).map(drop)),
+            Kind::Octets => orb.scope(|scope| target.echo_in(scope, octets).map(drop)),
             Kind::Text => orb.scope(|scope| target.text_in(scope, &self.text).map(drop)),
             Kind::Structs => orb.scope(|scope| target.structs_in(scope, &self.readings).map(drop)),
-            Kind::Oneway => target.feed(&self.octets),
+            Kind::Plain => orb.scope(|scope| target.plain_in(scope, &self.samples).map(drop)),
+            Kind::Oneway => target.feed(octets),
             Kind::Message => orb.scope(|scope| {
                 let mut message = MessageView { work: self.message.work, payload: &self.message.payload };
                 target.method_in(scope, &mut message)

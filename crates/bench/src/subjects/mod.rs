@@ -8,6 +8,7 @@ pub mod isorb;
 pub mod omniorb;
 mod pair;
 pub mod raw;
+pub mod raw_epoll;
 pub mod stderr_sink;
 pub mod tls;
 pub mod tls_each_call;
@@ -83,6 +84,9 @@ subjects! {
     IsorbTls = "isorb-tls",
     /// [`IsorbSegment`](Self::IsorbSegment) without spinning before a sleep: a control.
     IsorbSegmentAsleep = "isorb-segment-asleep",
+    /// [`IsorbSegment`](Self::IsorbSegment) with sequences of octets from 4 KiB on that the client
+    /// has by a loan, filled once.
+    IsorbSegmentLoan = "isorb-segment-loan",
     /// [`IsorbUnix`](Self::IsorbUnix) without a time-out of calls. [`RawUnix`](Self::RawUnix)
     /// has none either, so the kernel sets no timer for the two.
     IsorbUnixUnlimited = "isorb-unix-unlimited",
@@ -142,6 +146,10 @@ impl Subject {
             IsorbSegmentAsleep => {
                 let asleep = ["-ORBSegmentSpin", "0"];
                 isorb(&[&SEGMENT[..], &asleep].concat(), &asleep)
+            }
+            IsorbSegmentLoan => {
+                let server = [&["isorb-server", "--"][..], &SEGMENT].concat();
+                peers(&server, &["isorb-client", "--loan", "--"])
             }
             IsorbFragments => isorb(&["-ORBFragment", "1024"], &["-ORBFragment", "1024"]),
             IsorbPriority => {

@@ -260,7 +260,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whoever_is_late_goes_on_with_the_next_period() {
+    fn a_late_client_goes_on_with_the_next_period() {
         assert_eq!(next_release(100, 10, 100, 105), 110);
         assert_eq!(next_release(100, 10, 100, 110), 110);
         assert_eq!(next_release(100, 10, 100, 111), 120);

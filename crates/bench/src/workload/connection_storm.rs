@@ -24,8 +24,8 @@ const TIMEOUT: Duration = Duration::from_secs(20);
 const PAUSE: Duration = Duration::from_secs(1);
 /// What it sends: the head of a message of a kilobyte, and then its octets.
 const HEAD: [u8; 12] = *b"GIOP\x01\x02\x01\x00\x00\x04\x00\x00";
-/// Over TLS: the head of a record of half a kilobyte, and of the client's greeting in it.
-const GREETING: [u8; 11] = *b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03";
+/// Over TLS: the head of a record of half a kilobyte, and of the client's hello in it.
+const CLIENT_HELLO: [u8; 11] = *b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03";
 
 /// How the crowd connects.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
@@ -51,7 +51,7 @@ impl Transport {
 
     /// What a client that sends sends, an octet at a time; then noughts.
     fn head(self) -> &'static [u8] {
-        if self == Transport::Tls { &GREETING } else { &HEAD }
+        if self == Transport::Tls { &CLIENT_HELLO } else { &HEAD }
     }
 }
 
@@ -145,9 +145,9 @@ fn talk(crowd: &mut [One], head: &[u8]) {
 
 /// Whether the server has not closed it yet.
 fn is_alive(one: &mut One) -> bool {
-    let mut farewell = [0; 64];
+    let mut last = [0; 64];
     loop {
-        match one.stream.read(&mut farewell) {
+        match one.stream.read(&mut last) {
             Ok(0) => return false,
             Ok(_) => {}
             Err(error) => return matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted),
@@ -161,7 +161,7 @@ mod tests {
     use std::net::TcpListener;
 
     #[test]
-    fn who_was_closed_is_counted_out() {
+    fn a_closed_connection_is_counted_out() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let crowd = Mutex::new(Vec::new());
         let address = listener.local_addr().unwrap().to_string();

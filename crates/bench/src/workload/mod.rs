@@ -16,6 +16,7 @@ pub mod client;
 pub mod connection_storm;
 pub mod layers;
 pub mod link_flood;
+pub mod many_clients;
 mod plan;
 mod processes;
 mod raw_probe;

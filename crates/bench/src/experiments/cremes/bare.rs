@@ -9,7 +9,7 @@ use std::time::Duration;
 use isorb_rt::sched::{SchedClass, Thread, ThreadSpec};
 
 use super::echo::{Echo, STAMP, stamped};
-use super::site::{Sender, Site, Threads, Wired};
+use super::site::{ReadySubject, Sender, Site, Threads};
 use crate::experiments::BenchError;
 
 /// Octets of a value in a datagram.
@@ -18,7 +18,7 @@ const PIECE: usize = 1384;
 const PLACES: usize = 256;
 
 /// One high producer and `low` ones, all over one socket, in order of arrival.
-pub fn wire(site: &Site<'_>, low: u32, size: usize, echo: &Echo) -> Result<Wired, BenchError> {
+pub fn wire(site: &Site<'_>, low: u32, size: usize, echo: &Echo) -> Result<ReadySubject, BenchError> {
     let (left, right) = (site.lab.left().address(), site.lab.right().address());
     let from = site.left(|| Ok(UdpSocket::bind((left, 0))?))?;
     let to = site.right(|| Ok(UdpSocket::bind((right, 0))?))?;
@@ -46,7 +46,7 @@ pub fn wire(site: &Site<'_>, low: u32, size: usize, echo: &Echo) -> Result<Wired
         let give = give.clone();
         Box::new(move |value: &[u8]| drop(give.try_send(value.to_vec())))
     };
-    Ok(Wired {
+    Ok(ReadySubject {
         senders: (0..=low).map(sender).collect(),
         elsewhere: None,
         held: Box::new(held),

@@ -15,7 +15,7 @@ use isorb_rt::time::now_ns;
 
 use super::echo::Echo;
 use super::memory;
-use super::site::{Sender, Site, Wired};
+use super::site::{ReadySubject, Sender, Site};
 use crate::experiments::BenchError;
 use crate::experiments::nodes::Orbs;
 
@@ -54,7 +54,13 @@ impl Drop for Channels {
 }
 
 /// One high supplier and `low` ones, a consumer each in the other host.
-pub fn wire(site: &Site<'_>, by: Link, low: u32, size: usize, echo: &Echo) -> Result<Wired, BenchError> {
+pub fn wire(
+    site: &Site<'_>,
+    by: Link,
+    low: u32,
+    size: usize,
+    echo: &Echo,
+) -> Result<ReadySubject, BenchError> {
     let near = Channel::builder().id(1).build().map_err(refused)?;
     let levels: Vec<Priority> = [LOW, HIGH].into_iter().filter_map(Priority::new).collect();
     let mut threads = ThreadSetup::default();
@@ -109,7 +115,7 @@ pub fn wire(site: &Site<'_>, by: Link, low: u32, size: usize, echo: &Echo) -> Re
             supplier.push(&Event::new(event_type(pair), SOURCE).octets(value));
         }));
     }
-    Ok(Wired { senders, elsewhere: None, held: Box::new(held), counts: None })
+    Ok(ReadySubject { senders, elsewhere: None, held: Box::new(held), counts: None })
 }
 
 fn datagrams(
@@ -130,12 +136,12 @@ fn datagrams(
 }
 
 fn calls(site: &Site<'_>, [one, other]: [&Federation; 2], held: &mut Deployment) -> Result<(), BenchError> {
-    let patience = Duration::from_secs(20);
+    let timeout = Duration::from_secs(20);
     // Threads that serve calls inherit the class of the thread that starts them.
     let member = |host: &Host, federation: &Federation| {
         let _ = site.class(1).set_current();
         let orb = memory::orb(host)?;
-        let member = FederationServant::start(&orb, federation, LinkOptions::new(patience))?;
+        let member = FederationServant::start(&orb, federation, LinkOptions::new(timeout))?;
         Ok((orb, member))
     };
     let (left, here) = site.left(|| member(site.lab.left(), one))?;

@@ -15,7 +15,7 @@ use isorb_reflective_memory::{AreaReader, Error, Library};
 use isorb_rt::sched::{SchedClass, ThreadSpec};
 
 use super::echo::Echo;
-use super::site::{LINK_KBIT, LOW_PERIOD_NS, Sender, Site, Threads, Wired};
+use super::site::{LINK_KBIT, LOW_PERIOD_NS, ReadySubject, Sender, Site, Threads};
 use crate::experiments::BenchError;
 use crate::experiments::nodes::{self, Orbs, refused};
 
@@ -33,7 +33,13 @@ struct Deployment {
 
 /// One high producer, admitted, and `low` ones as best effort, all by `path`. Through the ORB
 /// nothing is admitted: there, all are best effort.
-pub fn wire(site: &Site<'_>, path: Path, low: u32, size: usize, echo: &Echo) -> Result<Wired, BenchError> {
+pub fn wire(
+    site: &Site<'_>,
+    path: Path,
+    low: u32,
+    size: usize,
+    echo: &Echo,
+) -> Result<ReadySubject, BenchError> {
     let (left, right) = (site.lab.left(), site.lab.right());
     let (orb, glob) = site.left(|| {
         let orb = orb(left)?;
@@ -64,6 +70,8 @@ pub fn wire(site: &Site<'_>, path: Path, low: u32, size: usize, echo: &Echo) -> 
             deadline: if guaranteed { HOPELESS_NS } else { 0 },
             histories: 2,
             guaranteed,
+            // The costs are the default ones.
+            soft: true,
             through: path,
             parity: 0,
             type_hash: 0,
@@ -93,7 +101,7 @@ pub fn wire(site: &Site<'_>, path: Path, low: u32, size: usize, echo: &Echo) -> 
             ]
         })
     };
-    Ok(Wired { senders, elsewhere: None, held: Box::new(held), counts: Some(Box::new(counts)) })
+    Ok(ReadySubject { senders, elsewhere: None, held: Box::new(held), counts: Some(Box::new(counts)) })
 }
 
 /// With the shortest deadline that both nodes admit: each refuses a shorter one and names the

@@ -7,7 +7,7 @@ use std::time::Duration;
 use isorb_netlab::{Host, tool_place};
 
 use super::echo::Echo;
-use super::site::{LAST, Pass, Site, Wired};
+use super::site::{LAST, Pass, ReadySubject, Site};
 use crate::experiments::BenchError;
 use crate::process::{Peer, Scheduling, Side};
 use crate::subjects::{Missing, omniorb};
@@ -23,7 +23,7 @@ pub fn programs() -> Result<PathBuf, Missing> {
 
 /// One high producer and `low` ones in one process, their consumers in another. Both are of the
 /// class of what serves in other subjects, the low producers' threads of the ordinary one.
-pub fn wire(site: &Site<'_>, low: u32, size: usize, echo: &Echo) -> Result<Wired, BenchError> {
+pub fn wire(site: &Site<'_>, low: u32, size: usize, echo: &Echo) -> Result<ReadySubject, BenchError> {
     let folder = programs().map_err(|_| BenchError::NoSubject)?;
     let (left, right, stamps) = (site.lab.left(), site.lab.right(), echo.to());
     let mut server = words(right, &folder, "server");
@@ -47,7 +47,12 @@ pub fn wire(site: &Site<'_>, low: u32, size: usize, echo: &Echo) -> Result<Wired
         std::thread::sleep(LAST);
         Ok(())
     };
-    Ok(Wired { senders: Vec::new(), elsewhere: Some(Box::new(run)), held: Box::new(server), counts: None })
+    Ok(ReadySubject {
+        senders: Vec::new(),
+        elsewhere: Some(Box::new(run)),
+        held: Box::new(server),
+        counts: None,
+    })
 }
 
 /// What starts a program in a host. It becomes the program itself.

@@ -32,12 +32,12 @@ pub type Sender = Box<dyn FnMut(&[u8]) + Send>;
 pub type Counted = Vec<(&'static str, f64)>;
 
 /// A subject that is ready.
-pub struct Wired {
+pub struct ReadySubject {
     /// The writers of the high producer, then of the low ones. None if the producers are in another
     /// process.
     pub senders: Vec<Sender>,
     /// Runs the passes of producers in another process, and waits for their end.
-    pub elsewhere: Option<Elsewhere>,
+    pub elsewhere: Option<RemoteRun>,
     /// The parts that must live while values flow.
     pub held: Box<dyn Any>,
     /// The subject's own counts of the high producer's values, beside the times; called before it
@@ -59,8 +59,8 @@ impl Drop for Threads {
     }
 }
 
-/// See [`Wired::elsewhere`].
-pub type Elsewhere = Box<dyn FnOnce(&[Pass]) -> Result<(), BenchError>>;
+/// See [`ReadySubject::elsewhere`].
+pub type RemoteRun = Box<dyn FnOnce(&[Pass]) -> Result<(), BenchError>>;
 
 /// When the high producer is released.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -129,7 +129,13 @@ impl Site<'_> {
         run_at(self.lab.right(), self.cx.machine.cpus.last(), f)
     }
 
-    fn wire(&self, subject: &'static str, low: u32, size: usize, echo: &Echo) -> Result<Wired, BenchError> {
+    fn wire(
+        &self,
+        subject: &'static str,
+        low: u32,
+        size: usize,
+        echo: &Echo,
+    ) -> Result<ReadySubject, BenchError> {
         match subject {
             MEMORY => memory::wire(self, Path::PathUdp, low, size, echo),
             ORB => memory::wire(self, Path::PathOrb, low, size, echo),

@@ -205,8 +205,8 @@ fn noise(r: &dyn Cells) -> f64 {
 }
 
 fn claims() -> Vec<Claim> {
-    let late = |within: f64, subject: &'static str, says: &str| {
-        paper(AtLeast(-within), says, move |r| {
+    let late = |within: f64, subject: &'static str, sentence: &str| {
+        paper(AtLeast(-within), sentence, move |r| {
             let [margin, channel, bare] = margin(r, subject);
             [margin, channel, bare, bound(r, AGAIN[1])]
         })
@@ -224,12 +224,12 @@ fn claims() -> Vec<Claim> {
         control Below(90.0), "with a single thread the high consumer meets as few as {0:.0} % ({limit})",
             |r| [least(r.values("laxity", CONTROL[0], "in_time_percent"))];
     };
-    let says = "the low consumer misses nothing up to {1} %, a bare thread up to {2} %, and {3} in a second \
+    let sentence = "the low consumer misses nothing up to {1} %, a bare thread up to {2} %, and {3} in a second \
                 series (a difference of {0}, {limit}; the paper: 99)";
-    claims.push(late(WITHIN, CHANNEL[1], says));
-    let says = "in two federated processes up to {1} %, a bare thread up to {2} % and {3} (a difference of {0}, \
+    claims.push(late(WITHIN, CHANNEL[1], sentence));
+    let sentence = "in two federated processes up to {1} %, a bare thread up to {2} % and {3} (a difference of {0}, \
                 {limit}; the paper: 96)";
-    claims.push(late(FEDERATED_WITHIN, FEDERATED[1], says));
+    claims.push(late(FEDERATED_WITHIN, FEDERATED[1], sentence));
     claims
 }
 

@@ -126,7 +126,7 @@ impl Memory {
                     reads[i].extend(read);
                 }
             }
-            // Others of the machine are let in between blocks, not within.
+            // Other threads of the machine run between blocks, not within.
             std::thread::sleep(Duration::from_micros(100));
         }
         for (figure, all) in [("write", writes), ("read", reads)] {

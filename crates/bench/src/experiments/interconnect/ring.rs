@@ -74,7 +74,7 @@ fn connect(transport: &dyn Transport) -> io::Result<Ends> {
     std::thread::scope(|scope| {
         let opening = scope.spawn(|| transport.connect(listener.address(), Some(TIMEOUT)));
         let far = listener.accept(Wait::Block)?;
-        // The accepting side takes part in the greeting.
+        // The accepting side takes part in the handshake.
         while !opening.is_finished() {
             match far.recv(&mut [0], Wait::No) {
                 Err(error) if error.kind() == ErrorKind::WouldBlock => std::thread::yield_now(),

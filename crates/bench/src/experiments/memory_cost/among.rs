@@ -6,7 +6,7 @@ use std::time::Duration;
 use isorb_reflective_memory::idl::{Area, WriterQoS};
 use isorb_reflective_memory::{AreaReader, AreaWriter};
 
-use super::attach::WISH;
+use super::attach::READER_QOS;
 use super::remote::{Nodes, service};
 use super::{Context, MEMORY, refused, row};
 use crate::experiments::BenchError;
@@ -45,7 +45,7 @@ impl Process {
                     .map_writer(&name, WriterQoS { period: 0, size: 0, type_hash: 0 })
                     .map_err(refused)?,
             );
-            readers.push(nodes.far.1.attach_reader(&name, WISH).map_err(refused)?);
+            readers.push(nodes.far.1.attach_reader(&name, READER_QOS).map_err(refused)?);
         }
         // The measured one is neither the first nor the last.
         let middle = writers.len() / 2;

@@ -27,12 +27,13 @@ const MANY_OF_ONE: u32 = 1_000;
 const PERIOD_NS: u64 = 1_000_000_000;
 const DEADLINE_NS: u64 = PERIOD_NS / 10 * 9;
 
-pub const WISH: ReaderQoS = ReaderQoS {
+pub const READER_QOS: ReaderQoS = ReaderQoS {
     how: Mode::PushOnWrite,
     period: 0,
     deadline: 0,
     histories: 1,
     guaranteed: false,
+    soft: true,
     through: Path::PathUdp,
     parity: 0,
     type_hash: 0,
@@ -47,7 +48,7 @@ pub fn measure(cx: &mut Context<'_>, out: &mut Measured) -> Result<(), BenchErro
     let flow = Flow::start(cx, PERIOD_NS)?;
     let (mut admitted, mut readers) = (Vec::new(), Vec::new());
     let mut samples = Samples::new();
-    let wish = ReaderQoS { guaranteed: true, deadline: DEADLINE_NS, ..WISH };
+    let wish = ReaderQoS { guaranteed: true, deadline: DEADLINE_NS, ..READER_QOS };
     for number in 1..=areas {
         let name = name(number);
         flow.add(area(near, &name)?);
@@ -61,7 +62,7 @@ pub fn measure(cx: &mut Context<'_>, out: &mut Measured) -> Result<(), BenchErro
     cx.progress("crm-cost: best effort among them");
     for number in 0..cx.pick(100, 200) {
         // Another parity each time, so that no replica is shared.
-        let wish = ReaderQoS { parity: number, ..WISH };
+        let wish = ReaderQoS { parity: number, ..READER_QOS };
         readers.push(timed(&mut samples, || far.attach_reader(&name(1), wish))?);
     }
     row(out, "attach", BETWEEN, areas as f64, &samples);
@@ -70,7 +71,7 @@ pub fn measure(cx: &mut Context<'_>, out: &mut Measured) -> Result<(), BenchErro
         samples = Samples::new();
         for number in 0..many / 10 {
             let name = name(1 + number % areas);
-            readers.push(timed(&mut samples, || near.attach_reader(&name, WISH))?);
+            readers.push(timed(&mut samples, || near.attach_reader(&name, READER_QOS))?);
         }
         row(out, "attach", WITHIN, (part * many / 10) as f64, &samples);
     }
@@ -91,10 +92,10 @@ pub fn measure(cx: &mut Context<'_>, out: &mut Measured) -> Result<(), BenchErro
     };
     let watched = &name(0);
     let mut writer = area(near, watched)?;
-    readers.push(near.attach_reader(watched, WISH).map_err(refused)?);
+    readers.push(near.attach_reader(watched, READER_QOS).map_err(refused)?);
     row(out, "many", MEMORY, 1.0, &writes(&mut writer));
     for _ in 1..MANY_OF_ONE {
-        readers.push(near.attach_reader(watched, WISH).map_err(refused)?);
+        readers.push(near.attach_reader(watched, READER_QOS).map_err(refused)?);
     }
     row(out, "many", MEMORY, MANY_OF_ONE as f64, &writes(&mut writer));
     drop((writers, readers, admitted));
@@ -145,7 +146,7 @@ fn refusals(
         near.create_area(&Area::new(&name, size, 1)).map_err(refused)?;
         let period = [PERIOD_NS, PERIOD_NS / 200][number % 2];
         writers.push(near.map_writer(&name, WriterQoS { period, size: 0, type_hash: 0 }).map_err(refused)?);
-        let wish = ReaderQoS { guaranteed: true, deadline: PERIOD_NS / 100, ..WISH };
+        let wish = ReaderQoS { guaranteed: true, deadline: PERIOD_NS / 100, ..READER_QOS };
         let start = Instant::now();
         match far.attach_reader(&name, wish) {
             Err(Error::NotAdmitted(_)) => samples.add(nanoseconds(start.elapsed())),

@@ -57,9 +57,10 @@ fn measure(
         // As many as take about the same time at every size.
         let rounds = (cx.ms(4_000, 20_000) as usize * 64 / (64 + size / 512)).max(20) / 10;
         let mut subjects = [MEMORY, BARE, AGAIN];
+        let exchange = Exchange { class: SchedClass::Other, size, rounds, gap: Duration::ZERO, waits };
         let all = interleave_all(&mut subjects, Rounds::of(BLOCKS), |subject| match *subject {
-            MEMORY => area_block(cx, SchedClass::Other, size, (rounds, Duration::ZERO), waits),
-            _ => bare_block(cx, SchedClass::Other, size, (rounds, Duration::ZERO), waits),
+            MEMORY => exchange.by_areas(cx),
+            _ => exchange.by_bare_memory(cx),
         })?;
         rows(out, figure, size, &subjects, &all);
     }
@@ -107,46 +108,81 @@ fn segment(size: usize) -> Result<Segment, BenchError> {
     Segment::create("crm-cost", Geometry::new(size, 1).map_err(refused)?).map_err(refused)
 }
 
-/// Half round trips through two areas.
-pub fn area_block(
-    cx: &Context<'_>,
-    class: SchedClass,
-    size: usize,
-    (rounds, gap): (usize, Duration),
-    waits: Waits,
-) -> Result<Vec<u64>, BenchError> {
-    let [there, back] = [segment(size)?, segment(size)?];
-    let ends = |from: &Segment, to: &Segment| -> Result<_, BenchError> {
-        let mut writer = to.writer().map_err(refused)?;
-        writer.set_wake(waits == Waits::Sleeping);
-        Ok((from.reader().map_err(refused)?, writer))
-    };
-    let ((mut at_echo, mut echoes), (mut at_us, mut ours)) = (ends(&there, &back)?, ends(&back, &there)?);
-    let echo = thread(cx, other(waits), class, move || {
-        let mut value = vec![0; size];
-        for _ in 0..rounds {
-            await_new(&mut at_echo, waits);
-            if at_echo.latest(&mut value).is_err() || echoes.write(&value).is_err() {
-                return;
+/// Two threads that hand a value to and fro.
+#[derive(Clone, Copy)]
+pub struct Exchange {
+    pub class: SchedClass,
+    /// Octets of the value.
+    pub size: usize,
+    pub rounds: usize,
+    /// Sleep between two round trips.
+    pub gap: Duration,
+    pub waits: Waits,
+}
+
+impl Exchange {
+    /// Half round trips: `echo` answers a round until it fails, `call` makes one.
+    fn run(
+        self,
+        cx: &Context<'_>,
+        mut echo: impl FnMut(u32) -> bool + Send + 'static,
+        mut call: impl FnMut(u32) + Send + 'static,
+    ) -> Result<Vec<u64>, BenchError> {
+        let Exchange { class, rounds, gap, waits, .. } = self;
+        let last = u32::try_from(rounds).unwrap_or(u32::MAX);
+        let echo = thread(cx, other(waits), class, move || _ = (1..=last).all(&mut echo))?;
+        let us = thread(cx, 0, class, move || {
+            let mut samples = Vec::with_capacity(rounds);
+            for round in 1..=last {
+                rest(gap);
+                let start = now_ns();
+                call(round);
+                samples.push((now_ns() - start) / 2);
             }
-        }
-    })?;
-    let us = thread(cx, 0, class, move || {
-        let mut value = vec![1; size];
-        let mut samples = Vec::with_capacity(rounds);
-        for _ in 0..rounds {
-            rest(gap);
-            let start = now_ns();
+            samples
+        })?;
+        let samples = joined(us)?;
+        joined(echo)?;
+        Ok(samples)
+    }
+
+    /// Through two areas.
+    pub fn by_areas(self, cx: &Context<'_>) -> Result<Vec<u64>, BenchError> {
+        let Exchange { size, waits, .. } = self;
+        let [there, back] = [segment(size)?, segment(size)?];
+        let ends = |from: &Segment, to: &Segment| -> Result<_, BenchError> {
+            let mut writer = to.writer().map_err(refused)?;
+            writer.set_wake(waits == Waits::Sleeping);
+            Ok((from.reader().map_err(refused)?, writer))
+        };
+        let ((mut at_echo, mut echoes), (mut at_us, mut ours)) = (ends(&there, &back)?, ends(&back, &there)?);
+        let (mut echoed, mut value) = (vec![0; size], vec![1; size]);
+        let echo = move |_| {
+            await_new(&mut at_echo, waits);
+            at_echo.latest(&mut echoed).is_ok() && echoes.write(&echoed).is_ok()
+        };
+        self.run(cx, echo, move |_| {
             let _ = ours.write(&value);
             await_new(&mut at_us, waits);
             let _ = at_us.latest(&mut value);
-            samples.push((now_ns() - start) / 2);
-        }
-        samples
-    })?;
-    let samples = joined(us)?;
-    joined(echo)?;
-    Ok(samples)
+        })
+    }
+
+    /// Through bare memory.
+    pub fn by_bare_memory(self, cx: &Context<'_>) -> Result<Vec<u64>, BenchError> {
+        let Exchange { size, waits, .. } = self;
+        let ways = Arc::new([Bare::new(size), Bare::new(size)]);
+        let (theirs, mut echoed, mut value) = (ways.clone(), vec![0; size / 8], vec![1; size / 8]);
+        let echo = move |round| {
+            theirs[0].take(&mut echoed, round, waits);
+            theirs[1].put(&echoed, round, waits);
+            true
+        };
+        self.run(cx, echo, move |round| {
+            ways[0].put(&value, round, waits);
+            ways[1].take(&mut value, round, waits);
+        })
+    }
 }
 
 /// Leaves the processor to others between round trips.
@@ -226,38 +262,4 @@ impl Bare {
             }
         }
     }
-}
-
-/// Half round trips through bare memory.
-pub fn bare_block(
-    cx: &Context<'_>,
-    class: SchedClass,
-    size: usize,
-    (rounds, gap): (usize, Duration),
-    waits: Waits,
-) -> Result<Vec<u64>, BenchError> {
-    let ways = Arc::new([Bare::new(size), Bare::new(size)]);
-    let (theirs, last) = (ways.clone(), u32::try_from(rounds).unwrap_or(u32::MAX));
-    let echo = thread(cx, other(waits), class, move || {
-        let mut value = vec![0; size / 8];
-        for turn in 1..=last {
-            theirs[0].take(&mut value, turn, waits);
-            theirs[1].put(&value, turn, waits);
-        }
-    })?;
-    let us = thread(cx, 0, class, move || {
-        let mut value = vec![1; size / 8];
-        let mut samples = Vec::with_capacity(rounds);
-        for turn in 1..=last {
-            rest(gap);
-            let start = now_ns();
-            ways[0].put(&value, turn, waits);
-            ways[1].take(&mut value, turn, waits);
-            samples.push((now_ns() - start) / 2);
-        }
-        samples
-    })?;
-    let samples = joined(us)?;
-    joined(echo)?;
-    Ok(samples)
 }

@@ -17,7 +17,7 @@ use isorb_rt::time::{Deadline, now_ns};
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::OwnedFd;
 
-use super::attach::WISH;
+use super::attach::READER_QOS;
 use super::{AGAIN, BARE, Context, MEMORY, PERIODIC, joined, refused, rows, thread};
 use crate::blocks::{Rounds, interleave_all};
 use crate::experiments::BenchError;
@@ -28,11 +28,11 @@ const SIZES: [usize; 3] = [64, 1 << 10, 8 << 10];
 const BLOCKS: usize = 10;
 /// Octets of a value in a datagram.
 const PIECE: usize = 1384;
-/// A value that did not come after so long is given up: both programs lose what the kernel drops.
+/// A value that did not come after so long is abandoned: both programs lose what the kernel drops.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The control: values go at intervals, whenever they were written.
-const EACH_MS: ReaderQoS = ReaderQoS { how: Mode::PeriodicPush, period: 1_000_000, ..WISH };
+const EACH_MS: ReaderQoS = ReaderQoS { how: Mode::PeriodicPush, period: 1_000_000, ..READER_QOS };
 
 /// Two nodes over loopback, each with its processor where there are two.
 pub struct Nodes {
@@ -96,7 +96,7 @@ pub fn measure(cx: &mut Context<'_>, out: &mut Measured) -> Result<(), BenchErro
         let mut writer = Some(writer);
         let all = interleave_all(&mut subjects, Rounds::of(BLOCKS), |subject| {
             let wish = match *subject {
-                MEMORY => WISH,
+                MEMORY => READER_QOS,
                 PERIODIC => EACH_MS,
                 _ => return bare(cx, size, values),
             };
@@ -154,7 +154,7 @@ pub fn service(
 ) -> Result<(Vec<u64>, AreaWriter, AreaReader), BenchError> {
     let (seen, stop) = (Arrival::new(), Arc::new(AtomicBool::new(false)));
     let first = writer.sequence();
-    let (tells, ends) = (seen.clone(), stop.clone());
+    let (recorder, ends) = (seen.clone(), stop.clone());
     let reading = thread(cx, 1, SchedClass::Other, move || {
         let mut value = vec![0; size];
         while !ends.load(Ordering::Acquire) {
@@ -162,7 +162,7 @@ pub fn service(
             if let Ok(sample) = reader.latest(&mut value)
                 && sample.source > first
             {
-                tells.record((sample.source - first) as u32);
+                recorder.record((sample.source - first) as u32);
             }
         }
         reader
@@ -188,18 +188,18 @@ fn bare(cx: &Context<'_>, size: usize, values: usize) -> Result<Vec<u64>, BenchE
     let geometry = Geometry::new(size, 1).map_err(refused)?;
     let source = Segment::create("bare", geometry).map_err(refused)?;
     let replica = Segment::create("bare", geometry).map_err(refused)?;
-    let bell =
+    let doorbell =
         Arc::new(eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC).map_err(std::io::Error::from)?);
     let (to, from) = (UdpSocket::bind("127.0.0.1:0")?, UdpSocket::bind("127.0.0.1:0")?);
     to.set_read_timeout(Some(Duration::from_millis(50)))?;
     from.connect(to.local_addr()?)?;
     let stop = Arc::new(AtomicBool::new(false));
-    let (read, rung, ends) = (source.reader().map_err(refused)?, bell.clone(), stop.clone());
+    let (read, rung, ends) = (source.reader().map_err(refused)?, doorbell.clone(), stop.clone());
     let sending = thread(cx, 0, SchedClass::Other, move || send(read, &rung, &from, size, &ends))?;
     let (write, ends) = (replica.writer().map_err(refused)?, stop.clone());
     let receiving = thread(cx, 1, SchedClass::Other, move || receive(write, &to, size, &ends))?;
     let seen = Arrival::new();
-    let (mut reader, tells, ends) = (replica.reader().map_err(refused)?, seen.clone(), stop.clone());
+    let (mut reader, recorder, ends) = (replica.reader().map_err(refused)?, seen.clone(), stop.clone());
     let reading = thread(cx, 1, SchedClass::Other, move || {
         let mut value = vec![0; size];
         while !ends.load(Ordering::Acquire) {
@@ -207,7 +207,7 @@ fn bare(cx: &Context<'_>, size: usize, values: usize) -> Result<Vec<u64>, BenchE
             if reader.has_new()
                 && let Ok(sample) = reader.latest(&mut value)
             {
-                tells.record(sample.sequence as u32);
+                recorder.record(sample.sequence as u32);
             }
         }
     })?;
@@ -218,7 +218,7 @@ fn bare(cx: &Context<'_>, size: usize, values: usize) -> Result<Vec<u64>, BenchE
         for number in 1..=values as u32 {
             let at = now_ns();
             let _ = writer.write(&value);
-            let _ = rustix::io::write(&*bell, &1u64.to_ne_bytes());
+            let _ = rustix::io::write(&*doorbell, &1u64.to_ne_bytes());
             samples.extend(seen.took(number, at));
         }
         samples

@@ -10,7 +10,7 @@ use isorb_reflective_memory::idl::{Area, RIORef, WriterQoS};
 use isorb_rt::sched::SchedClass;
 use isorb_rt::time::now_ns;
 
-use super::attach::WISH;
+use super::attach::READER_QOS;
 use super::remote::Nodes;
 use super::{Context, joined, refused, row, thread};
 use crate::blocks::keep;
@@ -47,11 +47,11 @@ pub fn measure(cx: &mut Context<'_>, out: &mut Measured) -> Result<(), BenchErro
     area("rio")?;
     let (to, from) = (
         here.map_writer("rio", promise).map_err(refused)?,
-        here.attach_reader("rio", WISH).map_err(refused)?,
+        here.attach_reader("rio", READER_QOS).map_err(refused)?,
     );
     area("direct")?;
     let mut writer = library.map_writer("direct", promise).map_err(refused)?;
-    let mut reader = library.attach_reader("direct", WISH).map_err(refused)?;
+    let mut reader = library.attach_reader("direct", READER_QOS).map_err(refused)?;
     let calls = cx.ms(200, 1_000) as usize;
     let work = move || {
         let value = [7; SIZE];
