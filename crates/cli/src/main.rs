@@ -9,9 +9,12 @@ use std::io::ErrorKind;
 use std::process::ExitCode;
 use std::time::Duration;
 
+/// With the commit where the sources are a checkout.
+const VERSION: &str = env!("ISORB_VERSION");
+
 /// isorb: an isochronous object request broker.
 #[derive(Debug, Parser)]
-#[command(name = "isorb", version, arg_required_else_help = true)]
+#[command(name = "isorb", version = VERSION, arg_required_else_help = true)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -20,9 +23,9 @@ struct Cli {
     #[arg(long, global = true, value_name = "LEVELS")]
     log: Option<String>,
     /// Files of the own certificate, its key, and the authorities that sign those of peers, in PEM
-    /// form. Calls go over TLS, and services listen over TLS instead of TCP; clients need a
-    /// certificate.
-    #[arg(long, global = true, value_name = "CERTIFICATE,KEY,AUTHORITIES")]
+    /// form; a fourth one has the authorities' lists of revoked certificates. Calls go over TLS,
+    /// and services listen over TLS instead of TCP; clients need a certificate.
+    #[arg(long, global = true, value_name = "CERTIFICATE,KEY,AUTHORITIES[,REVOCATIONS]")]
     tls: Option<String>,
 }
 
@@ -39,6 +42,10 @@ enum Command {
     DemoPod(commands::demo::PodArgs),
     /// Checks IDL, or generates Rust from it.
     Idl(commands::idl::Args),
+    /// Calls an object by the interface in an IDL file, with JSON.
+    Call(commands::call::Args),
+    /// Serves an interface in an IDL file by rules, for tests of clients.
+    Serve(commands::serve::Args),
     /// Explains a reference or an object URL, field by field.
     Ior(commands::ior::Args),
     /// Runs a naming service.
@@ -47,6 +54,8 @@ enum Command {
     Name(commands::name::Args),
     /// Runs an event channel: TAO's real-time interfaces and the OMG's Event Service.
     EventChannel(commands::event_channel::Args),
+    /// Watches, pushes, records and replays events of a channel, and lists its consumers.
+    Event(commands::event::Args),
     /// Replaces modules of a running event channel, or fetches its trace.
     EventControl(commands::event_control::Args),
     /// Checks whether this machine is set up for real time, and says what to change.
@@ -69,6 +78,10 @@ enum Command {
     Scheduler(commands::scheduler::Args),
     /// Draws traces of event channels and node servers, as a page and for Perfetto.
     Timeline(commands::timeline::Args),
+    /// Writes man pages and completions for shells, for packages.
+    #[cfg(feature = "packaging")]
+    #[command(hide = true)]
+    Generate(commands::generate::Args),
     /// Names the program that replaced this command.
     #[command(hide = true, disable_help_flag = true)]
     Bench {
@@ -91,10 +104,16 @@ fn main() -> ExitCode {
         Command::DemoServer(args) => report(commands::demo::calls::serve(&args)),
         Command::DemoPod(args) => report(commands::demo::pod(&args)),
         Command::Idl(args) => commands::idl::run(&args),
+        Command::Call(args) => match commands::call::run(&args, orb) {
+            Ok(code) => code,
+            Err(error) => report(Err(error)),
+        },
+        Command::Serve(args) => report(commands::serve::run(&args, orb)),
         Command::Ior(args) => report(commands::ior::run(&args)),
         Command::Naming(args) => report(commands::naming::run(&args, orb)),
         Command::Name(args) => report(commands::name::run(&args, orb)),
         Command::EventChannel(args) => report(commands::event_channel::run(&args, orb)),
+        Command::Event(args) => report(commands::event::run(&args, orb)),
         Command::EventControl(args) => report(commands::event_control::run(&args, orb)),
         Command::Doctor(args) => commands::doctor::run(&args),
         Command::Memory(args) => report(commands::memory::run(&args, orb)),
@@ -104,6 +123,8 @@ fn main() -> ExitCode {
         Command::Sched(args) => commands::sched::run(&args),
         Command::Scheduler(args) => report(commands::scheduler::run(&args, orb)),
         Command::Timeline(args) => report(commands::timeline::run(&args)),
+        #[cfg(feature = "packaging")]
+        Command::Generate(args) => report(commands::generate::run(&args, Cli::command()).map_err(Into::into)),
         Command::Bench { arguments } => bench_has_moved(&arguments),
     }
 }

@@ -82,7 +82,7 @@ fn write(file: &str, text: &str) {
 }
 
 #[test]
-fn a_policy_says_who_binds_which_names() {
+fn a_policy_grants_the_binding_of_names() {
     let guarded = Guarded::start();
     let (code, _, error) = guarded.name("lab", &["bind", "lab1", OBJECT]);
     assert_eq!(code, Some(0), "{error}");
@@ -105,6 +105,23 @@ fn a_policy_says_who_binds_which_names() {
     assert!(!audit.contains("plant") && !audit.contains("resolve"), "{audit}");
     let mode = std::fs::metadata(guarded.folder.file("audit.log")).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
+}
+
+#[test]
+fn a_revoked_certificate_is_refused_at_once() {
+    let folder = TempFolder::new();
+    let authority = Authority::at(&folder.file("ca")).unwrap();
+    let list = authority.revoke(&[]).unwrap().display().to_string();
+    let tls = format!("{},{list}", Guarded::files(&authority, "server"));
+    let service = Service::start(&["naming", "--memory", "--port", "0", "--tls", &tls]);
+    let clients = ["lab", "viewer"].map(|name| Guarded::files(&authority, name));
+    let ls = |tls: &str| run(&["name", "--tls", tls, "--ns", &service.url, "ls"]).0;
+    assert_eq!(clients.each_ref().map(|tls| ls(tls)), [Some(0), Some(0)]);
+    authority.revoke(&["lab"]).unwrap();
+    assert_eq!(clients.each_ref().map(|tls| ls(tls)), [Some(1), Some(0)]);
+    // A client with the list does not talk to a server that is in it.
+    authority.revoke(&["server"]).unwrap();
+    assert_eq!((ls(&format!("{},{list}", clients[1])), ls(&clients[1])), (Some(1), Some(0)));
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use isorb::{Interface, Reference};
 use isorb_access::operations_of;
 use isorb_event::servants::isorb_link::isorb_event as link;
+use isorb_event::servants::stamped::isorb_rtec_event_channel_admin as numbered;
 use isorb_event::servants::stamped::rtec_event_channel_admin as rtec;
 use isorb_event::servants::standard::cos_event_channel_admin as cos;
 use isorb_naming::cos_naming as naming;
@@ -11,7 +12,7 @@ use isorb_sched_service::rtec_scheduler::SchedulerRef;
 
 #[test]
 fn every_interface_of_a_service_has_its_rules() {
-    let interfaces: [&Interface; 24] = [
+    let interfaces: [&Interface; 26] = [
         naming::NamingContextRef::INTERFACE,
         naming::NamingContextExtRef::INTERFACE,
         naming::BindingIteratorRef::INTERFACE,
@@ -19,7 +20,9 @@ fn every_interface_of_a_service_has_its_rules() {
         rtec::ConsumerAdminRef::INTERFACE,
         rtec::SupplierAdminRef::INTERFACE,
         rtec::ProxyPushConsumerRef::INTERFACE,
+        numbered::ProxyPushConsumerRef::INTERFACE,
         rtec::ProxyPushSupplierRef::INTERFACE,
+        numbered::ProxyPushSupplierRef::INTERFACE,
         cos::EventChannelRef::INTERFACE,
         cos::ConsumerAdminRef::INTERFACE,
         cos::SupplierAdminRef::INTERFACE,

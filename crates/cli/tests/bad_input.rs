@@ -51,12 +51,12 @@ const COMMANDS: [(&[&str], i32); 4] = [
 fn every_command_names_the_fault_of_a_schedule() {
     let folder = TempFolder::new();
     let file = folder.text("s.toml");
-    for (text, said) in SCHEDULES {
+    for (text, message) in SCHEDULES {
         std::fs::write(&file, text).unwrap();
         for (command, wanted) in COMMANDS {
             let (code, out, error) = run(&[command, &[&file]].concat());
             assert_eq!((code, &*out), (Some(wanted), ""), "{command:?} of {text}: {error}");
-            assert!(error.contains(said), "{command:?} of {text}: {error}");
+            assert!(error.contains(message), "{command:?} of {text}: {error}");
         }
     }
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "nothing was drawn");
@@ -70,17 +70,17 @@ fn more_than_the_processor_has_is_named_with_its_shares() {
     let text = "[[operation]]\nname = 'radar'\ncost = '3 ms'\nperiod = '5 ms'\n\
         [[operation]]\nname = 'video'\ncost = '20 ms'\nperiod = '40 ms'\n";
     std::fs::write(&file, text).unwrap();
-    let said = "the tasks ask for 110.0 % of the processor: radar 60.0 %, video 50.0 %";
+    let message = "the tasks ask for 110.0 % of the processor: radar 60.0 %, video 50.0 %";
     let (code, out, error) = run(&["sched", "check", &file]);
     assert_eq!((code, &*error), (Some(1), ""));
-    assert!(out.contains(said) && out.contains("1 of 2 tasks meet every deadline"), "{out}");
+    assert!(out.contains(message) && out.contains("1 of 2 tasks meet every deadline"), "{out}");
     let page = folder.text("s.html");
     assert_eq!(run(&["sched", "plot", "--out", &page, &file]).0, Some(1));
     assert!(std::fs::read_to_string(&page).unwrap().contains("deadlines cannot be met"));
     for (command, _) in &COMMANDS[2..] {
         let (code, out, error) = run(&[*command, &[&*file]].concat());
         assert_eq!((code, &*out), (Some(1), ""), "{command:?}");
-        assert!(error.contains(&format!("s.toml:1: {said}")), "{command:?}: {error}");
+        assert!(error.contains(&format!("s.toml:1: {message}")), "{command:?}: {error}");
     }
 }
 
@@ -108,11 +108,11 @@ fn faults_of_a_channels_options_are_named() {
         (&["--id", "1", "--udp", "10.0.0.1:5"], "give two addresses, as in 10.0.0.1:5001=10.0.0.2:5001"),
         (&["--id", "1", "--tick", "1"], "1 is not in 10..=86400000"),
     ];
-    for (options, said) in cases {
+    for (options, message) in cases {
         let (code, out, error) = run(&[&["event-channel"], options].concat());
         assert!(matches!(code, Some(1 | 2)), "{options:?}: {code:?}, {error}");
         assert_eq!(out, "", "{options:?}: it is not ready");
-        assert!(error.contains(said), "{options:?}: {error}");
+        assert!(error.contains(message), "{options:?}: {error}");
     }
 }
 
@@ -138,11 +138,11 @@ fn faults_of_a_node_servers_options_are_named() {
     ];
     let folder = TempFolder::new();
     let socket = folder.text("socket");
-    for (options, said) in cases {
+    for (options, message) in cases {
         let (code, out, error) = run(&[&["memory-server", "--socket", &socket], options].concat());
         assert!(matches!(code, Some(1 | 2)), "{options:?}: {code:?}, {error}");
         assert_eq!(out, "", "{options:?}: it is not ready");
-        assert!(error.contains(said), "{options:?}: {error}");
+        assert!(error.contains(message), "{options:?}: {error}");
     }
 }
 
@@ -155,8 +155,8 @@ fn reflective_memory_names_the_process_that_is_missing() {
     {
         let (code, out, error) = run(&[&["memory", "--socket", &socket], what].concat());
         assert_eq!((code, &*out), (Some(1), ""), "{what:?}: {error}");
-        let said = error.contains(&socket) && error.contains("is `isorb memory-server` running");
-        assert!(said, "{what:?}: {error}");
+        let message = error.contains(&socket) && error.contains("is `isorb memory-server` running");
+        assert!(message, "{what:?}: {error}");
     }
     // Nothing listens at port 1.
     let url = "corbaloc::127.0.0.1:1/ReflectiveMemory";
@@ -177,9 +177,9 @@ fn the_benchmark_is_another_program() {
 #[test]
 fn an_unknown_level_of_log_records_is_refused_with_those_that_there_are() {
     for arguments in [["--log", "warn,isorb=loud", "naming"], ["naming", "--log", "warn,isorb=loud"]] {
-        let (code, _, said) = run(&arguments);
-        assert_eq!(code, Some(2), "{said}");
-        assert!(said.contains("--log: 'isorb=loud' is no level of log records"), "{said}");
-        assert!(said.contains("off, error, warn, info and debug"), "{said}");
+        let (code, _, message) = run(&arguments);
+        assert_eq!(code, Some(2), "{message}");
+        assert!(message.contains("--log: 'isorb=loud' is no level of log records"), "{message}");
+        assert!(message.contains("off, error, warn, info and debug"), "{message}");
     }
 }

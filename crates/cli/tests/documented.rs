@@ -36,7 +36,8 @@ struct Reader<'f> {
 
 impl Reader<'_> {
     fn command(&self, line: &str) -> Command {
-        let line = self.instead.iter().fold(line.to_owned(), |line, (said, here)| line.replace(said, here));
+        let line =
+            self.instead.iter().fold(line.to_owned(), |line, (message, here)| line.replace(message, here));
         let mut command = Command::new(ISORB);
         let words = line.split_whitespace().skip(1).map(|word| word.trim_matches('\''));
         command.args(words).current_dir(self.folder.path());
@@ -132,7 +133,7 @@ fn the_guide_to_the_scheduling_service_does_what_it_says() {
     reader.instead.push(("corbaloc::127.0.0.1/NameService".into(), naming.url.clone()));
     // The file that a recorded run leaves is the one above.
     follow(&mut reader, &document("guides/scheduling-service.md"), 5);
-    assert_eq!(reader.services.len(), 4, "two schedulers and two channels");
+    assert_eq!(reader.services.len(), 5, "two schedulers and three channels");
 }
 
 #[test]
@@ -150,7 +151,19 @@ fn the_pages_on_event_channels_do_what_they_say() {
     let folder = TempFolder::new();
     write(folder.path(), "flight.toml", blocks(&document("reference/scheduling.md"), "toml")[0].as_bytes());
     let mut reader = reader(&folder);
-    follow(&mut reader, &document("tutorials/events.md"), 1);
+    follow(&mut reader, &document("tutorials/events.md"), 8);
+    let recorded = std::fs::read(folder.path().join("flight.events")).unwrap();
+    let mut recorded = isorb_event_file::Reader::new(&recorded[..]).unwrap();
+    let mut events = 0;
+    while let Some(record) = recorded.next().unwrap() {
+        events += usize::from(matches!(record, isorb_event_file::Record::Event(_)));
+    }
+    assert_eq!(events, 3, "as the page says");
+    let kept = ended(&mut reader.command("isorb event ls corbaloc::127.0.0.1:4201/EventService")).1;
+    assert!(
+        kept.split_whitespace().collect::<Vec<_>>().windows(3).any(|row| row == ["16", "1", "6"]),
+        "{kept}"
+    );
     follow(&mut reader, &document("guides/event-channel.md"), 6);
     follow(&mut reader, &document("guides/federation.md"), 2);
     follow(&mut reader, &document("guides/admission.md"), 1);
@@ -174,4 +187,15 @@ fn the_tutorial_on_reflective_memory_does_what_it_says() {
     let mut reader = reader(&folder);
     follow(&mut reader, &page, 11);
     assert_eq!((reader.services.len(), reader.writers.len()), (3, 1));
+}
+
+#[test]
+fn the_tutorial_on_dynamic_calls_does_what_it_says() {
+    let page = document("tutorials/dynamic-calls.md");
+    let folder = TempFolder::new();
+    write(folder.path(), "names.idl", blocks(&page, "idl")[0].as_bytes());
+    let mut reader = reader(&folder);
+    follow(&mut reader, &page, 5);
+    let list = commands(&page).pop().unwrap();
+    assert_eq!(ended(&mut reader.command(&list)).1, blocks(&page, "text")[0]);
 }

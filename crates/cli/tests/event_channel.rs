@@ -6,8 +6,10 @@ mod page;
 use common::events::{consume, event, orb, supply};
 use common::{Service, run};
 use isorb::Orb;
+use isorb_event::servants::RegistrationStore;
 use isorb_event::servants::stamped::rtec_event_channel_admin as admin;
 use isorb_event::servants::standard::cos_event_channel_admin as cos;
+use isorb_event::{Configuration, Strategy};
 use isorb_testkit::wait_until;
 use page::state;
 use std::process::Command;
@@ -134,11 +136,26 @@ fn a_killed_channel_with_a_store_has_its_consumers_again() {
     let (_, _, error) = run(&[&["event-channel"], &store[..], &[&elsewhere]].concat());
     assert!(error.contains("another process has it open"), "{error}");
     drop(channel);
-    let _again = start(&[&store[..], &[&here]].concat());
+    let again = start(&[&store[..], &[&here]].concat());
     wait_until("the old proxies serve", || {
         supplier.push(&vec![event(20, 7)]).unwrap();
         consumer.0.lock().unwrap().contains(&7)
     });
+    // The modules that an operator chose are there after the next restart.
+    let chosen = ["--configuration", "full", "--dispatching", "threads", "--threads", "3"];
+    let (code, _, error) = run(&[&["event-control", &again.0.url], &chosen[..]].concat());
+    assert_eq!((code, &*error), (Some(0), ""));
+    drop(again);
+    let stored = RegistrationStore::open(&file).unwrap();
+    assert_eq!(stored.modules(), Ok(Some((Configuration::Full, Strategy::Threads { per_level: 3 }))));
+    drop(stored);
+    let last = start(&[&store[..], &[&here]].concat());
+    // The level's third thread. Pushes to remote consumers have two.
+    let named = |task: std::io::Result<std::fs::DirEntry>| {
+        std::fs::read_to_string(task.unwrap().path().join("comm")).is_ok_and(|name| name == "event-0-2\n")
+    };
+    let tasks = std::fs::read_dir(format!("/proc/{}/task", last.0.id())).unwrap();
+    assert!(tasks.into_iter().any(named), "it dispatches by three threads");
 }
 
 #[test]
@@ -245,7 +262,7 @@ fn a_federation_says_how_it_forms_and_why_not() {
         "0",
     ]);
     wait_until("the page has the neighbour", || state(&page)["neighbours"][0]["channels"][0] == 7);
-    let mut namesake = isorb_testkit::Process::start_on_stderr(&mut common::isorb(&[
+    let mut duplicate = isorb_testkit::Process::start_on_stderr(&mut common::isorb(&[
         "event-channel",
         "--real-time",
         "off",
@@ -256,7 +273,7 @@ fn a_federation_says_how_it_forms_and_why_not() {
         "--join",
         &url,
     ]));
-    logged(&mut namesake, "the number 7, too: give each its own (--id)");
+    logged(&mut duplicate, "the number 7, too: give each its own (--id)");
 }
 
 #[test]
@@ -290,7 +307,7 @@ fn beyond_this_host_a_federation_needs_a_key() {
         "1",
         "--insecure",
     ]));
-    logged(&mut open, "--insecure: any host that reaches this channel can join");
+    logged(&mut open, "WARN isorb::event: --insecure: any host that reaches this channel can join");
 }
 
 /// An event that is larger than every copy is lost for consumers with a queue.
@@ -322,8 +339,8 @@ fn the_first_event_that_a_supplier_loses_is_logged() {
     }
     wait_until("those that fit come", || consumer.times() == [1, 2, 5]);
     let line = process.next_line().unwrap();
-    let says = "an event of type 20 with 101 octets is lost for 1 consumers, because no copy is so large";
-    assert!(line.contains(says) && line.contains("--larger"), "{line}");
+    let sentence = "an event of type 20 with 101 octets is lost for 1 consumers, because no copy is so large";
+    assert!(line.contains(sentence) && line.contains("--larger"), "{line}");
     process.kill();
     assert_eq!(process.next_line(), None, "later losses are counted only");
     let (code, _, error) = run(&["event-channel", "--larger", "5"]);

@@ -50,9 +50,9 @@ fn modules_are_exchanged_while_events_flow_and_the_trace_is_drawn() {
             ("full", "upcalls"),
         ] {
             let before = sent.load(SeqCst);
-            let (code, _, said) =
+            let (code, _, message) =
                 control(&service.url, &["--configuration", modules, "--dispatching", dispatching]);
-            assert_eq!(code, Some(0), "{modules}, {dispatching}: {said}");
+            assert_eq!(code, Some(0), "{modules}, {dispatching}: {message}");
             wait_until("events go on", || sent.load(SeqCst) > before + 20);
         }
         stop.store(true, SeqCst);
@@ -73,13 +73,14 @@ fn modules_are_exchanged_while_events_flow_and_the_trace_is_drawn() {
 
     let folder = TempFolder::new();
     let (trace, page) = (folder.text("flight.trace"), folder.text("flight.html"));
-    let (code, said, error) = control(&service.url, &["--trace", &trace]);
-    assert_eq!((code, said.trim()), (Some(0), trace.as_str()), "{error}");
+    let (code, message, error) = control(&service.url, &["--trace", &trace]);
+    assert_eq!((code, message.trim()), (Some(0), trace.as_str()), "{error}");
     assert_eq!(run(&["timeline", &trace, "--out", &page]).0, Some(0));
     let recording = isorb_trace::decode(&std::fs::read(&trace).unwrap()).unwrap();
     let timeline = isorb_timeline::Timeline::of("flight", &[recording]);
     let row = timeline.rows.iter().find(|row| row.consumer).expect("the consumer has a row");
-    // A thread's part of the trace has places for about 2,000 runs, and then the oldest give way.
+    // A thread's part of the trace has room for about 2,000 runs; then the oldest are
+    // overwritten.
     assert!(
         row.runs.len() as u64 > (sent / 2).min(1_000)
             && timeline.rows.iter().any(|row| row.supplier && !row.marks.is_empty())
@@ -89,14 +90,14 @@ fn modules_are_exchanged_while_events_flow_and_the_trace_is_drawn() {
 #[test]
 fn a_channel_refuses_impossible_modules() {
     let service = Service::start(&["event-channel", "--real-time", "off"]);
-    let (code, _, said) =
+    let (code, _, message) =
         control(&service.url, &["--configuration", "full", "--dispatching", "threads", "--threads", "1000"]);
     assert_eq!(code, Some(1));
-    assert!(said.contains("1000 threads a level"), "{said}");
-    let (code, _, said) = control(&service.url, &[]);
-    assert!(code == Some(2) && said.contains("--trace"), "{said}");
-    let (code, _, said) = control(&service.url, &["--dispatching", "threads", "--trace", "x"]);
-    assert!(code == Some(2) && said.contains("--configuration"), "{said}");
+    assert!(message.contains("1000 threads a level"), "{message}");
+    let (code, _, message) = control(&service.url, &[]);
+    assert!(code == Some(2) && message.contains("--trace"), "{message}");
+    let (code, _, message) = control(&service.url, &["--dispatching", "threads", "--trace", "x"]);
+    assert!(code == Some(2) && message.contains("--configuration"), "{message}");
 }
 
 #[test]

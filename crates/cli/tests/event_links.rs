@@ -43,7 +43,7 @@ fn of(numbers: std::ops::Range<u64>, consumer: &Consumer) -> Vec<u64> {
 
 /// Each is stopped in turn, for longer than its neighbours wait for answers: the source, to which
 /// events are pushed meanwhile, the one between and the last. What is in connections that were
-/// given up meanwhile is read beside what comes over the next ones; its numbers tell which of both
+/// abandoned meanwhile is read beside what comes over the next ones; its numbers tell which of both
 /// goes first.
 #[test]
 fn a_stopped_member_that_continues_gets_all_events_once_and_in_order() {

@@ -154,6 +154,39 @@ fn await_levels(page: &str, wanted: &[(i32, (u64, i64))]) {
     });
 }
 
+/// Suppliers and consumers name their operations, and the scheduler learns what releases what. The
+/// schedule file of the run then admits the same consumers.
+#[test]
+fn a_configuration_run_fills_the_schedule_with_what_releases_what() {
+    let folder = TempFolder::new();
+    let record = folder.text("recorded.toml");
+    let service = Service::start(&["scheduler", "--record", &record]);
+    let client = Orb::with_config(Config::default()).unwrap();
+    let scheduler: SchedulerRef = client.resolve(&service.url).unwrap();
+    let imu = operation(&scheduler, "imu", 5, 20);
+    let fuse = operation(&scheduler, "fuse", 3, 0);
+    let served =
+        Service::start(&["event-channel", "--real-time", "off", "--scheduler", &service.url, "--record"]);
+    let application = Application::new(&served);
+    let _fuse = application.connect(fuse).unwrap();
+    let supplier =
+        application.channel.for_suppliers().unwrap().unwrap().obtain_push_consumer().unwrap().unwrap();
+    let mut publication = admin::Publication { event: event(20, 0), dependency_info: Default::default() };
+    publication.dependency_info.rt_info = imu;
+    let qos = admin::SupplierQOS { publications: vec![publication], is_gateway: false };
+    supplier.connect_push_supplier(None::<&comm::PushSupplierRef>, &qos).unwrap();
+    let (_, dependencies, _, anomalies) = scheduler.compute_scheduling(1, 99).unwrap();
+    let pairs: Vec<_> = dependencies.iter().map(|of| (of.rt_info, of.rt_info_depended_on)).collect();
+    assert_eq!((pairs, anomalies), (vec![(fuse, imu)], vec![]));
+    drop((served, service));
+
+    let text = std::fs::read_to_string(&record).unwrap();
+    assert!(text.contains("after = [\"imu\"]"), "{text}");
+    let (served, page) = channel(&["--schedule", &record]);
+    Application::new(&served).connect(fuse).unwrap();
+    assert_eq!(placed(&page), [(99, Some(12))]);
+}
+
 /// The channel starts before the application. Operations that are registered later move connected
 /// consumers, so that a more urgent one has the higher level whenever it connected. The channel
 /// computes the schedule only with the priorities of its command line.
@@ -193,8 +226,8 @@ fn later_registrations_move_connected_consumers() {
     let late = operation(&scheduler, "late", 1, 300);
     scheduler.compute_scheduling(200, 300).unwrap();
     let refused = application.connect(late).map(|_| ()).unwrap_err();
-    let said = "late cannot be admitted: the scheduler puts late at priority 296, where this channel has no level: it serves 85 to 99.";
-    assert!(refused.starts_with(said), "{refused}");
+    let message = "late cannot be admitted: the scheduler puts late at priority 296, where this channel has no level: it serves 85 to 99.";
+    assert!(refused.starts_with(message), "{refused}");
 }
 
 #[test]
@@ -207,8 +240,8 @@ fn a_channel_with_too_few_levels_prints_a_warning() {
     let handles: Vec<i32> =
         (0..3).map(|at| operation(&scheduler, &format!("o{at}"), 1, 50 + at * 10)).collect();
     let refused = application.connect(handles[0]).map(|_| ()).unwrap_err();
-    let said = "the operations need more levels of urgency than the 2 priorities from 32766 to 32767";
-    assert_eq!(refused, said);
+    let message = "the operations need more levels of urgency than the 2 priorities from 32766 to 32767";
+    assert_eq!(refused, message);
 
     let folder = TempFolder::new();
     let file = folder.text("s.toml");
@@ -218,8 +251,8 @@ fn a_channel_with_too_few_levels_prints_a_warning() {
     std::fs::write(&file, text(64)).unwrap();
     let (code, _, error) = run(&["event-channel", "--real-time", "off", "--schedule", &file]);
     assert_eq!(code, Some(1));
-    let said = "s.toml: the schedule has 64 levels of urgency, and a channel serves 63 and those without a promise: give fewer";
-    assert!(error.contains(said), "{error}");
+    let message = "s.toml: the schedule has 64 levels of urgency, and a channel serves 63 and those without a promise: give fewer";
+    assert!(error.contains(message), "{error}");
     std::fs::write(&file, text(63)).unwrap();
     let _served = channel(&["--schedule", &file]);
 }
@@ -275,8 +308,8 @@ fn a_schedule_file_admits_without_a_scheduler() {
     std::fs::write(&file, text.replace("'2 ms'", "'9 ms'")).unwrap();
     let (code, _, error) = run(&["event-channel", "--schedule", &file]);
     assert_eq!(code, Some(1));
-    let said = "s.toml:1: the tasks ask for 102.5 % of the processor: imu 90.0 %, late 12.5 %";
-    assert!(error.contains(said), "{error}");
+    let message = "s.toml:1: the tasks ask for 102.5 % of the processor: imu 90.0 %, late 12.5 %";
+    assert!(error.contains(message), "{error}");
     std::fs::write(&file, text.replace("'10 ms'", "'0'")).unwrap();
     let (code, _, error) = run(&["event-channel", "--schedule", &file]);
     assert!(code == Some(1) && error.contains("s.toml:3: imu: its period is zero"), "{error}");

@@ -100,7 +100,7 @@ fn stop_and_go_on(orb: &Orb, dispatching: &str) {
     let bounded = stopped["waiting"].as_u64() <= Some(QUEUE);
     assert!(bounded && stopped["lost"].as_u64() > Some(0), "{dispatching}: {stopped}");
     child.signal("-CONT");
-    // What waited comes, each once. What still lies in connections that were given up is read
+    // What waited comes, each once. What still lies in connections that were abandoned is read
     // beside it, by a thread each.
     wait_until("it goes on", || echoes().contains(&(99 + EVENTS)));
     let counts = || {

@@ -28,10 +28,10 @@ fn values_go_from_node_to_node() {
     assert!(good && output == "1\n", "{output}{error}");
     for node in [&a, &b] {
         let (good, output, error) =
-            memory(&["--socket", node, "dump", "plant/1", "--raw", "--patience", "60000"]);
+            memory(&["--socket", node, "dump", "plant/1", "--raw", "--timeout", "60000"]);
         assert!(good && output == "pressure 3.2", "{output}{error}");
     }
-    let (_, output, _) = memory(&["--socket", &b, "dump", "plant/1", "--patience", "60000"]);
+    let (_, output, _) = memory(&["--socket", &b, "dump", "plant/1", "--timeout", "60000"]);
     assert_eq!(output, "00000000  70 72 65 73 73 75 72 65 20 33 2e 32              pressure 3.2\n");
     let (_, output, _) = memory(&["--socket", &a, "ls"]);
     assert!(output.contains("plant/1") && output.contains("1 values"), "{output}");
@@ -50,7 +50,7 @@ fn values_go_from_node_to_node() {
     let (good, _, error) =
         memory(&[&["--socket", &a, "write", "tank", json, "--create", "64"][..], &of[..]].concat());
     assert!(good, "{error}");
-    let dump = ["--socket", &b, "dump", "tank", "--patience", "60000"];
+    let dump = ["--socket", &b, "dump", "tank", "--timeout", "60000"];
     let (_, output, error) = memory(&[&dump[..], &of[..]].concat());
     assert_eq!(output.trim(), json, "{error}");
     let (_, output, error) =
@@ -93,7 +93,7 @@ fn values_go_from_node_to_node() {
         if good { Ok(output) } else { Err(error) }
     });
     assert_eq!(output, "1\n");
-    let (_, output, error) = memory(&["--socket", &b, "dump", "plant/1", "--raw", "--patience", "60000"]);
+    let (_, output, error) = memory(&["--socket", &b, "dump", "plant/1", "--raw", "--timeout", "60000"]);
     assert_eq!(output, "again", "{error}");
 }
 

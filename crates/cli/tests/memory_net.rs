@@ -130,7 +130,7 @@ fn values_calls_and_the_coordinator_are_reached_by_the_second_address() {
     let (good, _, error) = system.memory(0, "a", &["write", "late", "news", "--create", "16"]);
     assert!(good, "{error}");
     wait_until("set-up by the second address", || {
-        let (good, output, _) = system.memory(1, "b", &["dump", "late", "--raw", "--patience", "60000"]);
+        let (good, output, _) = system.memory(1, "b", &["dump", "late", "--raw", "--timeout", "60000"]);
         good && output == "news"
     });
     let (good, _, error) = system.memory(1, "poor", &["dump", "late", "--raw"]);
@@ -232,8 +232,8 @@ fn a_reader_beyond_the_links_rate_is_refused_with_the_numbers() {
     let _reader = system.server(1, "b", &[]);
     // 4 KiB every 20 ms are 1.7 Mbit/s.
     let watch = |area: &str, deadline: &str| {
-        let asked = ["watch", area, "--guaranteed", "--deadline", deadline, "--count", "1"];
-        system.memory(1, "b", &asked)
+        let watch = ["watch", area, "--guaranteed", "--soft", "--deadline", deadline, "--count", "1"];
+        system.memory(1, "b", &watch)
     };
     let _writers = ["narrow", "wide"].map(|node| {
         let writer = system.writes(0, node, node, 4096, "20");
@@ -271,7 +271,7 @@ fn other_nodes_get_the_published_address() {
         let orb = Orb::with_config(Config::default()).unwrap();
         orb.resolve::<Glob_CommRef>(&url).unwrap().list_nodes().unwrap()
     });
-    let told = |name: &str| {
+    let published = |name: &str| {
         let node = nodes.as_ref().unwrap().iter().find(|node| node.name == name).unwrap();
         let server = node.server.clone().unwrap();
         let profiles = server.object().ior().iiop_profiles().map(Result::unwrap);
@@ -279,11 +279,11 @@ fn other_nodes_get_the_published_address() {
             .flat_map(|profile| profile.addresses().map(|(host, _)| host).collect::<Vec<_>>())
             .collect::<Vec<_>>()
     };
-    assert_eq!((told("a"), told("b")), (vec![PUBLIC.to_owned()], vec!["10.78.0.2".to_owned()]));
+    assert_eq!((published("a"), published("b")), (vec![PUBLIC.to_owned()], vec!["10.78.0.2".to_owned()]));
     // Datagrams, too: they come from there, and are taken.
     let (good, _, error) = system.memory(0, "a", &["write", "line", "value", "--create", "16"]);
     assert!(good, "{error}");
-    let (good, output, error) = system.memory(1, "b", &["dump", "line", "--raw", "--patience", "60000"]);
+    let (good, output, error) = system.memory(1, "b", &["dump", "line", "--raw", "--timeout", "60000"]);
     assert!(good && output == "value", "{output}{error}");
 }
 
@@ -296,7 +296,7 @@ fn a_trace_of_pushes_becomes_a_page() {
     let _b = system.server(1, "b", &[]);
     let _writer = system.writes(0, "a", "line", 4096, "20");
     wait_until("the area is there", || system.line(0, "a", "line").contains("written every 20 ms"));
-    let watch = ["watch", "line", "--guaranteed", "--deadline", "500"];
+    let watch = ["watch", "line", "--guaranteed", "--soft", "--deadline", "500"];
     let _watch = system.goes_on(1, "b", &watch);
     let page = system.folder.text("pushes.html");
     let json = system.folder.text("pushes.json");
@@ -338,17 +338,17 @@ fn dispatching_threads_have_the_priority_that_was_asked_for() {
     const FIFO: u32 = 1;
     let folder = TempFolder::new();
     let serve = |name: &str, more: &[&str]| {
-        let (socket, said) = (folder.text(name), folder.text(format!("{name}-said")));
+        let (socket, printed) = (folder.text(name), folder.text(format!("{name}-said")));
         let mut command = Command::new(ISORB);
         command.args(["memory-server", "--name", name, "--socket", &socket]).args(more);
-        let server = Service::of(command.stderr(std::fs::File::create(&said).unwrap()));
-        (server, std::fs::read_to_string(said).unwrap())
+        let server = Service::of(command.stderr(std::fs::File::create(&printed).unwrap()));
+        (server, std::fs::read_to_string(printed).unwrap())
     };
     let (plain, _) = serve("plain", &[]);
     assert_eq!(policy(plain.id()), (0, 0), "without the option they are ordinary threads");
-    let (low, said) = serve("low", &["--priority", "1000"]);
-    if said.contains("warning") {
-        println!("SKIPPED: this process may have no real-time class: {said}");
+    let (low, printed) = serve("low", &["--priority", "1000"]);
+    if printed.contains("warning") {
+        println!("SKIPPED: this process may have no real-time class: {printed}");
         assert_eq!(policy(low.id()), (0, 0), "what is not granted is said, and not had");
         return;
     }

@@ -40,19 +40,19 @@ fn the_command_line_has_quality_of_service_and_lists_readers() {
         until("it is written", &["--socket", &a, "dump", name, "--raw"], |output| output == "on");
     }
     // Every path brings values, with a guarantee where it can be had.
-    for (name, asked) in names.iter().zip([
-        &["--guaranteed", "--deadline", "1000"][..],
+    for (name, requested) in names.iter().zip([
+        &["--guaranteed", "--soft", "--deadline", "1000"][..],
         &["--path", "orb", "--histories", "2"],
         &["--path", "oneway"],
         &["--every", "40", "--parity", "2"],
         &["--deadline", "5000"],
     ]) {
-        let watch = [&["--socket", &b, "watch", name, "--count", "4"][..], asked].concat();
+        let watch = [&["--socket", &b, "watch", name, "--count", "4"][..], requested].concat();
         let (good, output, error) = memory(&watch);
         assert!(good && output.lines().filter(|line| line.contains("6f 6e")).count() == 4, "{output}{error}");
     }
     let (good, _, error) =
-        memory(&["--socket", &b, "watch", "line/0", "--guaranteed", "--deadline", "0.001"]);
+        memory(&["--socket", &b, "watch", "line/0", "--guaranteed", "--soft", "--deadline", "0.001"]);
     assert!(
         !good && error.contains("would admit a period of"),
         "the refusal says what would be admitted: {error}"
@@ -63,7 +63,8 @@ fn the_command_line_has_quality_of_service_and_lists_readers() {
     }
 
     // Both ends list the reader, and the coordinator lists it for all nodes.
-    let reader = ["memory", "--socket", &b, "watch", "line/0", "--guaranteed", "--deadline", "1000"];
+    let reader =
+        ["memory", "--socket", &b, "watch", "line/0", "--guaranteed", "--soft", "--deadline", "1000"];
     let reader = unread(&reader);
     until("the writer's node", &["--socket", &a, "ls"], |output| {
         let line = output.lines().find(|line| line.starts_with("line/0 ")).unwrap_or_default();
@@ -81,7 +82,7 @@ fn the_command_line_has_quality_of_service_and_lists_readers() {
     drop(every);
     until("the reader's node", &["--socket", &b, "ls"], |output| {
         let line = output.lines().find(|line| line.starts_with("line/0 ")).unwrap_or_default();
-        ["elsewhere", "guaranteed", "1 readers", "within 1000 ms: missed", "lost "]
+        ["elsewhere", " soft ", "1 readers", "within 1000 ms: missed", "lost "]
             .iter()
             .all(|word| line.contains(word))
     });
@@ -187,10 +188,15 @@ fn programs_start_in_any_order() {
     let _coordinator = Service::start(&["memory-coordinator", "--port", &port, "--memory"]);
     let (good, _, error) = first.join().unwrap();
     assert!(good, "{error}");
-    assert!(reader.next_line().is_some_and(|line| line.contains("6f 6e")));
+    // Between two writers a reader may report that the area is without one.
+    let mut next_value = || {
+        let mut lines = std::iter::from_fn(|| reader.next_line());
+        lines.find(|line| !line.starts_with("-- ")).unwrap_or_default()
+    };
+    assert!(next_value().contains("6f 6e"));
     let (good, output, error) = memory(&create);
     assert!(good && output == "2\n", "the same program starts again: {output}{error}");
-    assert!(reader.next_line().is_some_and(|line| line.contains("6f 6e")));
+    assert!(next_value().contains("6f 6e"));
     assert!(reader.finish().success());
 
     // An area is written and destroyed at its own node, and the message names that node.
@@ -226,7 +232,7 @@ fn costs_of_agents_are_measured_set_and_used_for_admission() {
     let _writer =
         unread(&["memory", "--socket", &near, "write", "line", "on", "--create", "64", "--period", "1000"]);
     until("it is written", &["--socket", &near, "dump", "line", "--raw"], |output| output == "on");
-    let request = ["watch", "line", "--count", "1", "--guaranteed", "--deadline", "900"];
+    let request = ["watch", "line", "--count", "1", "--guaranteed", "--soft", "--deadline", "900"];
     let (good, output, error) = memory(&[&["--socket", &far][..], &request].concat());
     assert!(good && output.contains("6f 6e"), "{output}{error}");
     let (good, _, error) = memory(&[&["--socket", &slow][..], &request].concat());

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{Ended, ISORB, ended};
-use isorb_testkit::TempFolder;
+use isorb_testkit::{Browser, TempFolder, wait_until};
 use std::process::Command;
 
 const GOOD: &str = r#"
@@ -155,6 +155,67 @@ fn a_timeline_is_drawn() {
 }
 
 #[test]
+fn the_timeline_zooms_by_buttons_keys_and_fingers() {
+    let folder = TempFolder::new();
+    let dear = GOOD.replace("10 ms", "50 ms");
+    assert_eq!(sched(&folder, &dear, &["plot", "--span", "700 ms", "s.toml"]).0, Some(1));
+    let Some(mut browser) = Browser::start_or_skip() else { return };
+    browser.open(&format!("file://{}", folder.path().join("s.html").display()));
+    let viewport = "return document.querySelector('meta[name=viewport]').content";
+    assert_eq!(browser.run(viewport), "width=device-width, initial-scale=1");
+    browser.look(360, false);
+    let legend =
+        browser.run("return [...document.querySelectorAll('.legend li')].map((li) => li.textContent)");
+    let signs = ["runs", "runs, and will be late", "arrival", "deadline", "missed deadline"];
+    assert_eq!(legend, serde_json::json!(signs));
+
+    let state = "return [Number(view.dataset.scale), view.scrollLeft, runs.getBoundingClientRect().width]";
+    let state = |browser: &mut Browser| {
+        let state = browser.run(state);
+        [0, 1, 2].map(|at| state[at].as_f64().unwrap())
+    };
+    let [scale, left, width] = state(&mut browser);
+    assert_eq!((scale, left), (1.0, 0.0));
+    let push = |text: &str| {
+        format!(
+            "[...document.querySelectorAll('#tools button')].find((b) => b.textContent === '{text}').click()"
+        )
+    };
+    browser.run(&push("+"));
+    let [scale, left, wider] = state(&mut browser);
+    assert!(scale > 1.5 && left > 0.0 && (wider / width - scale).abs() < 0.05, "{scale}, {left}, {wider}");
+    browser.run(&push("All"));
+    assert_eq!(state(&mut browser)[0], 1.0);
+    browser.run(&push("Next missed deadline"));
+    let seen = "const box = view.getBoundingClientRect();
+        return [...document.querySelectorAll('#runs .deadline.late')].some((late) => {
+          const { left, right } = late.getBoundingClientRect();
+          return left > box.left && right < box.right;
+        })";
+    assert_eq!(browser.run(seen), true);
+    browser.run("view.focus()");
+    browser.key("0");
+    wait_until("the key shows all", || state(&mut browser)[0] == 1.0);
+    let y = browser.run("return view.getBoundingClientRect().top + 50").as_f64().unwrap();
+    browser.touch(&[&[(220.0, y), (280.0, y)], &[(200.0, y), (300.0, y)], &[(180.0, y), (330.0, y)]]);
+    wait_until("the pinch zooms", || state(&mut browser)[0] > 1.5);
+    let run = "const run = [...document.querySelectorAll('#runs .run')].find((run) => {
+          const { left, width } = run.getBoundingClientRect();
+          return left > view.getBoundingClientRect().left && left + width < innerWidth;
+        });
+        const { left, top, width } = run.getBoundingClientRect();
+        return [left + width / 2, top + 9, run.dataset.t]";
+    let run = browser.run(run);
+    browser.touch(&[&[(run[0].as_f64().unwrap(), run[1].as_f64().unwrap())]]);
+    wait_until("a tap shows the run's numbers", || {
+        browser.run("return tip.hidden ? '' : tip.textContent") == run[2]
+    });
+    browser.run("showTip(null); all()");
+    browser.check_looks("sched");
+    assert_eq!(browser.console(), Vec::<serde_json::Value>::new());
+}
+
+#[test]
 fn the_verdict_says_which_analysis_was_made() {
     let folder = TempFolder::new();
     let edf = GOOD.replace("rms", "edf");
@@ -173,4 +234,25 @@ fn the_verdict_says_which_analysis_was_made() {
     );
     let both = format!("turns = false\n{preemptive}");
     assert_eq!(sched(&folder, &both, &["check", "s.toml"]).0, Some(2));
+}
+
+#[test]
+fn operations_are_placed_on_processors() {
+    let folder = TempFolder::new();
+    let busy = GOOD.replace("cost = \"10 ms\"", "cost = \"60 ms\"");
+    assert_eq!(sched(&folder, &busy, &["check", "s.toml"]).0, Some(1));
+    let (code, out, error) = sched(&folder, &busy, &["check", "--processors", "2", "s.toml"]);
+    assert_eq!((code, &*error), (Some(0), ""), "{out}");
+    let (first, second) = out.split_once("processor 1\n").unwrap();
+    assert!(first.starts_with("processor 0\n") && first.contains("display <map>"), "{out}");
+    assert!(second.contains("navigate") && !second.contains("display"), "{out}");
+
+    let more = format!("{busy}\n[[operation]]\nname = \"video\"\ncost = \"50 ms\"\nperiod = \"66 ms\"\n");
+    let (code, out, _) = sched(&folder, &more, &["check", "--processors", "2", "s.toml"]);
+    assert_eq!(code, Some(1));
+    let refused =
+        "\nrefused: imu, navigate, filter cannot be admitted on any of 2 processors: on processor 0, ";
+    assert!(out.contains(refused), "{out}");
+    let (code, _, error) = sched(&folder, GOOD, &["check", "--processors", "0", "s.toml"]);
+    assert!(code == Some(2) && error.contains("--processors"), "{error}");
 }

@@ -8,6 +8,7 @@ use isorb::{Config, Orb};
 use isorb_sched_service::rtec_scheduler::{
     Criticality_t, Dependency_Type_t, Importance_t, Info_Type_t, SchedulerRef,
 };
+use isorb_sched_service::rtec_scheduler_tao1 as tao1;
 use isorb_testkit::TempFolder;
 
 const MS: u64 = 10_000;
@@ -33,9 +34,14 @@ fn a_configuration_run_becomes_a_schedule_file() {
     let display = operation(&scheduler, "display", 9 * MS, 0);
     operation(&scheduler, "radar", 5 * MS, 1_000_000);
     scheduler.add_dependency(display, imu, 1, Dependency_Type_t::OneWayCall).unwrap();
-    let (_, _, anomalies) = scheduler.compute_scheduling(1, 99).unwrap();
+    let (_, _, _, anomalies) = scheduler.compute_scheduling(1, 99).unwrap();
     assert!(anomalies.is_empty());
     let computed = ["imu", "display", "radar"].map(|name| scheduler.entry_point_priority(name).unwrap());
+    // For a program of TAO 1.x.
+    let older = service.url.replace("/ScheduleService", "/ScheduleService1");
+    let older: tao1::SchedulerRef = orb.resolve(&older).unwrap();
+    let (infos, _, _) = older.compute_scheduling(1, 99).unwrap();
+    assert_eq!((&*infos[1].entry_point, infos[1].dependencies[0].rt_info), ("display", imu));
     drop(service);
 
     // Off line.

@@ -3,24 +3,29 @@
 
 mod common;
 
+use isorb::{Codec, DynAny, DynAnyError, Encoding, TypeCode};
+use isorb_any::Kind;
 use isorb_event::{Channel, ConsumerQos, Event, Filter, ProxyPushConsumer, Scheduled, VirtualClock};
 use isorb_sched::file::ScheduleFile;
 use isorb_sched::graph::{Call, Dependency, Graph, Operation};
 use isorb_sched::{Nanos, Plan, Policy, RuntimeScheduler};
 use isorb_sched_service::ServerScheduler;
 use isorb_testkit::{TempFolder, document};
+use isorb_trace::{Phase, Recording, Refusal};
 use std::error::Error;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 type Outcome = Result<(), Box<dyn Error>>;
 
-const DOCUMENTS: [&str; 5] = [
+const DOCUMENTS: [&str; 7] = [
     "tutorials/events.md",
     "tutorials/scheduling.md",
     "guides/admission.md",
     "guides/timeline.md",
     "guides/scheduling-service.md",
+    "tutorials/dynamic-calls.md",
+    "guides/dynamic-values.md",
 ];
 
 /// Rust without spaces, comments and commas before the end of a list.
@@ -38,16 +43,20 @@ fn blocks(page: &str) -> impl Iterator<Item = &str> {
 
 #[test]
 fn the_code_of_the_documents_is_the_code_of_this_test() {
-    let here = bare(include_str!("snippets.rs"));
+    let examples = concat!(
+        include_str!("../../../examples/remote-events/consumer.rs"),
+        include_str!("../../../examples/remote-events/supplier.rs")
+    );
+    let here = bare(include_str!("snippets.rs")) + &bare(examples);
     for name in DOCUMENTS {
         for block in blocks(&document(name)) {
             assert!(
                 here.contains(&bare(block)),
-                "{name}: this is compiled nowhere in tests/snippets.rs:\n{block}"
+                "{name}: this stands neither in tests/snippets.rs nor in an example:\n{block}"
             );
         }
     }
-    assert_eq!(DOCUMENTS.map(|name| blocks(&document(name)).count()), [2, 1, 1, 1, 1]);
+    assert_eq!(DOCUMENTS.map(|name| blocks(&document(name)).count()), [4, 1, 1, 2, 1, 1, 2]);
     // The control: a changed word is found.
     let changed = bare(blocks(&document(DOCUMENTS[0])).next().unwrap()).replace("display", "shown");
     assert!(!here.contains(&changed));
@@ -141,6 +150,16 @@ fn write_recording(channel: Channel, gps: &ProxyPushConsumer) -> Outcome {
 }
 
 #[test]
+fn a_recording_says_what_happened() {
+    let (from, to, error) = (1, 2, "it asks for more than is left");
+    let mut recording = Recording::default();
+    recording.phases.push(Phase { from, to, caption: "GPS silent".to_owned() });
+    recording.refused.push(Refusal { name: "video".to_owned(), why: error.to_string() });
+    let timeline = isorb_timeline::Timeline::of("flight", &[recording]);
+    assert_eq!((timeline.phases[0].to, timeline.refused[0].name.as_str()), (2, "video"));
+}
+
+#[test]
 fn a_recording_is_written() -> Outcome {
     let folder = TempFolder::new();
     // The only test here that has files.
@@ -181,5 +200,63 @@ fn a_resource_is_locked_at_its_ceiling() -> Outcome {
     drop(held); // at its own priority again
 
     assert!(scheduler.resource("log").is_err());
+    Ok(())
+}
+
+/// The call of the tutorial on dynamic calls.
+mod dynamic {
+    use isorb::{DynamicOperation, DynamicRequest, Mode, TypeCode};
+
+    fn to_string(context: &isorb::Object, name: isorb::Any) -> isorb::Result<isorb::DynamicReply> {
+        let operation = DynamicOperation::new("to_string")?
+            .parameter("n", Mode::In, name.type_code().clone())
+            .result(TypeCode::string(0));
+        DynamicRequest::new(context, &operation).argument(name)?.invoke()
+    }
+
+    #[test]
+    fn a_program_calls_what_it_knows_at_run_time() {
+        let service = crate::common::Service::start(&["naming", "--port", "0", "--memory"]);
+        let orb = isorb::Orb::with_config(isorb::Config::default()).unwrap();
+        let step = [("id", TypeCode::string(0)), ("kind", TypeCode::string(0))];
+        let step = TypeCode::new_struct("IDL:omg.org/CosNaming/NameComponent:1.0", "NameComponent", &step);
+        let name = TypeCode::sequence(&step.unwrap(), 0).unwrap();
+        let name = isorb::Any::from_json(name, r#"[{"id":"a","kind":"b"}]"#).unwrap();
+        let reply = to_string(&orb.string_to_object(&service.url).unwrap(), name).unwrap();
+        let isorb::DynamicReply::Results(results) = reply else { panic!("{reply:?}") };
+        assert_eq!(results[0].get::<String>().as_deref(), Some("a.b"));
+    }
+}
+
+fn double_all(value: &mut DynAny) -> Result<(), DynAnyError> {
+    value.rewind();
+    while value.position().is_some() {
+        if let Some(component) = value.current_component()? {
+            match component.type_code().original().kind() {
+                Kind::Long => {
+                    let number: i32 = component.get()?;
+                    component.insert(&(2 * number))?;
+                }
+                _ => double_all(component)?,
+            }
+        }
+        value.next();
+    }
+    Ok(())
+}
+
+fn to_octets(value: &isorb::Any) -> Result<Vec<u8>, Box<dyn Error>> {
+    Ok(Codec::new(Encoding::CDR_1_2)?.encode(value)?)
+}
+
+#[test]
+fn a_dynamic_value_is_changed_and_encoded() -> Outcome {
+    let point = TypeCode::new_struct("IDL:P:1.0", "P", &[("x", TypeCode::LONG), ("y", TypeCode::LONG)])?;
+    let list = TypeCode::sequence(&point, 0)?;
+    let mut value = DynAny::from_any(&isorb::Any::from_json(list, r#"[{"x":1,"y":2},{"x":3,"y":-4}]"#)?)?;
+    double_all(&mut value)?;
+    let octets = to_octets(&value.to_any()?)?;
+    let again = Codec::new(Encoding::CDR_1_2)?.decode(&octets)?;
+    assert_eq!(again.to_json(100)?, r#"[{"x":2,"y":4},{"x":6,"y":-8}]"#);
     Ok(())
 }

@@ -8,13 +8,15 @@ use isorb_admin::ChannelSource;
 use isorb_event::Containment;
 use isorb_event::federation::{Federation, Gateways, LinkId, MIN_KEY, MemberKey, Security};
 use isorb_event::servants::{
-    CosEventService, EventServiceOptions, FederationServant, Layout, LinkError, LinkOptions,
-    RegisteredOperations, RegistrationStore, RtecEventService, UdpGateway, UdpOptions, beyond_this_host,
+    CosEventService, DependencyRecorder, EventServiceOptions, FederationServant, Layout, LinkError,
+    LinkOptions, RegisteredOperations, RegistrationStore, RtecEventService, UdpGateway, UdpOptions,
+    Unscheduled, beyond_this_host,
 };
 use isorb_event::{
-    AsDeclared, Channel, ChannelBuilder, Limits, Overflow, Quality, RunTimeScheduler, SizeClass, ThreadSetup,
-    Undeclared,
+    AsDeclared, Channel, ChannelBuilder, Configuration, HistoryQos, Lifespan, Limits, Overflow, Quality,
+    RunTimeScheduler, SizeClass, Strategy, ThreadSetup, Undeclared,
 };
+use isorb_rt::log;
 use isorb_rt::sched::{NativeRange, Need, RealTime};
 use isorb_sched::Preemption;
 use isorb_sched_service::rtec_scheduler::SchedulerRef;
@@ -25,6 +27,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
+
+const LOG: &str = "isorb::event";
 
 /// What to do with an event for a consumer with a full queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -62,12 +66,13 @@ enum UndeclaredEvents {
 pub struct Args {
     #[command(flatten)]
     service: ServiceArgs,
-    /// How events are dispatched.
-    #[arg(long, value_enum, default_value = "none")]
-    dispatching: Dispatching,
-    /// The channel's modules. `isorb event-control` replaces them later.
-    #[arg(long, value_enum, default_value = "full")]
-    configuration: Modules,
+    /// How events are dispatched [default: that of the --store, or none].
+    #[arg(long, value_enum)]
+    dispatching: Option<Dispatching>,
+    /// The channel's modules. `isorb event-control` replaces them later [default: those of the
+    /// --store, or full].
+    #[arg(long, value_enum)]
+    configuration: Option<Modules>,
     /// Number of threads for each priority level (`--dispatching threads`).
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_THREADS)))]
     threads: u32,
@@ -96,6 +101,24 @@ pub struct Args {
     /// first of each supplier is logged.
     #[arg(long, value_name = "OCTETS:EVENTS", default_values = ["65536:64", "1048576:4"], value_parser = size_class)]
     larger: Vec<SizeClass>,
+    /// Keeps the last N events of each type and source for consumers that connect later and ask for
+    /// them; 0 keeps none [default: 100 with --keep-for, else 0].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=MOST))]
+    keep_last: Option<u32>,
+    /// Keeps events for this time only, in milliseconds.
+    #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(1..=LONGEST))]
+    keep_for: Option<u64>,
+    /// Greatest number of types and sources that have a history.
+    #[arg(long, default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    keep_streams: u32,
+    /// Greatest data of a kept event, in octets. The memory is `--keep-streams` times `--keep-last`
+    /// times as much.
+    #[arg(long, default_value_t = 1024, value_parser = clap::value_parser!(u32).range(0..=MOST_DATA))]
+    keep_payload: u32,
+    /// Lifespan of events of a type, or of all other types, in milliseconds from their arrival;
+    /// repeatable. Older events are dropped and counted.
+    #[arg(long, value_name = "[TYPE=]MS", value_parser = lifespan)]
+    lifespan: Vec<Lifespan>,
     /// What to do with an event that its supplier did not declare.
     #[arg(long, value_enum, default_value = "count")]
     undeclared: UndeclaredEvents,
@@ -120,6 +143,10 @@ pub struct Args {
     /// corbaloc::host/ScheduleService, or a reference.
     #[arg(long, value_name = "URL")]
     scheduler: Option<String>,
+    /// A configuration run (`--scheduler`): tells the scheduler which operations of suppliers
+    /// release which of consumers, as they connect. No consumer is refused.
+    #[arg(long, requires = "scheduler")]
+    record: bool,
     /// Least number of priority levels (`--scheduler`). The last level serves consumers that are
     /// not operations. A schedule with more levels has as many.
     #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u8).range(2..=64))]
@@ -169,9 +196,9 @@ pub struct Args {
     /// File to write the reference of the real-time channel to.
     #[arg(long, value_name = "FILE")]
     ior_file: Option<PathBuf>,
-    /// File with the registrations of remote consumers and suppliers of TAO's interfaces. They
-    /// outlive the process: their proxies are there again after a restart, under the same
-    /// references. Needs --port.
+    /// File with the registrations of remote consumers and suppliers of TAO's interfaces, and with
+    /// the modules that `isorb event-control` chose. They outlive the process: the proxies are
+    /// there again after a restart, under the same references. Needs --port.
     #[arg(long, value_name = "FILE")]
     store: Option<PathBuf>,
     /// Records a trace from the start; `isorb event-control URL --trace FILE` fetches it. `--admin`
@@ -185,6 +212,11 @@ pub struct Args {
 /// Upper limits of the options: waiting events or pushes, and the data of an event in octets.
 const MOST: i64 = 1 << 20;
 const MOST_DATA: i64 = 1 << 26;
+/// Upper limit of times that events are kept: a year in milliseconds.
+const LONGEST: u64 = 365 * 86_400_000;
+
+/// The events of a type that are kept with `--keep-for` alone.
+const KEPT_FOR_A_TIME: u32 = 100;
 
 /// Announcements missed before a neighbour is forgotten. Its state is lost then, so that a busy
 /// machine must not look like a silent one.
@@ -216,14 +248,21 @@ pub fn run(args: &Args, orb_arguments: Vec<String>) -> Result<(), Box<dyn Error>
     }
     let process = args.service.start(config)?;
     let orb = process.orb.clone();
+    let store = store(args)?;
+    let (configuration, strategy) = modules(args, store.as_ref())?;
     let security = security(args)?;
     args.join.iter().try_for_each(|url| is_reference(&orb, url, &security))?;
-    let (scheduler, levels) = match scheduler(args, &orb)? {
+    let dependencies = recorder(args, &orb)?;
+    let (scheduler, levels) = match scheduler(args, strategy, &orb)? {
+        None if args.record => (Arc::new(Unscheduled) as _, ChannelBuilder::default_levels()),
         None => (Arc::new(AsDeclared) as Arc<dyn RunTimeScheduler>, ChannelBuilder::default_levels()),
         Some((operations, of)) => {
             if setup.mapping.is_none() {
-                eprintln!(
-                    "isorb: warning: consumers are admitted as if threads were real-time ones, and these are not"
+                log::warn(
+                    LOG,
+                    format_args!(
+                        "consumers are admitted as if threads were real-time ones, and these are not"
+                    ),
                 );
             }
             let levels =
@@ -239,14 +278,21 @@ pub fn run(args: &Args, orb_arguments: Vec<String>) -> Result<(), Box<dyn Error>
     let channel = Channel::builder()
         .scheduler(scheduler)
         .levels(levels)
-        .strategy(args.dispatching.strategy(args.threads as usize))
-        .configuration(args.configuration.configuration())
+        .strategy(strategy)
+        .configuration(configuration)
         .limits(Limits {
             events: args.events as usize,
             payload: args.payload as usize,
             larger,
             ..Limits::default()
         })
+        .history(HistoryQos {
+            depth: args.keep_last.unwrap_or(args.keep_for.map_or(0, |_| KEPT_FOR_A_TIME)) as usize,
+            age: args.keep_for.map(Duration::from_millis),
+            streams: args.keep_streams as usize,
+            payload: args.keep_payload as usize,
+        })
+        .lifespans(args.lifespan.clone())
         .threads(setup.clone())
         .undeclared(match args.undeclared {
             UndeclaredEvents::Count => Undeclared::Count,
@@ -280,16 +326,13 @@ pub fn run(args: &Args, orb_arguments: Vec<String>) -> Result<(), Box<dyn Error>
         threads: args.push_threads as usize,
         setup: setup.clone(),
         ping: (args.ping != 0).then(|| Duration::from_millis(args.ping)),
+        dependencies,
         shutdown_on_destroy: args.exit_on_destroy,
         ..EventServiceOptions::default()
     };
-    let real_time = match &args.store {
+    let real_time = match &store {
         None => RtecEventService::start(&orb, &channel, options.clone())?,
-        Some(file) => {
-            let store = RegistrationStore::open(file)
-                .map_err(|error| format!("--store {}: {error}", file.display()))?;
-            RtecEventService::start_persistent(&orb, &channel, options.clone(), store)?
-        }
+        Some(store) => RtecEventService::start_persistent(&orb, &channel, options.clone(), store.clone())?,
     };
     let standard = CosEventService::start(&orb, &channel, options)?;
     if let Some(file) = &args.ior_file {
@@ -318,7 +361,7 @@ pub fn run(args: &Args, orb_arguments: Vec<String>) -> Result<(), Box<dyn Error>
     };
     let name = if args.id == 0 { "channel".to_owned() } else { format!("channel {}", args.id) };
     let admitted = is_scheduled(args) && args.push_threads == 0;
-    event_control::serve(&orb, &channel, name, admitted.then(|| args.dispatching.preemption()).flatten())?;
+    event_control::serve(&orb, &channel, name, admitted.then(|| strategy.preemption()).flatten(), store)?;
     orb.root_poa()?.manager().activate()?;
     if let Some(url) = &args.ns {
         super::ready::bind(&orb, url, "EventService", real_time.object())?;
@@ -348,17 +391,45 @@ pub fn run(args: &Args, orb_arguments: Vec<String>) -> Result<(), Box<dyn Error>
     Ok(())
 }
 
+fn store(args: &Args) -> Result<Option<RegistrationStore>, String> {
+    let open = |file: &PathBuf| {
+        RegistrationStore::open(file).map_err(|error| format!("--store {}: {error}", file.display()))
+    };
+    args.store.as_ref().map(open).transpose()
+}
+
+/// The modules that the arguments name; where they name none, those of the store.
+fn modules(
+    args: &Args,
+    store: Option<&RegistrationStore>,
+) -> Result<(Configuration, Strategy), Box<dyn Error>> {
+    let known = if args.dispatching.is_none() && args.configuration.is_none() {
+        store.map_or(Ok(None), RegistrationStore::modules)?
+    } else {
+        None
+    };
+    Ok(known.unwrap_or_else(|| {
+        let dispatching = args.dispatching.unwrap_or(Dispatching::None);
+        let configuration = args.configuration.unwrap_or(Modules::Full);
+        (configuration.configuration(), dispatching.strategy(args.threads as usize))
+    }))
+}
+
 fn is_scheduled(args: &Args) -> bool {
-    args.schedule.is_some() || args.scheduler.is_some()
+    args.schedule.is_some() || args.scheduler.is_some() && !args.record
 }
 
 /// The scheduler that admits consumers, and its name for messages.
-fn scheduler(args: &Args, orb: &Orb) -> Result<Option<(RegisteredOperations, String)>, Box<dyn Error>> {
+fn scheduler(
+    args: &Args,
+    strategy: Strategy,
+    orb: &Orb,
+) -> Result<Option<(RegisteredOperations, String)>, Box<dyn Error>> {
     if !is_scheduled(args) {
         return Ok(None);
     }
     let preemption = match args.push_threads {
-        0 => args.dispatching.preemption().ok_or(
+        0 => strategy.preemption().ok_or(
             "a schedule orders the consumers: with --push-threads 0 it needs --dispatching threads, single or upcalls",
         )?,
         // Remote consumers have their own threads for each level.
@@ -370,10 +441,19 @@ fn scheduler(args: &Args, orb: &Orb) -> Result<Option<(RegisteredOperations, Str
         return Ok(Some((RegisteredOperations::of_file(&read, preemption)?, name)));
     }
     let Some(url) = &args.scheduler else { return Ok(None) };
-    let failed = |error: isorb::SystemException| format!("no scheduler at {url}: {error}");
-    let scheduler: SchedulerRef = orb.resolve(url).map_err(failed)?;
+    let scheduler = scheduler_at(url, orb)?;
     let operations = RegisteredOperations::of_scheduler(scheduler, args.priorities.clone(), preemption);
     Ok(Some((operations, url.clone())))
+}
+
+fn scheduler_at(url: &str, orb: &Orb) -> Result<SchedulerRef, String> {
+    orb.resolve(url).map_err(|error: isorb::SystemException| format!("no scheduler at {url}: {error}"))
+}
+
+/// The recorder of a configuration run.
+fn recorder(args: &Args, orb: &Orb) -> Result<Option<Arc<DependencyRecorder>>, String> {
+    let url = args.scheduler.as_deref().filter(|_| args.record);
+    url.map(|url| Ok(Arc::new(DependencyRecorder::new(scheduler_at(url, orb)?)))).transpose()
 }
 
 /// CORBA priorities, from the least to the most urgent.
@@ -397,6 +477,17 @@ fn neighbour(text: &str) -> Result<UdpOptions, String> {
         true => Err(format!("{text}: this is a multicast group; use --multicast")),
         false => Ok(UdpOptions::to_neighbour(here, there)),
     }
+}
+
+/// A lifespan, of a type or of all.
+fn lifespan(text: &str) -> Result<Lifespan, String> {
+    let wrong = || format!("{text}: give milliseconds, or a type and milliseconds, as in 16=500");
+    let (event_type, span) = match text.split_once('=') {
+        None => (0, text),
+        Some((event_type, span)) => (event_type.parse().map_err(|_| wrong())?, span),
+    };
+    let span = span.parse().ok().filter(|ms| (1..=LONGEST).contains(ms)).ok_or_else(wrong)?;
+    Ok(Lifespan { event_type, span: Duration::from_millis(span) })
 }
 
 /// The size of copies, and their number.
@@ -426,9 +517,11 @@ fn security(args: &Args) -> Result<Security, Box<dyn Error>> {
         return Ok(Security::Key(read_key(file).map_err(|why| format!("{}: {why}", file.display()))?));
     }
     if args.insecure {
-        eprintln!(
-            "isorb: warning: --insecure: any host that reaches this channel can join its federation, and forge and \
-             read events"
+        log::warn(
+            LOG,
+            format_args!(
+                "--insecure: any host that reaches this channel can join its federation, and forge and read events"
+            ),
         );
         return Ok(Security::Insecure);
     }
@@ -492,7 +585,7 @@ impl Joined<'_> {
         let joined = object.and_then(|object| neighbourhood.join(&object).map_err(|error| error.to_string()));
         let why = joined.map(|link| self.link = Some(link)).err();
         if let Some(why) = why.as_ref().filter(|why| self.logged.as_ref() != Some(why)) {
-            isorb_rt::log::warn(
+            log::warn(
                 "isorb::federation",
                 format_args!(
                     "channel {}: not linked to {}: {why}; it is tried again with each tick",
@@ -527,7 +620,7 @@ fn setup(real_time: &str) -> Result<ThreadSetup, Box<dyn Error>> {
     let need = Need { native_priority: NativeRange::system().max, lock_memory: None };
     let granted = mode.resolve(need).map_err(|missing| missing.to_string())?;
     for missing in granted.missing() {
-        eprintln!("isorb: warning: {missing}");
+        log::warn(LOG, format_args!("{missing}"));
     }
     Ok(if granted.scheduling { ThreadSetup::fifo() } else { ThreadSetup::default() })
 }

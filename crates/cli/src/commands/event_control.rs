@@ -3,8 +3,10 @@
 use super::timeline::write;
 use isorb::poa::PoaPolicies;
 use isorb::{Kind, Orb, Reference, SystemException, Upcall};
+use isorb_event::servants::RegistrationStore;
 use isorb_event::servants::isorb_link::isorb_event as idl;
 use isorb_event::{Channel, Configuration, Strategy};
+use isorb_giop::{IiopProfile, Ior};
 use isorb_sched::Preemption;
 use std::error::Error;
 use std::path::PathBuf;
@@ -96,11 +98,7 @@ pub struct Args {
 pub fn run(args: &Args, orb_arguments: Vec<String>) -> Result<(), Box<dyn Error>> {
     let (config, _) = isorb::Config::from_args(orb_arguments)?;
     let orb = super::orb::plain(config)?;
-    let url = match args.channel.strip_suffix(SERVICE) {
-        Some(address) => format!("{address}{KEY}"),
-        None => args.channel.clone(),
-    };
-    let operator: idl::OperatorRef = orb.resolve(&url)?;
+    let operator: idl::OperatorRef = orb.resolve(&operator_at(&args.channel)?)?;
     if let Some(modules) = args.configuration {
         let modules = match modules {
             Modules::Full => idl::Configuration::Full,
@@ -130,6 +128,24 @@ pub fn run(args: &Args, orb_arguments: Vec<String>) -> Result<(), Box<dyn Error>
 
 /// Upper limit of threads for each priority level.
 pub const MOST_THREADS: u32 = 64;
+/// The operator's reference at the place of a channel's. A channel over TLS prints an IOR, since
+/// `corbaloc` URLs have no TLS.
+pub fn operator_at(channel: &str) -> Result<String, Box<dyn Error>> {
+    if let Some(address) = channel.strip_suffix(SERVICE) {
+        return Ok(format!("{address}{KEY}"));
+    }
+    let operator = idl::OperatorRef::INTERFACE.id;
+    match channel.parse::<Ior>() {
+        Ok(ior) if ior.type_id != operator => {
+            let profile =
+                ior.iiop_profiles().next().ok_or("the channel's reference has no IIOP profile")??;
+            let profile = IiopProfile { key: KEY.into(), ..profile };
+            Ok(Ior::iiop(operator, &profile)?.to_string())
+        }
+        _ => Ok(channel.into()),
+    }
+}
+
 /// Upper limit of the timeout of an operator's call.
 const LONGEST_TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -137,21 +153,24 @@ struct Operator {
     channel: Channel,
     name: String,
     admitted: Option<Preemption>,
+    store: Option<RegistrationStore>,
 }
 
 /// Lets every client of the ORB operate the channel. If its schedule `admitted` consumers for one
-/// kind of preemption, dispatching with another kind is refused.
+/// kind of preemption, dispatching with another kind is refused. With a `store`, the next process
+/// has the modules that were chosen last.
 pub fn serve(
     orb: &Orb,
     channel: &Channel,
     name: String,
     admitted: Option<Preemption>,
+    store: Option<RegistrationStore>,
 ) -> Result<(), SystemException> {
     let root = orb.root_poa()?;
     let poa = root
         .create_poa("event-operator", Some(&root.manager()), PoaPolicies::new())
         .map_err(|_| Kind::BadInvOrder)?;
-    let operator = Operator { channel: channel.clone(), name, admitted };
+    let operator = Operator { channel: channel.clone(), name, admitted, store };
     let operator: idl::OperatorRef = poa.activate(Arc::new(operator))?;
     orb.register_corbaloc_key(KEY, operator.object());
     Ok(())
@@ -194,11 +213,69 @@ impl idl::Operator for Operator {
         }
         let strategy = dispatching.strategy(threads as usize);
         let timeout = Duration::from_millis(timeout_ms.into()).min(LONGEST_TIMEOUT);
-        let swapped = self.channel.reconfigure(configuration.configuration(), strategy, timeout);
-        swapped.map_err(|error| refused(error.to_string()).into())
+        let configuration = configuration.configuration();
+        let swapped = self.channel.reconfigure(configuration, strategy, timeout);
+        swapped.map_err(|error| refused(error.to_string()))?;
+        let kept = self.store.as_ref().map_or(Ok(()), |store| store.put_modules(configuration, strategy));
+        let not_kept = |why| {
+            refused(format!(
+                "the channel has the new modules, but its --store does not, so that it starts with the old ones: {why}"
+            ))
+        };
+        Ok(kept.map_err(not_kept)?)
+    }
+
+    fn state<'u>(&'u self, cx: Upcall<'u>) -> isorb::Result<idl::ChannelStateView<'u>> {
+        cx.give(state(&self.channel))
     }
 
     fn recording<'u>(&'u self, cx: Upcall<'u>) -> isorb::Result<&'u [u8]> {
         Ok(cx.keep(isorb_trace::encode(&self.channel.recording(self.name.clone(), &[])))?)
+    }
+}
+
+/// The channel for `isorb event ls`.
+fn state(channel: &Channel) -> idl::ChannelState {
+    let consumer = |status: isorb_event::ConsumerStatus| {
+        let counts = status.counts;
+        idl::ConsumerState {
+            id: status.id,
+            name: status.name,
+            priority: status.priority.get(),
+            level: status.level,
+            suspended: status.suspended,
+            waiting: status.waiting as u32,
+            queue: status.queue as u32,
+            pushed: counts.pushed,
+            lost: counts.dropped
+                + counts.refused
+                + counts.not_kept
+                + counts.too_large
+                + counts.skipped
+                + counts.history_lost,
+            expired: counts.expired,
+            too_soon: counts.too_soon,
+            failed: counts.failed,
+        }
+    };
+    let history = channel.history();
+    let keeps_history = history.is_some();
+    let history = history.unwrap_or_default();
+    let stream = |stream: &isorb_event::StreamStatus| idl::StreamState {
+        type_: stream.event_type,
+        source: stream.source,
+        kept: stream.kept as u32,
+        overwritten: stream.overwritten,
+        aged: stream.aged,
+    };
+    let totals = channel.totals();
+    idl::ChannelState {
+        consumers: channel.consumers().into_iter().map(consumer).collect(),
+        keeps_history,
+        history: history.streams.iter().map(stream).collect(),
+        not_kept: history.too_large + history.no_stream + history.no_copy,
+        undeclared: totals.undeclared,
+        unknown_proxies: totals.unknown_proxies,
+        suppliers_lost: totals.suppliers_lost,
     }
 }

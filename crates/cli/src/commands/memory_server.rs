@@ -6,11 +6,12 @@ use super::listen::{self, Listen, endpoint};
 use super::service::{AccessArgs, Service, ServiceArgs};
 use isorb::{Config, Reference};
 use isorb_admin::MemorySource;
-use isorb_reflective_memory::admission::{Costs, CostsError};
+use isorb_reflective_memory::admission::{Costs, CostsError, Switch};
 use isorb_reflective_memory::agents::Recorded;
 use isorb_reflective_memory::coordinator::{Coordinator, CoordinatorStore, FileStore, MemoryStore};
 use isorb_reflective_memory::node::{NodeServer, ServerConfig, default_socket, measure_costs};
-use isorb_reflective_memory::{Holder, Library};
+use isorb_reflective_memory::{Holder, Library, ValueStore};
+use isorb_rt::log;
 use isorb_rt::priority::{Linear, Priority, PriorityMapping};
 use isorb_rt::sched::{NativeRange, Need, RealTime, SchedClass};
 use isorb_trace::{Participant, Recording, Role, encode};
@@ -20,6 +21,8 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
+
+const LOG: &str = "isorb::memory";
 
 /// The port of coordinators.
 const PORT: u16 = 2810;
@@ -61,10 +64,18 @@ pub struct ServerArgs {
     /// [default: the interface's rate, which paces while there are guaranteed channels].
     #[arg(long, value_name = "MBIT", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     link: Option<u64>,
-    /// Costs of agents for admission, in nanoseconds (push=10000,datagram=10000,kib=1000), or
-    /// `measure` to measure them at start.
+    /// Costs of agents for admission, in nanoseconds
+    /// (push=10000,datagram=10000,kib=1000,call=200000), or `measure` to measure them at start.
     #[arg(long, value_name = "COSTS", value_parser = costs)]
     costs: Option<CostSource>,
+    /// KiB that the switch keeps for the port of this node; guaranteed channels are admitted only
+    /// as far as their bursts fit.
+    #[arg(long, value_name = "KIB", value_parser = clap::value_parser!(u64).range(1..=1 << 30))]
+    switch_buffer: Option<u64>,
+    /// The switch does not sort datagrams by their class (DSCP): guaranteed values also wait for
+    /// best effort.
+    #[arg(long)]
+    switch_fifo: bool,
     /// Measures the costs of agents on this machine, prints the option --costs, and ends.
     #[arg(long)]
     measure_costs: bool,
@@ -117,6 +128,16 @@ pub struct HolderArgs {
     /// folder].
     #[arg(long, value_name = "FILE")]
     socket: Option<PathBuf>,
+    /// File that stores the last values of areas, which are made again after a reboot; created if
+    /// it does not exist.
+    #[arg(long, value_name = "FILE")]
+    store: Option<PathBuf>,
+    /// Areas with last values to store, by name or pattern (`plant/*`); repeatable.
+    #[arg(long, value_name = "PATTERN", requires = "store", default_value = "*")]
+    persist: Vec<String>,
+    /// Most MiB of all stored values.
+    #[arg(long, value_name = "MIB", requires = "store", default_value_t = 256)]
+    store_limit: u64,
 }
 
 /// Arguments of the coordinator, which knows all nodes and their areas.
@@ -153,6 +174,9 @@ pub fn server(args: &ServerArgs, orb_arguments: Vec<String>) -> Result<(), Box<d
     config.publish = args.publish;
     config.dispatchers = args.dispatchers.into();
     config.admission.link_bits_per_s = args.link.unwrap_or(0) * 1_000_000;
+    config.admission.measured = args.costs.is_some();
+    config.admission.switch =
+        Switch { buffer: args.switch_buffer.unwrap_or(0) * 1024, sorts: !args.switch_fifo };
     match args.costs {
         Some(CostSource::Given(costs)) => config.admission.costs = costs,
         Some(CostSource::Measured) => config.admission.costs = measure_costs()?,
@@ -190,9 +214,12 @@ fn write_trace(server: &Arc<NodeServer>, file: PathBuf) {
                 let written = std::fs::write(&new, encode(&recording(recorded)))
                     .and_then(|()| std::fs::rename(&new, &to));
                 if let Err(error) = written {
-                    eprintln!(
-                        "isorb: warning: the trace {} cannot be written: {error}; tracing to files has ended",
-                        to.display()
+                    log::warn(
+                        LOG,
+                        format_args!(
+                            "the trace {} cannot be written: {error}; tracing to files has ended",
+                            to.display()
+                        ),
                     );
                     return;
                 }
@@ -210,6 +237,7 @@ fn recording(recorded: Recorded) -> Recording {
         role: if releases { Role::Supplier } else { Role::Consumer },
         id,
         name,
+        deadline: None,
     };
     Recording {
         name: recorded.track.thread.clone(),
@@ -227,12 +255,26 @@ pub fn holder(args: &HolderArgs, orb_arguments: Vec<String>) -> Result<(), Box<d
     let (config, _) = Config::from_args(orb_arguments)?;
     let socket = args.socket.clone().unwrap_or_else(default_socket);
     let library = Library::connect(&super::orb::plain(config)?, &socket)?;
+    let open = |file: &PathBuf| ValueStore::open(file, args.persist.clone(), args.store_limit << 20);
+    let mut store = args.store.as_ref().map(open).transpose()?;
+    if let Some(store) = &mut store {
+        store.restore(&library)?;
+    }
     let mut holder = Holder::new(&library);
     ready(&holder.look()?, "")?;
+    let mut is_reported = false;
     loop {
         std::thread::sleep(HOLDER_INTERVAL);
         // An error means that the server is away; there are no new areas then.
         let _ = holder.look();
+        match store.as_mut().map(|store| store.save(&library)) {
+            Some(Err(error)) if !error.is_temporary() && !std::mem::replace(&mut is_reported, true) => {
+                let again = "trying again twice a second";
+                log::warn(LOG, format_args!("last values are not stored: {error}; {again}"));
+            }
+            Some(Ok(_)) => is_reported = false,
+            _ => {}
+        }
     }
 }
 
@@ -301,7 +343,7 @@ fn ready(what: &dyn std::fmt::Display, more: &str) -> std::io::Result<()> {
     output.flush()
 }
 
-/// The scheduling class of a CORBA priority. Prints a warning where the system does not grant it.
+/// The scheduling class of a CORBA priority. Logs a warning where the system does not grant it.
 fn class(priority: Option<i16>) -> Result<SchedClass, Box<dyn Error>> {
     let Some(priority) = priority else { return Ok(SchedClass::Other) };
     let priority = Priority::new(priority).ok_or("a CORBA priority is 0 to 32767")?;
@@ -310,7 +352,7 @@ fn class(priority: Option<i16>) -> Result<SchedClass, Box<dyn Error>> {
         .ok_or("the priority has no native priority on this system")?;
     let granted = RealTime::Prefer.resolve(Need { native_priority: native, lock_memory: None })?;
     for missing in granted.missing() {
-        eprintln!("isorb: warning: {missing}");
+        log::warn(LOG, format_args!("{missing}"));
     }
     Ok(granted.class(SchedClass::Fifo(native)))
 }

@@ -1,7 +1,8 @@
 //! The numbers and the health of a service over HTTP (`--metrics`).
 
 use super::admin::place;
-use isorb::Orb;
+use super::request_metrics;
+use isorb::{Config, Orb};
 use isorb_access::AccessControl;
 use isorb_admin::{Admin, Options, Probes};
 use std::error::Error;
@@ -28,7 +29,18 @@ impl Metrics {
     }
 }
 
+/// Operations with counts of their own, unless `request_statistics` says another number: twice
+/// those of a service.
+const OPERATIONS: usize = 256;
+
 impl MetricsArgs {
+    /// Has the ORB count requests, if the numbers are requested.
+    pub fn prepare(&self, config: &mut Config) {
+        if self.metrics.is_some() && config.request_statistics == 0 {
+            config.request_statistics = OPERATIONS;
+        }
+    }
+
     /// Serves the numbers, if requested.
     ///
     /// # Errors
@@ -90,6 +102,7 @@ fn text(orb: &Orb, access: &AccessControl) -> String {
     ] {
         family(name, "counter", help, value);
     }
+    request_metrics::write(&mut text, orb);
     text + "# EOF\n"
 }
 

@@ -1,10 +1,14 @@
 //! The commands, one module each.
 
 pub mod admin;
+pub mod call;
 pub mod demo;
 pub mod doctor;
+pub mod event;
 pub mod event_channel;
 pub mod event_control;
+#[cfg(feature = "packaging")]
+pub mod generate;
 pub mod idl;
 pub mod ior;
 pub mod listen;
@@ -15,7 +19,9 @@ pub mod name;
 pub mod naming;
 pub mod orb;
 pub mod ready;
+mod request_metrics;
 pub mod sched;
 pub mod scheduler;
+pub mod serve;
 pub mod service;
 pub mod timeline;

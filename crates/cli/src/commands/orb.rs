@@ -8,16 +8,28 @@ use std::sync::{Arc, OnceLock};
 /// The option `--tls`, which holds for all ORBs of the process.
 static TLS: OnceLock<Tls> = OnceLock::new();
 
-/// Takes the value of `--tls`: the files of the own certificate, its key and the authorities.
+/// Takes the value of `--tls`: the files of the own certificate, its key, the authorities, and
+/// perhaps their lists of revoked certificates.
 ///
 /// # Errors
 /// The form of the value, or a file that is wrong.
 pub fn set_tls(value: &str) -> Result<(), String> {
     let files: Vec<&Path> = value.split(',').map(Path::new).collect();
-    let [certificate, key, authorities] = files[..] else {
-        return Err("give three files in PEM form: --tls CERTIFICATE,KEY,AUTHORITIES".into());
+    let (certificate, key, authorities, revocations) = match files[..] {
+        [certificate, key, authorities] => (certificate, key, authorities, None),
+        [certificate, key, authorities, revocations] => (certificate, key, authorities, Some(revocations)),
+        _ => {
+            return Err(
+                "give three or four files in PEM form: --tls CERTIFICATE,KEY,AUTHORITIES[,REVOCATIONS]"
+                    .into(),
+            );
+        }
     };
-    let tls = Tls::new(TlsConfig::new(certificate, key, authorities)).map_err(|error| error.to_string())?;
+    let config = TlsConfig {
+        revocations: revocations.map(Path::to_owned),
+        ..TlsConfig::new(certificate, key, authorities)
+    };
+    let tls = Tls::new(config).map_err(|error| error.to_string())?;
     let _ = TLS.set(tls);
     Ok(())
 }

@@ -3,7 +3,7 @@
 use clap::{Parser, Subcommand};
 use isorb_sched::file::ScheduleFile;
 use isorb_sched::schedule::Schedule;
-use isorb_sched::{Nanos, Of, Policy};
+use isorb_sched::{Nanos, Policy, ScaledQuantity};
 use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -28,6 +28,11 @@ enum Command {
         /// Also prints by how much all costs, all rates and the cost of each operation may grow.
         #[arg(long)]
         margins: bool,
+        /// Places the operations on so many processors, and checks each. Operations that depend on
+        /// each other or share a resource stay on one.
+        #[arg(long, value_name = "N", conflicts_with = "margins",
+              value_parser = clap::value_parser!(u16).range(1..=1024))]
+        processors: Option<u16>,
     },
     /// Draws the timeline as a page. The exit codes are those of check.
     Plot {
@@ -48,7 +53,8 @@ enum Command {
 
 pub fn run(args: &Args) -> ExitCode {
     let result = match &args.command {
-        Command::Check { file, policy, margins } => check(file, *policy, *margins),
+        Command::Check { file, policy, processors: Some(count), .. } => check_each(file, *policy, *count),
+        Command::Check { file, policy, margins, processors: None } => check(file, *policy, *margins),
         Command::Plot { file, policy, out, span } => plot(file, *policy, out.as_deref(), *span),
     };
     match result {
@@ -68,16 +74,33 @@ fn check(file: &Path, policy: Option<Policy>, margins: bool) -> Result<bool, Box
         let margin = |of| read.graph.margin(&read.config, of);
         println!(
             "\nevery deadline holds with all costs {}, with all rates {}",
-            margin(Of::Costs)?,
-            margin(Of::Rates)?
+            margin(ScaledQuantity::Costs)?,
+            margin(ScaledQuantity::Rates)?
         );
         for (id, operation) in read.graph.operations().iter().enumerate() {
             if !operation.worst.is_zero() {
-                println!("  with the cost of {} alone {}", operation.name, margin(Of::Cost(id))?);
+                println!("  with the cost of {} alone {}", operation.name, margin(ScaledQuantity::Cost(id))?);
             }
         }
     }
     Ok(schedule.schedulable())
+}
+
+/// Checks the operations on several processors.
+fn check_each(file: &Path, policy: Option<Policy>, processors: u16) -> Result<bool, Box<dyn Error>> {
+    let mut read = read(file)?;
+    read.config.policy = policy.unwrap_or(read.config.policy);
+    let name = file.display();
+    let partition = read.graph.partition(&read.config, usize::from(processors));
+    let partition = partition.map_err(|error| format!("{name}: {error}"))?;
+    for (number, processor) in partition.processors.iter().enumerate() {
+        match &processor.schedule {
+            Some(schedule) => println!("processor {number}\n{}", schedule.table()),
+            None => println!("processor {number}\nno operation\n"),
+        }
+    }
+    partition.refused.iter().for_each(|refused| println!("refused: {refused}"));
+    Ok(partition.schedulable())
 }
 
 fn plot(

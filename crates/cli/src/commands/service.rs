@@ -10,17 +10,21 @@ use sd_notify::NotifyState;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::error::Error;
 use std::fmt::Display;
-use std::io::Write;
+use std::io::{ErrorKind, Read};
+use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 /// The target of this module's log records.
 const LOG: &str = "isorb::service";
 
+/// The pause after a failure to wait for signals.
+const SIGNAL_RETRY: Duration = Duration::from_millis(100);
+
 /// How long the records of an ending process may take.
-const FAREWELL: Duration = Duration::from_millis(500);
+const LAST_RECORDS: Duration = Duration::from_millis(500);
 
 /// Options of all services.
 #[derive(Clone, Debug, clap::Args)]
@@ -94,6 +98,7 @@ impl AccessArgs {
         if super::orb::has_tls() {
             config.endpoints = config.endpoints.iter().map(|endpoint| over_tls(endpoint)).collect();
         }
+        self.metrics.prepare(&mut config);
         self.warn_of_strangers(&config);
         let orb = super::orb::guarded(config, access.clone())?;
         handle_signals(orb.clone(), access.clone())?;
@@ -126,9 +131,9 @@ impl Service {
     pub fn ready(&self, what: &dyn Display, more: &str) -> Result<Option<Metrics>, Box<dyn Error>> {
         let metrics = self.metrics.start(&self.orb, &self.access)?;
         let line = metrics.as_ref().map_or_else(String::new, |served| format!("METRICS {}\n", served.url()));
-        let mut output = std::io::stdout();
-        write!(output, "READY {what}\n{more}{line}")?;
-        output.flush()?;
+        print(&format!("READY {what}\n{more}{line}")).map_err(|error| {
+            format!("the line READY cannot be written to standard output, so the service ends: {error}")
+        })?;
         // No service manager has asked for it as a rule.
         let _ = sd_notify::notify(false, &[NotifyState::Ready]);
         feed_watchdog(&self.orb);
@@ -138,33 +143,63 @@ impl Service {
     /// Serves until SIGTERM or SIGINT, or until the service ends itself.
     pub fn run(self) {
         self.orb.run();
-        log::flush(FAREWELL);
+        log::flush(LAST_RECORDS);
     }
+}
+
+/// Prints past the library's buffer: what that keeps after an error is printed when the process
+/// ends, and says READY of a service that is not.
+fn print(text: &str) -> std::io::Result<()> {
+    let output = std::io::stdout();
+    let mut rest = text.as_bytes();
+    while !rest.is_empty() {
+        match rustix::io::write(&output, rest) {
+            Ok(0) => return Err(std::io::ErrorKind::WriteZero.into()),
+            Ok(written) => rest = &rest[written..],
+            Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
 }
 
 /// SIGTERM and SIGINT end the ORB in order: requests under way are answered, peers get
 /// CloseConnection. A second one ends the process at once. SIGHUP reads the policy again.
 fn handle_signals(orb: Orb, access: Arc<AccessControl>) -> std::io::Result<()> {
     let ending = Arc::new(AtomicBool::new(false));
+    let (asked, hangup) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
+    let (woken, wake) = UnixStream::pair()?;
     for signal in [SIGTERM, SIGINT] {
         signal_hook::flag::register_conditional_shutdown(signal, 1, ending.clone())?;
         signal_hook::flag::register(signal, ending.clone())?;
+        signal_hook::flag::register_usize(signal, asked.clone(), signal as usize)?;
     }
-    let mut signals = signal_hook::iterator::Signals::new([SIGHUP, SIGTERM, SIGINT])?;
+    signal_hook::flag::register(SIGHUP, hangup.clone())?;
+    // Last, so that the thread finds the flags when it is woken.
+    for signal in [SIGHUP, SIGTERM, SIGINT] {
+        signal_hook::low_level::pipe::register(signal, wake.try_clone()?)?;
+    }
     let handle = move || {
-        for signal in signals.forever() {
-            if signal != SIGHUP {
+        let mut failed = false;
+        loop {
+            // The iterator of the library panics here where the kernel has no memory.
+            if let Err(error) = (&woken).read(&mut [0; 16])
+                && error.kind() != ErrorKind::Interrupted
+            {
+                if !std::mem::replace(&mut failed, true) {
+                    log::warn(LOG, format_args!("signals are looked for ten times a second: {error}"));
+                }
+                std::thread::sleep(SIGNAL_RETRY);
+            }
+            if hangup.swap(false, Ordering::Relaxed) {
+                reload(&access);
+            }
+            let signal = asked.load(Ordering::Relaxed);
+            if signal != 0 {
                 let _ = sd_notify::notify(false, &[NotifyState::Stopping]);
                 log::info(LOG, format_args!("ends, as signal {signal} asks"));
                 let _ = orb.shutdown(true);
                 return;
-            }
-            match access.reload() {
-                Ok(true) => log::info(LOG, format_args!("the policy was read again")),
-                Ok(false) => log::info(LOG, format_args!("there is no --access-policy to read again")),
-                Err(error) => {
-                    log::error(LOG, format_args!("the policy before stays in force: {error}"));
-                }
             }
         }
     };
@@ -173,6 +208,14 @@ fn handle_signals(orb: Orb, access: Arc<AccessControl>) -> std::io::Result<()> {
         .spawn(handle)
         .map(drop)
         .map_err(|error| std::io::Error::other(error.to_string()))
+}
+
+fn reload(access: &AccessControl) {
+    match access.reload() {
+        Ok(true) => log::info(LOG, format_args!("the policy was read again")),
+        Ok(false) => log::info(LOG, format_args!("there is no --access-policy to read again")),
+        Err(error) => log::error(LOG, format_args!("the policy before stays in force: {error}")),
+    }
 }
 
 /// Tells the service manager that the process lives, if it wants to know (`WatchdogSec`).

@@ -6,11 +6,13 @@
 
 mod from_idl;
 
+pub use from_idl::{Called, Served, load_interface, load_operation};
+
 use isorb_any::{Any, TypeCode};
 use isorb_cdr::{Decoder, Encoder, ErrorKind, Order, Text};
 use isorb_scope::Region;
 use std::error::Error;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// The longest JSON of a value, in octets.
 const MAX_JSON: usize = 1 << 20;
@@ -53,6 +55,20 @@ impl TypeArgs {
 }
 
 impl Typed {
+    /// A type of an IDL file. Its values are encapsulations, as payloads of events are.
+    ///
+    /// # Errors
+    /// The file, or a type that it does not have.
+    pub fn encapsulated(file: &Path, include: &[PathBuf], name: &str) -> Result<Typed, String> {
+        let tc = from_idl::load(file, include, name)?;
+        Ok(Typed { tc, order: Order::NATIVE, encapsulated: true })
+    }
+
+    /// The type of encapsulated values.
+    pub fn payload_type(&self) -> &TypeCode {
+        &self.tc
+    }
+
     /// The type, unless its values are encapsulated.
     pub fn type_code(&self) -> Option<&TypeCode> {
         (!self.encapsulated).then_some(&self.tc)

@@ -4,6 +4,8 @@
 pub mod events;
 
 use isorb_testkit::Process;
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::process::Command;
 
 pub const ISORB: &str = env!("CARGO_BIN_EXE_isorb");
@@ -33,6 +35,15 @@ pub fn ended(mut command: impl std::borrow::BorrowMut<Command>) -> Ended {
     let output = command.borrow_mut().output().unwrap();
     let text = |octets| String::from_utf8(octets).unwrap();
     (output.status.code(), text(output.stdout), text(output.stderr))
+}
+
+/// The answer of a service's live page or metrics, head and body.
+pub fn get(address: &str, path: &str) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
+    let mut text = String::new();
+    stream.read_to_string(&mut text).unwrap();
+    text
 }
 
 /// A process that serves.

@@ -16,8 +16,9 @@ use indicatif::{ProgressBar, ProgressStyle};
 use isorb::Orb;
 use isorb_event::servants::{FederationServant, LinkOptions};
 use isorb_event::{ConnectError, Filter};
+use isorb_rt::time::now_ns;
 use isorb_timeline::Timeline;
-use isorb_trace::encode;
+use isorb_trace::{Phase, Refusal, encode};
 use std::error::Error;
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
@@ -92,14 +93,17 @@ pub fn run(args: &Args) -> Result<(), Box<dyn Error>> {
         }
     }
     let video = part("video", Filter::of_type(RADAR), MIDDLE, 30, None);
-    match Player::connect(&machine.channel, video, 1) {
-        Err(ConnectError::NotAdmitted(why)) => println!("refused: {why}"),
+    let refused = match Player::connect(&machine.channel, video, 1) {
+        Err(ConnectError::NotAdmitted(why)) => Refusal { name: "video".to_owned(), why: why.to_string() },
         Err(other) => return Err(other.into()),
         Ok(_) => return Err("video was admitted, though it cannot meet its deadline".into()),
-    }
+    };
+    println!("refused: {}", refused.why);
 
-    fly(args, &machine, &players);
-    let recording = record("mission computer (process 1)", &machine, &players, "from the pod");
+    let quiet = fly(args, &machine, &players);
+    let mut recording = record("mission computer (process 1)", &machine, &players, "from the pod");
+    recording.phases.push(quiet);
+    recording.refused.push(refused);
     print_players(&players, &recording);
     print_link(&machine.federation.counts());
     // The recording comes first, since a channel forgets the names of disconnected parties.
@@ -140,8 +144,8 @@ fn part(name: &'static str, filter: Filter, period: Duration, works: u64, pushes
 }
 
 /// Runs the parts. The GPS is silent in the third quarter, so that the display has a stale
-/// position.
-fn fly(args: &Args, machine: &Machine, players: &[Player]) {
+/// position. Returns that time.
+fn fly(args: &Args, machine: &Machine, players: &[Player]) -> Phase {
     let whole = Duration::from_secs(args.seconds);
     let quiet = whole / 2..whole * 3 / 4;
     println!("\nflying for {whole:?}; the GPS is silent from {:.1?} to {:.1?}", quiet.start, quiet.end);
@@ -150,7 +154,7 @@ fn fly(args: &Args, machine: &Machine, players: &[Player]) {
     if let Ok(style) = ProgressStyle::with_template("  {bar:30} {msg}") {
         bar.set_style(style);
     }
-    let start = Instant::now();
+    let (start, begun) = (Instant::now(), now_ns());
     let mut ticked = start;
     while start.elapsed() < whole {
         let now = start.elapsed();
@@ -174,4 +178,6 @@ fn fly(args: &Args, machine: &Machine, players: &[Player]) {
         std::thread::sleep(Duration::from_millis(50).min(whole.saturating_sub(now)));
     }
     bar.finish_and_clear();
+    let at = |time: Duration| begun + time.as_nanos() as u64;
+    Phase { from: at(quiet.start), to: at(quiet.end), caption: "GPS silent".to_owned() }
 }

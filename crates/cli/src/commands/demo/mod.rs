@@ -16,7 +16,7 @@ use std::error::Error;
 #[command(args_conflicts_with_subcommands = true)]
 pub struct Args {
     #[command(subcommand)]
-    which: Option<Which>,
+    which: Option<DemoCommand>,
     /// Short for `demo calls --calls N`.
     #[arg(long, value_name = "N")]
     calls: Option<usize>,
@@ -25,7 +25,7 @@ pub struct Args {
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum Which {
+enum DemoCommand {
     /// A mission computer: sensors, facades and a display at their rates over two event channels
     /// (the default).
     Avionics(avionics::Args),
@@ -35,8 +35,8 @@ enum Which {
 
 pub fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     match (&args.which, args.calls) {
-        (Some(Which::Calls(args)), _) => calls::run(args),
-        (Some(Which::Avionics(args)), _) => avionics::run(args),
+        (Some(DemoCommand::Calls(args)), _) => calls::run(args),
+        (Some(DemoCommand::Avionics(args)), _) => avionics::run(args),
         (None, Some(calls)) => calls::run(&calls::Args { calls }),
         (None, None) => avionics::run(&args.avionics),
     }

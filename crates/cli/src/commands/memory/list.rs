@@ -100,13 +100,17 @@ fn area_line(area: &AreaReport, rate: &str) -> String {
 }
 
 fn replica_line(replica: &ReplicaReport, rate: &str) -> String {
-    let ReplicaReport { name, values, age, now, readers, guaranteed, .. } = replica;
+    let ReplicaReport { name, values, age, now, readers, guaranteed, soft, .. } = replica;
     let ReplicaReport { deadline, lost, skipped, stale, silent, worst_age, age_bound, .. } = replica;
     let mut line = format!(
         "{:<30} {:>10} {:>11} {values:>16} values {rate:>10}  age {:>10}  {}  {readers} readers",
         name,
         "elsewhere",
-        if *guaranteed { "guaranteed" } else { "" },
+        match (guaranteed, soft) {
+            (true, false) => "guaranteed",
+            (true, true) => "soft",
+            (false, _) => "",
+        },
         age_text(*values, *age) + &bound_text(*values, *age_bound),
         memory_state(*now),
     );

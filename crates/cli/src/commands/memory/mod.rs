@@ -4,6 +4,7 @@ mod dump;
 mod list;
 mod qos;
 mod watch;
+mod watch_several;
 mod write;
 
 use crate::typed::{TypeArgs, Typed};
@@ -48,8 +49,13 @@ enum Action {
     /// Shows each new value: number, age, rate, missed values, and its first octets or its JSON by
     /// an IDL type.
     Watch {
-        /// Name of the area.
+        /// Name of the area. With `*` (any characters) or `?` (one), all areas of all nodes that
+        /// match, also those that are made later; each line begins with the area's name.
         name: String,
+        /// Area of another writer of the same type; repeatable. Shows the first area, of these in
+        /// their order, with a living writer.
+        #[arg(long, value_name = "NAME")]
+        fallback: Vec<String>,
         /// Number of values after which it ends.
         #[arg(long)]
         count: Option<u64>,
@@ -118,10 +124,18 @@ pub fn run(args: &Args, orb_arguments: Vec<String>) -> Result<(), Box<dyn Error>
                 None => list::here(&library()?, *limit, over),
             }
         }
-        Action::Watch { name, count, timeout, reader, value_type } => {
+        Action::Watch { name, fallback, count, timeout, reader, value_type } => {
             let limit = timeout.map_or(Duration::MAX, Duration::from_millis);
             let (qos, value_type) = (reader.qos()?, value_type.load()?);
-            watch::watch(&library_within(limit)?, name, &qos, (*count, limit), value_type)
+            let library = library_within(limit)?;
+            match (fallback.is_empty(), name.contains(['*', '?'])) {
+                (true, false) => watch::watch(&library, name, &qos, (*count, limit), value_type),
+                (true, true) => watch_several::matching(&library, name, qos, *count, value_type),
+                (false, false) => {
+                    watch_several::strongest(&library, (name, fallback), qos, *count, value_type)
+                }
+                (false, true) => Err(format!("{name} is a pattern, and --fallback is for one area").into()),
+            }
         }
         Action::Dump { name, raw, timeout, value_type } => {
             let form = if *raw { Form::Raw } else { value_type.load()?.map_or(Form::Table, Form::Typed) };
@@ -147,8 +161,9 @@ pub(super) fn coordinator_to_be(orb: &Orb, url: &str) -> Result<Glob_CommRef, St
         Err(exception) if is_missing(&exception) => {
             let object =
                 orb.string_to_object(url).map_err(|exception| format!("coordinator {url}: {exception}"))?;
-            eprintln!(
-                "isorb: warning: the coordinator {url} does not answer ({exception}); registering when it does"
+            isorb_rt::log::warn(
+                "isorb::memory",
+                format_args!("the coordinator {url} does not answer ({exception}); registering when it does"),
             );
             Ok(object.unchecked_narrow())
         }

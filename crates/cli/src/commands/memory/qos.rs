@@ -9,6 +9,7 @@ pub(super) const BEST_EFFORT: ReaderQoS = ReaderQoS {
     deadline: 0,
     histories: 0,
     guaranteed: false,
+    soft: false,
     through: Path::PathUdp,
     parity: 0,
     type_hash: 0,
@@ -31,6 +32,10 @@ pub(super) struct ReaderArgs {
     /// allow its timing.
     #[arg(long)]
     guaranteed: bool,
+    /// Accepts a guarantee of nodes without a real-time class or measured costs: nothing assures
+    /// the timing then.
+    #[arg(long, requires = "guaranteed")]
+    soft: bool,
     /// Transport between nodes.
     #[arg(long, value_enum, default_value = "udp")]
     path: PathArg,
@@ -80,6 +85,7 @@ impl ReaderArgs {
             deadline: self.deadline.map_or(Ok(0), |ms| nanoseconds("--deadline", ms))?,
             histories: self.histories,
             guaranteed: self.guaranteed,
+            soft: self.soft,
             through: match self.path {
                 PathArg::Udp => Path::PathUdp,
                 PathArg::Orb => Path::PathOrb,

@@ -41,23 +41,25 @@ pub(super) fn watch(
             0 => "-".into(),
             values => format!("{:.1}/s", values as f64 / begun.elapsed().as_secs_f64().max(1e-9)),
         };
-        let age = sample.age_ns() as f64 / 1e3;
-        let bound = match sample.age_bound_ns() {
-            Some(0) => String::new(),
-            Some(bound) => format!(" +- {:.1}", bound as f64 / 1e3),
-            None => " at least".into(),
-        };
-        let Sample { source, len, missed, .. } = sample;
-        writeln!(
-            std::io::stdout(),
-            "{source:>8}  {len:>7} bytes  age {age:>10.1}{bound} us  {rate:>10}  missed {missed:<5} {}",
-            match &typed {
-                // The next value may be one of the type.
-                Some(typed) => typed.show(&value[..len]).unwrap_or_else(|error| format!("({error})")),
-                None => hex(&value[..len.min(16)]),
-            }
-        )?;
+        writeln!(std::io::stdout(), "{}", line(&sample, &rate, &value, typed.as_ref()))?;
         std::io::stdout().flush()?;
     }
     Ok(())
+}
+
+/// A value on one line.
+pub(super) fn line(sample: &Sample, rate: &str, value: &[u8], typed: Option<&Typed>) -> String {
+    let age = sample.age_ns() as f64 / 1e3;
+    let bound = match sample.age_bound_ns() {
+        Some(0) => String::new(),
+        Some(bound) => format!(" +- {:.1}", bound as f64 / 1e3),
+        None => " at least".into(),
+    };
+    let Sample { source, len, missed, .. } = *sample;
+    let text = match typed {
+        // The next value may be one of the type.
+        Some(typed) => typed.show(&value[..len]).unwrap_or_else(|error| format!("({error})")),
+        None => hex(&value[..len.min(16)]),
+    };
+    format!("{source:>8}  {len:>7} bytes  age {age:>10.1}{bound} us  {rate:>10}  missed {missed:<5} {text}")
 }

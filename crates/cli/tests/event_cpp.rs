@@ -1,0 +1,108 @@
+//! The header `isorb_events.hpp` over omniORB's stubs: the example's consumer and supplier at a
+//! channel that is killed and started again. Skipped with a sentence where omniORB's tools or a
+//! compiler are missing.
+
+mod common;
+
+use common::{Service, isorb};
+use isorb_testkit::{Process, TempFolder, compiles, repository, wait_for};
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const IDL: [&str; 5] =
+    ["TimeBase", "RtecBase", "RtecEventComm", "RtecEventChannelAdmin", "IsorbRtecEventChannelAdmin"];
+
+/// Translates the IDL and builds both programs of the example; `None` where a tool is missing.
+fn build(folder: &TempFolder) -> Option<[PathBuf; 2]> {
+    let root = repository();
+    for name in IDL {
+        let mut command = Command::new("omniidl");
+        command.args(["-bcxx", "-I", "/usr/share/idl/omniORB", "-C"]).arg(folder.path());
+        command.arg(root.join(format!("idl/{name}.idl")));
+        let translated = command.output().is_ok_and(|output| output.status.success());
+        if !translated || !Path::new("/usr/include/omniORB4").exists() {
+            println!("skipped: no omniORB here (apt-get install omniidl omniorb-idl libomniorb4-dev)");
+            return None;
+        }
+    }
+    let programs =
+        ["consumer", "supplier"].map(|name| (root.join(format!("examples/events-omniorb/{name}.cc")), name));
+    for (source, name) in &programs {
+        let mut command = Command::new("c++");
+        // As the example's page says.
+        command.args(["-std=c++17", "-O0", "-Wall", "-Wextra", "-Werror", "-isystem"]).arg(folder.path());
+        command.args(["-D__corbaidl_hh_EXTERNAL_GUARD__", "-D__boxes_hh_EXTERNAL_GUARD__", "-I"]);
+        command.arg(root.join("crates/event/include")).arg(source);
+        command.args(IDL.map(|name| folder.file(format!("{name}SK.cc"))));
+        command
+            .args(["-lomniDynamic4", "-lomniORB4", "-lomnithread", "-lpthread", "-o"])
+            .arg(folder.file(name));
+        if !compiles(&mut command) {
+            return None;
+        }
+    }
+    Some(programs.map(|(_, name)| folder.file(name)))
+}
+
+const ENDPOINT: [&str; 2] = ["-ORBendPoint", "giop:tcp:127.0.0.1:"];
+
+/// Reads lines until one holds.
+fn line_with(process: &mut Process, text: &str) -> String {
+    std::iter::from_fn(|| process.next_line())
+        .find(|line| line.contains(text))
+        .unwrap_or_else(|| panic!("no {text}"))
+}
+
+#[test]
+fn the_examples_consumer_and_supplier_outlive_the_channel() {
+    let folder = TempFolder::new();
+    let Some([consumer, supplier]) = build(&folder) else { return };
+    // A port that is free twice: another program may take it between the two channels.
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port().to_string();
+    let channel = || Service::of(&mut isorb(&["event-channel", "--real-time", "off", "--port", &port]));
+    let first = channel();
+    let url = first.url.clone();
+    // Standard error carries what the header notices.
+    let start = |program: &Path| {
+        let mut command = Command::new("sh");
+        command.args(["-c", "exec \"$0\" \"$@\" 2>&1"]).arg(program).arg(&url).args(ENDPOINT);
+        let mut process = Process::start(&mut command);
+        process.expect_line("READY");
+        process
+    };
+    let (mut display, mut gps) = (start(&consumer), start(&supplier));
+    gps.write_line("one");
+    assert_eq!(display.next_line().as_deref(), Some("one"));
+
+    // Both notice that the channel ends, and the supplier tells which events it lost.
+    drop(first);
+    line_with(&mut display, "the event channel does not answer");
+    line_with(&mut gps, "the event channel does not answer");
+    gps.write_line("two");
+    assert_eq!(line_with(&mut gps, "lost: "), "lost: two");
+    let _second =
+        wait_for("the port is free", || std::panic::catch_unwind(std::panic::AssertUnwindSafe(channel)).ok());
+    line_with(&mut gps, "connected to the event channel again");
+    line_with(&mut display, "connected to the event channel again");
+    gps.write_line("three");
+    // The consumer counts the lost one by the gap in the numbers.
+    assert!(line_with(&mut display, "lost on their way").contains("1 events of type 16 and source 1"));
+    assert_eq!(display.next_line().as_deref(), Some("three"));
+    gps.close_input();
+    assert_eq!(gps.next_line().as_deref(), Some("2 pushed, 1 lost"));
+}
+
+#[test]
+fn a_channel_that_is_not_there_is_named() {
+    let folder = TempFolder::new();
+    let Some([consumer, _]) = build(&folder) else { return };
+    let service = Service::of(&mut isorb(&["naming", "--port", "0"]));
+    let unused = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let absent = format!("corbaloc::127.0.0.1:{unused}/EventService");
+    for (url, what) in [(absent.as_str(), "no event channel at"), (&service.url, "is no event channel")] {
+        let output = Command::new(&consumer).arg(url).args(ENDPOINT).output().unwrap();
+        let printed = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && printed.contains(what) && printed.contains(url), "{printed}");
+    }
+}
