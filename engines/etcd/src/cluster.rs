@@ -21,7 +21,7 @@ pub struct Cluster {
     runtime: Runtime,
     endpoints: Vec<String>,
     prefix: String,
-    patience: Duration,
+    answer: Duration,
     members: PiMutex<Members>,
 }
 
@@ -76,15 +76,15 @@ impl Cluster {
             .build()?;
         let clients = endpoints.iter().map(|_| None).collect();
         let members = PiMutex::new(Members { current: 0, clients, silent: false });
-        let patience = Duration::from_secs(3);
-        Ok(Cluster { runtime, endpoints, prefix: prefix.into(), patience, members })
+        let answer = Duration::from_secs(3);
+        Ok(Cluster { runtime, endpoints, prefix: prefix.into(), answer, members })
     }
 
     /// Calls wait so long for an answer, instead of 3 s. An election takes one to two election
     /// time-outs of the servers.
     #[must_use]
-    pub fn patience(mut self, patience: Duration) -> Cluster {
-        self.patience = patience;
+    pub fn answer_within(mut self, answer: Duration) -> Cluster {
+        self.answer = answer;
         self
     }
 
@@ -106,7 +106,7 @@ impl Cluster {
     /// Carries out a transaction, more than once where a member does not answer:
     /// [`Answer::repeated`].
     pub(crate) fn txn(&self, txn: Txn) -> Result<Answer, Fault> {
-        let end = Instant::now() + self.patience;
+        let end = Instant::now() + self.answer;
         let mut repeated = false;
         for attempt in 1.. {
             let member = self.members.lock().current;
@@ -129,9 +129,9 @@ impl Cluster {
                 Err(failure) => failure,
             };
             repeated = true;
-            self.give_up(member);
+            self.leave_member(member);
             if Instant::now() >= end {
-                self.say_silent(failure.as_ref());
+                self.log_silent(failure.as_ref());
                 return Err(Fault::Io(io::ErrorKind::TimedOut));
             }
             if attempt % self.endpoints.len() == 0 {
@@ -145,7 +145,7 @@ impl Cluster {
     fn attempt(&self, member: usize, txn: &Txn) -> Result<etcd_client::TxnResponse, Option<Error>> {
         let known = self.members.lock().clients[member].clone();
         let endpoint = &self.endpoints[member];
-        let asked = async {
+        let query = async {
             let mut client = match known {
                 Some(client) => client,
                 None => {
@@ -158,12 +158,12 @@ impl Cluster {
             client.txn(txn.clone()).await
         };
         // The timer is made inside of the runtime.
-        let answered = self.runtime.block_on(async { timeout(ATTEMPT, asked).await });
+        let answered = self.runtime.block_on(async { timeout(ATTEMPT, query).await });
         answered.map_err(|_| None)?.map_err(Some)
     }
 
     /// Asks another member from now on.
-    fn give_up(&self, member: usize) {
+    fn leave_member(&self, member: usize) {
         let mut members = self.members.lock();
         members.clients[member] = None;
         if members.current == member {
@@ -177,14 +177,14 @@ impl Cluster {
         }
     }
 
-    fn say_silent(&self, failure: Option<&Error>) {
+    fn log_silent(&self, failure: Option<&Error>) {
         if !std::mem::replace(&mut self.members.lock().silent, true) {
             let reason = failure.map_or("no answer".to_string(), ToString::to_string);
-            let (members, patience) = (self.endpoints.join(", "), self.patience);
+            let (members, answer) = (self.endpoints.join(", "), self.answer);
             log::error(
                 TARGET,
                 format_args!(
-                    "no member of {members} answered within {patience:?} ({reason}); calls fail until one does"
+                    "no member of {members} answered within {answer:?} ({reason}); calls fail until one does"
                 ),
             );
         }

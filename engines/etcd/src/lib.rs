@@ -7,7 +7,7 @@
 //! | [`EtcdNames`] | the naming service: contexts and bindings | `Store` |
 //!
 //! Both talk to a [`Cluster`], which asks one member and goes on to the next when that one does not
-//! answer. A call fails only when no member answered within the cluster's patience.
+//! answer. A call fails only when no member answered within the time-out of the cluster.
 //!
 //! ```no_run
 //! use isorb_etcd::{Cluster, EtcdRegister};

@@ -3,7 +3,7 @@
 use crate::cluster::Cluster;
 use etcd_client::{Compare, CompareOp, GetOptions, KeyValue, Txn, TxnOp};
 use isorb_any::{Any, AnyValue};
-use isorb_reflective_memory::coordinator::{AreaPlace, CoordinatorStore, NodeEntry, StoreError};
+use isorb_reflective_memory::coordinator::{AreaLocation, CoordinatorStore, NodeEntry, StoreError};
 use isorb_reflective_memory::idl::Area;
 use isorb_rt::sync::PiMutex;
 use isorb_store::Fault;
@@ -56,17 +56,17 @@ impl EtcdRegister {
 }
 
 /// Node and area as `node NUL area as JSON`. A node's name has no zero octet.
-fn encode(place: &AreaPlace) -> Result<Vec<u8>, Fault> {
-    let any = Any::new(&place.what).map_err(|_| Fault::Corrupt)?;
+fn encode(location: &AreaLocation) -> Result<Vec<u8>, Fault> {
+    let any = Any::new(&location.area).map_err(|_| Fault::Corrupt)?;
     let area = any.to_json(LONGEST).map_err(|_| Fault::Corrupt)?;
-    Ok([place.node.as_bytes(), &[0], area.as_bytes()].concat())
+    Ok([location.node.as_bytes(), &[0], area.as_bytes()].concat())
 }
 
-fn decode(value: &[u8]) -> Result<AreaPlace, Fault> {
+fn decode(value: &[u8]) -> Result<AreaLocation, Fault> {
     let text = std::str::from_utf8(value).map_err(|_| Fault::Corrupt)?;
     let (node, area) = text.split_once('\0').ok_or(Fault::Corrupt)?;
     let any = Any::from_json(Area::type_code(), area).map_err(|_| Fault::Corrupt)?;
-    Ok(AreaPlace { what: any.get().ok_or(Fault::Corrupt)?, node: node.into() })
+    Ok(AreaLocation { area: any.get().ok_or(Fault::Corrupt)?, node: node.into() })
 }
 
 fn node(entry: &KeyValue, prefix: usize) -> Result<NodeEntry, Fault> {
@@ -84,12 +84,12 @@ impl CoordinatorStore for EtcdRegister {
         read.iter().map(|entry| node(entry, prefix).map_err(StoreError::Fault)).collect()
     }
 
-    fn areas(&self) -> Result<Vec<AreaPlace>, StoreError> {
+    fn areas(&self) -> Result<Vec<AreaLocation>, StoreError> {
         let read = self.all(self.area_key("")).map_err(StoreError::Fault)?;
         read.iter().map(|entry| decode(entry.value()).map_err(StoreError::Fault)).collect()
     }
 
-    fn area(&self, name: &str) -> Result<Option<AreaPlace>, StoreError> {
+    fn area(&self, name: &str) -> Result<Option<AreaLocation>, StoreError> {
         let read = self.cluster.read([TxnOp::get(self.area_key(name), None)]).map_err(StoreError::Fault)?;
         let entry = read.first().and_then(|read| read.kvs().first());
         let mut seen = self.seen.lock();
@@ -109,8 +109,8 @@ impl CoordinatorStore for EtcdRegister {
             changes
                 .extend(forgotten.iter().filter(kept).map(|name| TxnOp::delete(self.area_key(name), None)));
             for area in held {
-                let place = AreaPlace { what: area.clone(), node: node.name.clone() };
-                changes.push(TxnOp::put(self.area_key(&area.name), encode(&place)?, None));
+                let location = AreaLocation { area: area.clone(), node: node.name.clone() };
+                changes.push(TxnOp::put(self.area_key(&area.name), encode(&location)?, None));
             }
             self.write(Vec::new(), changes)
         };
@@ -140,11 +140,11 @@ impl CoordinatorStore for EtcdRegister {
         remove().map_err(StoreError::Fault)
     }
 
-    fn set_area(&self, place: &AreaPlace) -> Result<(), StoreError> {
+    fn set_area(&self, location: &AreaLocation) -> Result<(), StoreError> {
         let set = || {
-            let key = self.area_key(&place.what.name);
-            let value = encode(place)?;
-            let seen = self.seen.lock().remove(&place.what.name);
+            let key = self.area_key(&location.area.name);
+            let value = encode(location)?;
+            let seen = self.seen.lock().remove(&location.area.name);
             let unchanged =
                 seen.map(|revision| Compare::mod_revision(key.clone(), CompareOp::Equal, revision));
             let unchanged: Vec<Compare> = unchanged.into_iter().collect();

@@ -5,7 +5,7 @@
 mod members;
 
 use isorb_etcd::EtcdRegister;
-use isorb_reflective_memory::coordinator::{AreaPlace, CoordinatorStore};
+use isorb_reflective_memory::coordinator::{AreaLocation, CoordinatorStore};
 use isorb_reflective_memory::idl::Area;
 use members::Members;
 use std::collections::BTreeSet;
@@ -21,11 +21,11 @@ fn set_up(store: &EtcdRegister, over: &AtomicBool) -> (Vec<String>, Duration) {
             break;
         }
         let name = format!("area-{i}");
-        let what = Area { name: name.clone(), size: 8, ..Area::default() };
+        let area = Area { name: name.clone(), size: 8, ..Area::default() };
         let start = Instant::now();
         // As a coordinator does. A call fails where no member has answered for 3 s.
         assert!(store.area(&name).expect("a member answers within 3 s").is_none());
-        store.set_area(&AreaPlace { what, node: "n".into() }).expect("a member answers within 3 s");
+        store.set_area(&AreaLocation { area, node: "n".into() }).expect("a member answers within 3 s");
         longest = longest.max(start.elapsed());
         acknowledged.push(name);
         std::thread::sleep(Duration::from_millis(2));
@@ -58,7 +58,8 @@ fn no_acknowledged_area_is_lost_while_members_are_killed() {
     });
     println!("{kills} kills, {} areas acknowledged, the longest set-up took {longest:?}", acknowledged.len());
     assert!(acknowledged.len() > kills, "set-ups go on");
-    let there: BTreeSet<String> = store.areas().unwrap().into_iter().map(|place| place.what.name).collect();
+    let there: BTreeSet<String> =
+        store.areas().unwrap().into_iter().map(|location| location.area.name).collect();
     let lost: Vec<&String> = acknowledged.iter().filter(|name| !there.contains(*name)).collect();
     assert!(lost.is_empty(), "lost: {lost:?}");
 }
@@ -67,19 +68,20 @@ fn no_acknowledged_area_is_lost_while_members_are_killed() {
 #[test]
 fn without_a_majority_calls_fail_and_resume() {
     let Some(mut members) = Members::start() else { return };
-    let store = EtcdRegister::new(Arc::new(members.cluster("majority").patience(Duration::from_millis(800))));
-    let place = |name: &str| AreaPlace {
-        what: Area { name: name.into(), size: 8, ..Area::default() },
+    let store =
+        EtcdRegister::new(Arc::new(members.cluster("majority").answer_within(Duration::from_millis(800))));
+    let location = |name: &str| AreaLocation {
+        area: Area { name: name.into(), size: 8, ..Area::default() },
         node: "n".into(),
     };
-    store.set_area(&place("before")).unwrap();
+    store.set_area(&location("before")).unwrap();
     members.kill(0);
     members.kill(1);
-    let error = store.set_area(&place("meanwhile")).unwrap_err();
+    let error = store.set_area(&location("meanwhile")).unwrap_err();
     assert!(error.to_string().contains("no server of the store answers"), "{error}");
     members.run(0);
     members.await_member(0);
-    store.set_area(&place("after")).unwrap();
+    store.set_area(&location("after")).unwrap();
     let there = store.areas().unwrap();
-    assert!(["before", "after"].iter().all(|name| there.iter().any(|place| place.what.name == *name)));
+    assert!(["before", "after"].iter().all(|name| there.iter().any(|location| location.area.name == *name)));
 }

@@ -4,7 +4,7 @@ mod members;
 
 use isorb_etcd::{EtcdNames, EtcdRegister};
 use isorb_naming::store::conformance::RULES;
-use isorb_reflective_memory::coordinator::{AreaPlace, CoordinatorStore, NodeEntry};
+use isorb_reflective_memory::coordinator::{AreaLocation, CoordinatorStore, NodeEntry};
 use isorb_reflective_memory::idl::Area;
 use members::Members;
 use std::sync::Arc;
@@ -44,8 +44,8 @@ fn the_register(members: &Members) {
     let store = EtcdRegister::new(Arc::new(members.cluster("register")));
     store.set_node(&node("a", 1), &[area("x"), area("y")], &[]).unwrap();
     store.set_node(&node("b", 1), &[], &[]).unwrap();
-    store.set_area(&AreaPlace { what: area("z"), node: "b".into() }).unwrap();
-    assert_eq!(store.area("z").unwrap().unwrap(), AreaPlace { what: area("z"), node: "b".into() });
+    store.set_area(&AreaLocation { area: area("z"), node: "b".into() }).unwrap();
+    assert_eq!(store.area("z").unwrap().unwrap(), AreaLocation { area: area("z"), node: "b".into() });
     assert_eq!(store.areas().unwrap().len(), 3);
     // What is forgotten and held again stays.
     store.set_node(&node("a", 2), &[area("x")], &["y".into(), "x".into()]).unwrap();
@@ -64,7 +64,7 @@ fn a_change_by_another_coordinator_is_noticed(members: &Members) {
     let (a, b) = (open(), open());
     assert!(a.area("x").unwrap().is_none());
     assert!(b.area("x").unwrap().is_none());
-    let of = |node: &str| AreaPlace { what: area("x"), node: node.into() };
+    let of = |node: &str| AreaLocation { area: area("x"), node: node.into() };
     a.set_area(&of("a")).unwrap();
     assert!(b.set_area(&of("b")).is_err());
     assert_eq!(b.area("x").unwrap(), Some(of("a")));

@@ -9,8 +9,8 @@ use crate::ffi::{Endpoint, Info, Region};
 use crate::hello::{End, Hello, News};
 use isorb_rt::sync::PiMutex;
 use isorb_rt::time::Deadline;
-use isorb_transport::segment::Own;
-use isorb_transport::segment::medium::{Inward, Sleep, Word};
+use isorb_transport::segment::OwnSegment;
+use isorb_transport::segment::medium::{ReceiveSegment, Sleep, Word};
 use rustix::net::{AddressFamily, SendFlags, Shutdown, SocketFlags, SocketType, send, socketpair};
 use std::fmt::{self, Debug, Formatter};
 use std::io;
@@ -41,8 +41,8 @@ struct Announced {
 pub(crate) struct Connection {
     id: u64,
     handle: Arc<DeviceHandle>,
-    own: Arc<Own>,
-    messages: Arc<Own>,
+    own: Arc<OwnSegment>,
+    messages: Arc<OwnSegment>,
     /// The other end belongs to the stream: it carries signals, and hangs up when either side ends.
     doorbell: OwnedFd,
     /// Octets that the peer's segment may have.
@@ -71,7 +71,7 @@ struct State {
 
 /// The copy of the peer's segment, and the part of it that was not written there yet.
 struct Outgoing {
-    copy: Arc<Own>,
+    copy: Arc<OwnSegment>,
     region: usize,
     peer: Hello,
     at: u32,
@@ -107,7 +107,7 @@ impl Connection {
     ) -> io::Result<(Connection, Hello, OwnedFd)> {
         let device = handle.device();
         let mut endpoint = Endpoint::open(device, info)?;
-        let (own, messages) = (Arc::new(Own::new(bytes)?), Arc::new(Own::new(4096)?));
+        let (own, messages) = (Arc::new(OwnSegment::new(bytes)?), Arc::new(OwnSegment::new(4096)?));
         // No other process can guess a key, so that only this peer writes into the segment.
         endpoint.keep(Region::register(device, messages.clone(), false, random()?)?);
         let segment = Region::register(device, own.clone(), true, random()?)?;
@@ -149,15 +149,15 @@ impl Connection {
         work(state.endpoint.as_ref().ok_or(io::ErrorKind::ConnectionAborted)?)
     }
 
-    /// The device is connected; the accepting side `said` this. It sends its first news when it
-    /// first receives, and then the connecting side knows that both may send.
-    pub fn connected(&self, said: &[u8]) {
+    /// The device is connected; the accepting side sent this `message`. It sends its first news
+    /// when it first receives, and then the connecting side knows that both may send.
+    pub fn connected(&self, message: &[u8]) {
         let mut state = self.state.lock();
         state.connected = true;
         if state.peer.is_some() {
             return self.ring();
         }
-        match Hello::decode(said, self.most) {
+        match Hello::decode(message, self.most) {
             Ok(hello) => state.peer = Some(hello),
             Err(error) => self.fail_locked(&mut state, error),
         }
@@ -243,7 +243,7 @@ impl Connection {
     }
 
     fn ring(&self) {
-        // A doorbell that is full has been heard of already.
+        // A doorbell that is full was announced already.
         let _ = send(&self.doorbell, &[0], SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
     }
 
@@ -329,7 +329,7 @@ impl Connection {
     }
 
     /// The segment of this side.
-    pub fn own(&self) -> &Arc<Own> {
+    pub fn own(&self) -> &Arc<OwnSegment> {
         &self.own
     }
 
@@ -343,7 +343,7 @@ impl Connection {
         if failure.is_none()
             && let Some(endpoint) = state.endpoint.as_mut()
         {
-            let copy = Arc::new(Own::new(peer.capacity as usize)?);
+            let copy = Arc::new(OwnSegment::new(peer.capacity as usize)?);
             let region = Region::register(self.handle.device(), copy.clone(), false, random()?)?;
             let region = endpoint.keep(region);
             state.outgoing = Some(Outgoing { copy, region, peer, at: 0, pending: 0 });

@@ -50,8 +50,8 @@ impl Requests {
     }
 
     /// Lets a client wait; gives it back if it cannot be accepted.
-    fn add(&self, request: Info, said: &[u8]) -> Result<(), Info> {
-        let Ok(hello) = Hello::decode(said, self.most) else { return Err(request) };
+    fn add(&self, request: Info, message: &[u8]) -> Result<(), Info> {
+        let Ok(hello) = Hello::decode(message, self.most) else { return Err(request) };
         let mut waiting = self.waiting.lock();
         if waiting.len() >= BACKLOG {
             return Err(request);
@@ -256,15 +256,15 @@ impl Device {
     fn handle(&self, event: Event) {
         let mut table = self.table.lock();
         let (endpoint, outcome) = match event {
-            Event::Request { listening, request, said } => {
+            Event::Request { listening, request, hello } => {
                 if let Some((listening, requests)) = table.listeners.get(&listening)
-                    && let Err(request) = requests.add(request, &said)
+                    && let Err(request) = requests.add(request, &hello)
                 {
                     listening.reject(request);
                 }
                 return;
             }
-            Event::Connected { endpoint, said } => (endpoint, Ok(said)),
+            Event::Connected { endpoint, hello } => (endpoint, Ok(hello)),
             Event::Gone { endpoint, failure } => (endpoint, Err(failure.map(ffi::error))),
         };
         let Some(&id) = table.endpoints.get(&endpoint) else { return };
@@ -272,7 +272,7 @@ impl Device {
         table.unsettled.insert(id);
         drop(table);
         match outcome {
-            Ok(said) => connection.connected(&said),
+            Ok(hello) => connection.connected(&hello),
             Err(failure) => connection.fail(failure),
         }
     }

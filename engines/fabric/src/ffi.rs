@@ -3,7 +3,7 @@
 //! Holding a value of this module proves that the object behind it is open. Each keeps what it was
 //! made from open too. It proves nothing about what the peer does.
 
-use isorb_transport::segment::Own;
+use isorb_transport::segment::OwnSegment;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::io;
 use std::ops::Range;
@@ -12,7 +12,7 @@ use std::ptr::{NonNull, null_mut};
 use std::sync::Arc;
 
 /// Octets that two sides exchange while they connect, at most. RDMA connections carry 56.
-pub const MOST_SAID: usize = 56;
+pub const MAX_HELLO: usize = 56;
 
 macro_rules! opaque {
     ($($name:ident)*) => { $(#[repr(C)] struct $name { _private: [u8; 0] })* };
@@ -96,7 +96,7 @@ unsafe extern "C" {
         device: *mut RawDevice,
         about: *mut *mut c_void,
         request: *mut *mut RawInfo,
-        said: *mut u8,
+        hello: *mut u8,
         length: *mut usize,
         failure: *mut c_int,
     ) -> c_int;
@@ -184,9 +184,9 @@ unsafe impl Sync for Device {}
 #[derive(Debug)]
 pub enum Event {
     /// A client wants to connect, and said this.
-    Request { listening: usize, request: Info, said: Vec<u8> },
+    Request { listening: usize, request: Info, hello: Vec<u8> },
     /// An endpoint is connected; the accepting side said this.
-    Connected { endpoint: usize, said: Vec<u8> },
+    Connected { endpoint: usize, hello: Vec<u8> },
     /// The peer has gone, or connecting failed.
     Gone { endpoint: usize, failure: Option<i32> },
 }
@@ -226,22 +226,22 @@ impl Device {
     /// The next event, if there is one.
     pub fn event(&self) -> Option<Event> {
         let (mut about, mut request, mut failure) = (null_mut(), null_mut(), 0);
-        let (mut said, mut length) = ([0; MOST_SAID], MOST_SAID);
-        // SAFETY: the device is open; the others take the answers, `said` of `length` octets.
+        let (mut hello, mut length) = ([0; MAX_HELLO], MAX_HELLO);
+        // SAFETY: the device is open; the others take the answers, `hello` of `length` octets.
         let kind = unsafe {
             isorb_event(
                 self.raw.as_ptr(),
                 &mut about,
                 &mut request,
-                said.as_mut_ptr(),
+                hello.as_mut_ptr(),
                 &mut length,
                 &mut failure,
             )
         };
-        let (about, said) = (about as usize, said[..length].to_vec());
+        let (about, hello) = (about as usize, hello[..length].to_vec());
         match kind {
-            1 => Some(Event::Request { listening: about, request: Info(NonNull::new(request)?), said }),
-            2 => Some(Event::Connected { endpoint: about, said }),
+            1 => Some(Event::Request { listening: about, request: Info(NonNull::new(request)?), hello }),
+            2 => Some(Event::Connected { endpoint: about, hello }),
             3 => Some(Event::Gone { endpoint: about, failure: None }),
             4 => Some(Event::Gone { endpoint: about, failure: Some(failure) }),
             _ => None,
@@ -314,7 +314,7 @@ impl Drop for Listening {
 #[derive(Debug)]
 pub struct Region {
     raw: NonNull<RawRegion>,
-    memory: Arc<Own>,
+    memory: Arc<OwnSegment>,
     _device: Arc<Device>,
     /// How the peer names it.
     pub key: u64,
@@ -328,7 +328,12 @@ unsafe impl Send for Region {}
 impl Region {
     /// Lets the peer write to `memory` (`remote`), or this side send from and receive into it. The
     /// provider may choose another key than the one `wanted`.
-    pub fn register(device: &Arc<Device>, memory: Arc<Own>, remote: bool, wanted: u64) -> io::Result<Region> {
+    pub fn register(
+        device: &Arc<Device>,
+        memory: Arc<OwnSegment>,
+        remote: bool,
+        wanted: u64,
+    ) -> io::Result<Region> {
         let payload = memory.payload();
         let (mut raw, mut key, mut address) = (null_mut(), 0, 0);
         // SAFETY: the memory stays mapped as long as the region, which holds it; it is accessed by

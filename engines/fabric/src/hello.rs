@@ -31,9 +31,9 @@ impl Hello {
     ///
     /// # Errors
     /// `InvalidData`, with a sentence.
-    pub fn decode(said: &[u8], most: usize) -> io::Result<Hello> {
+    pub fn decode(message: &[u8], most: usize) -> io::Result<Hello> {
         let wrong = |what: &str| Err(io::Error::new(io::ErrorKind::InvalidData, what));
-        let Some((text, rest)) = said.split_first_chunk::<LENGTH>() else {
+        let Some((text, rest)) = message.split_first_chunk::<LENGTH>() else {
             return wrong("the peer's hello is too short for the fabric protocol");
         };
         if text[..8] != MAGIC || rest.iter().any(|octet| *octet != 0) {
@@ -105,16 +105,16 @@ mod tests {
     #[test]
     fn a_hello_survives_its_encoding_and_nothing_else_does() {
         let hello = Hello { capacity: 8192, key: u64::MAX - 3, address: 0x7fff_0000_1234 };
-        let said = hello.encode();
-        assert_eq!(Hello::decode(&said, 8192).unwrap(), hello);
-        assert_eq!(Hello::decode(&[&said[..], &[0; 24]].concat(), 8192).unwrap(), hello);
-        for cut in 0..said.len() {
-            assert!(Hello::decode(&said[..cut], 8192).is_err(), "{cut}");
+        let message = hello.encode();
+        assert_eq!(Hello::decode(&message, 8192).unwrap(), hello);
+        assert_eq!(Hello::decode(&[&message[..], &[0; 24]].concat(), 8192).unwrap(), hello);
+        for cut in 0..message.len() {
+            assert!(Hello::decode(&message[..cut], 8192).is_err(), "{cut}");
         }
-        assert!(Hello::decode(&[&said[..], b"x"].concat(), 8192).is_err());
-        assert!(Hello::decode(&said, 4096).is_err(), "too large");
+        assert!(Hello::decode(&[&message[..], b"x"].concat(), 8192).is_err());
+        assert!(Hello::decode(&message, 4096).is_err(), "too large");
         for at in 0..12 {
-            let mut other = said;
+            let mut other = message;
             other[at] ^= 1;
             assert!(Hello::decode(&other, 8192).is_err(), "octet {at}");
         }

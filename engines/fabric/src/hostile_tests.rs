@@ -4,7 +4,7 @@ use crate::Fabric;
 use crate::ffi::{Device, Endpoint, Event, Info, Region};
 use crate::hello::{End, Hello, News};
 use isorb_transport::conformance::{TIMEOUT, connect, pattern, receive, send_all};
-use isorb_transport::segment::Own;
+use isorb_transport::segment::OwnSegment;
 use isorb_transport::{Listener, Stream, Transport, Wait};
 use std::io::{self, IoSlice, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -24,23 +24,23 @@ struct Liar {
 
 impl Liar {
     /// Connects with this hello; `None` if it is refused.
-    fn connect(address: &str, said: &[u8]) -> Option<Liar> {
+    fn connect(address: &str, printed: &[u8]) -> Option<Liar> {
         let (host, port) = address.split_once(':').unwrap();
         let info = Info::find("tcp", host, port, false).unwrap();
         let device = Arc::new(Device::open(&info).unwrap());
         let mut endpoint = Endpoint::open(&device, &info).unwrap();
-        let memory = Arc::new(Own::new(8192).unwrap());
+        let memory = Arc::new(OwnSegment::new(8192).unwrap());
         endpoint.keep(Region::register(&device, memory, false, 2).unwrap());
         // The segment of its hello.
-        let segment = Arc::new(Own::new(4096).unwrap());
+        let segment = Arc::new(OwnSegment::new(4096).unwrap());
         endpoint.keep(Region::register(&device, segment, true, hello().key).unwrap());
         for slot in 0..8 {
             endpoint.post_receive(0, slot * 16..(slot + 1) * 16, slot).unwrap();
         }
-        endpoint.connect(&info, said).unwrap();
+        endpoint.connect(&info, printed).unwrap();
         loop {
             match device.event() {
-                Some(Event::Connected { said: answer, .. }) => {
+                Some(Event::Connected { hello: answer, .. }) => {
                     let victim = Hello::decode(&answer, 1 << 30).unwrap();
                     return Some(Liar { endpoint, device, victim });
                 }
@@ -198,7 +198,7 @@ fn an_end_before_its_octets_costs_only_them() {
 
 /// Octets that are no libfabric, at the same port.
 #[test]
-fn a_stranger_at_the_port_disturbs_nobody() {
+fn a_stranger_at_the_port_disturbs_no_connection() {
     let fabric = Fabric::default();
     let listener = fabric.listen(ANYWHERE).unwrap();
     for octets in [0, 1, 7, 8, 100, 5000] {
@@ -225,7 +225,7 @@ fn copy(mut from: &TcpStream, mut to: &TcpStream, mut most: usize) {
     }
 }
 
-/// A connection that is cut after any octet of its greeting, of a write or of a message: what
+/// A connection that is cut after any octet of its hello, of a write or of a message: what
 /// arrived is the beginning of what was sent, and then comes the end.
 #[test]
 fn a_connection_that_is_cut_anywhere_ends() {

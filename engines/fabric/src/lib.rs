@@ -8,7 +8,7 @@
 //!
 //! ```text
 //!   stream       of isorb-transport: waits, time-outs, back-pressure
-//!   remote       the peer's segment, for the ring              Outward, Join
+//!   remote       the peer's segment, for the ring          PeerSegment, Join
 //!   connection   what goes to the peer, and when
 //!   hello        what the two sides tell each other
 //!   device       one thread for the events of all connections

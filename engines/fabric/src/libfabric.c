@@ -1,5 +1,5 @@
-// What libfabric's headers define as inline functions over tables, as functions that Rust can call. Each
-// returns 0 or more, or a negative error number. Nothing here keeps state.
+// What libfabric's headers define as inline functions over tables, as functions that Rust can call.
+// Each returns 0 or more, or a negative error number. Nothing here keeps state.
 
 #include <netdb.h>
 #include <stdint.h>
@@ -173,7 +173,8 @@ ssize_t isorb_post_receive(struct fid_ep *ep, void *into, size_t length, struct 
     return fi_recv(ep, into, length, fi_mr_desc(local), 0, (void *)context);
 }
 
-// The next completion: 1, with its context, its length, and an error number where it failed; else 0.
+// The next completion: 1, with its context, its length, and an error number where it failed; else
+// 0.
 int isorb_completion(struct device *device, uintptr_t *context, size_t *length, int *failure)
 {
     struct fi_cq_msg_entry entry;
@@ -195,7 +196,8 @@ int isorb_completion(struct device *device, uintptr_t *context, size_t *length, 
 
 enum event { NOTHING = 0, REQUEST = 1, CONNECTED = 2, END = 3, FAILURE = 4 };
 
-// The next event, with the endpoint it is about, and what the peer said with it (at most *length octets).
+// The next event, with the endpoint it is about, and what the peer said with it (at most *length
+// octets).
 int isorb_event(struct device *device, void **about, struct fi_info **request, uint8_t *said, size_t *length,
                 int *failure)
 {

@@ -2,8 +2,8 @@
 
 use crate::connection::Connection;
 use isorb_rt::net::{Wait, recv_into};
-use isorb_transport::segment::medium::{Join, Outward, Word};
-use isorb_transport::segment::{Own, Ring};
+use isorb_transport::segment::medium::{Join, PeerSegment, Word};
+use isorb_transport::segment::{OwnSegment, Ring};
 use rustix::io::Errno;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -17,7 +17,7 @@ pub struct Remote {
     capacity: u32,
 }
 
-impl Outward for Remote {
+impl PeerSegment for Remote {
     fn capacity(&self) -> u32 {
         self.capacity
     }
@@ -50,9 +50,9 @@ impl Outward for Remote {
 pub struct Joining(pub(crate) Arc<Connection>);
 
 impl Join for Joining {
-    type Outward = Remote;
+    type PeerSegment = Remote;
 
-    fn join(&self, socket: &Arc<OwnedFd>) -> io::Result<Option<Ring<Arc<Own>, Remote>>> {
+    fn join(&self, socket: &Arc<OwnedFd>) -> io::Result<Option<Ring<Arc<OwnSegment>, Remote>>> {
         let connection = &self.0;
         match recv_into(&**socket, &mut [0], Wait::Never) {
             Ok(_) | Err(Errno::CONNRESET) => {}
