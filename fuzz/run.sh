@@ -3,6 +3,8 @@
 #
 #   fuzz/run.sh [SECONDS [TARGET...]]     60 seconds and all targets when nothing is said
 #
+# Each run adds a row for each target to fuzz/executions.tsv: target, date, seconds, executions. The totals are printed.
+#
 # Needs a nightly tool chain (the sanitizers' flags are unstable) and installs cargo-fuzz when it is missing. What a
 # crash leaves is in fuzz/artifacts/TARGET; fuzz/corpus grows from run to run.
 set -eu
@@ -15,7 +17,7 @@ case $seconds in
     ;;
 esac
 [ $# -eq 0 ] || shift
-[ $# -gt 0 ] || set -- cdr memory giop ior miop segment greeting udp url idl
+[ $# -gt 0 ] || set -- cdr any dynamic values giop ior url miop udp segment handshake memory area session filter content federation names admin trace idl
 
 here=$(cd "$(dirname "$0")" && pwd)
 if ! cargo +nightly --version >/dev/null 2>&1; then
@@ -31,10 +33,29 @@ fi
 export ASAN_OPTIONS="detect_stack_use_after_return=0${ASAN_OPTIONS:+:$ASAN_OPTIONS}"
 # cargo-fuzz builds into fuzz/target whatever the caller uses elsewhere.
 unset CARGO_TARGET_DIR
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+table="$here/executions.tsv"
+[ -f "$table" ] || printf 'target\tdate\tseconds\texecutions\n' >"$table"
 for target in "$@"; do
     echo "fuzz: $target, $seconds s"
     mkdir -p "$here/corpus/$target" "$here/artifacts/$target"
-    cargo +nightly fuzz run --fuzz-dir "$here" "$target" "$here/corpus/$target" "$here/seeds/$target" -- \
-        -max_total_time="$seconds" -timeout=10 -rss_limit_mb=1024 -max_len=4096 -verbosity=0 -print_final_stats=1
+    if ! cargo +nightly fuzz run --fuzz-dir "$here" "$target" "$here/corpus/$target" "$here/seeds/$target" -- \
+        -max_total_time="$seconds" -timeout=10 -rss_limit_mb=1024 -max_len=4096 -verbosity=0 -print_final_stats=1 \
+        >"$log" 2>&1; then
+        cat "$log"
+        echo "fuzz: $target failed; the input is in fuzz/artifacts/$target" >&2
+        exit 1
+    fi
+    executions=$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")
+    if [ -z "$executions" ]; then
+        cat "$log"
+        echo "fuzz: $target did not say how many executions it made" >&2
+        exit 1
+    fi
+    echo "fuzz: $target, $executions executions"
+    printf '%s\t%s\t%s\t%s\n' "$target" "$(date -u +%F)" "$seconds" "$executions" >>"$table"
 done
+echo "fuzz: executions of all runs, by target:"
+awk -F '\t' 'NR > 1 { sum[$1] += $4; all += $4 } END { for (t in sum) print "  " t, sum[t]; print "  all", all }' "$table" | sort
 echo "fuzz: no crash"

@@ -18,7 +18,9 @@ fn is_made_of(whole: &[u8], id: &[u8], number: u32, came: &Came) -> bool {
         return number > 0;
     }
     let pieces = came.get(&(id.to_vec(), number)).map_or(&[][..], |pieces| pieces);
-    pieces.iter().any(|piece| whole.strip_prefix(&**piece).is_some_and(|rest| is_made_of(rest, id, number + 1, came)))
+    pieces
+        .iter()
+        .any(|piece| whole.strip_prefix(&**piece).is_some_and(|rest| is_made_of(rest, id, number + 1, came)))
 }
 
 fn read(message: &[u8]) {

@@ -4,12 +4,14 @@
 
 use isorb_rt::time::Deadline;
 use isorb_transport::segment::Ring;
-use isorb_transport::segment::medium::{Inward, Outward, Sleep, Word};
+use isorb_transport::segment::medium::{ArenaWord, PeerSegment, ReceiveSegment, Sleep, Word};
 use libfuzzer_sys::fuzz_target;
 use std::io::IoSlice;
 use std::sync::{Arc, Mutex};
 
 const CAPACITY: u32 = 64;
+/// Octets of the peer's arena.
+const ARENA: u32 = 500;
 
 /// The peer's octets, one answer after the other.
 #[derive(Debug)]
@@ -24,7 +26,7 @@ impl Hostile {
 #[derive(Clone, Debug)]
 struct Segment(Arc<Hostile>);
 
-impl Inward for Segment {
+impl ReceiveSegment for Segment {
     fn capacity(&self) -> u32 {
         CAPACITY
     }
@@ -39,13 +41,28 @@ impl Inward for Segment {
         assert!(at as usize + into.len() <= CAPACITY as usize);
         into.fill_with(|| self.0.next());
     }
+    fn load_arena(&self, _: ArenaWord) -> u32 {
+        // Mostly none, so that the ring is reached too.
+        match self.0.next() {
+            0..128 => 0,
+            128 => self.load(Word::Head),
+            small => (small - 128).into(),
+        }
+    }
+    fn admits(&self, at: u32, octets: u32) -> bool {
+        at.checked_add(octets).is_some_and(|end| end <= ARENA)
+    }
+    fn read_arena(&self, at: u32, into: &mut [u8]) {
+        assert!(at as usize + into.len() <= ARENA as usize);
+        into.fill_with(|| self.0.next());
+    }
     fn sleep(&self, _: Word, _: u32, _: Deadline) {}
     fn wake_own(&self, _: Word) -> bool {
         false
     }
 }
 
-impl Outward for Segment {
+impl PeerSegment for Segment {
     fn capacity(&self) -> u32 {
         CAPACITY
     }

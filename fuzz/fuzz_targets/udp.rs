@@ -32,7 +32,8 @@ fn client_address(client: &dyn Stream) -> std::net::SocketAddr {
 }
 
 fuzz_target!(|data: &[u8]| {
-    let udp = Udp { whole, expects_reply: |octets| octets.len() % 2 == 0, peers: SENDERS, counts: Arc::default() };
+    let udp =
+        Udp { whole, expects_reply: |octets| octets.len() % 2 == 0, peers: SENDERS, counts: Arc::default() };
     let listener = udp.listen("127.0.0.1:0").expect("a port");
     let senders: [UdpSocket; SENDERS] = std::array::from_fn(|_| {
         let socket = UdpSocket::bind("127.0.0.1:0").expect("a port");
@@ -48,13 +49,13 @@ fuzz_target!(|data: &[u8]| {
     let (mut sent, mut ignored) = (vec![Vec::new(); SENDERS], 0);
     let mut streams: HashMap<String, (Box<dyn Stream>, Vec<u8>)> = HashMap::new();
     let mut rest = data;
-    while let Some(([who, length], after)) = rest.split_first_chunk() {
+    while let Some(([sender, length], after)) = rest.split_first_chunk() {
         let (datagram, after) = after.split_at(usize::from(*length).min(after.len()));
         rest = after;
-        let who = usize::from(*who) % SENDERS;
-        senders[who].send(datagram).expect("room in the socket");
+        let sender = usize::from(*sender) % SENDERS;
+        senders[sender].send(datagram).expect("room in the socket");
         if whole(datagram) {
-            sent[who].extend_from_slice(datagram);
+            sent[sender].extend_from_slice(datagram);
         } else {
             ignored += 1;
         }
@@ -77,13 +78,13 @@ fuzz_target!(|data: &[u8]| {
     }
     receive(&*client, &mut received);
     assert_eq!(received, answers);
-    for (who, sender) in senders.iter().enumerate() {
+    for (index, sender) in senders.iter().enumerate() {
         let from = format!("udp:{}", sender.local_addr().expect("an address"));
         let received = streams.get_mut(&from).map_or(&[][..], |(stream, received)| {
             receive(&**stream, received);
             received
         });
-        assert_eq!(received, sent[who]);
+        assert_eq!(received, sent[index]);
     }
     assert_eq!((udp.counts.ignored(), udp.counts.dropped()), (ignored, 0));
 });

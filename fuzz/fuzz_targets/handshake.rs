@@ -1,5 +1,6 @@
 //! A hostile process at the other end of a segment's socket: its handshake, the descriptors with
-//! it, its doorbell signals and its octets in both segments come from the fuzzer. The connection
+//! it, its doorbell signals and its octets in both segments come from the fuzzer, and so do the
+//! entries of messages in its arena and what it releases of the other's. The connection
 //! may end. Nothing may panic, return more than requested, or leak a descriptor or a mapping.
 #![no_main]
 
@@ -44,23 +45,27 @@ fn memory(octets: u64, seals: SealFlags) -> OwnedFd {
     fd
 }
 
-/// A received segment.
+/// A received segment or arena.
 fn descriptor(kind: u8, socket: &OwnedFd) -> OwnedFd {
     let whole = SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL;
     let honest = WORDS + u64::from(PAYLOAD);
-    match kind % 9 {
+    let arena = whole | SealFlags::FUTURE_WRITE;
+    match kind % 13 {
         0 | 1 => memory(honest, whole),
         2 => memory(honest, SealFlags::empty()),
         3 => memory(honest, SealFlags::GROW | SealFlags::SEAL),
         4 => memory(honest - 1, whole),
         5 => memory(1 << 40, whole),
         6 => memory(honest, whole | SealFlags::WRITE),
+        8 | 9 => memory(u64::from(PAYLOAD), arena),
+        10 => memory(u64::from(PAYLOAD) * 2 + 1, arena),
+        11 => memory(64 << 20, arena),
         7 => File::open("/dev/null").expect("it is there").into(),
         _ => socket.try_clone().expect("a descriptor"),
     }
 }
 
-fn say(socket: &OwnedFd, text: &[u8], fds: &[OwnedFd]) {
+fn transmit(socket: &OwnedFd, text: &[u8], fds: &[OwnedFd]) {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST))];
     let mut control = SendAncillaryBuffer::new(&mut space);
     let fds: Vec<_> = fds.iter().map(|fd| fd.as_fd()).collect();
@@ -93,6 +98,11 @@ fn answer(socket: &OwnedFd) -> Option<File> {
 fn scribble(file: &File, octets: &mut Octets<'_>) {
     let at = match octets.next() {
         word @ 0..128 => u64::from(word % 4) * 4 + u64::from(word / 4) / 8 * 128,
+        // Entries, and what is released.
+        word @ 128..160 => 512 + u64::from(word - 128) * 4,
+        // The number of the last message.
+        168 => 2048,
+        word @ 160..168 => 1024 + u64::from(word - 160) * 4,
         payload => WORDS + u64::from(payload),
     };
     let number = match octets.next() {
@@ -109,10 +119,10 @@ fn descriptors() -> usize {
 
 fn mappings() -> usize {
     let maps = std::fs::read_to_string("/proc/self/maps").expect("it is there");
-    maps.lines().filter(|line| line.contains("isorb-segment")).count()
+    maps.lines().filter(|line| line.contains("isorb-segment") || line.contains("isorb-arena")).count()
 }
 
-fn greeting(octets: &mut Octets<'_>) -> Vec<u8> {
+fn hello(octets: &mut Octets<'_>) -> Vec<u8> {
     let kind = octets.next();
     if kind % 8 == 7 {
         return (0..octets.next() % 40).map(|_| octets.next()).collect();
@@ -129,10 +139,10 @@ fn greeting(octets: &mut Octets<'_>) -> Vec<u8> {
 
 /// One connection, from the handshake to its end.
 fn converse(octets: &mut Octets<'_>, socket: OwnedFd, stream: &dyn Stream) {
-    let text = greeting(octets);
+    let text = hello(octets);
     let fds: Vec<_> =
         (0..usize::from(octets.next()) % (MOST + 1)).map(|_| descriptor(octets.next(), &socket)).collect();
-    say(&socket, &text, &fds);
+    transmit(&socket, &text, &fds);
     let own = fds.first().map(|fd| File::from(fd.try_clone().expect("a descriptor")));
     drop(fds);
     let (mut theirs, mut socket) = (None, Some(socket));
@@ -142,10 +152,15 @@ fn converse(octets: &mut Octets<'_>, socket: OwnedFd, stream: &dyn Stream) {
         let n = usize::from(step >> 3) * 9;
         match (step & 7, &socket) {
             (0, _) => drop(stream.recv(&mut into[..n], Wait::No).map(|got| assert!(got <= n))),
+            (1, _) if step & 0x80 != 0 => {
+                let loan = stream.arena().and_then(|arena| arena.loan(n * 16).ok());
+                let pieces = loan.as_deref().map(|octets| [IoSlice::new(b"head"), IoSlice::new(octets)]);
+                pieces.map(|pieces| stream.send(&pieces, Wait::No));
+            }
             (1, _) => drop(stream.send(&[IoSlice::new(&into[..n])], Wait::No).map(|sent| assert!(sent <= n))),
             // A flood of doorbell signals, of empty and of long packets.
-            (2, Some(socket)) => (0..n).for_each(|i| say(socket, &into[..i % 20], &[])),
-            (3, Some(socket)) => say(socket, &text, &[descriptor(octets.next(), socket)]),
+            (2, Some(socket)) => (0..n).for_each(|i| transmit(socket, &into[..i % 20], &[])),
+            (3, Some(socket)) => transmit(socket, &text, &[descriptor(octets.next(), socket)]),
             (4, Some(socket)) => theirs = answer(socket).or(theirs),
             (5, _) => own.iter().for_each(|file| scribble(file, octets)),
             (6, _) => theirs.iter().for_each(|file| scribble(file, octets)),
