@@ -8,8 +8,10 @@ fn main() {
     let build = || Build::new().include("../idl");
     build().asynchronous(true).compile("idl/steady.idl");
     build().compile("idl/gate.idl");
+    build().compile("idl/guarded.idl");
     build().asynchronous(true).compile("idl/everyday.idl");
     build().embedded(orb_idl).compile("idl/any.idl");
+    build().embedded(orb_idl).compile("idl/values.idl");
     corpus();
 }
 

@@ -1,5 +1,9 @@
 //! Runs each example and compares its output with the page beside it.
 
+use isorb::Orb;
+use isorb_event::Channel;
+use isorb_event::servants::{EventServiceOptions, RtecEventService};
+use isorb_testkit::{Process, wait_until};
 use std::path::Path;
 use std::process::Command;
 
@@ -31,6 +35,7 @@ macro_rules! examples {
 }
 
 examples! {
+    bridge "bridge"
     callback "callback"
     event_filters "event-filters"
     federation "federation"
@@ -38,9 +43,27 @@ examples! {
     lanes "lanes"
     naming "naming"
     persistence "persistence"
+    recorder "recorder"
     reflective_memory "reflective-memory"
     shared_state "shared-state"
     tls "tls"
+}
+
+/// Two programs, and a channel of this process.
+#[test]
+fn remote_events() {
+    let orb = Orb::builder().build().unwrap();
+    orb.root_poa().unwrap().manager().activate().unwrap();
+    let channel = Channel::builder().build().unwrap();
+    let service = RtecEventService::start(&orb, &channel, EventServiceOptions::default()).unwrap();
+    let url = service.object().to_string();
+    let mut consumer = Process::start(Command::new(env!("CARGO_BIN_EXE_remote-consumer")).arg(&url));
+    wait_until("the consumer is connected", || channel.consumers().len() == 1);
+    let supplier = Command::new(env!("CARGO_BIN_EXE_remote-supplier")).arg(&url).output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&supplier.stdout), "3 pushed, 0 lost\n", "{supplier:?}");
+    for line in expected("remote-events").lines() {
+        assert_eq!(consumer.next_line().as_deref(), Some(line));
+    }
 }
 
 #[test]

@@ -1,4 +1,5 @@
-// How the client compares and reports. A failed check throws Failure; the case runner turns it into a FAIL line.
+// How the client compares and reports. A failed check throws Failure; the case runner turns it into
+// a FAIL line.
 #ifndef INTEROP_CHECK_H
 #define INTEROP_CHECK_H
 
@@ -39,7 +40,8 @@ struct Skip {
     if (!thrown_) throw Failure{#EXPRESSION " did not raise " #EXCEPTION};    \
   } while (0)
 
-// The CDR form of a value: equal values have equal bytes, a NaN included, and a difference is seen in any member.
+// The CDR form of a value: equal values have equal bytes, a NaN included, and a difference is seen
+// in any member.
 inline std::string buffer_of(cdrMemoryStream& s) { return std::string((const char*)s.bufPtr(), s.bufSize()); }
 
 template <class T>
@@ -65,8 +67,9 @@ BYTES_OF_BASIC(CORBA::WChar)
 // Ten octets carry an x87 value, the rest is padding.
 inline std::string bytes(const CORBA::LongDouble& v) { return std::string((const char*)&v, 10); }
 
-// The CDR form of a TypeCode holds padding that differs from call to call, and that of a reference depends on the ORB
-// that wrote it last. So equal ones get equal tokens. An Any is a token of its type and its value.
+// The CDR form of a TypeCode holds padding that differs from call to call, and that of a reference
+// depends on the ORB that wrote it last. So equal ones get equal tokens. An Any is a token of its
+// type and its value.
 std::string bytes(CORBA::TypeCode_ptr type);
 std::string bytes(CORBA::Object_ptr object);
 std::string bytes(const CORBA::Any& any);
@@ -95,8 +98,8 @@ inline void same(const char* operation, const char* what, size_t index, const st
   same(OP, "inout", I, B, WANT_A);                 \
   same(OP, "out", I, C, WANT_B);
 
-// Each checks the echo rule for all neighbours in a list of values. Assignments instead of copies: a copy of omniORB's
-// fixed<d,s> forgets d and s.
+// Each checks the echo rule for all neighbours in a list of values. Assignments instead of copies:
+// a copy of omniORB's fixed<d,s> forgets d and s.
 #define CHECK_PLAIN(OBJECT, OP, T, ...)                                        \
   do {                                                                         \
     std::vector<T> values_ = __VA_ARGS__;                                      \

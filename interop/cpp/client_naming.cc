@@ -1,4 +1,5 @@
-// Case naming: the whole of CosNaming against the service of --ns. Works in a context of its own and removes it.
+// Case naming: the whole of CosNaming against the service of --ns. Works in a context of its own
+// and removes it.
 #include <unistd.h>
 
 #include <set>

@@ -167,8 +167,8 @@ void user_exceptions(const Run& run) {
 
 void system_exceptions(const Run& run) {
   SystemExceptions_var o = run.group<SystemExceptions>();
-  // COMM_FAILURE and TRANSIENT with COMPLETED_NO are signs to an ORB to try again: they are sent as maybe only.
-  // omniORB lacks INVALID_ACTIVITY, ACTIVITY_COMPLETED and ACTIVITY_REQUIRED.
+  // COMM_FAILURE and TRANSIENT with COMPLETED_NO are signs to an ORB to try again: they are sent as
+  // maybe only. omniORB lacks INVALID_ACTIVITY, ACTIVITY_COMPLETED and ACTIVITY_REQUIRED.
   const char* names[] = {"UNKNOWN", "BAD_PARAM", "NO_MEMORY", "IMP_LIMIT", "COMM_FAILURE", "INV_OBJREF", "NO_PERMISSION",
                          "INTERNAL", "MARSHAL", "INITIALIZE", "NO_IMPLEMENT", "BAD_TYPECODE", "BAD_OPERATION", "NO_RESOURCES",
                          "NO_RESPONSE", "PERSIST_STORE", "BAD_INV_ORDER", "TRANSIENT", "FREE_MEM", "INV_IDENT", "INV_FLAG",

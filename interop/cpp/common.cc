@@ -65,7 +65,8 @@ CORBA::ORB_ptr init_orb(const Options& o, bool server) {
   }
   if (!server) {
     add("-ORBsupportBootstrapAgent", "0");
-    // A connection carries one call at a time unless told otherwise; case parallel wants both ways of working.
+    // A connection carries one call at a time unless told otherwise; case parallel wants both ways
+    // of working.
     add("-ORBmaxGIOPConnectionPerServer", "5");
   }
   args.insert(args.end(), o.orb_args.begin(), o.orb_args.end());

@@ -1,4 +1,5 @@
-// What server and client share: the command line of the contract (interop/README.md) and its translation to omniORB.
+// What server and client share: the command line of the contract (interop/README.md) and its
+// translation to omniORB.
 #ifndef INTEROP_COMMON_H
 #define INTEROP_COMMON_H
 
@@ -17,13 +18,15 @@ struct Options {
   std::vector<std::string> orb_args;  // in order, after the ones that come from the options above
 };
 
-// Takes the contract's options out of argv; what is left goes to the ORB. Exits with 2 on a wrong command line.
+// Takes the contract's options out of argv; what is left goes to the ORB. Exits with 2 on a wrong
+// command line.
 Options parse_options(int argc, char** argv, bool server);
 
-// ORB_init with the options translated (GIOP version, codesets, message limit, bidirectional connections).
+// ORB_init with the options translated (GIOP version, codesets, message limit, bidirectional
+// connections).
 CORBA::ORB_ptr init_orb(const Options& options, bool server);
 
-// A child POA whose references may be called back over the caller's own connection.
+// A child POA. Its references may be called back over the caller's own connection.
 PortableServer::POA_ptr bidirectional_poa(CORBA::ORB_ptr orb, PortableServer::POA_ptr root);
 
 // corbaname-style path "a/b" to a CosNaming name.

@@ -1,4 +1,5 @@
-// The echo rule of interop.idl (result = a, c = old b, b = a), once for each shape of argument in the C++ mapping.
+// The echo rule of interop.idl (result = a, c = old b, b = a), once for each shape of argument in
+// the C++ mapping.
 #ifndef INTEROP_ECHO_H
 #define INTEROP_ECHO_H
 

@@ -1,4 +1,5 @@
-// A client of the OMG's Event Service at --ior: supplier and consumer, push and pull. Prints what the client prints.
+// A client of the OMG's Event Service at --ior: supplier and consumer, push and pull. Prints what
+// the client prints.
 #include <deque>
 #include <functional>
 #include <utility>

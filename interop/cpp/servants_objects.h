@@ -1,4 +1,5 @@
-// Servants of the groups about objects: references, exceptions, attributes, oneways, call-backs, forwards, time.
+// Servants of the groups about objects: references, exceptions, attributes, oneways, call-backs,
+// forwards, time.
 #ifndef INTEROP_SERVANTS_OBJECTS_H
 #define INTEROP_SERVANTS_OBJECTS_H
 
@@ -132,7 +133,8 @@ struct CallbacksServant : POA_Interop::Callbacks {
   void poke_back(Receiver_ptr to, CORBA::Long number) override { to->poke(number); }
 };
 
-// The POA "moved": its locator answers each request for an object with a forward to the Thing of the same id.
+// The POA "moved": its locator answers each request for an object with a forward to the Thing of
+// the same id.
 class MovedLocator : public virtual PortableServer::ServantLocator, public virtual CORBA::LocalObject {
  public:
   std::atomic<CORBA::ULong> forwards{0};

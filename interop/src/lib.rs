@@ -12,7 +12,8 @@ pub mod options;
 pub mod servants;
 pub mod types;
 
-/// The generated code of `interop/idl/interop.idl`.
+/// The generated code of `interop/idl/interop.idl` and `interop/idl/values.idl`.
 pub mod generated {
     isorb::include_idl!("interop");
+    isorb::include_idl!("values");
 }

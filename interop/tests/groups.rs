@@ -41,23 +41,23 @@ fn url(address: &str) -> String {
 struct Hears(Mutex<Vec<String>>);
 
 impl Hears {
-    fn say(&self, line: String) {
+    fn record(&self, line: String) {
         self.0.lock().unwrap().push(line);
     }
 }
 
 impl Oneways for Hears {
     fn add(&self, _: Upcall<'_>, amount: i32) -> isorb::Result<()> {
-        self.say(format!("add {amount}"));
+        self.record(format!("add {amount}"));
         Ok(())
     }
     fn send(&self, _: Upcall<'_>, data: &[u8]) -> isorb::Result<()> {
         let sum: u64 = data.iter().map(|octet| u64::from(*octet)).sum();
-        self.say(format!("send {} {sum}", data.len()));
+        self.record(format!("send {} {sum}", data.len()));
         Ok(())
     }
     fn ping(&self, _: Upcall<'_>) -> isorb::Result<()> {
-        self.say("ping".into());
+        self.record("ping".into());
         Ok(())
     }
     fn total(&self, _: Upcall<'_>) -> isorb::Result<i64> {
@@ -123,7 +123,7 @@ fn jacorb_calls_a_group_of_ours() {
 }
 
 #[test]
-fn a_group_of_jacorb_hears_us() {
+fn a_group_of_jacorb_receives_from_isorb() {
     let Some(program) = jacorb() else { return };
     let url = url("239.255.80.2");
     let mut child = Command::new(&program);

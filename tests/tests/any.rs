@@ -365,8 +365,8 @@ fn references_in_an_any_can_be_called() {
         let Pair { client, near, far, .. } = pair;
         // The server takes the client's object out of the `Any` and calls it while the client
         // waits.
-        let (said, same) = far.ask(&any(Some(near.clone()))).unwrap_or_else(|x| panic!("{config:?}: {x}"));
-        assert_eq!(said, "server says client");
+        let (message, same) = far.ask(&any(Some(near.clone()))).unwrap_or_else(|x| panic!("{config:?}: {x}"));
+        assert_eq!(message, "server says client");
         let object = client.extract::<Option<Object>>(&same).flatten().expect("an object");
         assert_eq!(&object, near.object());
         // The type code says no more than Object.
@@ -384,8 +384,8 @@ fn references_in_an_any_can_be_called() {
         assert_eq!(far.ask(&any(Some(far.clone()))).expect("itself").0, "server says server");
         // In one process, too.
         assert_eq!(near.ask(&any(Some(far.clone()))).expect("a keeper").0, "client says server");
-        let nobody = far.ask(&any(None::<KeeperRef>)).expect_err("nil cannot be asked");
-        assert_eq!(nobody.kind, Kind::BadParam);
+        let refused = far.ask(&any(None::<KeeperRef>)).expect_err("nil cannot be asked");
+        assert_eq!(refused.kind, Kind::BadParam);
     });
 }
 
@@ -403,7 +403,7 @@ fn large_values() {
 }
 
 #[test]
-fn abstract_interfaces_travel_as_objects_and_values_as_null() {
+fn abstract_interfaces_travel_as_objects_and_unknown_values_do_not() {
     everywhere(|pair, _| {
         let far = &pair.far;
         let (server, client) = (far.clone(), pair.near.clone());
@@ -417,10 +417,10 @@ fn abstract_interfaces_travel_as_objects_and_values_as_null() {
         assert_eq!(far.rotate_base(None, &mut b).expect("null").0, None);
         assert_eq!(b, None);
         assert_eq!(far.rotate_value(None, &mut None), Ok((None, None)));
-        // Rejected before anything is sent, and by the server after it ran.
-        let refused = far.rotate_value(Some(&sealed()), &mut None).expect_err("it is not null");
+        // Neither side knows the type: refused by the server, and by the client after it ran.
+        let refused = far.rotate_value(Some(&sealed()), &mut None).expect_err("its type is unknown");
         assert_eq!(refused.kind, Kind::Marshal, "{refused}");
-        let refused = far.leak().expect_err("it is not null");
+        let refused = far.leak().expect_err("its type is unknown");
         assert_eq!(refused.kind, Kind::Marshal, "{refused}");
         assert_eq!(far.name().as_deref(), Ok("server"), "the connection is none the worse");
     });

@@ -234,6 +234,55 @@ fn clients_that_stall_in_large_messages_leave_memory_to_others() {
     }
 }
 
+/// Bytes of this process that lie in memory.
+fn resident() -> usize {
+    let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
+    statm.split(' ').nth(1).unwrap().parse::<usize>().unwrap() << 12
+}
+
+#[test]
+fn announced_octets_that_do_not_come_take_no_memory() {
+    const CONNECTIONS: usize = 120;
+    const EACH: usize = 50 << 20;
+    for concurrency in BOTH {
+        let limit = Duration::from_secs(2);
+        let config = Config {
+            message_limit: 64 << 20,
+            memory_limit: 64 << 20,
+            message_timeout_ms: limit.as_millis() as u64,
+            ..small(concurrency)
+        };
+        let (server, _client, path) = serve_with(config, false);
+        let payload = vec![5; 2 << 20];
+        assert_eq!(path.echo_octets(&payload).unwrap().len(), payload.len());
+        let before = resident();
+        // 6 GB in all, and 4 KiB of each, so that the block of the first receive does not suffice.
+        let mut head = request(&key(&path), "echo_octets", 8);
+        head.resize(4096, 7);
+        head[8..12].copy_from_slice(&(EACH as u32).to_le_bytes());
+        let announcing: Vec<TcpStream> = (0..CONNECTIONS)
+            .map(|_| {
+                let mut stream = connect(&server);
+                stream.write_all(&head).unwrap();
+                stream
+            })
+            .collect();
+        assert_eq!(path.echo_octets(&payload).unwrap().len(), payload.len());
+        // So much counts as used; a tenth of the limit for each would not fit. What lies in memory
+        // includes threads, and the blocks of the other tests of this program.
+        let counted = server.buffer_counts().in_use;
+        assert!(counted <= (CONNECTIONS as u64 + 16) * (256 << 10), "{counted} octets are counted");
+        let taken = resident().saturating_sub(before);
+        assert!(taken < 400 << 20, "{taken} bytes for {CONNECTIONS} announcements");
+        // They end when their message does not come in time. No other connection does.
+        for stream in announcing {
+            assert_eq!(until_closed(stream), b"");
+        }
+        assert_eq!(path.echo_octets(&payload).unwrap().len(), payload.len());
+        server.shutdown(false).unwrap();
+    }
+}
+
 #[test]
 fn clients_that_do_not_read_leave_memory_to_others() {
     let (server, _client, path) = serve_with(small(Concurrency::Lane), false);

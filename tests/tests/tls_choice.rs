@@ -79,7 +79,7 @@ fn with_port(reference: &str, to: u16) -> String {
 }
 
 #[test]
-fn a_server_may_speak_both() {
+fn a_server_may_offer_both() {
     let ours = authority("both");
     let server = orb(&ours, "server", &BOTH);
     let reference = serve(&server);
@@ -117,7 +117,7 @@ fn on_its_own_host_a_client_needs_no_cryptography_unless_it_wants_it() {
 }
 
 #[test]
-fn who_cannot_be_trusted_is_not_called_without_protection() {
+fn an_untrusted_server_is_not_called_without_protection() {
     let (ours, theirs) = (authority("ours-only"), authority("theirs-only"));
     let server = orb(&ours, "server", &BOTH);
     let reference = serve(&server);
@@ -167,14 +167,14 @@ fn a_spoiled_handshake_is_no_reason_to_go_without() {
 }
 
 #[test]
-fn where_nobody_listens_only_who_requires_it_does_without_an_answer() {
+fn without_a_listener_only_a_client_that_requires_tls_gives_up() {
     let ours = authority("unreachable");
     let server = orb(&ours, "server", &BOTH);
     let reference = serve(&server);
     // Bound but not listening, so that no other process can listen there.
-    let nobody = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
-    nobody.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).unwrap();
-    let port = nobody.local_addr().unwrap().as_socket().unwrap().port();
+    let silent = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+    silent.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).unwrap();
+    let port = silent.local_addr().unwrap().as_socket().unwrap().port();
     let deserted = with_port(&reference, port);
     assert_eq!(call(&server, &client(&ours, &[]), &deserted), Ok("tcp"));
     assert_eq!(call(&server, &client(&ours, &["ssl"]), &deserted), Err(Kind::Transient));
@@ -183,7 +183,7 @@ fn where_nobody_listens_only_who_requires_it_does_without_an_answer() {
 
 /// A reference is not authenticated: one that names only plain TCP leads to its author.
 #[test]
-fn who_requires_tls_calls_no_reference_without() {
+fn a_client_that_requires_tls_calls_no_reference_without() {
     let ours = authority("required");
     let server = orb(&ours, "server", &BOTH);
     let reference = serve(&server);

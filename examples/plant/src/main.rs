@@ -27,12 +27,13 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let result = match words[..] {
-        [] => room::run(),
+        [] => room::run(None),
+        ["room", program] => room::run(Some(program)),
         ["coordinator"] => coordinator(),
         ["server", name, socket, coordinator] => server(name, socket, coordinator),
         ["plant", number, run, socket] => plant(number, run, socket),
         ["display", number, runs, socket] => display(number, runs, socket),
-        _ => Err("usage: plant [coordinator | server NAME SOCKET URL | plant N RUN SOCKET | display PLANT RUNS SOCKET]".into()),
+        _ => Err("usage: plant [room CPP-DISPLAY | coordinator | server NAME SOCKET URL | plant N RUN SOCKET | display PLANT RUNS SOCKET]".into()),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -105,6 +106,7 @@ fn display(number: &str, runs: &str, socket: &str) -> Result<(), Box<dyn Error>>
         deadline: 200_000_000,
         histories: 2,
         guaranteed: false,
+        soft: false,
         through: Path::PathUdp,
         parity: 0,
         type_hash: 0,

@@ -3,7 +3,7 @@
 
 use std::error::Error;
 use std::io::{BufRead, BufReader};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -11,16 +11,20 @@ use std::time::Duration;
 struct Part(Child);
 
 impl Part {
-    /// Starts a process and waits until it is ready. Returns the text of its READY line.
+    /// Starts a process of this program.
     fn start(arguments: &[&str]) -> Result<(Part, String), Box<dyn Error>> {
-        let mut child =
-            Command::new(std::env::current_exe()?).args(arguments).stdout(Stdio::piped()).spawn()?;
+        Part::start_program(&std::env::current_exe()?, arguments)
+    }
+
+    /// Starts a process and waits until it is ready. Returns the text of its READY line.
+    fn start_program(program: &Path, arguments: &[&str]) -> Result<(Part, String), Box<dyn Error>> {
+        let mut child = Command::new(program).args(arguments).stdout(Stdio::piped()).spawn()?;
         let output = child.stdout.take().ok_or("no output")?;
         let part = Part(child);
         let mut line = String::new();
         let mut output = BufReader::new(output);
         output.read_line(&mut line)?;
-        let said = line
+        let printed = line
             .trim()
             .strip_prefix("READY ")
             .ok_or_else(|| format!("{arguments:?} did not start"))?
@@ -31,7 +35,7 @@ impl Part {
                 println!("{line}");
             }
         });
-        Ok((part, said))
+        Ok((part, printed))
     }
 }
 
@@ -51,7 +55,8 @@ impl Drop for Folder {
     }
 }
 
-pub fn run() -> Result<(), Box<dyn Error>> {
+/// Runs the room, with one more display if there is a program of one (`display.cc`).
+pub fn run(cpp_display: Option<&str>) -> Result<(), Box<dyn Error>> {
     let folder = Folder(std::env::temp_dir().join(format!("isorb-plant-{}", std::process::id())));
     std::fs::create_dir_all(&folder.0)?;
     let socket = |name: &str| folder.0.join(name).display().to_string();
@@ -69,6 +74,9 @@ pub fn run() -> Result<(), Box<dyn Error>> {
         // Plant 2 is started twice.
         let (number, runs) = [("1", "1"), ("2", "2"), ("3", "1")][display % 3];
         displays.push(Part::start(&["display", number, runs, &room_socket])?.0);
+    }
+    if let Some(program) = cpp_display {
+        displays.push(Part::start_program(Path::new(program), &["2", "2", &room_socket])?.0);
     }
     std::thread::sleep(Duration::from_millis(500));
     println!("plant 2 is killed");

@@ -1,7 +1,7 @@
 //! Generated types in an `any`: unions, references, values.
 
-use isorb::generated::{Any, AnyKind, AnyLabel, AnyValue, HandleCode, TypeCode};
-use isorb::{AbstractBase, Object, Orb, Reference, ValueBase};
+use isorb::generated::{Any, AnyKind, AnyLabel, AnyValue, CdrErrorKind, HandleCode, TypeCode};
+use isorb::{AbstractBase, Object, Orb, Reference, Value, ValueBase};
 use isorb_tests::corpus::from_bases::bases::{self, NameableRef, PrintableRef, PrinterRef, Some as Either};
 use isorb_tests::corpus::from_operations::operations::{Boxed, EchoRef, Link, Thing, ThingState};
 use isorb_tests::corpus::from_types::types::*;
@@ -143,14 +143,22 @@ fn abstract_interfaces_are_objects_or_null() {
 }
 
 #[test]
-fn values_travel_as_null_only() {
-    let thing = Thing::from(ThingState { x: 1, y: "y".to_owned(), next: None });
+fn values() {
+    let last = Thing::from(ThingState { x: 2, y: "z".to_owned(), next: isorb::Link::NULL });
+    let thing = Thing::from(ThingState { x: 1, y: "y".to_owned(), next: last.clone().into() });
     let base = ValueBase::from(thing.clone());
-    assert_eq!(base.downcast_ref::<Thing>(), Some(&thing));
-    assert_eq!(base.downcast_ref::<Boxed>(), None);
-    assert!(Any::new(&Some(base.clone())).is_err());
-    assert!(Any::new(&Some(thing)).is_err());
-    assert!(Any::new(&bases::Pair { v: Some(base), ..Default::default() }).is_err());
+    assert_eq!(base.cast::<Thing>(), Some(thing.clone()));
+    assert_eq!(base.cast::<Boxed>(), None);
+    let any = Any::new(&Some(thing)).expect("it can be sent");
+    let got = any.get::<Option<Thing>>().flatten().expect("a thing");
+    assert_eq!((got.x, got.next.get()), (1, Some(last)));
+    assert_eq!(
+        any.to_string(),
+        "valuetype Thing {x: 1, y: \"y\", next: valuetype Thing {x: 2, y: \"z\", next: null}}"
+    );
+    // Its type is not in the type code.
+    let error = Any::new(&Some(base)).expect_err("the type code has no members");
+    assert_eq!(error.kind, CdrErrorKind::ValueType);
     goes_round(&None::<ValueBase>);
     assert_eq!(goes_round(&None::<Boxed>).kind(), AnyKind::ValueBox);
     let code = goes_round(&None::<Thing>);
