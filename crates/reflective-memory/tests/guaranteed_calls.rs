@@ -218,15 +218,20 @@ fn flooded(sorting: Sorting) -> Option<Flooded> {
 
 /// Guaranteed values come in time; best effort on the same path, the control, does not.
 fn meets_its_deadlines(sorting: &Sorting) {
-    let mut late = Vec::new();
+    let (mut late, mut held) = (Vec::new(), Vec::new());
     for _ in 0..5 {
         let Some(flooded) = flooded(sorting.clone()) else { return };
         let [sure, oneway, plain] = &flooded.lines;
         println!("{flooded:?}");
         let limit = DEADLINE.as_nanos() as u64;
-        assert!(plain.worst_age > limit || plain.stale > 0, "the control must fail: {plain:?}");
         assert_eq!((sure.lost, oneway.lost), (0, 0), "{flooded:?}");
         assert!(flooded.bulk > 0, "best effort goes on: {flooded:?}");
+        // A flood that was starved itself fills no queue: then that nothing was late says nothing.
+        if plain.worst_age <= limit && plain.stale == 0 {
+            held.push(flooded);
+            assert!(held.len() < 5, "the control must fail: {held:?}");
+            continue;
+        }
         if [sure, oneway].iter().all(|line| line.stale == 0 && line.worst_age <= limit) {
             return;
         }
