@@ -6,17 +6,17 @@ fn main() {
         if let Err(error) = std::fs::create_dir_all(&out) {
             println!("cargo::error={}: {error}", out.display());
         }
-        isorb_idl_rust::Build::new().include("../../idl").out_dir(out)
+        isorb_idl_rust::Build::new().out_dir(out)
     };
     // TAO and its tests leave `is_gateway` uninitialised. An event crosses one link, unless its
     // supplier says otherwise.
     let idl = |folder: &str| {
         build(folder).lenient_booleans(true).default_value("RtecEventComm::EventHeader::ttl", 1)
     };
-    idl("stamped").compile("../../idl/IsorbRtecEventChannelAdmin.idl");
+    idl("stamped").compile_standard("IsorbRtecEventChannelAdmin.idl");
     idl("plain")
         .define("TAO_LACKS_EVENT_CHANNEL_TIMESTAMPS", "1")
-        .compile("../../idl/IsorbRtecEventChannelAdmin.idl");
-    build("cos").compile("../../idl/CosEventChannelAdmin.idl");
-    build("link").compile("../../idl/IsorbEvent.idl");
+        .compile_standard("IsorbRtecEventChannelAdmin.idl");
+    build("cos").compile_standard("CosEventChannelAdmin.idl");
+    build("link").compile_standard("IsorbEvent.idl");
 }

@@ -1,5 +1,5 @@
 //! Compiles the IDL of the naming service.
 
 fn main() {
-    isorb_idl_rust::Build::new().include("../../idl").compile("../../idl/CosNaming.idl");
+    isorb_idl_rust::Build::new().compile_standard("CosNaming.idl");
 }

@@ -1,5 +1,5 @@
 //! Compiles the interfaces of the scheduling service.
 
 fn main() {
-    isorb_idl_rust::Build::new().include("../../idl").compile("../../idl/RtecSchedulerTao1.idl");
+    isorb_idl_rust::Build::new().compile_standard("RtecSchedulerTao1.idl");
 }

@@ -119,22 +119,26 @@ impl Build {
     /// with status 1: a build script has no caller to return them to. [`Build::try_compile`]
     /// returns them.
     pub fn compile(&self, file: impl AsRef<Path>) {
-        match self.try_compile(file.as_ref()) {
-            Ok(built) => {
-                for file in &built.read {
-                    println!("cargo::rerun-if-changed={}", file.display());
-                }
-                for line in built.warnings.lines() {
-                    println!("cargo::warning={line}");
-                }
-            }
-            Err(message) => {
-                // Cargo shows the standard error of a failed build script.
-                eprintln!("{message}");
-                eprintln!("cannot generate Rust from {}", file.as_ref().display());
-                std::process::exit(1);
-            }
+        let built = or_exit(file.as_ref(), self.try_compile(file.as_ref()));
+        for file in &built.read {
+            println!("cargo::rerun-if-changed={}", file.display());
         }
+    }
+
+    /// Compiles one of the files that come with isorb ([`isorb_idl::standard::FILES`]), such as
+    /// `CosNaming.idl`. A package that does so needs no copy of it.
+    ///
+    /// Errors, such as a name that no file has, end the process as in [`Build::compile`].
+    pub fn compile_standard(&self, name: &str) {
+        let text = isorb_idl::standard::file(name)
+            .ok_or_else(|| format!("isorb has no {name}; it has {}", isorb_idl::standard::FILES.join(", ")));
+        let built = text.and_then(|text| {
+            let loader = isorb_idl::MemoryLoader::new().with(name, text);
+            self.write(isorb_idl::compile_with(&self.front, &loader, name.as_ref()), name.as_ref())
+        });
+        or_exit(name.as_ref(), built);
+        // With the text, the compiler that has it is another one.
+        println!("cargo::rerun-if-changed=build.rs");
     }
 
     /// Like [`Build::compile`], for programs other than build scripts.
@@ -142,7 +146,11 @@ impl Build {
     /// # Errors
     /// The diagnostics as text, or a sentence about the file that could not be written.
     pub fn try_compile(&self, file: &Path) -> Result<Built, String> {
-        let outcome = isorb_idl::compile(&self.front, file);
+        self.write(isorb_idl::compile(&self.front, file), file)
+    }
+
+    /// Writes the Rust of what was compiled from `file`.
+    fn write(&self, outcome: isorb_idl::Outcome, file: &Path) -> Result<Built, String> {
         let diagnostics = outcome.render(false);
         let Some(spec) = outcome.spec else { return Err(diagnostics) };
         let directory = match &self.out_dir {
@@ -170,6 +178,20 @@ pub struct Built {
     pub read: Vec<PathBuf>,
     /// Warnings as text; empty if there were none.
     pub warnings: String,
+}
+
+/// Shows warnings to cargo, or why nothing was built.
+fn or_exit(file: &Path, built: Result<Built, String>) -> Built {
+    let built = built.unwrap_or_else(|message| {
+        // Cargo shows the standard error of a failed build script.
+        eprintln!("{message}");
+        eprintln!("cannot generate Rust from {}", file.display());
+        std::process::exit(1);
+    });
+    for line in built.warnings.lines() {
+        println!("cargo::warning={line}");
+    }
+    built
 }
 
 /// `sensors.rs` for `idl/Sensors.idl`.

@@ -1,4 +1,5 @@
-//! The standard modules that come with the ORB, from the repository's `idl/` folder.
+//! The standard modules that come with the ORB, from `idl/`: a link to the repository's
+//! folder of that name, so that a package of this crate has the files.
 
 macro_rules! files {
     ($($name:literal)*) => {
@@ -9,7 +10,7 @@ macro_rules! files {
         /// <orb.idl>` finds where no directory has it.
         pub fn file(name: &str) -> Option<&'static str> {
             match name {
-                $($name => Some(include_str!(concat!("../../../idl/", $name))),)*
+                $($name => Some(include_str!(concat!("../idl/", $name))),)*
                 _ => None,
             }
         }
@@ -57,7 +58,7 @@ mod tests {
 
     #[test]
     fn none_is_forgotten() {
-        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../idl");
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/idl");
         for entry in std::fs::read_dir(folder).unwrap() {
             let name = entry.unwrap().file_name().into_string().unwrap();
             assert!(!name.ends_with(".idl") || super::FILES.contains(&&*name), "{name} is not embedded");
