@@ -40,6 +40,8 @@ enum Command {
     /// Runs the avionics demo's second process; the demo starts it.
     #[command(hide = true)]
     DemoPod(commands::demo::PodArgs),
+    /// Makes a project that builds and runs: an object, events, or reflective memory.
+    New(commands::new::Args),
     /// Checks IDL, or generates Rust from it.
     Idl(commands::idl::Args),
     /// Calls an object by the interface in an IDL file, with JSON.
@@ -103,6 +105,7 @@ fn main() -> ExitCode {
         Command::Demo(args) => report(commands::demo::run(&args)),
         Command::DemoServer(args) => report(commands::demo::calls::serve(&args)),
         Command::DemoPod(args) => report(commands::demo::pod(&args)),
+        Command::New(args) => report(commands::new::run(&args)),
         Command::Idl(args) => commands::idl::run(&args),
         Command::Call(args) => match commands::call::run(&args, orb) {
             Ok(code) => code,

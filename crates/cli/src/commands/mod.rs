@@ -17,6 +17,7 @@ pub mod memory_server;
 pub mod metrics;
 pub mod name;
 pub mod naming;
+pub mod new;
 pub mod orb;
 pub mod ready;
 mod request_metrics;
