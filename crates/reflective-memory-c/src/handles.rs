@@ -4,8 +4,7 @@
 //! closed. So the number of a closed object is never that of a later one.
 
 use crate::result::{Failure, ISORB_CRM_BUSY, ISORB_CRM_CLOSED, ISORB_CRM_LIMIT};
-use isorb_rt::sync::{PiMutex, PiOnceLock};
-use std::sync::atomic::{AtomicU32, Ordering};
+use isorb_rt::sync::{ExclusiveSlot, PiMutex, PiOnceLock, SlotError, SlotGuard};
 
 /// Slots are made in chunks, which live as long as the process: a handle is looked up without a
 /// lock.
@@ -17,13 +16,13 @@ const MOST: usize = CHUNK * CHUNKS;
 
 pub struct Handles<T> {
     chunks: [PiOnceLock<Box<[Slot<T>]>>; CHUNKS],
+    /// Held by threads that open, close or share, so that these wait for each other.
     free: PiMutex<Free>,
 }
 
-struct Slot<T> {
-    generation: AtomicU32,
-    object: PiMutex<Option<Box<T>>>,
-}
+/// Slots of two threads lie on different cache lines.
+#[repr(align(64))]
+struct Slot<T>(ExclusiveSlot<Option<Box<T>>>);
 
 struct Free {
     released: Vec<usize>,
@@ -44,44 +43,46 @@ impl<T> Handles<T> {
 
     /// The number of a new object; never 0.
     pub fn insert(&self, object: T) -> Result<u64, Failure> {
-        let index = self.free.lock().take().ok_or(Failure::Known(
+        let object = Box::new(object);
+        let mut free = self.free.lock();
+        let index = free.take().ok_or(Failure::Known(
             ISORB_CRM_LIMIT,
             "this process has 16,384 handles of this kind, which is the limit; close some",
         ))?;
-        let slots = self.chunks[index / CHUNK].get_or_init(|| {
-            (0..CHUNK).map(|_| Slot { generation: AtomicU32::new(1), object: PiMutex::new(None) }).collect()
-        });
-        let slot = &slots[index % CHUNK];
-        *slot.object.lock() = Some(Box::new(object));
-        Ok(u64::from(slot.generation.load(Ordering::Acquire)) << 32 | (index as u64 + 1))
+        let slots = self.chunks[index / CHUNK]
+            .get_or_init(|| (0..CHUNK).map(|_| Slot(ExclusiveSlot::new(None))).collect());
+        let Slot(slot) = &slots[index % CHUNK];
+        let generation = slot.generation();
+        match slot.try_use(generation) {
+            Ok(mut place) => *place = Some(object),
+            // A thread tries the number before it was given.
+            Err(error) => {
+                free.released.push(index);
+                return Err(refused(error));
+            }
+        }
+        Ok(u64::from(generation) << 32 | (index as u64 + 1))
     }
 
     /// Uses an object. It is an error if another thread does so now.
     ///
     /// # Real-time
-    /// One compare-exchange; no wait.
+    /// One compare-exchange and one store; no wait.
     #[inline]
     pub fn with<R>(
         &self,
         handle: u64,
         body: impl FnOnce(&mut T) -> Result<R, Failure>,
     ) -> Result<R, Failure> {
-        let (slot, _) = self.slot(handle)?;
-        let mut object = slot.object.try_lock().map_err(|_| slot.busy(handle))?;
-        // While it is locked no thread closes it.
-        if !slot.is_current(handle) {
-            return Err(CLOSED);
-        }
-        body(object.as_mut().ok_or(CLOSED)?)
+        let (mut object, _) = self.begin(handle)?;
+        body(object.as_deref_mut().ok_or(CLOSED)?)
     }
 
-    /// A copy of the object's part that several threads may use at the same time.
+    /// A copy of the object's part that several threads may use at the same time: they take turns.
+    /// Objects of this kind are not used by [`with`](Self::with).
     pub fn share<R>(&self, handle: u64, part: impl FnOnce(&T) -> R) -> Result<R, Failure> {
-        let (slot, _) = self.slot(handle)?;
-        let object = slot.object.lock();
-        if !slot.is_current(handle) {
-            return Err(CLOSED);
-        }
+        let _turn = self.free.lock();
+        let (object, _) = self.begin(handle)?;
         object.as_deref().map(part).ok_or(CLOSED)
     }
 
@@ -91,47 +92,37 @@ impl<T> Handles<T> {
         handle: u64,
         may_close: impl FnOnce(&T) -> Result<(), Failure>,
     ) -> Result<Box<T>, Failure> {
-        let (slot, index) = self.slot(handle)?;
-        let mut object = slot.object.try_lock().map_err(|_| slot.busy(handle))?;
-        if !slot.is_current(handle) {
-            return Err(CLOSED);
-        }
+        let mut free = self.free.lock();
+        let (mut object, index) = self.begin(handle)?;
         may_close(object.as_deref().ok_or(CLOSED)?)?;
         let removed = object.take().ok_or(CLOSED)?;
-        let next = slot.generation.load(Ordering::Relaxed).wrapping_add(1);
-        slot.generation.store(next, Ordering::Release);
-        drop(object);
         // A slot without a generation left is not used again.
-        if next != 0 {
-            self.free.lock().released.push(index);
+        if object.expire() != 0 {
+            free.released.push(index);
         }
         Ok(removed)
     }
 
-    fn slot(&self, handle: u64) -> Result<(&Slot<T>, usize), Failure> {
-        let index = (handle as u32 as usize).checked_sub(1).ok_or(CLOSED)?;
-        let chunk = self.chunks.get(index / CHUNK).and_then(PiOnceLock::get).ok_or(CLOSED)?;
-        let slot = &chunk[index % CHUNK];
-        if slot.is_current(handle) { Ok((slot, index)) } else { Err(CLOSED) }
+    /// Begins the use of an object. While the result lives, no other thread uses or closes it.
+    #[inline]
+    fn begin(&self, handle: u64) -> Result<(SlotGuard<'_, Option<Box<T>>>, usize), Failure> {
+        let index = (handle as u32 as usize).wrapping_sub(1);
+        let Some(slots) = self.chunks.get(index / CHUNK).and_then(PiOnceLock::get) else {
+            return Err(CLOSED);
+        };
+        let used = slots[index % CHUNK].0.try_use((handle >> 32) as u32);
+        used.map(|object| (object, index)).map_err(refused)
     }
 }
 
-impl<T> Slot<T> {
-    #[inline]
-    fn is_current(&self, handle: u64) -> bool {
-        self.generation.load(Ordering::Acquire) == (handle >> 32) as u32
-    }
-
-    /// Another thread has the slot: uses this object, or has closed it.
-    #[cold]
-    fn busy(&self, handle: u64) -> Failure {
-        if !self.is_current(handle) {
-            return CLOSED;
-        }
-        Failure::Known(
+#[cold]
+fn refused(error: SlotError) -> Failure {
+    match error {
+        SlotError::Expired => CLOSED,
+        SlotError::InUse => Failure::Known(
             ISORB_CRM_BUSY,
             "another thread is using this writer or reader; give each thread its own, or take turns",
-        )
+        ),
     }
 }
 
@@ -202,6 +193,57 @@ mod tests {
         let refused = handles.remove(handle, |_| Err(Failure::Known(9, "no")));
         assert_eq!(code(refused), 9);
         assert_eq!(handles.with(handle, |object| Ok(*object)).unwrap(), 7);
+    }
+
+    /// Threads that use one object at the same time, while it is closed and another one opened:
+    /// each of them has it alone, is told that it is busy, or that it is closed.
+    #[test]
+    fn threads_meet_at_one_handle() {
+        struct Alone(std::cell::Cell<bool>);
+        let handles = Handles::new();
+        let current = std::sync::atomic::AtomicU64::new(handles.insert(Alone(false.into())).unwrap());
+        let order = std::sync::atomic::Ordering::AcqRel;
+        std::thread::scope(|scope| {
+            for _ in 0..3 {
+                scope.spawn(|| {
+                    for _ in 0..20_000 {
+                        let used = handles.with(current.fetch_or(0, order), |object| {
+                            assert!(!object.0.replace(true), "two threads have it");
+                            std::hint::spin_loop();
+                            object.0.set(false);
+                            Ok(())
+                        });
+                        assert!([0, ISORB_CRM_BUSY, ISORB_CRM_CLOSED].contains(&code(used)));
+                    }
+                });
+            }
+            for _ in 0..5_000 {
+                let handle = current.fetch_or(0, order);
+                match handles.remove(handle, |object| {
+                    assert!(!object.0.get(), "closed while it is used");
+                    Ok(())
+                }) {
+                    Ok(_) => current.store(
+                        handles.insert(Alone(false.into())).unwrap(),
+                        std::sync::atomic::Ordering::Release,
+                    ),
+                    Err(failure) => assert_eq!(code(Err::<(), _>(failure)), ISORB_CRM_BUSY),
+                }
+            }
+        });
+    }
+
+    /// Sessions: no thread is told that another one has it.
+    #[test]
+    fn threads_share_and_do_not_meet() {
+        let handles = Handles::new();
+        let handle = handles.insert(7).unwrap();
+        std::thread::scope(|scope| {
+            for _ in 0..3 {
+                scope
+                    .spawn(|| (0..5_000).for_each(|_| assert_eq!(handles.share(handle, |n| *n).unwrap(), 7)));
+            }
+        });
     }
 
     #[test]

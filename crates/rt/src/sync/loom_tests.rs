@@ -6,7 +6,7 @@ use loom::thread;
 
 use super::atomic::{AtomicU32, Ordering};
 use super::cell::UnsafeCell;
-use super::{EventCount, LockError, Parker, PiCondvar, PiMutex, Turn, Waiters};
+use super::{EventCount, ExclusiveSlot, LockError, Parker, PiCondvar, PiMutex, SlotError, Turn, Waiters};
 use crate::time::Deadline;
 
 /// Three threads are too many interleavings; those with at most two pre-emptions are enough to find
@@ -271,4 +271,47 @@ fn loom_waiters_hand_over_three() {
     three_threads(|| all_are_answered(&[0, 2, 1]));
     three_threads(|| all_are_answered(&[0, 1, 2]));
     three_threads(|| all_are_answered(&[2, 0, 1]));
+}
+
+/// Two threads use a slot by one number while a third ends its generation: each use sees what the
+/// one before left, none comes after the end, and none waits.
+#[test]
+fn loom_slot_excludes_and_expires() {
+    three_threads(|| {
+        let slot = Arc::new(ExclusiveSlot::new(0));
+        let user = |slot: Arc<ExclusiveSlot<i32>>| {
+            move || match slot.try_use(1) {
+                Ok(mut value) => {
+                    assert!(*value >= 0, "used after the end");
+                    *value += 1;
+                    1
+                }
+                Err(SlotError::InUse | SlotError::Expired) => 0,
+            }
+        };
+        let other = thread::spawn(user(slot.clone()));
+        let end = slot.clone();
+        let closes = thread::spawn(move || match end.try_use(1) {
+            Ok(mut value) => {
+                let uses = *value;
+                *value = -1;
+                assert_eq!(value.expire(), 2);
+                Some(uses)
+            }
+            Err(error) => {
+                assert_eq!(error, SlotError::InUse);
+                None
+            }
+        });
+        let mine = user(slot.clone())();
+        let (uses, closed) = (mine + other.join().unwrap(), closes.join().unwrap());
+        let now = match closed {
+            Some(before) => {
+                assert_eq!((before, slot.try_use(1).map(drop)), (uses, Err(SlotError::Expired)));
+                slot.try_use(2)
+            }
+            None => slot.try_use(1),
+        };
+        assert_eq!(*now.unwrap(), closed.map_or(uses, |_| -1));
+    });
 }

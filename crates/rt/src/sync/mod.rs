@@ -10,6 +10,7 @@
 //! | [`Parker`] | one thread that waits for one event |
 //! | [`Waiters`] | threads that wait while one of them works for all, at the priority of the most urgent |
 //! | [`Turn`] | work that one thread at a time does for all, without waiting |
+//! | [`ExclusiveSlot`] | a value behind a handle: one user at a time, without waiting, until the handle expires |
 //! | [`AtomicEnum`] | the state of a state machine |
 //! | [`Snapshot`] | values that are read all the time and seldom replaced |
 //!
@@ -23,6 +24,7 @@
 mod atomic_enum;
 mod ceiling;
 mod event_count;
+mod exclusive_slot;
 pub mod facade;
 pub(crate) mod futex;
 mod parker;
@@ -38,6 +40,7 @@ mod waiters;
 pub use atomic_enum::{AtomicEnum, AtomicState};
 pub use ceiling::{CeilingError, CeilingGuard, CeilingMutex};
 pub use event_count::EventCount;
+pub use exclusive_slot::{ExclusiveSlot, SlotError, SlotGuard};
 pub use facade::{atomic, cell, thread};
 pub use parker::Parker;
 pub use pi_condvar::PiCondvar;
