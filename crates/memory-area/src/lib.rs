@@ -71,6 +71,8 @@ mod reader;
 mod ring;
 #[cfg(not(loom))]
 mod segment;
+#[cfg(not(loom))]
+mod signals;
 mod words;
 #[cfg(not(loom))]
 mod writer;
@@ -84,6 +86,8 @@ pub use lease::Lease;
 pub use reader::{Reader, Sample};
 #[cfg(not(loom))]
 pub use segment::Segment;
+#[cfg(not(loom))]
+pub use signals::Signals;
 pub use words::{Cells, OutOfBounds, View};
 #[cfg(not(loom))]
 pub use writer::{Source, Writer};

@@ -126,3 +126,75 @@ fn areas_of_different_types_are_no_redundant_writers() {
         other => panic!("{other:?}"),
     }
 }
+
+/// How often this thread has gone to sleep.
+fn sleeps() -> u64 {
+    let status = std::fs::read_to_string("/proc/thread-self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+    line.unwrap().trim().parse().unwrap()
+}
+
+#[test]
+fn a_thread_that_waits_for_several_areas_sleeps_until_there_is_something() {
+    let world = World::new();
+    let (near, far) = (world.library(0), world.library(1));
+    let writers: Vec<_> = ["plant/1", "plant/2"]
+        .into_iter()
+        .map(|name| {
+            near.create_area(&area(name, 64)).unwrap();
+            let mut writer = near.map_writer(name, QOS).unwrap();
+            writer.write(b"value").unwrap();
+            writer
+        })
+        .collect();
+    // At the other node, and at the writer's own, where the reader itself checks the age.
+    for library in [&far, &near] {
+        let mut set = library.attach_matching("plant/*", on_write()).unwrap();
+        until_all(&mut set, &[("plant/1", b"value"), ("plant/2", b"value")]);
+        let areas = [("plant/1", 2), ("plant/2", 1)];
+        let mut strongest = library.strongest_reader(&areas, on_write()).unwrap();
+        wait_until("the value", || {
+            strongest.wait(Duration::from_millis(100)) == Ok(Shown::Value)
+                && strongest.current().unwrap().latest(&mut [0; 64]).is_ok()
+        });
+        let before = sleeps();
+        assert!(set.wait(Duration::from_secs(2)).is_none());
+        let of_set = sleeps() - before;
+        let before = sleeps();
+        assert!(strongest.wait(Duration::from_secs(2)).is_err());
+        let of_strongest = sleeps() - before;
+        println!("{of_set} and {of_strongest} sleeps");
+        // A search each second is some calls. With a look each 5 and each 20 ms there are 400 and 100.
+        assert!(of_set < 100 && of_strongest < 40, "{of_set} and {of_strongest} sleeps in two seconds");
+    }
+    drop(writers);
+}
+
+/// A server that ends and comes again hands out other memory: threads that wait go on with that.
+#[test]
+fn threads_that_wait_for_several_areas_go_on_with_the_next_server() {
+    let mut world = World::of_mortals();
+    let (near, far) = (world.library(0), world.library(1));
+    near.create_area(&area("plant/1", 64)).unwrap();
+    let mut writer = near.map_writer("plant/1", QOS).unwrap();
+    let mut set = far.attach_matching("plant/*", on_write()).unwrap();
+    let mut strongest = far.strongest_reader(&[("plant/1", 1)], on_write()).unwrap();
+    writer.write(b"before").unwrap();
+    until_all(&mut set, &[("plant/1", b"before")]);
+    for round in 0..2_u8 {
+        world.far = None;
+        world.far = Some(world.start(1));
+        wait_until("both read a value of the next server", || {
+            writer.write(&[round; 3]).unwrap();
+            let mut out = [0; 64];
+            let came = set.wait(Duration::from_millis(200)).is_some_and(|reader| {
+                reader.latest(&mut out).is_ok_and(|sample| out[..sample.len] == [round; 3])
+            });
+            let _ = strongest.wait(Duration::from_millis(200));
+            let other = strongest.current().is_some_and(|reader| {
+                reader.latest(&mut out).is_ok_and(|sample| out[..sample.len] == [round; 3])
+            });
+            came && other
+        });
+    }
+}

@@ -8,9 +8,10 @@ use super::typed::Decoding;
 use crate::Error;
 use crate::idl::{DataType, EventQoS, ReaderQoS, Statistics, WriterQoS};
 use crate::memory::{
-    Cells, Lease, ReadError, Reader, Sample, Segment, Source, State, TooLarge, View, WaitError, Writer,
+    Cells, Lease, ReadError, Reader, Sample, Segment, Signals, Source, State, TooLarge, View, WaitError,
+    Writer,
 };
-use isorb_rt::sync::PiMutex;
+use isorb_rt::sync::{PiCondvar, PiMutex};
 use isorb_rt::time::Deadline;
 use rustix::fd::OwnedFd;
 use std::fmt;
@@ -28,6 +29,8 @@ pub(super) struct Attachment {
     pub segment: PiMutex<Segment>,
     /// Counts replacements of the segment.
     pub moves: AtomicU64,
+    /// Notified of a replacement, with `segment`.
+    pub moved: PiCondvar,
     /// The segment is the writer's own; else it is a replica.
     pub local: bool,
     /// The type of the area's values.
@@ -64,6 +67,7 @@ impl Attachment {
             ticket: AtomicU64::new(ticket),
             segment: PiMutex::new(segment),
             moves: AtomicU64::new(0),
+            moved: PiCondvar::new(),
             local,
             data,
             doorbell: PiMutex::new(doorbell),
@@ -93,6 +97,14 @@ impl Attachment {
         if let Some(doorbell) = &*self.doorbell.lock() {
             // The counter cannot be full: it takes 2^64 - 2 values.
             let _ = rustix::io::write(doorbell, &1u64.to_ne_bytes());
+        }
+    }
+
+    /// Waits until the segment was replaced more than `moves` times, or until `end`.
+    pub fn await_move(&self, moves: u64, end: Deadline) {
+        let mut segment = self.segment.lock();
+        while self.moves.load(Ordering::Acquire) == moves && !end.is_past() {
+            let _ = self.moved.wait_until(&mut segment, end);
         }
     }
 
@@ -308,12 +320,37 @@ impl<T: ?Sized> AreaReader<T> {
         let stale_at = if is_reported { None } else { self.stale_at() };
         let until = stale_at.map_or(end, |at| Deadline::at_ns(at).min(end));
         match self.place.wait(&self.attachment, until) {
-            Err(WaitError::TimedOut) if !is_reported && self.is_stale() => {
-                self.reported_stale = self.reader().written_ns();
-                self.attachment.stale.fetch_add(1, Ordering::Relaxed);
+            Err(WaitError::TimedOut) if !is_reported && self.report_stale() => {
                 Err(WaitError::Changed(State::Stale))
             }
             other => other,
+        }
+    }
+
+    /// Counts the latest value as stale, once, where this reader itself checks the age. True if it
+    /// was counted now.
+    pub(super) fn report_stale(&mut self) -> bool {
+        if !self.watches_age() || !self.is_stale() {
+            return false;
+        }
+        let written_ns = self.reader().written_ns();
+        if self.reported_stale.is_some() && self.reported_stale == written_ns {
+            return false;
+        }
+        self.reported_stale = written_ns;
+        self.attachment.stale.fetch_add(1, Ordering::Relaxed);
+        true
+    }
+
+    /// Adds what announces the changes of this area, for a thread that waits for several. It looks
+    /// again at the time that is returned: then the state may change without an announcement.
+    pub(super) fn add_to(&mut self, signals: &mut Signals) -> Deadline {
+        let look = self.place.add_to(&self.attachment, signals);
+        match self.state() {
+            Some(State::Open) if self.watches_age() => {
+                self.stale_at().map_or(look, |at| Deadline::at_ns(at).min(look))
+            }
+            _ => look,
         }
     }
 

@@ -6,7 +6,7 @@
 //! there after the last value that it read. So no value is read twice or out of order.
 
 use super::attached::Attachment;
-use crate::memory::{Lease, ReadError, Reader, Sample, State, View, WaitError};
+use crate::memory::{Lease, ReadError, Reader, Sample, Signals, State, View, WaitError};
 use isorb_rt::time::{Deadline, now_ns};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -15,7 +15,8 @@ use std::time::Duration;
 /// were lost.
 const CATCH_UP_NS: u64 = 10_000_000_000;
 
-/// The interval at which a reader checks for a segment that the server is about to hand over.
+/// The interval at which a thread that waits for several areas checks for a segment that the server
+/// is about to hand over: no area announces it.
 const HANDED_OVER: Duration = Duration::from_millis(10);
 
 pub(super) struct FollowingReader {
@@ -137,10 +138,20 @@ impl FollowingReader {
                 // The loop checks whether it was read before.
                 Ok(()) => {}
                 Err(WaitError::Changed(State::Moved)) if end.is_past() => return Err(WaitError::TimedOut),
-                Err(WaitError::Changed(State::Moved)) => std::thread::sleep(HANDED_OVER),
+                Err(WaitError::Changed(State::Moved)) => attachment.await_move(self.moves, end),
                 Err(other) => return Err(other),
             }
         }
+    }
+
+    /// Adds the segment that changes next, and says when to look without a change.
+    pub fn add_to(&mut self, attachment: &Attachment, signals: &mut Signals) -> Deadline {
+        self.follow(attachment);
+        let reader = self.next.as_ref().map_or(&self.reader, |next| &next.reader);
+        signals.add(reader);
+        // A replica that has not caught up is also left when its time is over.
+        let is_leaving = self.next.is_some() || reader.state() == Some(State::Moved);
+        if is_leaving { Deadline::after(HANDED_OVER) } else { Deadline::NONE }
     }
 
     /// Bytes of the largest value.

@@ -383,6 +383,7 @@ impl Session {
             let before = std::mem::replace(&mut *current, segment);
             attachment.moves.fetch_add(1, Ordering::Release);
             drop(current);
+            attachment.moved.notify_all(&attachment.segment);
             if !attachment.local {
                 // A thread that waits on a replica without a server continues with the new one.
                 let _ = before.for_writing().map(|before| before.set_state(AreaState::Moved));
