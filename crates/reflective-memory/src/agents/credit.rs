@@ -39,15 +39,34 @@ pub(super) struct CreditSource {
     number: u64,
     /// The sender has not received it.
     is_lost: bool,
+    /// Of a group: its sender's heartbeats carry no number, so the credit answers each of them. How
+    /// often a credit without a limit is still given.
+    group: Option<u8>,
+    /// What was sent is known.
+    has_begun: bool,
 }
+
+/// How often a group's sender is told that there is no limit any more: heartbeats and credits may
+/// be lost.
+const REPEATS: u8 = 16;
 
 impl CreditSource {
     /// `limit` went to the sender with the offer.
     pub fn new(limit: u64) -> CreditSource {
-        CreditSource { window: None, arrived: 0, limit, number: 0, is_lost: false }
+        let (group, has_begun) = (None, true);
+        CreditSource { window: None, arrived: 0, limit, number: 0, is_lost: false, group, has_begun }
+    }
+
+    /// Of a member of a group. The sender knows no limit, and its next heartbeat says how much it
+    /// has sent.
+    pub fn of_group() -> CreditSource {
+        CreditSource { group: Some(0), has_begun: false, ..CreditSource::new(u64::MAX) }
     }
 
     pub fn set_window(&mut self, window: Option<u64>) {
+        if let (Some(repeats), Some(_)) = (&mut self.group, window) {
+            *repeats = REPEATS;
+        }
         self.window = window;
     }
 
@@ -59,15 +78,23 @@ impl CreditSource {
     /// A heartbeat of the path in use: what the sender has sent, and the number of its credit. All
     /// that was sent before has arrived or is lost.
     pub fn heartbeat(&mut self, sent: u64, number: u64) {
-        self.arrived = sent;
-        self.is_lost = number != self.number;
+        (self.arrived, self.has_begun) = (sent, true);
+        self.is_lost = match &mut self.group {
+            None => number != self.number,
+            Some(_) if self.window.is_some() => true,
+            Some(repeats) => {
+                let again = *repeats > 0;
+                *repeats = repeats.saturating_sub(1);
+                again
+            }
+        };
     }
 
     /// Gives another credit where that is due. True if it has to be sent.
     pub fn renew(&mut self) -> bool {
         let next = self.window.map_or(u64::MAX, |window| self.arrived.saturating_add(window));
         let step = self.window.map_or(1, |window| (window / 2).max(1));
-        if next.abs_diff(self.limit) < step && !self.is_lost {
+        if !self.has_begun || next.abs_diff(self.limit) < step && !self.is_lost {
             return false;
         }
         (self.limit, self.is_lost) = (next, false);
@@ -168,6 +195,31 @@ mod tests {
         assert!(source.renew());
         let (number, limit) = source.credit();
         assert!(credit.renew(number, limit) && credit.allows(1 << 30));
+    }
+
+    #[test]
+    fn a_member_of_a_group_gives_its_credit_with_each_heartbeat_while_it_has_a_window() {
+        let mut source = CreditSource::of_group();
+        source.set_window(Some(10_000));
+        source.arrived(1_000);
+        assert!(!source.renew(), "how much was sent before it joined is not known");
+        for beat in 1..=3 {
+            source.heartbeat(500_000, 0);
+            assert!(source.renew(), "{beat}");
+            assert_eq!(source.credit(), (beat, 510_000));
+        }
+        source.set_window(None);
+        assert!(source.renew());
+        assert_eq!(source.credit().1, u64::MAX);
+        let repeated = (0..100).filter(|_| {
+            source.heartbeat(500_000, 0);
+            source.renew()
+        });
+        assert_eq!(repeated.count(), usize::from(REPEATS));
+        // One that never had a window says nothing.
+        let mut source = CreditSource::of_group();
+        source.heartbeat(500_000, 0);
+        assert!(!source.renew());
     }
 
     #[test]

@@ -37,6 +37,7 @@ impl AgentScheduler {
         let index = self.free_receive()?;
         self.groups.insert((peer, id), index);
         self.enter_receive(index, receive);
+        self.share_window();
         Ok(index)
     }
 
@@ -55,8 +56,15 @@ impl AgentScheduler {
         }
     }
 
-    /// Pushes the latest value again, for a reader that has just joined.
+    /// Pushes the latest value again, for a reader that has just joined; before it a heartbeat, by
+    /// which the member knows what credit to give.
     pub fn repeat(&mut self, key: super::PushKey) {
+        let Some(push) = self.push_mut(key) else { return };
+        push.heartbeat_due = true;
+        if let Some(timer) = push.heartbeat.take() {
+            self.timers.remove(timer);
+        }
+        self.queue.push_heartbeat(key.index as usize);
         if self.push_mut(key).is_some_and(Push::refreshed) {
             self.requeue(key.index);
         }
@@ -102,9 +110,9 @@ impl AgentScheduler {
     }
 
     /// A receiver allows more octets. False for an unknown channel.
-    pub(super) fn credited(&mut self, datagram: &Datagram<'_>) -> bool {
+    pub(super) fn credited(&mut self, from: SocketAddr, datagram: &Datagram<'_>, now_ns: u64) -> bool {
         let Some((index, push)) = self.push_of(datagram) else { return false };
-        if push.credited(datagram.push, datagram.sequence) {
+        if push.credited(from, datagram.push, datagram.sequence, now_ns) {
             self.requeue(index);
         }
         true

@@ -31,6 +31,7 @@ mod credit;
 mod error;
 mod groups;
 mod health;
+mod member_credit;
 mod next_action;
 mod paths;
 mod push;
@@ -59,8 +60,9 @@ use arrivals::Arrivals;
 use credit::{Credit, CreditSource};
 use isorb_rt::timers::TimerHeap;
 use isorb_trace::{Record, RecordBuffer, RecordKind};
-use push::Push;
+use member_credit::MemberCredits;
 pub(crate) use push::WIRE_OVERHEAD;
+use push::{Push, SendCredit};
 use queue::DualPriorityQueue;
 use receive::Receive;
 use std::collections::{HashMap, VecDeque};
@@ -110,7 +112,14 @@ impl PushAgent {
 
     /// The octets that it may send before its receiver allows more. Without this there is no limit.
     pub fn credit(mut self, octets: u64) -> PushAgent {
-        self.0.credit = Some(Credit::new(octets));
+        self.0.credit = SendCredit::OfReceiver(Credit::new(octets));
+        self
+    }
+
+    /// Of a group: each member may limit the octets that are on their way to it. One that allows
+    /// nothing more for `silence_ns` is left behind.
+    pub fn credit_of_members(mut self, silence_ns: u64) -> PushAgent {
+        self.0.credit = SendCredit::OfMembers(MemberCredits::new(silence_ns));
         self
     }
 
@@ -132,6 +141,13 @@ impl ReceiveAgent {
     /// The octets that its sender was allowed at first. Without this the sender has no limit.
     pub fn credit(mut self, octets: u64) -> ReceiveAgent {
         self.0.credit = Some(CreditSource::new(octets));
+        self
+    }
+
+    /// Of a group: its sender knows no limit before this node gives a credit. Without this it never
+    /// does.
+    pub fn credit_of_group(mut self) -> ReceiveAgent {
+        self.0.credit = Some(CreditSource::of_group());
         self
     }
 
@@ -431,7 +447,7 @@ impl AgentScheduler {
             let is_for_a_push = match datagram.kind {
                 Kind::Choice => Some(self.path_chosen(from, &datagram)),
                 Kind::Probe => Some(self.probed(from, &datagram, now_ns)),
-                Kind::Credit => Some(self.credited(&datagram)),
+                Kind::Credit => Some(self.credited(from, &datagram, now_ns)),
                 _ => None,
             };
             if let Some(is_ours) = is_for_a_push {

@@ -138,6 +138,9 @@ impl AgentScheduler {
             let (to, via) = push.to();
             let next = push.heartbeat_at(now_ns, self.config.heartbeat_ns);
             self.set(Timer::Heartbeat(index as u32), next);
+            if self.agent(index as u32).is_some_and(|push| push.forget_silent(now_ns)) {
+                self.requeue(index as u32);
+            }
             if refresh && self.agent(index as u32).is_some_and(Push::refreshed) {
                 self.requeue(index as u32);
             }

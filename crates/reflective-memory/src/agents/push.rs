@@ -2,6 +2,7 @@
 
 use super::config::{Mode, PushSpec, Via};
 use super::credit::Credit;
+use super::member_credit::MemberCredits;
 use super::queue::Band;
 use crate::memory::{ReadError, State};
 use crate::wire::{ChannelError, Loaded, Pacer, Sender};
@@ -73,6 +74,14 @@ pub(super) enum Advance {
     Nothing,
 }
 
+/// What limits the octets of a push agent.
+#[derive(Debug)]
+pub(super) enum SendCredit {
+    Unlimited,
+    OfReceiver(Credit),
+    OfMembers(MemberCredits),
+}
+
 #[derive(Debug)]
 pub(super) struct Push {
     /// Its number in records.
@@ -85,8 +94,8 @@ pub(super) struct Push {
     pub pace: Option<TimerHandle>,
     pub heartbeat: Option<TimerHandle>,
     pub heartbeat_due: bool,
-    /// The octets that it may send; none for no limit.
-    pub credit: Option<Credit>,
+    /// The octets that it may send.
+    pub credit: SendCredit,
     waits_for_credit: bool,
     via: Via,
     /// The number of the receiver's last choice.
@@ -128,7 +137,7 @@ impl Push {
             pace: None,
             heartbeat: None,
             heartbeat_due: false,
-            credit: None,
+            credit: SendCredit::Unlimited,
             waits_for_credit: false,
             via: Via::First,
             chosen: 0,
@@ -267,7 +276,7 @@ impl Push {
         if self.job == Job::Idle || !self.running {
             return Advance::Nothing;
         }
-        if !self.has_credit() {
+        if !self.has_credit(now_ns) {
             // A push that has not begun sends the value that is the latest when it begins.
             self.waits_for_credit = true;
             self.stats.waited += 1;
@@ -293,15 +302,37 @@ impl Push {
         }
     }
 
-    fn has_credit(&self) -> bool {
+    fn has_credit(&mut self, now_ns: u64) -> bool {
         let next = self.sender.max_datagram();
-        self.credit.is_none_or(|credit| credit.allows(next))
+        match &mut self.credit {
+            SendCredit::Unlimited => true,
+            SendCredit::OfReceiver(credit) => credit.allows(next),
+            SendCredit::OfMembers(credits) => credits.allows(next, now_ns),
+        }
     }
 
-    /// The receiver allows more octets. Returns true if the agent is ready again.
-    pub fn credited(&mut self, number: u64, limit: u64) -> bool {
-        let is_newer = self.credit.as_mut().is_some_and(|credit| credit.renew(number, limit));
-        let goes_on = is_newer && self.waits_for_credit && self.has_credit();
+    /// A receiver allows more octets. Returns true if the agent is ready again.
+    pub fn credited(&mut self, from: SocketAddr, number: u64, limit: u64, now_ns: u64) -> bool {
+        let is_newer = match &mut self.credit {
+            SendCredit::Unlimited => false,
+            SendCredit::OfReceiver(credit) => credit.renew(number, limit),
+            SendCredit::OfMembers(credits) => credits.renew(from, number, limit, now_ns),
+        };
+        is_newer && self.goes_on(now_ns)
+    }
+
+    /// Members of its group that allow nothing more are left behind. Returns true if the agent is
+    /// ready again.
+    pub fn forget_silent(&mut self, now_ns: u64) -> bool {
+        let next = self.sender.max_datagram();
+        let SendCredit::OfMembers(credits) = &mut self.credit else { return false };
+        credits.forget_silent(next, now_ns);
+        self.goes_on(now_ns)
+    }
+
+    /// Ends the wait for credit where there is some.
+    fn goes_on(&mut self, now_ns: u64) -> bool {
+        let goes_on = self.waits_for_credit && self.has_credit(now_ns);
         self.waits_for_credit &= !goes_on;
         goes_on && self.is_ready()
     }
@@ -390,7 +421,11 @@ impl Push {
 
     /// Makes a heartbeat, whatever else was sent.
     pub fn plain_heartbeat(&mut self, now_ns: u64, out: &mut [u8]) -> Option<usize> {
-        let flow = self.credit.map_or((0, 0), |credit| credit.report());
+        let flow = match &self.credit {
+            SendCredit::Unlimited => (0, 0),
+            SendCredit::OfReceiver(credit) => credit.report(),
+            SendCredit::OfMembers(credits) => (credits.octets(), 0),
+        };
         let len = self.sender.heartbeat(self.state() as u32, flow, now_ns, out)?;
         self.stats.datagrams += 1;
         self.stats.octets += len as u64;
@@ -400,7 +435,7 @@ impl Push {
     /// Makes a heartbeat, unless another datagram was sent less than `interval_ns` ago, or will be
     /// within a quarter of that: each datagram is a sign of life.
     pub fn heartbeat_datagram(&mut self, now_ns: u64, interval_ns: u64, out: &mut [u8]) -> Option<usize> {
-        if now_ns < self.silent_until(interval_ns) {
+        if !self.always_beats() && now_ns < self.silent_until(interval_ns) {
             return None;
         }
         let len = self.plain_heartbeat(now_ns, out)?;
@@ -414,9 +449,14 @@ impl Push {
     /// shorter period needs none.
     pub fn heartbeat_at(&self, now_ns: u64, interval_ns: u64) -> u64 {
         match self.silent_until(interval_ns) {
-            until if until > now_ns => until,
+            until if until > now_ns && !self.always_beats() => until,
             _ => now_ns + interval_ns,
         }
+    }
+
+    /// The members of a group give credits when they know what was sent.
+    fn always_beats(&self) -> bool {
+        matches!(self.credit, SendCredit::OfMembers(_))
     }
 
     fn silent_until(&self, interval_ns: u64) -> u64 {
@@ -465,8 +505,10 @@ impl Push {
     fn sent(&mut self, now_ns: u64, len: usize) {
         // The link's rate includes the headers of UDP, IP and the frame, for each datagram.
         self.pacer.sent(now_ns, len + WIRE_OVERHEAD);
-        if let Some(credit) = &mut self.credit {
-            credit.sent(len);
+        match &mut self.credit {
+            SendCredit::Unlimited => {}
+            SendCredit::OfReceiver(credit) => credit.sent(len),
+            SendCredit::OfMembers(credits) => credits.sent(len),
         }
         self.sent_ns = now_ns;
         self.stats.datagrams += 1;

@@ -326,6 +326,14 @@ impl Receive {
         if !self.is_news(datagram, via) {
             return self.receiver.repeated();
         }
+        // What the other members of a group read comes by this node's port as well.
+        match (&mut self.credit, datagram.kind) {
+            (Some(credit), Kind::Heartbeat) => credit.heartbeat(datagram.sequence, datagram.written_ns),
+            (Some(credit), Kind::Fragment | Kind::Parity) => {
+                credit.arrived(on_wire(HEADER + datagram.payload.len()));
+            }
+            _ => {}
+        }
         self.health.received(State::Stopped, now_ns);
         Outcome::Alive
     }

@@ -2,6 +2,7 @@
 
 mod clocks;
 mod credits;
+mod group_credits;
 mod heartbeats;
 mod two_paths;
 

@@ -150,10 +150,11 @@ impl Channels {
             burst: 4 * channel.fragment,
         };
         let agent = PushAgent::new(spec).map_err(wrong_channel)?;
-        // Groups have several receivers, and guaranteed channels are admitted.
+        // Guaranteed channels are admitted instead.
         let agent = match grant {
             None if channel.id & GROUP == 0 => agent.credit(credit),
-            _ => agent,
+            None => agent.credit_of_members(self.config.silence.as_nanos() as u64),
+            Some(_) => agent,
         };
         let key = self.dispatchers[dispatcher].add_push(agent)?;
         Ok(Agent::Datagrams { dispatcher, key, source: segment.clone() })

@@ -295,7 +295,7 @@ impl Channels {
                 dispatcher.join(agent, Some(ReceiveSocket::of(groups.open_guaranteed(to)?)))?
             } else {
                 groups.join(to)?;
-                dispatcher.join(agent, None).inspect_err(|_| groups.leave(to.ip()))?
+                dispatcher.join(agent.credit_of_group(), None).inspect_err(|_| groups.leave(to.ip()))?
             };
             fail_point(FailPoint::GroupJoined);
             fail_point(FailPoint::ReplicaReady);
