@@ -14,8 +14,11 @@
 //! the least round trip of any window, plus the drift over that window. A queue in one direction
 //! widens the interval but does not shift it out of the truth.
 //!
-//! The module has no I/O and no clock: callers pass the time, so tests simulate it. Another
-//! [`OffsetEstimator`] can read a clock that hardware synchronises (PTP).
+//! Where both nodes read a clock that hardware keeps the same (PTP), what they read bounds the
+//! offset from both sides at once ([`common_clock`](crate::common_clock)). A reading that the
+//! messages refute is not used: the clock is not kept, or the nodes read different ones.
+//!
+//! The module has no I/O and no clock: callers pass the time, so tests simulate it.
 
 /// The offset of the other node's clock, and how far it may be wrong.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -48,11 +51,18 @@ pub trait OffsetEstimator {
     /// `arrived_far_ns` of its clock.
     fn answered(&mut self, sent_ns: u64, arrived_far_ns: u64, now_ns: u64);
 
+    /// Both nodes compared their clocks with a common one: the other node's clock is `offset_ns`
+    /// ahead of this node's, at most `bound_ns` more or less.
+    fn agreed(&mut self, offset_ns: i64, bound_ns: u64, now_ns: u64);
+
     /// The offset now; none before the first message.
     fn offset(&self, now_ns: u64) -> Option<Offset>;
 
     /// How often a clock was found to have stepped. Bounds from before a step are forgotten.
     fn steps(&self) -> u64;
+
+    /// How often messages refuted what a common clock said.
+    fn refuted(&self) -> u64;
 }
 
 /// Estimates the offset from the least one-way times in both directions.
@@ -65,6 +75,7 @@ pub struct RoundTrips {
     least: Option<Bound>,
     most: Option<Bound>,
     steps: u64,
+    refuted: u64,
 }
 
 /// A bound of the offset, and the time at which it held.
@@ -91,7 +102,7 @@ impl Default for RoundTrips {
 impl RoundTrips {
     /// An estimate for two clocks with rates that differ by at most this many parts per million.
     pub const fn new(drift_ppm: u64) -> RoundTrips {
-        RoundTrips { drift_ppm, least: None, most: None, steps: 0 }
+        RoundTrips { drift_ppm, least: None, most: None, steps: 0, refuted: 0 }
     }
 
     fn least(&self, now_ns: u64) -> Option<i64> {
@@ -131,6 +142,26 @@ impl OffsetEstimator for RoundTrips {
         }
     }
 
+    fn agreed(&mut self, offset_ns: i64, bound_ns: u64, now_ns: u64) {
+        let (least, most) = (self.least(now_ns), self.most(now_ns));
+        let Some(bound_ns) = i64::try_from(bound_ns).ok().filter(|bound| *bound < i64::MAX / 4) else {
+            return;
+        };
+        let (low, high) = (offset_ns.wrapping_sub(bound_ns), offset_ns.wrapping_add(bound_ns));
+        if most.is_some_and(|most| difference_of(low, most) > GRAIN_NS)
+            || least.is_some_and(|least| difference_of(least, high) > GRAIN_NS)
+        {
+            self.refuted += 1;
+            return;
+        }
+        if least.is_none_or(|least| difference_of(low, least) >= 0) {
+            self.least = Some(Bound { offset_ns: low, at_ns: now_ns });
+        }
+        if most.is_none_or(|most| difference_of(high, most) <= 0) {
+            self.most = Some(Bound { offset_ns: high, at_ns: now_ns });
+        }
+    }
+
     fn offset(&self, now_ns: u64) -> Option<Offset> {
         Some(match (self.least(now_ns), self.most(now_ns)) {
             (Some(least), Some(most)) => {
@@ -145,6 +176,10 @@ impl OffsetEstimator for RoundTrips {
 
     fn steps(&self) -> u64 {
         self.steps
+    }
+
+    fn refuted(&self) -> u64 {
+        self.refuted
     }
 }
 
@@ -217,9 +252,65 @@ mod tests {
             for [a, b, c] in stamps {
                 estimate.arrived(a, b);
                 estimate.answered(b, c, a);
+                estimate.agreed(c as i64, a, b);
                 let _ = estimate.offset(c).map(|offset| offset.to_here(a));
             }
         }
+    }
+
+    proptest! {
+        /// With readings of a common clock that is right within 500 ns, simulated, beside messages
+        /// that may wait in queues: the bound holds, and is never wider than the last reading's
+        /// and the drift since.
+        #[test]
+        fn a_common_clock_bounds_the_offset_however_long_queues_are(
+            days in 0u64..1000, drifts in (-199i64..=199, -199i64..=199),
+            ways in prop::collection::vec(
+                (0u64..1000 * MS, 0u64..1000 * MS, 1u64..300 * MS, -500i64..=500, -500i64..=500), 1..100),
+        ) {
+            let here = Clock { origin: 7, drift_ppm: drifts.0 };
+            let far = Clock { origin: days * 86_400_000 * MS, drift_ppm: drifts.1 };
+            let (mut estimate, mut now) = (RoundTrips::default(), 0);
+            for (forth, back, pause, error_here, error_far) in ways {
+                now += pause;
+                let (t1, arrives) = (here.at(now), now + forth);
+                let t2 = far.at(arrives);
+                now = arrives + back;
+                let t4 = here.at(now);
+                estimate.answered(t1, t2, t4);
+                estimate.arrived(t2, t4);
+                // The common clock is true time. The far node read it when it answered, and its
+                // clock has drifted since.
+                let ahead = |at: u64, clock: u64, error: i64| at.wrapping_sub(clock).wrapping_add_signed(error);
+                let offset = ahead(now, t4, error_here).wrapping_sub(ahead(arrives, t2, error_far)) as i64;
+                let bound = 1_000 + (t4 - t1) * DRIFT_PPM / 1_000_000 + 1;
+                estimate.agreed(offset, bound, t4);
+                let seen = estimate.offset(t4).unwrap();
+                let truth = difference(far.at(now), t4);
+                prop_assert!(difference_of(seen.ns, truth).unsigned_abs() <= seen.bound_ns.unwrap() + 2);
+                prop_assert!(seen.bound_ns.unwrap() <= bound + 2, "{seen:?} of {bound}");
+            }
+            prop_assert_eq!((estimate.steps(), estimate.refuted()), (0, 0));
+        }
+    }
+
+    #[test]
+    fn a_common_clock_that_messages_refute_is_not_used() {
+        let mut estimate = RoundTrips::new(0);
+        // The clock there is 5 s ahead, a round trip takes 2 ms.
+        estimate.answered(0, 5_001 * MS, 2 * MS);
+        estimate.arrived(5_001 * MS, 2 * MS);
+        let before = estimate.offset(2 * MS).unwrap();
+        assert_eq!(before, Offset { ns: 5_000 * MS as i64, bound_ns: Some(MS) });
+        // The two read different clocks, or one is not kept: 37 s, 2 ms, and no number at all.
+        for (wrong, bound) in [(42_000 * MS, 1_000), (5_002 * MS, 1_000), (4_998 * MS, 1_000)] {
+            estimate.agreed(wrong as i64, bound, 2 * MS);
+        }
+        estimate.agreed(i64::MIN, u64::MAX, 2 * MS);
+        assert_eq!((estimate.offset(2 * MS), estimate.refuted(), estimate.steps()), (Some(before), 3, 0));
+        estimate.agreed(5_000_500_000, 1_000, 2 * MS);
+        assert_eq!(estimate.offset(2 * MS), Some(Offset { ns: 5_000_500_000, bound_ns: Some(1_000) }));
+        assert_eq!(estimate.refuted(), 3);
     }
 
     #[test]

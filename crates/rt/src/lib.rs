@@ -86,6 +86,7 @@ compile_error!("isorb-rt needs the Linux kernel: futexes with priority inheritan
 #[cfg(feature = "alloc-count")]
 pub mod alloc_count;
 pub mod clock_sync;
+pub mod common_clock;
 pub mod counted;
 pub mod histogram;
 pub mod log;

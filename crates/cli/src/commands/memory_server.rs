@@ -11,6 +11,7 @@ use isorb_reflective_memory::agents::Recorded;
 use isorb_reflective_memory::coordinator::{Coordinator, CoordinatorStore, FileStore, MemoryStore};
 use isorb_reflective_memory::node::{NodeServer, ServerConfig, default_socket, measure_costs};
 use isorb_reflective_memory::{Holder, Library, ValueStore};
+use isorb_rt::common_clock::CommonClockConfig;
 use isorb_rt::log;
 use isorb_rt::priority::{Linear, Priority, PriorityMapping};
 use isorb_rt::sched::{NativeRange, Need, RealTime, SchedClass};
@@ -79,6 +80,13 @@ pub struct ServerArgs {
     /// Measures the costs of agents on this machine, prints the option --costs, and ends.
     #[arg(long)]
     measure_costs: bool,
+    /// Clock that all nodes read alike: a PTP device such as /dev/ptp0, or `realtime` where a
+    /// daemon keeps the system's. Ages across nodes are then known better than by round trips.
+    #[arg(long, value_name = "CLOCK")]
+    common_clock: Option<PathBuf>,
+    /// How far that clock may be wrong, in nanoseconds: the worst that its daemon reports.
+    #[arg(long, value_name = "NS", requires = "common_clock", default_value_t = 1_000)]
+    clock_error: u32,
     /// Time without a heartbeat after which a node counts as dead, in milliseconds; at least 200,
     /// two heartbeats.
     #[arg(long, value_name = "MS", default_value_t = 350)]
@@ -171,6 +179,10 @@ pub fn server(args: &ServerArgs, orb_arguments: Vec<String>) -> Result<(), Box<d
     config.dispatcher.second = args.second.map(|address| (address, 0).into());
     config.dispatcher.multicast = args.multicast;
     config.dispatcher.class = class(args.priority)?;
+    config.dispatcher.common_clock = args.common_clock.as_ref().map(|clock| CommonClockConfig {
+        device: Some(clock.clone()).filter(|clock| clock.as_os_str() != "realtime"),
+        error_ns: args.clock_error,
+    });
     config.publish = args.publish;
     config.dispatchers = args.dispatchers.into();
     config.admission.link_bits_per_s = args.link.unwrap_or(0) * 1_000_000;

@@ -202,12 +202,14 @@ impl AgentScheduler {
             }
         }
         while let Some(Answer { push, to, via, sent_ns, arrived_ns }) = self.answers.pop_front() {
+            let common = self.common.as_mut().and_then(|clock| clock.read());
             if let Some(agent) = self.push(push) {
                 let Channel { id: channel, epoch, token, .. } = agent.spec.channel;
                 let (kind, push_ns, sequence) = (Kind::Answer, sent_ns, arrived_ns);
                 let answer =
                     Datagram { kind, channel, epoch, token, push: push_ns, sequence, ..Datagram::default() };
-                Datagram { sent_ns: now_ns, ..answer }.write_head(header);
+                let (written_ns, index) = common.map_or((0, 0), |common| (common.ahead_ns, common.bound_ns));
+                Datagram { sent_ns: now_ns, written_ns, index, ..answer }.write_head(header);
                 self.link.sent(now_ns, HEADER + WIRE_OVERHEAD);
                 let (band, class) = (Band::Middle, TrafficClass::Control);
                 return Some(Action::Send { to, via, len: HEADER, push, band, class });

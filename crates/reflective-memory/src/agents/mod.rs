@@ -58,6 +58,7 @@ pub use trace::Recorded;
 use crate::wire::{ChannelError, Datagram, Kind, Outcome, Pacer};
 use arrivals::Arrivals;
 use credit::{Credit, CreditSource};
+use isorb_rt::common_clock::{CommonClock, CommonTime};
 use isorb_rt::timers::TimerHeap;
 use isorb_trace::{Record, RecordBuffer, RecordKind};
 use member_credit::MemberCredits;
@@ -186,6 +187,8 @@ pub struct AgentScheduler {
     reports: VecDeque<Report>,
     /// Probes that wait for their answers.
     answers: VecDeque<Answer>,
+    /// A clock that other nodes read, too.
+    common: Option<Box<dyn CommonClock>>,
 }
 
 /// A datagram from a receive agent to its sender.
@@ -292,6 +295,7 @@ impl AgentScheduler {
             channels: HashMap::with_capacity(config.pushes),
             reports: VecDeque::with_capacity(4 * config.receives),
             answers: VecDeque::with_capacity(config.pushes),
+            common: None,
         }
     }
 
@@ -461,7 +465,14 @@ impl AgentScheduler {
                 return None;
             }
             let receive = self.receives.get_mut(index as usize)?.agent.as_mut()?;
-            Some((receive.accept(from, &datagram, now_ns), Some(index)))
+            let outcome = receive.accept(from, &datagram, now_ns);
+            if datagram.kind == Kind::Answer && outcome == Outcome::Alive && datagram.index > 0 {
+                let far = CommonTime { ahead_ns: datagram.written_ns, bound_ns: datagram.index };
+                if let Some(here) = self.common.as_mut().and_then(|clock| clock.read()) {
+                    receive.agreed(here.offset_to(far), datagram.push, now_ns);
+                }
+            }
+            Some((outcome, Some(index)))
         });
         let Some((outcome, channel)) = found else {
             self.strays += 1;
@@ -472,6 +483,12 @@ impl AgentScheduler {
             self.watch(channel);
         }
         Some(outcome)
+    }
+
+    /// Uses a clock that other nodes read, too: what it shows goes to receivers with the answers to
+    /// their probes.
+    pub fn set_common_clock(&mut self, clock: Box<dyn CommonClock>) {
+        self.common = Some(clock);
     }
 
     /// Sets how long a push stays in the lower band, from the next release on. It changes when

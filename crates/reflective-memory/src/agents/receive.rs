@@ -8,7 +8,7 @@ use super::paths::Paths;
 use crate::fail_points::{FailPoint, fail_point};
 use crate::memory::{Source, State, Writer};
 use crate::wire::{ChannelError, Counters, Datagram, HEADER, Ignored, Kind, Outcome, Receiver, Sink};
-use isorb_rt::clock_sync::{Offset, OffsetEstimator, RoundTrips};
+use isorb_rt::clock_sync::{DRIFT_PPM, Offset, OffsetEstimator, RoundTrips};
 use isorb_rt::timers::TimerHandle;
 use std::net::SocketAddr;
 
@@ -32,6 +32,8 @@ pub struct ReceiveStats {
     pub age_bound_ns: Option<u64>,
     /// How often a clock was found to have stepped.
     pub clock_steps: u64,
+    /// How often messages refuted what the common clock said.
+    pub clock_refuted: u64,
     /// The state that readers see.
     pub state: State,
     /// The writer's node is silent.
@@ -68,6 +70,7 @@ impl ReceiveStats {
             worst_age_ns: self.worst_age_ns.max(earlier.worst_age_ns),
             switches: self.switches + earlier.switches,
             clock_steps: self.clock_steps + earlier.clock_steps,
+            clock_refuted: self.clock_refuted + earlier.clock_refuted,
             ..self
         }
     }
@@ -295,6 +298,12 @@ impl Receive {
         Outcome::Alive
     }
 
+    /// Both nodes have read a common clock, the sender since this node's probe at `probed_ns`.
+    pub fn agreed(&mut self, (offset_ns, bound_ns): (i64, u64), probed_ns: u64, now_ns: u64) {
+        let drift_ns = now_ns.saturating_sub(probed_ns) / 1_000 * DRIFT_PPM / 1_000 + 1;
+        self.clock.agreed(offset_ns, bound_ns.saturating_add(drift_ns), now_ns);
+    }
+
     fn is_ours(&self, from: SocketAddr, datagram: &Datagram<'_>) -> bool {
         let channel = self.receiver.channel();
         let agreement = (channel.id, channel.epoch, channel.token);
@@ -363,6 +372,7 @@ impl Receive {
             worst_age_ns: self.target.worst_age_ns,
             age_bound_ns: self.target.offset.and_then(|offset| offset.bound_ns),
             clock_steps: self.clock.steps(),
+            clock_refuted: self.clock.refuted(),
             state: self.health.state(),
             is_silent: self.health.is_silent,
             switches: self.paths.as_ref().map_or(0, |paths| paths.switches),

@@ -96,6 +96,7 @@ impl ServerConfig {
                 scheduler: crate::agents::SchedulerConfig::default(),
                 class: isorb_rt::sched::SchedClass::Other,
                 marks: crate::agents::Marks::default(),
+                common_clock: None,
             },
             admission: NodeConfig { link_bits_per_s: 0, ..NodeConfig::default() },
             silence: Duration::from_millis(350),

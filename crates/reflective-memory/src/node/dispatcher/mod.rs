@@ -16,6 +16,7 @@ use crate::agents::{
 use crate::fail_points::{FailPoint, fail_point};
 use crate::wire::{Channel, HEADER, MAX_FRAGMENT};
 use isorb_rt::Errno;
+use isorb_rt::common_clock::{CommonClockConfig, SystemCommonClock};
 use isorb_rt::net::{Events, Interest, Poller, Trigger, set_dscp, set_priority, wait_ready};
 use isorb_rt::sched::{Cpus, SchedClass, SpawnError, Thread, ThreadSpec, current_cpus};
 use isorb_rt::sync::PiMutex;
@@ -55,6 +56,9 @@ pub struct DispatcherConfig {
     pub class: SchedClass,
     /// How datagrams are marked for the network.
     pub marks: Marks,
+    /// A clock that other nodes read alike. None: the offset to their clocks is known from messages
+    /// alone.
+    pub common_clock: Option<CommonClockConfig>,
 }
 
 /// A dispatching thread and its agents.
@@ -146,8 +150,13 @@ impl Dispatcher {
             watch(groups.socket(), GROUPS)?;
         }
         let (second, second_address) = second.unzip();
+        let mut scheduler = AgentScheduler::new(config.scheduler);
+        if let Some(clock) = &config.common_clock {
+            let clock = SystemCommonClock::open(clock).map_err(StartError::Clock)?;
+            scheduler.set_common_clock(Box::new(clock));
+        }
         let agents = Agents {
-            scheduler: AgentScheduler::new(config.scheduler),
+            scheduler,
             doorbells: Doorbells::default(),
             receive_sockets: Vec::with_capacity(config.scheduler.receives),
         };
@@ -557,6 +566,8 @@ pub enum StartError {
     System(Errno),
     /// The thread.
     Thread(SpawnError),
+    /// The common clock.
+    Clock(std::io::Error),
 }
 
 impl fmt::Display for StartError {
@@ -565,6 +576,7 @@ impl fmt::Display for StartError {
             StartError::Socket(error) => write!(f, "the datagram socket: {error}"),
             StartError::System(error) => write!(f, "the poller: {error}"),
             StartError::Thread(error) => write!(f, "the dispatching thread: {error}"),
+            StartError::Clock(error) => error.fmt(f),
         }
     }
 }

@@ -22,6 +22,7 @@ fn config() -> DispatcherConfig {
         },
         class: SchedClass::Other,
         marks: crate::agents::Marks::default(),
+        common_clock: None,
     }
 }
 

@@ -207,6 +207,7 @@ impl Replica {
             worst_age_ns: self.worst_age_ns,
             age_bound_ns: self.offset.and_then(|offset| offset.bound_ns),
             clock_steps: self.clock.steps(),
+            clock_refuted: self.clock.refuted(),
             state: self.health.state(),
             is_silent: self.health.is_silent,
             switches: 0,
