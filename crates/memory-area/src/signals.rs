@@ -67,9 +67,9 @@ impl Signals {
     /// added, or until the deadline. May end for no reason.
     ///
     /// # Real-time
-    /// Does not allocate; one system call, `futex_waitv` of Linux 5.16. Where the kernel has none or
-    /// forbids it, and for more than [`MOST`](Self::MOST) areas, the sleep ends after 5 ms at the
-    /// latest, and the caller looks.
+    /// Does not allocate; one system call, `futex_waitv` of Linux 5.16. Where the kernel has none
+    /// or forbids it, and for more than [`MOST`](Self::MOST) areas, the sleep ends after 5 ms at
+    /// the latest, and the caller looks.
     pub fn sleep(&self, deadline: Deadline) {
         let mut waits = [Wait::new(); Signals::MOST];
         let sleepers = waits.iter_mut().zip(&self.seen);
@@ -91,7 +91,7 @@ impl Signals {
         let clock = rustix::thread::ClockId::Monotonic;
         match waitv(&waits[..count], WaitvFlags::empty(), at.as_ref(), clock) {
             Ok(_) | Err(Errno::AGAIN | Errno::INTR | Errno::TIMEDOUT) => {}
-            // No areas, no such call, or memory that is gone: without a pause the caller would spin.
+            // No areas, no such call, or memory that is gone: without a pause the caller spins.
             Err(_) => {
                 let until = if count == 0 { until } else { check };
                 let left =

@@ -164,7 +164,7 @@ fn a_thread_that_waits_for_several_areas_sleeps_until_there_is_something() {
         assert!(strongest.wait(Duration::from_secs(2)).is_err());
         let of_strongest = sleeps() - before;
         println!("{of_set} and {of_strongest} sleeps");
-        // A search each second is some calls. With a look each 5 and each 20 ms there are 400 and 100.
+        // A search each second is some calls. A look each 5 and each 20 ms is 400 and 100 sleeps.
         assert!(of_set < 100 && of_strongest < 40, "{of_set} and {of_strongest} sleeps in two seconds");
     }
     drop(writers);

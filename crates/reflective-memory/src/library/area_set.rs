@@ -127,8 +127,8 @@ impl AreaSet {
     /// # Real-time
     /// Not for real-time threads: calls the server once a second, which may wait for the
     /// coordinator and for other nodes. Between, sleeps on the memory of all areas at once, and a
-    /// value of any of them wakes it; with more than 128 areas, and before Linux 5.16, it also looks
-    /// each 5 ms. Each look is linear in the areas.
+    /// value of any of them wakes it; with more than 128 areas, and before Linux 5.16, it also
+    /// looks each 5 ms. Each look is linear in the areas.
     pub fn wait(&mut self, limit: Duration) -> Option<&mut AreaReader> {
         let end = Deadline::after(limit);
         loop {

@@ -160,16 +160,16 @@ impl<T: ?Sized> StrongestReader<T> {
         self.changes
     }
 
-    /// Waits for a value of the area that is shown, or until another one is. Either ends the wait at
-    /// once.
+    /// Waits for a value of the area that is shown, or until another one is. Either ends the wait
+    /// at once.
     ///
     /// # Errors
     /// [`WaitError::TimedOut`].
     ///
     /// # Real-time
     /// Not for real-time threads where an area is missing: it calls the server once a second then.
-    /// Sleeps on the memory of all areas at once; with more than 128, and before Linux 5.16, it also
-    /// looks each 5 ms.
+    /// Sleeps on the memory of all areas at once; with more than 128, and before Linux 5.16, it
+    /// also looks each 5 ms.
     pub fn wait(&mut self, limit: Duration) -> Result<Shown, WaitError> {
         let end = Deadline::after(limit);
         loop {

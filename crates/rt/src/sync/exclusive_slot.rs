@@ -48,13 +48,13 @@ pub enum SlotError {
 }
 
 impl<T> ExclusiveSlot<T> {
-    /// A slot of generation 1 that nobody uses.
+    /// A slot of generation 1, not in use.
     #[cfg(not(loom))]
     pub const fn new(value: T) -> Self {
         ExclusiveSlot { state: AtomicU64::new(free(1)), value: UnsafeCell::new(value) }
     }
 
-    /// A slot of generation 1 that nobody uses.
+    /// A slot of generation 1, not in use.
     #[cfg(loom)]
     pub fn new(value: T) -> Self {
         ExclusiveSlot { state: AtomicU64::new(free(1)), value: UnsafeCell::new(value) }
