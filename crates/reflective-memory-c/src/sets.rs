@@ -178,7 +178,7 @@ pub extern "C" fn isorb_crm_close_strongest(reader: isorb_crm_strongest) -> isor
 
 /// Waits up to `timeout_ns`. ISORB_CRM_OK: the area that is shown has a value that was not read.
 /// ISORB_CRM_CHANGED: another area is shown than before, or none where no writer lives.
-/// ISORB_CRM_TIMED_OUT: neither. That a stronger writer lives again is noticed within 20 ms.
+/// ISORB_CRM_TIMED_OUT: neither. Each ends the wait at once.
 ///
 /// Not for real-time threads where an area is missing: it calls the server once a second then.
 /// Meanwhile other threads get ISORB_CRM_BUSY.
