@@ -150,7 +150,7 @@ mod tests {
         let signals = added(&readers);
         areas[1].writer().unwrap().write(b"new").unwrap();
         signals.sleep(Deadline::NONE);
-        areas[0].set_state(crate::State::Stopped);
+        areas[0].set_state(crate::State::Stopped).unwrap();
         signals.sleep(Deadline::NONE);
     }
 
