@@ -151,6 +151,14 @@ fn converse(octets: &mut Octets<'_>, socket: OwnedFd, stream: &dyn Stream) {
         let step = octets.next();
         let n = usize::from(step >> 3) * 9;
         match (step & 7, &socket) {
+            (0, _) if step & 0x80 != 0 => {
+                if let Ok(Some(part)) = stream.take_lent() {
+                    part.read(0, &mut into[..part.octets().min(300)]);
+                    if step & 0x40 != 0 {
+                        stream.release_lent(&part);
+                    }
+                }
+            }
             (0, _) => drop(stream.recv(&mut into[..n], Wait::No).map(|got| assert!(got <= n))),
             (1, _) if step & 0x80 != 0 => {
                 let loan = stream.arena().and_then(|arena| arena.loan(n * 16).ok());

@@ -101,6 +101,11 @@ impl<'m> Decoder<'m> {
         if native != self.foreign { Order::Little } else { Order::Big }
     }
 
+    /// Whether values of this type need no swap.
+    pub(crate) fn is_native<T>(&self) -> bool {
+        !self.foreign || size_of::<T>() == 1
+    }
+
     /// Bytes read so far. Behind the first fragment boundary: the offset from which alignment
     /// counts.
     pub fn position(&self) -> usize {

@@ -3,8 +3,10 @@
 //! Clause 9.4.9: the data of a fragment is aligned relative to the fragment, with its header of
 //! twelve octets, not to the message. No primitive is split between two fragments; octets continue
 //! across a boundary without a gap. The decoder holds only the part before the next boundary, so
-//! messages without boundaries, nearly all, pay nothing.
+//! messages without boundaries, nearly all, pay nothing. A message with [lent](crate::Lent) parts
+//! is read in the same way: the decoder ends before the next part.
 
+use crate::lent_tail::{LentOctets, LentTail};
 use crate::{Decoder, ErrorKind, Plain, Result};
 use alloc::vec;
 use zerocopy::IntoBytes;
@@ -12,20 +14,23 @@ use zerocopy::IntoBytes;
 /// Offset of the first octet behind a fragment's header, from which its alignment counts.
 const FRAGMENT_DATA: usize = 12;
 
-/// The message behind the next fragment boundary.
+/// The message behind the next fragment boundary, or from the next lent part on. A message has not
+/// both.
 pub(crate) struct FragmentTail<'m> {
     pub bytes: &'m mut [u8],
     /// Its offset in the message.
     at: usize,
     /// The boundaries behind it.
     boundaries: &'m [[u8; 4]],
+    /// The lent parts of the message, if it has any.
+    pub lent: Option<LentTail<'m>>,
 }
 
 impl FragmentTail<'_> {
     /// Nothing: the message has no further boundary.
     #[inline]
     pub fn nothing() -> Self {
-        FragmentTail { bytes: &mut [], at: 0, boundaries: &[] }
+        FragmentTail { bytes: &mut [], at: 0, boundaries: &[], lent: None }
     }
 }
 
@@ -34,16 +39,16 @@ impl<'m> Decoder<'m> {
     /// none of which is behind the decoder.
     pub fn with_fragment_boundaries(mut self, boundaries: &'m [[u8; 4]]) -> Decoder<'m> {
         let bytes = core::mem::take(&mut self.rest);
-        self.tail = FragmentTail { bytes, at: self.position, boundaries };
+        self.tail = FragmentTail { bytes, at: self.position, boundaries, lent: None };
         let position = self.position;
         self.next_fragment();
         self.position = position;
         self
     }
 
-    /// Whether the message has boundaries.
+    /// Whether the message has boundaries, or lent parts, so that it is not in one piece.
     pub(crate) fn is_fragmented(&self) -> bool {
-        self.tail.at != 0
+        self.tail.at != 0 || self.tail.lent.is_some()
     }
 
     /// Continues behind the next boundary, in a chunked value in the next chunk; `false` at the end
@@ -52,7 +57,10 @@ impl<'m> Decoder<'m> {
         if self.chunked() {
             return self.next_chunk();
         }
-        let FragmentTail { bytes, at, boundaries } = &mut self.tail;
+        if let Some(found) = self.next_lent() {
+            return found;
+        }
+        let FragmentTail { bytes, at, boundaries, .. } = &mut self.tail;
         if bytes.is_empty() {
             return false;
         }
@@ -89,7 +97,9 @@ impl<'m> Decoder<'m> {
     /// alignment is a structure or an array; its octets continue across the boundary.
     #[cold]
     pub(crate) fn get_across_fragments(&mut self, alignment: usize, size: usize) -> Result<&'m mut [u8]> {
-        if size <= alignment || (self.chunked() && self.rest.is_empty()) {
+        // A lent part may begin and end anywhere.
+        let joins = self.tail.lent.is_some();
+        if !joins && (size <= alignment || (self.chunked() && self.rest.is_empty())) {
             self.align_across_fragments(alignment, size)?;
         }
         self.take(size)
@@ -103,6 +113,9 @@ impl<'m> Decoder<'m> {
         if n.checked_mul(size_of::<T>()).is_none_or(|length| length > self.remaining()) {
             return Err(self.error(ErrorKind::Truncated));
         }
+        if self.rest.is_empty() && self.next_lent() == Some(true) {
+            return self.plain_array(n);
+        }
         let scope = self.scope;
         Ok(scope.fill(n, |_| self.get::<T>())?)
     }
@@ -114,7 +127,9 @@ impl<'m> Decoder<'m> {
         if n > self.remaining() {
             return Err(self.error(ErrorKind::Truncated));
         }
-        if self.rest.is_empty() && self.chunked() && self.next_chunk() && n <= self.rest.len() {
+        let next = self.rest.is_empty()
+            && if self.chunked() { self.next_chunk() } else { self.next_lent() == Some(true) };
+        if next && n <= self.rest.len() {
             return self.take(n);
         }
         let joined = self.scope.keep(vec![0u64; n.div_ceil(8)])?;
@@ -129,6 +144,64 @@ impl<'m> Decoder<'m> {
             }
         }
         Ok(joined)
+    }
+}
+
+impl<'m> Decoder<'m> {
+    /// Reads a message of which these parts lie elsewhere, none of them behind the decoder.
+    pub fn with_lent(mut self, octets: &'m dyn LentOctets) -> Decoder<'m> {
+        if let Some((at, _)) = octets.part(0) {
+            let bytes = core::mem::take(&mut self.rest);
+            let (rest, tail) = bytes.split_at_mut(at.saturating_sub(self.position).min(bytes.len()));
+            let at = self.position + rest.len();
+            (self.rest, self.tail.bytes) = (rest, tail);
+            self.tail.lent = Some(LentTail { octets, next: 0, at });
+        }
+        self
+    }
+
+    /// Continues in the next lent part, which is filled, or behind it; `None` if the message has no
+    /// lent parts, `Some(false)` at its end.
+    fn next_lent(&mut self) -> Option<bool> {
+        let mut lent = self.tail.lent?;
+        let bytes = core::mem::take(&mut self.tail.bytes);
+        if bytes.is_empty() {
+            return Some(false);
+        }
+        // The end of this decoder, for a part that another has filled.
+        let part = lent.octets.part(lent.next).map(|(at, octets)| (at.saturating_sub(lent.at), octets));
+        let length = match part {
+            Some((0, octets)) => octets.min(bytes.len()),
+            Some((before, _)) => before.min(bytes.len()),
+            None => bytes.len(),
+        };
+        let (here, behind) = bytes.split_at_mut(length);
+        if let Some((0, _)) = part {
+            lent.octets.fill(lent.next, here);
+            lent.next += 1;
+        }
+        self.position = lent.at;
+        lent.at += length;
+        (self.rest, self.tail.bytes, self.tail.lent) = (here, behind, Some(lent));
+        Some(true)
+    }
+
+    /// Takes the next part without filling it, if it has exactly these octets and begins here.
+    pub(crate) fn claim_lent(&mut self, octets: usize) -> Option<(&'m dyn LentOctets, usize)> {
+        let lent = self.tail.lent.filter(|_| self.rest.is_empty())?;
+        if lent.octets.part(lent.next) != Some((lent.at, octets)) || octets > self.tail.bytes.len() {
+            return None;
+        }
+        let i = lent.next;
+        lent.octets.claim(i);
+        let (_, behind) = core::mem::take(&mut self.tail.bytes).split_at_mut(octets);
+        let at = lent.at + octets;
+        let ahead = lent.octets.part(i + 1).map_or(behind.len(), |(next, _)| next.saturating_sub(at));
+        let (rest, tail) = behind.split_at_mut(ahead.min(behind.len()));
+        self.position = at;
+        self.tail.lent = Some(LentTail { octets: lent.octets, next: i + 1, at: at + rest.len() });
+        (self.rest, self.tail.bytes) = (rest, tail);
+        Some((lent.octets, i))
     }
 }
 

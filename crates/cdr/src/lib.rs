@@ -32,6 +32,8 @@ mod encoder;
 mod error;
 mod fixed;
 mod fragment_boundaries;
+mod lent;
+mod lent_tail;
 mod plain;
 mod primitives;
 mod text;
@@ -45,6 +47,8 @@ pub use error::{Error, ErrorKind};
 pub use fixed::{Fixed, LongDouble};
 #[doc(hidden)]
 pub use isorb_scope::{Full, Scope};
+pub use lent::{Lent, LentIter};
+pub use lent_tail::LentOctets;
 pub use plain::Plain;
 pub use text::{Narrow, Order, Text, Version, WString, Wide};
 pub use traits::{Arg, Decode, Each, Encode, Handle, Idl, Item, SeqArg, each};
