@@ -41,7 +41,7 @@ pub use identity::{PeerCertificate, PeerIdentity, PeerProcess};
 #[cfg(feature = "miop")]
 pub use miop::Miop;
 pub use multicast::{Interface, Multicast};
-pub use segment::{Arena, ArenaCounts, Loan, LoanError, Segments, Spin, TAG_SEGMENTS};
+pub use segment::{Arena, ArenaCounts, LentPart, Loan, LoanError, Segments, Spin, TAG_SEGMENTS};
 pub use tcp::Tcp;
 pub use udp::{DatagramCounts, LONGEST_DATAGRAM, TAG_UDP, Udp};
 pub use unix::{TAG_UNIX, Unix};
@@ -311,6 +311,39 @@ pub trait Stream: Send + Sync + Debug {
     /// Neither blocks nor allocates.
     fn arena(&self) -> Option<&Arc<Arena>> {
         None
+    }
+
+    /// The length of the next octets of the stream, where they are a part that the peer lends and
+    /// of which nothing was received; `None` for other octets, and where nothing has arrived. A
+    /// [`recv`](Self::recv) copies such a part as any other octets.
+    ///
+    /// # Errors
+    /// As [`recv`](Self::recv), for a part that cannot be.
+    ///
+    /// # Real-time
+    /// Neither blocks nor allocates.
+    fn lent_ahead(&self) -> io::Result<Option<usize>> {
+        Ok(None)
+    }
+
+    /// Takes the part that [`lent_ahead`](Self::lent_ahead) found, without copying it. The caller
+    /// releases it after it was read.
+    ///
+    /// # Errors
+    /// As [`lent_ahead`](Self::lent_ahead).
+    ///
+    /// # Real-time
+    /// Neither blocks nor allocates.
+    fn take_lent(&self) -> io::Result<Option<LentPart>> {
+        Ok(None)
+    }
+
+    /// Returns a part of this stream to the peer, on any thread, once. It is not read any more.
+    ///
+    /// # Real-time
+    /// Does not block; a system call where the peer waits for it.
+    fn release_lent(&self, part: &LentPart) {
+        let _ = part;
     }
 
     /// The descriptor to watch.

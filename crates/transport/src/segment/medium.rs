@@ -48,6 +48,9 @@ pub enum ArenaWord {
     Entry(u32, Field),
     /// The number of the message that the peer has released last with this entry.
     Released(u32),
+    /// How many messages the peer has released, modulo 2^32. A sender without a free entry sleeps
+    /// on it.
+    Releases,
 }
 
 /// The fields of an entry.
@@ -103,6 +106,17 @@ pub trait ReceiveSegment: Send + Sync + Debug {
         let _ = (at, into);
     }
 
+    /// As [`sleep`](Self::sleep), on a word about the arena.
+    fn sleep_arena(&self, word: ArenaWord, seen: u32, deadline: Deadline) {
+        let _ = (word, seen, deadline);
+    }
+
+    /// As [`wake_own`](Self::wake_own), for a word about the arena.
+    fn wake_own_arena(&self, word: ArenaWord) -> bool {
+        let _ = word;
+        false
+    }
+
     /// Sleeps while `word` is `seen`, until [`PeerSegment::wake`] of the peer,
     /// [`ReceiveSegment::wake_own`] or `deadline`. May also return for no reason.
     fn sleep(&self, word: Word, seen: u32, deadline: Deadline);
@@ -125,6 +139,11 @@ pub trait PeerSegment: Send + Sync + Debug {
     /// Writes a word about the arena, after all earlier writes (release).
     fn store_arena(&self, word: ArenaWord, value: u32) {
         let _ = (word, value);
+    }
+
+    /// As [`wake`](Self::wake), for a word about the arena.
+    fn wake_arena(&self, word: ArenaWord) {
+        let _ = word;
     }
 
     /// The arena in which this side lends to the peer, if there is one.

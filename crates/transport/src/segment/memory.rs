@@ -93,6 +93,7 @@ impl Mapping {
                 512 + 16 * slot as usize + field
             }
             ArenaWord::Released(slot) => 1024 + 4 * slot as usize,
+            ArenaWord::Releases => 2304,
         };
         assert!(offset < WORDS && offset.is_multiple_of(4), "a word of the first page");
         // SAFETY: as above; the offset was just checked.
@@ -168,6 +169,11 @@ impl OwnSegment {
     /// Sets a word that the peer has sent, after the payload that it sent before (release).
     pub fn store(&self, word: Word, value: u32) {
         self.mapping.word(word).store(value, Release);
+    }
+
+    /// The arena of the peer.
+    pub(super) fn peers_arena(&self) -> Option<&PeersArena> {
+        self.peers_arena.as_ref()
     }
 
     /// Adds the arena of the peer, before anything is received.
@@ -258,21 +264,38 @@ impl ReceiveSegment for Arc<OwnSegment> {
         }
     }
 
+    fn sleep_arena(&self, word: ArenaWord, seen: u32, deadline: Deadline) {
+        sleep_on(self.mapping.arena_word(word), seen, deadline);
+    }
+
+    fn wake_own_arena(&self, word: ArenaWord) -> bool {
+        wake_all(self.mapping.arena_word(word))
+    }
+
     fn sleep(&self, word: Word, seen: u32, deadline: Deadline) {
-        let at = deadline.as_ns().map(|ns| {
-            // The timeout monitor keeps the time of nearly all sleeps.
-            cold_path();
-            Timespec { tv_sec: (ns / 1_000_000_000) as i64, tv_nsec: (ns % 1_000_000_000) as i64 }
-        });
-        // Not private: the peer wakes through its own mapping. After any outcome the caller checks
-        // again.
-        let _ =
-            futex::wait_bitset(self.mapping.word(word), Flags::empty(), seen, at.as_ref(), NonZeroU32::MAX);
+        sleep_on(self.mapping.word(word), seen, deadline);
     }
 
     fn wake_own(&self, word: Word) -> bool {
-        futex::wake(self.mapping.word(word), Flags::empty(), i32::MAX as u32).is_ok_and(|woken| woken > 0)
+        wake_all(self.mapping.word(word))
     }
+}
+
+#[inline]
+fn sleep_on(word: &AtomicU32, seen: u32, deadline: Deadline) {
+    let at = deadline.as_ns().map(|ns| {
+        // The timeout monitor keeps the time of nearly all sleeps.
+        cold_path();
+        Timespec { tv_sec: (ns / 1_000_000_000) as i64, tv_nsec: (ns % 1_000_000_000) as i64 }
+    });
+    // Not private: the peer wakes through its own mapping. After any outcome the caller checks
+    // again.
+    let _ = futex::wait_bitset(word, Flags::empty(), seen, at.as_ref(), NonZeroU32::MAX);
+}
+
+/// Wakes all threads that sleep on a word; whether there were any.
+fn wake_all(word: &AtomicU32) -> bool {
+    futex::wake(word, Flags::empty(), i32::MAX as u32).is_ok_and(|woken| woken > 0)
 }
 
 impl PeerSegment for Peers {
@@ -309,7 +332,11 @@ impl PeerSegment for Peers {
     }
 
     fn wake(&self, word: Word) {
-        let _ = futex::wake(self.mapping.word(word), Flags::empty(), i32::MAX as u32);
+        wake_all(self.mapping.word(word));
+    }
+
+    fn wake_arena(&self, word: ArenaWord) {
+        wake_all(self.mapping.arena_word(word));
     }
 
     fn ring_doorbell(&self) {

@@ -31,7 +31,7 @@ mod stream;
 mod timeout_monitor;
 mod wake_cost;
 
-pub use arena::{Arena, ArenaCounts, Loan, LoanError};
+pub use arena::{Arena, ArenaCounts, LentPart, Loan, LoanError};
 pub use memory::OwnSegment;
 pub use ring::{ProtocolViolation, Ring};
 pub use spin::{Spin, SpinBudget, SpinWait};

@@ -74,6 +74,9 @@ struct Sending {
     credit: AtomicU32,
     slept: AtomicU32,
     rung: AtomicU32,
+    /// Whether the next sleep is for an entry of the arena, and the releases seen before it.
+    lacks_entry: AtomicBool,
+    releases: AtomicU32,
     /// A put has had to wake the peer's reader.
     woke: AtomicBool,
 }
@@ -100,6 +103,8 @@ impl<I: ReceiveSegment, O: PeerSegment> Ring<I, O> {
             credit: word(sent),
             slept: word(0),
             rung: word(0),
+            lacks_entry: AtomicBool::new(false),
+            releases: word(0),
             woke: AtomicBool::new(false),
         };
         Ring { inward, outward, rx, tx }
@@ -157,7 +162,13 @@ impl<I: ReceiveSegment, O: PeerSegment> Ring<I, O> {
             cold_path();
             self.inward.read(0, &mut into[first as usize..]);
         }
-        let taken = taken.wrapping_add(n);
+        self.took(taken.wrapping_add(n));
+    }
+
+    /// Records octets that were taken.
+    #[inline(always)]
+    fn took(&self, taken: u32) {
+        let capacity = self.inward.capacity();
         self.rx.taken.store(taken, Relaxed);
         // Room is returned when it is a quarter of the segment. A writer that finds no room has
         // more than that outstanding, so it does not wait for the rest.
@@ -368,6 +379,8 @@ impl<I: ReceiveSegment, O: PeerSegment> Ring<I, O> {
             self.outward.wake(word);
             self.inward.wake_own(word);
         }
+        self.outward.wake_arena(ArenaWord::Releases);
+        self.inward.wake_own_arena(ArenaWord::Releases);
     }
 
     /// Announces how the reader is about to sleep. Returns true when it may sleep: nothing arrived
@@ -399,8 +412,8 @@ impl<I: ReceiveSegment, O: PeerSegment> Ring<I, O> {
         self.about_to_write_lacking(sleep, || false)
     }
 
-    /// As [`Ring::about_to_write`], for a writer that may be `lacking` something else, which the
-    /// peer returns together with room.
+    /// As [`Ring::about_to_write`], for a writer that may be `lacking` an entry of its arena, which
+    /// the peer returns when it releases a message.
     ///
     /// # Errors
     /// [`ProtocolViolation::Credit`].
@@ -409,10 +422,14 @@ impl<I: ReceiveSegment, O: PeerSegment> Ring<I, O> {
         sleep: Sleep,
         lacking: impl Fn() -> bool,
     ) -> Result<bool, ProtocolViolation> {
+        // The sleep ends when the releases differ from these, or the credit from the one below.
+        let releases = self.inward.load_arena(ArenaWord::Releases);
         self.announce(Word::Writer, sleep, &self.tx.slept);
-        // The sleep ends when the credit differs from this one.
         let room = self.room_by_credit(self.tx.sent.load(Relaxed), self.outward.capacity())?;
-        let may = (room == 0 || lacking()) && !self.closed();
+        let lacks = lacking();
+        self.tx.releases.store(releases, Relaxed);
+        self.tx.lacks_entry.store(lacks && room > 0, Relaxed);
+        let may = (room == 0 || lacks) && !self.closed();
         if !may {
             self.announce_awake(Word::Writer, &self.tx.slept);
         }
@@ -422,7 +439,11 @@ impl<I: ReceiveSegment, O: PeerSegment> Ring<I, O> {
     /// Sleeps, after [`Ring::about_to_write`] with [`Sleep::OnWord`], until there is room or
     /// `deadline`. May return for no reason.
     pub fn sleep_to_write(&self, deadline: Deadline) {
-        self.inward.sleep(Word::Credit, self.tx.credit.load(Relaxed), deadline);
+        if self.tx.lacks_entry.load(Relaxed) {
+            self.inward.sleep_arena(ArenaWord::Releases, self.tx.releases.load(Relaxed), deadline);
+        } else {
+            self.inward.sleep(Word::Credit, self.tx.credit.load(Relaxed), deadline);
+        }
         self.announce_awake(Word::Writer, &self.tx.slept);
     }
 

@@ -17,7 +17,7 @@ struct Model {
     words: [Loomed; 6],
     payload: [UnsafeCell<u8>; CAPACITY],
     /// About the arena: the count, one entry, its release. Then the arena's only octet.
-    arena_words: [Loomed; 5],
+    arena_words: [Loomed; 6],
     arena: UnsafeCell<u8>,
     queue: (Mutex<()>, Condvar),
     /// A descriptor that stays ready until it is received from.
@@ -44,6 +44,7 @@ impl Segment {
             ArenaWord::Entry(_, Field::At) => 2,
             ArenaWord::Entry(_, Field::Octets) => 3,
             ArenaWord::Released(_) => 4,
+            ArenaWord::Releases => 5,
         }]
     }
 
@@ -88,6 +89,12 @@ impl ReceiveSegment for Segment {
             drop(self.0.queue.1.wait(guard).unwrap());
         }
     }
+    fn sleep_arena(&self, word: ArenaWord, seen: u32, _: Deadline) {
+        let guard = self.0.queue.0.lock().unwrap();
+        if self.load_arena(word) == seen {
+            drop(self.0.queue.1.wait(guard).unwrap());
+        }
+    }
     fn wake_own(&self, word: Word) -> bool {
         PeerSegment::wake(self, word);
         true
@@ -118,6 +125,9 @@ impl PeerSegment for Segment {
     fn wake(&self, _: Word) {
         drop(self.0.queue.0.lock().unwrap());
         self.0.queue.1.notify_all();
+    }
+    fn wake_arena(&self, _: ArenaWord) {
+        self.wake(Word::Credit);
     }
     fn ring_doorbell(&self) {
         *self.0.doorbell.0.lock().unwrap() = true;
@@ -245,32 +255,62 @@ fn loom_a_doorbell_is_not_missed() {
 
 /// An octet of the arena, lent, read and lent again: it is never written while it is read. The
 /// owner's record decides when it is free, by the number that the receiver released.
+fn lend_twice(near: &Ring<Segment, Segment>, a: &Segment, b: &Segment) {
+    let mut record = Chunks::new(64);
+    let at = record.take(64).unwrap();
+    for value in 1..=2 {
+        // The arena is the owner's memory; this model keeps it in the reader's segment.
+        b.lend(value);
+        let number = record.send(at, 1).unwrap();
+        assert!(near.put_lent(Lent { at, octets: 1, number }).unwrap());
+        near.publish();
+        let released = || a.load_arena(ArenaWord::Released(number % ENTRIES)) == number;
+        while !released() {
+            if near.about_to_write_lacking(Sleep::OnWord, || !released()).unwrap() {
+                near.sleep_to_write(Deadline::NONE);
+            }
+        }
+        record.reclaim(|slot| a.load_arena(ArenaWord::Released(slot)));
+        assert!(!record.is_sent(at));
+    }
+}
+
 #[test]
 fn loom_a_loan_is_free_only_after_it_was_read() {
     model(|| {
         let (a, b) = (segment(), segment());
         let near = Ring::new(a.clone(), b.clone());
         let far = Ring::new(b.clone(), a.clone());
-        let sender = thread::spawn(move || {
-            let mut record = Chunks::new(64);
-            let at = record.take(64).unwrap();
-            for value in 1..=2 {
-                // The arena is the owner's memory; this model keeps it in the reader's segment.
-                b.lend(value);
-                let number = record.send(at, 1).unwrap();
-                assert!(near.put_lent(Lent { at, octets: 1, number }).unwrap());
-                near.publish();
-                let released = || a.load_arena(ArenaWord::Released(number % ENTRIES)) == number;
-                while !released() {
-                    if near.about_to_write_lacking(Sleep::OnWord, || !released()).unwrap() {
-                        near.sleep_to_write(Deadline::NONE);
+        let sender = thread::spawn(move || lend_twice(&near, &a, &b));
+        assert_eq!(receive(&far, 2), [1, 2]);
+        sender.join().unwrap();
+    });
+}
+
+/// As above, where the receiver reads the octet in place and releases it afterwards.
+#[test]
+fn loom_a_loan_that_is_read_in_place_is_free_only_after_its_release() {
+    model(|| {
+        let (a, b) = (segment(), segment());
+        let near = Ring::new(a.clone(), b.clone());
+        let far = Ring::new(b.clone(), a.clone());
+        let sender = thread::spawn(move || lend_twice(&near, &a, &b));
+        for value in 1..=2 {
+            let lent = loop {
+                match far.take_whole().unwrap() {
+                    Some(lent) => break lent,
+                    None => {
+                        if far.about_to_read(Sleep::OnWord).unwrap() {
+                            far.sleep_to_read(Deadline::NONE);
+                        }
                     }
                 }
-                record.reclaim(|slot| a.load_arena(ArenaWord::Released(slot)));
-                assert!(!record.is_sent(at));
-            }
-        });
-        assert_eq!(receive(&far, 2), [1, 2]);
+            };
+            let mut octet = [0];
+            far.inward().read_arena(lent.at, &mut octet);
+            assert_eq!(octet, [value]);
+            far.release(lent.number);
+        }
         sender.join().unwrap();
     });
 }

@@ -10,7 +10,7 @@ mod lending;
 mod polled;
 mod receiving;
 
-use super::arena::Arena;
+use super::arena::{Arena, LentPart};
 use super::handshake::{self, Terms};
 use super::medium::{Join, Joined, PeerSegment, ReceiveSegment, Sleep, Word};
 use super::ring::ProtocolViolation;
@@ -461,6 +461,22 @@ impl<J: Join> Stream for SegmentStream<J> {
 
     fn arena(&self) -> Option<&Arc<Arena>> {
         self.ring.get()?.outward().arena()
+    }
+
+    fn lent_ahead(&self) -> io::Result<Option<usize>> {
+        let Some(ring) = self.ring.get() else { return Ok(None) };
+        Ok(ring.lent_ahead()?.map(|octets| octets as usize))
+    }
+
+    fn take_lent(&self) -> io::Result<Option<LentPart>> {
+        let Some(ring) = self.ring.get() else { return Ok(None) };
+        Ok(ring.take_whole()?.map(|lent| LentPart::new(ring.inward().clone(), lent)))
+    }
+
+    fn release_lent(&self, part: &LentPart) {
+        if let Some(ring) = self.ring.get() {
+            ring.release(part.number());
+        }
     }
 
     fn fd(&self) -> BorrowedFd<'_> {

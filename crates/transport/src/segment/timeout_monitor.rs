@@ -18,7 +18,7 @@
 //! wake-up between a receiver's last look and its sleep is lost, so the monitor wakes again until a
 //! thread was woken or is awake.
 
-use super::medium::{ReceiveSegment, Word};
+use super::medium::{ArenaWord, ReceiveSegment, Word};
 use super::memory::OwnSegment;
 use isorb_rt::net::{Events, Interest, Poller, Trigger};
 use isorb_rt::sched::{SchedClass, SpawnError, Thread, ThreadSpec};
@@ -68,7 +68,8 @@ impl WaitState {
             asleep |= !self.own.wake_own(Word::Head);
         }
         if gone && self.wants_room.load(Relaxed) {
-            asleep |= !self.own.wake_own(Word::Credit);
+            // It waits for room, or for an entry of its arena.
+            asleep |= !(self.own.wake_own(Word::Credit) | self.own.wake_own_arena(ArenaWord::Releases));
         }
         asleep
     }

@@ -3,7 +3,7 @@
 //! Each side owns an arena that it writes and its peer can only read. A message, or a long part of
 //! one, lies there and travels through the ring as an *entry*: where it lies, how long it is,
 //! and the number of the message. The receiver copies it out of the arena to where it is parsed,
-//! and releases it by the same number.
+//! and releases it by the same number. Or it reads it there ([`LentPart`]) and releases it later.
 //!
 //! ```text
 //!   sender                                          receiver
@@ -21,11 +21,13 @@ mod chunks;
 mod loan;
 #[allow(unsafe_code)]
 mod memory;
+mod part;
 
 #[cfg(loom)]
 pub(super) use chunks::Chunks;
 pub use loan::Loan;
 pub(super) use memory::MOST;
+pub use part::LentPart;
 
 use super::medium::{ArenaWord, ReceiveSegment};
 use super::memory::OwnSegment;
@@ -38,8 +40,8 @@ use std::fmt;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicU64, AtomicUsize};
 
 /// Messages that may refer to an arena at a time.
 pub(super) const ENTRIES: u32 = 32;
@@ -79,6 +81,10 @@ pub struct ArenaCounts {
     pub refused: u64,
     /// Parts of messages that were copied all the same, because their send must not wait.
     pub copied: u64,
+    /// Parts of the peer's messages that were read in the peer's arena.
+    pub read_in_place: u64,
+    /// Octets of the peer's arena that this side has not released, because they are read there.
+    pub held: usize,
 }
 
 /// Why an arena lends no memory.
@@ -249,7 +255,10 @@ impl Arena {
             chunks.reclaim(|slot| self.own.load_arena(ArenaWord::Released(slot)));
             chunks.in_use().0 as usize
         };
+        let (read_in_place, held) = self.own.peers_arena().map_or((0, 0), PeersArena::counts);
         ArenaCounts {
+            read_in_place,
+            held,
             capacity: self.mapping.capacity() as usize,
             committed: self.mapping.populated() as usize,
             in_use,
@@ -278,24 +287,34 @@ pub(super) fn offer(octets: usize) -> io::Result<Option<(OfferedArena, OwnedFd)>
 
 /// The arena in which the peer lends, mapped for reading.
 #[derive(Debug)]
-pub(super) struct PeersArena(Mapping);
+pub(super) struct PeersArena {
+    mapping: Mapping,
+    read_in_place: AtomicU64,
+    held: AtomicUsize,
+}
 
 impl PeersArena {
     /// Maps the arena behind a descriptor that the peer sent.
     pub fn attach(fd: &OwnedFd, most: usize) -> io::Result<PeersArena> {
-        Ok(PeersArena(memory::attach(fd, most)?))
+        let mapping = memory::attach(fd, most)?;
+        Ok(PeersArena { mapping, read_in_place: AtomicU64::new(0), held: AtomicUsize::new(0) })
     }
 
     /// Whether these octets can be read: they lie in the arena, and there is memory for them.
     #[inline]
     pub fn admits(&self, at: u32, octets: u32) -> bool {
-        let end = at.checked_add(octets).filter(|end| *end <= self.0.capacity());
-        end.is_some_and(|end| self.0.populate(end).is_ok())
+        let end = at.checked_add(octets).filter(|end| *end <= self.mapping.capacity());
+        end.is_some_and(|end| self.mapping.populate(end).is_ok())
     }
 
     #[inline]
     pub fn read(&self, at: u32, into: &mut [u8]) {
-        self.0.read(at, into);
+        self.mapping.read(at, into);
+    }
+
+    /// Parts that were read in place, and octets that are held.
+    fn counts(&self) -> (u64, usize) {
+        (self.read_in_place.load(Relaxed), self.held.load(Relaxed))
     }
 }
 

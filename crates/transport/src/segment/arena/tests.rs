@@ -278,6 +278,11 @@ fn entries_that_cannot_be_end_the_connection() {
             let error = far.recv(&mut [0; 100], wait).unwrap_err();
             assert_eq!(error.kind(), io::ErrorKind::InvalidData, "{number} {stands} {at} {octets}");
         }
+        let (near, far) = pair();
+        forge(&near, number, stands, at, octets);
+        for error in [far.lent_ahead().unwrap_err(), far.take_lent().unwrap_err()] {
+            assert_eq!(error.kind(), io::ErrorKind::InvalidData, "{number} {stands} {at} {octets}");
+        }
     }
 }
 
@@ -365,4 +370,140 @@ fn a_receiver_reads_while_the_sender_scribbles() {
         stop.store(true, Relaxed);
     });
     assert!(ended >= 50, "the hostile peer did nothing");
+}
+
+fn held(stream: &Far) -> usize {
+    stream.arena().unwrap().counts().held
+}
+
+#[test]
+fn a_part_is_read_where_it_lies_until_it_is_released() {
+    let (near, far) = pair();
+    let mut loan = filled(&near, 70_000, 7);
+    for round in 0..3 * ENTRIES {
+        assert_eq!(send(&near, &[b"head", &loan, b"tail"]).unwrap(), 70_008);
+        assert_eq!(far.lent_ahead().unwrap(), None, "the head comes first");
+        // There is room for more, and yet the part is not begun.
+        let mut into = [0; 100];
+        assert_eq!(far.recv(&mut into, Wait::Block).unwrap(), 4);
+        assert_eq!(far.lent_ahead().unwrap(), Some(70_000));
+        let part = far.take_lent().unwrap().unwrap();
+        assert_eq!((part.octets(), far.lent_ahead().unwrap()), (70_000, None));
+        assert_eq!(receive(&far, 4), b"tail");
+        let mut copy = vec![0; 60_000];
+        part.read(10_000, &mut copy);
+        assert!(copy == loan[10_000..], "round {round}");
+        assert!(loan.octets_mut().is_none() && held(&far) == 70_000);
+        far.release_lent(&part);
+        drop(part);
+        assert!(loan.octets_mut().is_some() && held(&far) == 0);
+    }
+}
+
+#[test]
+fn a_part_that_was_begun_is_copied_to_its_end() {
+    let (near, far) = pair();
+    let loan = filled(&near, 9000, 7);
+    send(&near, &[&loan]).unwrap();
+    assert_eq!(receive(&far, 5000), loan[..5000]);
+    assert_eq!(far.lent_ahead().unwrap(), None);
+    assert!(far.take_lent().unwrap().is_none());
+    assert_eq!(receive(&far, 4000), loan[5000..]);
+    assert!(!loan.is_sent());
+}
+
+#[test]
+fn parts_are_released_in_any_order_by_any_thread() {
+    let (near, far) = pair();
+    let loans: Vec<_> = (0..4).map(|i| filled(&near, 8192, i)).collect();
+    let mut parts: Vec<_> = loans
+        .iter()
+        .map(|loan| {
+            send(&near, &[loan]).unwrap();
+            far.take_lent().unwrap().unwrap()
+        })
+        .collect();
+    assert_eq!(held(&far), 4 * 8192);
+    for i in [2, 0, 1, 0] {
+        let part = parts.remove(i);
+        std::thread::scope(|scope| scope.spawn(|| far.release_lent(&part)).join().unwrap());
+    }
+    assert!(loans.iter().all(|loan| !loan.is_sent()));
+    assert_eq!(near.arena().unwrap().counts().in_use, 4 * 8192);
+}
+
+#[test]
+fn a_sender_without_an_entry_is_woken_by_a_release() {
+    let (near, far) = pair();
+    let loan = filled(&near, 8192, 3);
+    for last in 0..20 {
+        let mut parts = Vec::new();
+        for _ in 0..ENTRIES {
+            send(&near, &[&loan]).unwrap();
+            parts.push(far.take_lent().unwrap().unwrap());
+        }
+        std::thread::scope(|scope| {
+            // Under test only the peer's signal ends the sender's sleep.
+            let waiting = scope.spawn(|| send(&near, &[&loan, b"end"]));
+            if last % 2 == 0 {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            // The order of the ring is that of the entries.
+            parts.iter().for_each(|part| far.release_lent(part));
+            assert_eq!(waiting.join().unwrap().unwrap(), 8195);
+        });
+        far.release_lent(&far.take_lent().unwrap().unwrap());
+        assert_eq!(receive(&far, 3), b"end");
+    }
+}
+
+#[test]
+fn a_held_part_outlives_the_peer_and_the_connection() {
+    let (near, far) = pair();
+    let loan = filled(&near, 8192, 3);
+    send(&near, &[&loan]).unwrap();
+    let part = far.take_lent().unwrap().unwrap();
+    let copy = loan.to_vec();
+    drop((loan, near));
+    far.shutdown();
+    far.release_lent(&part);
+    drop(far);
+    let mut into = vec![0; 8192];
+    part.read(0, &mut into);
+    assert!(into == copy);
+}
+
+#[test]
+fn what_a_peer_writes_while_a_part_is_read_is_one_of_its_values() {
+    use std::io::{Seek, SeekFrom, Write};
+    let (near, far) = pair();
+    let loan = filled(&near, 64 << 10, 0);
+    send(&near, &[&loan]).unwrap();
+    let part = far.take_lent().unwrap().unwrap();
+    let stop = std::sync::atomic::AtomicBool::new(false);
+    let (start, copy) = (loan.as_ptr().addr() as u64, loan.to_vec());
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut memory = std::fs::OpenOptions::new().write(true).open("/proc/self/mem").unwrap();
+            for value in (1..=2u8).cycle().take_while(|_| !stop.load(Relaxed)) {
+                memory.seek(SeekFrom::Start(start)).unwrap();
+                memory.write_all(&vec![value; 64 << 10]).unwrap();
+            }
+        });
+        let mut into = vec![0; 64 << 10];
+        let (mut seen, until) = ([false; 3], Deadline::after(Duration::from_secs(60)));
+        while !(seen[1] && seen[2]) && !until.is_past() {
+            part.read(0, &mut into);
+            for (octet, before) in into.iter().zip(&copy) {
+                assert!(octet == before || (1..=2).contains(octet));
+                if octet != before {
+                    seen[usize::from(*octet)] = true;
+                }
+            }
+        }
+        stop.store(true, Relaxed);
+        assert!(seen[1] && seen[2], "the peer wrote nothing");
+    });
+    let beyond = std::panic::catch_unwind(|| part.read((64 << 10) - 10, &mut [0; 11]));
+    assert!(beyond.is_err());
 }
