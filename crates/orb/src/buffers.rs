@@ -4,6 +4,7 @@
 //! of buffers. Each thread keeps as many sets as its deepest nesting so far, up to a bound, so that
 //! the steady state allocates nothing.
 
+use crate::lent::LentParts;
 use crate::{Result, SystemException};
 use isorb_giop::{Kind, minor};
 use isorb_rt::priority::Priority;
@@ -30,6 +31,8 @@ pub(crate) struct CallBuffers {
     pub region: Region,
     pub encode: MessageBuffer,
     pub block: Buffer,
+    /// Parts of the message in the block that lie in memory of the peer.
+    pub lent: LentParts,
     /// Of a thread of a lane with message blocks of its own.
     lane: Option<Arc<LaneBlocks>>,
 }
@@ -107,7 +110,13 @@ impl CallBuffers {
     pub fn new(pool: &Arc<BufferPool>) -> CallBuffers {
         let block = pool.take(4096).unwrap_or_else(|| Buffer::unpooled(4096));
         let region = Region::with_overflow(REGION, pool.clone());
-        CallBuffers { region, encode: MessageBuffer::default(), block, lane: None }
+        CallBuffers {
+            region,
+            encode: MessageBuffer::default(),
+            block,
+            lent: LentParts::default(),
+            lane: None,
+        }
     }
 
     /// For a thread of a lane: with a region that is in memory already and does not grow, or with
@@ -140,7 +149,7 @@ impl CallBuffers {
             Some(_) => Buffer::unpooled(0),
             None => blocks.pool.take(4096).unwrap_or_else(|| Buffer::unpooled(4096)),
         };
-        let mut buffers = CallBuffers { region, encode, block, lane };
+        let mut buffers = CallBuffers { region, encode, block, lent: LentParts::default(), lane };
         buffers.trim();
         buffers
     }

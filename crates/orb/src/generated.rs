@@ -18,7 +18,7 @@ pub use crate::{Result, SystemException};
 pub use isorb_any::{Any, AnyValue, HandleCode, Kind as AnyKind, Label as AnyLabel, TypeCode};
 pub use isorb_cdr::{
     Arg, Decode, Decoder, Encode, Encoder, Error as CdrError, ErrorKind as CdrErrorKind, Fixed, Handle, Idl,
-    Item, LongDouble, Plain, Result as CdrResult, SeqArg, ValueObject, WString,
+    Item, Lent, LongDouble, Plain, Result as CdrResult, SeqArg, ValueObject, WString,
 };
 pub use isorb_scope::{Full, Scope};
 

@@ -28,6 +28,7 @@ pub struct Operations {
     names: &'static [&'static str],
     seed: u32,
     slots: &'static [u16],
+    in_place: &'static [u16],
 }
 
 impl Operations {
@@ -35,7 +36,18 @@ impl Operations {
     /// `0xffff`.
     pub const fn new(names: &'static [&'static str], seed: u32, slots: &'static [u16]) -> Operations {
         assert!(slots.len().is_power_of_two());
-        Operations { names, seed, slots }
+        Operations { names, seed, slots, in_place: &[] }
+    }
+
+    /// The operations, by index, that read arguments [where the client lent them](crate::Lent).
+    pub const fn reading_in_place(self, operations: &'static [u16]) -> Operations {
+        Operations { in_place: operations, ..self }
+    }
+
+    /// Whether an operation reads arguments where the client lent them.
+    #[cold]
+    pub(crate) fn reads_in_place(&self, index: u16) -> bool {
+        self.in_place.contains(&index)
     }
 
     /// The index of an operation.

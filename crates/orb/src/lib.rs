@@ -32,6 +32,7 @@ mod hot;
 pub mod interceptor;
 mod interface;
 mod invoke;
+mod lent;
 #[cfg(not(loom))]
 mod loan;
 mod log;
@@ -71,7 +72,7 @@ pub use isorb_any::{
 };
 #[doc(hidden)]
 pub use isorb_cdr::by_value;
-pub use isorb_cdr::{Arg, Fixed, LongDouble, SeqArg, WChar, WString, each};
+pub use isorb_cdr::{Arg, Fixed, Lent, LentIter, LongDouble, SeqArg, WChar, WString, each};
 pub use isorb_giop::{Completion, Kind, SystemException, minor};
 pub use isorb_scope::{Region, Scope};
 pub use isorb_transport as transport;

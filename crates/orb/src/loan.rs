@@ -1,19 +1,18 @@
 //! Loans: arguments and results that a program fills where the peer reads them.
 //!
 //! A loan lies in the arena of one connection. The reply to a request goes over the connection of
-//! the request. A call that has a loan among its arguments must go over that of the loan. While a
-//! program has loans, each call writes its arguments once into an empty buffer, to learn which long
-//! slices it lends. A slice of a loan decides the connection.
+//! the request. A call that has a loan among its arguments must go over that of the loan. Which one
+//! that is shows when the arguments are written: a long slice that they lend lies in a loan. So a
+//! call that chose another connection writes its arguments again, and no other call does.
 //!
 //! ```text
 //!   loan ──► connection of the target, its arena          register: loan, connection
-//!   call ──► arguments ──► slice in the register? ──► that connection, or an exception
+//!   call ──► message ──► slice in the register? ──► that connection, or an exception
 //! ```
 
-use crate::buffers::with_buffers;
 use crate::connection::Connection;
 use crate::{Orb, Reference, Result, SystemException, Upcall};
-use isorb_cdr::{Encoder, LEND_FROM, Narrow, Plain, Text, Version, Wide};
+use isorb_cdr::{LEND_FROM, Message, Plain};
 use isorb_giop::{Completion, Kind};
 use isorb_rt::sync::PiMutex;
 use isorb_transport::{ArenaCounts, LoanError};
@@ -28,7 +27,7 @@ use zerocopy::FromBytes;
 ///
 /// It derefs to a slice. Where that slice, or a long part of it, is an argument of a call to the
 /// peer or the result of its request, this side copies nothing. The peer copies it out of the
-/// memory once, into its own message.
+/// memory once, into its own message, or reads it there ([`Lent`](crate::Lent)).
 pub struct Loan<T> {
     octets: isorb_transport::Loan,
     connection: Arc<Connection>,
@@ -51,29 +50,14 @@ pub(crate) fn any() -> bool {
     LOANS.load(Ordering::Relaxed) != 0
 }
 
-/// The connection with the arena of one of these arguments; `None` for ordinary arguments.
+/// The connection of the loan in a message; `None` for ordinary messages.
 ///
 /// # Errors
-/// BAD_PARAM for loans of two connections. IMP_LIMIT when calls are nested too deeply.
+/// BAD_PARAM for loans of two connections.
 #[cold]
-pub(crate) fn connection_of<'a>(
-    orb: &Orb,
-    arguments: &dyn Fn(&mut Encoder<'a>),
-) -> Result<Option<Arc<Connection>>> {
-    with_buffers(orb.pool(), |buffers| {
-        // The call's connection has one of the two. If both fail, so does the call.
-        for narrow in [Narrow::Utf8, Narrow::Latin1] {
-            let text = Text { version: Version::V1_2, narrow, wide: Wide::Utf16 };
-            let mut e = Encoder::new(buffers.encode.take(), text);
-            arguments(&mut e);
-            let found = e.finished().ok().map(|message| find(message.pieces()));
-            buffers.encode.put_back(e.into_buffer());
-            if let Some(found) = found {
-                return found;
-            }
-        }
-        Ok(None)
-    })
+pub(crate) fn connection_of(message: &Message<'_>) -> Result<Option<Arc<Connection>>> {
+    let long = message.pieces().any(|piece| piece.len() >= LEND_FROM);
+    if long { find(message.pieces()) } else { Ok(None) }
 }
 
 fn find<'p>(pieces: impl Iterator<Item = &'p [u8]>) -> Result<Option<Arc<Connection>>> {
@@ -142,7 +126,8 @@ impl Orb {
         }
     }
 
-    /// The arenas of the open connections together, in which this ORB lends to its peers.
+    /// The arenas of the open connections together, in which this ORB lends to its peers, and what
+    /// it reads in those of the peers.
     ///
     /// # Real-time
     /// Allocates; locks each arena for a short section.
@@ -157,6 +142,8 @@ impl Orb {
             sum.sent += counts.sent;
             sum.refused += counts.refused;
             sum.copied += counts.copied;
+            sum.read_in_place += counts.read_in_place;
+            sum.held += counts.held;
         };
         self.peers().for_each_connection(&mut add);
         self.accepted().all().iter().for_each(&mut add);

@@ -3,6 +3,7 @@
 use super::table::BufferAccount;
 use crate::buffers::{LANE_SMALL, MAX_RETAINED_BLOCK};
 use crate::hot::hot;
+use crate::lent::LentParts;
 use crate::policy::Timeout;
 use isorb_cdr::{Order, Version};
 use isorb_giop::fragment::{self, Assembled, Assembler};
@@ -110,6 +111,9 @@ pub(crate) struct Inbox {
     aside: bool,
     /// Octets of a refused request that are still to be discarded.
     unwanted: usize,
+    /// Parts of the first message that lie in memory of the peer. Their rooms in the block hold
+    /// nothing yet.
+    lent: LentParts,
     /// Whether the pool is a lane's own. The inbox then holds a block only while it has unread
     /// octets, and a long one only when so many have arrived.
     lean: bool,
@@ -140,6 +144,7 @@ impl Inbox {
             begun: 0,
             aside: false,
             unwanted: 0,
+            lent: LentParts::default(),
             lean: false,
             keeps_block: true,
             message_timeout,
@@ -165,7 +170,7 @@ impl Inbox {
 
     /// The next whole message, put at the start of `into`. Into an empty inbox it is received there
     /// directly; one of several that came together is copied there. A partly received message stays
-    /// here for the next reader.
+    /// here for the next reader. Parts that the peer lends are copied there as well.
     ///
     /// # Real-time
     /// One system call for a message that arrives whole, none for one that came with another; a
@@ -179,6 +184,20 @@ impl Inbox {
         deadline: Deadline,
         timeout: Timeout,
         into: &mut Buffer,
+    ) -> Result<Arrived, ReadError> {
+        self.next_with_lent(stream, pool, (wait, deadline, timeout), into, None)
+    }
+
+    /// As [`Inbox::next`], with the parts that the peer lends: put into `lent`, with rooms in
+    /// `into` that hold nothing.
+    #[inline(always)]
+    pub fn next_with_lent(
+        &mut self,
+        stream: &dyn Stream,
+        pool: &Arc<BufferPool>,
+        (wait, deadline, timeout): (Wait, Deadline, Timeout),
+        into: &mut Buffer,
+        lent: Option<&mut LentParts>,
     ) -> Result<Arrived, ReadError> {
         let room = into.capacity();
         let mut got = None;
@@ -198,7 +217,24 @@ impl Inbox {
             self.put_aside(pool, into, &received);
             got = Some(received);
         }
-        self.next_any(stream, pool, (wait, deadline, timeout), got, into)
+        let read = self.next_any(stream, pool, (wait, deadline, timeout), got, into);
+        if !self.lent.is_empty()
+            && let Ok(arrived) = &read
+        {
+            cold_path();
+            self.hand_lent(stream, &mut into.bytes_mut()[..arrived.len], lent);
+        }
+        read
+    }
+
+    /// Hands the lent parts of a whole message to its reader, or fills their rooms.
+    #[cold]
+    fn hand_lent(&mut self, stream: &dyn Stream, message: &mut [u8], lent: Option<&mut LentParts>) {
+        let parts = std::mem::take(&mut self.lent);
+        match lent {
+            Some(lent) => *lent = parts,
+            None => parts.fill(message, stream),
+        }
     }
 
     /// If the first `n` octets are one whole ordinary message and no more.
@@ -264,6 +300,9 @@ impl Inbox {
                     Progress::Incomplete => break,
                 }
             }
+            if self.take_lent(stream, wait)? {
+                continue;
+            }
             let wait_now =
                 if begun { self.wait_for_rest(stream, wait, deadline, &mut looked)? } else { wait };
             begun = true;
@@ -274,6 +313,52 @@ impl Inbox {
             self.make_room(pool)?;
             got = Some(stream.recv(&mut self.block.bytes_mut()[self.end..], wait_now));
         }
+    }
+
+    /// Takes the next part of the first message, if the peer lends it, and leaves room for it.
+    fn take_lent(&mut self, stream: &dyn Stream, wait: Wait) -> Result<bool, ReadError> {
+        let head = self.block.bytes()[self.start..self.end].first_chunk::<HEADER>();
+        let Some(Ok(header)) = head.map(Header::parse) else { return Ok(false) };
+        let whole = matches!(header.kind, MessageKind::Request | MessageKind::Reply);
+        if !whole || header.more_fragments || self.unwanted > 0 || self.lent.is_full() {
+            return Ok(false);
+        }
+        let (len, here) = (header.total(), self.end - self.start);
+        let Some(octets) = stream.lent_ahead().map_err(|_| ReadError::Lost)? else { return Ok(false) };
+        // Without room the part is received as any other octets, and refused as these.
+        if octets > len.saturating_sub(here) || !self.room_for_lent(len, here + octets, wait) {
+            return Ok(false);
+        }
+        let Some(part) = stream.take_lent().map_err(|_| ReadError::Lost)? else { return Ok(false) };
+        self.end += part.octets();
+        self.lent.push(here, part);
+        Ok(true)
+    }
+
+    /// Makes room for the first `room` octets of the first message, which has `len`. They have
+    /// arrived, though not here.
+    fn room_for_lent(&mut self, len: usize, room: usize, wait: Wait) -> bool {
+        if self.start > 0 {
+            // The message begins the block from now on, as its reader gets it.
+            self.block.bytes_mut().copy_within(self.start..self.end, 0);
+            (self.start, self.end) = (0, self.end - self.start);
+        }
+        if room <= self.block.capacity() {
+            return true;
+        }
+        if !self.lean {
+            return self.grow_to(len, room, wait).is_ok();
+        }
+        let Some(larger) = self.account.take(len, Wait::No) else { return false };
+        self.move_to(larger);
+        true
+    }
+
+    /// Moves the unread octets to another block.
+    fn move_to(&mut self, mut block: Buffer) {
+        let here = self.start..self.end;
+        block.bytes_mut()[..here.len()].copy_from_slice(&self.block.bytes()[here.clone()]);
+        (self.block, self.start, self.end) = (block, 0, here.len());
     }
 
     /// Receives octets of a refused request, and no more than these, into the reader's block.
@@ -433,6 +518,7 @@ impl Inbox {
         let block = if self.keeps_block { fresh_block(pool) } else { Buffer::unpooled(0) };
         (self.block, self.assembler) = (block, None);
         (self.start, self.end, self.begun, self.aside, self.unwanted) = (0, 0, 0, false, 0);
+        self.lent.clear();
         self.account.arriving.clear();
     }
 
@@ -465,7 +551,9 @@ impl Inbox {
         }
         let Some(beyond) = (self.end - self.start).checked_sub(len) else { return Ok(Progress::Incomplete) };
         // A lane's thread keeps its long block for the next messages.
-        let copies = self.start > 0 || beyond > len || (self.lean && len <= into.capacity().min(LANE_SMALL));
+        // Rooms of lent parts are not copied; with them the message begins the block.
+        let copies = self.lent.is_empty()
+            && (self.start > 0 || beyond > len || (self.lean && len <= into.capacity().min(LANE_SMALL)));
         let copied = if copies { len } else { beyond };
         let leaves_nothing = !copies && beyond == 0 && !self.keeps_block;
         if leaves_nothing {
@@ -529,16 +617,18 @@ impl Inbox {
         if !full && self.block.capacity() >= len.min(COMMITTED_AT_ONCE) {
             return Ok(());
         }
-        let room = len.min(COMMITTED_AT_ONCE.max(2 * here.len()));
+        self.grow_to(len, len.min(COMMITTED_AT_ONCE.max(2 * here.len())), wait)
+    }
+
+    /// Makes `room` in a block with addresses for `len` octets.
+    fn grow_to(&mut self, len: usize, room: usize, wait: Wait) -> Result<(), ReadError> {
         if self.start == 0 && len <= self.block.capacity_in_place() {
             let more = room.saturating_sub(self.block.capacity());
             let grow = || self.account.grow(&mut self.block, room, wait);
             return self.account.arriving.growing(more, grow).then_some(()).ok_or(ReadError::NoMemory);
         }
-        let mut larger = self.account.take_growing(len, room, wait).ok_or(ReadError::NoMemory)?;
-        larger.bytes_mut()[..here.len()].copy_from_slice(&self.block.bytes()[here.clone()]);
-        self.block = larger;
-        (self.start, self.end) = (0, here.len());
+        let larger = self.account.take_growing(len, room, wait).ok_or(ReadError::NoMemory)?;
+        self.move_to(larger);
         Ok(())
     }
 
@@ -553,9 +643,8 @@ impl Inbox {
         if here.len() < self.block.capacity() {
             return Ok(Progress::Incomplete);
         }
-        if let Some(mut larger) = self.account.take(len, Wait::No) {
-            larger.bytes_mut()[..here.len()].copy_from_slice(&self.block.bytes()[here.clone()]);
-            (self.block, self.start, self.end) = (larger, 0, here.len());
+        if let Some(larger) = self.account.take(len, Wait::No) {
+            self.move_to(larger);
             return Ok(Progress::Incomplete);
         }
         if header.kind != MessageKind::Request || header.more_fragments {

@@ -18,6 +18,7 @@
 mod ending;
 mod idle;
 mod inbox;
+mod lent;
 mod monitor;
 mod outbox;
 mod pending;
@@ -30,6 +31,7 @@ mod table;
 pub(crate) use ending::{DeferredRequest, Serving};
 pub(crate) use idle::IdleLimits;
 pub(crate) use inbox::{Arrived, Inbox, ReadError};
+pub(crate) use lent::LentReply;
 pub(crate) use monitor::ConnectionMonitors;
 pub use monitor::ConnectionWatcher;
 pub(crate) use outbox::SendError;

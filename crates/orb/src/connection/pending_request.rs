@@ -94,7 +94,7 @@ impl PendingRequest {
             Some(arrived) => Ok(arrived),
             None => {
                 let left = Timeout::until(deadline);
-                match connection.await_next_reply(&slot, deadline, left, into) {
+                match connection.await_next_reply(&slot, deadline, left, into, None) {
                     Ok(arrived) => Ok(arrived),
                     Err(begun) => connection.await_reply(&slot, deadline, left, into, begun, other),
                 }

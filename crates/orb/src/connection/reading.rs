@@ -2,6 +2,7 @@
 
 use super::slots::SlotRef;
 use super::*;
+use crate::lent::LentParts;
 use isorb_giop::MessageKind;
 use isorb_transport::Wait;
 use std::hint::cold_path;
@@ -9,10 +10,10 @@ use std::hint::cold_path;
 impl Connection {
     /// Reads the next message that is not a reply into `into`, for the connection's own thread.
     /// Replies are delivered while the inbox is held: a caller that gets the inbox must find its
-    /// reply delivered.
+    /// reply delivered. Parts of a request that the peer lends are put into `lent`.
     #[inline(always)]
-    pub fn read(&self, into: &mut Buffer) -> Result<Arrived, ReadError> {
-        self.read_held(self.inbox.lock(), Wait::Block, into).0
+    pub fn read(&self, into: &mut Buffer, lent: &mut LentParts) -> Result<Arrived, ReadError> {
+        self.read_held(self.inbox.lock(), Wait::Block, into, Some(lent)).0
     }
 
     /// As [`Connection::read`], without waiting. Also says whether the socket is known to be empty
@@ -24,17 +25,24 @@ impl Connection {
     /// received from it since the last event. Otherwise the edge-triggered event for later octets
     /// may have gone to another thread, or may be older than the last receive, and the thread must
     /// receive once more to learn that the socket is empty.
-    pub fn read_arrived(&self, into: &mut Buffer, exclusive: bool) -> (Result<Arrived, ReadError>, bool) {
+    ///
+    /// Parts of a request that the peer lends are put into `lent`, or without it into the message.
+    pub fn read_arrived(
+        &self,
+        into: &mut Buffer,
+        exclusive: bool,
+        lent: Option<&mut LentParts>,
+    ) -> (Result<Arrived, ReadError>, bool) {
         if let Ok(mut inbox) = self.inbox.try_lock() {
             inbox.emptied &= exclusive;
-            return self.read_held(inbox, Wait::No, into);
+            return self.read_held(inbox, Wait::No, into, lent);
         }
         self.missed.store(true, Ordering::SeqCst);
         fence(Ordering::SeqCst);
         match self.inbox.try_lock() {
             Ok(mut inbox) => {
                 inbox.emptied &= exclusive;
-                self.read_held(inbox, Wait::No, into)
+                self.read_held(inbox, Wait::No, into, lent)
             }
             Err(_) => (Err(ReadError::WouldBlock), false),
         }
@@ -46,11 +54,24 @@ impl Connection {
         mut inbox: PiGuard<'c, Inbox>,
         wait: Wait,
         into: &mut Buffer,
+        mut lent: Option<&mut LentParts>,
     ) -> (Result<Arrived, ReadError>, bool) {
+        if let Some(lent) = &mut lent
+            && !lent.is_empty()
+        {
+            lent.clear();
+        }
+        let until = (wait, Deadline::NONE, Timeout::NONE);
         let read = loop {
-            match inbox.next(&*self.stream, self.pool(), wait, Deadline::NONE, Timeout::NONE, into) {
+            match inbox.next_with_lent(&*self.stream, self.pool(), until, into, lent.as_deref_mut()) {
                 Ok(arrived) if arrived.is_reply() => {
                     cold_path();
+                    if let Some(lent) = &mut lent
+                        && !lent.is_empty()
+                    {
+                        lent.fill(&mut into.bytes_mut()[..arrived.len], &*self.stream);
+                        lent.clear();
+                    }
                     self.slots.deliver(arrived, into, self.pool());
                     if wait == Wait::Block && self.slots.has_loans() {
                         // A more urgent call reads on; while this thread waits for the inbox, it
@@ -86,7 +107,8 @@ impl Connection {
     }
 
     /// Waits for the reply to the request of `slot`, if no other thread reads and the reply is the
-    /// next message. Otherwise the caller passes the result, the message that was read instead, to
+    /// next message. Parts of it that the peer lends are put into `lent`, or without it into the
+    /// message. Otherwise the caller passes the result, the message that was read instead, to
     /// [`await_reply`](Self::await_reply).
     #[inline(always)]
     pub fn await_next_reply(
@@ -95,6 +117,7 @@ impl Connection {
         deadline: Deadline,
         timeout: Timeout,
         into: &mut Buffer,
+        mut lent: Option<&mut LentParts>,
     ) -> Result<Arrived, Option<OtherMessage<'_>>> {
         let Ok(mut inbox) = self.inbox.try_lock() else {
             cold_path();
@@ -106,7 +129,8 @@ impl Connection {
             self.release(inbox);
             return Err(None);
         }
-        let read = inbox.next(&*self.stream, self.pool(), Wait::Block, deadline, timeout, into);
+        let until = (Wait::Block, deadline, timeout);
+        let read = inbox.next_with_lent(&*self.stream, self.pool(), until, into, lent.as_deref_mut());
         match read {
             Ok(arrived) if arrived.is_reply_to(slot.id()) => {
                 self.release(inbox);
@@ -114,6 +138,12 @@ impl Connection {
             }
             read => {
                 cold_path();
+                if let (Ok(arrived), Some(lent)) = (&read, lent)
+                    && !lent.is_empty()
+                {
+                    lent.fill(&mut into.bytes_mut()[..arrived.len], &*self.stream);
+                    lent.clear();
+                }
                 Err(Some((inbox, read)))
             }
         }

@@ -55,6 +55,10 @@ fn handle(
     buffers: &mut CallBuffers,
     send: &mut SendReply<'_>,
 ) -> Next {
+    if !buffers.lent.is_empty() && arrived.header.kind != MessageKind::Request {
+        buffers.lent.fill(&mut buffers.block.bytes_mut()[..arrived.len], connection.stream());
+        buffers.lent.clear();
+    }
     let handled = match arrived.header.kind {
         MessageKind::Request => request(server, orb, Some(connection), arrived, buffers, send),
         _ => match other_message(server, orb, connection, arrived, buffers, send) {
@@ -164,7 +168,11 @@ pub(crate) fn request(
     }
     let caller = connection.map_or(Caller::PROCESS, |connection| Caller::peer(connection));
     let origin = Origin { connection, caller, text: Text::DEFAULT };
-    dispatch(server, orb, origin, arrived, buffers, running, send)
+    let served = dispatch(server, orb, origin, arrived, buffers, running, send);
+    if !buffers.lent.is_empty() {
+        buffers.lent.clear();
+    }
+    served
 }
 
 /// As [`request`], for a request that came over no connection and gets no reply, with text in these
@@ -242,12 +250,15 @@ fn dispatch(
     running: Option<connection::Serving<'_>>,
     send: &mut SendReply<'_>,
 ) -> Result<(), ProtocolError> {
-    let CallBuffers { region, encode, block, .. } = buffers;
+    let CallBuffers { region, encode, block, lent, .. } = buffers;
     let bytes = &mut block.bytes_mut()[..arrived.len];
+    // Parts of the message that are not in it. The header must lie before the first of them.
+    let lent = origin.connection.filter(|_| !lent.is_empty()).map(|connection| (&*lent, connection.stream()));
+    let readable = lent.and_then(|(lent, _)| lent.begin()).unwrap_or(bytes.len()).min(bytes.len());
     let counted = orb.statistics().map(|statistics| (statistics, now_ns()));
     // Interceptors see every request as it came.
     let cached = match server.interceptors.server() {
-        None => cache::find(server, origin.connection, bytes, &arrived.header),
+        None => cache::find(server, origin.connection, &bytes[..readable], &arrived.header),
         Some(_) => None,
     };
     let scope = region.enter();
@@ -261,16 +272,31 @@ fn dispatch(
             if let Some(connection) = origin.connection {
                 connection.mark_found();
             }
+            let in_place = lent.filter(|(lent, stream)| {
+                let in_place = body_at <= readable
+                    && object.servant().interface().operations.reads_in_place(operation.0);
+                if !in_place {
+                    lent.fill(bytes, *stream);
+                }
+                in_place
+            });
             // The offset was found in this message.
             let (head, body) = bytes.split_at_mut(body_at.min(bytes.len()));
             let (order, text) = (arrived.header.order, origin.text(arrived.header.version));
             let contexts = contexts.of(head, order);
-            let arguments = Decoder::behind(body_at, body, order, text, &scope).with_context(orb);
+            let mut arguments = Decoder::behind(body_at, body, order, text, &scope).with_context(orb);
+            if let Some((lent, _)) = in_place {
+                cold_path();
+                arguments = arguments.with_lent(lent);
+            }
             target = Ok(object.enter(OperationName::from(operation.1)));
             (id, response, contexts, arguments, text, Some(operation))
         }
         None => {
             cold_path();
+            if let Some((lent, stream)) = lent {
+                lent.fill(bytes, stream);
+            }
             let Some((incoming, rest)) = resolve(server, orb, origin, arrived, bytes, &scope, send)? else {
                 return Ok(());
             };
@@ -341,6 +367,11 @@ fn dispatch(
             false
         }
     };
+    if let Some((lent, stream)) = lent {
+        cold_path();
+        // Before the reply: its client may fill the memory again.
+        lent.release(stream);
+    }
     if let Some((statistics, began)) = counted {
         let interface = target.as_ref().ok().map(|target| target.servant().interface());
         statistics.record(interface.zip(operation.map(|(index, _)| index)), ended, began);

@@ -5,8 +5,9 @@ use super::pending::SentRequest;
 use super::reply::{Failure, Outcome, copy_body, copy_octets, copy_to_scope, take_message};
 use super::unsent::{Unsent, endless, not_announced, wide_text};
 use crate::buffers::{CallBuffers, HeaderId, with_buffers};
-use crate::connection::{Arrived, Connection, NoSlot};
+use crate::connection::{Arrived, Connection, LentReply, NoSlot};
 use crate::interceptor::{Exchange, join};
+use crate::lent::LentParts;
 #[cfg(not(loom))]
 use crate::loan;
 use crate::object::{Addressing, Locality, Target};
@@ -51,6 +52,8 @@ pub(super) struct Call<'c, 'a> {
     pub exchange: Option<&'c Exchange>,
     /// The call is only begun, and its reply is awaited later.
     pub sent_request: Option<&'c SentRequest>,
+    /// Whether results are read where the server lent them.
+    pub in_place: bool,
     /// Where the body of the last request begins, in octets.
     pub body_at: Cell<usize>,
 }
@@ -64,12 +67,36 @@ fn has_loans() -> bool {
     false
 }
 
+/// The connection of the loan in a message, if that is another one.
+#[cold]
+fn loan_elsewhere(message: &Message<'_>, connection: &Arc<Connection>) -> Result<Option<Arc<Connection>>> {
+    #[cfg(not(loom))]
+    return Ok(loan::connection_of(message)?.filter(|other| !Arc::ptr_eq(other, connection)));
+    #[cfg(loom)]
+    {
+        let _ = (message, connection);
+        Ok(None)
+    }
+}
+
+/// A call that goes over no connection takes no loans.
+fn refuse_loans(message: &Message<'_>) -> Result<()> {
+    #[cfg(not(loom))]
+    if loan::any() && loan::connection_of(message)?.is_some() {
+        return Err(loan::elsewhere("a call inside this ORB takes no loan"));
+    }
+    let _ = message;
+    Ok(())
+}
+
 /// A reply, in the caller's scope.
 pub(super) enum Answer<'s> {
     /// Results without service contexts: the octets of the body, their byte order and text.
     Results(&'s mut [u8], Order, Text),
     /// Any other reply, unread.
     Any(Arrived, &'s mut [u8], Text),
+    /// The same, with the parts of it that lie in memory of the server.
+    Lent(Arrived, &'s mut [u8], Text, &'s LentReply),
 }
 
 /// The service contexts that the ORB adds for a request's priority, encoded.
@@ -118,6 +145,8 @@ impl<'a> Call<'_, 'a> {
             retries,
             exchange,
             sent_request,
+            // Interceptors see whole replies.
+            in_place: false,
             body_at,
         }
     }
@@ -143,6 +172,7 @@ impl<'a> Call<'_, 'a> {
             retries: Cell::new(true),
             exchange: None,
             sent_request: None,
+            in_place: false,
             body_at: Cell::new(0),
         }
     }
@@ -179,40 +209,25 @@ impl<'a> Call<'_, 'a> {
             }
             Locality::Local => {
                 cold_path();
-                self.refuse_loans()?;
                 self.collocated(target, scope)
             }
             #[cfg(feature = "miop")]
             Locality::Group(group) => {
                 cold_path();
-                self.refuse_loans()?;
                 self.to_group(target, group, scope, policies)
             }
         }
     }
 
-    /// A call that reaches no single server over a connection takes no loans.
-    fn refuse_loans(&self) -> Result<(), Failure> {
-        #[cfg(not(loom))]
-        if loan::any() && loan::connection_of(self.orb, self.arguments)?.is_some() {
-            return Err(Failure::Final(loan::elsewhere(
-                "a call inside this ORB, or to a group, takes no loan",
-            )));
-        }
-        Ok(())
-    }
-
-    /// The connection of the loan among the arguments; `None` for ordinary arguments.
+    /// The connection of a loan among the arguments.
     #[cold]
-    fn lease_of_loan(&self, peer: &Peer) -> Result<Option<Lease>, Failure> {
+    fn lease_of_loan(&self, peer: &Peer, connection: &Arc<Connection>) -> Result<Lease, Failure> {
         #[cfg(not(loom))]
-        if let Some(connection) = loan::connection_of(self.orb, self.arguments).map_err(Failure::Final)? {
-            let lease = peer.lease_of_loan(&connection).map_err(Failure::Final)?;
-            let elsewhere = || loan::elsewhere("the loan among the arguments was made for another server");
-            return lease.map(Some).ok_or_else(|| Failure::Final(elsewhere()));
+        if let Some(lease) = peer.lease_of_loan(connection).map_err(Failure::Final)? {
+            return Ok(lease);
         }
-        let _ = peer;
-        Ok(None)
+        let _ = (peer, connection);
+        Err(Failure::OnLoan(connection.clone()).into_exception().into())
     }
 
     /// A call to all members of a group, or to the object that replies for them.
@@ -284,6 +299,7 @@ impl<'a> Call<'_, 'a> {
             let mut e = Encoder::new(buffers.encode.take(), Text::DEFAULT);
             let contexts = (None, None, RtContexts::priority(sent));
             let message = self.encode_with_contexts(&mut e, target, 0, contexts, scope)?;
+            refuse_loans(message)?;
             let queued = server.queue_local_call(lane, message, ticket, runs_at, raise);
             buffers.encode.put_back(e.into_buffer());
             queued.map_err(Failure::Final)
@@ -328,12 +344,7 @@ impl<'a> Call<'_, 'a> {
         let Call { began, deadline, timeout, .. } = *self;
         let only_open = !self.waits && !reconnect;
         let request = LeaseRequest { began, deadline, timeout, reconnect, only_open, wary: self.wary.get() };
-        let loaned = if has_loans() { self.lease_of_loan(peer)? } else { None };
-        let leased = match loaned {
-            Some(lease) => Ok(lease),
-            None => peer.lease(self.orb.connector(), request),
-        };
-        let connection = match leased {
+        let connection = match peer.lease(self.orb.connector(), request) {
             Ok(connection) => connection,
             Err(exception) => {
                 cold_path();
@@ -352,7 +363,15 @@ impl<'a> Call<'_, 'a> {
             }
             self.bind_band(target, &connection, band)?;
         }
-        self.on_connection(target, &connection, scope, timeout, contexts)
+        match self.on_connection(target, &connection, scope, timeout, contexts) {
+            Err(Failure::OnLoan(other)) => {
+                cold_path();
+                drop(connection);
+                let connection = self.lease_of_loan(peer, &other)?;
+                self.on_connection(target, &connection, scope, timeout, contexts)
+            }
+            outcome => outcome,
+        }
     }
 
     /// One request over a connection, and its reply.
@@ -393,7 +412,8 @@ impl<'a> Call<'_, 'a> {
                 dispatch::handle_while_waiting(self.orb, connection, arrived, block);
             };
             let block = &mut buffers.block;
-            let arrived = match connection.await_next_reply(&slot, deadline, timeout, block) {
+            let lent = if self.in_place { Some(&mut buffers.lent) } else { None };
+            let arrived = match connection.await_next_reply(&slot, deadline, timeout, block, lent) {
                 Ok(arrived) => arrived,
                 Err(begun) => {
                     cold_path();
@@ -404,6 +424,11 @@ impl<'a> Call<'_, 'a> {
                 }
             };
             let text = connection.text(arrived.header.version);
+            if !buffers.lent.is_empty() {
+                cold_path();
+                let parts = std::mem::take(&mut buffers.lent);
+                return self.lent_reply((arrived, parts, text), connection, scope, block).map(Some);
+            }
             let message = &block.bytes()[..arrived.len];
             if let Some(reply) = OrdinaryReply::find(message, &arrived.header)
                 && reply.status == ReplyStatus::NoException
@@ -425,6 +450,38 @@ impl<'a> Call<'_, 'a> {
                 .map_err(|exception| exception.completed(Completion::Maybe))?;
             Ok(Some(Answer::Any(arrived, bytes, text)))
         })
+    }
+
+    /// A reply of which parts lie in memory of the server.
+    #[cold]
+    fn lent_reply<'s>(
+        &self,
+        (arrived, parts, text): (Arrived, LentParts, Text),
+        connection: &Arc<Connection>,
+        scope: &'s Scope<'s>,
+        block: &mut Buffer,
+    ) -> Result<Answer<'s>, Failure> {
+        let lent = LentReply { parts, connection: connection.clone() };
+        let message = &mut block.bytes_mut()[..arrived.len];
+        // The header must lie before the first part.
+        let begin = lent.parts.begin().filter(|at| {
+            self.exchange.is_none()
+                && *at >= OrdinaryReply::BODY_AT
+                && OrdinaryReply::find(&message[..*at], &arrived.header).is_some()
+        });
+        if begin.is_none() {
+            lent.parts.fill(message, connection.stream());
+        }
+        let take = move || -> Result<Answer<'s>> {
+            let bytes = take_message(scope, block, arrived.len, connection.pool())?;
+            // Left before the message, so that the parts are released first.
+            Ok(if begin.is_some() {
+                Answer::Lent(arrived, bytes, text, scope.keep(lent)?)
+            } else {
+                Answer::Any(arrived, bytes, text)
+            })
+        };
+        take().map_err(|exception| Failure::Final(exception.completed(Completion::Maybe)))
     }
 
     /// Sends one request.
@@ -482,7 +539,12 @@ impl<'a> Call<'_, 'a> {
             let code_sets = announce.map(|_| CodeSets::of(text));
             self.encode_with_contexts(&mut e, target, id, (code_sets, listen_points, contexts), scope)
         };
+        let misplaced = match &encoded {
+            Ok(message) if has_loans() => loan_elsewhere(message, connection),
+            _ => Ok(None),
+        };
         let sent = match encoded {
+            _ if !matches!(misplaced, Ok(None)) => Ok(()),
             Ok(message) if self.waits => {
                 if let Some(sent_request) = self.sent_request {
                     sent_request.keep(message, self.body_at.get(), text, connection);
@@ -501,6 +563,10 @@ impl<'a> Call<'_, 'a> {
         buffers.encode.put_back(e.into_buffer());
         if head != 0 {
             buffers.encode.set_header(header, head);
+        }
+        if let Some(other) = misplaced? {
+            cold_path();
+            return Err(Failure::OnLoan(other));
         }
         if let Err(why) = sent {
             return Err(self.not_sent(why, connection));
@@ -531,6 +597,7 @@ impl<'a> Call<'_, 'a> {
                 (None, None, RtContexts::priority(priority)),
                 scope,
             )?;
+            refuse_loans(message)?;
             let len = message.len();
             if buffers.block.capacity() < len {
                 buffers.block = pool

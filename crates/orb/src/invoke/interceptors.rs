@@ -137,6 +137,8 @@ impl<'r> ClientRequestInfo<'r> {
                 self.received = Received::System(exception.clone());
                 (Point::ReceiveException, ReplyStatus::SystemException)
             }
+            // The attempt has gone over the loan's connection, or has failed.
+            Err(Failure::OnLoan(_)) => (Point::ReceiveOther, ReplyStatus::TransportRetry),
         };
     }
 

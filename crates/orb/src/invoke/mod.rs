@@ -60,8 +60,37 @@ impl Object {
         scope: &'s Scope<'s>,
         arguments: &dyn Fn(&mut Encoder<'a>),
     ) -> Result<Reply<'s>> {
+        self.invoke_reading(operation, scope, arguments, false)
+    }
+
+    /// As [`invoke`](Self::invoke), for results that are read [where the server lent
+    /// them](crate::Lent).
+    ///
+    /// # Errors
+    /// As [`invoke`](Self::invoke).
+    ///
+    /// # Real-time
+    /// As [`invoke`](Self::invoke).
+    pub fn invoke_in_place<'s, 'a>(
+        &self,
+        operation: &Operation,
+        scope: &'s Scope<'s>,
+        arguments: &dyn Fn(&mut Encoder<'a>),
+    ) -> Result<Reply<'s>> {
+        self.invoke_reading(operation, scope, arguments, true)
+    }
+
+    #[inline(always)]
+    fn invoke_reading<'s, 'a>(
+        &self,
+        operation: &Operation,
+        scope: &'s Scope<'s>,
+        arguments: &dyn Fn(&mut Encoder<'a>),
+        in_place: bool,
+    ) -> Result<Reply<'s>> {
         let policies = self.effective_policies()?;
-        let call = self.call(operation, Response::Target, arguments, policies)?;
+        let mut call = self.call(operation, Response::Target, arguments, policies)?;
+        call.in_place = in_place;
         if let Some(chain) = self.client_chain() {
             let reply = self.intercepted(chain, &call, scope, policies)?;
             return reply.ok_or(Kind::Internal.into());
@@ -152,6 +181,7 @@ impl Object {
             retries,
             exchange,
             sent_request: None,
+            in_place: false,
             body_at: Cell::new(0),
         })
     }
@@ -239,6 +269,7 @@ impl Object {
                         return Err(exception);
                     }
                 }
+                Err(failure @ Failure::OnLoan(_)) => return Err(failure.into_exception()),
                 Err(Failure::Final(exception)) => {
                     if exception.kind != Kind::ObjectNotExist || !self.forget_forward(&target) {
                         return Err(exception);

@@ -91,6 +91,8 @@ pub(crate) enum Failure {
     NotProcessed(SystemException),
     /// There is no connection.
     Unreachable(SystemException),
+    /// Nothing was sent, because a loan among the arguments is of this connection.
+    OnLoan(Arc<Connection>),
     Final(SystemException),
 }
 
@@ -101,6 +103,13 @@ impl Failure {
             Failure::NotProcessed(exception)
             | Failure::Unreachable(exception)
             | Failure::Final(exception) => exception,
+            Failure::OnLoan(connection) => SystemException::from(Kind::BadParam)
+                .detail(format!(
+                    "the loan among the arguments was made for another server, {}; make the loan for the \
+                     reference that is called, or pass a copy",
+                    connection.peer()
+                ))
+                .completed(Completion::No),
         }
     }
 }
@@ -162,9 +171,14 @@ impl Call<'_, '_> {
             Answer::Results(body, order, text) => {
                 return Ok(Outcome::Reply(Reply::Results(self.results((body, order, text), scope)?)));
             }
-            Answer::Any(arrived, bytes, text) => (arrived, bytes, text),
+            Answer::Any(arrived, bytes, text) => ((arrived, bytes, text), None),
+            Answer::Lent(arrived, bytes, text, lent) => ((arrived, bytes, text), Some(lent)),
         };
-        let (reply, d) = self.open(answer, scope)?;
+        let (answer, lent) = answer;
+        let (reply, mut d) = self.open(answer, scope)?;
+        if let Some(lent) = lent {
+            d = d.with_lent(&lent.parts);
+        }
         if let Some(exchange) = self.exchange {
             exchange.note(&reply.contexts);
         }

@@ -22,7 +22,7 @@ pub(crate) fn serve(orb: &Orb, connection: &Arc<Connection>) {
         let mut buffers = CallBuffers::new(connection.pool());
         orb.handler().prepare_thread();
         loop {
-            match connection.read(&mut buffers.block) {
+            match connection.read(&mut buffers.block, &mut buffers.lent) {
                 Ok(arrived) => {
                     let handler = orb.handler();
                     if handler.handle(orb, connection, arrived, &mut buffers, &mut send).is_break() {

@@ -37,9 +37,14 @@ pub trait Echo: Send + Sync + 'static {
     fn call_back<'u>(&'u self, _: Upcall<'u>, _: Option<&'u EchoRef>) -> Result<&'u str> {
         Ok("")
     }
+    /// Its octets are read where the client lent them.
+    fn frame<'u>(&'u self, cx: Upcall<'u>, tag: &'u str, o: Lent<'u, u8>, after: u32) -> Result<&'u [u8]> {
+        let _ = (cx, tag, o, after);
+        Ok(&[])
+    }
 }
 
-static NAMES: &[&str] = &["ping", "text", "octets", "numbers", "sleep", "feed", "fail", "call_back"];
+static NAMES: &[&str] = &["ping", "text", "octets", "numbers", "sleep", "feed", "fail", "call_back", "frame"];
 const fn slots() -> (u32, [u16; 16]) {
     let mut seed = 0;
     loop {
@@ -64,7 +69,7 @@ static SLOTS: (u32, [u16; 16]) = slots();
 static INTERFACE: Interface = Interface {
     id: "IDL:Test/Echo:1.0",
     bases: &[],
-    operations: Operations::new(NAMES, slots().0, &SLOTS.1),
+    operations: Operations::new(NAMES, slots().0, &SLOTS.1).reading_in_place(&[8]),
 };
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -88,6 +93,7 @@ impl<S: Echo> Serves<S> for EchoRef {
             5 => s.feed(cx, d.plain_seq()?)?,
             6 => s.fail(cx, d.get()?)?,
             7 => s.call_back(cx, Decode::decode(d)?)?.encode(e),
+            8 => s.frame(cx, d.string()?, d.read()?, d.get()?)?.encode(e),
             _ => return Err(bad_operation()),
         }
         Ok(Outcome::Results)
@@ -107,6 +113,7 @@ operation!(SLEEP "sleep" false);
 operation!(FEED "feed" true);
 operation!(FAIL "fail" false);
 operation!(CALL_BACK "call_back" false);
+operation!(FRAME "frame" false);
 
 impl EchoRef {
     pub fn ping(&self) -> Result<()> {
@@ -138,6 +145,20 @@ impl EchoRef {
             let reply = self.0.invoke(&CALL_BACK, scope, &|e| to.encode(e))?;
             Ok(reply.results(|d| d.string())?.to_owned())
         })
+    }
+    pub fn frame_in<'s>(
+        &self,
+        scope: &'s Scope<'s>,
+        tag: &str,
+        o: &[u8],
+        after: u32,
+    ) -> Result<Lent<'s, u8>> {
+        let reply = self.0.invoke_in_place(&FRAME, scope, &|e| {
+            e.string(tag);
+            o.encode(e);
+            e.put(after);
+        });
+        reply?.results(|d| d.read())
     }
     pub fn with_policies(&self, policies: isorb::Policies) -> EchoRef {
         EchoRef(self.0.with_policies(policies))

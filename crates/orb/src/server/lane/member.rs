@@ -118,7 +118,9 @@ impl Member {
         // What an earlier receive said is older than the event that brought this thread here.
         let mut exclusive = false;
         loop {
-            let (read, last) = connection.read_arrived(&mut buffers.block, exclusive);
+            // A request that waits for a permit holds no memory of the peer.
+            let lent = if sharing.is_none() { Some(&mut buffers.lent) } else { None };
+            let (read, last) = connection.read_arrived(&mut buffers.block, exclusive, lent);
             exclusive = sharing.is_none();
             match read {
                 Ok(arrived) => {
