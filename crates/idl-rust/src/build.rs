@@ -106,6 +106,14 @@ impl Build {
         self
     }
 
+    /// Receives sequences of this typedef where the peer lent them; see
+    /// [`Options::receive_in_place`].
+    #[must_use]
+    pub fn receive_in_place(mut self, typedef: impl Into<String>) -> Build {
+        self.options = self.options.receive_in_place(typedef);
+        self
+    }
+
     /// Writes to this directory instead of `$OUT_DIR`.
     #[must_use]
     pub fn out_dir(mut self, directory: impl Into<PathBuf>) -> Build {
@@ -153,6 +161,7 @@ impl Build {
     fn write(&self, outcome: isorb_idl::Outcome, file: &Path) -> Result<Built, String> {
         let diagnostics = outcome.render(false);
         let Some(spec) = outcome.spec else { return Err(diagnostics) };
+        crate::in_place::check(&spec, &self.options)?;
         let directory = match &self.out_dir {
             Some(directory) => directory.clone(),
             None => env::var_os("OUT_DIR")

@@ -23,6 +23,7 @@ mod docs;
 mod emit;
 mod format;
 mod hash;
+mod in_place;
 mod lints;
 mod lowered;
 mod module;

@@ -11,6 +11,7 @@ pub struct Options {
     pub asynchronous: bool,
     externs: Vec<(String, String)>,
     defaults: Vec<(String, u32)>,
+    in_place: Vec<String>,
 }
 
 impl Default for Options {
@@ -21,6 +22,7 @@ impl Default for Options {
             asynchronous: false,
             externs: Vec::new(),
             defaults: Vec::new(),
+            in_place: Vec::new(),
         }
     }
 }
@@ -67,6 +69,20 @@ impl Options {
     pub fn default_value(mut self, member: impl Into<String>, value: u32) -> Self {
         self.defaults.push((member.into(), value));
         self
+    }
+
+    /// Receives sequences of this typedef, such as `Sensors::Frame`, where the peer lent them: the
+    /// parameters and results of exactly this type are `isorb::Lent` where they are received. It
+    /// must be an unbounded sequence of octets, numbers, or structures of them without padding.
+    #[must_use]
+    pub fn receive_in_place(mut self, typedef: impl Into<String>) -> Self {
+        self.in_place.push(typedef.into());
+        self
+    }
+
+    /// The typedefs that are received in place.
+    pub(crate) fn in_place(&self) -> impl Iterator<Item = &str> {
+        self.in_place.iter().map(String::as_str)
     }
 
     /// The value of a member in its struct's `Default`, if it has one of its own.

@@ -1,7 +1,7 @@
 //! IDL files beside the Rust that they lead to. After a change that is meant, `ISORB_BLESS=1 cargo
 //! test -p isorb-idl-rust` writes the files anew; look at the difference before you commit it.
 
-use isorb_idl_rust::{Options, generate, rustfmt};
+use isorb_idl_rust::{Build, Options, generate, rustfmt};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -21,7 +21,10 @@ fn output_is_as_it_was() {
         let outcome = isorb_idl::compile(&isorb_idl::Options::default(), &file);
         let text = outcome.render(false);
         let Some(spec) = outcome.spec else { panic!("{text}") };
-        let options = Options::new().extern_module("Other", "::other_crate::other");
+        let options = Options::new()
+            .extern_module("Other", "::other_crate::other")
+            .receive_in_place("Camera::Frame")
+            .receive_in_place("Camera::Cloud");
         let text = rustfmt(generate(&spec, &options));
         let golden = file.with_extension("rs");
         if bless {
@@ -48,4 +51,31 @@ fn output_is_clean_for_rustfmt() {
         // Not `assert_eq`: the texts have thousands of lines.
         assert!(rustfmt(once.clone()) == once, "rustfmt would change {} again", file.display());
     }
+}
+
+#[test]
+fn only_plain_unbounded_sequences_are_received_in_place() {
+    let folder = std::env::temp_dir().join(format!("isorb-in-place-{}", std::process::id()));
+    fs::create_dir_all(&folder).unwrap();
+    let file = folder.join("m.idl");
+    fs::write(
+        &file,
+        "module M { typedef sequence<octet> Frame; typedef sequence<octet, 9> Nine; typedef sequence<string> Lines; \
+         struct S { octet o; }; typedef Frame Again; };",
+    )
+    .unwrap();
+    let build = |name: &str| Build::new().out_dir(&folder).receive_in_place(name).try_compile(&file);
+    for name in ["M::Frame", "M::Again"] {
+        assert!(build(name).is_ok(), "{name}");
+    }
+    for (name, why) in [
+        ("M::Nine", "unbounded sequence"),
+        ("M::Lines", "unbounded sequence"),
+        ("M::S", "not a typedef"),
+        ("M::Farme", "no such type"),
+    ] {
+        let refused = build(name).unwrap_err();
+        assert!(refused.contains(name) && refused.contains(why), "{refused}");
+    }
+    fs::remove_dir_all(&folder).unwrap();
 }

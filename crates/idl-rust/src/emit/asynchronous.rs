@@ -68,8 +68,7 @@ impl Module<'_, '_> {
             &format!("Reads the reply to {wire}, with the new values of `inout` parameters."),
             "The errors of the reference's method.",
         );
-        let views = op.returned().into_iter().map(|ty| self.viewed(ty, &quote!('s)));
-        let outcome = self.outcome(owner, op, tuple(views.collect()));
+        let outcome = self.outcome(owner, op, tuple(self.returned_types(op, &quote!('s))));
         let reading = self.read_reply(op, &d, &id);
         let reply_lifetime = quote!(<'s>);
         quote! {

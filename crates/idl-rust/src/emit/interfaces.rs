@@ -65,13 +65,16 @@ impl Module<'_, '_> {
         } else {
             (TokenStream::new(), quote!(&self), quote!('_))
         };
-        let params = op.params.iter().zip(&locals.params).filter_map(|(param, name)| {
-            let ty = self.viewed(&param.ty, &lifetime);
-            match param.direction {
-                Direction::In => Some(quote!(#name: #ty)),
-                Direction::InOut => Some(quote!(#name: &mut #ty)),
-                Direction::Out => None,
+        let params = op.params.iter().zip(&locals.params).filter_map(|(param, name)| match param.direction {
+            Direction::In => {
+                let ty = self.received(&param.ty, &lifetime);
+                Some(quote!(#name: #ty))
             }
+            Direction::InOut => {
+                let ty = self.viewed(&param.ty, &lifetime);
+                Some(quote!(#name: &mut #ty))
+            }
+            Direction::Out => None,
         });
         let success = tuple(op.tuple().into_iter().map(|ty| self.viewed(ty, &lifetime)).collect());
         let outcome = self.outcome(owner, op, success);

@@ -47,7 +47,11 @@ impl Module<'_, '_> {
         let name = ident(&self.r#gen.names.item(id).interface);
         let repository_id = &spec[id].repository_id;
         let bases = spec.all_bases(id).into_iter().map(|base| &spec[base].repository_id);
-        let names: Vec<String> = all_ops(spec, id).into_iter().map(|(_, op)| op.wire).collect();
+        let ops = all_ops(spec, id);
+        let in_place = ops.iter().enumerate().filter(|(_, (_, op))| self.serves_in_place(op));
+        let in_place: Vec<_> = in_place.map(|(index, _)| number(index as u64)).collect();
+        let in_place = (!in_place.is_empty()).then(|| quote!(.reading_in_place(&[#(#in_place),*])));
+        let names: Vec<String> = ops.into_iter().map(|(_, op)| op.wire).collect();
         let hash::Table { seed, slots } = hash::table(&names);
         let seed = number(seed.into());
         let slots = slots.into_iter().map(|slot| match slot {
@@ -63,7 +67,7 @@ impl Module<'_, '_> {
             pub static #name: #interface = #interface {
                 id: #repository_id,
                 bases: &[#(#bases),*],
-                operations: #operations::new(&[#(#names),*], #seed, &[#(#slots),*]),
+                operations: #operations::new(&[#(#names),*], #seed, &[#(#slots),*])#in_place,
             };
         }
     }
@@ -146,12 +150,14 @@ impl Module<'_, '_> {
             if param.direction == Direction::Out {
                 continue;
             }
-            let ty = self.viewed(&param.ty, &quote!('_));
-            let read = self.decode(&self.shape(&param.ty), &d);
             if param.direction == Direction::InOut {
+                let ty = self.viewed(&param.ty, &quote!('_));
+                let read = self.decode(&self.shape(&param.ty), &d);
                 reads.extend(quote!(let mut #name: #ty = #read;));
                 arguments.push(quote!(&mut #name));
             } else {
+                let ty = self.received(&param.ty, &quote!('_));
+                let read = self.decode_received(&param.ty, &d);
                 reads.extend(quote!(let #name: #ty = #read;));
                 arguments.push(quote!(#name));
             }
@@ -299,15 +305,15 @@ impl Module<'_, '_> {
                 #description
             };
         }
-        let views = op.returned().into_iter().map(|ty| self.viewed(ty, &quote!('s)));
-        let outcome = self.outcome(self.owner(op), op, tuple(views.collect()));
+        let outcome = self.outcome(self.owner(op), op, tuple(self.returned_types(op, &quote!('s))));
         let scope_ty = self.rt("Scope");
         let lifetimes = lifetime.map(|lifetime| quote!(, #lifetime));
         let read = self.read_reply(op, &d, &id);
+        let invoke = ident(if self.returns_in_place(op) { "invoke_in_place" } else { "invoke" });
         quote! {
             #doc
             pub fn #name<'s #lifetimes>(#object: &#object_ty, #scope: &'s #scope_ty<'s>, #params) -> #outcome {
-                #object.invoke(&#static_name, #scope, #write)?#read
+                #object.#invoke(&#static_name, #scope, #write)?#read
             }
             #description
         }
@@ -326,11 +332,14 @@ impl Module<'_, '_> {
         let results = match returned.as_slice() {
             [] => quote!(|_| #ok(())),
             [one] => {
-                let read = self.decode_result(&self.shape(one), d);
+                let read = match received_out(op) {
+                    true => self.decode_received_result(one, d),
+                    false => self.decode_result(&self.shape(one), d),
+                };
                 quote!(|#d| #read)
             }
-            several => {
-                let reads = several.iter().map(|ty| self.decode(&self.shape(ty), d));
+            _ => {
+                let reads = self.decode_returned(op, d);
                 quote!(|#d| #ok((#(#reads),*)))
             }
         };
@@ -358,6 +367,11 @@ impl Module<'_, '_> {
         let mut space = self.r#gen.names.space(scope).clone();
         ident(&space.claim_type("S"))
     }
+}
+
+/// Whether the only value that a call receives is a result or `out` value, rather than `inout`.
+fn received_out(op: &Op) -> bool {
+    op.outs().all(|param| param.direction == Direction::Out)
 }
 
 /// The lint attribute for an enum with one variant much larger than the others; clippy's limit is

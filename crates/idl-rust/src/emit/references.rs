@@ -218,7 +218,7 @@ impl Module<'_, '_> {
                 }
             }
         }
-        let types = op.tuple().into_iter().map(|ty| self.viewed(ty, &quote!('s))).collect();
+        let types = op.tuple().into_iter().map(|ty| self.received(ty, &quote!('s))).collect();
         let outcome = self.outcome(owner, op, tuple(types));
         let note = format!("Like [`Self::{}`], with results that borrow from `{scope}`.", methods.owned);
         let doc = self.operation_doc(op, &note);

@@ -156,7 +156,7 @@ impl Module<'_, '_> {
         !matches!(self.r#gen.spec.resolve(ty), Type::Octet | Type::Int8)
     }
 
-    pub(super) fn shape(&self, ty: &Type) -> Shape {
+    pub(crate) fn shape(&self, ty: &Type) -> Shape {
         self.r#gen.analysis.shape(ty)
     }
 
