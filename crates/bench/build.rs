@@ -3,7 +3,7 @@
 use std::process::Command;
 
 fn main() {
-    isorb_idl_rust::Build::new().compile("idl/bench.idl");
+    isorb_idl_rust::Build::new().receive_in_place("Bench::Frame").compile("idl/bench.idl");
     println!("cargo::rerun-if-env-changed=ISORB_COMMIT");
     if std::env::var_os("ISORB_COMMIT").is_some() {
         // Given by a build from an archive.

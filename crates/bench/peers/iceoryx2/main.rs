@@ -2,7 +2,8 @@
 //! Both ends poll.
 //!
 //! A void call carries one number each way, which is iceoryx2 at its fastest; an echo carries
-//! octets, which each side writes once. It obeys the lines of the protocol in
+//! octets, which each side writes once. With `--in-place` (`peer server --in-place`, `peer client
+//! --in-place NAME`) neither side writes or reads them. It obeys the lines of the protocol in
 //! crates/bench/src/protocol.rs.
 
 use std::error::Error;
@@ -31,9 +32,11 @@ const NAP: Duration = Duration::from_micros(500);
 fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        ["server"] => serve(),
-        ["client", name] => call(name),
-        _ => Err("expected: server, or client NAME".into()),
+        ["server"] => serve(false),
+        ["server", "--in-place"] => serve(true),
+        ["client", name] => call(name, false),
+        ["client", "--in-place", name] => call(name, true),
+        _ => Err("expected: server, or client NAME, each with or without --in-place".into()),
     }
 }
 
@@ -54,7 +57,7 @@ impl Services {
     }
 }
 
-fn serve() -> Result<()> {
+fn serve(in_place: bool) -> Result<()> {
     let name = format!("isorb-bench/{}", std::process::id());
     let services = Services::open(&name)?;
     let void: Server<_, u64, (), u64, ()> = services.void.server_builder().create()?;
@@ -76,7 +79,14 @@ fn serve() -> Result<()> {
             idle = 0;
         } else if let Some(request) = echo.receive()? {
             let payload = request.payload();
-            request.loan_slice_uninit(payload.len())?.write_from_slice(payload).send()?;
+            let response = request.loan_slice_uninit(payload.len())?;
+            if in_place {
+                // SAFETY: shared memory holds zeros or octets of an earlier response, and every
+                // value is an octet.
+                unsafe { response.assume_init() }.send()?;
+            } else {
+                response.write_from_slice(payload).send()?;
+            }
             idle = 0;
         } else {
             spin_loop();
@@ -93,7 +103,7 @@ fn serve() -> Result<()> {
     Ok(())
 }
 
-fn call(name: &str) -> Result<()> {
+fn call(name: &str, in_place: bool) -> Result<()> {
     let services = Services::open(name)?;
     let void: Calls<u64> = services.void.client_builder().create()?;
     let echo: Calls<[u8]> = services.echo.client_builder().initial_max_slice_len(LONGEST).create()?;
@@ -111,7 +121,7 @@ fn call(name: &str) -> Result<()> {
         samples.resize(calls, 0);
         match case {
             "void" => block(warm, &mut samples, || one(&void))?,
-            "octets" => block(warm, &mut samples, || there_and_back(&echo, octets))?,
+            "octets" => block(warm, &mut samples, || there_and_back(&echo, octets, in_place))?,
             _ => return Err(format!("{case} is not measured").into()),
         }
         let mut output = io::stdout().lock();
@@ -144,8 +154,14 @@ fn one(client: &Calls<u64>) -> Result<()> {
     Ok(())
 }
 
-fn there_and_back(client: &Calls<[u8]>, octets: &[u8]) -> Result<()> {
-    let pending = client.loan_slice_uninit(octets.len())?.write_from_slice(octets).send()?;
+fn there_and_back(client: &Calls<[u8]>, octets: &[u8], in_place: bool) -> Result<()> {
+    let request = client.loan_slice_uninit(octets.len())?;
+    let pending = if in_place {
+        // SAFETY: as in `serve`.
+        unsafe { request.assume_init() }.send()?
+    } else {
+        request.write_from_slice(octets).send()?
+    };
     loop {
         if let Some(response) = pending.receive()? {
             return if response.payload().len() == octets.len() { Ok(()) } else { Err("cut short".into()) };

@@ -48,6 +48,9 @@ enum Command {
         /// Over TLS, with the certificates of this folder
         #[arg(long)]
         tls: Option<PathBuf>,
+        /// Answers loans with loans
+        #[arg(long)]
+        loan: bool,
         /// The ORB's arguments
         #[arg(last = true)]
         arguments: Vec<String>,
@@ -63,6 +66,9 @@ enum Command {
         /// Sequences of octets are loans
         #[arg(long)]
         loan: bool,
+        /// Sequences of octets are loans both ways, which neither side writes or reads
+        #[arg(long)]
+        loan_in_place: bool,
         /// Over TLS, with a connection for each call
         #[arg(long)]
         each_call: bool,
@@ -147,6 +153,7 @@ impl PeerArgs {
                 arguments.extend(["-ORBEndPoint", "giop:ssl:127.0.0.1:0;connection"].map(str::to_owned));
                 tls::orb(&folder, "server", &arguments).and_then(|orb| isorb::serve_by(&orb, false))
             }
+            Command::IsorbServer { loan: true, arguments, .. } => isorb::serve_in_place(&arguments),
             Command::IsorbServer { propagated, arguments, .. } => isorb::serve(&arguments, propagated),
             Command::IsorbClient { tls: Some(folder), each_call, reference, .. } => {
                 reference.ok_or_else(no_reference).and_then(|reference| match each_call {
@@ -154,6 +161,7 @@ impl PeerArgs {
                     false => isorb::call_by(tls::orb(&folder, "client", &[])?, &reference),
                 })
             }
+            Command::IsorbClient { loan_in_place: true, arguments, .. } => isorb::call_in_place(&arguments),
             Command::IsorbClient { loan: true, arguments, .. } => isorb::call_with_loans(&arguments),
             Command::IsorbClient { propagated, arguments, .. } => isorb::call(&arguments, propagated),
             Command::IsorbBandServer { host, logging } => band::serve(&host, logging),

@@ -14,12 +14,16 @@ const SOURCES: [(&str, &str); 3] = [
 ];
 
 /// The programs, built unless they are in the cache, which takes a minute and the packages of
-/// crates.io.
-pub fn programs() -> Result<Programs, Missing> {
+/// crates.io. `in_place`: neither writes or reads the octets of an echo.
+pub fn programs(in_place: bool) -> Result<Programs, Missing> {
     // A failed build shall not be tried twice.
     static BUILT: OnceLock<Result<PathBuf, Missing>> = OnceLock::new();
     let peer = BUILT.get_or_init(build).clone()?.join("target/release/peer");
-    let with = |word: &str| vec![peer.clone().into_os_string(), word.into()];
+    let with = |word: &str| {
+        let mut words = vec![peer.clone().into_os_string(), word.into()];
+        words.extend(in_place.then(|| "--in-place".into()));
+        words
+    };
     Ok(Programs { server: with("server"), client: with("client") })
 }
 

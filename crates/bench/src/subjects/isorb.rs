@@ -8,9 +8,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use ::isorb::poa::PoaPolicies;
 use ::isorb::rt::policy::PriorityModel;
-use ::isorb::{Loan, Orb, Reference, Result, SystemException, Upcall};
+use ::isorb::{Lent, Loan, Orb, Reference, Result, SystemException, Upcall};
 
-use self::generated::bench::{Message, MessageView, Reading, ReadingView, Sample, Target, TargetRef};
+use self::generated::bench::{
+    Lender, LenderRef, Message, MessageView, Reading, ReadingView, Sample, Target, TargetRef,
+};
 use crate::cases::{Case, Kind, READINGS, SAMPLE, UNIT};
 use crate::load::work;
 use crate::protocol::{Client, exit_at_end_of_input, obey, ready};
@@ -51,6 +53,27 @@ pub fn call(arguments: &[String], propagated: bool) -> io::Result<()> {
         orb.rt_current().set_the_priority(PRIORITY).map_err(failed)?;
     }
     call_by(orb, address)
+}
+
+/// As [`serve`], with an object that answers loans with loans.
+pub fn serve_in_place(arguments: &[String]) -> io::Result<()> {
+    let orb = Orb::init(arguments.iter().cloned()).map_err(failed)?;
+    let root = orb.root_poa().map_err(failed)?;
+    let lender: LenderRef = root.activate(Arc::new(Echo::new(&orb))).map_err(|error| failed(error.into()))?;
+    exit_at_end_of_input();
+    ready(lender.object())?;
+    orb.run();
+    Ok(())
+}
+
+/// As [`call_with_loans`], with octets that neither side writes or reads, lent both ways.
+pub fn call_in_place(arguments: &[String]) -> io::Result<()> {
+    let (address, arguments) = arguments.split_last().ok_or(io::ErrorKind::InvalidInput)?;
+    let orb = Orb::init(arguments.iter().cloned()).map_err(failed)?;
+    let lender: LenderRef = orb.resolve(address).map_err(failed)?;
+    lender.ping().map_err(failed)?;
+    let target = TargetRef::from(lender.clone());
+    obey(&mut Caller { lends: true, lender: Some(lender), ..Caller::new(orb, target) })
 }
 
 /// As [`call`], with loans as sequences of octets.
@@ -157,6 +180,12 @@ impl Target for Echo {
     }
 }
 
+impl Lender for Echo {
+    fn exchange<'u>(&'u self, cx: Upcall<'u>, f: Lent<'u, u8>) -> Result<&'u [u8]> {
+        Ok(cx.keep(cx.loan::<u8>(f.len())?)?)
+    }
+}
+
 /// So many structures to send.
 pub(crate) fn readings(count: u32) -> Vec<Reading> {
     let reading = |i: u32| Reading { value: f64::from(i), stamp: i.into(), unit: UNIT.to_owned() };
@@ -175,6 +204,8 @@ pub(super) struct Caller {
     /// Long sequences of octets are loans.
     lends: bool,
     loan: Option<Loan<u8>>,
+    /// Answers loans with loans.
+    lender: Option<LenderRef>,
     text: String,
     readings: Vec<Reading>,
     samples: Vec<Sample>,
@@ -190,6 +221,7 @@ impl Caller {
             octets: Vec::new(),
             lends: false,
             loan: None,
+            lender: None,
             text: String::new(),
             readings: Vec::new(),
             samples: Vec::new(),
@@ -231,7 +263,10 @@ impl Client for Caller {
         let octets = self.loan.as_deref().unwrap_or(&self.octets);
         match self.kind {
             Kind::Void => target.ping(),
-            Kind::Octets => orb.scope(|scope| target.echo_in(scope, octets).map(drop)),
+            Kind::Octets => orb.scope(|scope| match &self.lender {
+                Some(lender) => lender.exchange_in(scope, octets).map(drop),
+                None => target.echo_in(scope, octets).map(drop),
+            }),
             Kind::Text => orb.scope(|scope| target.text_in(scope, &self.text).map(drop)),
             Kind::Structs => orb.scope(|scope| target.structs_in(scope, &self.readings).map(drop)),
             Kind::Plain => orb.scope(|scope| target.plain_in(scope, &self.samples).map(drop)),

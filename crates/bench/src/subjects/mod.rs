@@ -87,6 +87,11 @@ subjects! {
     /// [`IsorbSegment`](Self::IsorbSegment) with sequences of octets from 4 KiB on that the client
     /// has by a loan, filled once.
     IsorbSegmentLoan = "isorb-segment-loan",
+    /// [`IsorbSegment`](Self::IsorbSegment) with loans both ways that neither side writes or reads.
+    /// Only sequences of octets from 4 KiB on.
+    IsorbSegmentInPlace = "isorb-segment-in-place",
+    /// [`Iceoryx2`](Self::Iceoryx2) with echoes that neither side writes or reads.
+    Iceoryx2InPlace = "iceoryx2-in-place",
     /// [`IsorbUnix`](Self::IsorbUnix) without a time-out of calls. [`RawUnix`](Self::RawUnix)
     /// has none either, so the kernel sets no timer for the two.
     IsorbUnixUnlimited = "isorb-unix-unlimited",
@@ -151,6 +156,10 @@ impl Subject {
                 let server = [&["isorb-server", "--"][..], &SEGMENT].concat();
                 peers(&server, &["isorb-client", "--loan", "--"])
             }
+            IsorbSegmentInPlace => {
+                let server = [&["isorb-server", "--loan", "--"][..], &SEGMENT].concat();
+                peers(&server, &["isorb-client", "--loan-in-place", "--"])
+            }
             IsorbFragments => isorb(&["-ORBFragment", "1024"], &["-ORBFragment", "1024"]),
             IsorbPriority => {
                 // Changes of priority in the kernel are no part of the path that is counted.
@@ -165,7 +174,8 @@ impl Subject {
             OmniOrb => omniorb::programs(omniorb::Server::AsShipped),
             OmniOrbTuned => omniorb::programs(omniorb::Server::Tuned),
             Futex => futex::programs(),
-            Iceoryx2 => iceoryx2::programs(),
+            Iceoryx2 => iceoryx2::programs(false),
+            Iceoryx2InPlace => iceoryx2::programs(true),
         }
     }
 }
