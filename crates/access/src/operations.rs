@@ -59,10 +59,38 @@ const SUPPLIER_ADMIN: &[Rule] = &[rule(Supply, No, &["obtain_push_consumer", "ob
 const CHANNEL: &[Rule] =
     &[rule(Supply, No, &["for_suppliers"]), rule(Administer, Here, &["destroy", "remove_observer"])];
 
+/// An interface of the interface repository, which cannot be changed over the ORB.
+const fn reads(interface: &'static str) -> Rules {
+    Rules { interface, whole: false, rules: &[] }
+}
+
 pub(crate) const ALL: &[Rules] = &[
     Rules { interface: "IDL:omg.org/CosNaming/NamingContext:1.0", whole: false, rules: NAMING },
     Rules { interface: "IDL:omg.org/CosNaming/NamingContextExt:1.0", whole: false, rules: NAMING },
     Rules { interface: "IDL:omg.org/CosNaming/BindingIterator:1.0", whole: false, rules: &[] },
+    reads("IDL:omg.org/CORBA/Repository:1.0"),
+    reads("IDL:omg.org/CORBA/ModuleDef:1.0"),
+    reads("IDL:omg.org/CORBA/ConstantDef:1.0"),
+    reads("IDL:omg.org/CORBA/StructDef:1.0"),
+    reads("IDL:omg.org/CORBA/UnionDef:1.0"),
+    reads("IDL:omg.org/CORBA/EnumDef:1.0"),
+    reads("IDL:omg.org/CORBA/AliasDef:1.0"),
+    reads("IDL:omg.org/CORBA/NativeDef:1.0"),
+    reads("IDL:omg.org/CORBA/ExceptionDef:1.0"),
+    reads("IDL:omg.org/CORBA/ExtAttributeDef:1.0"),
+    reads("IDL:omg.org/CORBA/OperationDef:1.0"),
+    reads("IDL:omg.org/CORBA/ExtInterfaceDef:1.0"),
+    reads("IDL:omg.org/CORBA/ExtAbstractInterfaceDef:1.0"),
+    reads("IDL:omg.org/CORBA/ExtLocalInterfaceDef:1.0"),
+    reads("IDL:omg.org/CORBA/ExtValueDef:1.0"),
+    reads("IDL:omg.org/CORBA/ValueBoxDef:1.0"),
+    reads("IDL:omg.org/CORBA/ValueMemberDef:1.0"),
+    reads("IDL:omg.org/CORBA/PrimitiveDef:1.0"),
+    reads("IDL:omg.org/CORBA/StringDef:1.0"),
+    reads("IDL:omg.org/CORBA/WstringDef:1.0"),
+    reads("IDL:omg.org/CORBA/FixedDef:1.0"),
+    reads("IDL:omg.org/CORBA/SequenceDef:1.0"),
+    reads("IDL:omg.org/CORBA/ArrayDef:1.0"),
     Rules { interface: "IDL:RtecEventChannelAdmin/EventChannel:1.0", whole: false, rules: CHANNEL },
     Rules { interface: "IDL:RtecEventChannelAdmin/ConsumerAdmin:1.0", whole: false, rules: &[] },
     Rules { interface: "IDL:RtecEventChannelAdmin/SupplierAdmin:1.0", whole: false, rules: SUPPLIER_ADMIN },

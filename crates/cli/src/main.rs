@@ -44,10 +44,12 @@ enum Command {
     New(commands::new::Args),
     /// Checks IDL, or generates Rust from it.
     Idl(commands::idl::Args),
-    /// Calls an object by the interface in an IDL file, with JSON.
+    /// Calls an object by the interface in an IDL file or an interface repository, with JSON.
     Call(commands::call::Args),
     /// Serves an interface in an IDL file by rules, for tests of clients.
     Serve(commands::serve::Args),
+    /// Runs an interface repository that answers from IDL files.
+    Ifr(commands::ifr::Args),
     /// Explains a reference or an object URL, field by field.
     Ior(commands::ior::Args),
     /// Runs a naming service.
@@ -112,6 +114,7 @@ fn main() -> ExitCode {
             Err(error) => report(Err(error)),
         },
         Command::Serve(args) => report(commands::serve::run(&args, orb)),
+        Command::Ifr(args) => report(commands::ifr::run(&args, orb)),
         Command::Ior(args) => report(commands::ior::run(&args)),
         Command::Naming(args) => report(commands::naming::run(&args, orb)),
         Command::Name(args) => report(commands::name::run(&args, orb)),

@@ -37,9 +37,13 @@ impl<'s> Gen<'s> {
             .flatten()
     }
 
-    /// Whether all of a module comes from included files, those of module CORBA from the ORB's own.
+    /// Whether all of a module comes from included files, that of module CORBA from the ORB's own
+    /// orb.idl: InterfaceRepository.idl adds to it what `isorb::corba` does not have.
     fn is_standard(&self, id: DefId) -> bool {
-        let standard = |id: &DefId| self.spec.file(self.spec[*id].location.file).is_standard;
+        let standard = |id: &DefId| {
+            let file = self.spec.file(self.spec[*id].location.file);
+            file.is_standard && file.path.ends_with("orb.idl")
+        };
         let definition = &self.spec[id];
         !definition.in_main_file && (definition.name != "CORBA" || definition.contents.iter().all(standard))
     }

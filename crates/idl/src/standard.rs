@@ -20,6 +20,7 @@ macro_rules! files {
 files!(
     "orb.idl"
     "CosNaming.idl"
+    "InterfaceRepository.idl"
     "TimeBase.idl"
     "IOP.idl"
     "GIOP.idl"

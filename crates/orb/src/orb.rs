@@ -1,13 +1,14 @@
 //! The ORB: one per process as a rule, several where a program wants them apart.
 
 mod builder;
+mod interfaces;
 mod resolving;
 
 pub use builder::OrbBuilder;
 
 use crate::config::Config;
 use crate::connection::Connection;
-use crate::dispatch::ServerCore;
+use crate::dispatch::{InterfaceDefinitions, ServerCore};
 use crate::interceptor::{Initial, PiCurrent};
 use crate::orb_core::{ClientCore, Orb};
 use crate::poa::Poa;
@@ -97,7 +98,16 @@ impl Orb {
     ) -> Orb {
         let Initial { interceptors, references, transports, value_types } = initial;
         let client = ClientCore::new(config, transports, interceptors.client().is_some(), value_types);
-        Orb::new(client, Box::new(ServerCore::new(arguments, interceptors, references, guard)))
+        Orb::new(
+            client,
+            Box::new(ServerCore::new(
+                arguments,
+                interceptors,
+                references,
+                guard,
+                InterfaceDefinitions::of_orb(),
+            )),
+        )
     }
 
     /// The arguments that [`Orb::init`] left over.

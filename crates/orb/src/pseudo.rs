@@ -2,6 +2,7 @@
 
 use crate::invoke::call_scope;
 use crate::{Interface, Object, Operation, Operations, Reference, Result};
+use isorb_cdr::Handle;
 use isorb_giop::Kind;
 
 static OBJECT: Interface =
@@ -9,6 +10,8 @@ static OBJECT: Interface =
 
 static IS_A: Operation = Operation { name: "_is_a", oneway: false };
 static NON_EXISTENT: Operation = Operation { name: "_non_existent", oneway: false };
+static INTERFACE: Operation = Operation { name: "_interface", oneway: false };
+static REPOSITORY_ID: Operation = Operation { name: "_repository_id", oneway: false };
 
 fn is_a(object: &Object, id: &str) -> Result<bool> {
     call_scope(|scope| object.invoke(&IS_A, scope, &|e| e.string(id))?.results(|d| d.boolean()))
@@ -46,6 +49,34 @@ impl Object {
             return Ok(true);
         }
         is_a(self, repository_id)
+    }
+
+    /// The definition of the object's interface in an interface repository (`_get_interface`), a
+    /// `CORBA::InterfaceDef` as `isorb_ifr` has it; `None` for nil.
+    ///
+    /// # Errors
+    /// The exception of the call: INTF_REPOS from a server that knows no repository. A server of
+    /// isorb knows the one that is its initial reference `InterfaceRepository`.
+    ///
+    /// # Real-time
+    /// Calls the object; allocates. The server may have to call the repository first, for which it
+    /// waits 5 s at most.
+    pub fn get_interface(&self) -> Result<Option<Object>> {
+        call_scope(|scope| self.invoke(&INTERFACE, scope, &|_| ())?.results(Object::decode_handle))
+    }
+
+    /// The repository id of the object's most derived interface, by a call (`_repository_id`).
+    /// [`Object::type_id`] is what the reference says, which may be nothing.
+    ///
+    /// # Errors
+    /// The exception of the call: BAD_OPERATION from servers of some other ORBs.
+    ///
+    /// # Real-time
+    /// Calls the object; allocates.
+    pub fn repository_id(&self) -> Result<String> {
+        call_scope(|scope| {
+            self.invoke(&REPOSITORY_ID, scope, &|_| ())?.results(|d| Ok(d.string()?.to_owned()))
+        })
     }
 
     /// Whether the object is known not to exist (`_non_existent`).

@@ -1,11 +1,13 @@
-//! `isorb call`: calls an object by the interface in an IDL file, with arguments and results as
-//! JSON.
+//! `isorb call`: calls an object by the interface in an IDL file or an interface repository, with
+//! arguments and results as JSON.
 
 use crate::typed::{Called, load_operation};
-use isorb::{Any, Config, DynamicReply, DynamicRequest, Orb, TypeCode};
+use isorb::{Any, Config, DynamicReply, DynamicRequest, Object, Orb, TypeCode};
 use isorb_any::Kind;
 use isorb_cdr::{Decoder, Order, Text};
 use isorb_giop::Ior;
+use isorb_ifr::InterfaceCache;
+use isorb_ifr::corba::RepositoryRef;
 use isorb_scope::Region;
 use std::error::Error;
 use std::path::PathBuf;
@@ -28,11 +30,16 @@ pub struct Args {
     /// text is '"text"', a reference a text with its URL, or null.
     #[arg(value_name = "JSON", allow_negative_numbers = true)]
     arguments: Vec<String>,
-    /// IDL file with the interface.
+    /// IDL file with the interface. Without it the interface is the one that the object answers
+    /// `_get_interface` with, or that --ifr has.
     #[arg(long, value_name = "FILE")]
-    idl: PathBuf,
+    idl: Option<PathBuf>,
+    /// Interface repository with the interface: a URL, such as
+    /// `corbaloc::host:3699/InterfaceRepository`.
+    #[arg(long, value_name = "URL", conflicts_with = "idl")]
+    ifr: Option<String>,
     /// Directory to search for `#include`; repeatable.
-    #[arg(short = 'I', value_name = "DIR")]
+    #[arg(short = 'I', value_name = "DIR", requires = "idl")]
     include: Vec<PathBuf>,
 }
 
@@ -43,7 +50,10 @@ pub struct Args {
 pub fn run(args: &Args, orb: Vec<String>) -> Result<ExitCode, Box<dyn Error>> {
     let orb = super::orb::plain(Config::from_args(orb)?.0)?;
     let object = orb.string_to_object(&args.url)?;
-    let called = load_operation(&args.idl, &args.include, &args.operation, object.type_id())?;
+    let called = match &args.idl {
+        Some(file) => load_operation(file, &args.include, &args.operation, object.type_id())?,
+        None => find_operation(&orb, &object, args)?,
+    };
     let Called { name, operation } = &called;
     let wanted = operation.arguments().count();
     if wanted != args.arguments.len() {
@@ -71,6 +81,22 @@ pub fn run(args: &Args, orb: Vec<String>) -> Result<ExitCode, Box<dyn Error>> {
             Ok(ExitCode::from(RAISED))
         }
     }
+}
+
+/// The operation as an interface repository describes it.
+fn find_operation(orb: &Orb, object: &Object, args: &Args) -> Result<Called, Box<dyn Error>> {
+    let repository = args.ifr.as_deref().map(|url| orb.resolve::<RepositoryRef>(url)).transpose()?;
+    let contract = InterfaceCache::new(repository).of_object(object).map_err(|exception| {
+        let hint = match &args.ifr {
+            None => "name an IDL file (--idl FILE) or an interface repository (--ifr URL)",
+            Some(_) => "name an IDL file (--idl FILE), or give the repository the IDL of the object",
+        };
+        format!("the interface of the object is not known: {exception}: {hint}")
+    })?;
+    // The interface is known: a scope before the name says nothing more.
+    let name = args.operation.rsplit_once("::").map_or(&*args.operation, |(_, name)| name);
+    let operation = contract.operation(name)?;
+    Ok(Called { name: format!("{}::{name}", contract.name()), operation })
 }
 
 /// The value of an argument. A reference is a text with its URL, or null.

@@ -10,6 +10,7 @@ pub mod event_control;
 #[cfg(feature = "packaging")]
 pub mod generate;
 pub mod idl;
+pub mod ifr;
 pub mod ior;
 pub mod listen;
 pub mod memory;

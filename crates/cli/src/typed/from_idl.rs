@@ -1,9 +1,10 @@
 //! Type codes of IDL types, and operations by their IDL.
 
-use isorb::{DynamicInterface, DynamicOperation, Mode};
-use isorb_any::{Label, TypeCode};
-use isorb_idl::model::{ConstValue, DefId, DefKind, Direction, Member, Spec, Type};
+use isorb::{DynamicInterface, DynamicOperation};
+use isorb_any::TypeCode;
+use isorb_idl::model::{DefId, DefKind, Spec};
 use isorb_idl::{Options, compile};
+use isorb_ifr::{TypeCodes, wire_names};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -22,9 +23,8 @@ fn compiled(file: &Path, include: &[PathBuf]) -> Result<Spec, String> {
 pub fn load(file: &Path, include: &[PathBuf], name: &str) -> Result<TypeCode, String> {
     let spec = &compiled(file, include)?;
     let id = spec.find(name).ok_or_else(|| format!("{} has no type {name}", file.display()))?;
-    Builder { spec, enclosing: Vec::new() }.named(id)
+    TypeCodes::new(spec).of_definition(id)
 }
-
 /// An operation of an IDL file.
 pub struct Called {
     /// Its scoped name.
@@ -66,7 +66,7 @@ pub fn load_operation(file: &Path, include: &[PathBuf], name: &str, type_id: &st
             ));
         }
     };
-    let operation = Builder { spec, enclosing: Vec::new() }.operation(member, plain)?;
+    let operation = isorb_ifr::operation(&mut TypeCodes::new(spec), member, plain)?;
     Ok(Called { name: spec.scoped_name(member).to_string(), operation })
 }
 
@@ -117,181 +117,7 @@ pub fn load_interface(file: &Path, include: &[PathBuf], name: Option<&str>) -> R
             }
         }
     };
-    let mut operations = Vec::new();
-    for member in spec.all_operations(id) {
-        for wire in wire_names(spec, member) {
-            operations.push(Builder { spec, enclosing: Vec::new() }.operation(member, &wire)?);
-        }
-    }
+    let operations = isorb_ifr::operations(&mut TypeCodes::new(spec), id)?;
     let bases = spec.all_bases(id).into_iter().map(|base| spec[base].repository_id.clone()).collect();
     Ok(Served { name: spec.scoped_name(id), id: spec[id].repository_id.clone(), bases, operations })
-}
-
-/// The names of an operation or attribute in requests.
-fn wire_names(spec: &Spec, id: DefId) -> Vec<String> {
-    let name = &spec[id].name;
-    match &spec[id].kind {
-        DefKind::Attribute(it) if it.readonly => vec![format!("_get_{name}")],
-        DefKind::Attribute(_) => vec![format!("_get_{name}"), format!("_set_{name}")],
-        _ => vec![name.clone()],
-    }
-}
-
-struct Builder<'s> {
-    spec: &'s Spec,
-    /// Types that enclose the current one; a sequence of one of them is recursive.
-    enclosing: Vec<DefId>,
-}
-
-impl Builder<'_> {
-    fn operation(&mut self, id: DefId, wire: &str) -> Result<DynamicOperation, String> {
-        let text = |exception: isorb::SystemException| exception.to_string();
-        let mut made = DynamicOperation::new(wire).map_err(text)?;
-        let raises = match &self.spec[id].kind {
-            DefKind::Operation(it) => {
-                if it.result != Type::Void {
-                    made = made.result(self.type_code(&it.result)?);
-                }
-                for parameter in &it.params {
-                    let mode = match parameter.direction {
-                        Direction::In => Mode::In,
-                        Direction::Out => Mode::Out,
-                        Direction::InOut => Mode::InOut,
-                    };
-                    made = made.parameter(&parameter.name, mode, self.type_code(&parameter.ty)?);
-                }
-                if it.oneway {
-                    made = made.oneway();
-                }
-                &it.raises
-            }
-            DefKind::Attribute(it) if wire.starts_with("_set_") => {
-                made = made.parameter("value", Mode::In, self.type_code(&it.ty)?);
-                &it.set_raises
-            }
-            DefKind::Attribute(it) => {
-                made = made.result(self.type_code(&it.ty)?);
-                &it.get_raises
-            }
-            _ => return Err(format!("{} is no operation", self.spec.scoped_name(id))),
-        };
-        for exception in raises {
-            made = made.raises(&self.named(*exception)?).map_err(text)?;
-        }
-        Ok(made)
-    }
-
-    fn type_code(&mut self, ty: &Type) -> Result<TypeCode, String> {
-        let bound = |bound: &Option<u32>| bound.unwrap_or(0);
-        let made = match ty {
-            Type::Boolean => TypeCode::BOOLEAN,
-            Type::Char => TypeCode::CHAR,
-            Type::WChar => TypeCode::WCHAR,
-            Type::Octet | Type::Int8 => TypeCode::OCTET,
-            Type::Short => TypeCode::SHORT,
-            Type::UShort => TypeCode::USHORT,
-            Type::Long => TypeCode::LONG,
-            Type::ULong => TypeCode::ULONG,
-            Type::LongLong => TypeCode::LONGLONG,
-            Type::ULongLong => TypeCode::ULONGLONG,
-            Type::Float => TypeCode::FLOAT,
-            Type::Double => TypeCode::DOUBLE,
-            Type::LongDouble => TypeCode::LONGDOUBLE,
-            Type::Any => TypeCode::ANY,
-            Type::TypeCode => TypeCode::TYPECODE,
-            Type::Object => TypeCode::object(),
-            Type::String { bound: b } => TypeCode::string(bound(b)),
-            Type::WString { bound: b } => TypeCode::wstring(bound(b)),
-            Type::Fixed { digits, scale } => {
-                TypeCode::fixed(*digits, *scale as i16).map_err(|error| error.to_string())?
-            }
-            Type::Sequence { element, bound: b } => {
-                let element = self.type_code(element)?;
-                TypeCode::sequence(&element, bound(b)).map_err(|error| error.to_string())?
-            }
-            Type::Array { element, dims } => {
-                let mut made = self.type_code(element)?;
-                for length in dims.iter().rev() {
-                    made = TypeCode::array(&made, *length).map_err(|error| error.to_string())?;
-                }
-                made
-            }
-            Type::Named(id) => self.named(*id)?,
-            Type::Void | Type::ValueBase | Type::AbstractBase => {
-                return Err(format!(
-                    "{} has no values that can be shown or written",
-                    self.spec.type_name(ty)
-                ));
-            }
-        };
-        Ok(made)
-    }
-
-    fn named(&mut self, id: DefId) -> Result<TypeCode, String> {
-        let definition = &self.spec[id];
-        let (repository_id, name) = (&*definition.repository_id, &*definition.name);
-        if self.enclosing.contains(&id) {
-            return TypeCode::recursive(repository_id).map_err(|error| error.to_string());
-        }
-        self.enclosing.push(id);
-        let made = match &definition.kind {
-            DefKind::Struct(it) => {
-                let members = self.members(it.members.iter())?;
-                TypeCode::new_struct(repository_id, name, &members)
-            }
-            DefKind::Exception(it) => {
-                let members = self.members(it.members.iter())?;
-                TypeCode::new_exception(repository_id, name, &members)
-            }
-            DefKind::Enum(it) => {
-                let names: Vec<&str> = it.enumerators.iter().map(|id| &*self.spec[*id].name).collect();
-                TypeCode::new_enum(repository_id, name, &names)
-            }
-            DefKind::Typedef(it) => {
-                let original = self.type_code(self.spec.alias_of(it))?;
-                TypeCode::new_alias(repository_id, name, &original)
-            }
-            DefKind::Union(it) => {
-                let discriminator = self.type_code(&it.discriminator)?;
-                let mut cases = Vec::new();
-                for case in &it.cases {
-                    let tc = self.type_code(&case.member.ty)?;
-                    let labels = case.labels.iter().map(|label| self.label(label));
-                    let default = case.is_default.then_some(Label::Default);
-                    cases.extend(labels.chain(default).map(|label| (label, &*case.member.name, tc.clone())));
-                }
-                TypeCode::new_union(repository_id, name, &discriminator, &cases)
-            }
-            DefKind::Interface(_) => TypeCode::interface(repository_id, name),
-            _ => {
-                return Err(format!(
-                    "{} has no values that can be shown or written",
-                    self.spec.scoped_name(id)
-                ));
-            }
-        };
-        self.enclosing.pop();
-        made.map_err(|error| format!("{}: {error}", self.spec.scoped_name(id)))
-    }
-
-    fn members<'m>(
-        &mut self,
-        members: impl Iterator<Item = &'m Member>,
-    ) -> Result<Vec<(&'m str, TypeCode)>, String> {
-        members.map(|member| Ok((&*member.name, self.type_code(&member.ty)?))).collect()
-    }
-
-    fn label(&self, label: &ConstValue) -> Label {
-        Label::Value(match label {
-            ConstValue::Integer(value) => *value,
-            ConstValue::Boolean(value) => i128::from(*value),
-            ConstValue::Char(c) | ConstValue::WChar(c) => i128::from(u32::from(*c)),
-            ConstValue::Enumerator(id) => match &self.spec[*id].kind {
-                DefKind::Enumerator(it) => i128::from(it.ordinal),
-                _ => 0,
-            },
-            // The compiler rejects other labels.
-            _ => 0,
-        })
-    }
 }

@@ -157,6 +157,7 @@ codes! { ISORB ISORB_VMCID:
     INV_OBJREF_MALFORMED InvObjref 2 "the reference is malformed",
     REBIND_FORBIDDEN Rebind 1 "the client's rebind policy forbids another connection or target",
     NO_PERMISSION_BIDIRECTIONAL NoPermission 1 "calls back over the client's connection were not agreed",
+    NO_PERMISSION_READ_ONLY NoPermission 2 "the interface repository is read from IDL files and cannot be changed",
 }
 
 /// Codes of omniORB that its users meet most often.

@@ -1,6 +1,6 @@
 //! The server side of an ORB: what its layers below the POA reach by [`RequestHandler`].
 
-use super::{handle, request_priority};
+use super::{InterfaceDefinitions, handle, request_priority};
 use crate::buffers::CallBuffers;
 use crate::connection::{Arrived, Connection};
 use crate::interceptor::{Interceptors, components};
@@ -37,6 +37,7 @@ pub(crate) struct ServerCore {
     /// Initial references.
     pub references: PiMutex<HashMap<String, Object>>,
     pub plain_keys: PiMutex<HashMap<Vec<u8>, Object>>,
+    pub interface_definitions: InterfaceDefinitions,
     pub unknown_targets: PiMutex<Vec<Weak<dyn UnknownTargetObserver>>>,
     /// Whether the ORB was shut down.
     pub ended: (PiMutex<bool>, PiCondvar),
@@ -63,6 +64,7 @@ impl ServerCore {
         interceptors: Interceptors,
         references: Vec<(String, Object)>,
         guard: Option<Arc<dyn Guard>>,
+        interface_definitions: InterfaceDefinitions,
     ) -> ServerCore {
         // Transient references of an earlier process must not find objects of this one.
         let epoch = isorb_rt::random_u64();
@@ -84,6 +86,7 @@ impl ServerCore {
             opening: PiMutex::new(()),
             references: PiMutex::new(references.into_iter().collect()),
             plain_keys: PiMutex::default(),
+            interface_definitions,
             unknown_targets: PiMutex::default(),
             ended: (PiMutex::new(false), PiCondvar::new()),
             client_lane: OnceLock::new(),

@@ -9,6 +9,7 @@ mod find;
 mod group_thread;
 #[cfg(feature = "miop")]
 mod groups;
+mod interfaces;
 #[cfg(feature = "miop")]
 mod joined;
 mod servant;
@@ -16,6 +17,7 @@ mod servant;
 pub(crate) use self::core::ServerCore;
 #[cfg(feature = "miop")]
 pub(crate) use groups::Groups;
+pub(crate) use interfaces::InterfaceDefinitions;
 
 use crate::buffers::{CallBuffers, with_buffers};
 use crate::connection::{self, Arrived, Connection};

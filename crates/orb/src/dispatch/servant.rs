@@ -9,8 +9,8 @@ use crate::sched::PriorityGuard;
 use crate::servant::Outcome;
 use crate::statistics::Ended;
 use crate::upcall::{Request as UpcallRequest, Upcall};
-use crate::{Interface, Orb, Result, SystemException};
-use isorb_cdr::{Decoder, Encoder};
+use crate::{Interface, Object, Orb, Result, SystemException};
+use isorb_cdr::{Decoder, Encoder, Handle};
 use isorb_giop::message::{self, ReplyStatus, Request, ServiceContext, ServiceContexts};
 use isorb_giop::{Completion, Kind, context, minor};
 use std::hint::cold_path;
@@ -126,7 +126,7 @@ fn panicked(operation: &str) -> SystemException {
 /// Operations that every object has (clause 9.4.2.1).
 #[cold]
 pub(super) fn pseudo(
-    interface: &Interface,
+    interface: &'static Interface,
     upcall: &UpcallRequest<'_>,
     d: &mut Decoder<'_>,
     e: &mut Encoder<'_>,
@@ -144,7 +144,8 @@ pub(super) fn pseudo(
         "_non_existent" | "_not_existent" => e.put(0u8),
         "_repository_id" => e.string(interface.id),
         "_interface" => {
-            return Err(SystemException::from(Kind::IntfRepos).minor(minor::INTF_REPOS_UNAVAILABLE));
+            let definition = (upcall.orb.server().interface_definitions.find)(upcall.orb, interface.id)?;
+            Object::encode_handle(Some(&definition), e);
         }
         "_component" => {
             return Err(SystemException::from(Kind::NoImplement).detail("there is no component model"));

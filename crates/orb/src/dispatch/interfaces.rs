@@ -1,0 +1,21 @@
+//! The definitions of interfaces that the server has fetched for `_get_interface`.
+
+use crate::{Object, Orb, Result};
+use isorb_rt::sync::PiMutex;
+use std::collections::HashMap;
+use std::sync::atomic::AtomicU64;
+
+/// Finds definitions. How that is done lies above this layer, since it takes a call.
+pub(crate) struct InterfaceDefinitions {
+    pub find: fn(&Orb, &'static str) -> Result<Object>,
+    /// By repository id. As many as the process has interfaces at most.
+    pub known: PiMutex<HashMap<&'static str, Object>>,
+    /// The time of the monotonic clock, in nanoseconds, before which no thread asks again.
+    pub not_before: AtomicU64,
+}
+
+impl InterfaceDefinitions {
+    pub fn new(find: fn(&Orb, &'static str) -> Result<Object>) -> InterfaceDefinitions {
+        InterfaceDefinitions { find, known: PiMutex::default(), not_before: AtomicU64::new(0) }
+    }
+}
