@@ -222,16 +222,27 @@ impl Object {
     /// TIMEOUT, COMPLETED_NO, when an end time of the object or the thread has passed.
     #[inline(always)]
     pub(crate) fn effective_policies(&self) -> Result<Effective> {
-        if !self.0.sets_policies && !thread_sets_policies() {
+        if !self.has_narrower_policies() {
             return Ok(self.0.orb.effective_policies());
         }
         cold_path();
         self.narrower_policies()
     }
 
+    /// Whether the object or the thread sets policies.
+    #[inline(always)]
+    pub(crate) fn has_narrower_policies(&self) -> bool {
+        self.0.sets_policies || thread_sets_policies()
+    }
+
+    /// The policies of the object, the thread and the ORB, the narrowest first.
+    pub(crate) fn all_policies(&self) -> Policies {
+        self.0.policies.or(thread_policies()).or(self.0.orb.policies())
+    }
+
     #[inline(never)]
-    fn narrower_policies(&self) -> Result<Effective> {
-        let policies = self.0.policies.or(thread_policies()).or(self.0.orb.policies()).effective();
+    pub(crate) fn narrower_policies(&self) -> Result<Effective> {
+        let policies = self.all_policies().effective();
         if policies.timeout == Timeout::OVER {
             return Err(SystemException::new(Kind::Timeout, 0, Completion::No).detail(
                 "the request was not sent: its end time (request_end or reply_end of the object or the \

@@ -54,6 +54,15 @@ pub struct Policies {
     pub request_timeout: Option<Duration>,
     /// RELATIVE_RT_TIMEOUT: time for a call from start to reply. Zero: no time-out.
     pub round_trip_timeout: Option<Duration>,
+    /// REQUEST_START_TIME: the moment before which a request is not sent: the calling thread sleeps
+    /// until then, and the time-outs begin then. A call that is begun without waiting
+    /// (`…_begin`, `…_async`) does not sleep: INV_POLICY before that moment. For a thread or an
+    /// object, as the end times.
+    pub request_start: Option<Instant>,
+    /// REPLY_START_TIME: the moment before which a call does not return its reply. The request is
+    /// sent at once; system exceptions do not wait. A start after the end is TIMEOUT, COMPLETED_NO,
+    /// and sends nothing.
+    pub reply_start: Option<Instant>,
     /// REQUEST_END_TIME: the moment until which a request must be delivered. A call that begins
     /// later is TIMEOUT, COMPLETED_NO, and sends nothing. The earliest end of this, the next one
     /// and the time-outs applies. For a thread or an object: an ORB ignores it, since it would end
@@ -72,6 +81,8 @@ impl Policies {
         sync_scope: None,
         request_timeout: None,
         round_trip_timeout: None,
+        request_start: None,
+        reply_start: None,
         request_end: None,
         reply_end: None,
         rebind: None,
@@ -92,10 +103,21 @@ impl Policies {
             } else {
                 wider.round_trip_timeout
             },
+            request_start: if self.request_start.is_some() {
+                self.request_start
+            } else {
+                wider.request_start
+            },
+            reply_start: if self.reply_start.is_some() { self.reply_start } else { wider.reply_start },
             request_end: if self.request_end.is_some() { self.request_end } else { wider.request_end },
             reply_end: if self.reply_end.is_some() { self.reply_end } else { wider.reply_end },
             rebind: if self.rebind.is_some() { self.rebind } else { wider.rebind },
         }
+    }
+
+    /// The earliest end time.
+    pub(crate) fn end(&self) -> Option<Instant> {
+        [self.request_end, self.reply_end].into_iter().flatten().min()
     }
 
     /// The effective policies without any wider scope.
@@ -103,9 +125,8 @@ impl Policies {
     pub(crate) fn effective(&self) -> Effective {
         let timeout =
             Timeout::of_policy(self.request_timeout).min(Timeout::of_policy(self.round_trip_timeout));
-        let ends = [self.request_end, self.reply_end].into_iter().flatten().min();
         Effective {
-            timeout: ends.map_or(timeout, |end| timeout.min(Timeout::until_instant(end))),
+            timeout: self.end().map_or(timeout, |end| timeout.min(Timeout::until_instant(end))),
             rebind: self.rebind.unwrap_or_default(),
             sync_scope: self.sync_scope.unwrap_or_default(),
         }
@@ -209,11 +230,12 @@ impl SharedPolicies {
         if let Some(rebind) = policies.rebind {
             self.rebind.store(1 + rebind as u8, Ordering::Relaxed);
         }
-        if policies.request_end.is_some() || policies.reply_end.is_some() {
+        let times = [policies.request_start, policies.reply_start, policies.request_end, policies.reply_end];
+        if times.iter().any(Option::is_some) {
             warn(
                 LOG,
                 format_args!(
-                    "end times are ignored at the scope of an ORB: set them for a thread or an object"
+                    "start and end times are ignored at the scope of an ORB: set them for a thread or an object"
                 ),
             );
         }
@@ -267,6 +289,8 @@ impl SharedPolicies {
             sync_scope: self.sync_scope(),
             request_timeout: self.request_timeout.get(),
             round_trip_timeout: self.round_trip_timeout.get(),
+            request_start: None,
+            reply_start: None,
             request_end: None,
             reply_end: None,
             rebind: self.rebind(),

@@ -73,6 +73,60 @@ fn an_end_time_bounds_all_calls_of_a_task_together() {
 }
 
 #[test]
+fn a_request_is_sent_at_its_start_time() {
+    let (server, _client, echo, parrot) = pair(Concurrency::Connection);
+    echo.sleep(0).unwrap();
+    let start = Instant::now() + Duration::from_millis(100);
+    let starts = Policies { request_start: Some(start), ..timeout(10_000) };
+    echo.with_policies(starts).sleep(0).unwrap();
+    assert!(Instant::now() >= start);
+    // The start has passed: nothing waits any more.
+    let outer = set_thread_policies(starts);
+    echo.sleep(0).unwrap();
+    set_thread_policies(outer);
+    // A time-out begins with the start.
+    let later = Policies { request_start: Some(Instant::now() + Duration::from_millis(150)), ..timeout(100) };
+    isorb_testkit::retry("a call of no duration", || match echo.with_policies(later).sleep(0) {
+        // The machine was busy for a tenth of a second.
+        Err(exception) if exception.kind == Kind::Timeout => Err(exception),
+        other => Ok(other.unwrap()),
+    });
+    let before = parrot.slept.load(Ordering::SeqCst);
+    let hour = Instant::now() + Duration::from_secs(3600);
+    for policies in [
+        Policies { request_start: Some(hour), reply_end: Some(hour), ..Policies::default() },
+        Policies { reply_start: Some(hour), request_end: Some(hour), ..Policies::default() },
+    ] {
+        let never = echo.with_policies(policies).sleep(0).unwrap_err();
+        assert_eq!((never.kind, never.completed), (Kind::Timeout, Completion::No), "at once");
+        assert!(never.detail.unwrap().contains("start time"));
+    }
+    assert_eq!(parrot.slept.load(Ordering::SeqCst), before, "nothing was sent");
+    let early = Policies { request_start: Some(hour), ..Policies::default() };
+    static PING: isorb::Operation = isorb::Operation { name: "ping", oneway: false };
+    let begun = echo.with_policies(early).object().begin(&PING, &|_| ());
+    let refused = begun.map(drop).unwrap_err();
+    assert_eq!(refused.kind, Kind::InvPolicy, "{refused}");
+    server.shutdown(false).unwrap();
+}
+
+#[test]
+fn a_reply_is_returned_at_its_start_time() {
+    let (server, _client, echo, parrot) = pair(Concurrency::Connection);
+    let before = parrot.slept.load(Ordering::SeqCst);
+    let start = Instant::now() + Duration::from_secs(2);
+    let slow = echo.with_policies(Policies { reply_start: Some(start), ..Policies::default() });
+    let caller = std::thread::spawn(move || {
+        slow.sleep(0).unwrap();
+        Instant::now()
+    });
+    // The request is not held back.
+    isorb_testkit::wait_until("the servant has run", || parrot.slept.load(Ordering::SeqCst) == before + 2);
+    assert!(caller.join().unwrap() >= start);
+    server.shutdown(false).unwrap();
+}
+
+#[test]
 fn a_server_that_never_answers_is_a_timeout() {
     // A socket that listens: the kernel accepts, no process reads.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();

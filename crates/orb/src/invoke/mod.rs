@@ -7,6 +7,7 @@ pub(crate) mod binding;
 mod interceptors;
 mod pending;
 mod reply;
+mod start;
 mod unsent;
 
 pub use pending::{AnyPending, Pending, PendingCall, wait_any};
@@ -25,6 +26,7 @@ use isorb_giop::message::Response;
 use isorb_giop::{Kind, minor};
 use isorb_scope::Scope;
 use std::cell::Cell;
+use std::hint::cold_path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -53,7 +55,8 @@ impl Object {
     /// # Real-time
     /// After a thread's and a connection's first calls: allocates nothing, one PI lock to choose
     /// the connection and one to send, one send and (on a connection of its own) one receive system
-    /// call; waits as long as the round-trip time-out says.
+    /// call; waits as long as the round-trip time-out says, and for the start times of the object
+    /// or the thread.
     pub fn invoke<'s, 'a>(
         &self,
         operation: &Operation,
@@ -88,7 +91,21 @@ impl Object {
         arguments: &dyn Fn(&mut Encoder<'a>),
         in_place: bool,
     ) -> Result<Reply<'s>> {
-        let policies = self.effective_policies()?;
+        if self.has_narrower_policies() {
+            return self.invoke_between_times(operation, scope, arguments, in_place);
+        }
+        self.invoke_with(operation, scope, arguments, self.orb().effective_policies(), in_place)
+    }
+
+    #[inline(always)]
+    fn invoke_with<'s, 'a>(
+        &self,
+        operation: &Operation,
+        scope: &'s Scope<'s>,
+        arguments: &dyn Fn(&mut Encoder<'a>),
+        policies: Effective,
+        in_place: bool,
+    ) -> Result<Reply<'s>> {
         let mut call = self.call(operation, Response::Target, arguments, policies)?;
         call.in_place = in_place;
         if let Some(chain) = self.client_chain() {
@@ -118,6 +135,10 @@ impl Object {
     /// As [`Object::invoke`], without the receive unless the sync scope asks for it. With
     /// [`SyncScope::None`] it does not wait for the peer to read.
     pub fn send<'a>(&self, operation: &Operation, arguments: &dyn Fn(&mut Encoder<'a>)) -> Result<()> {
+        if self.has_narrower_policies() {
+            cold_path();
+            self.wait_for_start()?;
+        }
         let policies = self.effective_policies()?;
         let response = match policies.sync_scope {
             SyncScope::None | SyncScope::WithTransport => Response::None,

@@ -133,6 +133,9 @@ impl Object {
         operation: &Operation,
         arguments: &dyn Fn(&mut Encoder<'a>),
     ) -> Result<PendingCall> {
+        if self.has_narrower_policies() {
+            self.refuse_start()?;
+        }
         let policies = self.effective_policies()?;
         if self.client_chain().is_some() {
             return Err(SystemException::from(Kind::NoImplement).detail(
