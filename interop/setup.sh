@@ -122,7 +122,7 @@ build_omniorbpy() {
     run omniorbpy-idl "$out/venv/bin/omniidl" -bpython -I/usr/share/idl/omniORB -DINTEROP_NO_LONG_DOUBLE \
       -DINTEROP_NO_ATTRIBUTE_RAISES -C "$out/stubs" "$here/idl/interop.idl" ||
       { lacks "a working omniidl -bpython (for omniorbpy)"; return; }
-    for program in server client; do
+    for program in server client ifr; do
       wrapper "$out/$program" "env PYTHONDONTWRITEBYTECODE=1 PYTHONPATH='$out/stubs:$here/python' '$out/venv/bin/python' '$here/python/$program.py'"
     done
     touch "$out/stamp"
@@ -148,6 +148,8 @@ build_jacorb() {
     mkdir -p "$out/stubs" "$out/classes"
     run jacorb-idl java -cp "$out/lib/*" org.jacorb.idl.parser "-I$here/java/idl" -DINTEROP_NO_LONG_DOUBLE \
       -d "$out/stubs" "$here/idl/interop.idl" || { lacks "a working IDL compiler (for jacorb)"; return; }
+    run jacorb-idl-values java -cp "$out/lib/*" org.jacorb.idl.parser "-I$here/java/idl" -d "$out/stubs" \
+      "$here/idl/values.idl" || { lacks "a working IDL compiler (for jacorb's values)"; return; }
     for file in CosEventComm CosEventChannelAdmin; do
       # JacORB's compiler would put the classes with the prefix omg.org into two packages.
       run "jacorb-idl-$file" java -cp "$out/lib/*" org.jacorb.idl.parser "-I$here/../idl" -d "$out/stubs" \
@@ -162,6 +164,8 @@ build_jacorb() {
         "java -Xshare:auto -XX:TieredStopAtLevel=1 -cp '$out/classes:$out/lib/*' interop.$program"
     done
     wrapper "$out/groups" "java -XX:TieredStopAtLevel=1 -cp '$out/classes:$out/lib/*' interop.Groups"
+    wrapper "$out/values" "java -XX:TieredStopAtLevel=1 -cp '$out/classes:$out/lib/*' interop.Values"
+    wrapper "$out/ifr" "java -XX:TieredStopAtLevel=1 -cp '$out/classes:$out/lib/*' interop.Ifr"
     wrapper "$out/naming" "java -cp '$out/classes:$out/lib/*' interop.Naming"
     touch "$out/stamp"
   fi

@@ -1,0 +1,4 @@
+package InteropValues;
+
+/** JacORB finds the class of a value by this name. */
+public class LeafImpl extends Leaf {}
