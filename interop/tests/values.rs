@@ -4,7 +4,7 @@
 //! Where a peer is not built (`interop/setup.sh omniorb jacorb`), its tests say so.
 
 use isorb::generated::*;
-use isorb::{Config, Link, Orb, Value, ValueBase};
+use isorb::{AbstractBase, Config, Link, Orb, Reference, Value, ValueBase};
 use isorb_interop::generated::interop_values::*;
 use std::collections::HashSet;
 use std::io::{BufRead, BufReader};
@@ -28,7 +28,9 @@ fn orb() -> Orb {
     Orb::builder()
         .config(Config::default())
         .register(|info| {
-            for known in [Node::value_type(), Text::value_type(), Money::value_type()] {
+            for known in
+                [Node::value_type(), Text::value_type(), Money::value_type(), NamedValue::value_type()]
+            {
                 info.add_value_type(known);
             }
             Ok(())
@@ -113,6 +115,72 @@ impl Values for Server {
     }
     fn priced<'u>(&'u self, cx: Upcall<'u>, _: bool) -> isorb::Result<Option<&'u Money>> {
         cx.keep(Money::from(priced("EUR", 199, "tea"))).map(Some)
+    }
+}
+
+struct Title(&'static str);
+
+impl Named for Title {
+    fn title<'u>(&'u self, _: Upcall<'u>) -> isorb::Result<&'u str> {
+        Ok(self.0)
+    }
+}
+
+impl NamedObject for Title {}
+
+struct Gives(NamedRef);
+
+impl Abstracts for Gives {
+    fn give<'u>(&'u self, cx: Upcall<'u>, by_value: bool) -> isorb::Result<Option<&'u NamedRef>> {
+        if !by_value {
+            return Ok(Some(&self.0));
+        }
+        let value = NamedValue::from(NamedValueState { member: "value".into() });
+        cx.keep(AbstractBase::of_value(cx.orb(), &value).into_reference()).map(Some)
+    }
+    fn title_of<'u>(&'u self, cx: Upcall<'u>, it: Option<&'u NamedRef>) -> isorb::Result<&'u str> {
+        let Some(it) = it else { return Ok("nil") };
+        match AbstractBase::from(it.clone()).value() {
+            Some(value) => {
+                let value: NamedValue = value.cast().ok_or(isorb::Kind::BadParam)?;
+                cx.str(&value.member)
+            }
+            None => cx.str(&it.title()?),
+        }
+    }
+}
+
+/// An abstract interface is an object or a value, in both directions.
+#[test]
+fn values_travel_behind_abstract_interfaces() {
+    let (server, client, strange) = (orb(), orb(), Orb::with_config(Config::default()).expect("an ORB"));
+    let root = server.root_poa().expect("a POA");
+    root.manager().activate().expect("it is new");
+    let object: NamedObjectRef = root.activate(Arc::new(Title("object"))).expect("an object");
+    let gives: AbstractsRef = root.activate(Arc::new(Gives(object.into()))).expect("an object");
+    let far: AbstractsRef = client.resolve(&gives.to_string()).expect("a reference");
+
+    let object = far.give(false).expect("a call").expect("not nil");
+    assert!(AbstractBase::from(object.clone()).value().is_none());
+    assert_eq!(object.title().as_deref(), Ok("object"));
+    assert_eq!(far.title_of(Some(&object)).as_deref(), Ok("object"));
+    let given = far.give(true).expect("a call").expect("not nil");
+    let value: NamedValue =
+        AbstractBase::from(given.clone()).value().and_then(|it| it.cast()).expect("a value");
+    assert_eq!(value.member, "value");
+    assert_eq!(far.title_of(Some(&given)).as_deref(), Ok("value"));
+    assert_eq!(far.title_of(None::<&NamedRef>).as_deref(), Ok("nil"));
+    // It is no object: it is not called, not equal to another, and not sent as one.
+    let refused = given.title().expect_err("a value has no target");
+    assert_eq!(refused.kind, isorb::Kind::NoImplement, "{refused}");
+    let again = AbstractBase::of_value(&client, &value);
+    assert_ne!(AbstractBase::from(given.clone()), again);
+    assert!(isorb::Any::new(&Some(given.object().clone())).is_err());
+    // A receiver without the type.
+    let unknowing: AbstractsRef = strange.resolve(&gives.to_string()).expect("a reference");
+    assert_eq!(unknowing.give(true).expect_err("not registered").kind, isorb::Kind::Marshal);
+    for orb in [strange, client, server] {
+        orb.shutdown(true).expect("it ends");
     }
 }
 

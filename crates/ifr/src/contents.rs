@@ -60,7 +60,7 @@ impl Contents {
         let mut text = String::new();
         for file in files {
             let path = std::path::absolute(file).map_err(|error| format!("{}: {error}", file.display()))?;
-            // The compiler reports a file that cannot be read as an include, which the user wrote nowhere.
+            // The compiler would report it as an include, which the user wrote nowhere.
             FsLoader.load(&path, 0).map_err(|error| format!("{}: {error}", file.display()))?;
             match path.to_str() {
                 Some(path) if !path.contains(['"', '\\', '\n']) => {

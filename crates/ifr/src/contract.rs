@@ -77,8 +77,8 @@ impl Contract {
         self.bases.iter().map(String::as_str)
     }
 
-    /// The names of all operations in requests; an attribute `level` has `_get_level` and, unless it
-    /// is readonly, `_set_level`.
+    /// The names of all operations in requests; an attribute `level` has `_get_level` and, unless
+    /// it is readonly, `_set_level`.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.operations.iter().map(|operation| operation.name.as_str())
     }

@@ -1,9 +1,9 @@
 //! The Interface Repository (CORBA 3.3 part 1, clause 14): a service that answers from IDL files,
 //! and a client that finds the interfaces of objects for dynamic calls.
 //!
-//! A repository holds what IDL says, as objects: a tool that has only a reference learns what it can
-//! call. This one is read from IDL files and cannot be changed over the ORB. It has no components,
-//! homes and event types.
+//! A repository holds what IDL says, as objects: a tool that has only a reference learns what it
+//! can call. This one is read from IDL files and cannot be changed over the ORB. It has no
+//! components, homes and event types.
 //!
 //! ```text
 //!   IDL files ─► Contents ─► RepositoryService ◄── lookup_id ── servers that answer _get_interface

@@ -125,7 +125,7 @@ fn what_is_missing_is_said() {
     assert_eq!((refused.kind, refused.minor), (Kind::IntfRepos, minor::INTF_REPOS_NO_ENTRY));
     assert!(refused.to_string().contains("IDL:Other/Thing:1.0"), "{refused}");
 
-    // A port that nobody listens at.
+    // No process listens at the port.
     let server = knowing("corbaloc::1.2@127.0.0.1:1/InterfaceRepository");
     let object = far(&client, &device(&server, "Plant::Device", None));
     let first = object.get_interface().unwrap_err();

@@ -12,6 +12,7 @@ use isorb_giop::message::RequestHead;
 use isorb_giop::{Completion, Ior, Kind, minor};
 use isorb_rt::atomic_enum;
 use isorb_rt::sync::{AtomicEnum, PiMutex};
+use std::any::Any;
 use std::borrow::Cow;
 use std::fmt;
 use std::hint::cold_path;
@@ -33,6 +34,8 @@ struct Inner {
     /// Whether any policy is set; read in each call.
     sets_policies: bool,
     rt_overrides: Overrides,
+    /// The `ValueBase` that a reference to an abstract interface holds; there is no object then.
+    value: Option<Arc<dyn Any + Send + Sync>>,
 }
 
 /// The target of calls, shared by all clones with any policies.
@@ -149,7 +152,26 @@ impl Object {
             policies: Policies::OPEN,
             sets_policies: false,
             rt_overrides: Overrides::default(),
+            value: None,
         }))
+    }
+
+    /// A reference to an abstract interface that holds a value.
+    pub(crate) fn of_value(orb: &Orb, value: Arc<dyn Any + Send + Sync>) -> Object {
+        Object(Arc::new(Inner {
+            orb: orb.clone(),
+            ior: Arc::new(Ior::NIL),
+            binding: Arc::default(),
+            policies: Policies::OPEN,
+            sets_policies: false,
+            rt_overrides: Overrides::default(),
+            value: Some(value),
+        }))
+    }
+
+    /// The value that it holds instead of an object.
+    pub(crate) fn value(&self) -> Option<&(dyn Any + Send + Sync)> {
+        self.0.value.as_deref()
     }
 
     /// The ORB that the reference belongs to.
@@ -189,7 +211,7 @@ impl Object {
     }
 
     fn with(&self, policies: Policies, rt_overrides: Overrides) -> Object {
-        let Inner { orb, ior, binding, .. } = &*self.0;
+        let Inner { orb, ior, binding, value, .. } = &*self.0;
         Object(Arc::new(Inner {
             orb: orb.clone(),
             ior: ior.clone(),
@@ -197,6 +219,7 @@ impl Object {
             policies,
             sets_policies: policies != Policies::OPEN,
             rt_overrides,
+            value: value.clone(),
         }))
     }
 
@@ -292,6 +315,12 @@ impl Object {
     /// The present target.
     #[cold]
     pub(crate) fn target(&self) -> Result<Arc<Target>> {
+        if self.0.value.is_some() {
+            return Err(SystemException::from(Kind::NoImplement).detail(
+                "the abstract reference holds a value, and the operations of values are the program's: take it \
+                 with AbstractBase::value",
+            ));
+        }
         let bound = &self.0.binding;
         let mut binding = bound.now.lock();
         if let Some(target) = &binding.target {
@@ -411,6 +440,8 @@ impl Handle for Object {
 
     fn encode_handle(this: Option<&Object>, e: &mut Encoder<'_>) {
         match this {
+            // A value is no object. It travels where an abstract interface is expected.
+            Some(object) if object.0.value.is_some() => e.fail(ErrorKind::NotRemotable),
             Some(object) => {
                 object.0.orb.handler().exported(object.ior());
                 object.ior().encode(e);
@@ -422,7 +453,8 @@ impl Handle for Object {
 
 impl PartialEq for Object {
     fn eq(&self, other: &Object) -> bool {
-        Arc::ptr_eq(&self.0, &other.0) || self.0.ior == other.0.ior
+        let no_values = self.0.value.is_none() && other.0.value.is_none();
+        Arc::ptr_eq(&self.0, &other.0) || no_values && self.0.ior == other.0.ior
     }
 }
 

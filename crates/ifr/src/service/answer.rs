@@ -80,9 +80,9 @@ impl Request<'_> {
             return Ok(None);
         }
         match self.name {
-            "_get_id" => value(view.place(item).id),
-            "_get_name" => value(view.place(item).name),
-            "_get_version" => value(view.place(item).version),
+            "_get_id" => value(view.header(item).id),
+            "_get_name" => value(view.header(item).name),
+            "_get_version" => value(view.header(item).version),
             "_get_defined_in" => value(view.reference::<ContainerRef>(view.container(item))?),
             "_get_absolute_name" => value(view.absolute_name(item)),
             "_get_containing_repository" => value(view.reference::<RepositoryRef>(Item::Repository)?),

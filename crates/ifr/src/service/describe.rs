@@ -16,12 +16,12 @@ use isorb_idl::model::{
 /// A structure that begins with name, id, container and version.
 macro_rules! described {
     ($structure:path, $view:expr, $item:expr, { $($member:ident: $value:expr),* $(,)? }) => {{
-        let place = $view.place($item);
+        let header = $view.header($item);
         $structure {
-            name: place.name,
-            id: place.id,
-            defined_in: place.defined_in,
-            version: place.version,
+            name: header.name,
+            id: header.id,
+            defined_in: header.defined_in,
+            version: header.version,
             $($member: $value),*
         }
     }};

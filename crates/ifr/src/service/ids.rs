@@ -3,8 +3,8 @@
 use crate::contents::{Contents, Item, member_id};
 use crate::corba::PrimitiveKind;
 
-/// `r` for the repository; `d` and the repository id, `p` and the number of a primitive, `t` and the
-/// spelling of a type without a name. Without contents only the repository has an id.
+/// `r` for the repository; `d` and the repository id, `p` and the number of a primitive, `t` and
+/// the spelling of a type without a name. Without contents only the repository has an id.
 pub fn of_item(contents: Option<&Contents>, item: Item) -> Vec<u8> {
     let id = match (item, contents) {
         (Item::Primitive(kind), _) => format!("p{}", kind as u32),

@@ -14,7 +14,7 @@ pub struct View<'r> {
 }
 
 /// What all definitions have.
-pub struct Place {
+pub struct Header {
     pub name: String,
     pub id: String,
     /// The repository id of the container, empty for the repository.
@@ -57,7 +57,7 @@ impl View<'_> {
     }
 
     /// Name, id, container and version of a definition or a member; nothing for other objects.
-    pub fn place(self, item: Item) -> Place {
+    pub fn header(self, item: Item) -> Header {
         let spec = self.contents.spec();
         let container = |id: Option<DefId>| id.map_or_else(String::new, |id| spec[id].repository_id.clone());
         let (name, id, defined_in) = match item {
@@ -72,7 +72,7 @@ impl View<'_> {
             _ => (String::new(), String::new(), String::new()),
         };
         let version = id.rsplit_once(':').map_or("1.0", |(_, version)| version).to_owned();
-        Place { name, id, defined_in, version }
+        Header { name, id, defined_in, version }
     }
 
     /// The container of a definition or member.
@@ -91,7 +91,7 @@ impl View<'_> {
         match item {
             Item::Definition(id) => format!("::{}", self.contents.spec().scoped_name(id)),
             Item::Member(owner, _) => {
-                format!("::{}::{}", self.contents.spec().scoped_name(owner), self.place(item).name)
+                format!("::{}::{}", self.contents.spec().scoped_name(owner), self.header(item).name)
             }
             _ => "::".to_owned(),
         }

@@ -1,16 +1,20 @@
 //! Abstract interfaces: on the wire an object or a value (part 2, clause 9.3.4.6).
 //!
-//! Objects and null travel: a value behind an abstract interface is rejected with
-//! [`ErrorKind::NotRemotable`].
+//! A value is read as behind a `ValueBase`: its type must be registered.
 
-use crate::{Interface, IsA, Object, Operations, Reference};
+use super::{Value, ValueBase, decode_value};
+use crate::{Interface, IsA, Object, Operations, Orb, Reference};
 use isorb_any::{HandleCode, Kind, TypeCode};
 use isorb_cdr::{Decoder, Encoder, ErrorKind, Handle, Result};
 use isorb_rt::sync::PiOnceLock;
+use std::sync::Arc;
 
-/// An object behind an abstract interface, `CORBA::AbstractBase`; nil and a null value are `None`.
+/// An object or a value behind an abstract interface, `CORBA::AbstractBase`; nil and a null value
+/// are `None`.
 ///
-/// References to abstract interfaces convert with `into`, and back by [`Object::narrow`].
+/// References to abstract interfaces convert with `into`, and back by [`Object::narrow`]; one that
+/// holds a value converts back by [`AbstractBase::into_reference`]. Calls through it are
+/// NO_IMPLEMENT: the operations of a value are the program's own.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct AbstractBase(Object);
 
@@ -19,6 +23,30 @@ static ABSTRACT_BASE: Interface = Interface {
     bases: &[],
     operations: Operations::new(&[], 0, &[0xffff]),
 };
+
+impl AbstractBase {
+    /// Holds a value, which travels with its state. The orb is the one that sends it.
+    ///
+    /// # Real-time
+    /// Allocates.
+    pub fn of_value<V: Value>(orb: &Orb, value: &V) -> AbstractBase {
+        AbstractBase(Object::of_value(orb, Arc::new(ValueBase(super::Shared::new(value.object())))))
+    }
+
+    /// The value, if it is one and no object.
+    ///
+    /// # Real-time
+    /// Allocates nothing.
+    pub fn value(&self) -> Option<ValueBase> {
+        self.0.value()?.downcast_ref::<ValueBase>().cloned()
+    }
+
+    /// The same as a reference to one of its abstract interfaces. Whether it has that interface is
+    /// not checked.
+    pub fn into_reference<R: IsA<AbstractBase> + Reference>(self) -> R {
+        R::from_object(self.0)
+    }
+}
 
 impl Reference for AbstractBase {
     const INTERFACE: &'static Interface = &ABSTRACT_BASE;
@@ -58,26 +86,35 @@ impl HandleCode for Object {
     }
 }
 
-/// Reads an object or a null value.
+/// Reads an object or a value.
 ///
 /// # Errors
-/// [`ErrorKind::NotRemotable`] for a value that is not null; the errors of reading a reference.
+/// Those of [`decode_value`], and of reading a reference.
+///
+/// # Real-time
+/// Allocates.
 pub fn decode_abstract(d: &mut Decoder<'_>) -> Result<Option<Object>> {
     if d.boolean()? {
         return Object::decode_handle(d);
     }
-    match d.get::<u32>()? {
-        0 => Ok(None),
-        _ => Err(d.error(ErrorKind::NotRemotable)),
-    }
+    let Some(value) = decode_value::<ValueBase>(d)? else { return Ok(None) };
+    let orb = d.context().and_then(|context| context.downcast_ref::<Orb>());
+    let orb = orb.ok_or(d.error(ErrorKind::NotRemotable))?;
+    Ok(Some(Object::of_value(orb, Arc::new(value))))
 }
 
-/// Writes an object, or a null value for `None`.
+/// Writes an object or a value, a null value for `None`.
 pub fn encode_abstract(this: Option<&Object>, e: &mut Encoder<'_>) {
-    e.put(u8::from(this.is_some()));
-    match this {
-        Some(_) => Object::encode_handle(this, e),
-        None => e.value(None),
+    let value = this.and_then(|object| object.value()?.downcast_ref::<ValueBase>());
+    match (this, value) {
+        (Some(_), None) => {
+            e.put(1u8);
+            Object::encode_handle(this, e);
+        }
+        (_, value) => {
+            e.put(0u8);
+            ValueBase::encode_handle(value, e);
+        }
     }
 }
 
