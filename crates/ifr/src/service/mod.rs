@@ -66,8 +66,8 @@ pub struct RepositoryService {
 
 impl RepositoryService {
     /// Starts a repository in an ORB: makes its POA below the root POA, with the root POA's
-    /// manager, and offers it as `corbaloc::host:port/InterfaceRepository` and as the initial reference
-    /// `InterfaceRepository`. Objects of the same ORB then answer `_get_interface`.
+    /// manager, and offers it as `corbaloc::host:port/InterfaceRepository` and as the initial
+    /// reference `InterfaceRepository`. Objects of the same ORB then answer `_get_interface`.
     ///
     /// The contents cannot be changed: operations and attributes of clause 14's write interface are
     /// NO_PERMISSION with [`NO_PERMISSION_READ_ONLY`](isorb::minor::NO_PERMISSION_READ_ONLY).
