@@ -148,8 +148,8 @@ build_jacorb() {
     mkdir -p "$out/stubs" "$out/classes"
     run jacorb-idl java -cp "$out/lib/*" org.jacorb.idl.parser "-I$here/java/idl" -DINTEROP_NO_LONG_DOUBLE \
       -d "$out/stubs" "$here/idl/interop.idl" || { lacks "a working IDL compiler (for jacorb)"; return; }
-    run jacorb-idl-values java -cp "$out/lib/*" org.jacorb.idl.parser "-I$here/java/idl" -d "$out/stubs" \
-      "$here/idl/values.idl" || { lacks "a working IDL compiler (for jacorb's values)"; return; }
+    run jacorb-idl-values java -cp "$out/lib/*" org.jacorb.idl.parser "-I$here/java/idl" -DINTEROP_NO_VALUE_HOLDERS \
+      -d "$out/stubs" "$here/idl/values.idl" || { lacks "a working IDL compiler (for jacorb's values)"; return; }
     for file in CosEventComm CosEventChannelAdmin; do
       # JacORB's compiler would put the classes with the prefix omg.org into two packages.
       run "jacorb-idl-$file" java -cp "$out/lib/*" org.jacorb.idl.parser "-I$here/../idl" -d "$out/stubs" \
