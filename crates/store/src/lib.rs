@@ -44,10 +44,13 @@
 //! ```
 
 mod backend;
+#[cfg(test)]
+mod damage;
 mod database;
 mod error;
 mod guarded;
 mod open;
+mod pages;
 #[cfg(test)]
 mod tests;
 

@@ -2,11 +2,12 @@
 
 use crate::backend::{Disk, View};
 use crate::guarded::Guarded;
+use crate::pages;
 use crate::{Fault, OpenError, Schema};
 use redb::{Database, Durability, ReadableDatabase, WriteTransaction};
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
-use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -51,7 +52,7 @@ fn try_lock(file: &File) -> Result<(), OpenError> {
 
 /// Opens a view of a file and reads all of it.
 pub fn check(file: &Arc<File>, schema: &impl Schema) -> Result<Guarded, OpenError> {
-    check_sizes(file)?;
+    pages::check(file)?;
     guard(|| {
         let view = View::new(Arc::clone(file))?;
         let mut database =
@@ -145,36 +146,6 @@ fn is_empty(database: &Database) -> Result<bool, Fault> {
     let transaction = database.begin_read()?;
     let tables = transaction.list_tables()?.count();
     Ok(tables + transaction.list_multimap_tables()?.count() == 0)
-}
-
-/// Checks the sizes in a database's header for which the library reserves memory before it compares
-/// a check sum: the layout of the file, and the sizes of the first pages.
-fn check_sizes(file: &File) -> Result<(), OpenError> {
-    const PAGE: u64 = 4096;
-    /// Pages of a region, at 4 GiB.
-    const REGION: u64 = 1 << 20;
-    /// Offset of the page numbers of the roots, two for each of two versions.
-    const ROOTS: [usize; 4] = [64 + 8, 64 + 40, 192 + 8, 192 + 40];
-    /// The upper bits of a page number are the logarithm of the page's size in the least pages.
-    const ORDER: u32 = 59;
-    let length = file.metadata()?.len();
-    let mut header = [0; 320];
-    if file.read_exact_at(&mut header, 0).is_err() || !header.starts_with(b"redb") {
-        // The library has a better message for it.
-        return Ok(());
-    }
-    let number = |at: usize| u64::from(u32::from_le_bytes(header[at..at + 4].try_into().unwrap_or_default()));
-    let [page, region_header, region, regions, trailing] = [12, 16, 20, 24, 28].map(number);
-    let layout = page == PAGE
-        && region_header <= region
-        && (1..=REGION).contains(&region)
-        && trailing <= region
-        && regions * region + trailing <= length / PAGE;
-    let roots = ROOTS.iter().all(|at| {
-        let root = u64::from_le_bytes(header[*at..at + 8].try_into().unwrap_or_default());
-        PAGE << (root >> ORDER) <= length
-    });
-    if layout && roots { Ok(()) } else { Err(OpenError::Corrupt) }
 }
 
 /// A new file beside a database, which is removed unless it was renamed.

@@ -7,9 +7,9 @@ use isorb_testkit::{TempFolder, retry};
 use redb::{ReadTransaction, TableDefinition, WriteTransaction};
 use std::os::unix::fs::PermissionsExt;
 
-const NUMBERS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("numbers");
+pub const NUMBERS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("numbers");
 
-struct Numbers;
+pub struct Numbers;
 
 impl Schema for Numbers {
     fn create(&self, transaction: &WriteTransaction) -> Result<(), redb::Error> {
@@ -26,7 +26,7 @@ impl Schema for Numbers {
     }
 }
 
-fn insert(database: &Database<Numbers>, number: u64) -> Result<(), Fault> {
+pub fn insert(database: &Database<Numbers>, number: u64) -> Result<(), Fault> {
     database.write(|transaction| {
         transaction.open_table(NUMBERS)?.insert(number, &[number as u8; 3000][..])?;
         Ok(())
