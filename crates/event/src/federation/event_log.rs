@@ -113,6 +113,17 @@ impl EventLog {
         newer.last().map(|(at, entry)| (self.first + at as u64, entry.stamp.sequence))
     }
 
+    /// The number of events of a channel.
+    pub(super) fn count(&self, channel: u64) -> u64 {
+        self.entries.iter().filter(|entry| entry.stamp.channel == channel).count() as u64
+    }
+
+    /// Raises the numbers of a channel's events.
+    pub(super) fn renumber(&mut self, channel: u64, by: u64) {
+        let of_channel = self.entries.iter_mut().filter(|entry| entry.stamp.channel == channel);
+        of_channel.for_each(|entry| entry.stamp.sequence += by);
+    }
+
     /// Copies an event, so that it can be sent without the log's lock.
     pub(super) fn copy(&self, index: u64, to: &mut EventBuffer) -> bool {
         let Some(entry) = self.get(index) else {

@@ -210,6 +210,11 @@ impl Interests {
         self.known_origins.len() != before
     }
 
+    /// The process of a member.
+    pub(super) fn incarnation(&self, channel: u64) -> Option<u64> {
+        self.process(channel).map(|(_, incarnation)| incarnation)
+    }
+
     /// The known members.
     pub(super) fn channels(&self) -> impl Iterator<Item = u64> + '_ {
         let mut last = None;
@@ -302,6 +307,14 @@ impl Interests {
             let processes = self.known_origins.range_mut((*channel, 0)..=(*channel, u64::MAX));
             processes.for_each(|(_, origin)| origin.since = None);
         }
+    }
+
+    /// The numbers of all own events rise by `by`.
+    pub(super) fn renumber(&mut self, by: u64) {
+        self.known_origins
+            .values_mut()
+            .filter_map(|origin| origin.since.as_mut())
+            .for_each(|since| *since += by);
     }
 
     /// The union of all filters, in a stable order.

@@ -40,6 +40,7 @@ mod link_notifier;
 mod messages;
 mod node;
 mod protocol;
+mod renumber;
 mod requests;
 mod security;
 #[cfg(test)]

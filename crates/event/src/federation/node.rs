@@ -508,7 +508,7 @@ pub(super) const PAYLOAD: usize = 1024;
 
 /// A number above all that earlier processes with this id have sent and others may remember:
 /// sixteen for each microsecond since 1970. An event uses one, and takes far longer than a
-/// sixteenth of a microsecond.
+/// sixteenth of a microsecond. After the clock was set back, requests of neighbours raise it.
 fn first_number() -> u64 {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     since.map_or(0, |since| u64::try_from(since.as_micros() << 4).unwrap_or(0))

@@ -91,13 +91,15 @@ impl PendingUpdates {
 
 impl Protocol {
     /// A protocol for member `id`, of the process `incarnation`. `first` is above all numbers of
-    /// earlier processes with this id.
+    /// earlier processes with this id, unless the clock was set back; then the requests of
+    /// neighbours raise it.
     pub(super) fn new(id: u64, incarnation: u64, first: u64, history: History) -> Protocol {
         Protocol {
             id,
             incarnation,
             duplicate: None,
-            serial: first,
+            // Compared for equality only; the incarnation is random.
+            serial: incarnation >> 1,
             sequence: first,
             first,
             now: None,

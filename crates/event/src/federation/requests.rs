@@ -11,8 +11,11 @@ impl Protocol {
         let known = pull.source == self.id || self.interests.knows(pull.source);
         let wanted = pull.parent == self.id && known && !pull.consumers.is_empty();
         let (id, at) = (self.id, self.now.unwrap_or(0));
-        if pull.source == id && pull.after.is_some() {
+        if pull.source == id
+            && let Some(after) = pull.after
+        {
             self.interests.have_begun(&pull.consumers);
+            self.number_above(after);
         }
         let Some(link_state) = self.links.get_mut(&peer.link) else {
             return;
@@ -64,6 +67,7 @@ impl Protocol {
     /// Handles a neighbour's position.
     pub(super) fn receive_position(&mut self, peer: Peer, head: &StreamPosition) {
         let id = self.id;
+        let incarnation = self.interests.incarnation(head.source);
         let Some(up) = self.upstreams.get_mut(&head.source) else {
             return;
         };
@@ -77,7 +81,13 @@ impl Protocol {
             subscription.position = had.unwrap_or(head.position);
             (up.position, up.gap, up.requested, up.behind) =
                 (Some(subscription.position), false, false, None);
+            let is_new_process = up.incarnation != incarnation;
+            up.incarnation = incarnation;
             if subscription.after.is_none() {
+                // The clock of another process of the source may be earlier.
+                if is_new_process && head.position < up.newest {
+                    (up.newest, up.delivered) = (head.position, head.position);
+                }
                 up.newest = up.newest.max(head.position);
                 // Until the source learns that this member has begun, it begins with the same event
                 // again.
@@ -96,6 +106,7 @@ impl Protocol {
         }
         if let Some(current) = up.current.as_mut().filter(|current| answers(current)) {
             current.epoch = Some(head.epoch);
+            up.incarnation = incarnation;
             let behind = (head.position > current.position).then_some(current.position);
             if std::mem::replace(&mut up.behind, behind) == behind && behind.is_some() {
                 up.gap = true;

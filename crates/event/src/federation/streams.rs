@@ -20,6 +20,8 @@ pub(super) struct Upstream {
     pub newest: u64,
     /// Own consumers have received all events up to this number.
     pub delivered: u64,
+    /// The process of the source that gave these numbers.
+    pub incarnation: Option<u64>,
     /// Events are missing.
     pub gap: bool,
     /// The neighbour's last message was ahead of this position; events may be on their way.

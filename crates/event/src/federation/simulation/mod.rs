@@ -39,6 +39,8 @@ enum Fault {
     /// Any member is restarted. Its unsent and unreceived messages are lost; later events must
     /// arrive.
     RestartAny,
+    /// As `RestartAny`, after the clock of the day was set back.
+    RestartEarlier,
 }
 
 const STOPS: &[Fault] = &[Fault::StallNode];
@@ -46,6 +48,7 @@ const LINES: &[Fault] = &[Fault::StallLink, Fault::StallNode];
 const ALL: &[Fault] = &[Fault::StallLink, Fault::StallNode, Fault::CutLink];
 const BETWEEN: &[Fault] = &[Fault::StallLink, Fault::StallNode, Fault::CutLink, Fault::Restart];
 const ANY: &[Fault] = &[Fault::StallLink, Fault::CutLink, Fault::RestartAny];
+const EARLIER: &[Fault] = &[Fault::StallLink, Fault::CutLink, Fault::RestartEarlier];
 
 fn link_entry(count: usize) -> Vec<(usize, usize)> {
     (1..count).map(|i| (i - 1, i)).collect()
@@ -94,7 +97,8 @@ fn inject_faults(mut world: World, plan: &Plan) -> World {
             Fault::StallLink => world.stall_link(length),
             Fault::StallNode => world.stall_node(length),
             Fault::CutLink => world.cut_link(length),
-            Fault::RestartAny => {
+            Fault::RestartAny | Fault::RestartEarlier => {
+                world.clock_goes_back = fault == Fault::RestartEarlier;
                 let node = world.random(plan.nodes as u64) as usize;
                 world.restart(node);
             }
@@ -105,7 +109,7 @@ fn inject_faults(mut world: World, plan: &Plan) -> World {
     }
     world.heal();
     world.run_for(14_000);
-    if plan.faulty.contains(&Fault::RestartAny) {
+    if [Fault::RestartAny, Fault::RestartEarlier].iter().any(|fault| plan.faulty.contains(fault)) {
         world.forget();
     }
     world.burst();
@@ -203,6 +207,17 @@ fn a_restarted_member_receives_no_event_twice() {
     for (nodes, edges) in [(2, link_entry(2)), (3, ring(3)), (5, ring(5))] {
         assert_all_arrive(
             &Plan { nodes, edges, kind: Kind::Calls, faults: 5, faulty: ANY, history: 10_000 },
+            seeds(4),
+        );
+    }
+}
+
+/// The neighbours remember larger numbers than the new process begins with.
+#[test]
+fn a_member_whose_clock_was_set_back_is_heard_again() {
+    for (nodes, edges) in [(2, link_entry(2)), (4, link_entry(4)), (3, ring(3)), (5, ring(5))] {
+        assert_all_arrive(
+            &Plan { nodes, edges, kind: Kind::Calls, faults: 5, faulty: EARLIER, history: 10_000 },
             seeds(4),
         );
     }

@@ -68,6 +68,8 @@ pub(super) struct World {
     seed: u64,
     pub kind: Kind,
     history: usize,
+    /// Before each restart a member's clock of the day is set back.
+    pub clock_goes_back: bool,
     pub nodes: Vec<Node>,
     pub edges: Vec<Edge>,
     /// The other end of each end, once known, and the edge between.
@@ -102,6 +104,7 @@ impl World {
             seed: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x5851_f42d_4c95_7f2d,
             kind,
             history,
+            clock_goes_back: false,
             nodes: Vec::new(),
             edges: Vec::new(),
             remote_ends: HashMap::new(),
@@ -137,7 +140,9 @@ impl World {
 
     fn protocol(&self, node: usize, life: u64) -> Protocol {
         let history = History { events: self.history, octets: 1 };
-        Protocol::new(node as u64 + 1, u64::MAX / (life + 1), (life + 1) << 32, history)
+        // The clock of the day, by which the numbers begin.
+        let day = if self.clock_goes_back { 1_000 - life } else { 1_000 + life };
+        Protocol::new(node as u64 + 1, u64::MAX / (life + 1), day << 32, history)
     }
 
     fn wish(&mut self, node: usize) {
