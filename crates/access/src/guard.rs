@@ -29,7 +29,7 @@ impl AccessControl {
             return Err(refuse(self, cx, need.permission, None));
         }
         if need.audited == Audited::Here {
-            record(self, cx, None);
+            record(self, cx, None)?;
         }
         Ok(())
     }
@@ -48,15 +48,15 @@ impl AccessControl {
 /// a guard allows everything.
 ///
 /// # Errors
-/// NO_PERMISSION, which names the caller, the permission and where to grant it.
+/// NO_PERMISSION, which names the caller, the permission and where to grant it. NO_RESOURCES, if
+/// the change cannot be recorded; it is not made.
 ///
 /// # Real-time
 /// Allocates, and may write the audit file. For operations that change something.
 pub fn authorize(cx: Upcall<'_>, permission: Permission, subject: Subject<'_>) -> Result<()> {
     let Some(control) = control(cx) else { return Ok(()) };
     check(control, cx, permission, subject)?;
-    record(control, cx, Some(subject));
-    Ok(())
+    record(control, cx, Some(subject))
 }
 
 /// As [`authorize`], for what belongs to a process at one of these addresses. Without a policy file
@@ -159,8 +159,15 @@ fn refuse(
         .detail(format!("{what} needs the permission {name}, which {caller} lacks; {}", control.hint()))
 }
 
-fn record(control: &AccessControl, cx: Upcall<'_>, subject: Option<Subject<'_>>) {
-    control.audit().record(format_args!("{}: {}{}", cx.caller(), cx.operation(), about(subject)));
+/// Records a change before it is made. One that cannot be recorded is not made.
+fn record(control: &AccessControl, cx: Upcall<'_>, subject: Option<Subject<'_>>) -> Result<()> {
+    let what = format_args!("{}: {}{}", cx.caller(), cx.operation(), about(subject));
+    control.audit().record(what).map_err(|error| {
+        let operation = cx.operation();
+        SystemException::from(Kind::NoResources).detail(format!(
+            "{operation} is not made, because it cannot be recorded: {error}; make space for the file of --audit"
+        ))
+    })
 }
 
 fn about(subject: Option<Subject<'_>>) -> String {

@@ -2,9 +2,9 @@
 
 mod common;
 
-use common::{Ended, ISORB, Service, ended, events, isorb, run};
+use common::{Ended, ISORB, Service, ended, events, get, isorb, run};
 use isorb_event::servants::stamped::{rtec_event_channel_admin as admin, rtec_event_comm as comm};
-use isorb_testkit::{TempFolder, wait_until};
+use isorb_testkit::{TempFolder, fill_disk, on_small_disk, wait_until};
 use isorb_tls::testing::Authority;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
@@ -256,5 +256,46 @@ fn a_service_that_strangers_reach_says_so() {
     wait_until("it says so", || {
         let log = std::fs::read_to_string(folder.file("log")).unwrap();
         log.contains("0.0.0.0:0 listens beyond this host without --tls and --access-policy")
+    });
+}
+
+/// A change without its record is not made. Reads go on, and changes are taken again by themselves.
+#[test]
+fn changes_are_refused_while_the_audit_file_has_no_space() {
+    on_small_disk("changes_are_refused_while_the_audit_file_has_no_space", |disk| {
+        let (folder, audit) = (TempFolder::new(), disk.join("audit"));
+        let mut command = isorb(&["naming", "--memory", "--port", "0", "--metrics", "0", "--audit"]);
+        command.arg(&audit).stderr(std::fs::File::create(folder.file("log")).unwrap());
+        let (service, line) = Service::with_line(&mut command, "METRICS");
+        let metrics = line.strip_prefix("http://").and_then(|line| line.strip_suffix("/metrics")).unwrap();
+        let name = |args: &[&str]| run(&[&["name", "--ns", &service.url], args].concat());
+        let recorded = || std::fs::read_to_string(&audit).unwrap();
+        assert_eq!(name(&["bind", "first", OBJECT]).0, Some(0));
+        let filling = fill_disk(disk);
+        // Until the last page of the file is full.
+        let (refused, error) = (0..200)
+            .find_map(|n| match name(&["bind", &format!("n{n}"), OBJECT]) {
+                (Some(0), ..) => None,
+                (_, _, error) => Some((n, error)),
+            })
+            .expect("the disk is full");
+        assert!(error.contains("NO_RESOURCES") && error.contains("--audit"), "{error}");
+        assert_eq!(name(&["resolve", "first"]).0, Some(0), "reads go on");
+        assert_ne!(name(&["resolve", &format!("n{refused}")]).0, Some(0), "it was made without a record");
+        let text = get(metrics, "/metrics");
+        assert!(text.contains("isorb_audit_lost_total 1\n"), "{text}");
+
+        filling.set_len(0).unwrap();
+        assert_eq!(name(&["bind", "last", OBJECT]).0, Some(0));
+        let records = recorded();
+        let of =
+            |name: &str| records.lines().filter(|line| line.ends_with(&format!("bind \"{name}\""))).count();
+        let bound = (0..refused).map(|n| format!("n{n}")).chain(["first".into(), "last".into()]);
+        bound.for_each(|name| assert_eq!(of(&name), 1, "{name}: {records}"));
+        let log = std::fs::read_to_string(folder.file("log")).unwrap();
+        assert!(
+            log.contains("an audit record cannot be written") && log.contains("are written again"),
+            "{log}"
+        );
     });
 }

@@ -95,7 +95,11 @@ fn text(orb: &Orb, access: &AccessControl) -> String {
         ("isorb_connections_refused", "Connections that were refused at the limit.", connections.refused),
         ("isorb_connections_evicted", "Connections that gave way to a new one.", connections.evicted),
         ("isorb_access_denied", "Requests that the policy denied.", access.denied()),
-        ("isorb_audit_lost", "Audit records that could not be written.", access.audit().lost()),
+        (
+            "isorb_audit_lost",
+            "Audit records that could not be written; their changes were refused.",
+            access.audit().lost(),
+        ),
         ("isorb_log_dropped", "Log records that standard error did not take in time.", log.dropped),
         ("isorb_log_suppressed", "Log records above the limit of their call site.", log.suppressed),
         ("isorb_panics", "Panics on threads of the ORB and of servants.", threads.panics),
