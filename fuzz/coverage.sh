@@ -4,6 +4,8 @@
 #
 #   fuzz/coverage.sh [PERCENT]     90 when nothing is said
 #
+# With LCOV=FILE it also writes which lines are reached, in the format of lcov, for genhtml and editors.
+#
 # Needs llvm-cov and llvm-profdata of the LLVM that rustc was built with (rustc -vV): `rustup component add
 # llvm-tools`, or the Debian package llvm-VERSION. LLVM_BIN names their folder if they are elsewhere.
 set -eu
@@ -48,6 +50,7 @@ rm -f "$work"/build-*.profraw
 # Each object is an argument of its own.
 # shellcheck disable=SC2086
 "$tools/llvm-cov" export --format=lcov --instr-profile "$work/all.profdata" $objects >"$work/lcov"
+[ -z "${LCOV:-}" ] || cp "$work/lcov" "$LCOV"
 awk -v least="$least" -v here="$(dirname "$here")/" '
     FILENAME ~ /parsers.txt$/ { if ($0 !~ /^#/ && NF) wanted[$1] = 1; next }
     /^SF:/ { file = substr($0, 4); sub(here, "", file); next }

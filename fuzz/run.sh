@@ -3,6 +3,9 @@
 #
 #   fuzz/run.sh [SECONDS [TARGET...]]     60 seconds and all targets when nothing is said
 #
+# RUNS=N ends a target after N executions. SANITIZER=none builds without the address sanitizer: that executes several
+# times as fast, and most parsers have no unsafe code.
+#
 # Each run adds a row for each target to fuzz/executions.tsv: target, date, seconds, executions. The totals are printed.
 #
 # Needs a nightly tool chain (the sanitizers' flags are unstable) and installs cargo-fuzz when it is missing. What a
@@ -17,7 +20,7 @@ case $seconds in
     ;;
 esac
 [ $# -eq 0 ] || shift
-[ $# -gt 0 ] || set -- cdr lent any dynamic values giop ior url miop udp segment handshake memory area session filter content federation names admin trace idl ifr
+[ $# -gt 0 ] || set -- cdr lent any dynamic values giop messages ior url miop udp segment handshake memory area session filter content federation names admin trace idl ifr
 
 here=$(cd "$(dirname "$0")" && pwd)
 if ! cargo +nightly --version >/dev/null 2>&1; then
@@ -40,7 +43,8 @@ table="$here/executions.tsv"
 for target in "$@"; do
     echo "fuzz: $target, $seconds s"
     mkdir -p "$here/corpus/$target" "$here/artifacts/$target"
-    if ! cargo +nightly fuzz run --fuzz-dir "$here" "$target" "$here/corpus/$target" "$here/seeds/$target" -- \
+    if ! cargo +nightly fuzz run --fuzz-dir "$here" --sanitizer "${SANITIZER:-address}" "$target" \
+        "$here/corpus/$target" "$here/seeds/$target" -- -runs="${RUNS:--1}" \
         -max_total_time="$seconds" -timeout=10 -rss_limit_mb=1024 -max_len=4096 -verbosity=0 -print_final_stats=1 \
         >"$log" 2>&1; then
         cat "$log"

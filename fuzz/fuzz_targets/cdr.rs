@@ -31,6 +31,7 @@ fuzz_target!(|data: &[u8]| {
     if !unfragmented {
         d = d.with_fragment_boundaries(&boundaries);
     }
+    d = d.with_context(&()).read_as(text, None);
     for which in steps {
         let before = d.remaining();
         let _ = read(&mut d, *which);
@@ -40,7 +41,7 @@ fuzz_target!(|data: &[u8]| {
 });
 
 fn read(d: &mut Decoder<'_>, which: u8) -> Result<()> {
-    match which % 20 {
+    match which % 24 {
         0 => d.read::<bool>().map(drop),
         1 => d.read::<u16>().map(drop),
         2 => d.read::<f32>().map(drop),
@@ -60,10 +61,22 @@ fn read(d: &mut Decoder<'_>, which: u8) -> Result<()> {
         16 => d.read::<[[u16; 2]; 3]>().map(drop),
         17 => d.string_owned().map(drop),
         18 => d.wstring_owned().map(drop),
+        // Code sets may be negotiated, and a length has a bound.
+        19 => {
+            d.set_text(Text { wide: Wide::Utf16, narrow: Narrow::Latin1, ..d.text() });
+            d.set_context(&());
+            Ok(())
+        }
+        20 => d.count(1).and_then(|count| d.check_bound(count, 8)),
+        21 => d.read::<&[u64]>().map(drop),
+        22 => {
+            drop(format!("{d:?}"));
+            d.scope().alloc(0_u8).map(drop).map_err(Into::into)
+        }
         _ => {
             let mut inner = d.encapsulation()?;
             while inner.remaining() > 0 {
-                read(&mut inner, which / 20)?;
+                read(&mut inner, which / 24)?;
             }
             Ok(())
         }

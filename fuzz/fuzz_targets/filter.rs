@@ -1,7 +1,7 @@
 //! Filters from the lists that consumers send.
 #![no_main]
 
-use isorb_event::{Dependency, Header, encode, parse};
+use isorb_event::{Dependency, Header, encode, parse, parse_union};
 use libfuzzer_sys::fuzz_target;
 
 // Ten octets an entry: type, source and creation time. Small types are designators.
@@ -18,7 +18,13 @@ fuzz_target!(|data: &[u8]| {
         Dependency { header, rt_info: 0 }
     };
     let list: Vec<Dependency> = data.chunks_exact(10).map(entry).collect();
-    let Ok(filters) = parse(&list) else { return };
+    if let Err(error) = parse_union(&list) {
+        assert!(!error.to_string().is_empty());
+    }
+    let filters = match parse(&list) {
+        Ok(filters) => filters,
+        Err(error) => return assert!(!error.to_string().is_empty()),
+    };
     assert!(filters.len() <= list.len());
     // Members of a federation send them on. Masks without bits are written as the filter that every
     // event passes.

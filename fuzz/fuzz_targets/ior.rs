@@ -24,6 +24,7 @@ fn check(ior: &Ior) {
     assert!(text.chars().all(|c| c == '\n' || !c.is_control()));
     for profile in ior.iiop_profiles().flatten() {
         profile.addresses().for_each(drop);
+        let _ = (profile.code_sets(), profile.orb_type(), profile.component(3));
         let written = profile.to_tagged().unwrap();
         assert_eq!(profile::IiopProfile::parse(&written.data).as_ref(), Ok(&profile));
         for tagged in &profile.components {

@@ -24,7 +24,10 @@ fn is_made_of(whole: &[u8], id: &[u8], number: u32, came: &Came) -> bool {
 }
 
 fn read(message: &[u8]) {
-    let Ok(request) = GroupRequest::find(message) else { return };
+    let request = match GroupRequest::find(message) {
+        Ok(request) => request,
+        Err(error) => return assert!(!error.to_string().is_empty()),
+    };
     let mut into = vec![0; GroupRequest::room(message.len(), 8)];
     let length = request.to_key(b"8 octets", &mut into).expect("room for all");
     let header = Header::parse(into.first_chunk().expect("a header")).expect("the header that was read");

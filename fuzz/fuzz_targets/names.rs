@@ -56,6 +56,12 @@ fuzz_target!(|data: &[u8]| {
             *octet = change[3];
         }
     }
+    if let Some(binding) = Binding::from_octets(data) {
+        assert_eq!(Binding::from_octets(&binding.to_octets()).as_ref(), Some(&binding));
+        if let Target::Local(id) = binding.target {
+            assert!(!id.to_string().is_empty() && Binding::context(id).target == binding.target);
+        }
+    }
     let path = folder().join("names");
     std::fs::write(&path, &octets).expect("space");
     if let Ok(store) = FileStore::open(&path) {

@@ -5,13 +5,15 @@ use isorb_trace::{decode, encode};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {
-    // The first octets are the same in all files.
-    let mut file = b"isorbtrc\x02".to_vec();
-    file.extend_from_slice(data);
-    for octets in [data, &file] {
-        if let Ok(recording) = decode(octets) {
-            let written = encode(&recording);
-            assert_eq!(decode(&written).as_ref(), Ok(&recording));
+    // The first octets are the same in all files of a version.
+    let [before, file] = [2, 3].map(|version| [&b"isorbtrc"[..], &[version], data].concat());
+    for octets in [data, &before, &file] {
+        match decode(octets) {
+            Ok(recording) => {
+                let written = encode(&recording);
+                assert_eq!(decode(&written).as_ref(), Ok(&recording));
+            }
+            Err(error) => assert!(!error.to_string().is_empty()),
         }
     }
 });

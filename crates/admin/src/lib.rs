@@ -45,7 +45,15 @@ pub use together::{OtherPage, Together};
 /// target.
 #[doc(hidden)]
 pub fn is_request(octets: &[u8], hosts: &[String]) -> bool {
-    request::end_of_head(octets).is_some_and(|end| request::parse(&octets[..end], hosts).is_ok())
+    let Some(end) = request::end_of_head(octets) else { return false };
+    match request::parse(&octets[..end], hosts) {
+        Ok(_) => true,
+        Err(refusal) => {
+            let (status, sentence) = refusal.answer();
+            assert!(!status.is_empty() && !sentence.is_empty());
+            false
+        }
+    }
 }
 
 /// A source of numbers.

@@ -92,6 +92,8 @@ pub use counters::{Counts, Totals};
 pub use dispatch::{Strategy, ThreadSetup, yield_now};
 pub use error::{ConnectError, OtherPreemption, StartError, SwapError};
 pub use event::{Data, Event, Header, Origin, SizeClass, Stamp};
+#[doc(hidden)]
+pub use filter::parse_union;
 pub use filter::{
     Dependency, Filter, MAX_DEPTH, MAX_OPERATIONS, MAX_TERMS, Malformed, OperationFilters, encode, parse,
     parse_operations,

@@ -42,6 +42,7 @@ mod pattern;
 mod qos;
 #[cfg(test)]
 mod registration_tests;
+mod session_message;
 mod session_socket;
 pub use data_type::largest_value;
 pub use error::Error;
@@ -58,11 +59,33 @@ pub fn receive_session_messages(socket: impl rustix::fd::AsFd) -> ([usize; 6], b
     let mut counts = [0; 6];
     loop {
         match session_socket::receive(&socket) {
-            Ok(Some(message)) => counts[message.kind as usize] += 1,
+            Ok(Some(message)) => {
+                counts[message.kind as usize] += 1;
+                assert!(is_sent_again(&message), "{message:?}");
+            }
             Ok(None) => return (counts, true),
             Err(_) => return (counts, false),
         }
     }
+}
+
+/// Whether a message arrives as it was when it is sent on; where there is no room for it, too.
+fn is_sent_again(message: &session_socket::Message) -> bool {
+    use rustix::fd::AsFd;
+    use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+    let pair = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None);
+    let Ok((from, to)) = pair else { return true };
+    let descriptors: Vec<_> =
+        [&message.descriptor, &message.doorbell].into_iter().flatten().map(AsFd::as_fd).collect();
+    if session_socket::send(from, message.kind, message.number, &message.text, &descriptors).is_err() {
+        return true;
+    }
+    session_socket::receive(to).is_ok_and(|again| {
+        again.is_some_and(|again| {
+            (again.kind, again.number, &again.text) == (message.kind, message.number, &message.text)
+                && again.descriptor.is_some() == message.descriptor.is_some()
+        })
+    })
 }
 
 /// What [`area_type!`] needs.

@@ -8,7 +8,8 @@ mod pattern;
 
 pub use operations::{MAX_OPERATIONS, OperationFilters, parse_operations};
 #[cfg(not(loom))]
-pub(crate) use parse::parse_union;
+#[doc(hidden)]
+pub use parse::parse_union;
 pub use parse::{Dependency, Malformed, encode, parse};
 
 pub(crate) use compile::{Compiled, TimerLeaf};

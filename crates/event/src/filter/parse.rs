@@ -109,7 +109,8 @@ pub fn parse(list: &[Dependency]) -> Result<Vec<Filter>, Malformed> {
 /// # Errors
 /// [`Malformed`].
 #[cfg(not(loom))]
-pub(crate) fn parse_union(list: &[Dependency]) -> Result<Vec<Filter>, Malformed> {
+#[doc(hidden)]
+pub fn parse_union(list: &[Dependency]) -> Result<Vec<Filter>, Malformed> {
     if let [Dependency { header: Header { event_type: d::DISJUNCTION, source: 0, .. }, .. }] = list {
         return Ok(Vec::new());
     }
