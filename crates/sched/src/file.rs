@@ -31,7 +31,7 @@
 //! priority = 180
 //! ```
 
-mod text;
+pub(crate) mod text;
 mod write;
 
 use crate::graph::{Call, Dependency, Graph, GraphError, Kind, Operation, Resource};

@@ -8,6 +8,7 @@
 //! ```text
 //!   file (TOML) ─► Graph                       read, with errors that name file, line, task and numbers
 //!   Graph ─ schedule ─► Schedule              operations and what makes them run, to levels and verdicts
+//!   Topology ─ check ─► FederationReport   several channels and their links, end to end
 //!   Task (C, T, D, J, B, priority)            what there is to do
 //!     ├ fixed_priority, earliest_deadline     exact analysis, a verdict a task
 //!     ├ sim                                   what happens, moment by moment
@@ -24,6 +25,7 @@ mod arrival;
 mod chain;
 mod demand;
 mod edf;
+pub mod federation;
 pub mod file;
 pub mod graph;
 mod link;

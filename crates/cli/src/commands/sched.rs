@@ -1,6 +1,7 @@
 //! `isorb sched`: checks whether a schedule meets its deadlines, and draws it.
 
 use clap::{Parser, Subcommand};
+use isorb_sched::federation::FederationFile;
 use isorb_sched::file::ScheduleFile;
 use isorb_sched::schedule::Schedule;
 use isorb_sched::{Nanos, Policy, ScaledQuantity};
@@ -34,6 +35,13 @@ enum Command {
               value_parser = clap::value_parser!(u16).range(1..=1024))]
         processors: Option<u16>,
     },
+    /// Prints the worst case of each event between channels, from its creation, and what gateways
+    /// pace by. The exit codes are those of check.
+    Federation {
+        /// The description of the channels and links (TOML). It names the channels' schedule files,
+        /// relative to itself.
+        file: PathBuf,
+    },
     /// Draws the timeline as a page. The exit codes are those of check.
     Plot {
         /// The schedule file (TOML).
@@ -55,6 +63,7 @@ pub fn run(args: &Args) -> ExitCode {
     let result = match &args.command {
         Command::Check { file, policy, processors: Some(count), .. } => check_each(file, *policy, *count),
         Command::Check { file, policy, margins, processors: None } => check(file, *policy, *margins),
+        Command::Federation { file } => check_federation(file),
         Command::Plot { file, policy, out, span } => plot(file, *policy, out.as_deref(), *span),
     };
     match result {
@@ -101,6 +110,21 @@ fn check_each(file: &Path, policy: Option<Policy>, processors: u16) -> Result<bo
     }
     partition.refused.iter().for_each(|refused| println!("refused: {refused}"));
     Ok(partition.schedulable())
+}
+
+/// Checks several channels and the links between them.
+fn check_federation(file: &Path) -> Result<bool, Box<dyn Error>> {
+    let name = file.display().to_string();
+    let text = std::fs::read_to_string(file).map_err(|error| format!("{name}: {error}"))?;
+    let folder = file.parent().unwrap_or(Path::new(""));
+    let schedule = |name: &str| std::fs::read_to_string(folder.join(name)).map_err(|error| error.to_string());
+    let read = FederationFile::parse(&name, &text, schedule)?;
+    for warning in &read.warnings {
+        eprintln!("isorb: warning: {warning}");
+    }
+    let report = read.topology.check().map_err(|error| read.at(&error))?;
+    print!("{}", report.text());
+    Ok(report.holds())
 }
 
 fn plot(

@@ -11,7 +11,7 @@ impl Graph {
     /// resource that this task or a more urgent one uses. Under a ceiling protocol it waits at most
     /// once for that time (Sha, Rajkumar and Lehoczky 1990; for deadlines Baker 1991, with the
     /// order of relative deadlines). Returns the ceiling of each resource, by index.
-    pub(super) fn block(
+    pub(crate) fn block(
         &self,
         tasks: &mut [Task],
         links: &Links,
