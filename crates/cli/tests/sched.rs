@@ -256,3 +256,37 @@ fn operations_are_placed_on_processors() {
     let (code, _, error) = sched(&folder, GOOD, &["check", "--processors", "0", "s.toml"]);
     assert!(code == Some(2) && error.contains("--processors"), "{error}");
 }
+
+/// The page's example of a federation, with schedules of its channels.
+#[test]
+fn a_federation_that_holds_and_one_that_does_not() {
+    let folder = TempFolder::new();
+    let page = include_str!("../../../docs/guides/federation.md");
+    let from = page.find("```toml\n").unwrap() + 8;
+    let text = &page[from..from + page[from..].find("```").unwrap()];
+    let operation = |name: &str, cost: &str, more: &str| {
+        format!("priorities = [100, 30000]\n[[operation]]\nname = '{name}'\ncost = '{cost}'\n{more}")
+    };
+    std::fs::write(folder.file("radar.toml"), operation("imu", "1 ms", "period = '20 ms'")).unwrap();
+    let show = |deadline: &str| {
+        let text = operation("show", "2 ms", &format!("deadline = '{deadline}'"));
+        std::fs::write(folder.file("display.toml"), text).unwrap();
+    };
+    show("15 ms");
+    let (code, out, error) = sched(&folder, text, &["federation", "s.toml"]);
+    assert_eq!((code, &*error), (Some(0), ""), "{out}");
+    // As the page shows.
+    let from = page.find("$ isorb sched federation").unwrap();
+    let shown = page[from..].lines().skip(1).take_while(|line| *line != "```");
+    for line in shown {
+        assert!(out.contains(line), "{line} is not in\n{out}");
+    }
+    show("3 ms");
+    let (code, out, _) = sched(&folder, text, &["federation", "s.toml"]);
+    assert_eq!(code, Some(1));
+    assert!(out.contains("refused: display/show: event radar/imu of radar/imu takes up to "), "{out}");
+    std::fs::remove_file(folder.file("radar.toml")).unwrap();
+    let (code, _, error) = sched(&folder, text, &["federation", "s.toml"]);
+    assert_eq!(code, Some(2));
+    assert!(error.contains("s.toml:3: radar.toml: No such file"), "{error}");
+}

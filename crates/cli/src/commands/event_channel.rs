@@ -6,7 +6,7 @@ use super::service::ServiceArgs;
 use isorb::{Kind, Orb};
 use isorb_admin::ChannelSource;
 use isorb_event::Containment;
-use isorb_event::federation::{Federation, Gateways, LinkId, MIN_KEY, MemberKey, Security};
+use isorb_event::federation::{Federation, Gateways, Levels, LinkId, MIN_KEY, MemberKey, Pace, Security};
 use isorb_event::servants::{
     CosEventService, DependencyRecorder, EventServiceOptions, FederationServant, Layout, LinkError,
     LinkOptions, RegisteredOperations, RegistrationStore, RtecEventService, UdpGateway, UdpOptions,
@@ -178,6 +178,14 @@ pub struct Args {
     /// others.
     #[arg(long)]
     one_port: bool,
+    /// Marks the packets of events by their priority level, for the network (DSCP) and for the
+    /// queue of the interface.
+    #[arg(long, conflicts_with = "one_port")]
+    mark: bool,
+    /// What is sent of a priority level over each link at most: octets a second, and octets at
+    /// once; repeatable. `isorb sched federation` prints them. Other levels are not limited.
+    #[arg(long, value_name = "LEVEL=RATE:BURST", value_parser = pace)]
+    pace: Vec<Pace>,
     /// A neighbour in the federation over UDP: the address to listen at, and the neighbour's
     /// address. Other senders are ignored. Repeatable.
     #[arg(long, value_name = "HERE=THERE", value_parser = neighbour)]
@@ -348,11 +356,14 @@ pub fn run(args: &Args, orb_arguments: Vec<String>) -> Result<(), Box<dyn Error>
                 .quality(Quality { failures: 0, ..quality })
                 .gateways(Gateways::Threads(threads, setup.clone()))
                 .security(security)
+                .paces(&args.pace)
                 .build()?;
             let links = LinkOptions::new(Duration::from_millis(args.push_timeout)).lanes(!args.one_port);
+            let links = links.marked(args.mark);
             let neighbourhood = FederationServant::start(&orb, &federation, links)?;
             let gateways = args.udp.iter().chain(&args.multicast).map(|options| {
-                UdpGateway::start_with_threads(&federation, *options, &setup)
+                let options = UdpOptions { marked: args.mark, ..*options };
+                UdpGateway::start_with_threads(&federation, options, &setup)
                     .map_err(|error| format!("datagrams from {} to {}: {error}", options.listen, options.to))
             });
             let gateways = gateways.collect::<Result<Vec<_>, _>>()?;
@@ -476,6 +487,24 @@ fn neighbour(text: &str) -> Result<UdpOptions, String> {
     match there.ip().is_multicast() || here.ip().is_multicast() {
         true => Err(format!("{text}: this is a multicast group; use --multicast")),
         false => Ok(UdpOptions::to_neighbour(here, there)),
+    }
+}
+
+/// The pace of a level.
+fn pace(text: &str) -> Result<Pace, String> {
+    let last = Levels::default().begins().len() - 1;
+    let wrong = || {
+        format!(
+            "{text}: give a level of 0 to {last}, octets a second and octets at once, as in 3=1000000:4096"
+        )
+    };
+    let (level, rest) = text.split_once('=').ok_or_else(wrong)?;
+    let (rate, burst) = rest.split_once(':').ok_or_else(wrong)?;
+    let level = level.parse().ok().filter(|level| usize::from(*level) <= last);
+    let number = |text: &str| text.parse::<u64>().ok().filter(|number| *number > 0);
+    match (level, number(rate), number(burst)) {
+        (Some(level), Some(octets_per_second), Some(burst)) => Ok(Pace { level, octets_per_second, burst }),
+        _ => Err(wrong()),
     }
 }
 

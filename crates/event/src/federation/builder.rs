@@ -1,7 +1,7 @@
 //! How a channel becomes a member of a federation.
 
 use super::node::Federation;
-use super::{History, Levels, Security};
+use super::{History, Levels, Pace, Security};
 use crate::channel::Channel;
 use crate::dispatch::{Dispatch, Queued, Strategy, ThreadSetup};
 use crate::error::ConnectError;
@@ -19,6 +19,7 @@ pub struct FederationBuilder {
     pub(super) levels: Levels,
     pub(super) gateways: Gateways,
     pub(super) security: Security,
+    pub(super) paces: Vec<Pace>,
 }
 
 impl FederationBuilder {
@@ -30,6 +31,7 @@ impl FederationBuilder {
             levels: Levels::default(),
             gateways: Gateways::default(),
             security: Security::default(),
+            paces: Vec::new(),
         }
     }
 
@@ -65,6 +67,14 @@ impl FederationBuilder {
     #[must_use]
     pub fn security(mut self, security: Security) -> Self {
         self.security = security;
+        self
+    }
+
+    /// What gateways send of each level over each link at most; the last of a level counts. Levels
+    /// without a pace are sent as fast as the link takes them.
+    #[must_use]
+    pub fn paces(mut self, paces: &[Pace]) -> Self {
+        self.paces = paces.to_vec();
         self
     }
 

@@ -26,6 +26,13 @@ pub(super) struct Entry {
     begin: u64,
 }
 
+impl Entry {
+    /// The octets of its data.
+    pub(super) fn size(&self) -> usize {
+        self.octets + self.any
+    }
+}
+
 impl EventLog {
     pub(super) fn new(events: usize, octets: usize) -> EventLog {
         let limit = events.max(1);

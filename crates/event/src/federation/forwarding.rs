@@ -120,6 +120,14 @@ impl Protocol {
         false
     }
 
+    /// The octets of the data of the next event over a link.
+    pub(super) fn next_octets(&mut self, link: LinkId) -> Option<usize> {
+        if !self.is_due(link) {
+            return None;
+        }
+        self.log.get(self.links.get(&link)?.cursor).map(Entry::size)
+    }
+
     /// The next event over a link. The caller reports the result to [`sent`](Self::sent).
     pub(super) fn send(&mut self, link: LinkId, buffer: &mut EventBuffer) -> Option<OutgoingEvent> {
         if !self.is_due(link) {

@@ -4,7 +4,8 @@
 use super::event_log::EventBuffer;
 use super::level_state::LevelState;
 use super::node::Inner;
-use super::{ForwardedEvent, LinkId, Transport};
+use super::pacing::{MESSAGE_OVERHEAD, Pacer};
+use super::{ForwardedEvent, LinkId, Pace, Transport};
 use crate::admin::{ConsumerQos, ProxyPushSupplier};
 use crate::connection::Connection;
 use crate::consumer::{Failure, PushConsumer};
@@ -13,8 +14,8 @@ use crate::event::{Event, Header};
 use crate::filter::{Filter, MAX_TERMS};
 use crate::placement::Quality;
 use isorb_rt::sync::{PiMutex, Turn};
-use std::sync::atomic::AtomicBool;
-use std::sync::atomic::Ordering::{AcqRel, Release};
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Release};
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Weak};
 
 /// A link at one level, and its gateway.
@@ -27,10 +28,17 @@ pub(super) struct LevelLink {
     /// The gateway was called and has not begun.
     awake: AtomicBool,
     gateway: PiMutex<Option<(ProxyPushSupplier, Arc<Connection>)>>,
+    /// The rate of the level, used by the thread that has the turn of sending.
+    pacer: Option<PiMutex<Pacer>>,
+    /// When the next event may be sent; `NEVER` if none waits for that.
+    due_at: AtomicU64,
 }
 
+/// No event waits for the rate.
+const NEVER: u64 = u64::MAX;
+
 impl LevelLink {
-    pub(super) fn new(id: LinkId, link: Arc<dyn Transport>, payload: usize) -> LevelLink {
+    pub(super) fn new(id: LinkId, link: Arc<dyn Transport>, payload: usize, pace: Option<Pace>) -> LevelLink {
         LevelLink {
             id,
             link,
@@ -38,6 +46,8 @@ impl LevelLink {
             buffer: PiMutex::new(EventBuffer::with_capacity(payload)),
             awake: AtomicBool::new(false),
             gateway: PiMutex::new(None),
+            pacer: pace.map(|pace| PiMutex::new(Pacer::new(pace))),
+            due_at: AtomicU64::new(NEVER),
         }
     }
 }
@@ -72,6 +82,9 @@ impl Inner {
         loop {
             let mut buffer = level_link.buffer.lock();
             loop {
+                if !self.is_admitted(level_state, level_link) {
+                    break;
+                }
                 let Some(sending) = level_state.protocol.lock().send(level_link.id, &mut buffer) else {
                     break;
                 };
@@ -91,6 +104,38 @@ impl Inner {
             // There may be other routes.
             self.process(level_state);
         }
+    }
+
+    /// Whether the rate of the level admits its next event over this link. If not, the pacing
+    /// thread wakes the gateway when it does.
+    fn is_admitted(&self, level_state: &LevelState, level_link: &LevelLink) -> bool {
+        let Some(pacer) = &level_link.pacer else { return true };
+        let Some(octets) = level_state.protocol.lock().next_octets(level_link.id) else { return true };
+        let admitted = pacer.lock().admit(octets + MESSAGE_OVERHEAD, isorb_rt::time::now_ns());
+        let Err(due) = admitted else { return true };
+        if level_link.due_at.swap(due, AcqRel) == NEVER {
+            level_state.protocol.lock().counts.paced += 1;
+        }
+        self.watch_paced();
+        false
+    }
+
+    /// Wakes the gateways with events that their rate admits now. Returns when the next one is due.
+    pub(super) fn wake_paced(self: &Arc<Self>, now: u64) -> Option<u64> {
+        let mut next = NEVER;
+        for level_state in self.level_states.iter().rev() {
+            for level_link in level_state.level_links() {
+                let due = level_link.due_at.load(Acquire);
+                if due <= now {
+                    // A thread that finds the next event too early stores its time after this.
+                    level_link.due_at.store(NEVER, Release);
+                    self.wake(level_state, &level_link);
+                } else {
+                    next = next.min(due);
+                }
+            }
+        }
+        (next != NEVER).then_some(next)
     }
 
     /// Connects a link's gateway if events are wanted beyond it, and disconnects it if not. Without

@@ -37,8 +37,10 @@ mod interest;
 mod level_state;
 mod levels;
 mod link_notifier;
+mod marks;
 mod messages;
 mod node;
+mod pacing;
 mod protocol;
 mod renumber;
 mod requests;
@@ -50,8 +52,10 @@ mod streams;
 pub use builder::{FederationBuilder, Gateways};
 pub use interest::{Interest, MAX_FILTERS};
 pub use levels::Levels;
+pub use marks::LevelMarks;
 pub use messages::{ControlMessage, ForwardedEvent, StreamPosition, StreamRequest};
 pub use node::{Federation, LinkId, Neighbour};
+pub use pacing::{MESSAGE_OVERHEAD, Pace};
 #[cfg(not(loom))]
 pub(crate) use security::PROOF;
 pub use security::{MIN_KEY, MemberKey, Security};
@@ -87,6 +91,8 @@ pub struct FederationCounts {
     pub repeated: u64,
     /// Events without a hop left.
     pub expired: u64,
+    /// Times that the events of a level waited at a link for the rate that [`Pace`] admits.
+    pub paced: u64,
     /// Datagrams and joins without the key, or with that of a message that arrived before.
     pub unauthenticated: u64,
 }
@@ -99,6 +105,7 @@ impl FederationCounts {
             received: self.received + other.received,
             repeated: self.repeated + other.repeated,
             expired: self.expired + other.expired,
+            paced: self.paced + other.paced,
             unauthenticated: self.unauthenticated + other.unauthenticated,
         }
     }

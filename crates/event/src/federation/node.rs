@@ -4,7 +4,8 @@ use super::gateways::LevelLink;
 use super::level_state::LevelState;
 use super::levels::Levels;
 use super::link_notifier::LinkNotifier;
-use super::{ControlMessage, FederationBuilder, FederationCounts, ForwardedEvent, Security, Transport};
+use super::pacing::PacingThread;
+use super::{ControlMessage, FederationBuilder, FederationCounts, ForwardedEvent, Pace, Security, Transport};
 use crate::admin::ProxyPushConsumer;
 use crate::channel::Channel;
 use crate::dispatch::ThreadSetup;
@@ -20,7 +21,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 
 /// The number of a member's link.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -45,6 +46,9 @@ pub(super) struct Inner {
     link_entries: PiMutex<Vec<Arc<Link>>>,
     next: AtomicU32,
     security: Security,
+    paces: Vec<Pace>,
+    /// The thread that wakes gateways when their rate admits the next event.
+    pacing: OnceLock<PacingThread>,
     unauthenticated: AtomicU64,
     /// What was logged last.
     logged: PiMutex<Logged>,
@@ -105,10 +109,15 @@ impl Federation {
             link_entries: PiMutex::new(Vec::new()),
             next: AtomicU32::new(0),
             security: membership.security,
+            paces: membership.paces,
+            pacing: OnceLock::new(),
             unauthenticated: AtomicU64::new(0),
             logged: PiMutex::default(),
         });
         let watch = Arc::new(ChannelObserver(Arc::downgrade(&inner)));
+        if !inner.paces.is_empty() {
+            inner.start_pacing();
+        }
         inner.observer.store(channel.append_observer(watch)?.into(), Relaxed);
         Ok(Federation { inner })
     }
@@ -117,10 +126,10 @@ impl Federation {
     pub fn join(&self, link: Arc<dyn Transport>) -> LinkId {
         let inner = &self.inner;
         let id = LinkId(inner.next.fetch_add(1, Relaxed) + 1);
-        inner
-            .level_states
-            .iter()
-            .for_each(|level_state| level_state.join(LevelLink::new(id, link.clone(), PAYLOAD)));
+        inner.level_states.iter().for_each(|level_state| {
+            let pace = inner.paces.iter().rfind(|pace| pace.level == level_state.level);
+            level_state.join(LevelLink::new(id, link.clone(), PAYLOAD, pace.copied()));
+        });
         let top = inner.levels.begins().last().copied().unwrap_or(Priority::MIN);
         let start = |setup| LinkNotifier::start(Arc::downgrade(inner), id, setup, top);
         let notifier = inner.notifier_setup.as_ref().and_then(start);
@@ -307,6 +316,30 @@ impl fmt::Debug for Federation {
 }
 
 impl Inner {
+    /// Starts the thread that wakes gateways. Without it they send with the next event or tick.
+    fn start_pacing(self: &Arc<Self>) {
+        let top = self.levels.begins().last().copied().unwrap_or(Priority::MIN);
+        let setup = self.notifier_setup.clone().unwrap_or_default();
+        match PacingThread::start(Arc::downgrade(self), &setup, top) {
+            Some(thread) => drop(self.pacing.set(thread)),
+            None => log::warn(
+                TARGET,
+                format_args!(
+                    "channel {}: the thread that paces its links did not start; what waits for its rate is sent \
+                     with the next event or tick",
+                    self.id
+                ),
+            ),
+        }
+    }
+
+    /// Has the pacing thread see what is due.
+    pub(super) fn watch_paced(&self) {
+        if let Some(thread) = self.pacing.get() {
+            thread.notify();
+        }
+    }
+
     fn link_entries(&self) -> impl Iterator<Item = Arc<Link>> + '_ {
         (0..).map_while(|at| self.link_entries.lock().get(at).cloned())
     }

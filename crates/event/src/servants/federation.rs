@@ -3,11 +3,12 @@
 use super::codec::{read_event, read_notice, write_event, write_notice};
 use super::isorb_link::isorb_event as idl;
 use crate::federation::{
-    ControlMessage, Federation, ForwardError, ForwardedEvent, LinkDown, LinkId, Security, Transport,
+    ControlMessage, Federation, ForwardError, ForwardedEvent, LevelMarks, LinkDown, LinkId, Security,
+    Transport,
 };
 use idl::{LaneRef, LinkRef, NeighbourRef};
 use isorb::poa::PoaPolicies;
-use isorb::rt::policy::{PriorityModel, RtPolicy};
+use isorb::rt::policy::{PriorityModel, Protocol, RtPolicy, TcpProperties};
 use isorb::rt::{Overrides, Priority, ThreadpoolLane, ThreadpoolOptions};
 use isorb::{Kind, Object, Orb, Poa, Policies, Reference, Result, SyncScope, SystemException, Upcall};
 use isorb_rt::sync::PiMutex;
@@ -24,13 +25,14 @@ const MAX_LINKS: usize = 1024;
 pub struct LinkOptions {
     timeout: Duration,
     lanes: bool,
+    marked: bool,
 }
 
 impl LinkOptions {
     /// Links with this time-out for calls. Events of all levels arrive over one connection, in the
     /// order of sending.
     pub fn new(timeout: Duration) -> LinkOptions {
-        LinkOptions { timeout, lanes: false }
+        LinkOptions { timeout, lanes: false, marked: false }
     }
 
     /// Gives the events of each level an endpoint and a thread of their own, with the priority at
@@ -39,6 +41,15 @@ impl LinkOptions {
     #[must_use]
     pub fn lanes(mut self, lanes: bool) -> LinkOptions {
         self.lanes = lanes;
+        self
+    }
+
+    /// Marks the packets of events by their level, for the network (DSCP) and for the queue of the
+    /// interface ([`LevelMarks`], unless the ORB has a mapping of network priorities). Needs lanes:
+    /// levels that share a connection share its marks.
+    #[must_use]
+    pub fn marked(mut self, marked: bool) -> LinkOptions {
+        self.marked = marked;
         self
     }
 }
@@ -117,9 +128,16 @@ impl FederationServant {
     /// Makes the member an object of the ORB, under the key `EventFederation` of a `corbaloc` URL.
     ///
     /// # Errors
-    /// BAD_INV_ORDER if the ORB has a member already, and the errors of creating a POA or a thread
-    /// pool.
+    /// BAD_INV_ORDER if the ORB has a member already, BAD_PARAM for marks without lanes, and the
+    /// errors of creating a POA or a thread pool.
     pub fn start(orb: &Orb, federation: &Federation, options: LinkOptions) -> Result<FederationServant> {
+        if options.marked && !options.lanes {
+            return Err(SystemException::from(Kind::BadParam)
+                .detail("links are marked by level only if each level has a lane (LinkOptions::lanes)"));
+        }
+        if options.marked && orb.network_priority_mapping().to_network(Priority::MAX).is_none() {
+            orb.set_network_priority_mapping(Arc::new(LevelMarks::new(federation.levels())));
+        }
         let root = orb.root_poa()?;
         let make = |name, policies| {
             root.create_poa(name, Some(&root.manager()), policies).map_err(|_| {
@@ -251,10 +269,13 @@ impl Shared {
             return Err(LinkError::Refused);
         }
         self.trust(link)?;
+        let tcp = Protocol::iiop(TcpProperties { network_priority: true, ..TcpProperties::default() });
+        let marked = Overrides::new(&[RtPolicy::ClientProtocol(vec![tcp])]).map_err(LinkError::System)?;
         let lane = |lane: &Option<&LaneRef>| {
             let lane = lane.ok_or(LinkError::Refused)?.object();
             self.trust(lane)?;
-            Ok(LaneRef::from_object(timed(lane, self.options.timeout)))
+            let lane = timed(lane, self.options.timeout);
+            Ok(LaneRef::from_object(if self.options.marked { lane.with_rt_overrides(&marked) } else { lane }))
         };
         let lanes = lanes.iter().map(lane).collect::<Result<Box<[LaneRef]>, LinkError>>()?;
         // On a shared connection a control message would wait behind an event while its receiver

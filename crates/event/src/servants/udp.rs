@@ -15,14 +15,15 @@ use super::codec::{
 use super::isorb_link::isorb_event as idl;
 use crate::dispatch::ThreadSetup;
 use crate::federation::{
-    ControlMessage, Federation, ForwardError, ForwardedEvent, Interest, LinkDown, LinkId, MemberKey, PROOF,
-    Security, Transport,
+    ControlMessage, Federation, ForwardError, ForwardedEvent, Interest, LevelMarks, LinkDown, LinkId,
+    MemberKey, PROOF, Security, Transport,
 };
 use crate::filter::Filter;
 use crate::servants::replay::ReplayGuard;
 use isorb::transport::{Interface, Multicast};
 use isorb_cdr::{Decode, Decoder, Encode, Encoder, Order, Text};
-use isorb_rt::priority::Priority;
+use isorb_rt::net;
+use isorb_rt::priority::{NetworkPriority, Priority};
 use isorb_rt::sched::ThreadSpec;
 use isorb_rt::sync::{Parker, PiMutex};
 use isorb_rt::time::Deadline;
@@ -73,12 +74,14 @@ pub struct UdpOptions {
     pub interface: Ipv4Addr,
     /// For a group: the number of routers that a datagram may pass.
     pub hops: u32,
+    /// Marks datagrams by their level ([`LevelMarks`]).
+    pub marked: bool,
 }
 
 impl UdpOptions {
     /// Addresses of a link to one neighbour.
     pub fn to_neighbour(listen: SocketAddr, to: SocketAddr) -> UdpOptions {
-        UdpOptions { listen, to, interface: Ipv4Addr::UNSPECIFIED, hops: 1 }
+        UdpOptions { listen, to, interface: Ipv4Addr::UNSPECIFIED, hops: 1, marked: false }
     }
 
     /// Addresses of a link to all members of a group, on the network of the interface with this
@@ -89,6 +92,7 @@ impl UdpOptions {
             to: (group, port).into(),
             interface,
             hops: 1,
+            marked: false,
         }
     }
 }
@@ -233,6 +237,8 @@ struct Sender {
     socket: Arc<UdpSocket>,
     to: SocketAddr,
     key: Option<MemberKey>,
+    /// The marks of levels; `None` leaves datagrams unmarked.
+    marks: Option<LevelMarks>,
     buffer: PiMutex<SendBuffer>,
 }
 
@@ -240,6 +246,8 @@ struct Sender {
 struct SendBuffer {
     octets: Vec<u8>,
     sent: u64,
+    /// The level by which the socket marks now.
+    marked: Option<u8>,
 }
 
 impl Sender {
@@ -261,6 +269,14 @@ impl Sender {
             datagram.extend_from_slice(&buffer.sent.to_be_bytes());
             let proof = key.prove(&datagram);
             datagram.extend_from_slice(&proof);
+        }
+        if let Some(marks) = self.marks.as_ref().filter(|_| buffer.marked != Some(level)) {
+            let NetworkPriority { dscp, queue } = marks.of(level);
+            // A datagram without its mark still arrives, later. The queue priority is set after the
+            // code point, which sets it too.
+            let set = net::set_dscp(&*self.socket, dscp)
+                .and_then(|()| net::set_priority(&*self.socket, queue.into()));
+            buffer.marked = set.is_ok().then_some(level);
         }
         let sent = match datagram.len() {
             0..=MAX_DATAGRAM => self.socket.send_to(&datagram, self.to).map_err(|_| ForwardError::Down),
@@ -319,6 +335,7 @@ impl UdpReceiver {
             levels: federation.levels().begins().len() as u8,
             socket: socket.clone(),
             to: options.to,
+            marks: options.marked.then(|| LevelMarks::new(federation.levels())),
             key: match federation.security() {
                 Security::Key(key) => Some(key.clone()),
                 Security::Loopback | Security::Insecure => None,
@@ -326,6 +343,7 @@ impl UdpReceiver {
             buffer: PiMutex::new(SendBuffer {
                 octets: Vec::with_capacity(MAX_DATAGRAM),
                 sent: federation.first_number(),
+                marked: None,
             }),
         };
         UdpReceiver {

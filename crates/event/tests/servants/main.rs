@@ -10,6 +10,7 @@ mod lanes;
 mod links;
 mod lossy_datagrams;
 mod omniorb;
+mod paced_links;
 mod persistent;
 mod pulling;
 mod push_priorities;
