@@ -13,8 +13,13 @@ use std::process::Command;
 const IDL: [&str; 5] =
     ["TimeBase", "RtecBase", "RtecEventComm", "RtecEventChannelAdmin", "IsorbRtecEventChannelAdmin"];
 
-/// Translates the IDL and builds both programs of the example; `None` where a tool is missing.
+/// Builds both programs of the example; `None` where a tool is missing.
 fn build(folder: &TempFolder) -> Option<[PathBuf; 2]> {
+    build_each(folder, ["consumer", "supplier"].map(|name| format!("examples/events-omniorb/{name}.cc")))
+}
+
+/// Translates the IDL and builds programs, by their place in the repository.
+fn build_each<const N: usize>(folder: &TempFolder, sources: [String; N]) -> Option<[PathBuf; N]> {
     let root = repository();
     for name in IDL {
         let mut command = Command::new("omniidl");
@@ -26,23 +31,21 @@ fn build(folder: &TempFolder) -> Option<[PathBuf; 2]> {
             return None;
         }
     }
-    let programs =
-        ["consumer", "supplier"].map(|name| (root.join(format!("examples/events-omniorb/{name}.cc")), name));
-    for (source, name) in &programs {
+    let programs = sources.map(|source| root.join(source));
+    let name = |source: &Path| folder.path().join(source.file_stem().unwrap());
+    for source in &programs {
         let mut command = Command::new("c++");
         // As the example's page says.
         command.args(["-std=c++17", "-O0", "-Wall", "-Wextra", "-Werror", "-isystem"]).arg(folder.path());
         command.args(["-D__corbaidl_hh_EXTERNAL_GUARD__", "-D__boxes_hh_EXTERNAL_GUARD__", "-I"]);
         command.arg(root.join("crates/event/include")).arg(source);
         command.args(IDL.map(|name| folder.file(format!("{name}SK.cc"))));
-        command
-            .args(["-lomniDynamic4", "-lomniORB4", "-lomnithread", "-lpthread", "-o"])
-            .arg(folder.file(name));
+        command.args(["-lomniDynamic4", "-lomniORB4", "-lomnithread", "-lpthread", "-o"]).arg(name(source));
         if !compiles(&mut command) {
             return None;
         }
     }
-    Some(programs.map(|(_, name)| folder.file(name)))
+    Some(programs.map(|source| name(&source)))
 }
 
 const ENDPOINT: [&str; 2] = ["-ORBendPoint", "giop:tcp:127.0.0.1:"];
@@ -105,4 +108,42 @@ fn a_channel_that_is_not_there_is_named() {
         let printed = String::from_utf8_lossy(&output.stderr);
         assert!(!output.status.success() && printed.contains(what) && printed.contains(url), "{printed}");
     }
+}
+
+#[test]
+fn a_late_consumer_gets_the_history_that_satisfies_its_condition() {
+    let folder = TempFolder::new();
+    let Some([late]) = build_each(&folder, ["crates/cli/tests/files/late.cc".to_owned()]) else { return };
+    let channel =
+        Service::of(&mut isorb(&["event-channel", "--real-time", "off", "--port", "0", "--keep-last", "10"]));
+    let start = |what: &str| {
+        let mut command = Command::new(&late);
+        command.arg(&channel.url).arg(what).args(ENDPOINT);
+        let mut process = Process::start(&mut command);
+        process.expect_line("READY");
+        process
+    };
+    // All is in the history when the first consumer has it.
+    let mut first = start("payload > 0");
+    let mut supplier = start("push");
+    (1..=9).for_each(|number| supplier.write_line(&number.to_string()));
+    for number in 1..=9 {
+        assert_eq!(first.next_line(), Some(number.to_string()));
+    }
+    let mut second = start("payload > 6");
+    for number in ["7", "8", "9"] {
+        assert_eq!(second.next_line().as_deref(), Some(number));
+    }
+    supplier.write_line("3");
+    supplier.write_line("12");
+    assert_eq!(second.next_line().as_deref(), Some("12"));
+    // A condition that cannot be compiled shows where, and a channel without a history is named.
+    let refused = |url: &str, condition: &str, what: &str| {
+        let output = Command::new(&late).arg(url).arg(condition).args(ENDPOINT).output().unwrap();
+        let printed = String::from_utf8_lossy(&output.stdout);
+        assert!(!output.status.success() && printed.contains(what), "{printed}");
+    };
+    refused(&channel.url, "payload > ", "the condition is refused: ");
+    let plain = Service::of(&mut isorb(&["event-channel", "--real-time", "off", "--port", "0"]));
+    refused(&plain.url, "payload > 1", "perhaps since it keeps no history (--keep-last)");
 }

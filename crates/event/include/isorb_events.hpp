@@ -19,8 +19,7 @@
 //
 // Differences from isorb's RemoteChannel in Rust: omniORB tells no program that a connection has
 // ended, so that a restart is noticed by the next probe; and a push is a oneway, so that `true`
-// means that the connection took it, not that the channel has it. There is neither history nor a
-// condition on payloads.
+// means that the connection took it, not that the channel has it.
 //
 // All functions may be called by any thread. Handlers run on threads of omniORB, and must not
 // destroy their own Consumer.
@@ -108,6 +107,38 @@ class Filter {
   // A conjunction keeps some events, so that gaps in their numbers say nothing.
   bool conjunction_ = false;
 };
+
+// What a consumer asks for besides its filter. Channels of isorb grant it; others refuse it.
+struct ConsumerOptions {
+  // The last so many events of each type and source that the channel keeps, before later ones; 0
+  // for none. Needs a channel with a history (--keep-last). After an interruption the consumer asks
+  // again, and leaves out numbered events that it has had.
+  std::uint32_t history_last = 0;
+  // Their greatest age, rounded to 100 ns; 0 for any.
+  std::chrono::nanoseconds history_age{0};
+  // The shortest time between two events, rounded to 100 ns. Those that come sooner are dropped.
+  std::chrono::nanoseconds min_separation{0};
+  // A condition on the payload, such as "position.altitude > 300"; empty for none. The channel
+  // evaluates it. The consumer then counts no lost events: the channel keeps some for itself.
+  std::string where;
+  // The type of the payload, for the condition: `_tc_Position` of the stubs (omniidl -Wba), or
+  // CORBA::_tc_long. Suppliers push it as `encode` makes it.
+  CORBA::TypeCode_var payload;
+};
+
+// A value of an IDL type as the octets of an event: a CDR encapsulation, which conditions and
+// isorb's typed payloads read.
+template <class T>
+std::string encode(const T& value) {
+  cdrEncapsulationStream stream;
+  value >>= stream;
+  return {static_cast<const char*>(stream.bufPtr()), stream.bufSize()};
+}
+inline std::string encode(CORBA::Long value) {
+  cdrEncapsulationStream stream;
+  stream.marshalLong(value);
+  return {static_cast<const char*>(stream.bufPtr()), stream.bufSize()};
+}
 
 // What a program may set before it connects.
 struct Options {
@@ -290,7 +321,7 @@ bool is_gone(const Proxy& proxy) {
 // Finds out by the numbers of a supplier which of its events did not arrive.
 class Gaps {
  public:
-  enum Arrival { in_order, late, after_gap };
+  enum Arrival { in_order, repeated, late, after_gap };
 
   Arrival arrived(const Event& event, std::uint64_t& lost) {
     lost = 0;
@@ -311,7 +342,7 @@ class Gaps {
     }
     auto& [last, at] = found->second;
     at = ++events_;
-    if (event.number <= last) return event.number == last ? in_order : late;
+    if (event.number <= last) return event.number == last ? repeated : late;
     lost = event.number - last - 1;
     last = event.number;
     return lost ? after_gap : in_order;
@@ -360,8 +391,11 @@ class Consumer {
 
   class State final : public detail::Registration, public std::enable_shared_from_this<State> {
    public:
-    State(std::weak_ptr<detail::Link> link, Filter filter, Handler handle)
-        : link_(std::move(link)), filter_(std::move(filter)), handle_(std::move(handle)) {}
+    State(std::weak_ptr<detail::Link> link, Filter filter, Handler handle, ConsumerOptions options)
+        : link_(std::move(link)),
+          filter_(std::move(filter)),
+          handle_(std::move(handle)),
+          options_(std::move(options)) {}
 
     bool gone() override {
       std::lock_guard<std::mutex> lock(mutex_);
@@ -392,7 +426,7 @@ class Consumer {
       }
       CORBA::Object_var object = link->poa()->id_to_reference(id_);
       detail::comm::PushConsumer_var me = detail::comm::PushConsumer::_narrow(object);
-      proxy->connect_push_consumer(me, qos);
+      connect(*link, proxy, me, qos);
       proxy_ = proxy;
       ++connected_;
     }
@@ -406,8 +440,8 @@ class Consumer {
           event.supplier = (*origins)[at].supplier;
           event.number = (*origins)[at].number;
         }
+        if (!filter_.conjunction_ && !count(event)) continue;
         ++received_;
-        if (!filter_.conjunction_) count(event);
         try {
           handle_(event);
         } catch (const std::exception& error) {
@@ -472,13 +506,46 @@ class Consumer {
       std::weak_ptr<State> state_;
     };
 
-    void count(const Event& event) {
+    // Connects at a proxy, with the options if there are any.
+    void connect(detail::Link& link, detail::admin::ProxyPushSupplier_ptr proxy,
+                 detail::comm::PushConsumer_ptr me, const detail::admin::ConsumerQOS& qos) {
+      const ConsumerOptions& with = options_;
+      if (with.history_last == 0 && with.min_separation.count() == 0 && with.where.empty()) {
+        return proxy->connect_push_consumer(me, qos);
+      }
+      using Able = detail::numbered::ProxyPushSupplier;
+      detail::numbered::ProxyPushSupplier_var able = Able::_narrow(proxy);
+      if (CORBA::is_nil(able)) {
+        throw Error("the event channel is not isorb's: it has neither history nor conditions");
+      }
+      link.timed(able);
+      try {
+        if (!with.where.empty()) able->set_content(with.where.c_str(), with.payload);
+        detail::numbered::ConsumerOptions asked;
+        asked.history_last = with.history_last;
+        asked.history_age = Filter::units(with.history_age);
+        asked.min_separation = Filter::units(with.min_separation);
+        able->connect_push_consumer_with(me, qos, asked);
+      } catch (const detail::numbered::ContentError& error) {
+        throw Error("the condition is refused: " + std::string(error.why));
+      } catch (const CORBA::NO_RESOURCES& error) {
+        if (with.history_last == 0) throw;
+        throw Error("the event channel refuses it, perhaps since it keeps no history (--keep-last): " +
+                    detail::text_of(error));
+      }
+    }
+
+    // False for an event of the history that it has had.
+    bool count(const Event& event) {
       std::uint64_t lost = 0;
       detail::Gaps::Arrival arrival;
       {
         std::lock_guard<std::mutex> lock(gaps_mutex_);
         arrival = gaps_.arrived(event, lost);
       }
+      const bool repeats = options_.history_last != 0;
+      if (repeats && (arrival == detail::Gaps::late || arrival == detail::Gaps::repeated)) return false;
+      if (!options_.where.empty() || options_.min_separation.count() != 0) return true;
       if (arrival == detail::Gaps::after_gap) {
         lost_ += lost;
         tell(std::to_string(lost) + " events of type " + std::to_string(event.type) +
@@ -486,6 +553,7 @@ class Consumer {
       } else if (arrival == detail::Gaps::late && lost_ > 0) {
         --lost_;
       }
+      return true;
     }
 
     void tell(const std::string& what) {
@@ -495,6 +563,7 @@ class Consumer {
     std::weak_ptr<detail::Link> link_;
     const Filter filter_;
     const Handler handle_;
+    const ConsumerOptions options_;
     std::mutex mutex_, gaps_mutex_;
     Servant* servant_ = nullptr;
     PortableServer::ObjectId_var id_;
@@ -642,8 +711,10 @@ class Channel {
       : link_(std::make_shared<detail::Link>(orb, url, std::move(options))) {}
 
   // Connects a consumer of events that pass the filter, until the result is destroyed.
-  Consumer consume(Filter filter, Consumer::Handler handle) {
-    auto state = std::make_shared<Consumer::State>(link_, std::move(filter), std::move(handle));
+  // Throws Error where the channel does not grant the options, with the reason.
+  Consumer consume(Filter filter, Consumer::Handler handle, ConsumerOptions options = {}) {
+    auto state = std::make_shared<Consumer::State>(link_, std::move(filter), std::move(handle),
+                                                   std::move(options));
     link_->add(state);
     return Consumer(link_, state);
   }
