@@ -11,6 +11,7 @@ use crate::event::Event;
 use crate::filter::Filter;
 use crate::kernel::FirstLoss;
 use crate::modules::{ModuleSet, Replaceable};
+use crate::ownership::Ownership;
 use crate::placement::Quality;
 use crate::retention::HistoryRequest;
 use crate::supplier::{Published, SupplierQos};
@@ -289,9 +290,9 @@ impl<M: ModuleSet> SupplierAdmin<M> {
     /// [`ConnectError::TooMany`], [`ConnectError::TooManyPublications`],
     /// [`ConnectError::Destroyed`].
     pub fn connect_with(&self, qos: SupplierQos) -> Result<ProxyPushConsumer<M>, ConnectError> {
-        let published = Published::new(&qos);
+        let (published, ownership) = (Published::new(&qos), qos.ownership);
         let id = self.core.connect_supplier(qos)?;
-        Ok(ProxyPushConsumer { core: self.core.clone(), id, published, lost: AtomicU64::new(0) })
+        Ok(ProxyPushConsumer { core: self.core.clone(), id, published, ownership, lost: AtomicU64::new(0) })
     }
 }
 
@@ -300,6 +301,7 @@ pub struct ProxyPushConsumer<M: ModuleSet = Replaceable> {
     core: Arc<Core<M>>,
     id: u32,
     published: Option<Published>,
+    ownership: Option<Ownership>,
     lost: AtomicU64,
 }
 
@@ -318,6 +320,8 @@ pub struct Pushed {
     /// 1 if the supplier had not declared it. See
     /// [`ChannelBuilder::undeclared`](crate::ChannelBuilder::undeclared).
     pub undeclared: u32,
+    /// 1 if it was dropped because a stronger supplier owns its instance.
+    pub not_owned: u32,
 }
 
 impl<M: ModuleSet> ProxyPushConsumer<M> {
@@ -332,13 +336,19 @@ impl<M: ModuleSet> ProxyPushConsumer<M> {
     /// Threads may share a supplier. Events of one thread reach each consumer in order.
     ///
     /// # Real-time
-    /// Does not allocate. Finding the consumers takes no lock. With dispatching, takes the lock of
+    /// Does not allocate. Finding the consumers takes no lock. With an
+    /// [`Ownership`](SupplierQos::ownership), takes one lock for a short section. With dispatching, takes the lock of
     /// each consumer's queue, and that of its level if the consumer was idle. Without, takes locks
     /// only for conjunctions. Waits for room only under
     /// [`Overflow::Block`](isorb_rt::queue::Overflow::Block), at most for
     /// [`ChannelBuilder::block`](crate::ChannelBuilder::block).
     #[inline]
     pub fn push(&self, event: &Event<'_>) -> Pushed {
+        if let Some(ownership) = self.ownership
+            && !self.core.owns(self.id, ownership, event)
+        {
+            return Pushed { not_owned: 1, ..Pushed::default() };
+        }
         if self.published.as_ref().is_some_and(|published| !published.has(&event.header)) {
             return self.core.push_undeclared(self.id, event);
         }
@@ -385,6 +395,7 @@ impl<M: ModuleSet> ProxyPushConsumer<M> {
                 refused: sum.refused.saturating_add(one.refused),
                 too_large: sum.too_large.saturating_add(one.too_large),
                 undeclared: sum.undeclared.saturating_add(one.undeclared),
+                not_owned: sum.not_owned.saturating_add(one.not_owned),
             }
         })
     }

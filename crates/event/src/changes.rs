@@ -33,6 +33,12 @@ const MAX_WAIT: Duration = Duration::from_secs(2);
 /// How long a consumer that connects waits for pushes that began before, for the history.
 const MAX_SETTLE: Duration = Duration::from_millis(100);
 
+/// The registration that checks the instances of a consumer which declared their period.
+fn check(connection: &Arc<Connection>) -> Option<Arc<Registration>> {
+    let period = connection.quality.instance_period?;
+    Registration::checking(connection.clone(), period).map(Arc::new)
+}
+
 /// A consumer that is to get events of the history.
 struct LateJoiner {
     connection: Arc<Connection>,
@@ -114,6 +120,7 @@ impl<M: ModuleSet> Core<M> {
             let registrations: Vec<_> = compiled
                 .into_iter()
                 .map(|compiled| Arc::new(Registration::new(connection.clone(), compiled)))
+                .chain(check(&connection))
                 .collect();
             let entry = Entry {
                 connection,
@@ -311,7 +318,7 @@ impl<M: ModuleSet> Core<M> {
             };
             let connection = &entry.connection;
             let new = compiled.into_iter().map(|c| Arc::new(Registration::new(connection.clone(), c)));
-            registrations = new.collect();
+            registrations = new.chain(check(connection)).collect();
             let (listed, gateway) = (!entry.suspended, entry.gateway);
             if listed {
                 // Remove the old ones first: the new ones may need their timers and masks.
@@ -462,6 +469,9 @@ impl<M: ModuleSet> Core<M> {
             }
             registry.next = registry.next.wrapping_add(1).max(1);
             let before = registry.published();
+            if qos.ownership.is_some() {
+                self.expect_owners();
+            }
             registry.suppliers.insert(registry.next, qos);
             Ok((registry.next, before != registry.published()))
         })?;
@@ -483,6 +493,7 @@ impl<M: ModuleSet> Core<M> {
     fn remove_supplier(&self, mut registry: PiGuard<'_, Registry>, id: u32) {
         let before = registry.published();
         registry.suppliers.remove(&id);
+        self.leave_instances(id);
         registry.reported.suppliers = false;
         let changed = before != registry.published();
         drop(registry);

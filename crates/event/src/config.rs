@@ -47,6 +47,9 @@ pub struct Limits {
     pub parts: usize,
     /// Timers for each priority level. A consumer that needs more is refused.
     pub timers: usize,
+    /// About how many instances (types and sources) have an owner, and for each consumer with an
+    /// [`instance_period`](crate::Quality::instance_period) a deadline.
+    pub instances: usize,
     /// Threads that may write to the trace.
     pub trace_threads: usize,
     /// Records of each of them.
@@ -82,6 +85,7 @@ impl Default for Limits {
             masks: 16,
             parts: 64,
             timers: 256,
+            instances: 256,
             trace_threads: 32,
             trace_records: 4096,
         }

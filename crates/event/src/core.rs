@@ -12,6 +12,7 @@ use crate::error::StartError;
 use crate::event::{CurrentEvent, Event, EventPool, Header, Stamp};
 use crate::kernel::Kernel;
 use crate::modules::ModuleSet;
+use crate::ownership::{Claim, Owners, Ownership};
 use crate::placement::RunTimeScheduler;
 use crate::registry::Registry;
 use crate::retention::Retention;
@@ -24,9 +25,9 @@ use isorb_rt::sync::{PiMutex, Snapshot, Turn};
 use isorb_sched::Preemption;
 use isorb_trace::{Record, RecordKind, Recorder, RecorderLimits};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, OnceLock};
 
 /// The most versions of the view while readers hold old ones.
 const VERSIONS: usize = 16;
@@ -47,6 +48,8 @@ pub(crate) struct Core<M: ModuleSet> {
     pub notifying: Turn,
     /// The version of the newest view, set under the administrative lock.
     pub version: AtomicU64,
+    /// The owners of instances, once a supplier competes for them.
+    owners: OnceLock<Owners>,
     sequence: AtomicU64,
     modules: M,
 }
@@ -89,7 +92,7 @@ impl<M: ModuleSet> Core<M> {
             config.counting,
             config.latencies,
             retention,
-            [limits.consumers, limits.suppliers],
+            [limits.consumers, limits.suppliers, limits.instances],
         ));
         let timers = Arc::new(Timers::new(kernel.levels.len(), limits.timers));
         let core = Arc::new(Core {
@@ -104,6 +107,7 @@ impl<M: ModuleSet> Core<M> {
             id: config.id,
             notifying: Turn::new(),
             version: AtomicU64::new(0),
+            owners: OnceLock::new(),
             sequence: AtomicU64::new(0),
             modules,
             kernel,
@@ -123,6 +127,35 @@ impl<M: ModuleSet> Core<M> {
             Undeclared::Refuse => Pushed::default(),
         };
         Pushed { undeclared: 1, ..pushed }
+    }
+
+    /// Makes room for the owners of instances, before the first supplier that competes for them.
+    pub(crate) fn expect_owners(&self) {
+        let _ = self.owners.set(Owners::new(self.limits.instances));
+    }
+
+    /// Frees the instances of a supplier.
+    pub(crate) fn leave_instances(&self, supplier: u32) {
+        if let Some(owners) = self.owners.get() {
+            owners.leave(supplier);
+        }
+    }
+
+    /// Whether a supplier may push an event, because it owns the instance.
+    #[inline(never)]
+    pub(crate) fn owns(&self, supplier: u32, ownership: Ownership, event: &Event<'_>) -> bool {
+        let Some(owners) = self.owners.get() else { return true };
+        let totals = &self.kernel.totals;
+        match owners.claim(supplier, ownership, &event.header, self.kernel.clock.now_ns()) {
+            Claim::Owned => {}
+            Claim::Taken => count(&totals.owners_changed),
+            Claim::Unknown => count(&totals.owners_unknown),
+            Claim::Refused => {
+                count(&totals.not_owned);
+                return false;
+            }
+        }
+        true
     }
 
     /// Pushes a supplier's event to all consumers that subscribed to it.
@@ -218,6 +251,9 @@ impl<M: ModuleSet> Core<M> {
     /// Delivers a time-out to its consumer.
     pub(crate) fn timeout(&self, expired: &ExpiredTimer) {
         let registration = &expired.registration;
+        if registration.checks_instances() {
+            return self.tell_silent(registration.connection());
+        }
         let Some(timer) = registration.timer(expired.leaf) else {
             return;
         };
@@ -239,6 +275,20 @@ impl<M: ModuleSet> Core<M> {
         if let Some(batch) = batch {
             let event = Event { header, ..Event::default() };
             self.delivery(&view, &event, now).batch(registration.connection(), batch);
+        }
+    }
+
+    /// Tells a consumer the instances that fell silent.
+    fn tell_silent(&self, connection: &Arc<Connection>) {
+        let now = self.kernel.clock.now_ns();
+        let mut from = 0;
+        while let Some((at, event_type, source)) = connection.next_silent(from, now) {
+            from = at + 1;
+            let creation_time = u64::from(event_type as u32);
+            let header = Header { event_type: designator::INSTANCE_TIMEOUT, source, ttl: 0, creation_time };
+            let view = self.view.read();
+            let event = Event { header, ..Event::default() };
+            self.delivery(&view, &event, now).batch(connection, Batch::of(LastEvent::Timer(header)));
         }
     }
 
@@ -374,6 +424,9 @@ impl<M: ModuleSet, D: Dispatch + ?Sized> Delivery<'_, M, D> {
         }
         if !entry.connection.admits(self.current.event) {
             return;
+        }
+        if entry.connection.watches_instances() {
+            entry.connection.instance_seen(&self.current.event.header, &mut self.now);
         }
         if registration.is_plain() || !self.correlates {
             if registration.has_deadline() {

@@ -8,12 +8,13 @@
 use crate::batch::{Batch, LastEvent, StoredEvent};
 use crate::connection::Connection;
 use crate::event::{Header, NoCopy};
-use crate::filter::{Compiled, Pattern, TimerLeaf};
+use crate::filter::{Compiled, Filter, Pattern, TimerLeaf};
 use isorb_rt::sync::PiMutex;
 use isorb_rt::timers::TimerHandle;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
 
 pub(crate) struct Registration {
     connection: Arc<Connection>,
@@ -22,6 +23,8 @@ pub(crate) struct Registration {
     /// When it was last satisfied, for its deadline timers; 0 if it has none.
     satisfied: AtomicU64,
     has_deadline: bool,
+    /// Its timer checks the consumer's instances.
+    checks_instances: bool,
     /// Its armed timers, by leaf.
     pub timers: PiMutex<Vec<(usize, TimerHandle)>>,
 }
@@ -43,9 +46,21 @@ impl Registration {
             state: PiMutex::new(State { held: (0..terms).map(|_| None).collect(), bits: 0, order: 0 }),
             satisfied: AtomicU64::new(0),
             has_deadline,
+            checks_instances: false,
             timers: PiMutex::new(Vec::new()),
             compiled,
         }
+    }
+
+    /// A registration without events, of which the timer checks the consumer's instances.
+    pub(crate) fn checking(connection: Arc<Connection>, period: Duration) -> Option<Registration> {
+        let interval = (period / 4).max(Duration::from_micros(1));
+        let compiled = Compiled::new(&Filter::interval(interval)).ok()?;
+        Some(Registration { checks_instances: true, ..Registration::new(connection, compiled) })
+    }
+
+    pub(crate) fn checks_instances(&self) -> bool {
+        self.checks_instances
     }
 
     #[inline]

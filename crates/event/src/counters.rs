@@ -67,6 +67,12 @@ counters! {
     from_history,
     /// Events of the history that were overwritten before it took them.
     history_lost,
+    /// Times that an instance was silent for longer than
+    /// [`Quality::instance_period`](crate::Quality::instance_period).
+    instances_missed,
+    /// Events of instances that are not watched, since there are more than
+    /// [`Limits::instances`](crate::Limits::instances).
+    not_watched,
     /// Time-outs.
     timeouts,
     /// Intervals without a time-out because the one before was served too late.
@@ -81,6 +87,14 @@ counters! {
     too_large,
     /// Events that their supplier had not declared.
     undeclared,
+    /// Events that were dropped because a stronger supplier owns their instance
+    /// ([`Ownership`](crate::Ownership)).
+    not_owned,
+    /// Times that an instance got an owner.
+    owners_changed,
+    /// Events of suppliers with an ownership that were delivered without a look at it, since there
+    /// are more instances than [`Limits::instances`](crate::Limits::instances).
+    owners_unknown,
     /// Remote suppliers that were removed because they did not answer.
     suppliers_lost,
     /// Remote pushes to proxies that the channel does not have, or at which no supplier is

@@ -32,5 +32,9 @@ pub const BITMASK: i32 = 12;
 pub const MASKED_TYPE: i32 = 13;
 /// A filter that every event passes.
 pub const NULL: i32 = 14;
+/// An instance of which no event came in its period
+/// ([`Quality::instance_period`](crate::Quality::instance_period)): of its source, with its type as
+/// creation time. Of isorb.
+pub const INSTANCE_TIMEOUT: i32 = 15;
 /// The first type of the application.
 pub const USER: i32 = 16;

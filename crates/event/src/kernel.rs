@@ -87,6 +87,8 @@ pub(crate) struct Kernel {
     pub latencies: bool,
     /// `None` for a channel that keeps no events and limits no lifespan.
     pub retention: Option<Retention>,
+    /// See [`Limits::instances`](crate::Limits::instances).
+    pub instances: usize,
     /// The connections to end at the next sweep.
     leaving: PiMutex<Vec<PendingDisconnect>>,
     /// Disconnected consumers that have not been notified, at most `max_unnotified`.
@@ -110,7 +112,7 @@ impl Kernel {
         counting: bool,
         latencies: bool,
         retention: Option<Retention>,
-        [consumers, suppliers]: [usize; 2],
+        [consumers, suppliers, instances]: [usize; 3],
     ) -> Kernel {
         let leaving = PiMutex::new(Vec::with_capacity(consumers));
         Kernel {
@@ -124,6 +126,7 @@ impl Kernel {
             totals: TotalCounters::default(),
             latencies,
             retention,
+            instances,
             leaving,
             unnotified: PiMutex::default(),
             max_unnotified: consumers.max(1),

@@ -59,12 +59,14 @@ mod error;
 mod event;
 pub mod federation;
 mod filter;
+mod instances;
 mod kernel;
 pub mod latency;
 #[cfg(all(test, loom))]
 mod loom_tests;
 mod modules;
 mod observer;
+mod ownership;
 mod placement;
 mod registrations;
 mod registry;
@@ -105,6 +107,7 @@ pub use modules::{
     Configuration, Fixed, FixedBroadcaster, FixedDiscriminator, FixedFiltering, ModuleSet, Replaceable,
 };
 pub use observer::Observer;
+pub use ownership::Ownership;
 pub use placement::{
     AsDeclared, Containment, NotAdmitted, Placement, Quality, RunTimeScheduler, SubPriority,
 };

@@ -56,6 +56,13 @@ pub struct Quality {
     /// The time-based filter: the shortest time between two pushes of events. Earlier ones are
     /// dropped and counted ([`Counts::too_soon`](crate::Counts::too_soon)). Zero: it gets all.
     pub min_separation: Duration,
+    /// The deadline of each instance: once no event of a type and source came for so long, the
+    /// consumer gets one event of the type
+    /// [`INSTANCE_TIMEOUT`](crate::designator::INSTANCE_TIMEOUT), at most a quarter of this time
+    /// later, and the next one only after the instance has come again. The first event of an
+    /// instance begins it. Takes a timer. Events that its registrations and its condition let
+    /// through count; [`Broadcaster`](crate::Configuration) channels do not watch.
+    pub instance_period: Option<Duration>,
     /// Its criticality, for schedulers that use it.
     pub criticality: Criticality,
     /// Its importance among otherwise equal consumers, for schedulers that use it.
@@ -83,6 +90,7 @@ impl Default for Quality {
             period: None,
             jitter: Duration::ZERO,
             min_separation: Duration::ZERO,
+            instance_period: None,
             criticality: Criticality::Medium,
             importance: Importance::Medium,
             containment: Containment::Count,

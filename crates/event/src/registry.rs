@@ -62,6 +62,9 @@ impl Entry {
         if !separation.is_zero() {
             text = format!("{text}, at most one in {separation:?}");
         }
+        if let Some(period) = self.connection.quality.instance_period {
+            text = format!("{text}, each instance in {period:?}");
+        }
         text
     }
 
@@ -88,7 +91,8 @@ impl Registry {
                     simple: !ask
                         && registration.is_plain()
                         && !registration.has_deadline()
-                        && !entry.connection.has_content(),
+                        && !entry.connection.has_content()
+                        && !entry.connection.watches_instances(),
                     ask,
                 };
                 self.tables.insert(pattern, hit, shards);

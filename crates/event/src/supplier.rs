@@ -2,6 +2,7 @@
 
 use crate::event::Header;
 use crate::filter::{Compiled, Filter};
+use crate::ownership::Ownership;
 use std::collections::BTreeSet;
 
 /// The most publications of a supplier.
@@ -54,12 +55,14 @@ pub struct SupplierQos {
     /// It brings what comes from other channels, and sees itself to what it subscribes to there;
     /// what it pushes is not told to observers.
     pub gateway: bool,
+    /// How it competes with other suppliers for the instances that it pushes; `None`: it does not.
+    pub ownership: Option<Ownership>,
 }
 
 impl SupplierQos {
     /// A supplier of these.
     pub fn new(publications: impl IntoIterator<Item = Publication>) -> SupplierQos {
-        SupplierQos { publications: publications.into_iter().collect(), gateway: false }
+        SupplierQos { publications: publications.into_iter().collect(), ..SupplierQos::default() }
     }
 }
 

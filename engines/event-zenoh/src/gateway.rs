@@ -90,7 +90,7 @@ impl Gateway {
         let session = backbone::open(&settings)?;
         let kept = settings.history.as_ref().map(|history| patterns(&history.filters)).unwrap_or_default();
         let outgoing = Arc::new(Outgoing::new(settings));
-        let qos = SupplierQos { publications: Vec::new(), gateway: true };
+        let qos = SupplierQos { gateway: true, ..SupplierQos::default() };
         let supplier = channel.for_suppliers().connect_with(qos)?;
         let shared = Arc::new(Shared {
             outgoing: outgoing.clone(),

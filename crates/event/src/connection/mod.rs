@@ -11,6 +11,7 @@
 mod atomic_placement;
 mod backoff;
 mod call;
+mod instance_watch;
 mod parking;
 mod queue;
 mod rate_monitor;
@@ -32,6 +33,7 @@ use crate::retention::Backlog;
 use atomic_placement::AtomicPlacement;
 use backoff::CallDecision;
 use call::Busy;
+use instance_watch::InstanceWatch;
 use isorb_rt::priority::Priority;
 use isorb_rt::sync::atomic::Ordering::{Acquire, Relaxed};
 use isorb_rt::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64};
@@ -75,6 +77,7 @@ pub(crate) struct Connection {
     placement: AtomicPlacement,
     rate: RateMonitor,
     time_filter: TimeFilter,
+    instances: Option<Box<InstanceWatch>>,
     kernel: Arc<Kernel>,
     consumer: Arc<dyn PushConsumer>,
     own_dispatch: Option<Arc<dyn Dispatch>>,
@@ -129,6 +132,7 @@ impl Connection {
             placement: AtomicPlacement::new(&placement),
             rate: RateMonitor::new(&placement),
             time_filter: TimeFilter::new(quality.min_separation),
+            instances: InstanceWatch::new(quality.instance_period, kernel.instances),
             consumer,
             only_anys: own_dispatch.as_ref().is_some_and(|own| own.only_anys()),
             own_dispatch,

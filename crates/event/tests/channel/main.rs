@@ -14,6 +14,7 @@ mod filtering;
 mod frozen_neighbour;
 mod full;
 mod history;
+mod instances;
 mod isolation;
 mod levels;
 mod no_alloc;
