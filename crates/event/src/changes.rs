@@ -6,13 +6,13 @@ use crate::consumer::{PushConsumer, Resume};
 use crate::core::Core;
 use crate::correlation::Registration;
 use crate::counters::Counts;
-use crate::dispatch::Redispatch;
+use crate::dispatch::{Dispatch, Redispatch};
 use crate::error::{ConnectError, SwapError};
 use crate::event::Header;
 use crate::filter::{Compiled, Filter};
 use crate::kernel::PendingDisconnect;
 use crate::modules::{ModuleSet, Pipeline};
-use crate::placement::Placement;
+use crate::placement::{NotAdmitted, Placement};
 use crate::registrations::{Admitted, rank};
 use crate::registry::{Entry, Registry};
 use crate::retention::HistoryRequest;
@@ -100,6 +100,10 @@ impl<M: ModuleSet> Core<M> {
         let compiled: Vec<Compiled> = qos.filters.iter().map(Compiled::new).collect::<Result<_, _>>()?;
         let placement = admitted.placement.unwrap_or_else(|| Placement::least_urgent(&qos.quality));
         let gateway = qos.gateway;
+        let dispatch = match qos.dispatch {
+            None => self.dispatch_of(&admitted)?,
+            own => own,
+        };
         let connected = self.enter(|registry| {
             if registry.consumers.len() >= self.limits.consumers {
                 report_full(&mut registry.reported.consumers, "consumer", self.limits.consumers);
@@ -110,7 +114,7 @@ impl<M: ModuleSet> Core<M> {
             let kernel = self.kernel.clone();
             consumer.priority_changed(placement.priority);
             let connection =
-                Connection::new(id, qos.name, qos.quality, placement, consumer, qos.dispatch, kernel)?;
+                Connection::new(id, qos.name, qos.quality, placement, consumer, dispatch, kernel)?;
             let connection = Arc::new(connection.with_content(qos.content));
             let channel: Weak<dyn Redispatch> = Arc::downgrade(self) as _;
             connection.notify_connected(Resume::new(&connection, channel));
@@ -165,6 +169,21 @@ impl<M: ModuleSet> Core<M> {
             self.serve_history(&late);
         }
         Ok(id)
+    }
+
+    /// The dispatcher of the processor on which a consumer was admitted.
+    fn dispatch_of(&self, admitted: &Admitted) -> Result<Option<Arc<dyn Dispatch>>, ConnectError> {
+        let Some(at) = admitted.numbers.iter().find_map(|number| self.scheduler.processor(*number)) else {
+            return Ok(None);
+        };
+        let count = self.processors.len();
+        let missing = || {
+            NotAdmitted(format!(
+                "its scheduler admitted it on processor {at}, and the channel has {count}: give it all of them \
+                 (ChannelBuilder::processors)"
+            ))
+        };
+        self.processors.get(at).cloned().map(Some).ok_or_else(|| missing().into())
     }
 
     /// Gives a consumer the events of the history that it asked for, and those that were queued for

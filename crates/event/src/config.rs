@@ -10,6 +10,7 @@ use crate::placement::{AsDeclared, RunTimeScheduler};
 use crate::retention::{HistoryQos, Lifespan};
 use crate::supplier::Undeclared;
 use isorb_rt::priority::Priority;
+use isorb_rt::sched::Cpus;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -130,6 +131,10 @@ channel_builder! {
     strategy: Strategy = Strategy::Direct;
     /// The scheduling class, processors and stacks of its threads.
     threads: ThreadSetup = ThreadSetup::default();
+    /// Processors that the [`scheduler`](Self::scheduler) assigns consumers to
+    /// ([`ScheduledProcessors`](crate::ScheduledProcessors)), by number: each has a thread for each
+    /// level, which is bound to it and dispatches its consumers. None by default.
+    processors: Vec<Cpus> = Vec::new();
     /// Whether the channel starts threads for timers (one for each level that has any) and for
     /// evicted consumers. If not, the program calls [`Channel::expire`](crate::Channel::expire) and
     /// [`Channel::sweep`](crate::Channel::sweep).

@@ -7,7 +7,9 @@ use crate::connection::{Connection, PushOutcome};
 use crate::correlation::Registration;
 use crate::counters::{ThreadNumber, count, thread_number};
 use crate::designator;
-use crate::dispatch::{Direct, Dispatch, MAX_LEVELS, ReadyConsumer, Redispatch, ThreadSetup};
+use crate::dispatch::{
+    Direct, Dispatch, MAX_LEVELS, Queued, ReadyConsumer, Redispatch, Strategy, ThreadSetup,
+};
 use crate::error::StartError;
 use crate::event::{CurrentEvent, Event, EventPool, Header, Stamp};
 use crate::kernel::Kernel;
@@ -21,6 +23,7 @@ use crate::table::TableEntry;
 use crate::timer::{ExpiredTimer, Timers};
 use crate::view::View;
 use isorb_rt::priority::Priority;
+use isorb_rt::sched::{Cpus, SpawnError};
 use isorb_rt::sync::{PiMutex, Snapshot, Turn};
 use isorb_sched::Preemption;
 use isorb_trace::{Record, RecordKind, Recorder, RecorderLimits};
@@ -38,6 +41,8 @@ pub(crate) struct Core<M: ModuleSet> {
     pub registry: PiMutex<Registry>,
     pub timers: Arc<Timers>,
     pub scheduler: Arc<dyn RunTimeScheduler>,
+    /// The dispatchers of processors, by their number.
+    pub processors: Vec<Arc<dyn Dispatch>>,
     pub setup: ThreadSetup,
     pub limits: crate::config::Limits,
     pub own_threads: bool,
@@ -62,6 +67,21 @@ fn processors(trace_threads: usize) -> usize {
     return trace_threads.min(1);
 }
 
+/// A dispatcher for each processor, with a thread for each level.
+fn processor_dispatchers(
+    processors: &[Cpus],
+    levels: &[Priority],
+    setup: &ThreadSetup,
+) -> Result<Vec<Arc<dyn Dispatch>>, SpawnError> {
+    let mut dispatchers: Vec<Arc<dyn Dispatch>> = Vec::new();
+    for cpus in processors {
+        let strategy = Strategy::Threads { per_level: 1 };
+        let queued = Queued::alone(strategy, levels, &setup.clone().on(*cpus))?;
+        dispatchers.extend(queued.map(|queued| Arc::new(queued) as Arc<dyn Dispatch>));
+    }
+    Ok(dispatchers)
+}
+
 impl<M: ModuleSet> Core<M> {
     pub(crate) fn start(config: ChannelBuilder, modules: M) -> Result<Arc<Core<M>>, StartError> {
         let levels = config.levels;
@@ -70,6 +90,7 @@ impl<M: ModuleSet> Core<M> {
             return Err(StartError::Levels { count: levels.len() });
         }
         let setup = config.threads.for_levels(&levels);
+        let dispatchers = processor_dispatchers(&config.processors, &levels, &setup)?;
         let limits = config.limits;
         let events = EventPool::new(limits.size_classes()).ok_or(StartError::Memory)?;
         let retention = Retention::new(config.history, &config.lifespans);
@@ -100,6 +121,7 @@ impl<M: ModuleSet> Core<M> {
             registry: PiMutex::new(Registry::default()),
             timers,
             scheduler: config.scheduler,
+            processors: dispatchers,
             setup,
             limits,
             own_threads: config.own_threads,

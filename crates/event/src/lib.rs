@@ -74,6 +74,7 @@ mod registry;
 pub mod remote;
 mod retention;
 mod scheduled;
+mod scheduled_processors;
 #[cfg(not(loom))]
 pub mod servants;
 mod supplier;
@@ -113,4 +114,5 @@ pub use placement::{
 };
 pub use retention::{HistoryQos, HistoryRequest, HistoryStatus, Lifespan, StreamStatus};
 pub use scheduled::Scheduled;
+pub use scheduled_processors::ScheduledProcessors;
 pub use supplier::{MAX_PUBLICATIONS, Publication, SupplierQos, Undeclared};

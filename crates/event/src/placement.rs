@@ -172,6 +172,14 @@ pub trait RunTimeScheduler: Send + Sync {
         false
     }
 
+    /// The processor, by its number in
+    /// [`ChannelBuilder::processors`](crate::ChannelBuilder::processors), on which this consumer
+    /// was admitted. `None` by default: the channel's own strategy dispatches it.
+    fn processor(&self, number: u64) -> Option<usize> {
+        let _ = number;
+        None
+    }
+
     /// Removes the consumer that was admitted under this number.
     fn leave(&self, number: u64);
 

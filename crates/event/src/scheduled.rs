@@ -4,7 +4,7 @@ use crate::chains::{ChainId, Chains};
 use crate::placement::{NotAdmitted, Placement, Quality, RunTimeScheduler, SubPriority};
 use isorb_rt::priority::Priority;
 use isorb_rt::sync::PiMutex;
-use isorb_sched::{Dispatch, Graph, Nanos, Order, Preemption, RuntimeScheduler, Task, TaskId};
+use isorb_sched::{Dispatch, Graph, Nanos, Order, Preemption, RuntimeScheduler, Task, TaskId, Utilisation};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -114,6 +114,11 @@ impl Scheduled {
         let id = state.scheduler.lookup(name)?;
         let released = state.scheduler.dispatch(id)?.released;
         Some(Duration::from_nanos(state.scheduler.response(id)?.minus(released).ns()))
+    }
+
+    /// The demand of all consumers that are admitted now.
+    pub fn utilisation(&self) -> Utilisation {
+        self.state.lock().scheduler.utilisation()
     }
 
     /// The levels that a channel needs: those of the plan, and below them the least urgent level

@@ -22,6 +22,7 @@ mod oracle;
 mod overruns;
 mod oversize;
 mod priorities;
+mod processors;
 mod publications;
 mod registrations;
 mod swapping;
