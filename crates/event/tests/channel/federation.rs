@@ -6,7 +6,9 @@ use isorb_event::federation::{
     ControlMessage, Federation, ForwardError, ForwardedEvent, Gateways, Interest, LinkDown, LinkId,
     StreamPosition, StreamRequest, Transport,
 };
-use isorb_event::{Channel, ConsumerQos, Filter, Limits, ProxyPushSupplier, Quality, ThreadSetup};
+use isorb_event::{
+    Channel, ConsumerQos, ContentFilter, Filter, HistoryQos, Limits, ProxyPushSupplier, Quality, ThreadSetup,
+};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
@@ -151,6 +153,44 @@ fn unwanted_events_never_cross_a_link() {
         net.push(0, 20, 3);
         assert_eq!(net.crossed(), before);
     }
+}
+
+#[test]
+fn the_condition_of_a_consumer_holds_for_events_of_links() {
+    let number = |value: i32| isorb_event::remote::encode(&value).unwrap();
+    let net = Net::new(3, line(3));
+    let (some, all) = (Log::default(), Log::default());
+    let condition = ContentFilter::new("payload > 5", &isorb_any::TypeCode::LONG).unwrap();
+    let qos = ConsumerQos::new("some", Filter::of(20, 0)).content(condition);
+    let proxy = some.connect(&net.channels[2], qos);
+    let _all = net.consumer(1, &all, Filter::of(20, 0));
+    let supplier = net.channels[0].for_suppliers().connect().unwrap();
+    for value in 0..10 {
+        supplier.push(&event(20, 1, value).ttl(64).octets(&number(value as i32)));
+    }
+    supplier.push(&event(20, 1, 10).ttl(64).octets(b"no long"));
+    assert_eq!(some.take_times(), [[6], [7], [8], [9]]);
+    assert_eq!(all.take().len(), 11);
+    let counts = proxy.counts();
+    assert_eq!((counts.pushed, counts.filtered, counts.unreadable), (4, 6, 1));
+}
+
+#[test]
+fn events_of_links_are_kept_by_the_channel_of_their_supplier_only() {
+    let keeping = |id: u64| {
+        let history = HistoryQos { streams: 8, ..HistoryQos::keep_last(4) };
+        Channel::builder().id(id).history(history).own_threads(false).build().unwrap()
+    };
+    let mut net = Net::new(0, []);
+    net.channels = vec![keeping(1), keeping(2)];
+    net.nodes = net.channels.iter().map(|c| Federation::builder(c).build().unwrap()).collect();
+    net.join(0, 1);
+    let log = Log::default();
+    let _c = net.consumer(1, &log, Filter::of(20, 0));
+    net.push(0, 20, 1);
+    assert_eq!(log.take_times(), [[1]]);
+    let kept = |at: usize| net.channels[at].history().unwrap().streams.iter().map(|s| s.kept).sum::<usize>();
+    assert_eq!((kept(0), kept(1)), (1, 0));
 }
 
 #[test]
