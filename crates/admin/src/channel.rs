@@ -148,6 +148,7 @@ struct Links {
     forwarded: u64,
     received: u64,
     lost: u64,
+    paced: u64,
     forward_rate: Option<f64>,
     receive_rate: Option<f64>,
 }
@@ -159,6 +160,7 @@ impl Links {
             forwarded: now.forwarded,
             received: now.received,
             lost: now.lost,
+            paced: now.paced,
             forward_rate: rate(|counts| counts.forwarded),
             receive_rate: rate(|counts| counts.received),
         }
@@ -171,12 +173,15 @@ struct Link {
     channels: Vec<u64>,
     address: String,
     up: bool,
+    /// The largest error of the offset between both hosts' clocks.
+    clock_error_ns: Option<u64>,
 }
 
 impl From<Neighbour> for Link {
     fn from(neighbour: Neighbour) -> Link {
-        let Neighbour { link, address, channels, up } = neighbour;
-        Link { link: link.0, channels, address, up }
+        let Neighbour { link, address, channels, up, clock } = neighbour;
+        let clock_error_ns = clock.and_then(|offset| offset.bound_ns);
+        Link { link: link.0, channels, address, up, clock_error_ns }
     }
 }
 

@@ -212,7 +212,7 @@ fn the_page_is_for_all_people_and_screens() {
     let neighbour = browser.run(
         "return [...document.querySelectorAll('#neighbours tbody [data-field]')].map((cell) => cell.textContent).join('; ')",
     );
-    assert_eq!(neighbour, "not heard of; 203.0.113.9:4201; ▼ down");
+    assert_eq!(neighbour, "not heard of; 203.0.113.9:4201; ▼ down; –");
     // The rates over time: a point for each sample, of the channel and of each consumer.
     let points = |of: &str| {
         format!("return document.querySelector('{of} polyline').getAttribute('points').split(' ').length")

@@ -93,6 +93,7 @@ const NEIGHBOURS = [
   column('Neighbour', 'channels', (n) => n.channels.join(', ') || 'not heard of', (n) => !n.channels.length),
   column('Address', 'address', (n) => n.address || nothing),
   column('Link', 'up', (n) => (n.up ? '▲ up' : '▼ down'), (n) => !n.up),
+  column('Clock within', 'clock', (n) => (n.clock_error_ns == null ? nothing : time(n.clock_error_ns))),
 ];
 
 const VALUES = [

@@ -41,6 +41,7 @@ const PAGES = {
         ['sent to neighbours', count(s.links.forwarded)],
         ['received from neighbours', count(s.links.received)],
         ['lost on links', count(s.links.lost)],
+        ['waited for their pace', count(s.links.paced)],
       ] : []),
       ['trace', s.tracing ? 'on' : 'off: no latencies'],
       ...troubles(s.process ?? {}),

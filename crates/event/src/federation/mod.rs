@@ -111,6 +111,17 @@ impl FederationCounts {
     }
 }
 
+/// A reading of another host's clock, in ns.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ClockReading {
+    /// This host's clock before the question was sent.
+    pub sent_ns: u64,
+    /// The other host's clock.
+    pub far_ns: u64,
+    /// This host's clock when the answer had arrived.
+    pub arrived_ns: u64,
+}
+
 /// Carries messages and events to one neighbour, or to the members of a multicast group.
 pub trait Transport: Send + Sync {
     /// Sends control messages. Events that are sent after a successful return arrive after them.
@@ -126,6 +137,13 @@ pub trait Transport: Send + Sync {
     /// # Errors
     /// [`ForwardError`].
     fn forward(&self, event: &ForwardedEvent<'_>) -> Result<(), ForwardError>;
+
+    /// Reads the clock of the other end, for the offset between both hosts. `None` by default: the
+    /// transport cannot tell. It is called with each tick, and may wait as long as
+    /// [`announce`](Self::announce).
+    fn read_clock(&self) -> Option<ClockReading> {
+        None
+    }
 
     /// The address of the other end, for tools and log records.
     fn address(&self) -> String {

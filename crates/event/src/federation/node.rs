@@ -5,7 +5,10 @@ use super::level_state::LevelState;
 use super::levels::Levels;
 use super::link_notifier::LinkNotifier;
 use super::pacing::PacingThread;
-use super::{ControlMessage, FederationBuilder, FederationCounts, ForwardedEvent, Pace, Security, Transport};
+use super::{
+    ClockReading, ControlMessage, FederationBuilder, FederationCounts, ForwardedEvent, Pace, Security,
+    Transport,
+};
 use crate::admin::ProxyPushConsumer;
 use crate::channel::Channel;
 use crate::dispatch::ThreadSetup;
@@ -14,6 +17,7 @@ use crate::filter::Filter;
 use crate::observer::Observer;
 use crate::placement::Quality;
 use crate::supplier::{Publication, SupplierQos};
+use isorb_rt::clock_sync::{Offset, OffsetEstimator, RoundTrips};
 use isorb_rt::log;
 use isorb_rt::priority::Priority;
 use isorb_rt::sync::{PiMutex, Turn};
@@ -65,6 +69,10 @@ pub struct Neighbour {
     pub channels: Vec<u64>,
     /// The last message and event over the link were delivered.
     pub up: bool,
+    /// The offset of its host's clock, with its bound: what an analysis of the federation calls the
+    /// clock error of the link. `None` before its first answer, and over
+    /// datagrams.
+    pub clock: Option<Offset>,
 }
 
 /// A link for all levels. One thread at a time sends messages over it. Otherwise neighbours that
@@ -77,6 +85,18 @@ struct Link {
     again: AtomicBool,
     /// The thread that sends messages. Without one, the thread that has updates sends them.
     notifier: Option<LinkNotifier>,
+    clock: PiMutex<RoundTrips>,
+}
+
+impl Link {
+    /// Reads the neighbour's clock.
+    fn compare_clocks(&self) {
+        if let Some(ClockReading { sent_ns, far_ns, arrived_ns }) = self.link.read_clock() {
+            let mut clock = self.clock.lock();
+            clock.arrived(far_ns, arrived_ns);
+            clock.answered(sent_ns, far_ns, arrived_ns);
+        }
+    }
 }
 
 impl Federation {
@@ -134,7 +154,14 @@ impl Federation {
         let start = |setup| LinkNotifier::start(Arc::downgrade(inner), id, setup, top);
         let notifier = inner.notifier_setup.as_ref().and_then(start);
         let (notifying, again) = (Turn::new(), AtomicBool::new(false));
-        inner.link_entries.lock().push(Arc::new(Link { id, link, notifying, again, notifier }));
+        inner.link_entries.lock().push(Arc::new(Link {
+            id,
+            link,
+            notifying,
+            again,
+            notifier,
+            clock: PiMutex::default(),
+        }));
         // If the link is down now, the next tick sends the state.
         inner.process_all();
         id
@@ -235,7 +262,9 @@ impl Federation {
                 channels.extend(level_state.protocol.lock().interests.neighbours(entry.id));
             }
             let (link, channels) = (entry.id, channels.into_iter().collect());
-            Neighbour { link, address: entry.link.address(), channels, up: self.is_up(link) }
+            let clock = entry.clock.lock().offset(isorb_rt::time::now_ns());
+            let clock = clock.filter(|offset| offset.bound_ns.is_some());
+            Neighbour { link, address: entry.link.address(), channels, up: self.is_up(link), clock }
         };
         self.inner.link_entries().map(neighbour).collect()
     }
@@ -446,6 +475,9 @@ impl Inner {
                     );
                     announced |= 1 << message.level;
                 }
+            }
+            if again && arrived {
+                link_entry.compare_clocks();
             }
             // Updates that other threads found meanwhile wait for the next tick if the neighbour is
             // down.

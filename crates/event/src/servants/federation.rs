@@ -3,8 +3,8 @@
 use super::codec::{read_event, read_notice, write_event, write_notice};
 use super::isorb_link::isorb_event as idl;
 use crate::federation::{
-    ControlMessage, Federation, ForwardError, ForwardedEvent, LevelMarks, LinkDown, LinkId, Security,
-    Transport,
+    ClockReading, ControlMessage, Federation, ForwardError, ForwardedEvent, LevelMarks, LinkDown, LinkId,
+    Security, Transport,
 };
 use idl::{LaneRef, LinkRef, NeighbourRef};
 use isorb::poa::PoaPolicies;
@@ -484,6 +484,10 @@ impl idl::Link for LinkServant {
         }
     }
 
+    fn now(&self, _: Upcall<'_>) -> Result<u64> {
+        Ok(isorb_rt::time::now_ns())
+    }
+
     fn leave(&self, cx: Upcall<'_>) -> Result<()> {
         let link = self.link.lock().take();
         if let Some(link) = link {
@@ -523,6 +527,14 @@ impl Transport for OrbTransport {
     fn announce(&self, messages: &[ControlMessage]) -> Result<(), LinkDown> {
         let messages: Vec<idl::ControlMessage> = messages.iter().map(write_notice).collect();
         self.there.get().ok_or(LinkDown)?.link.announce(&messages).map_err(|_| LinkDown)
+    }
+
+    fn read_clock(&self) -> Option<ClockReading> {
+        let link = &self.there.get()?.link;
+        let sent_ns = isorb_rt::time::now_ns();
+        // A channel of an earlier version has no such operation.
+        let far_ns = link.now().ok()?;
+        Some(ClockReading { sent_ns, far_ns, arrived_ns: isorb_rt::time::now_ns() })
     }
 
     fn address(&self) -> String {

@@ -79,6 +79,9 @@ impl idl::Link for Ends {
     fn leave(&self, _: Upcall<'_>) -> isorb::Result<()> {
         Ok(())
     }
+    fn now(&self, _: Upcall<'_>) -> isorb::Result<u64> {
+        Ok(0)
+    }
 }
 
 impl idl::Lane for Ends {

@@ -89,6 +89,22 @@ fn a_ring_over_the_wire_delivers_once_and_only_what_is_wanted() {
 }
 
 #[test]
+fn each_end_knows_the_other_hosts_clock_within_a_bound() {
+    let members = [member(1), member(2)];
+    let [a, b] = &members;
+    a.join(b);
+    for member in &members {
+        wait_until("a reading of the clock", || {
+            member.federation.tick(isorb_rt::time::now_ns(), u64::MAX);
+            member.federation.neighbours()[0].clock.is_some()
+        });
+        // Both have the same clock.
+        let clock = member.federation.neighbours()[0].clock.unwrap();
+        assert!(clock.ns.unsigned_abs() <= clock.bound_ns.unwrap(), "{clock:?}");
+    }
+}
+
+#[test]
 fn a_link_that_is_left_can_be_joined_again() {
     let members = [member(1), member(2)];
     let [a, b] = &members;
