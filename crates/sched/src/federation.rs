@@ -33,6 +33,9 @@ pub const MESSAGE_OVERHEAD: u64 = 160;
 /// The most channels, links or events of a federation.
 pub const MOST: usize = 1_024;
 
+/// The most octets of an event, of a packet or around it, and of a queue of other traffic.
+const MOST_OCTETS: u64 = 1 << 32;
+
 /// The most levels of a federation's links.
 pub const MOST_LEVELS: usize = 8;
 
@@ -240,6 +243,14 @@ impl Topology {
             if link.wire.bits_per_second == 0 || link.wire.packet_octets == 0 {
                 return Err(FederationError::new(&link.name, "its rate and its packets must not be zero"));
             }
+            let queue = match link.marking {
+                Marking::Marked | Marking::Unmarked(None) => 0,
+                Marking::Unmarked(Some(queue)) => queue,
+            };
+            if link.wire.packet_octets.max(link.wire.overhead_octets).max(queue) > MOST_OCTETS {
+                let message = format!("packet, overhead and queue are at most {MOST_OCTETS} octets");
+                return Err(FederationError::new(&link.name, message));
+            }
             if link.marking == Marking::Unmarked(None) {
                 let message = "its events are not marked, and what other traffic may stand before them is not \
                                declared: mark them (marked = true), or give the octets of that queue (queue)";
@@ -247,6 +258,10 @@ impl Topology {
             }
         }
         for event in &self.events {
+            if event.octets > MOST_OCTETS {
+                let message = format!("an event has at most {MOST_OCTETS} octets, not {}", event.octets);
+                return Err(FederationError::new(&event.name, message));
+            }
             if event.level.is_some_and(|level| usize::from(level) >= self.levels.len()) {
                 let message = format!("its level is one of 0 to {}", self.levels.len() - 1);
                 return Err(FederationError::new(&event.name, message));

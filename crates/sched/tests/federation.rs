@@ -256,6 +256,18 @@ fn faults_name_the_file_the_line_and_what_to_do() {
         ("octets = 840", "octets = 840\nlevel = 4", "f.toml:17: radar/imu: its level is one of 0 to 3"),
         ("octets = 840", "octets = 840\nover = ['down']", "f.toml:20: down: there is no link of this name"),
         ("octets = 840", "octets = 840\nsize = 1", "f.toml:20: unknown field `size`"),
+        ("octets = 840", "octets = 9000000000000000000", "f.toml:17: radar/imu: an event has at most"),
+        (
+            "delay = '300 us'",
+            "overhead = 9000000000000000000\noctets = 9000000000000000000",
+            "f.toml:14: unknown field `octets`",
+        ),
+        (
+            "delay = '300 us'",
+            "overhead = 9000000000000000000",
+            "f.toml:9: up: packet, overhead and queue are",
+        ),
+        ("delay = '300 us'", "delay = '18000000000 s'", "f.toml:1: display/show: "),
         ("delay = '300 us'", "queue = 10", "f.toml:13: up: marked events wait for one packet"),
         ("to = ['display/show']", "to = []", "f.toml:17: radar/imu: it has no consumer (to)"),
     ] {
