@@ -23,8 +23,8 @@ use std::time::Duration;
 /// let ms = Nanos::from_ms;
 /// let plan = Plan::with_levels(Policy::RateMonotonic, &[ms(25), ms(100)], 1..=100)?;
 /// let scheduler = ScheduledProcessors::new(&plan, 2);
-/// let allowed = current_cpus()?;
-/// let processors = allowed.iter().cycle().take(2).map(Cpus::one).collect();
+/// let allowed: Vec<usize> = current_cpus().unwrap().iter().collect();
+/// let processors = allowed.iter().cycle().take(2).map(|cpu| Cpus::one(*cpu)).collect();
 /// let channel = Channel::builder()
 ///     .levels(scheduler.levels())
 ///     .processors(processors)
