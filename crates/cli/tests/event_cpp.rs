@@ -127,13 +127,14 @@ fn a_late_consumer_gets_the_history_that_satisfies_its_condition() {
     let mut first = start("payload > 0");
     let mut supplier = start("push");
     (1..=9).for_each(|number| supplier.write_line(&number.to_string()));
-    for number in 1..=9 {
-        assert_eq!(first.next_line(), Some(number.to_string()));
-    }
+    // Threads of omniORB may serve two pushes at a time.
+    let numbers = |process: &mut Process, count: usize| {
+        let lines = (0..count).map(|_| process.next_line().unwrap().parse().unwrap());
+        lines.collect::<std::collections::BTreeSet<u32>>()
+    };
+    assert!(numbers(&mut first, 9).into_iter().eq(1..=9));
     let mut second = start("payload > 6");
-    for number in ["7", "8", "9"] {
-        assert_eq!(second.next_line().as_deref(), Some(number));
-    }
+    assert!(numbers(&mut second, 3).into_iter().eq(7..=9));
     supplier.write_line("3");
     supplier.write_line("12");
     assert_eq!(second.next_line().as_deref(), Some("12"));

@@ -112,7 +112,7 @@ class Filter {
 struct ConsumerOptions {
   // The last so many events of each type and source that the channel keeps, before later ones; 0
   // for none. Needs a channel with a history (--keep-last). After an interruption the consumer asks
-  // again, and leaves out numbered events that it has had.
+  // again, and leaves out numbered events up to the last one that it has had.
   std::uint32_t history_last = 0;
   // Their greatest age, rounded to 100 ns; 0 for any.
   std::chrono::nanoseconds history_age{0};
@@ -333,25 +333,34 @@ class Gaps {
       if (streams_.size() >= most) {
         auto oldest = streams_.begin();
         for (auto at = streams_.begin(); at != streams_.end(); ++at) {
-          if (at->second.second < oldest->second.second) oldest = at;
+          if (at->second.at < oldest->second.at) oldest = at;
         }
         streams_.erase(oldest);
       }
-      streams_[key] = {event.number, ++events_};
+      streams_[key] = {event.number, 0, ++events_};
       return in_order;
     }
-    auto& [last, at] = found->second;
-    at = ++events_;
-    if (event.number <= last) return event.number == last ? repeated : late;
-    lost = event.number - last - 1;
-    last = event.number;
+    Stream& stream = found->second;
+    stream.at = ++events_;
+    if (event.number <= stream.had) return repeated;
+    if (event.number <= stream.last) return event.number == stream.last ? in_order : late;
+    lost = event.number - stream.last - 1;
+    stream.last = event.number;
     return lost ? after_gap : in_order;
   }
 
+  // The consumer connects anew: events up to the last ones may come again, from the history.
+  void interrupted() {
+    for (auto& [key, stream] : streams_) stream.had = stream.last;
+  }
+
  private:
+  struct Stream {
+    std::uint64_t last = 0, had = 0, at = 0;
+  };
   static constexpr std::size_t most = 4096;
   using Key = std::tuple<std::uint64_t, std::int32_t, std::int32_t>;
-  std::map<Key, std::pair<std::uint64_t, std::uint64_t>> streams_;
+  std::map<Key, Stream> streams_;
   std::uint64_t events_ = 0;
 };
 
@@ -426,6 +435,10 @@ class Consumer {
       }
       CORBA::Object_var object = link->poa()->id_to_reference(id_);
       detail::comm::PushConsumer_var me = detail::comm::PushConsumer::_narrow(object);
+      {
+        std::lock_guard<std::mutex> gaps(gaps_mutex_);
+        gaps_.interrupted();
+      }
       connect(*link, proxy, me, qos);
       proxy_ = proxy;
       ++connected_;
@@ -543,8 +556,7 @@ class Consumer {
         std::lock_guard<std::mutex> lock(gaps_mutex_);
         arrival = gaps_.arrived(event, lost);
       }
-      const bool repeats = options_.history_last != 0;
-      if (repeats && (arrival == detail::Gaps::late || arrival == detail::Gaps::repeated)) return false;
+      if (arrival == detail::Gaps::repeated) return options_.history_last == 0;
       if (!options_.where.empty() || options_.min_separation.count() != 0) return true;
       if (arrival == detail::Gaps::after_gap) {
         lost_ += lost;
