@@ -105,7 +105,7 @@ impl Module<'_, '_> {
             && returned.iter().all(|(ty, _)| !self.holds_values(&self.shape(ty), DEPTH))
     }
 
-    /// Whether it may hold valuetypes, whose indirections need the message in one piece.
+    /// Whether a value can have valuetypes: their indirections need the message in one piece.
     fn holds_values(&self, shape: &Shape, depth: u32) -> bool {
         let deeper = |shape: &Shape| depth == 0 || self.holds_values(shape, depth - 1);
         match shape {

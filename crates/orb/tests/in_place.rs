@@ -29,8 +29,8 @@ fn has_pattern(octets: &Lent<'_, u8>, seed: usize) -> bool {
     octets.iter().enumerate().all(|(i, octet)| octet == ((i * 7) >> 3) as u8 ^ seed as u8)
 }
 
-/// Answers with as many octets, of the next pattern: with a loan, if the tag is `lend`. With the tag
-/// `check`, octets without the pattern of `after` are an exception; else they are counted.
+/// Answers with as many octets, of the next pattern: with a loan, if the tag is `lend`. With the
+/// tag `check`, octets without the pattern of `after` are an exception; else they are counted.
 #[derive(Default)]
 struct Mirror {
     in_place: AtomicU64,

@@ -24,6 +24,9 @@ pub struct Handles<T> {
 #[repr(align(64))]
 struct Slot<T>(ExclusiveSlot<Option<Box<T>>>);
 
+/// An object that the calling thread alone has; `None` in the slot of one that was closed.
+type InUse<'a, T> = SlotGuard<'a, Option<Box<T>>>;
+
 struct Free {
     released: Vec<usize>,
     /// Slots from here on were never used.
@@ -105,7 +108,7 @@ impl<T> Handles<T> {
 
     /// Begins the use of an object. While the result lives, no other thread uses or closes it.
     #[inline]
-    fn begin(&self, handle: u64) -> Result<(SlotGuard<'_, Option<Box<T>>>, usize), Failure> {
+    fn begin(&self, handle: u64) -> Result<(InUse<'_, T>, usize), Failure> {
         let index = (handle as u32 as usize).wrapping_sub(1);
         let Some(slots) = self.chunks.get(index / CHUNK).and_then(PiOnceLock::get) else {
             return Err(CLOSED);

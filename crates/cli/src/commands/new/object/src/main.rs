@@ -27,7 +27,7 @@ impl Lamp for Bulb {
         Ok(())
     }
 
-    // What is formatted in the scope of the call lives until the reply is sent: nothing is allocated.
+    // Text in the scope of the call lives until the reply is sent: nothing is allocated.
     fn describe<'u>(&'u self, cx: Upcall<'u>, greeting: &'u str) -> Result<&'u str> {
         let state = if self.on.load(Ordering::Relaxed) { "on" } else { "off" };
         cx.format(format_args!("{greeting}, I am {state}"))
