@@ -278,7 +278,7 @@ mod tests {
     fn a_part_that_is_no_whole_sequence_is_filled_wherever_it_lies() {
         for start in 0..59 {
             for end in start + 1..60 {
-                let (_, log) = read(Order::NATIVE, &[start..end], in_place);
+                let (_, log) = read(Order::NATIVE, core::slice::from_ref(&(start..end)), in_place);
                 let whole = [DOUBLES, SHORTS].contains(&(start..end));
                 assert_eq!(log.contains(&("claimed", 0)), whole, "{start}..{end}");
             }
@@ -289,7 +289,7 @@ mod tests {
     fn no_read_sees_the_room_of_a_part() {
         // Every octet one by one, past every boundary.
         for (start, end) in [(0, 1), (3, 9), (8, 32), (59, 60)] {
-            let (all, _) = read(Order::NATIVE, &[start..end], |d| {
+            let (all, _) = read(Order::NATIVE, core::slice::from_ref(&(start..end)), |d| {
                 (0..d.remaining()).map(|_| d.get::<u8>().unwrap()).collect::<Vec<_>>()
             });
             let (same, _) = read(Order::NATIVE, &[], |d| d.take(d.remaining()).unwrap().to_vec());
@@ -300,7 +300,7 @@ mod tests {
     #[test]
     fn a_foreign_byte_order_is_read_in_the_message() {
         let foreign = if Order::NATIVE == Order::Little { Order::Big } else { Order::Little };
-        let (doubles, log) = read(foreign, &[8..16], |d| {
+        let (doubles, log) = read(foreign, core::slice::from_ref(&(8..16)), |d| {
             d.take(8).unwrap();
             d.plain_array::<f64>(1).unwrap()[0]
         });
