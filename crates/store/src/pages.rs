@@ -53,12 +53,13 @@ pub fn check(file: &File) -> Result<(), OpenError> {
     if !is_possible {
         return Err(OpenError::Corrupt);
     }
-    let mut pages = Pages { file, length, region_header, region, left: length / PAGE };
     // With commits in two phases only the version that is marked is used, and the pages of the
     // other may be overwritten already.
     let second = usize::from(header[FLAGS] & SECOND);
     let used: &[usize] = if header[FLAGS] & TWO_PHASE != 0 { &VERSIONS[second..=second] } else { &VERSIONS };
     for version in used {
+        // The versions have most pages in common.
+        let mut pages = Pages { file, length, region_header, region, left: length / PAGE };
         // Of the schema's tables, and of the library's own.
         for (is_there, root) in [(1, 8), (2, 40)] {
             if header[version + is_there] != 0 {
