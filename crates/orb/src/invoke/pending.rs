@@ -253,8 +253,18 @@ impl PendingCall {
         object.go_on(&call, target, outcome, policies, &mut again)?.ok_or(Kind::Internal.into())
     }
 
-    /// Has the thread that reads replies wake `waker`.
-    fn register(&self, waker: &Waker) -> Result<()> {
+    /// Has the client lane wake `waker` once, when the call may be [ready](Self::is_ready); for
+    /// event loops that are no executors of futures. Look again after this call: the reply may have
+    /// come before it.
+    ///
+    /// # Errors
+    /// BAD_INV_ORDER without a client lane
+    /// ([`RtOrb::start_client_lane`](crate::rt::RtOrb::start_client_lane)).
+    ///
+    /// # Real-time
+    /// One PI lock of the connection and one of the lane; clones `waker`. The lane's thread wakes
+    /// it.
+    pub fn wake_when_ready(&self, waker: &Waker) -> Result<()> {
         let Sent::Remote(begun, _) = &self.sent else { return Ok(()) };
         let Some(lane) = self.object.orb().server().client_lane.get() else {
             return Err(SystemException::from(Kind::BadInvOrder).detail(
@@ -491,7 +501,7 @@ impl<T, E: From<SystemException>> Future for Pending<T, E> {
         if let Some(call) = &self.call
             && !call.is_known()
         {
-            if let Err(exception) = call.register(context.waker()) {
+            if let Err(exception) = call.wake_when_ready(context.waker()) {
                 return Poll::Ready(Err(exception.into()));
             }
             if !call.is_known() {
