@@ -336,7 +336,10 @@ fn evictable(connections: &[Entry], of: Option<PeerKey>) -> Option<(usize, Arc<C
         }
     }
     idle.sort_by_key(|(key, (idleness, since), i, _)| (*idleness, Reverse(counts[key]), *since, *i));
-    let quiet = idle.into_iter().find(|(_, _, _, connection)| !connection.waits_to_be_read());
+    // Looked at again after its octets: another thread may have read them, and serves them now.
+    let is_quiet =
+        |connection: &Connection| !connection.waits_to_be_read() && connection.idleness(now).is_some();
+    let quiet = idle.into_iter().find(|(_, _, _, connection)| is_quiet(connection));
     quiet.map(|(_, _, i, connection)| (i, connection))
 }
 

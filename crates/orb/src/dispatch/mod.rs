@@ -57,16 +57,18 @@ fn handle(
     buffers: &mut CallBuffers,
     send: &mut SendReply<'_>,
 ) -> Next {
-    if !buffers.lent.is_empty() && arrived.header.kind != MessageKind::Request {
-        buffers.lent.fill(&mut buffers.block.bytes_mut()[..arrived.len], connection.stream());
-        buffers.lent.clear();
-    }
     let handled = match arrived.header.kind {
         MessageKind::Request => request(server, orb, Some(connection), arrived, buffers, send),
-        _ => match other_message(server, orb, connection, arrived, buffers, send) {
-            Some(handled) => handled,
-            None => return Next::Break(()),
-        },
+        _ => {
+            if !buffers.lent.is_empty() {
+                buffers.lent.fill(&mut buffers.block.bytes_mut()[..arrived.len], connection.stream());
+                buffers.lent.clear();
+            }
+            match other_message(server, orb, connection, arrived, buffers, send) {
+                Some(handled) => handled,
+                None => return Next::Break(()),
+            }
+        }
     };
     match handled {
         Ok(()) if connection.takes_replies() => Next::Continue(()),
@@ -170,10 +172,26 @@ pub(crate) fn request(
     }
     let caller = connection.map_or(Caller::PROCESS, |connection| Caller::peer(connection));
     let origin = Origin { connection, caller, text: Text::DEFAULT };
-    let served = dispatch(server, orb, origin, arrived, buffers, running, send);
     if !buffers.lent.is_empty() {
-        buffers.lent.clear();
+        cold_path();
+        return request_with_lent(server, orb, origin, arrived, buffers, running, send);
     }
+    dispatch::<false>(server, orb, origin, arrived, buffers, running, send)
+}
+
+/// As [`request`], for a message of which parts lie in memory of the peer.
+#[inline(never)]
+fn request_with_lent(
+    server: &ServerCore,
+    orb: &Orb,
+    origin: Origin<'_>,
+    arrived: Arrived,
+    buffers: &mut CallBuffers,
+    running: Option<connection::Serving<'_>>,
+    send: &mut SendReply<'_>,
+) -> Result<(), ProtocolError> {
+    let served = dispatch::<true>(server, orb, origin, arrived, buffers, running, send);
+    buffers.lent.clear();
     served
 }
 
@@ -191,7 +209,7 @@ fn unanswered(
     buffers: &mut CallBuffers,
 ) -> Result<(), ProtocolError> {
     let origin = Origin { connection: None, caller: Caller::GROUP, text };
-    dispatch(server, orb, origin, arrived, buffers, None, &mut |_| {})
+    dispatch::<false>(server, orb, origin, arrived, buffers, None, &mut |_| {})
 }
 
 /// Where a request came from.
@@ -242,8 +260,10 @@ struct Parsed<'u> {
 /// 2. The header of the reply.
 /// 3. The upcall, at the priority of the request where the POA has one; or the refusal.
 /// 4. The reply leaves, unless the servant gives another one later.
+///
+/// Messages with `LENT` parts have a copy of this function, so that others pay nothing for them.
 #[inline(always)]
-fn dispatch(
+fn dispatch<const LENT: bool>(
     server: &ServerCore,
     orb: &Orb,
     origin: Origin<'_>,
@@ -255,7 +275,7 @@ fn dispatch(
     let CallBuffers { region, encode, block, lent, .. } = buffers;
     let bytes = &mut block.bytes_mut()[..arrived.len];
     // Parts of the message that are not in it. The header must lie before the first of them.
-    let lent = origin.connection.filter(|_| !lent.is_empty()).map(|connection| (&*lent, connection.stream()));
+    let lent = if LENT { origin.connection.map(|connection| (&*lent, connection.stream())) } else { None };
     let readable = lent.and_then(|(lent, _)| lent.begin()).unwrap_or(bytes.len()).min(bytes.len());
     let counted = orb.statistics().map(|statistics| (statistics, now_ns()));
     // Interceptors see every request as it came.

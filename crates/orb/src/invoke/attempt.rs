@@ -363,15 +363,16 @@ impl<'a> Call<'_, 'a> {
             }
             self.bind_band(target, &connection, band)?;
         }
-        match self.on_connection(target, &connection, scope, timeout, contexts) {
-            Err(Failure::OnLoan(other)) => {
-                cold_path();
-                drop(connection);
-                let connection = self.lease_of_loan(peer, &other)?;
-                self.on_connection(target, &connection, scope, timeout, contexts)
-            }
-            outcome => outcome,
+        let outcome = self.on_connection(target, &connection, scope, timeout, contexts);
+        // Not a `match`, which would move the outcome of every call.
+        if !matches!(outcome, Err(Failure::OnLoan(_))) {
+            return outcome;
         }
+        cold_path();
+        let Err(Failure::OnLoan(other)) = outcome else { return outcome };
+        drop(connection);
+        let connection = self.lease_of_loan(peer, &other)?;
+        self.on_connection(target, &connection, scope, timeout, contexts)
     }
 
     /// One request over a connection, and its reply.
