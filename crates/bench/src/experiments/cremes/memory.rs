@@ -31,11 +31,11 @@ struct Deployment {
     orbs: Orbs,
 }
 
-/// One high producer, `admitted` or not, and `low` ones as best effort, all by `path`.
+/// One high producer, admitted, and `low` ones as best effort, all by `path`. Through the ORB
+/// nothing is admitted: there, all are best effort.
 pub fn wire(
     site: &Site<'_>,
     path: Path,
-    admitted: bool,
     low: u32,
     size: usize,
     echo: &Echo,
@@ -63,7 +63,7 @@ pub fn wire(
             near.1.create_area(&Area::new(&name, octets, 2)).map_err(refused)?;
             near.1.map_writer(&name, WriterQoS { period, size: 0, type_hash: 0 }).map_err(refused)
         })?;
-        let guaranteed = pair == 0 && admitted;
+        let guaranteed = pair == 0 && path == Path::PathUdp;
         let wish = ReaderQoS {
             how: Mode::PushOnWrite,
             period: 0,

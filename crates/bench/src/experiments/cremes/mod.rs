@@ -16,17 +16,14 @@ mod site;
 pub mod size;
 
 use super::Context;
-use crate::claim::{Cells, Claim, least};
+use crate::claim::{Cells, least};
 use crate::figure::{Figure, Measured};
-use crate::tail::differs;
 
 /// Reflective memory by datagrams, the high channel admitted.
 const MEMORY: &str = "memory-udp";
-/// Reflective memory by two-way calls (the paper's CReMeS-ORB), the high channel admitted.
+/// Reflective memory by two-way calls, of which nothing is admitted.
 const ORB: &str = "memory-orb";
-/// The same with nothing admitted: the control of the guarantee on the ORB's path.
-const ORB_BEST_EFFORT: &str = "memory-orb-best-effort";
-/// Reflective memory by one-way calls, the high channel admitted.
+/// Reflective memory by one-way calls.
 const ONEWAY: &str = "memory-oneway";
 /// The event channel, federated by datagrams.
 const CHANNEL: &str = "event-channel";
@@ -39,8 +36,7 @@ const BARE: &str = "bare";
 /// The control once more, to show the effect of noise alone.
 const AGAIN: &str = "bare-again";
 /// The subjects in the order of their turns.
-const SUBJECTS: [&str; 9] =
-    [MEMORY, BARE, CHANNEL, ORB, ONEWAY, CHANNEL_ORB, AGAIN, ORB_BEST_EFFORT, OMNIORB];
+const SUBJECTS: [&str; 8] = [MEMORY, BARE, CHANNEL, ORB, ONEWAY, CHANNEL_ORB, AGAIN, OMNIORB];
 /// How a quick run measures a point: fewer subjects, for so many milliseconds a pass.
 struct Quick {
     subjects: &'static [&'static str],
@@ -97,11 +93,11 @@ fn notes(out: &mut Measured, missing: Vec<String>) {
         "All are released together, as in the paper; where it says that the high one meets the low ones, it is released 2 ms after them, when what they wrote fills the queues. Then every second of its values meets them, in a quick run all that are released in the third of a period that their values take.".to_owned(),
         "A deviation leaves out a subject's worst value only where the bare program has one as long in the same run.".to_owned(),
         "Turns are repeated until the mean of the high producer's round trips through reflective memory and the event channel is known to a tenth, with a confidence of 95 %, up to a limit.".to_owned(),
-        "The high channel of 'memory-udp', 'memory-orb' and 'memory-oneway' is admitted with the tightest deadline that the nodes grant. Of its pushes, 'contained' cost more than declared and went on as best effort; 'cost' is the most processor time of one.".to_owned(),
+        "The high channel of 'memory-udp' is admitted with the tightest deadline that the nodes grant. Of its pushes, 'contained' cost more than declared and went on as best effort; 'cost' is the most processor time of one.".to_owned(),
         "The nodes are network namespaces of one machine with 100 Mbit/s between them. Both nodes' threads are in this process, except omniORB's: they share neither sockets nor memory but the stamps that come back.".to_owned(),
         "Subjects take turns. The high producer's first value of a pass is not measured: it comes while threads are still being started. A value of the high producer that did not come back counts as one that took 300 ms.".to_owned(),
         "By 'omniorb' each value is a two-way call, from a process at one node to a process at the other, with omniORB's own settings: threads of all producers share its connections.".to_owned(),
-        "'bare' is a program with the hand-overs of reflective memory and no service. 'memory-orb' (two-way calls, as CReMeS-ORB) and 'memory-oneway' push the high channel by a thread, a connection and a lane of its own; in 'memory-orb-best-effort', the control, nothing is admitted, and calls are served in the ordinary class.".to_owned(),
+        "'bare' is a program with the hand-overs of reflective memory and no service. By 'memory-orb' (two-way calls) and 'memory-oneway' nothing is admitted, and calls are served in the ordinary class.".to_owned(),
         "The event channels of 'event-channel' are federated by datagrams, one a value; those of 'event-channel-orb' by one-way calls over one connection, as the paper's were.".to_owned(),
     ];
     out.notes.extend(missing);
@@ -120,25 +116,6 @@ fn explained_deviation(r: &dyn Cells, figure: &str, subject: &str, x: f64) -> f6
     // Rounding may take it below zero; NaN, where something is missing, stays NaN.
     let squares = if squares < 0.0 { 0.0 } else { squares };
     (squares / (n - 2.0)).sqrt() / 1000.0
-}
-
-/// Whether a subject was measured in a figure.
-fn is_measured(r: &dyn Cells, figure: &str, subject: &str) -> bool {
-    !r.series(figure, subject, "mean_ns").is_empty()
-}
-
-/// A claim on the ORB's path: made where all of `subjects` were measured in `figure`, and
-/// inconclusive where there the bare program's value differs from its own of another turn.
-fn of_orb_path(
-    claim: Claim,
-    subjects: &'static [&'static str],
-    figure: &'static str,
-    value: &'static str,
-    x: f64,
-) -> Claim {
-    claim
-        .when(move |r| subjects.iter().all(|subject| is_measured(r, figure, subject)))
-        .unless_noisy(move |r| differs(r.at(figure, BARE, value, x), r.at(figure, AGAIN, value, x)))
 }
 
 /// The smallest share of stamps that came back in any of the rows, in percent.
