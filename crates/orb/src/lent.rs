@@ -27,9 +27,10 @@ pub(crate) struct LentParts {
 }
 
 impl LentParts {
+    /// Nothing but a segment lends: without them the code for lent parts is left out.
     #[inline(always)]
     pub fn is_empty(&self) -> bool {
-        self.parts[0].is_none()
+        !cfg!(feature = "segments") || self.parts[0].is_none()
     }
 
     pub fn is_full(&self) -> bool {

@@ -1,6 +1,8 @@
 //! The ORB: one per process as a rule, several where a program wants them apart.
 
 mod builder;
+#[cfg(feature = "interface-repository")]
+mod interface_lookup;
 mod interfaces;
 mod resolving;
 

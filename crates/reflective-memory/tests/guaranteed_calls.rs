@@ -236,7 +236,8 @@ fn meets_its_deadlines(sorting: &Sorting) {
         let [sure, oneway, plain] = &flooded.lines;
         println!("{flooded:?}");
         assert_eq!((sure.lost, oneway.lost), (0, 0), "{flooded:?}");
-        assert!(flooded.bulk > 0, "best effort goes on: {flooded:?}");
+        // Long values may find no place beside the flood for as long as the test lasts.
+        assert!(plain.values + flooded.bulk > 0, "best effort goes on: {flooded:?}");
         // A flood that was starved itself fills no queue: then that nothing was late says nothing.
         if !is_late(plain) {
             held.push(flooded);

@@ -300,7 +300,7 @@ impl Inbox {
                     Progress::Incomplete => break,
                 }
             }
-            if self.take_lent(stream, wait)? {
+            if cfg!(feature = "segments") && self.take_lent(stream, wait)? {
                 continue;
             }
             let wait_now =

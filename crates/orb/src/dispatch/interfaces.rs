@@ -9,8 +9,10 @@ use std::sync::atomic::AtomicU64;
 pub(crate) struct InterfaceDefinitions {
     pub find: fn(&Orb, &'static str) -> Result<Object>,
     /// By repository id. As many as the process has interfaces at most.
+    #[cfg_attr(not(feature = "interface-repository"), expect(dead_code, reason = "none is fetched"))]
     pub known: PiMutex<HashMap<&'static str, Object>>,
     /// The time of the monotonic clock, in nanoseconds, before which no thread asks again.
+    #[cfg_attr(not(feature = "interface-repository"), expect(dead_code, reason = "none is fetched"))]
     pub not_before: AtomicU64,
 }
 

@@ -82,7 +82,7 @@ fn loan_elsewhere(message: &Message<'_>, connection: &Arc<Connection>) -> Result
 /// A call that goes over no connection takes no loans.
 fn refuse_loans(message: &Message<'_>) -> Result<()> {
     #[cfg(not(loom))]
-    if loan::any() && loan::connection_of(message)?.is_some() {
+    if cfg!(feature = "segments") && loan::any() && loan::connection_of(message)?.is_some() {
         return Err(loan::elsewhere("a call inside this ORB takes no loan"));
     }
     let _ = message;
@@ -365,7 +365,7 @@ impl<'a> Call<'_, 'a> {
         }
         let outcome = self.on_connection(target, &connection, scope, timeout, contexts);
         // Not a `match`, which would move the outcome of every call.
-        if !matches!(outcome, Err(Failure::OnLoan(_))) {
+        if !cfg!(feature = "segments") || !matches!(outcome, Err(Failure::OnLoan(_))) {
             return outcome;
         }
         cold_path();
@@ -541,7 +541,7 @@ impl<'a> Call<'_, 'a> {
             self.encode_with_contexts(&mut e, target, id, (code_sets, listen_points, contexts), scope)
         };
         let misplaced = match &encoded {
-            Ok(message) if has_loans() => loan_elsewhere(message, connection),
+            Ok(message) if cfg!(feature = "segments") && has_loans() => loan_elsewhere(message, connection),
             _ => Ok(None),
         };
         let sent = match encoded {
