@@ -95,6 +95,7 @@ pub use counters::{Counts, Totals};
 pub use dispatch::{Strategy, ThreadSetup, yield_now};
 pub use error::{ConnectError, OtherPreemption, StartError, SwapError};
 pub use event::{Data, Event, Header, Origin, SizeClass, Stamp};
+#[cfg(not(loom))]
 #[doc(hidden)]
 pub use filter::parse_union;
 pub use filter::{
