@@ -134,7 +134,7 @@ fn what_is_missing_is_said() {
 }
 
 /// A repository that accepts connections and never answers: clients of the server get an answer,
-/// and only one of them in a second has to wait for it.
+/// and only one of them in ten seconds has to wait for it.
 #[test]
 fn a_repository_that_hangs_does_not_hold_the_server() {
     let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -145,11 +145,11 @@ fn a_repository_that_hangs_does_not_hold_the_server() {
     let began = Instant::now();
     let first = object.get_interface().unwrap_err();
     assert_eq!(first.kind, Kind::IntfRepos, "{first}");
-    assert!(began.elapsed().as_secs() >= 4, "it was given its time");
+    assert!(began.elapsed().as_millis() >= 800, "it was given its time");
     // Tries that come too late say nothing.
     isorb_testkit::retry("the next client is refused at once", || {
         let refused = object.get_interface().unwrap_err().to_string();
-        refused.contains("less than a second ago").then_some(()).ok_or(refused)
+        refused.contains("less than 10 s ago").then_some(()).ok_or(refused)
     });
     // The server answers everything else.
     assert!(!object.non_existent().unwrap());

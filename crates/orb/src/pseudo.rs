@@ -60,7 +60,7 @@ impl Object {
     ///
     /// # Real-time
     /// Calls the object; allocates. The server may have to call the repository first, for which it
-    /// waits 5 s at most.
+    /// waits 1 s at most, in one of its threads.
     pub fn get_interface(&self) -> Result<Option<Object>> {
         call_scope(|scope| self.invoke(&INTERFACE, scope, &|_| ())?.results(Object::decode_handle))
     }

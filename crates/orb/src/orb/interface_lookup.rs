@@ -12,10 +12,10 @@ use std::time::Duration;
 /// The initial reference (part 1, clause 8.5.2).
 const INTERFACE_REPOSITORY: &str = "InterfaceRepository";
 /// Longest wait of a thread that serves `_get_interface` for the repository.
-const LONGEST: Duration = Duration::from_secs(5);
+const LONGEST: Duration = Duration::from_secs(1);
 /// After a failure no thread calls the repository for this long, so that clients of a repository
-/// that is down cannot keep the lanes waiting.
-const PAUSE: Duration = Duration::from_secs(1);
+/// that is down cannot keep the lanes waiting: a tenth of the time of one thread at most.
+const PAUSE: Duration = Duration::from_secs(10);
 
 static LOOKUP_ID: Operation = Operation { name: "lookup_id", oneway: false };
 
@@ -38,8 +38,18 @@ pub(super) fn find_interface(orb: &Orb, id: &'static str) -> Result<Object> {
     }
     let now = isorb_rt::time::now_ns();
     if now < found.not_before.load(Ordering::Relaxed) {
-        return Err(unavailable("the interface repository failed less than a second ago".to_owned()));
+        return Err(unavailable("the interface repository failed less than 10 s ago".to_owned()));
     }
+    // One thread waits for the repository; the others of its lane serve.
+    let Ok(_asks) = found.asking.try_use(1) else {
+        return Err(unavailable("the interface repository is being asked: try again".to_owned()));
+    };
+    ask(orb, id)
+}
+
+/// Asks the repository, and keeps its answer or the time of its failure.
+fn ask(orb: &Orb, id: &'static str) -> Result<Object> {
+    let found = &orb.server().interface_definitions;
     let outer = set_thread_policies(Policies { round_trip_timeout: Some(LONGEST), ..Policies::default() });
     let answer = look_up(orb, id);
     set_thread_policies(outer);
