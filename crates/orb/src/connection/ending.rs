@@ -122,6 +122,7 @@ impl Connection {
         for state in [State::Open, State::Closing] {
             self.state.change(state, State::Broken, Ordering::AcqRel);
         }
+        self.account.end();
         self.stream.shutdown();
         self.slots.wake_all();
         self.notify_end();

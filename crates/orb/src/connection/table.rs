@@ -21,7 +21,7 @@ use isorb_transport::{PeerProcess, Wait};
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
@@ -120,6 +120,9 @@ pub(crate) struct BufferAccount {
     /// Of the lane that serves the connection.
     lane: OnceLock<Arc<LaneBlocks>>,
     table: Arc<ConnectionTable>,
+    /// The connection has ended: its thread stops waiting for blocks, and returns those that it
+    /// holds, for which a more urgent lane may wait.
+    ended: AtomicBool,
 }
 
 impl BufferAccount {
@@ -130,12 +133,18 @@ impl BufferAccount {
             pool: pool.clone(),
             lane: OnceLock::new(),
             table: table.clone(),
+            ended: AtomicBool::new(false),
         })
     }
 
     /// Takes blocks from a lane's pool from now on. The first lane stays.
     pub fn use_lane(&self, blocks: &Arc<LaneBlocks>) {
         let _ = self.lane.set(blocks.clone());
+    }
+
+    /// Takes no more blocks, and stops waiting for one.
+    pub fn end(&self) {
+        self.ended.store(true, Ordering::Release);
     }
 
     /// The pool in use.
@@ -205,7 +214,7 @@ impl BufferAccount {
             taken = take();
             left = left.max(EVICTED_WAITS);
         }
-        while taken.is_none() && left > 0 {
+        while taken.is_none() && left > 0 && !self.ended.load(Ordering::Acquire) {
             std::thread::sleep(Duration::from_millis(1));
             self.evict();
             taken = take();
@@ -556,6 +565,23 @@ mod tests {
         assert!(!table.evict(&needs, 1));
         drop(block);
         assert!(table.evict(&needs, 1));
+    }
+
+    #[test]
+    fn an_evicted_connection_stops_waiting_for_blocks() {
+        let pool = BufferPool::new(4 << 20, 0);
+        let table: Arc<ConnectionTable> = Arc::default();
+        let [holder, evicted] = [(); 2].map(|()| BufferAccount::new(&table, &pool));
+        let block = pool.take(4 << 20).unwrap();
+        holder.arriving.note(1, 1, 1, block.capacity());
+        evicted.end();
+        let mut tries = 0;
+        let taken = evicted.obtain(1 << 20, Wait::Block, || {
+            tries += 1;
+            pool.take(1 << 20)
+        });
+        assert!(taken.is_none());
+        assert_eq!(tries, 1);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use isorb::Object;
 use isorb_cdr::{Encoder, Text};
 use isorb_giop::message::{self, Response, ServiceContext};
+use std::io::ErrorKind::{TimedOut, WouldBlock};
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
@@ -127,7 +128,8 @@ impl Raw {
         let mut octets = [0; 64];
         match self.stream.read(&mut octets) {
             Ok(n) if n > 0 => octets[7] == 5,
-            _ => true,
+            Ok(_) => true,
+            Err(error) => !matches!(error.kind(), WouldBlock | TimedOut),
         }
     }
 
