@@ -100,7 +100,7 @@ fn the_examples_consumer_and_supplier_outlive_the_channel() {
 fn a_channel_that_is_not_there_is_named() {
     let folder = TempFolder::new();
     let Some([consumer, _]) = build(&folder) else { return };
-    let service = Service::of(&mut isorb(&["naming", "--port", "0"]));
+    let service = Service::of(&mut isorb(&["naming", "--memory", "--port", "0"]));
     let unused = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let absent = format!("corbaloc::127.0.0.1:{unused}/EventService");
     for (url, what) in [(absent.as_str(), "no event channel at"), (&service.url, "is no event channel")] {
