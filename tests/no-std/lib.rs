@@ -8,6 +8,8 @@ extern crate alloc;
 #[cfg(feature = "with-std")]
 extern crate std;
 
+mod call;
+
 use alloc::vec::Vec;
 use core::alloc::{GlobalAlloc, Layout};
 use core::sync::atomic::{AtomicUsize, Ordering};
@@ -71,4 +73,16 @@ pub extern "C" fn isorb_no_std() -> i32 {
         return 4;
     }
     0
+}
+
+/// Calls the naming service of this URL over the pipe: 0 when all answers are as they should be.
+///
+/// # Safety
+/// `url` points to `length` octets.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn isorb_no_std_calls(url: *const u8, length: usize) -> i32 {
+    // SAFETY: by contract.
+    let url = unsafe { core::slice::from_raw_parts(url, length) };
+    let called = core::str::from_utf8(url).map_err(|_| call::Fault::Url).and_then(call::calls);
+    called.map_or_else(|fault| fault as i32, |()| 0)
 }
