@@ -2,9 +2,11 @@
 #![forbid(unsafe_code)]
 
 mod commands;
+mod printable;
 mod typed;
 
 use clap::{CommandFactory, Parser, Subcommand};
+use std::ffi::OsString;
 use std::io::ErrorKind;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -86,6 +88,9 @@ enum Command {
     #[cfg(feature = "packaging")]
     #[command(hide = true)]
     Generate(commands::generate::Args),
+    /// Prints all commands and their arguments, for tests.
+    #[command(name = "command-tree", hide = true)]
+    Tree,
     /// Names the program that replaced this command.
     #[command(hide = true, disable_help_flag = true)]
     Bench {
@@ -95,13 +100,28 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let (arguments, orb) = split_orb_arguments(std::env::args().collect());
-    let Cli { command, log, tls } = Cli::parse_from(arguments);
+    let (arguments, orb) = split_orb_arguments(std::env::args_os().collect());
+    let Cli { command, log, tls } = match Cli::try_parse_from(&arguments) {
+        Ok(cli) => cli,
+        Err(error) => return refuse(&arguments, &error),
+    };
+    let orb = match orb.into_iter().map(OsString::into_string).collect::<Result<Vec<String>, _>>() {
+        Ok(orb) => orb,
+        Err(argument) => {
+            let argument = printable::argument(&argument.to_string_lossy());
+            let message = format!("{argument} is not UTF-8, as an argument of the ORB is");
+            Cli::command().error(clap::error::ErrorKind::InvalidUtf8, message).exit()
+        }
+    };
     if let Some(Err(wrong)) = log.map(|levels| isorb_rt::log::set_levels(&levels)) {
-        Cli::command().error(clap::error::ErrorKind::InvalidValue, format!("--log: {wrong}")).exit();
+        Cli::command()
+            .error(clap::error::ErrorKind::InvalidValue, printable::lines(&format!("--log: {wrong}")))
+            .exit();
     }
     if let Some(Err(wrong)) = tls.as_deref().map(commands::orb::set_tls) {
-        Cli::command().error(clap::error::ErrorKind::InvalidValue, format!("--tls: {wrong}")).exit();
+        Cli::command()
+            .error(clap::error::ErrorKind::InvalidValue, printable::lines(&format!("--tls: {wrong}")))
+            .exit();
     }
     match command {
         Command::Demo(args) => report(commands::demo::run(&args)),
@@ -131,13 +151,14 @@ fn main() -> ExitCode {
         Command::Timeline(args) => report(commands::timeline::run(&args)),
         #[cfg(feature = "packaging")]
         Command::Generate(args) => report(commands::generate::run(&args, Cli::command()).map_err(Into::into)),
+        Command::Tree => report(commands::command_tree::run(Cli::command()).map_err(Into::into)),
         Command::Bench { arguments } => bench_has_moved(&arguments),
     }
 }
 
 /// `isorb bench` was this command once. The exit code is that of a usage error.
 fn bench_has_moved(arguments: &[String]) -> ExitCode {
-    let name = arguments.first().map_or("NAME", String::as_str);
+    let name = printable::argument(arguments.first().map_or("NAME", String::as_str));
     eprintln!(
         "isorb: `isorb bench` is the program isorb-bench now: run `cargo run --release -p isorb-bench -- {name}`, \
          or `isorb-bench {name}` where it is installed"
@@ -145,9 +166,30 @@ fn bench_has_moved(arguments: &[String]) -> ExitCode {
     ExitCode::from(2)
 }
 
+/// Says what is wrong with the arguments, or prints what they ask for. They may be anything: what a
+/// terminal would obey is shown as text, and what is long is cut.
+fn refuse(arguments: &[OsString], error: &clap::Error) -> ExitCode {
+    let quoted = arguments.iter().map(|argument| argument.to_string_lossy());
+    let hostile: Vec<_> = quoted.filter(|argument| *argument != printable::argument(argument)).collect();
+    if hostile.is_empty() || !error.use_stderr() {
+        let _ = error.print();
+    } else {
+        // An error quotes an argument, or the value in it.
+        let mut text = error.render().to_string();
+        for argument in hostile {
+            let value = argument.split_once('=').map_or("", |(_, value)| value);
+            for part in [&*argument, value].into_iter().filter(|part| !part.is_empty()) {
+                text = text.replace(part, &printable::argument(part));
+            }
+        }
+        eprint!("{}", printable::lines(&text));
+    }
+    ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
+}
+
 /// Separates the ORB's arguments, `-ORB…` with a value each, from the others. Arguments after `--`
 /// are the command's.
-fn split_orb_arguments(arguments: Vec<String>) -> (Vec<String>, Vec<String>) {
+fn split_orb_arguments(arguments: Vec<OsString>) -> (Vec<OsString>, Vec<OsString>) {
     let (mut others, mut orb) = (Vec::new(), Vec::new());
     let mut arguments = arguments.into_iter();
     while let Some(argument) = arguments.next() {
@@ -156,7 +198,7 @@ fn split_orb_arguments(arguments: Vec<String>) -> (Vec<String>, Vec<String>) {
             others.extend(arguments);
             break;
         }
-        if argument.starts_with("-ORB") {
+        if argument.as_encoded_bytes().starts_with(b"-ORB") {
             orb.push(argument);
             orb.extend(arguments.next());
         } else {
@@ -179,8 +221,11 @@ fn report(result: Result<(), Box<dyn std::error::Error>>) -> ExitCode {
         Err(error) => {
             // What led to the error stands before it.
             isorb_rt::log::flush(Duration::from_millis(500));
-            eprintln!("isorb: {error}");
-            ExitCode::FAILURE
+            eprintln!("isorb: {}", printable::lines(&error.to_string()));
+            match error.is::<commands::arguments::Wrong>() {
+                true => ExitCode::from(2),
+                false => ExitCode::FAILURE,
+            }
         }
     }
 }

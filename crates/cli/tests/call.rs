@@ -86,7 +86,7 @@ fn errors_name_the_argument() {
     assert_eq!(code, Some(1));
     assert!(error.contains("resolve_str") && error.contains("127.0.0.1:1"), "{error}");
     let (code, _, error) = run(&["call", "--idl", "/nowhere.idl", OBJECT, "x"]);
-    assert!(code == Some(1) && error.contains("/nowhere.idl"), "{error}");
+    assert!(code == Some(2) && error.contains("/nowhere.idl"), "{error}");
 }
 
 /// omniNames is a server that was compiled by another ORB.

@@ -296,7 +296,8 @@ fn beyond_this_host_a_federation_needs_a_key() {
     fails(&["--key-file", &file], "others can read or write this key");
     write("fifteen octets.\n", 0o600);
     fails(&["--key-file", &file], "a key has at least 16 octets, this one 15");
-    fails(&["--key-file", &folder.text("absent")], "absent: ");
+    let (code, _, error) = run(&["event-channel", "--id", "1", "--key-file", &folder.text("absent")]);
+    assert!(code == Some(2) && error.contains("absent' for '--key-file <FILE>': No such file"), "{error}");
     write("sixteen octets.. and more\n", 0o600);
     drop(start(&["--id", "1", "--key-file", &file, "--join", far]));
     let mut open = isorb_testkit::Process::start_on_stderr(&mut common::isorb(&[

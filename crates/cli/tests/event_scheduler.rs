@@ -358,8 +358,7 @@ fn consumers_are_served_as_they_were_admitted() {
         "{error}"
     );
     // It ends since it cannot say where it is.
-    let nowhere = folder.text("absent/ior");
-    let ends = ["event-channel", "--schedule", &file, "--ior-file", &nowhere, "--real-time", "off"];
+    let ends = ["event-channel", "--schedule", &file, "--ior-file", "/proc/ior", "--real-time", "off"];
     let (code, _, error) = run(&ends);
     assert!(
         code == Some(1) && error.contains("as if threads were real-time ones, and these are not"),

@@ -52,7 +52,8 @@ fn names_from_the_command_line() {
     refused(&["resolve", "lab/t1.probe/y"], "t1.probe is an object");
     refused(&["rebind", "lab/a", OBJECT], "a is a naming context");
     refused(&["resolve", "a..b"], "column");
-    refused(&["bind", "x", "nonsense:"], "nonsense");
+    let (code, _, error) = naming.name(&["bind", "x", "nonsense:"]);
+    assert!(code == Some(2) && error.contains("'nonsense:' for '<OBJECT>'"), "{error}");
     let (code, _, error) = run(&["name", "--ns", "127.0.0.1:1", "ls"]);
     assert_eq!(code, Some(1));
     assert!(error.contains("127.0.0.1:1") && error.contains("check that it runs"), "{error}");

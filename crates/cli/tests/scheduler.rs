@@ -74,8 +74,8 @@ fn faults_of_a_schedule_are_named_at_the_start() {
     assert_eq!(code, Some(1));
     assert!(error.contains("1 operations, and --operations allows 0"), "{error}");
     let (code, _, error) = run(&["scheduler", "--record", &folder.text("absent/r.toml")]);
-    assert_eq!(code, Some(1));
-    assert!(error.contains("absent/r.toml: "), "{error}");
+    assert_eq!(code, Some(2));
+    assert!(error.contains("absent/r.toml' for '--record <FILE>': "), "{error}");
     let (code, _, error) = run(&["scheduler", "--ns", "corbaloc::127.0.0.1:1/NameService"]);
     assert_eq!(code, Some(1));
     assert!(error.contains("ScheduleService is not bound in corbaloc::127.0.0.1:1/NameService: "), "{error}");

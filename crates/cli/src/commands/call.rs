@@ -1,6 +1,7 @@
 //! `isorb call`: calls an object by the interface in an IDL file or an interface repository, with
 //! arguments and results as JSON.
 
+use crate::commands::arguments::{object_url, to_read};
 use crate::typed::{Called, load_operation};
 use isorb::{Any, Config, DynamicReply, DynamicRequest, Object, Orb, TypeCode};
 use isorb_any::Kind;
@@ -22,6 +23,7 @@ const RAISED: u8 = 3;
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// The object: `IOR:…`, `corbaloc:…`, `corbaname:…` or `file:…`.
+    #[arg(value_parser = object_url)]
     url: String,
     /// The operation; `_get_NAME` and `_set_NAME` for an attribute. `Module::Interface::operation`
     /// where interfaces of the file have operations of the same name.
@@ -32,7 +34,7 @@ pub struct Args {
     arguments: Vec<String>,
     /// IDL file with the interface. Without it the interface is the one that the object answers
     /// `_get_interface` with, or that --ifr has.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = to_read())]
     idl: Option<PathBuf>,
     /// Interface repository with the interface: a URL, such as
     /// `corbaloc::host:3699/InterfaceRepository`.

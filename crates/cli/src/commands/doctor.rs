@@ -32,7 +32,7 @@ pub struct Args {
     #[arg(long)]
     json: bool,
     /// Reads the files below another folder, and measures nothing.
-    #[arg(long, hide = true)]
+    #[arg(long, value_name = "DIR", hide = true)]
     root: Option<PathBuf>,
 }
 

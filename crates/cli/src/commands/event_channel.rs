@@ -3,6 +3,7 @@
 use super::admin::{self, AdminArgs};
 use super::event_control::{self, Dispatching, MOST_THREADS, Modules};
 use super::service::ServiceArgs;
+use crate::commands::arguments::{to_read, to_write};
 use isorb::{Kind, Orb};
 use isorb_admin::ChannelSource;
 use isorb_event::Containment;
@@ -137,7 +138,7 @@ pub struct Args {
     real_time: String,
     /// Admits consumers as operations of this schedule file, by the handle that they connect with
     /// (`rt_info`). Handles count the file's operations from 1.
-    #[arg(long, value_name = "FILE", conflicts_with = "scheduler")]
+    #[arg(long, value_name = "FILE", conflicts_with = "scheduler", value_parser = to_read())]
     schedule: Option<PathBuf>,
     /// Admits consumers as operations of this scheduler (`isorb scheduler`): a URL such as
     /// corbaloc::host/ScheduleService, or a reference.
@@ -167,7 +168,7 @@ pub struct Args {
     join: Vec<String>,
     /// File with the key of the federation: at least 16 octets that all its members have, readable
     /// by their user only. Datagrams and joins without it are ignored.
-    #[arg(long, value_name = "FILE", conflicts_with = "insecure")]
+    #[arg(long, value_name = "FILE", conflicts_with = "insecure", value_parser = to_read())]
     key_file: Option<PathBuf>,
     /// Exchanges events with neighbours beyond this host without a key: any host that reaches the
     /// channel can join it, and forge and read events.
@@ -202,12 +203,12 @@ pub struct Args {
     #[arg(long)]
     exit_on_destroy: bool,
     /// File to write the reference of the real-time channel to.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = to_write())]
     ior_file: Option<PathBuf>,
     /// File with the registrations of remote consumers and suppliers of TAO's interfaces, and with
     /// the modules that `isorb event-control` chose. They outlive the process: the proxies are
     /// there again after a restart, under the same references. Needs --port.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = to_write())]
     store: Option<PathBuf>,
     /// Records a trace from the start; `isorb event-control URL --trace FILE` fetches it. `--admin`
     /// implies it.

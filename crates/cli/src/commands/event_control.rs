@@ -1,6 +1,7 @@
 //! `isorb event-control`: replaces the modules of a running event channel, or fetches its trace.
 
 use super::timeline::write;
+use crate::commands::arguments::{object_url, to_write};
 use isorb::poa::PoaPolicies;
 use isorb::{Kind, Orb, Reference, SystemException, Upcall};
 use isorb_event::servants::RegistrationStore;
@@ -76,7 +77,7 @@ impl Modules {
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// URL of the channel, from its line READY.
-    #[arg(value_name = "URL")]
+    #[arg(value_name = "URL", value_parser = object_url)]
     channel: String,
     /// Replaces the modules while events flow.
     #[arg(long, value_enum)]
@@ -91,7 +92,7 @@ pub struct Args {
     #[arg(long, alias = "patience", default_value_t = 10_000)]
     timeout: u32,
     /// File to write the trace to, for `isorb timeline`.
-    #[arg(long, value_name = "FILE", required_unless_present = "configuration")]
+    #[arg(long, value_name = "FILE", required_unless_present = "configuration", value_parser = to_write())]
     trace: Option<PathBuf>,
 }
 

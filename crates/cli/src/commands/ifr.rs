@@ -1,6 +1,7 @@
 //! `isorb ifr`: the interface repository as a process.
 
 use super::service::ServiceArgs;
+use crate::commands::arguments::{to_read, to_write};
 use isorb_ifr::{Contents, RepositoryService};
 use std::error::Error;
 use std::path::PathBuf;
@@ -16,13 +17,13 @@ pub struct Args {
     service: ServiceArgs,
     /// IDL file to answer from; repeatable. The files are compiled together, as if one file
     /// included them all.
-    #[arg(long, value_name = "FILE", required = true)]
+    #[arg(long, value_name = "FILE", required = true, value_parser = to_read())]
     idl: Vec<PathBuf>,
     /// Directory to search for `#include`; repeatable.
     #[arg(short = 'I', value_name = "DIR")]
     include: Vec<PathBuf>,
     /// File to write the reference of the repository to.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = to_write())]
     ior_file: Option<PathBuf>,
 }
 

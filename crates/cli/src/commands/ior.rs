@@ -1,5 +1,6 @@
 //! `isorb ior SHOW`.
 
+use crate::commands::arguments::Wrong;
 use std::error::Error;
 
 /// Arguments of `isorb ior`.
@@ -14,6 +15,7 @@ pub fn run(args: &Args) -> Result<(), Box<dyn Error>> {
         Ok(text) => text,
         Err(_) => args.show.clone(),
     };
-    print!("{}", isorb_giop::explain::explain(text.trim())?);
+    let explained = isorb_giop::explain::explain(text.trim());
+    print!("{}", explained.map_err(|error| Wrong(error.to_string()))?);
     Ok(())
 }

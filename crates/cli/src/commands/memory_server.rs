@@ -4,6 +4,7 @@
 use super::admin::{self, AdminArgs};
 use super::listen::{self, Listen, endpoint};
 use super::service::{AccessArgs, Service, ServiceArgs};
+use crate::commands::arguments::to_write;
 use isorb::{Config, Reference};
 use isorb_admin::MemorySource;
 use isorb_reflective_memory::admission::{Costs, CostsError, Switch};
@@ -93,7 +94,7 @@ pub struct ServerArgs {
     silence: u64,
     /// Writes the latest pushes to this file once a second, for `isorb timeline`. Further
     /// dispatching threads have files beside it, with their number as extension.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = to_write())]
     trace: Option<PathBuf>,
     /// Unix socket to listen at for calls, besides the port.
     #[arg(long, value_name = "FILE")]
@@ -138,7 +139,7 @@ pub struct HolderArgs {
     socket: Option<PathBuf>,
     /// File that stores the last values of areas, which are made again after a reboot; created if
     /// it does not exist.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = to_write())]
     store: Option<PathBuf>,
     /// Areas with last values to store, by name or pattern (`plant/*`); repeatable.
     #[arg(long, value_name = "PATTERN", requires = "store", default_value = "*")]
@@ -158,7 +159,7 @@ pub struct CoordinatorArgs {
     #[arg(long, value_name = "ADDRESS")]
     second: Option<IpAddr>,
     /// File that stores nodes and areas; created if it does not exist [default: isorb-memory.redb].
-    #[arg(long, value_name = "FILE", conflicts_with = "memory")]
+    #[arg(long, value_name = "FILE", conflicts_with = "memory", value_parser = to_write())]
     store: Option<PathBuf>,
     /// Stores nothing; node servers register again after a restart.
     #[arg(long)]

@@ -1,7 +1,9 @@
 //! The commands, one module each.
 
 pub mod admin;
+pub mod arguments;
 pub mod call;
+pub mod command_tree;
 pub mod demo;
 pub mod doctor;
 pub mod event;

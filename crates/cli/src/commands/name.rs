@@ -1,5 +1,6 @@
 //! `isorb name`: lists and changes the names of any CosNaming service.
 
+use crate::commands::arguments::object_url;
 use isorb::{Config, Object, Orb, Reference, SystemException};
 use isorb_giop::NameComponent as Step;
 use isorb_naming::cos_naming::naming_context::{BindError, NotFound, NotFoundReason, RebindError};
@@ -69,6 +70,7 @@ struct Bind {
     /// The name.
     name: String,
     /// The object: `IOR:…`, `corbaloc:…`, `corbaname:…` or `file:…`.
+    #[arg(value_parser = object_url)]
     object: String,
     /// Binds the object as a naming context.
     #[arg(long)]

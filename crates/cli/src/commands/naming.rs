@@ -1,6 +1,7 @@
 //! `isorb naming`: the naming service as a process.
 
 use super::service::ServiceArgs;
+use crate::commands::arguments::to_write;
 use isorb_naming::{FileStore, Limits, MemoryStore, NamingService, Store};
 use std::error::Error;
 use std::path::PathBuf;
@@ -19,13 +20,13 @@ pub struct Args {
     #[arg(long)]
     follow_contexts: bool,
     /// File that stores the names; created if it does not exist.
-    #[arg(long, value_name = "FILE", default_value = "isorb-naming.redb", conflicts_with = "memory")]
+    #[arg(long, value_name = "FILE", default_value = "isorb-naming.redb", conflicts_with = "memory", value_parser = to_write())]
     store: PathBuf,
     /// Stores nothing; the names are lost at the end of the process.
     #[arg(long)]
     memory: bool,
     /// File to write the reference of the root context to.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = to_write())]
     ior_file: Option<PathBuf>,
 }
 

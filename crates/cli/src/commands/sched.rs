@@ -1,5 +1,6 @@
 //! `isorb sched`: checks whether a schedule meets its deadlines, and draws it.
 
+use crate::commands::arguments::{to_read, to_write};
 use clap::{Parser, Subcommand};
 use isorb_sched::federation::FederationFile;
 use isorb_sched::file::ScheduleFile;
@@ -22,6 +23,7 @@ enum Command {
     /// file is wrong.
     Check {
         /// The schedule file (TOML).
+        #[arg(value_parser = to_read())]
         file: PathBuf,
         /// Policy instead of the file's: rms, dm, edf, mlf, muf, criticality, declared.
         #[arg(long)]
@@ -40,17 +42,19 @@ enum Command {
     Federation {
         /// The description of the channels and links (TOML). It names the channels' schedule files,
         /// relative to itself.
+        #[arg(value_parser = to_read())]
         file: PathBuf,
     },
     /// Draws the timeline as a page. The exit codes are those of check.
     Plot {
         /// The schedule file (TOML).
+        #[arg(value_parser = to_read())]
         file: PathBuf,
         /// Policy instead of the file's.
         #[arg(long)]
         policy: Option<Policy>,
         /// File for the page [default: the schedule file with the extension .html].
-        #[arg(long)]
+        #[arg(long, value_parser = to_write())]
         out: Option<PathBuf>,
         /// Time to draw, such as "200 ms" [default: until the schedule repeats, or four periods of
         /// the slowest task].
@@ -70,7 +74,7 @@ pub fn run(args: &Args) -> ExitCode {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {
-            eprintln!("isorb: {error}");
+            eprintln!("isorb: {}", crate::printable::lines(&error.to_string()));
             ExitCode::from(2)
         }
     }

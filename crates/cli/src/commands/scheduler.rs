@@ -1,6 +1,7 @@
 //! `isorb scheduler`: a scheduling service with TAO's interface.
 
 use super::service::ServiceArgs;
+use crate::commands::arguments::{to_read, to_write};
 use isorb::Reference;
 use isorb_rt::log;
 use isorb_sched::Policy;
@@ -28,10 +29,10 @@ pub struct Args {
     service: ServiceArgs,
     /// Schedule file to start with: its operations have priorities from the start, and its settings
     /// apply.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = to_read())]
     schedule: Option<PathBuf>,
     /// Schedule file to write all registered operations to, at each compute_scheduling.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = to_write())]
     record: Option<PathBuf>,
     /// Policy: rms, dm, edf, mlf, muf, criticality, declared [default: the file's, or rms].
     #[arg(long)]
@@ -43,7 +44,7 @@ pub struct Args {
     #[arg(long, value_name = "URL")]
     ns: Option<String>,
     /// File to write the reference to.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = to_write())]
     ior_file: Option<PathBuf>,
 }
 

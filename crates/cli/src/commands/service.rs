@@ -3,6 +3,7 @@
 
 use super::listen::{Listen, is_beyond_loopback, over_tls};
 use super::metrics::{Metrics, MetricsArgs};
+use crate::commands::arguments::{to_read, to_write};
 use isorb::{Config, Orb};
 use isorb_access::{AccessControl, Audit, Policy};
 use isorb_rt::log;
@@ -41,10 +42,10 @@ pub struct AccessArgs {
     /// Policy file: which clients may read, bind, supply, write and administer. It is read again
     /// at SIGHUP. Without it all may do everything but administer, which is for clients of the
     /// same user on this host.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = to_read())]
     access_policy: Option<PathBuf>,
     /// File to append a line to for each change, with the client that made it [default: the log].
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = to_write())]
     audit: Option<PathBuf>,
     /// Lets every client administer.
     #[arg(long, conflicts_with = "access_policy")]

@@ -1,5 +1,6 @@
 //! `isorb timeline`: draws traces as a page, and converts them for Perfetto.
 
+use crate::commands::arguments::{to_read, to_write};
 use isorb_timeline::Timeline;
 use isorb_trace::{Recording, decode};
 use std::error::Error;
@@ -9,13 +10,13 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Trace files; several files of one machine share a time axis.
-    #[arg(required = true, value_name = "FILE")]
+    #[arg(required = true, value_name = "FILE", value_parser = to_read())]
     files: Vec<PathBuf>,
     /// File for the page [default: the first trace file with the extension .html].
-    #[arg(long, value_name = "PAGE")]
+    #[arg(long, value_name = "PAGE", value_parser = to_write())]
     out: Option<PathBuf>,
     /// File for a trace that ui.perfetto.dev and chrome://tracing open.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = to_write())]
     perfetto: Option<PathBuf>,
 }
 

@@ -8,6 +8,7 @@ mod from_idl;
 
 pub use from_idl::{Called, Served, load_interface, load_operation};
 
+use crate::commands::arguments::to_read;
 use isorb_any::{Any, TypeCode};
 use isorb_cdr::{Decoder, Encoder, ErrorKind, Order, Text};
 use isorb_scope::Region;
@@ -23,7 +24,7 @@ const MAX_PADDING: usize = 7;
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct TypeArgs {
     /// IDL file with the type of the values, which are shown and read as JSON.
-    #[arg(long, value_name = "FILE", requires = "type_name")]
+    #[arg(long, value_name = "FILE", requires = "type_name", value_parser = to_read())]
     idl: Option<PathBuf>,
     /// Name of the type in the IDL file (`Module::Type`).
     #[arg(long = "type", value_name = "NAME", requires = "idl")]

@@ -4,6 +4,7 @@
 use super::cast::{FAST, MIDDLE, NAVIGATION, POD_HEALTH, Part, Player, RADAR};
 use super::machine::{CALL, Machine, room};
 use super::report::{print_link, print_players, record};
+use crate::commands::arguments::to_write;
 use crate::commands::timeline::write;
 use isorb::Orb;
 use isorb_event::Filter;
@@ -19,7 +20,7 @@ use std::time::Duration;
 pub struct Args {
     #[arg(long)]
     join: String,
-    #[arg(long)]
+    #[arg(long, value_parser = to_write())]
     trace: PathBuf,
     #[arg(long)]
     seconds: u64,

@@ -2,6 +2,7 @@
 
 use super::Outcome;
 use super::selection::Selection;
+use crate::commands::arguments::{to_read, to_write};
 use isorb_event_file::{LossCause, Reader, Record};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -12,9 +13,10 @@ use std::path::PathBuf;
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// The recording.
+    #[arg(value_parser = to_read())]
     file: PathBuf,
     /// File to write, in the JSON form of traces.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = to_write())]
     perfetto: PathBuf,
     #[command(flatten)]
     selection: Selection,

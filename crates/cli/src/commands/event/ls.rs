@@ -1,6 +1,7 @@
 //! `isorb event ls`.
 
 use super::Outcome;
+use crate::commands::arguments::object_url;
 use crate::commands::event_control::operator_at;
 use isorb::{Kind, Orb};
 use isorb_event::servants::isorb_link::isorb_event::{ChannelState, OperatorRef};
@@ -9,6 +10,7 @@ use std::io::Write;
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// URL of the channel, from its line READY.
+    #[arg(value_parser = object_url)]
     url: String,
 }
 

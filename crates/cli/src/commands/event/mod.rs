@@ -8,6 +8,7 @@ mod replay;
 mod selection;
 mod watch;
 
+use crate::commands::arguments::to_read;
 use crate::typed::Typed;
 use isorb::{Config, Orb};
 use isorb_event::remote::RemoteChannel;
@@ -43,7 +44,7 @@ enum Action {
 #[derive(Debug, Default, clap::Args)]
 struct PayloadArgs {
     /// IDL file with the type of the payloads, which are shown and read as JSON.
-    #[arg(long, value_name = "FILE", requires = "payload")]
+    #[arg(long, value_name = "FILE", requires = "payload", value_parser = to_read())]
     idl: Option<PathBuf>,
     /// Name of the type in the IDL file (`Module::Type`).
     #[arg(long, value_name = "TYPE", requires = "idl")]

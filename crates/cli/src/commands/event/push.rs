@@ -1,6 +1,7 @@
 //! `isorb event push`.
 
 use super::{Outcome, PayloadArgs};
+use crate::commands::arguments::object_url;
 use crate::typed::from_hex;
 use isorb::Orb;
 use isorb_event::Event;
@@ -10,6 +11,7 @@ use std::time::Duration;
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// URL of the channel, from its line READY.
+    #[arg(value_parser = object_url)]
     url: String,
     /// Type of the event; those of applications begin at 16.
     #[arg(value_name = "TYPE")]

@@ -2,6 +2,7 @@
 
 use super::Outcome;
 use super::selection::{ConsumerArgs, seconds};
+use crate::commands::arguments::{object_url, to_write};
 use isorb::Orb;
 use isorb_event::remote::{Notice, RemoteChannel};
 use isorb_event_file::{RecordedEvent, Recorder, RecorderOptions, RecordingCounts};
@@ -18,8 +19,10 @@ use std::time::{Duration, Instant};
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// URL of the channel, from its line READY.
+    #[arg(value_parser = object_url)]
     url: String,
     /// File to write; one that is there is replaced.
+    #[arg(value_parser = to_write())]
     file: PathBuf,
     #[command(flatten)]
     consumer: ConsumerArgs,

@@ -2,6 +2,7 @@
 
 use super::Outcome;
 use super::selection::Selection;
+use crate::commands::arguments::{object_url, to_read};
 use isorb::Orb;
 use isorb_event::{Data, Event, Header};
 use isorb_event_file::{Reader, Record, RecordedEvent};
@@ -12,8 +13,10 @@ use std::time::{Duration, Instant};
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// The recording.
+    #[arg(value_parser = to_read())]
     file: PathBuf,
     /// URL of the channel, from its line READY.
+    #[arg(value_parser = object_url)]
     url: String,
     /// How many times as fast as recorded; 0 for as fast as the channel takes them.
     #[arg(long, default_value_t = 1.0, value_parser = speed)]

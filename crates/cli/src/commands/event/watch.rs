@@ -2,6 +2,7 @@
 
 use super::selection::{ConsumerArgs, seconds};
 use super::{Outcome, PayloadArgs};
+use crate::commands::arguments::object_url;
 use crate::typed::Typed;
 use isorb::Orb;
 use isorb_event::{ContentFilter, Event};
@@ -20,6 +21,7 @@ const SHOWN: usize = 32;
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// URL of the channel, from its line READY.
+    #[arg(value_parser = object_url)]
     url: String,
     #[command(flatten)]
     consumer: ConsumerArgs,

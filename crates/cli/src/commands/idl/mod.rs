@@ -3,6 +3,8 @@
 mod json;
 mod markdown;
 
+use crate::commands::arguments::to_read;
+use crate::printable;
 use isorb_idl::model::{DefKind, Spec};
 use isorb_idl::{Options, Rule, compile};
 use isorb_idl_rust::Build;
@@ -47,6 +49,7 @@ pub struct Args {
     #[arg(short = 'o', value_name = "DIR", default_value = ".")]
     output: PathBuf,
     /// The IDL file.
+    #[arg(value_parser = to_read())]
     file: PathBuf,
 }
 
@@ -108,9 +111,11 @@ fn options(args: &Args) -> Options {
 fn print(args: &Args, render: fn(&Spec) -> String) -> ExitCode {
     let options = options(args);
     let outcome = compile(&options, &args.file);
-    let rendered = outcome.render(std::io::stderr().is_terminal());
+    let on_terminal = std::io::stderr().is_terminal();
+    let rendered = outcome.render(on_terminal);
     if !rendered.is_empty() {
-        eprintln!("{}", rendered.trim_end());
+        let printable = if on_terminal { printable::coloured } else { printable::lines };
+        eprintln!("{}", printable(rendered.trim_end()));
     }
     let Some(spec) = outcome.spec else { return ExitCode::FAILURE };
     let text = render(&spec);
@@ -127,12 +132,12 @@ fn generate(args: &Args) -> ExitCode {
     }
     match build.try_compile(&args.file) {
         Ok(built) => {
-            eprint!("{}", built.warnings);
+            eprint!("{}", printable::coloured(&built.warnings));
             println!("{}", built.path.display());
             ExitCode::SUCCESS
         }
         Err(error) => {
-            eprintln!("{}", error.trim_end());
+            eprintln!("{}", printable::coloured(error.trim_end()));
             ExitCode::FAILURE
         }
     }

@@ -2,6 +2,7 @@
 
 mod templates;
 
+use crate::commands::arguments::Wrong;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use templates::Template;
@@ -19,10 +20,12 @@ pub struct Args {
 }
 
 pub fn run(args: &Args) -> Result<(), Box<dyn std::error::Error>> {
-    let name = package_name(&args.folder)?;
-    let isorb = sources(args.isorb.clone().or_else(|| std::env::var_os("ISORB").map(PathBuf::from)))?;
+    let name = package_name(&args.folder).map_err(Wrong)?;
+    let isorb = args.isorb.clone().or_else(|| std::env::var_os("ISORB").map(PathBuf::from));
+    let isorb = sources(isorb).map_err(Wrong)?;
     if args.folder.exists() {
-        return Err(format!("{} exists already: name a folder that does not", args.folder.display()).into());
+        let wrong = format!("{} exists already: name a folder that does not", args.folder.display());
+        return Err(Wrong(wrong).into());
     }
     for (path, text) in args.template.files() {
         let path = args.folder.join(path);

@@ -5,6 +5,7 @@ mod script;
 mod stub;
 
 use super::listen::{Listen, over_tls};
+use crate::commands::arguments::{to_read, to_write};
 use crate::typed::load_interface;
 use rules::Rules;
 use std::error::Error;
@@ -20,16 +21,16 @@ const KEY: &str = "stub";
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// IDL file with the interface to serve.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = to_read())]
     idl: PathBuf,
     /// Directory to search for `#include`; repeatable.
     #[arg(short = 'I', value_name = "DIR")]
     include: Vec<PathBuf>,
     /// TOML file with the rules by which requests are answered.
-    #[arg(long, value_name = "RULES")]
+    #[arg(long, value_name = "RULES", value_parser = to_read())]
     script: PathBuf,
     /// File to write the reference to.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = to_write())]
     ior_file: Option<PathBuf>,
     #[command(flatten)]
     listen: Listen,
