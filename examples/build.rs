@@ -7,6 +7,7 @@ fn main() {
         "lanes/brakes.idl",
         "naming/lab.idl",
         "persistence/notes.idl",
+        "priorities/plant.idl",
         "shared-state/tracks.idl",
         "tls/vault.idl",
     ];

@@ -43,6 +43,7 @@ examples! {
     lanes "lanes"
     naming "naming"
     persistence "persistence"
+    priorities "priorities"
     recorder "recorder"
     reflective_memory "reflective-memory"
     shared_state "shared-state"
