@@ -27,7 +27,7 @@ mod scope;
 
 pub use audit::Audit;
 pub use control::AccessControl;
-pub use guard::{authorize, authorize_owner, authorize_types, may_administer};
+pub use guard::{authorize, authorize_owner, authorize_types, authorize_unrecorded, may_administer};
 pub use operations::operations_of;
 pub use policy::{Caller, Policy, PolicyError, Role};
 pub use scope::{Permission, Subject};

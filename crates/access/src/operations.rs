@@ -59,6 +59,16 @@ const SUPPLIER_ADMIN: &[Rule] = &[rule(Supply, No, &["obtain_push_consumer", "ob
 const CHANNEL: &[Rule] =
     &[rule(Supply, No, &["for_suppliers"]), rule(Administer, Here, &["destroy", "remove_observer"])];
 
+const LOG: &[Rule] = &[
+    // The servant checks the producer of each record.
+    rule(Write, No, &["write_record", "write_records"]),
+    rule(
+        Administer,
+        Here,
+        &["set_max_size", "set_log_full_action", "set_administrative_state", "clear_log", "destroy"],
+    ),
+];
+
 /// An interface of the interface repository, which cannot be changed over the ORB.
 const fn reads(interface: &'static str) -> Rules {
     Rules { interface, whole: false, rules: &[] }
@@ -91,6 +101,7 @@ pub(crate) const ALL: &[Rules] = &[
     reads("IDL:omg.org/CORBA/FixedDef:1.0"),
     reads("IDL:omg.org/CORBA/SequenceDef:1.0"),
     reads("IDL:omg.org/CORBA/ArrayDef:1.0"),
+    Rules { interface: "IDL:omg.org/CosLwLog/Log:1.0", whole: false, rules: LOG },
     Rules { interface: "IDL:RtecEventChannelAdmin/EventChannel:1.0", whole: false, rules: CHANNEL },
     Rules { interface: "IDL:RtecEventChannelAdmin/ConsumerAdmin:1.0", whole: false, rules: &[] },
     Rules { interface: "IDL:RtecEventChannelAdmin/SupplierAdmin:1.0", whole: false, rules: SUPPLIER_ADMIN },

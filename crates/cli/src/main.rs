@@ -58,6 +58,10 @@ enum Command {
     Naming(commands::naming::Args),
     /// Lists, resolves and changes names in a naming service.
     Name(commands::name::Args),
+    /// Runs a Lightweight Log service, which stores records of programs.
+    LogService(commands::log_service::Args),
+    /// Writes, reads and administers the log of a Lightweight Log service.
+    Log(commands::log::Args),
     /// Runs an event channel: TAO's real-time interfaces and the OMG's Event Service.
     EventChannel(commands::event_channel::Args),
     /// Watches, pushes, records and replays events of a channel, and lists its consumers.
@@ -138,6 +142,8 @@ fn main() -> ExitCode {
         Command::Ior(args) => report(commands::ior::run(&args)),
         Command::Naming(args) => report(commands::naming::run(&args, orb)),
         Command::Name(args) => report(commands::name::run(&args, orb)),
+        Command::LogService(args) => report(commands::log_service::run(&args, orb)),
+        Command::Log(args) => report(commands::log::run(&args, orb)),
         Command::EventChannel(args) => report(commands::event_channel::run(&args, orb)),
         Command::Event(args) => report(commands::event::run(&args, orb)),
         Command::EventControl(args) => report(commands::event_control::run(&args, orb)),

@@ -6,16 +6,18 @@ use isorb_event::servants::isorb_link::isorb_event as link;
 use isorb_event::servants::stamped::isorb_rtec_event_channel_admin as numbered;
 use isorb_event::servants::stamped::rtec_event_channel_admin as rtec;
 use isorb_event::servants::standard::cos_event_channel_admin as cos;
+use isorb_log_service::cos_lw_log::LogRef;
 use isorb_naming::cos_naming as naming;
 use isorb_reflective_memory::idl as memory;
 use isorb_sched_service::rtec_scheduler::SchedulerRef;
 
 #[test]
 fn every_interface_of_a_service_has_its_rules() {
-    let interfaces: [&Interface; 26] = [
+    let interfaces: [&Interface; 27] = [
         naming::NamingContextRef::INTERFACE,
         naming::NamingContextExtRef::INTERFACE,
         naming::BindingIteratorRef::INTERFACE,
+        LogRef::INTERFACE,
         rtec::EventChannelRef::INTERFACE,
         rtec::ConsumerAdminRef::INTERFACE,
         rtec::SupplierAdminRef::INTERFACE,

@@ -11,8 +11,9 @@ use std::process::Command;
 use std::time::Duration;
 
 /// The services, and where their calls go.
-const SERVICES: [&[&str]; 5] = [
+const SERVICES: [&[&str]; 6] = [
     &["naming", "--memory"],
+    &["log-service", "--memory"],
     &["event-channel", "--real-time", "off"],
     &["scheduler"],
     &["memory-coordinator", "--memory"],
@@ -42,7 +43,7 @@ fn unknown_and_contradictory_options_are_refused() {
             assert!(error.contains(message), "{args:?}: {error}");
         }
     }
-    for service in &SERVICES[..4] {
+    for service in &SERVICES[..5] {
         let args = [service, &["--port", "0", "-ORBEndPoint", "127.0.0.1:0"][..]].concat();
         let (code, out, error) = ended(isorb(&args).current_dir(folder.path()));
         assert!(code != Some(0) && out.is_empty(), "{args:?}: {out}");

@@ -20,6 +20,7 @@ macro_rules! files {
 files!(
     "orb.idl"
     "CosNaming.idl"
+    "CosLwLog.idl"
     "InterfaceRepository.idl"
     "TimeBase.idl"
     "IOP.idl"

@@ -19,6 +19,9 @@ pub struct MetricsArgs {
     metrics: Option<SocketAddr>,
 }
 
+/// Writes the families of one service.
+pub type Families = Arc<dyn Fn(&mut String) + Send + Sync>;
+
 /// The numbers while they are served.
 pub struct Metrics(Admin);
 
@@ -41,16 +44,21 @@ impl MetricsArgs {
         }
     }
 
-    /// Serves the numbers, if requested.
+    /// Serves the numbers, if requested, with those that the service adds.
     ///
     /// # Errors
     /// The address cannot be listened at.
-    pub fn start(&self, orb: &Orb, access: &Arc<AccessControl>) -> Result<Option<Metrics>, Box<dyn Error>> {
+    pub fn start(
+        &self,
+        orb: &Orb,
+        access: &Arc<AccessControl>,
+        families: Option<Families>,
+    ) -> Result<Option<Metrics>, Box<dyn Error>> {
         let Some(address) = self.metrics else { return Ok(None) };
         let (live, ready) = (orb.clone(), orb.clone());
         let (orb, access) = (orb.clone(), access.clone());
         let probes = Probes {
-            metrics: Arc::new(move || text(&orb, &access)),
+            metrics: Arc::new(move || text(&orb, &access, families.as_ref())),
             live: Arc::new(move || is_live(&live)),
             ready: Arc::new(move || !ready.is_shut_down() && is_live(&ready)),
         };
@@ -69,7 +77,7 @@ pub fn is_live(orb: &Orb) -> bool {
 }
 
 /// The numbers in the text format of OpenMetrics 1.0.
-fn text(orb: &Orb, access: &AccessControl) -> String {
+fn text(orb: &Orb, access: &AccessControl, families: Option<&Families>) -> String {
     let connections = orb.connection_counts();
     let (log, threads) = (isorb_rt::log::counts(), isorb_rt::sched::panic_counts());
     let buffers = orb.buffer_counts();
@@ -105,6 +113,9 @@ fn text(orb: &Orb, access: &AccessControl) -> String {
         ("isorb_panics", "Panics on threads of the ORB and of servants.", threads.panics),
     ] {
         family(name, "counter", help, value);
+    }
+    if let Some(write) = families {
+        write(&mut text);
     }
     request_metrics::write(&mut text, orb);
     text + "# EOF\n"

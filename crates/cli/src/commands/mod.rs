@@ -15,6 +15,8 @@ pub mod idl;
 pub mod ifr;
 pub mod ior;
 pub mod listen;
+pub mod log;
+pub mod log_service;
 pub mod memory;
 pub mod memory_server;
 pub mod metrics;

@@ -2,7 +2,7 @@
 //! process.
 
 use super::listen::{Listen, is_beyond_loopback, over_tls};
-use super::metrics::{Metrics, MetricsArgs};
+use super::metrics::{Families, Metrics, MetricsArgs};
 use crate::commands::arguments::{to_read, to_write};
 use isorb::{Config, Orb};
 use isorb_access::{AccessControl, Audit, Policy};
@@ -59,6 +59,7 @@ pub struct Service {
     pub orb: Orb,
     access: Arc<AccessControl>,
     metrics: MetricsArgs,
+    families: Option<Families>,
 }
 
 impl ServiceArgs {
@@ -103,7 +104,7 @@ impl AccessArgs {
         self.warn_of_strangers(&config);
         let orb = super::orb::guarded(config, access.clone())?;
         handle_signals(orb.clone(), access.clone())?;
-        Ok(Service { orb, access, metrics: self.metrics.clone() })
+        Ok(Service { orb, access, metrics: self.metrics.clone(), families: None })
     }
 
     fn warn_of_strangers(&self, config: &Config) {
@@ -125,12 +126,17 @@ impl AccessArgs {
 }
 
 impl Service {
+    /// Adds metrics of the service's own to those of all services.
+    pub fn add_metrics(&mut self, families: Families) {
+        self.families = Some(families);
+    }
+
     /// Prints the line that other programs wait for and tells the service manager.
     ///
     /// # Errors
     /// Standard output is closed; the metrics cannot be served.
     pub fn ready(&self, what: &dyn Display, more: &str) -> Result<Option<Metrics>, Box<dyn Error>> {
-        let metrics = self.metrics.start(&self.orb, &self.access)?;
+        let metrics = self.metrics.start(&self.orb, &self.access, self.families.clone())?;
         let line = metrics.as_ref().map_or_else(String::new, |served| format!("METRICS {}\n", served.url()));
         print(&format!("READY {what}\n{more}{line}")).map_err(|error| {
             format!("the line READY cannot be written to standard output, so the service ends: {error}")
