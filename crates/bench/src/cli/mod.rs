@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 
-use crate::experiments::{counted, one, report, serve, two_way};
+use crate::experiments::{counted, federation, one, report, serve, two_way};
 use crate::faults;
 use crate::process::Launcher;
 use experiments::Named;
@@ -29,6 +29,8 @@ enum Command {
     Instructions(counted::Options),
     /// System calls a call, under strace
     Syscalls(counted::Options),
+    /// How a federation of event channels grows, simulated in virtual time
+    Federation(federation::Options),
     /// Servers for the clients of another host, until standard input ends
     Serve(serve::Options),
     /// The papers' experiments, all or some, as one HTML page with plots
@@ -48,6 +50,7 @@ impl BenchArgs {
             Command::TwoWay(options) => two_way::run(&launcher, &options),
             Command::Instructions(options) => counted::instructions(&launcher, &options),
             Command::Syscalls(options) => counted::syscalls(&launcher, &options),
+            Command::Federation(options) => federation::run(&options),
             Command::Serve(options) => serve::run(&launcher, &options),
             Command::Report(options) => report::run(&launcher, &options),
             Command::Campaign(options) => faults::campaign(&launcher, &options),
@@ -110,6 +113,7 @@ mod tests {
             "bench demux --seconds 3",
             "bench nothing",
             "bench report nothing",
+            "bench federation --channels many",
             "bench worst --quick --blocks 100",
             "bench worst --blocks 8",
             "bench demux --blocks 100",
@@ -119,6 +123,7 @@ mod tests {
         for line in [
             "two-way --quick",
             "worst --blocks 9",
+            "federation --channels 1000 --consumers 100 --branches 4 --delay 1 --json",
             "two-way --subjects raw,raw-again --cases void,octets:64 --placement two-core",
         ] {
             assert!(parse(&format!("bench {line}")).is_ok(), "{line}");

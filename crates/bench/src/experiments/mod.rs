@@ -10,6 +10,7 @@ pub mod counted;
 mod cremes;
 mod demux;
 mod events;
+pub mod federation;
 mod footprint;
 mod interconnect;
 mod inversion;

@@ -1,10 +1,12 @@
 //! The interests of all members, and the routes to them.
 
 use super::LinkId;
+use super::sorted_map::SortedMap;
 use crate::event::Header;
 use crate::filter::{Compiled, Filter};
 use crate::observer::Union;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// The filters of one member's consumers.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -18,8 +20,9 @@ pub struct Interest {
     pub version: u64,
     /// The number of links over which it came.
     pub hops: u32,
-    /// Single-event filters, any of which makes an event wanted; at most [`MAX_FILTERS`].
-    pub filters: Vec<Filter>,
+    /// Single-event filters, any of which makes an event wanted; at most [`MAX_FILTERS`]. A
+    /// member that remembers them and passes them on has one copy.
+    pub filters: Arc<[Filter]>,
 }
 
 /// The most filters of an interest. A member with more is sent everything.
@@ -61,10 +64,10 @@ pub(super) struct Interests {
 
 struct Origin {
     /// The routes, by neighbour.
-    routes: BTreeMap<Peer, Route>,
+    routes: SortedMap<Peer, Route>,
     /// The newest version by any route, and its filters.
     version: u64,
-    filters: Vec<Filter>,
+    filters: Arc<[Filter]>,
     wanted: CompiledFilters,
     /// The sequence number of own events when the first of these filters arrived, until the member
     /// has received one.
@@ -119,9 +122,9 @@ impl Interests {
         }
         let born = self.born;
         let new = || Origin {
-            routes: BTreeMap::new(),
+            routes: SortedMap::default(),
             version: 0,
-            filters: Vec::new(),
+            filters: Arc::default(),
             wanted: CompiledFilters::default(),
             since: Some(sequence),
             at: now,
@@ -145,7 +148,7 @@ impl Interests {
         if version > known.version {
             known.version = version;
             known.risen.0 = now;
-            changed = known.filters != interest.filters;
+            changed = !Arc::ptr_eq(&known.filters, &interest.filters) && known.filters != interest.filters;
             if changed {
                 if known.filters.is_empty() {
                     known.since = Some(sequence);
@@ -321,7 +324,7 @@ impl Interests {
     pub(super) fn union(&self) -> Vec<Filter> {
         let mut union = Union::default();
         let origins = self.channels().filter_map(|channel| self.origin(channel));
-        origins.flat_map(|origin| &origin.filters).for_each(|filter| union.add(filter));
+        origins.flat_map(|origin| origin.filters.iter()).for_each(|filter| union.add(filter));
         limited(union.into_filters())
     }
 
@@ -374,7 +377,7 @@ mod tests {
         now: u64,
     ) -> InterestChange {
         // Each process wants events of the type that is its incarnation.
-        let filters = vec![Filter::of_type(incarnation as i32)];
+        let filters = Arc::from([Filter::of_type(incarnation as i32)]);
         let interest = Interest { origin, incarnation, version, hops: 0, filters };
         interests.note(Peer { link: LinkId(1), channel: peer }, &interest, now, 0, 10)
     }
@@ -393,6 +396,23 @@ mod tests {
         assert_eq!((interests.known_origins.len(), interests.known_origins[&(1, 20)].routes.len()), (10, 10));
         // Interests over a known route are still accepted.
         assert!(note(&mut interests, 5, [1, 20, 2], 1).newer);
+    }
+
+    /// A federation of a thousand members has a million interests at its members, and each tick
+    /// passes all of them on.
+    #[test]
+    fn filters_are_passed_on_without_a_copy() {
+        let mut interests = Interests::default();
+        let filters: Arc<[Filter]> = Arc::from([Filter::of_type(20), Filter::of_type(21)]);
+        let peer = Peer { link: LinkId(1), channel: 1 };
+        for version in 1..=3 {
+            let interest =
+                Interest { origin: 1, incarnation: 20, version, hops: 0, filters: filters.clone() };
+            interests.note(peer, &interest, version, 0, 10);
+        }
+        let (_, passed) = interests.passed(1, false, None, |_| true).unwrap();
+        assert_eq!(passed.version, 3);
+        assert!(Arc::ptr_eq(&passed.filters, &filters));
     }
 
     /// No version outdoes another: a forger does not know the incarnation, and a restart renews it.

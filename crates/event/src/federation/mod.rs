@@ -33,6 +33,7 @@ mod builder;
 mod event_log;
 mod forwarding;
 mod gateways;
+pub mod growth;
 mod interest;
 mod level_state;
 mod levels;
@@ -47,6 +48,7 @@ mod requests;
 mod security;
 #[cfg(test)]
 mod simulation;
+mod sorted_map;
 mod streams;
 
 pub use builder::{FederationBuilder, Gateways};

@@ -9,6 +9,7 @@ use super::{ControlMessage, FederationCounts, History, Interest, LinkId, StreamP
 use crate::filter::Filter;
 use crate::supplier::Publication;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// The most members that one member remembers.
 pub(super) const MAX_CHANNELS: usize = 1024;
@@ -27,7 +28,7 @@ pub(super) struct Protocol {
     /// The time of the last tick; `None` before the first.
     pub(super) now: Option<u64>,
     /// The filters of own consumers and the publications of own suppliers (`None` if unknown).
-    own: Vec<Filter>,
+    own: Arc<[Filter]>,
     published: Option<Vec<Publication>>,
     version: u64,
     /// The own filters have been announced.
@@ -103,7 +104,7 @@ impl Protocol {
             sequence: first,
             first,
             now: None,
-            own: Vec::new(),
+            own: Arc::default(),
             published: None,
             version: 1,
             announced: false,
@@ -354,12 +355,12 @@ impl Protocol {
     /// Updates the filters of own consumers.
     pub(super) fn own_changed(&mut self, wanted: &[Filter]) {
         let wanted = limited(wanted.to_vec());
-        if self.own == wanted && self.announced {
+        if *self.own == *wanted && self.announced {
             return;
         }
         self.announced = true;
         let began = self.own.is_empty() != wanted.is_empty();
-        self.own = wanted;
+        self.own = wanted.into();
         self.version += 1;
         let id = self.id;
         self.links.values_mut().for_each(|link_state| link_state.pending.interest(id, true));

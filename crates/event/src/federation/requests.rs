@@ -40,14 +40,15 @@ impl Protocol {
         if stream.children.len() >= MAX_CHANNELS && !stream.children.contains_key(&peer.channel) {
             return;
         }
-        let child = stream.children.entry(peer.channel).or_insert(Child {
+        let new = Child {
             number: pull.number,
             after: None,
             consumers: Vec::new(),
             state: RequestState::Pending,
             before: None,
             at,
-        });
+        };
+        let child = stream.children.or_insert(peer.channel, new);
         if child.number != pull.number {
             let granted = child.state == RequestState::Granted;
             child.before = if granted { Some(child.number) } else { child.before };

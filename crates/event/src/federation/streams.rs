@@ -5,7 +5,7 @@
 //! again. A request goes as far as the source, which still has its last events.
 
 use super::interest::Peer;
-use std::collections::BTreeMap;
+use super::sorted_map::SortedMap;
 
 /// The incoming stream of a source.
 #[derive(Default)]
@@ -65,7 +65,7 @@ pub(super) struct Downstream {
     /// Events before this log index were not covered by the requests and may have gaps.
     pub since: u64,
     /// The neighbours that requested it.
-    pub children: BTreeMap<u64, Child>,
+    pub children: SortedMap<u64, Child>,
 }
 
 /// A neighbour that requested a stream.

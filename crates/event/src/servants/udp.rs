@@ -291,7 +291,7 @@ impl Sender {
         match self.send(DatagramKind::Interest, level, &write_interest(interest)) {
             Err(ForwardError::TooLarge) => {
                 let Interest { origin, incarnation, version, hops, .. } = *interest;
-                let filters = vec![Filter::Everything];
+                let filters = Arc::from([Filter::Everything]);
                 let all = Interest { origin, incarnation, version, hops, filters };
                 self.send(DatagramKind::Interest, level, &write_interest(&all))
             }

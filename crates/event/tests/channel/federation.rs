@@ -322,8 +322,13 @@ fn a_stalled_link_delays_no_consumer() {
         .unwrap();
     let stalled = Arc::new(Stalled(AtomicBool::new(false)));
     let link = federation.join(stalled.clone());
-    let interests =
-        vec![Interest { incarnation: 1, origin: 2, version: 1, hops: 0, filters: vec![Filter::of(20, 0)] }];
+    let interests = vec![Interest {
+        incarnation: 1,
+        origin: 2,
+        version: 1,
+        hops: 0,
+        filters: [Filter::of(20, 0)].into(),
+    }];
     let requests = vec![StreamRequest { source: 1, parent: 1, number: 1, after: None, consumers: vec![2] }];
     federation.receive_message(
         link,
@@ -401,7 +406,7 @@ fn a_longer_way_that_is_ahead_does_not_take_the_events() {
     let log = Log::default();
     let _c = log.connect(&channel, wants(Filter::of(20, 0)));
     let receives = |link: LinkId, version, hops| {
-        let interests = vec![Interest { incarnation: 1, origin: 9, version, hops, filters: vec![] }];
+        let interests = vec![Interest { incarnation: 1, origin: 9, version, hops, filters: [].into() }];
         let sender = u64::from(100 + link.0);
         // Every request is granted.
         let sink = if link == short { &near } else { &far };
@@ -441,8 +446,13 @@ fn a_request_beyond_the_end_harms_no_other_member() {
     let net = Net::new(3, line(3));
     let forger = Arc::new(Sink::default());
     let link = net.nodes[1].join(forger);
-    let interests =
-        vec![Interest { incarnation: 1, origin: 9, version: 1, hops: 0, filters: vec![Filter::of(20, 0)] }];
+    let interests = vec![Interest {
+        incarnation: 1,
+        origin: 9,
+        version: 1,
+        hops: 0,
+        filters: [Filter::of(20, 0)].into(),
+    }];
     let requests =
         vec![StreamRequest { source: 1, parent: 2, number: 1, after: Some(u64::MAX), consumers: vec![9] }];
     net.nodes[1].receive_message(

@@ -104,7 +104,7 @@ fn urgent_events_pass_a_neighbour_that_does_not_answer() {
             origin: 77,
             version: 1,
             hops: 0,
-            filters: vec![Filter::of(30, 0)],
+            filters: [Filter::of(30, 0)].into(),
         }];
         assert!(middle.accept_message(
             up,

@@ -136,8 +136,13 @@ fn an_event_too_large_for_the_history_is_counted() {
     let federation = Federation::builder(&channel).history(history).build().unwrap();
     let far = Arc::new(Far::default());
     let link = federation.join(far.clone());
-    let interests =
-        vec![Interest { incarnation: 1, origin: 2, version: 1, hops: 0, filters: vec![Filter::of(20, 0)] }];
+    let interests = vec![Interest {
+        incarnation: 1,
+        origin: 2,
+        version: 1,
+        hops: 0,
+        filters: [Filter::of(20, 0)].into(),
+    }];
     let requests = vec![StreamRequest { source: 1, parent: 1, number: 1, after: None, consumers: vec![2] }];
     federation.receive_message(
         link,

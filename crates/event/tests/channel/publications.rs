@@ -104,8 +104,9 @@ fn a_federation_subscribes_only_to_published_events() {
     let link = federation.join(Arc::new(NoSuccessor));
     // By type, by source, by both: three look-ups.
     let filters = vec![Filter::of_type(20), Filter::from_source(2), Filter::of(22, 3)];
-    let interest = |link, origin, filters| {
-        let interests = vec![Interest { incarnation: 1, origin, version: 1, hops: 0, filters }];
+    let interest = |link, origin, filters: Vec<Filter>| {
+        let interests =
+            vec![Interest { incarnation: 1, origin, version: 1, hops: 0, filters: filters.into() }];
         federation.receive_message(
             link,
             &ControlMessage { sender: origin, interests, ..ControlMessage::default() },

@@ -8,7 +8,6 @@
 //! every event has arrived that was pushed since its consumer was known, or is counted as lost.
 
 mod links;
-mod scale;
 mod world;
 
 use world::{Kind, World};
