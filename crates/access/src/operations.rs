@@ -51,9 +51,10 @@ const BINDS: &[&str] = &["bind", "rebind", "bind_context", "rebind_context", "un
 const NAMING: &[Rule] =
     &[rule(Bind, ByServant, BINDS), rule(Bind, Here, &["new_context"]), rule(Administer, Here, &["destroy"])];
 const SUPPLIER: &[Rule] = &[
-    rule(Supply, No, &["push", "push_numbered"]),
+    rule(Supply, No, &["push", "push_numbered", "push_owned"]),
     rule(Supply, ByServant, &["connect_push_supplier"]),
-    rule(Supply, Here, &["connect_pull_supplier", "disconnect_push_consumer", "disconnect_pull_consumer"]),
+    rule(Supply, Here, &["set_ownership", "connect_pull_supplier"]),
+    rule(Supply, Here, &["disconnect_push_consumer", "disconnect_pull_consumer"]),
 ];
 const SUPPLIER_ADMIN: &[Rule] = &[rule(Supply, No, &["obtain_push_consumer", "obtain_pull_consumer"])];
 const CHANNEL: &[Rule] =

@@ -95,6 +95,9 @@ impl<M: ModuleSet> Source for ChannelSource<M> {
             undeclared: totals.undeclared,
             suppliers_lost: totals.suppliers_lost,
             unknown_proxies: totals.unknown_proxies,
+            not_owned: totals.not_owned,
+            owners_changed: totals.owners_changed,
+            instances_missed: totals.instances_missed,
             unauthenticated: federation.map_or(0, |counts| counts.unauthenticated),
             links,
             neighbours: self.federation.iter().flat_map(Federation::neighbours).map(Link::from).collect(),
@@ -133,6 +136,12 @@ struct View {
     suppliers_lost: u64,
     /// Pushes to proxies that the channel does not have.
     unknown_proxies: u64,
+    /// Events that were dropped because a stronger supplier owns their instance, and times that an
+    /// instance got an owner.
+    not_owned: u64,
+    owners_changed: u64,
+    /// Times that an instance was silent for longer than a consumer's period.
+    instances_missed: u64,
     /// Messages of other members without the federation's key.
     unauthenticated: u64,
     /// Of a member of a federation.
@@ -332,6 +341,8 @@ mod tests {
         assert_eq!((&row["filter"], &row["address"]), (&"type 20 from 1".into(), &"".into()));
         assert!(view["push_rate"].as_f64() > Some(0.0) && view["loss_rate"] == 0.0, "{view}");
         assert_eq!(view["links"], Value::Null, "it is in no federation");
+        let counts = ["not_owned", "owners_changed", "instances_missed"].map(|name| view[name].as_u64());
+        assert_eq!(counts, [Some(0); 3]);
         assert_eq!((&row["queue"], &row["missed"], &row["early"]), (&7.into(), &0.into(), &4.into()));
         assert!(row["push_rate"].as_f64().unwrap() > 0.0, "{row}");
         assert_eq!((&row["response"]["count"], &row["laxity"]["count"]), (&5.into(), &5.into()));

@@ -29,13 +29,23 @@ fn metrics(query: &str) -> impl Iterator<Item = &str> {
     query.split(move |c| !is_part(c)).filter(|word| word.starts_with("isorb_"))
 }
 
-/// The names of the samples of a naming service that was called.
+/// The names of the samples of an event channel, and of a naming service that was called.
 fn exported() -> BTreeSet<String> {
+    let args = ["event-channel", "--real-time", "off", "--metrics", "0"];
+    let (_channel, line) = Service::with_line(&mut isorb(&args), "METRICS");
+    let mut all = samples(&line);
+    assert!(all.contains("isorb_event_not_owned_total"), "{all:?}");
     let args = ["naming", "--memory", "--port", "0", "--metrics", "0"];
     let (naming, line) = Service::with_line(&mut isorb(&args), "METRICS");
-    let place = line.strip_prefix("http://").and_then(|line| line.strip_suffix("/metrics")).unwrap();
     let (code, _, error) = common::run(&["name", "--ns", &naming.url, "resolve", "a"]);
     assert_eq!(code, Some(1), "{error}");
+    all.extend(samples(&line));
+    all
+}
+
+/// The names of the samples at this URL.
+fn samples(url: &str) -> BTreeSet<String> {
+    let place = url.strip_prefix("http://").and_then(|url| url.strip_suffix("/metrics")).unwrap();
     let text = get(place, "/metrics");
     let samples = text.lines().filter(|line| line.starts_with("isorb_"));
     samples.map(|line| line.split(['{', ' ']).next().unwrap().to_owned()).collect()

@@ -2,14 +2,15 @@
 
 mod common;
 
-use common::{ISORB, Service, ended, isorb, run};
-use isorb_event::Event;
+use common::{ISORB, Service, ended, get, isorb, run};
 use isorb_event::remote::RemoteChannel;
+use isorb_event::{Event, Filter, Ownership};
 use isorb_event_file::{Reader, Record};
 use isorb_testkit::{Process, TempFolder, document, fill_disk, on_small_disk, wait_until};
 use serde_json::Value;
 use std::path::Path;
 use std::process::Command;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 fn channel(arguments: &[&str]) -> Service {
@@ -305,4 +306,60 @@ fn the_python_of_the_reference_reads_a_recording() {
     std::fs::write(&file, octets).unwrap();
     let (code, ..) = ended(Command::new("python3").arg(folder.file("read.py")).arg(&file));
     assert_ne!(code, Some(0));
+}
+
+/// The value of a counter in the metrics of a service.
+fn counter(place: &str, name: &str) -> u64 {
+    let text = get(place, "/metrics");
+    let value = text.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok());
+    value.unwrap_or_else(|| panic!("{name}: {text}"))
+}
+
+#[test]
+fn a_weaker_supplier_is_heard_again_when_the_stronger_one_is_killed() {
+    let start = ["event-channel", "--real-time", "off", "--metrics", "0"];
+    let (channel, line) = Service::with_line(&mut isorb(&start), "METRICS");
+    let place = line.strip_prefix("http://").and_then(|line| line.strip_suffix("/metrics")).unwrap();
+    let orb = common::events::orb();
+    let remote = RemoteChannel::connect(&orb, &channel.url).unwrap();
+    let heard = Arc::new(Mutex::new(Vec::new()));
+    let seen = heard.clone();
+    let consumer = remote
+        .consume(Filter::of(20, 1), move |event| {
+            seen.lock().unwrap().push(String::from_utf8(event.data.octets.to_vec()).unwrap());
+        })
+        .unwrap();
+    let last = || heard.lock().unwrap().last().cloned().unwrap_or_default();
+    let weak = remote.supplier_with([], Ownership::new(1)).unwrap();
+    let is_heard = || weak.push_owned(&Event::new(20, 1).octets(b"weak")).unwrap();
+    assert!(is_heard());
+    wait_until("the weak one is heard", || last() == "weak");
+    let push = ["event", "push", &channel.url, "20", "strong", "--count", "1000000", "--period", "5"];
+    let mut strong =
+        Process::unread(&mut isorb(&[&push[..], &["--strength", "9", "--lease", "500"]].concat()));
+    wait_until("the strong one is heard", || last() == "strong");
+    wait_until("the weak one is dropped", || !is_heard());
+    strong.kill();
+    wait_until("the weak one is heard again", is_heard);
+    wait_until("its event arrives", || last() == "weak");
+    // All that was dropped was the weak one's, and none of it counts as lost.
+    assert_eq!(counter(place, "isorb_event_not_owned_total"), weak.not_owned());
+    assert!(weak.not_owned() > 0 && counter(place, "isorb_event_owners_changed_total") >= 3);
+    assert_eq!(consumer.last(weak.id(), 20, 1), Some(weak.pushed()));
+    let listed = good(&["ls", &channel.url]);
+    assert!(listed.contains("because a stronger supplier owns their type and source"), "{listed}");
+    refused(&["push", &channel.url, "20", "--lease", "5"], &["--strength"]);
+}
+
+#[test]
+fn a_watcher_is_told_which_source_fell_silent() {
+    let channel = channel(&[]);
+    let watch = ["event", "watch", &channel.url, "--types", "16", "--json", "--instance-period", "0.05"];
+    let mut watcher = Process::start(&mut isorb(&watch));
+    wait_until("it is connected", || good(&["ls", &channel.url]).contains("remote 0"));
+    assert_eq!(good(&["push", &channel.url, "16", "x", "--source", "3"]), "1 pushed\n");
+    let mut line = || -> Value { serde_json::from_str(&watcher.next_line().unwrap()).unwrap() };
+    assert_eq!(line()["type"], 16);
+    let silent = line();
+    assert_eq!((&silent["type"], &silent["source"], &silent["created"]), (&15.into(), &3.into(), &16.into()));
 }

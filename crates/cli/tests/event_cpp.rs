@@ -5,7 +5,7 @@
 mod common;
 
 use common::{Service, isorb};
-use isorb_testkit::{Process, TempFolder, compiles, repository, wait_for};
+use isorb_testkit::{Process, TempFolder, compiles, repository, wait_for, wait_until};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -147,4 +147,33 @@ fn a_late_consumer_gets_the_history_that_satisfies_its_condition() {
     refused(&channel.url, "payload > ", "the condition is refused: ");
     let plain = Service::of(&mut isorb(&["event-channel", "--real-time", "off", "--port", "0"]));
     refused(&plain.url, "payload > 1", "perhaps since it keeps no history (--keep-last)");
+}
+
+#[test]
+fn a_weaker_supplier_is_heard_when_the_stronger_one_is_killed() {
+    let folder = TempFolder::new();
+    let Some([competing]) = build_each(&folder, ["crates/cli/tests/files/competing.cc".to_owned()]) else {
+        return;
+    };
+    let channel = Service::of(&mut isorb(&["event-channel", "--real-time", "off", "--port", "0"]));
+    let start = |strength: &str| {
+        let mut command = Command::new(&competing);
+        command.arg(&channel.url).arg(strength).args(ENDPOINT);
+        let mut process = Process::start(&mut command);
+        process.expect_line("READY");
+        process
+    };
+    let (mut weak, mut strong) = (start("1"), start("2"));
+    let push = |supplier: &mut Process| {
+        supplier.write_line("x");
+        supplier.next_line().unwrap()
+    };
+    assert_eq!(push(&mut weak), "heard");
+    // The machine may be so slow that the lease is over.
+    wait_until("the weaker one is dropped", || {
+        assert_eq!(push(&mut strong), "heard");
+        push(&mut weak) == "dropped"
+    });
+    strong.kill();
+    wait_until("the weaker one is heard", || push(&mut weak) == "heard");
 }

@@ -37,6 +37,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <random>
 #include <stdexcept>
 #include <string>
@@ -124,6 +125,20 @@ struct ConsumerOptions {
   // The type of the payload, for the condition: `_tc_Position` of the stubs (omniidl -Wba), or
   // CORBA::_tc_long. Suppliers push it as `encode` makes it.
   CORBA::TypeCode_var payload;
+  // Once no event of a type and source came for so long (rounded to 100 ns), the consumer gets an
+  // event of type 15 with this source, and the type as creation_time; 0 for never.
+  std::chrono::nanoseconds instance_period{0};
+};
+
+// How a supplier competes with others for the types and sources that it pushes.
+struct SupplierOptions {
+  // The channel drops the events of a type and source of all but the strongest supplier. Without a
+  // strength a supplier does not compete, and is always heard. With one, each push waits for the
+  // channel's answer.
+  std::optional<std::int32_t> strength;
+  // Weaker suppliers are heard after so long without an event of this one (rounded to 100 ns); 0:
+  // only when it has ended.
+  std::chrono::nanoseconds lease{0};
 };
 
 // A value of an IDL type as the octets of an event: a CDR encapsulation, which conditions and
@@ -523,7 +538,8 @@ class Consumer {
     void connect(detail::Link& link, detail::admin::ProxyPushSupplier_ptr proxy,
                  detail::comm::PushConsumer_ptr me, const detail::admin::ConsumerQOS& qos) {
       const ConsumerOptions& with = options_;
-      if (with.history_last == 0 && with.min_separation.count() == 0 && with.where.empty()) {
+      if (with.history_last == 0 && with.min_separation.count() == 0 && with.where.empty() &&
+          with.instance_period.count() == 0) {
         return proxy->connect_push_consumer(me, qos);
       }
       using Able = detail::numbered::ProxyPushSupplier;
@@ -534,6 +550,9 @@ class Consumer {
       link.timed(able);
       try {
         if (!with.where.empty()) able->set_content(with.where.c_str(), with.payload);
+        if (with.instance_period.count() != 0) {
+          able->set_instance_period(Filter::units(with.instance_period));
+        }
         detail::numbered::ConsumerOptions asked;
         asked.history_last = with.history_last;
         asked.history_age = Filter::units(with.history_age);
@@ -621,13 +640,17 @@ class Supplier {
   // Events that the connection took, and events that it did not take.
   std::uint64_t pushed() const { return state_->pushed_; }
   std::uint64_t lost() const { return state_->lost_; }
+  // Events that the channel dropped because a stronger supplier is heard. They are neither pushed
+  // nor lost.
+  std::uint64_t not_owned() const { return state_->not_owned_; }
 
  private:
   friend class Channel;
 
   class State final : public detail::Registration {
    public:
-    explicit State(std::weak_ptr<detail::Link> link) : link_(std::move(link)) {
+    State(std::weak_ptr<detail::Link> link, SupplierOptions options)
+        : link_(std::move(link)), options_(options) {
       std::random_device random;
       number_ = (static_cast<std::uint64_t>(random()) << 32 | random()) | 1;
     }
@@ -643,13 +666,14 @@ class Supplier {
       detail::admin::SupplierAdmin_var suppliers = channel->for_suppliers();
       detail::admin::ProxyPushConsumer_var proxy = suppliers->obtain_push_consumer();
       link->timed(proxy);
-      detail::admin::SupplierQOS qos;
-      qos.is_gateway = false;
-      proxy->connect_push_supplier(detail::comm::PushSupplier::_nil(), qos);
       // A channel of another ORB takes no numbers.
       using Able = detail::numbered::ProxyPushConsumer;
       detail::numbered::ProxyPushConsumer_var able = Able::_narrow(proxy);
       link->timed(able);
+      if (options_.strength) compete(able);
+      detail::admin::SupplierQOS qos;
+      qos.is_gateway = false;
+      proxy->connect_push_supplier(detail::comm::PushSupplier::_nil(), qos);
       std::lock_guard<std::mutex> lock(mutex_);
       proxy_ = proxy;
       able_ = able;
@@ -675,8 +699,16 @@ class Supplier {
         // The length of a sequence has 32 bits.
         if (size != length) throw CORBA::IMP_LIMIT();
         if (CORBA::is_nil(proxy_)) throw CORBA::TRANSIENT();
-        if (CORBA::is_nil(able_)) proxy_->push(events);
-        else able_->push_numbered(events, from);
+        if (CORBA::is_nil(able_)) {
+          proxy_->push(events);
+        } else if (!options_.strength) {
+          able_->push_numbered(events, from);
+        } else if (able_->push_owned(events, from) != 0) {
+          // The next event has this number, so that consumers see no gap.
+          --numbers_[{type, source}];
+          ++not_owned_;
+          return true;
+        }
         ++pushed_;
         return true;
       } catch (const CORBA::Exception&) {
@@ -695,10 +727,21 @@ class Supplier {
       proxy_ = detail::admin::ProxyPushConsumer::_nil();
     }
 
-    std::atomic<std::uint64_t> pushed_{0}, lost_{0};
+    std::atomic<std::uint64_t> pushed_{0}, lost_{0}, not_owned_{0};
 
    private:
+    void compete(detail::numbered::ProxyPushConsumer_ptr able) {
+      const char* unknown = "the event channel knows no ownership: it is not isorb's, or older";
+      if (CORBA::is_nil(able)) throw Error(unknown);
+      try {
+        able->set_ownership(*options_.strength, Filter::units(options_.lease));
+      } catch (const CORBA::BAD_OPERATION&) {
+        throw Error(unknown);
+      }
+    }
+
     std::weak_ptr<detail::Link> link_;
+    const SupplierOptions options_;
     std::uint64_t number_;
     std::mutex mutex_;
     std::map<std::pair<std::int32_t, std::int32_t>, std::uint64_t> numbers_;
@@ -731,9 +774,10 @@ class Channel {
     return Consumer(link_, state);
   }
 
-  // Connects a supplier, until the result is destroyed.
-  Supplier supplier() {
-    auto state = std::make_shared<Supplier::State>(link_);
+  // Connects a supplier, until the result is destroyed. Throws Error where the channel does not
+  // grant the options, with the reason.
+  Supplier supplier(SupplierOptions options = {}) {
+    auto state = std::make_shared<Supplier::State>(link_, options);
     link_->add(state);
     return Supplier(link_, state);
   }

@@ -95,6 +95,9 @@ counters! {
     /// Events of suppliers with an ownership that were delivered without a look at it, since there
     /// are more instances than [`Limits::instances`](crate::Limits::instances).
     owners_unknown,
+    /// Times that an instance was silent for longer than the
+    /// [`Quality::instance_period`](crate::Quality::instance_period) of a consumer.
+    instances_missed,
     /// Remote suppliers that were removed because they did not answer.
     suppliers_lost,
     /// Remote pushes to proxies that the channel does not have, or at which no supplier is

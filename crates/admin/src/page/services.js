@@ -36,6 +36,9 @@ const PAGES = {
       ['not declared', count(s.undeclared)],
       ['suppliers lost', count(s.suppliers_lost)],
       ['pushes to unknown proxies', count(s.unknown_proxies)],
+      ['not owned', count(s.not_owned)],
+      ['owners changed', count(s.owners_changed)],
+      ['instances missed', count(s.instances_missed)],
       ['without the key', count(s.unauthenticated)],
       ...(s.links ? [
         ['sent to neighbours', count(s.links.forwarded)],

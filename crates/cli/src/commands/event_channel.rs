@@ -2,6 +2,7 @@
 
 use super::admin::{self, AdminArgs};
 use super::event_control::{self, Dispatching, MOST_THREADS, Modules};
+use super::metrics;
 use super::service::ServiceArgs;
 use crate::commands::arguments::{to_read, to_write};
 use isorb::{Kind, Orb};
@@ -15,7 +16,7 @@ use isorb_event::servants::{
 };
 use isorb_event::{
     AsDeclared, Channel, ChannelBuilder, Configuration, HistoryQos, Lifespan, Limits, Overflow, Quality,
-    RunTimeScheduler, SizeClass, Strategy, ThreadSetup, Undeclared,
+    RunTimeScheduler, SizeClass, Strategy, ThreadSetup, Totals, Undeclared,
 };
 use isorb_rt::log;
 use isorb_rt::sched::{NativeRange, Need, RealTime};
@@ -255,7 +256,7 @@ pub fn run(args: &Args, orb_arguments: Vec<String>) -> Result<(), Box<dyn Error>
         // One warning is enough, and the links' threads are like the others.
         config.real_time.mode = RealTime::Off;
     }
-    let process = args.service.start(config)?;
+    let mut process = args.service.start(config)?;
     let orb = process.orb.clone();
     let store = store(args)?;
     let (configuration, strategy) = modules(args, store.as_ref())?;
@@ -390,6 +391,12 @@ pub fn run(args: &Args, orb_arguments: Vec<String>) -> Result<(), Box<dyn Error>
         lines += &format!("FEDERATION {url}\n");
     }
     let reference = super::ready::reference(&orb, "EventService", real_time.object());
+    let counted = channel.clone();
+    process.add_metrics(Arc::new(move |text| {
+        for (name, help, value) in counters(&counted.totals()) {
+            metrics::counter(text, name, help, value);
+        }
+    }));
     let _metrics = process.ready(&reference, &lines)?;
     if let Some((federation, neighbourhood, gateways)) = federation {
         let (orb, join, tick) = (orb.clone(), args.join.clone(), Duration::from_millis(args.tick));
@@ -401,6 +408,36 @@ pub fn run(args: &Args, orb_arguments: Vec<String>) -> Result<(), Box<dyn Error>
     }
     process.run();
     Ok(())
+}
+
+/// The counters of a channel, for `--metrics`.
+fn counters(totals: &Totals) -> Vec<(&'static str, &'static str, u64)> {
+    vec![
+        ("isorb_event_too_large", "Pushes lost because the event is too large.", totals.too_large),
+        ("isorb_event_undeclared", "Events that their supplier had not declared.", totals.undeclared),
+        (
+            "isorb_event_not_owned",
+            "Events dropped because a stronger supplier owns their instance.",
+            totals.not_owned,
+        ),
+        ("isorb_event_owners_changed", "Times that an instance got an owner.", totals.owners_changed),
+        (
+            "isorb_event_owners_unknown",
+            "Events delivered without a look at ownership, since there are too many instances.",
+            totals.owners_unknown,
+        ),
+        (
+            "isorb_event_instances_missed",
+            "Times that an instance was silent for longer than a consumer's period.",
+            totals.instances_missed,
+        ),
+        ("isorb_event_suppliers_lost", "Suppliers that did not answer.", totals.suppliers_lost),
+        (
+            "isorb_event_unknown_proxies",
+            "Pushes to proxies that the channel does not have.",
+            totals.unknown_proxies,
+        ),
+    ]
 }
 
 fn store(args: &Args) -> Result<Option<RegistrationStore>, String> {

@@ -278,5 +278,8 @@ fn state(channel: &Channel) -> idl::ChannelState {
         undeclared: totals.undeclared,
         unknown_proxies: totals.unknown_proxies,
         suppliers_lost: totals.suppliers_lost,
+        not_owned: totals.not_owned,
+        owners_changed: totals.owners_changed,
+        instances_missed: totals.instances_missed,
     }
 }

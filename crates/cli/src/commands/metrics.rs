@@ -76,6 +76,12 @@ pub fn is_live(orb: &Orb) -> bool {
     connections.open <= connections.accepted && !orb.endpoint_names().is_empty()
 }
 
+/// Adds a family with one counter.
+pub fn counter(text: &mut String, name: &str, help: &str, value: u64) {
+    // Writing to a string does not fail.
+    let _ = write!(text, "# TYPE {name} counter\n# HELP {name} {help}\n{name}_total {value}\n");
+}
+
 /// The numbers in the text format of OpenMetrics 1.0.
 fn text(orb: &Orb, access: &AccessControl, families: Option<&Families>) -> String {
     let connections = orb.connection_counts();

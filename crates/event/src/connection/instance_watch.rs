@@ -65,6 +65,7 @@ impl Connection {
         let is_silent = |seen: &mut LastSeen| seen.due <= now && !std::mem::replace(&mut seen.told, true);
         let (at, instance) = watch.known.lock().find_from(from, is_silent)?;
         count(&self.counters.instances_missed);
+        count(&self.kernel.totals.instances_missed);
         Some((at, instance.event_type, instance.source))
     }
 }

@@ -2,7 +2,7 @@
 
 use super::gaps::{Arrival, GapDetector};
 use super::monitor::{Reconnectable, Shared};
-use super::{Notice, RemoteError, RemoteQos};
+use super::{Notice, RemoteError, RemoteQos, units};
 use crate::content::ContentFilter;
 use crate::event::{Data, Event, Header, Origin};
 use crate::filter::{Dependency, Filter, encode};
@@ -152,8 +152,6 @@ const NO_OPTIONS: RemoteError =
     RemoteError::Refused("the channel is not isorb's: it has neither a history nor a time-based filter");
 
 fn options(wishes: &RemoteQos) -> numbered::ConsumerOptions {
-    // Rounded up: a zero would mean another thing.
-    let units = |time: Duration| u64::try_from(time.as_nanos().div_ceil(100)).unwrap_or(u64::MAX);
     numbered::ConsumerOptions {
         history_last: u32::try_from(wishes.history.last).unwrap_or(u32::MAX),
         history_age: wishes.history.age.map_or(0, |age| units(age).max(1)),
@@ -188,6 +186,9 @@ impl Reconnectable for Consumer {
         if let Some(content) = &self.wishes.content {
             set_content(&proxy, content)?;
         }
+        if let Some(period) = self.wishes.instance_period {
+            set_instance_period(&proxy, period)?;
+        }
         let me = PushConsumerRef::from_object(self.reference.object().clone());
         if self.wishes.is_plain() {
             proxy.connect_push_consumer(&me, &self.qos).map_err(|error| match error {
@@ -209,6 +210,17 @@ impl Reconnectable for Consumer {
         self.servant.connected.fetch_add(1, Relaxed);
         Ok(())
     }
+}
+
+/// Has the channel watch the instances.
+fn set_instance_period(proxy: &ProxyPushSupplierRef, period: Duration) -> Result<(), RemoteError> {
+    let proxy = numbered::ProxyPushSupplierRef::from_object(proxy.object().clone());
+    proxy.set_instance_period(units(period).max(1)).map_err(|exception| match exception.kind {
+        Kind::BadOperation => {
+            RemoteError::Refused("the channel watches no instances: it is not isorb's, or older")
+        }
+        _ => exception.into(),
+    })
 }
 
 /// Has the channel filter by payload.

@@ -37,6 +37,7 @@ pub use supplier::RemoteSupplier;
 use crate::content::{ContentError, ContentFilter};
 use crate::event::{Event, Header};
 use crate::filter::{Filter, Malformed};
+use crate::ownership::Ownership;
 use crate::retention::HistoryRequest;
 use crate::supplier::Publication;
 use isorb::generated::Idl;
@@ -136,6 +137,11 @@ pub struct RemoteQos {
     /// A condition on the payload, which the channel evaluates, so that other events do not cross
     /// the network. Losses are not counted then either.
     pub content: Option<ContentFilter>,
+    /// The deadline of each instance; see
+    /// [`Quality::instance_period`](crate::Quality::instance_period). Once it was missed the consumer
+    /// gets an event of the type
+    /// [`INSTANCE_TIMEOUT`](crate::designator::INSTANCE_TIMEOUT).
+    pub instance_period: Option<Duration>,
 }
 
 impl RemoteQos {
@@ -149,10 +155,21 @@ impl RemoteQos {
         RemoteQos { content: Some(content), ..RemoteQos::default() }
     }
 
-    /// Whether it needs no options when it connects. The condition is set before.
+    /// A consumer that learns which instances fell silent.
+    pub fn instance_period(period: Duration) -> RemoteQos {
+        RemoteQos { instance_period: Some(period), ..RemoteQos::default() }
+    }
+
+    /// Whether it needs no options when it connects. The condition and the deadline of instances
+    /// are set before.
     fn is_plain(&self) -> bool {
         self.history.last == 0 && self.min_separation.is_zero()
     }
+}
+
+/// A time in units of 100 ns (`TimeBase::TimeT`), rounded up: a zero would mean another thing.
+fn units(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos().div_ceil(100)).unwrap_or(u64::MAX)
 }
 
 /// Makes a [`RemoteChannel`].
@@ -395,7 +412,22 @@ impl RemoteChannel {
         &self,
         publications: impl IntoIterator<Item = Publication>,
     ) -> Result<RemoteSupplier, RemoteError> {
-        RemoteSupplier::connect(&self.0, publications.into_iter().collect())
+        RemoteSupplier::connect(&self.0, publications.into_iter().collect(), None)
+    }
+
+    /// As [`supplier_of`](Self::supplier_of), of a supplier that competes with others for the
+    /// instances that it pushes: while a stronger one pushes an instance, its own events of it are
+    /// dropped. Where its process is killed, the others are heard when its lease is over; without a
+    /// lease when the channel's pings have found it to be gone.
+    ///
+    /// # Errors
+    /// [`RemoteError`]; [`Refused`](RemoteError::Refused) if the channel is not isorb's, or older.
+    pub fn supplier_with(
+        &self,
+        publications: impl IntoIterator<Item = Publication>,
+        ownership: Ownership,
+    ) -> Result<RemoteSupplier, RemoteError> {
+        RemoteSupplier::connect(&self.0, publications.into_iter().collect(), Some(ownership))
     }
 
     /// Whether the channel answered when it was last asked.

@@ -1,8 +1,9 @@
 //! A supplier of a channel in another process.
 
 use super::monitor::{Reconnectable, Shared};
-use super::{RemoteError, encode};
+use super::{RemoteError, encode, units};
 use crate::event::{Event, Header};
+use crate::ownership::Ownership;
 use crate::servants::any;
 use crate::servants::stamped::isorb_rtec_event_channel_admin as numbered;
 use crate::servants::stamped::rtec_event_channel_admin::{
@@ -40,6 +41,10 @@ struct Supplier {
     numbers: PiMutex<BTreeMap<(i32, i32), u64>>,
     pushed: AtomicU64,
     lost: AtomicU64,
+    ownership: Option<Ownership>,
+    /// The turn of a push of a supplier with an ownership: it may give back its number.
+    turn: PiMutex<()>,
+    not_owned: AtomicU64,
 }
 
 struct SupplierServant {
@@ -67,6 +72,7 @@ impl RemoteSupplier {
     pub(super) fn connect(
         shared: &Arc<Shared>,
         publications: Vec<Publication>,
+        ownership: Option<Ownership>,
     ) -> Result<RemoteSupplier, RemoteError> {
         let publication = |Publication { event_type, source }: &Publication| {
             let header = Header { event_type: *event_type, source: *source, ..Header::default() };
@@ -92,6 +98,9 @@ impl RemoteSupplier {
             numbers: PiMutex::default(),
             pushed: AtomicU64::new(0),
             lost: AtomicU64::new(0),
+            ownership,
+            turn: PiMutex::default(),
+            not_owned: AtomicU64::new(0),
         }));
         supplier.0.register(&shared.resolve()?)?;
         shared.add(&supplier.0);
@@ -111,13 +120,35 @@ impl RemoteSupplier {
     /// # Real-time
     /// A call to the channel; two PI locks for short sections. Allocates for the first event of a
     /// type and source, and for events with an `any`.
+    ///
+    /// Threads that share a supplier with an [`Ownership`] wait for each other, each for a call to
+    /// the channel.
     pub fn push(&self, event: &Event<'_>) -> Result<()> {
+        self.push_owned(event).map(drop)
+    }
+
+    /// As [`push`](Self::push); returns false if the channel dropped the event because a stronger
+    /// supplier owns its instance. It waits for the channel's answer where the supplier has an
+    /// ownership, whatever the sync scope is. Such an event uses up no number, so that consumers do
+    /// not take it for lost.
+    ///
+    /// # Errors
+    /// As [`push`](Self::push).
+    ///
+    /// # Real-time
+    /// As [`push`](Self::push).
+    pub fn push_owned(&self, event: &Event<'_>) -> Result<bool> {
         let supplier = &*self.0;
+        let _turn = supplier.ownership.map(|_| supplier.turn.lock());
         let number = supplier.next_number(&event.header);
         let pushed = supplier.send(event, number);
         match &pushed {
-            Ok(()) => {
+            Ok(true) => {
                 supplier.pushed.fetch_add(1, Relaxed);
+            }
+            Ok(false) => {
+                supplier.give_back(&event.header);
+                supplier.not_owned.fetch_add(1, Relaxed);
             }
             Err(exception) => {
                 supplier.lost.fetch_add(1, Relaxed);
@@ -163,6 +194,12 @@ impl RemoteSupplier {
         self.0.lost.load(Relaxed)
     }
 
+    /// The number of pushes of which the channel dropped the event because a stronger supplier owns
+    /// its instance.
+    pub fn not_owned(&self) -> u64 {
+        self.0.not_owned.load(Relaxed)
+    }
+
     /// The supplier's number in [`Origin`](crate::Origin).
     pub fn id(&self) -> u64 {
         self.0.number
@@ -177,7 +214,15 @@ impl Supplier {
         *last
     }
 
-    fn send(&self, event: &Event<'_>, number: u64) -> Result<()> {
+    /// The last number was not used.
+    fn give_back(&self, header: &Header) {
+        if let Some(last) = self.numbers.lock().get_mut(&(header.event_type, header.source)) {
+            *last = last.saturating_sub(1);
+        }
+    }
+
+    /// Returns false if a stronger supplier owns the instance.
+    fn send(&self, event: &Event<'_>, number: u64) -> Result<bool> {
         let Some(proxy) = self.servant.proxy.lock().clone() else {
             let url = &self.shared.url;
             return Err(SystemException::new(Kind::Transient, 0, Completion::No)
@@ -189,13 +234,31 @@ impl Supplier {
             data: RtecEventDataView { pad1: event.data.pad1, payload: event.data.octets, any_value: &value },
         }];
         match proxy {
-            Proxy::Plain(proxy) => proxy.push(&view[..]),
+            Proxy::Plain(proxy) => proxy.push(&view[..]).map(|()| true),
             Proxy::Numbered(proxy) => {
-                let origin = numbered::Origin { supplier: self.number, number };
-                proxy.push_numbered(&view[..], &[origin])
+                let origins = [numbered::Origin { supplier: self.number, number }];
+                match self.ownership {
+                    None => proxy.push_numbered(&view[..], &origins).map(|()| true),
+                    Some(_) => proxy.push_owned(&view[..], &origins).map(|not_owned| not_owned == 0),
+                }
             }
         }
     }
+}
+
+const NO_OWNERSHIP: RemoteError =
+    RemoteError::Refused("the channel knows no ownership: it is not isorb's, or older");
+
+/// Has the supplier compete for instances.
+fn set_ownership(proxy: &Object, ownership: Ownership) -> Result<(), RemoteError> {
+    let proxy = proxy.narrow::<numbered::ProxyPushConsumerRef>()?.ok_or(NO_OWNERSHIP)?;
+    // Rounded up: a lease of 0 ends with the connection only.
+    proxy.set_ownership(ownership.strength, units(ownership.lease)).map_err(|exception| {
+        match exception.kind {
+            Kind::BadOperation => NO_OWNERSHIP,
+            _ => exception.into(),
+        }
+    })
 }
 
 impl Reconnectable for Supplier {
@@ -209,6 +272,9 @@ impl Reconnectable for Supplier {
         let suppliers = admin::SupplierAdminRef::from_object(self.shared.timed(suppliers.object()));
         let proxy = suppliers.obtain_push_consumer()?.ok_or_else(nil)?;
         let timed = self.shared.timed(proxy.object());
+        if let Some(ownership) = self.ownership {
+            set_ownership(&timed, ownership)?;
+        }
         match ProxyPushConsumerRef::from_object(timed.clone())
             .connect_push_supplier(&self.reference, &self.qos)
         {
@@ -255,6 +321,10 @@ impl comm::PushSupplier for SupplierServant {
 impl fmt::Debug for RemoteSupplier {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (pushed, lost) = (self.pushed(), self.lost());
-        f.debug_struct("RemoteSupplier").field("pushed", &pushed).field("lost", &lost).finish()
+        f.debug_struct("RemoteSupplier")
+            .field("pushed", &pushed)
+            .field("lost", &lost)
+            .field("not_owned", &self.not_owned())
+            .finish()
     }
 }

@@ -6,6 +6,7 @@ use crate::dispatch::Strategy;
 use crate::event::Header;
 use crate::filter::Dependency;
 use crate::modules::Configuration;
+use crate::ownership::Ownership;
 use isorb::poa::ObjectId;
 use isorb::{Any, Completion, Kind, SystemException, TypeCode};
 use isorb_store::redb::{
@@ -49,6 +50,10 @@ pub(super) struct Registration {
     pub content: Option<StoredContent>,
     /// A consumer's time-based filter.
     pub min_separation: Duration,
+    /// A consumer's deadline of each instance.
+    pub instance_period: Option<Duration>,
+    /// How a supplier competes for instances.
+    pub ownership: Option<Ownership>,
 }
 
 /// The condition of a content filter, as it is stored.
@@ -91,6 +96,11 @@ const TABLE: TableDefinition<'_, &[u8], Record<'static>> = TableDefinition::new(
 /// In the flags: the list of dependencies ends with eight octets, the consumer's time-based filter
 /// in nanoseconds.
 const SEPARATED: u8 = 1 << 3;
+
+/// In the flags: before those octets the list ends with what the peer declares of instances. A
+/// consumer's eight octets are their deadline in nanoseconds; a supplier's twelve are its strength
+/// and its lease in nanoseconds.
+const INSTANCES: u8 = 1 << 5;
 
 /// Octets of a dependency: type, source, creation time, handle.
 const ENTRY: usize = 20;
@@ -273,10 +283,15 @@ fn failed(fault: &Fault) -> SystemException {
 impl Registration {
     fn flags(&self) -> u8 {
         let content = if self.content.is_some() { HAS_CONTENT } else { 0 };
+        let is_for_instances = match self.role {
+            Role::Consumer => self.instance_period.is_some(),
+            Role::Supplier => self.ownership.is_some(),
+        };
         u8::from(self.role == Role::Supplier)
             | u8::from(self.gateway) << 1
             | u8::from(self.suspended) << 2
             | u8::from(!self.min_separation.is_zero()) << 3
+            | u8::from(is_for_instances) << 5
             | content
     }
 
@@ -290,9 +305,17 @@ impl Registration {
             octets
         };
         let mut list: Vec<u8> = self.dependencies.iter().flat_map(entry).collect();
+        let ns = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX).to_be_bytes();
+        match (self.role, self.instance_period, self.ownership) {
+            (Role::Consumer, Some(period), _) => list.extend(ns(period)),
+            (Role::Supplier, _, Some(ownership)) => {
+                list.extend(ownership.strength.to_be_bytes());
+                list.extend(ns(ownership.lease));
+            }
+            _ => {}
+        }
         if !self.min_separation.is_zero() {
-            let separation = u64::try_from(self.min_separation.as_nanos()).unwrap_or(u64::MAX);
-            list.extend(separation.to_be_bytes());
+            list.extend(ns(self.min_separation));
         }
         let Some(content) = &self.content else { return list };
         let length = |octets: &[u8]| u32::try_from(octets.len()).unwrap_or(u32::MAX).to_be_bytes();
@@ -318,8 +341,25 @@ impl Registration {
                 (list, Some(u64::from_be_bytes(*separation)).filter(|separation| *separation != 0)?)
             }
         };
+        let role = if flags & 1 == 0 { Role::Consumer } else { Role::Supplier };
+        let (mut instance_period, mut ownership) = (None, None);
+        let list = match (flags & INSTANCES, role) {
+            (0, _) => list,
+            (_, Role::Consumer) => {
+                let (list, period) = list.split_last_chunk::<8>()?;
+                instance_period = Some(Duration::from_nanos(u64::from_be_bytes(*period)));
+                list
+            }
+            (_, Role::Supplier) => {
+                let (list, lease) = list.split_last_chunk::<8>()?;
+                let (list, strength) = list.split_last_chunk::<4>()?;
+                let lease = Duration::from_nanos(u64::from_be_bytes(*lease));
+                ownership = Some(Ownership { strength: i32::from_be_bytes(*strength), lease });
+                list
+            }
+        };
         let (entries, rest) = list.as_chunks::<ENTRY>();
-        if flags & !(HAS_CONTENT | SEPARATED) > 7 || !rest.is_empty() {
+        if flags & !(HAS_CONTENT | SEPARATED | INSTANCES) > 7 || !rest.is_empty() {
             return None;
         }
         let number = |octets: &[u8]| octets.try_into().map_or(0, i32::from_be_bytes);
@@ -333,13 +373,15 @@ impl Registration {
             rt_info: number(&octets[16..]),
         };
         Some(Registration {
-            role: if flags & 1 == 0 { Role::Consumer } else { Role::Supplier },
+            role,
             gateway: flags & 2 != 0,
             suspended: flags & 4 != 0,
             reference: reference.to_owned(),
             dependencies: entries.iter().map(entry).collect(),
             content,
             min_separation: Duration::from_nanos(separation),
+            instance_period,
+            ownership,
         })
     }
 }
@@ -372,10 +414,13 @@ mod tests {
             ],
             content: None,
             min_separation: Duration::ZERO,
+            instance_period: None,
+            ownership: None,
         };
         let filtered = Registration { content: Some(StoredContent::of(&filter)), ..plain.clone() };
         let both = Registration { min_separation: Duration::from_millis(5), ..filtered.clone() };
-        for registration in [plain, filtered.clone(), both] {
+        let all = Registration { instance_period: Some(Duration::from_secs(1)), ..both.clone() };
+        for registration in [plain, filtered.clone(), both, all] {
             let list = registration.list();
             let read = Registration::read((registration.flags(), &registration.reference, &list));
             assert_eq!(read, Some(registration));
@@ -399,9 +444,14 @@ mod tests {
             dependencies: vec![Dependency { header, rt_info: 3 }, Dependency { header, rt_info: 0 }],
             content: None,
             min_separation: Duration::ZERO,
+            instance_period: None,
+            ownership: None,
         };
         let separated = Registration { min_separation: Duration::from_millis(5), ..plain.clone() };
-        for registration in [&plain, &separated] {
+        let watching = Registration { instance_period: Some(Duration::from_millis(40)), ..plain.clone() };
+        let ownership = Some(Ownership { strength: -3, lease: Duration::from_millis(200) });
+        let owning = Registration { role: Role::Supplier, ownership, ..plain.clone() };
+        for registration in [&plain, &separated, &watching, &owning] {
             let list = registration.list();
             let read =
                 |list: &[u8]| Registration::read((registration.flags(), &registration.reference, list));

@@ -19,6 +19,7 @@ use crate::content::ContentFilter;
 use crate::error::ConnectError;
 use crate::event::{Data, Event, Header, Origin};
 use crate::filter::{Filter, OperationFilters, encode, parse, parse_operations};
+use crate::ownership::Ownership;
 use crate::servants::any;
 use crate::servants::control::MonitoredPeer;
 use crate::servants::dependencies::PublishedBy;
@@ -57,8 +58,7 @@ pub(in crate::servants) fn restore(
     id: &ObjectId,
     registration: &Registration,
 ) -> std::result::Result<(), Box<dyn std::error::Error>> {
-    let Registration { role, reference, gateway, suspended, dependencies, content, min_separation } =
-        registration;
+    let Registration { role, reference, gateway, suspended, dependencies, content, .. } = registration;
     let peer = match reference.is_empty() {
         true => None,
         false => Some(orb.string_to_object(reference)?),
@@ -69,14 +69,17 @@ pub(in crate::servants) fn restore(
             shared.proxies.restore::<numbered::ProxyPushSupplierRef, _>(id, &proxy, &proxy.slot)?;
             let peer = peer.ok_or("it has no reference")?;
             match content.as_ref().map(|content| content.compile(shared.options.content)).transpose() {
-                Ok(content) => proxy.state.lock().content = content,
+                Ok(content) => {
+                    let mut state = proxy.state.lock();
+                    (state.content, state.instance_period) = (content, registration.instance_period);
+                }
                 Err(why) => {
                     shared.proxies.forget(&proxy.slot);
                     return Err(why);
                 }
             }
             // The history is that of this process, and has no events yet.
-            let options = Options { min_separation: *min_separation, ..Options::default() };
+            let options = Options { min_separation: registration.min_separation, ..Options::default() };
             if let Err(why) = proxy.connect(&peer, dependencies.clone(), *gateway, &options, false) {
                 // The registration stays for the next start.
                 shared.proxies.forget(&proxy.slot);
@@ -89,7 +92,10 @@ pub(in crate::servants) fn restore(
         Role::Supplier => {
             let proxy = Arc::new(PushConsumerServant(SupplierProxyState::of(shared)));
             shared.proxies.restore::<numbered::ProxyPushConsumerRef, _>(id, &proxy, &proxy.0.slot)?;
-            let connected = proxy.connect(peer.as_ref(), dependencies.clone(), None);
+            if let Some(ownership) = registration.ownership {
+                proxy.0.set_ownership(ownership)?;
+            }
+            let connected = proxy.connect(peer.as_ref(), dependencies.clone(), registration.ownership, None);
             if let Err(why) = connected {
                 shared.proxies.forget(&proxy.0.slot);
                 return Err(why.into());
@@ -181,6 +187,8 @@ struct PushSupplierState {
     ended: bool,
     /// Of the consumer that connects next, or is connected.
     content: Option<ContentFilter>,
+    /// As [`content`](Self::content).
+    instance_period: Option<Duration>,
     /// As it is stored.
     registration: Option<Registration>,
 }
@@ -233,6 +241,7 @@ impl PushSupplierServant {
                     rt_info,
                     priority: shared.declared(consumer),
                     min_separation: options.min_separation,
+                    instance_period: state.instance_period,
                     ..shared.options.quality.clone()
                 },
                 gateway,
@@ -273,6 +282,8 @@ impl PushSupplierServant {
             dependencies: list,
             content: state.content.as_ref().map(StoredContent::of),
             min_separation: options.min_separation,
+            instance_period: state.instance_period,
+            ownership: None,
         };
         if save && let Err(full) = shared.proxies.save(&self.slot, || registration.clone()) {
             shared.proxies.free_again(&self.slot);
@@ -409,6 +420,15 @@ impl numbered::ProxyPushSupplier for PushSupplierServant {
         Ok(())
     }
 
+    fn set_instance_period(&self, _: Upcall<'_>, period: u64) -> Result<()> {
+        let mut state = self.state.lock();
+        if !state.proxies.is_empty() || state.ended {
+            return Err(Kind::BadInvOrder.into());
+        }
+        state.instance_period = (period != 0).then(|| time(period));
+        Ok(())
+    }
+
     fn connect_push_consumer_with(
         &self,
         _: Upcall<'_>,
@@ -417,7 +437,6 @@ impl numbered::ProxyPushSupplier for PushSupplierServant {
         options: numbered::ConsumerOptions,
     ) -> Result<(), numbered::proxy_push_supplier::ConnectPushConsumerWithError> {
         use numbered::proxy_push_supplier::ConnectPushConsumerWithError as Refused;
-        let time = |units: u64| Duration::from_nanos(units.saturating_mul(100));
         let history = HistoryRequest {
             last: options.history_last as usize,
             age: (options.history_age != 0).then(|| time(options.history_age)),
@@ -429,6 +448,11 @@ impl numbered::ProxyPushSupplier for PushSupplierServant {
             ConnectPushConsumerError::System(exception) => Refused::System(exception),
         })
     }
+}
+
+/// A time in units of 100 ns (`TimeBase::TimeT`).
+fn time(units: u64) -> Duration {
+    Duration::from_nanos(units.saturating_mul(100))
 }
 
 /// All registrations of a list, as the first operation that it names.
@@ -460,7 +484,10 @@ struct PushConsumerServant(Arc<SupplierProxyState>);
 
 impl PushConsumer for PushConsumerServant {
     fn push(&self, cx: Upcall<'_>, data: EventSetView<'_>) -> Result<()> {
-        self.push_all(cx, data, &[])
+        if self.push_all(cx, data, &[])?.is_none() {
+            self.report(cx);
+        }
+        Ok(())
     }
 
     fn disconnect_push_consumer(&self, _: Upcall<'_>) -> Result<()> {
@@ -476,26 +503,55 @@ impl numbered::ProxyPushConsumer for PushConsumerServant {
         data: EventSetView<'_>,
         origins: &[numbered::Origin],
     ) -> Result<()> {
-        self.push_all(cx, data, origins)
+        if self.push_all(cx, data, origins)?.is_none() {
+            self.report(cx);
+        }
+        Ok(())
+    }
+
+    fn set_ownership(&self, _: Upcall<'_>, strength: i32, lease: u64) -> Result<()> {
+        self.0.set_ownership(Ownership::new(strength).lease(time(lease)))
+    }
+
+    fn push_owned(
+        &self,
+        cx: Upcall<'_>,
+        data: EventSetView<'_>,
+        origins: &[numbered::Origin],
+    ) -> Result<u32> {
+        self.push_all(cx, data, origins)?.ok_or_else(|| {
+            self.report(cx);
+            Kind::ObjectNotExist.into()
+        })
     }
 }
 
 impl PushConsumerServant {
     /// Events of a supplier that is not connected are dropped, and counted.
-    fn push_all(&self, cx: Upcall<'_>, data: EventSetView<'_>, origins: &[numbered::Origin]) -> Result<()> {
-        let Some(supplier) = self.0.supplier() else {
-            report_unknown_proxy(&self.0.shared().channel, cx.caller());
-            return Ok(());
-        };
+    fn report(&self, cx: Upcall<'_>) {
+        report_unknown_proxy(&self.0.shared().channel, cx.caller());
+    }
+
+    /// Returns how many were dropped because a stronger supplier owns their instance; `None` if no
+    /// supplier is connected.
+    fn push_all(
+        &self,
+        cx: Upcall<'_>,
+        data: EventSetView<'_>,
+        origins: &[numbered::Origin],
+    ) -> Result<Option<u32>> {
+        let Some(supplier) = self.0.supplier() else { return Ok(None) };
+        let mut not_owned = 0;
         isorb_access::authorize_types(cx, data.iter().map(|event| event.header.type_))?;
         for (at, event) in data.iter().enumerate() {
             let packed = any::pack(event.data.any_value);
             let data = Data { pad1: event.data.pad1, octets: event.data.payload, any: &packed };
             let of = |origin: &numbered::Origin| Origin { supplier: origin.supplier, number: origin.number };
             let origin = origins.get(at).map_or(Origin::default(), of);
-            supplier.push(&Event { header: read_header(event), data, origin, ..Event::default() });
+            let event = Event { header: read_header(event), data, origin, ..Event::default() };
+            not_owned += supplier.push(&event).not_owned;
         }
-        Ok(())
+        Ok(Some(not_owned))
     }
 }
 
@@ -525,7 +581,7 @@ impl ProxyPushConsumer for PushConsumerServant {
             };
             recorder.supplier(&qos.publications.iter().map(of).collect::<Vec<_>>());
         }
-        let peer = push_supplier.map(|peer| peer.object());
+        let (peer, ownership) = (push_supplier.map(|peer| peer.object()), self.0.ownership());
         let registration = Registration {
             role: Role::Supplier,
             reference: peer.map(Object::to_string).unwrap_or_default(),
@@ -534,8 +590,10 @@ impl ProxyPushConsumer for PushConsumerServant {
             dependencies: list.clone(),
             content: None,
             min_separation: Duration::ZERO,
+            instance_period: None,
+            ownership,
         };
-        match self.connect(peer, list, Some(registration))? {
+        match self.connect(peer, list, ownership, Some(registration))? {
             true => Ok(()),
             false => Err(AlreadyConnected {}.into()),
         }
@@ -547,6 +605,7 @@ impl PushConsumerServant {
         &self,
         peer: Option<&Object>,
         publications: Vec<crate::Dependency>,
+        ownership: Option<Ownership>,
         save: Option<Registration>,
     ) -> Result<bool> {
         let publications = publications.into_iter().map(|d| {
@@ -554,7 +613,7 @@ impl PushConsumerServant {
             Publication { event_type, source }
         });
         // A gateway's publications count too: a neighbour here may want its events.
-        let qos = SupplierQos::new(publications);
+        let qos = SupplierQos { ownership, ..SupplierQos::new(publications) };
         self.0.connect(peer, save, |shared: &Shared| {
             shared.channel.for_suppliers().connect_with(qos).map_err(|error| system(&error))
         })

@@ -6,6 +6,7 @@ use super::proxies::ProxySlot;
 use super::registrations::Registration;
 use super::service::Shared;
 use crate::admin::ProxyPushConsumer;
+use crate::ownership::Ownership;
 use isorb::{Kind, Object, Result, SystemException};
 use isorb_rt::sync::PiMutex;
 use std::sync::atomic::AtomicBool;
@@ -27,6 +28,8 @@ struct State {
     supplier: Option<Arc<ProxyPushConsumer>>,
     watch: Option<u64>,
     ended: bool,
+    /// Of the supplier that connects next, or is connected.
+    ownership: Option<Ownership>,
 }
 
 impl SupplierProxyState {
@@ -54,6 +57,24 @@ impl SupplierProxyState {
             self.active.store(true, Relaxed);
         }
         supplier
+    }
+
+    /// How the supplier competes for instances.
+    pub fn ownership(&self) -> Option<Ownership> {
+        self.state.lock().ownership
+    }
+
+    /// How the supplier that connects next competes.
+    ///
+    /// # Errors
+    /// BAD_INV_ORDER: one is or was connected.
+    pub fn set_ownership(&self, ownership: Ownership) -> Result<()> {
+        let mut state = self.state.lock();
+        if state.supplier.is_some() || state.ended {
+            return Err(SystemException::from(Kind::BadInvOrder));
+        }
+        state.ownership = Some(ownership);
+        Ok(())
     }
 
     /// Connects a supplier, which is pinged from now on if it gave a reference. Returns false if

@@ -10,6 +10,7 @@ mod lanes;
 mod links;
 mod lossy_datagrams;
 mod omniorb;
+mod ownership;
 mod paced_links;
 mod persistent;
 mod pulling;

@@ -69,6 +69,9 @@ fn print(state: &ChannelState) -> Outcome {
         (state.undeclared, "events that their suppliers had not declared"),
         (state.unknown_proxies, "pushes to proxies that the channel does not have"),
         (state.suppliers_lost, "suppliers were removed because they did not answer"),
+        (state.not_owned, "events were dropped because a stronger supplier owns their type and source"),
+        (state.owners_changed, "times a type and source got another owner"),
+        (state.instances_missed, "times a type and source was silent for longer than a consumer's period"),
     ] {
         if count > 0 {
             writeln!(output, "{count} {of}")?;

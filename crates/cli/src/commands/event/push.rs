@@ -4,7 +4,7 @@ use super::{Outcome, PayloadArgs};
 use crate::commands::arguments::object_url;
 use crate::typed::from_hex;
 use isorb::Orb;
-use isorb_event::Event;
+use isorb_event::{Event, Ownership};
 use std::io::Write;
 use std::time::Duration;
 
@@ -36,6 +36,14 @@ pub struct Args {
     /// Time between two pushes, in milliseconds.
     #[arg(long, value_name = "MS", default_value_t = 0)]
     period: u64,
+    /// Competes with other suppliers of this type and source: the channel drops the events of all
+    /// but the strongest.
+    #[arg(long, allow_hyphen_values = true)]
+    strength: Option<i32>,
+    /// Time without an event after which weaker suppliers are heard, in milliseconds; 0: only when
+    /// this one has ended.
+    #[arg(long, value_name = "MS", default_value_t = 0, requires = "strength")]
+    lease: u64,
 }
 
 pub fn run(args: &Args, orb: &Orb) -> Outcome {
@@ -47,7 +55,14 @@ pub fn run(args: &Args, orb: &Orb) -> Outcome {
         (None, Some(digits)) if args.hex => from_hex(digits)?,
         (None, text) => text.as_deref().unwrap_or_default().as_bytes().to_vec(),
     };
-    let supplier = super::connect(orb, &args.url)?.supplier()?;
+    let channel = super::connect(orb, &args.url)?;
+    let supplier = match args.strength {
+        None => channel.supplier()?,
+        Some(strength) => {
+            let ownership = Ownership::new(strength).lease(Duration::from_millis(args.lease));
+            channel.supplier_with([], ownership)?
+        }
+    };
     let event = Event::new(args.event_type, args.source).ttl(args.ttl).octets(&octets);
     for number in 0..args.count {
         if number > 0 && args.period > 0 {
@@ -61,6 +76,10 @@ pub fn run(args: &Args, orb: &Orb) -> Outcome {
             )
         })?;
     }
-    writeln!(std::io::stdout(), "{} pushed", supplier.pushed())?;
+    let mut line = format!("{} pushed", supplier.pushed());
+    if supplier.not_owned() > 0 {
+        line += &format!(", {} dropped because a stronger supplier is heard", supplier.not_owned());
+    }
+    writeln!(std::io::stdout(), "{line}")?;
     Ok(())
 }

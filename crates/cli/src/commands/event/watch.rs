@@ -5,6 +5,7 @@ use super::{Outcome, PayloadArgs};
 use crate::commands::arguments::object_url;
 use crate::typed::Typed;
 use isorb::Orb;
+use isorb_event::designator::INSTANCE_TIMEOUT;
 use isorb_event::{ContentFilter, Event};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
@@ -37,6 +38,10 @@ pub struct Args {
     /// Shows at most one event in this time, in seconds.
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     separation: Option<Duration>,
+    /// Shows, as an event of type 15, each type and source of which no event came for this time, in
+    /// seconds.
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    instance_period: Option<Duration>,
     /// Number of events after which it ends.
     #[arg(long)]
     count: Option<u64>,
@@ -52,13 +57,14 @@ pub fn run(args: &Args, orb: &Orb) -> Outcome {
     let (json, types) = (args.json, args.consumer.selection.filter());
     let mut qos = args.consumer.qos();
     qos.min_separation = args.separation.unwrap_or_default();
+    qos.instance_period = args.instance_period;
     if let (Some(condition), Some(typed)) = (&args.condition, &typed) {
         qos.content = Some(ContentFilter::new(condition, typed.payload_type())?);
     }
     let begin = Instant::now();
     let selection = args.consumer.selection.clone();
     let _consumer = channel.consume_with(qos, types, move |event| {
-        if selection.has(event.header.event_type) {
+        if selection.has(event.header.event_type) || event.header.event_type == INSTANCE_TIMEOUT {
             let line = if json { as_json(event, typed.as_ref()) } else { as_text(event, typed.as_ref()) };
             // The command ends.
             let _ = lines.send(line);
