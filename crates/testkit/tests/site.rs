@@ -42,17 +42,15 @@ fn the_site_is_read_and_searched_on_a_phone_and_on_a_screen() {
     // The search finds a word of a reference page, and its result leads there.
     browser.look(1400, false);
     browser.open(&url("index.html"));
-    browser.run(
-        "const field = document.querySelector('.md-search__input');
+    let search = "const field = document.querySelector('.md-search__input');
          field.focus();
          field.value = 'eviction';
          field.dispatchEvent(new Event('keyup'));
-         field.dispatchEvent(new Event('input', { bubbles: true }))",
-    );
-    let results =
-        "return [...document.querySelectorAll('.md-search-result__link')].map((a) => a.href).join(' ')";
+         field.dispatchEvent(new Event('input', { bubbles: true }));
+         return [...document.querySelectorAll('.md-search-result__link')].map((a) => a.href).join(' ')";
+    // The page looks at the field once it has loaded its index.
     wait_until("the search answers", || {
-        browser.run(results).as_str().is_some_and(|found| found.contains("docs/reference/waits.html"))
+        browser.run(search).as_str().is_some_and(|found| found.contains("docs/reference/waits.html"))
     });
 
     // Pages that isorb wrote, and the rustdoc, work inside.
