@@ -94,6 +94,8 @@ experiments! {
         ["memory-udp", "memory-orb", "memory-oneway", "event-channel", "event-channel-orb", "bare", "bare-again"]
     cremes_size "cremes-size" 3
         ["memory-udp", "memory-orb", "memory-oneway", "event-channel", "event-channel-orb", "bare", "bare-again"]
+    cremes_orb "cremes-orb" 2
+        ["memory-orb", "memory-orb-best-effort", "memory-udp", "event-channel-orb", "bare", "bare-again"]
     demux "demux" 7 ["look-up", "scope", "heap", "path-control"]
     event_cost "event-cost" 1 ["bare-again", "channel-push-thread", "cold-keys"]
     interconnect "interconnect" 3 ["aligned", "aligned-again", "unaligned", "private", "ring-again"]

@@ -55,6 +55,7 @@ pub const ALL: &[Experiment] = &[
     cremes::latency::EXPERIMENT,
     cremes::jitter::EXPERIMENT,
     cremes::size::EXPERIMENT,
+    cremes::orb::EXPERIMENT,
     memory_cost::EXPERIMENT,
     events::timeline::EXPERIMENT,
     events::utilisation::EXPERIMENT,

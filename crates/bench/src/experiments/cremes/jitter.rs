@@ -3,7 +3,8 @@
 use super::points::{Point, measure};
 use super::site::{self, Release};
 use super::{
-    AGAIN, BARE, CHANNEL, CHANNEL_ORB, MEMORY, Quick, explained_deviation, figure, notes, subjects, turns,
+    AGAIN, BARE, CHANNEL, CHANNEL_ORB, JUDGED, MEMORY, Quick, explained_deviation, figure, notes, subjects,
+    turns,
 };
 use crate::claim::{Above, AtLeast, AtMost, Cells, Claim, aim, claims, control, most, paper};
 use crate::experiments::catalogue::Experiment;
@@ -40,6 +41,7 @@ fn run(cx: &mut Context<'_>, out: &mut Measured) -> Result<(), BenchError> {
             size: SIZE,
             lengths: QUICK.lengths(cx),
             turns: turns(cx),
+            judged: &JUDGED,
             subjects: &subjects,
             trace: None,
         };

@@ -3,8 +3,8 @@
 use super::points::{Point, measure};
 use super::site::{self, Release};
 use super::{
-    AGAIN, BARE, CHANNEL, CHANNEL_ORB, MEMORY, OMNIORB, ORB, Quick, explained_deviation, figure, notes,
-    returned, subjects, turns,
+    AGAIN, BARE, CHANNEL, CHANNEL_ORB, JUDGED, MEMORY, OMNIORB, ORB, Quick, explained_deviation, figure,
+    notes, returned, subjects, turns,
 };
 use crate::claim::{Above, AtLeast, AtMost, Below, Cells, Claim, aim, claims, control, least, most, paper};
 use crate::experiments::catalogue::Experiment;
@@ -53,6 +53,7 @@ fn run(cx: &mut Context<'_>, out: &mut Measured) -> Result<(), BenchError> {
             size: *size,
             lengths: quick.lengths(cx),
             turns: turns(cx),
+            judged: &JUDGED,
             subjects: &quick.subjects(cx, &subjects),
             trace: None,
         };
@@ -164,9 +165,6 @@ fn claims() -> Vec<Claim> {
             };
         aim AtMost(1.5), "at 1 KiB and 50, reflective memory takes {0:.2} times as long as a bare program \
              ({limit})", |r| [mean(r, MEMORY, "high-1k") / mean(r, BARE, "high-1k")];
-        aim Above(1.0), "at 8 KiB and 50, through the ORB it takes {0:.2} times as long as by datagrams \
-             ({limit})", |r| [mean(r, ORB, "high-8k") / mean(r, MEMORY, "high-8k")],
-            when |r| is_measured(r, ORB);
         aim Above(1.0), "at 8 KiB, where it meets 50, by two-way calls of omniORB it takes {0:.2} times as long \
              ({limit})", |r| [mean(r, OMNIORB, "met-8k") / mean(r, MEMORY, "met-8k")],
             when |r| is_measured(r, OMNIORB);

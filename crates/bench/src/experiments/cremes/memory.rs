@@ -31,11 +31,11 @@ struct Deployment {
     orbs: Orbs,
 }
 
-/// One high producer, admitted, and `low` ones as best effort, all by `path`. Through the ORB
-/// nothing is admitted: there, all are best effort.
+/// One high producer, `admitted` or not, and `low` ones as best effort, all by `path`.
 pub fn wire(
     site: &Site<'_>,
     path: Path,
+    admitted: bool,
     low: u32,
     size: usize,
     echo: &Echo,
@@ -52,6 +52,7 @@ pub fn wire(
     let (orb, far) = site.right(|| node(site, right, "far", &glob))?;
     held.orbs.0.push(orb);
     let mut senders: Vec<Sender> = Vec::new();
+    let mut deadline_ns = 0;
     for pair in 0..=low {
         let name = format!("value-{pair}");
         let (period, class) = match pair {
@@ -63,7 +64,7 @@ pub fn wire(
             near.1.create_area(&Area::new(&name, octets, 2)).map_err(refused)?;
             near.1.map_writer(&name, WriterQoS { period, size: 0, type_hash: 0 }).map_err(refused)
         })?;
-        let guaranteed = pair == 0 && path == Path::PathUdp;
+        let guaranteed = pair == 0 && admitted;
         let wish = ReaderQoS {
             how: Mode::PushOnWrite,
             period: 0,
@@ -76,12 +77,15 @@ pub fn wire(
             parity: 0,
             type_hash: 0,
         };
-        let consumer = site.right(|| {
-            let reader = attach(&far.1, &name, wish)?;
+        let (consumer, granted_ns) = site.right(|| {
+            let (reader, granted_ns) = attach(&far.1, &name, wish)?;
             let (echo, stop) = (echo.clone(), held.consumers.stop.clone());
             let spec = ThreadSpec::new(format!("reader-{pair}")).class(class);
-            spec.spawn(move || consume(reader, size, &echo, &stop)).map_err(BenchError::Thread)
+            let consumer =
+                spec.spawn(move || consume(reader, size, &echo, &stop)).map_err(BenchError::Thread)?;
+            Ok((consumer, granted_ns))
         })?;
+        deadline_ns = deadline_ns.max(granted_ns);
         held.consumers.all.push(consumer);
         senders.push(Box::new(move |value: &[u8]| {
             // Every value is as long as the area.
@@ -92,27 +96,32 @@ pub fn wire(
     held.servers = vec![near, far];
     let counts = move || {
         let high = server.pushes(usize::MAX).into_iter().find(|push| push.guarantee.is_some());
-        high.map_or_else(Vec::new, |push| {
+        let mut values = Vec::new();
+        if admitted {
+            values.push(("deadline_ns", deadline_ns as f64));
+        }
+        if let Some(push) = high {
             let counts = push.counts;
-            vec![
+            values.extend([
                 ("contained", counts.contained as f64),
                 ("promoted", counts.promoted as f64),
                 ("cost_ns", counts.worst_cost_ns as f64),
-            ]
-        })
+            ]);
+        }
+        values
     };
     Ok(ReadySubject { senders, elsewhere: None, held: Box::new(held), counts: Some(Box::new(counts)) })
 }
 
 /// With the shortest deadline that both nodes admit: each refuses a shorter one and names the
-/// nearest that it admits.
-fn attach(library: &Library, name: &str, mut wish: ReaderQoS) -> Result<AreaReader, BenchError> {
+/// nearest that it admits. Returns the deadline too.
+fn attach(library: &Library, name: &str, mut wish: ReaderQoS) -> Result<(AreaReader, u64), BenchError> {
     loop {
         match library.attach_reader(name, wish) {
             Err(Error::NotAdmitted(refusal)) if refusal.nearest_deadline > wish.deadline => {
                 wish.deadline = refusal.nearest_deadline;
             }
-            answer => return answer.map_err(refused),
+            answer => return answer.map(|reader| (reader, wish.deadline)).map_err(refused),
         }
     }
 }

@@ -5,7 +5,6 @@ use isorb_netlab::Lab;
 
 use super::echo::Trips;
 use super::site::{Counted, LAST, LOW_PERIOD_NS, Pass, Release, Site};
-use super::{CHANNEL, MEMORY};
 use crate::experiments::{BenchError, Context};
 use crate::figure::{Measured, times};
 
@@ -22,6 +21,8 @@ pub struct Point<'a> {
     pub lengths: (u32, u64),
     /// The least and the most turns of each subject.
     pub turns: [u32; 2],
+    /// The subjects whose mean is to be known.
+    pub judged: &'a [&'static str],
     pub subjects: &'a [&'static str],
     /// The figure that shows the high producer's round trips of the first pass one by one, where
     /// there is one.
@@ -42,7 +43,7 @@ pub fn measure(
         point.subjects.iter().map(|_| (Trips::of(passes.len()), Counted::new())).collect();
     let [least, most] = point.turns;
     let mut turns = 0;
-    while turns < least || turns < most && !is_known(point.subjects, &all) {
+    while turns < least || turns < most && !is_known(point, &all) {
         turns += 1;
         for (&subject, (trips, counted)) in point.subjects.iter().zip(&mut all) {
             cx.progress(format!("{subject}, {low} low producers, {size} octets, turn {turns}"));
@@ -66,14 +67,12 @@ pub fn measure(
     Ok(())
 }
 
-/// Subjects that need a known mean.
-const JUDGED: [&str; 2] = [MEMORY, CHANNEL];
 /// Half of the interval in which the mean lies with a confidence of 95 %, of the mean.
 const KNOWN: f64 = 0.1;
 
 /// Whether the mean of the high producer's round trips is known, in every pass.
-fn is_known(subjects: &[&str], all: &[(Vec<Trips>, Counted)]) -> bool {
-    let judged = subjects.iter().zip(all).filter(|(subject, _)| JUDGED.contains(subject));
+fn is_known(point: &Point<'_>, all: &[(Vec<Trips>, Counted)]) -> bool {
+    let judged = point.subjects.iter().zip(all).filter(|(subject, _)| point.judged.contains(subject));
     judged.flat_map(|(_, (passes, _))| passes).all(|trips| {
         let s = trips.high.summary();
         s.n > 1 && 1.96 * s.stddev_ns / (s.n as f64).sqrt() <= KNOWN * s.mean_ns
@@ -123,18 +122,23 @@ fn add_up(sum: &mut Counted, more: Counted) {
 mod tests {
     use super::*;
 
-    #[test]
-    fn what_did_not_come_back_counts_as_long() {
-        let point = Point {
+    fn point<'a>(subjects: &'a [&'static str]) -> Point<'a> {
+        Point {
             passes: &[],
             x: 1.0,
             low: 2,
             size: 1,
             lengths: (1, 1),
             turns: [1, 1],
-            subjects: &[],
+            judged: &["known"],
+            subjects,
             trace: None,
-        };
+        }
+    }
+
+    #[test]
+    fn what_did_not_come_back_counts_as_long() {
+        let point = point(&[]);
         let mut trips = Trips::default();
         (0..3).for_each(|_| trips.high.add(1_000));
         trips.low.add(1_000);
@@ -152,7 +156,7 @@ mod tests {
         let of = |values: &[u64]| {
             let mut trips = Trips::of(1);
             trips[0].high.extend(values.iter().copied());
-            is_known(&[MEMORY, "other"], &[(trips, vec![]), (Trips::of(1), vec![])])
+            is_known(&point(&["known", "other"]), &[(trips, vec![]), (Trips::of(1), vec![])])
         };
         assert!(of(&[1000, 1010, 990, 1000]));
         assert!(!of(&[1000, 3000]) && !of(&[1000]), "few, or far apart");

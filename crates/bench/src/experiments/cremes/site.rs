@@ -11,7 +11,9 @@ use isorb_rt::sched::{Cpus, SchedClass, Thread, ThreadSpec, set_current_cpus};
 use isorb_rt::time::{Deadline, now_ns, sleep_until};
 
 use super::echo::{Echo, Listener, STAMP, Trips, stamp};
-use super::{CHANNEL, CHANNEL_ORB, MEMORY, OMNIORB, ONEWAY, ORB, bare, channel, memory, omniorb};
+use super::{
+    CHANNEL, CHANNEL_ORB, MEMORY, OMNIORB, ONEWAY, ORB, ORB_BEST_EFFORT, bare, channel, memory, omniorb,
+};
 use crate::experiments::{BenchError, Context};
 
 pub const LINK_KBIT: u32 = 100_000;
@@ -137,9 +139,10 @@ impl Site<'_> {
         echo: &Echo,
     ) -> Result<ReadySubject, BenchError> {
         match subject {
-            MEMORY => memory::wire(self, Path::PathUdp, low, size, echo),
-            ORB => memory::wire(self, Path::PathOrb, low, size, echo),
-            ONEWAY => memory::wire(self, Path::PathOneway, low, size, echo),
+            MEMORY => memory::wire(self, Path::PathUdp, true, low, size, echo),
+            ORB => memory::wire(self, Path::PathOrb, true, low, size, echo),
+            ORB_BEST_EFFORT => memory::wire(self, Path::PathOrb, false, low, size, echo),
+            ONEWAY => memory::wire(self, Path::PathOneway, false, low, size, echo),
             CHANNEL => channel::wire(self, channel::Link::Datagrams, low, size, echo),
             CHANNEL_ORB => channel::wire(self, channel::Link::Orb, low, size, echo),
             OMNIORB => omniorb::wire(self, low, size, echo),

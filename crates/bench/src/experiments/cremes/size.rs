@@ -2,7 +2,7 @@
 
 use super::points::{Point, measure};
 use super::site::{self, Release};
-use super::{BARE, CHANNEL, MEMORY, Quick, figure, notes, returned, subjects, turns};
+use super::{BARE, CHANNEL, JUDGED, MEMORY, Quick, figure, notes, returned, subjects, turns};
 use crate::claim::{Above, AtLeast, AtMost, Below, Cells, Claim, aim, claims, most, paper};
 use crate::experiments::catalogue::Experiment;
 use crate::experiments::{BenchError, Context};
@@ -42,6 +42,7 @@ fn run(cx: &mut Context<'_>, out: &mut Measured) -> Result<(), BenchError> {
             size,
             lengths: QUICK.lengths(cx),
             turns: turns(cx),
+            judged: &JUDGED,
             subjects: &subjects,
             trace: (size == TRACE).then_some("trace"),
         };
