@@ -6,8 +6,8 @@ use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {
     // The first octets are the same in all files of a version.
-    let [before, file] = [2, 3].map(|version| [&b"isorbtrc"[..], &[version], data].concat());
-    for octets in [data, &before, &file] {
+    let [first, alone, file] = [2, 3, 4].map(|version| [&b"isorbtrc"[..], &[version], data].concat());
+    for octets in [data, &first, &alone, &file] {
         match decode(octets) {
             Ok(recording) => {
                 let written = encode(&recording);

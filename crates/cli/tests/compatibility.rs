@@ -81,7 +81,7 @@ fn trace() -> Recording {
     let tracks = vec![Track { thread: "lane-1".into(), overwritten: 4, records }];
     let phases = vec![Phase { from: 10, to: 50, caption: "GPS silent".into() }];
     let refused = vec![Refusal { name: "video".into(), why: "no time is left".into() }];
-    Recording { name: "plant".into(), lost: 5, participants, tracks, phases, refused }
+    Recording { name: "plant".into(), lost: 5, participants, tracks, phases, refused, ..Recording::default() }
 }
 
 /// A node's server without a coordinator, and a library.
@@ -303,7 +303,7 @@ fn traces_and_recordings_of_later_versions_are_refused() {
         assert!(code != Some(0) && error.contains(sentence), "{error}");
     };
     for (_folder, file) in copies(TRACE) {
-        later(&file, &["timeline"], "the trace file has version 9; this program reads versions 2 and 3");
+        later(&file, &["timeline"], "the trace file has version 9; this program reads versions 2 to 4");
     }
     for (folder, file) in copies(EVENTS) {
         later(

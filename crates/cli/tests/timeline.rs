@@ -5,7 +5,9 @@ mod common;
 use common::ISORB;
 use isorb_event::{Channel, ConsumerQos, Event, Filter, Quality};
 use isorb_testkit::{Browser, TempFolder, wait_until};
-use isorb_trace::{Participant, Phase, Record, RecordKind, Recording, Refusal, Role, Track, encode};
+use isorb_trace::{
+    NeighbourClock, Participant, Phase, Record, RecordKind, Recording, Refusal, Role, Track, encode,
+};
 use std::path::Path;
 use std::process::{Command, Output};
 use std::sync::Arc;
@@ -64,6 +66,43 @@ fn trace_files_become_a_page_and_a_perfetto_trace() {
     for head in ["<th class=\"channel\" colspan=\"12\" scope=\"colgroup\">cockpit</th>", " ms</td>"] {
         assert!(shown.contains(head), "{head}: {shown}");
     }
+}
+
+/// The other host's clock is days ahead, and its trace says nothing of that: the first one's does.
+#[test]
+fn traces_of_hosts_with_clocks_days_apart_share_an_axis() {
+    const AHEAD: i64 = 400 * 24 * 3600 * 1_000_000_000;
+    let mut here = isorb_trace::decode(&recorded("cockpit")).unwrap();
+    let mut there = isorb_trace::decode(&recorded("tail")).unwrap();
+    let pushes = |recording: &Recording| -> Vec<u64> {
+        let records = recording.tracks.iter().flat_map(|track| &track.records);
+        records.filter(|record| record.kind == RecordKind::Push).map(|record| record.at).collect()
+    };
+    let (start, between) = (pushes(&here)[0], pushes(&there)[0] - pushes(&here)[0]);
+    let clocks = vec![NeighbourClock { member: 2, at: start, offset: AHEAD, bound: 1_000 }];
+    (here.member, here.clocks, there.member) = (1, clocks, 2);
+    let records = there.tracks.iter_mut().flat_map(|track| &mut track.records);
+    records.for_each(|record| record.at += AHEAD as u64);
+    let folder = TempFolder::new();
+    let files = [("one.trace", &here), ("two.trace", &there)].map(|(name, recording)| {
+        let file = folder.path().join(name);
+        std::fs::write(&file, encode(recording)).unwrap();
+        file
+    });
+    let json = folder.path().join("trace.json");
+    let output = timeline(&[&files[0], &files[1], Path::new("--perfetto"), &json]);
+    assert!(output.status.success(), "{output:?}");
+    let printed = String::from_utf8_lossy(&output.stdout);
+    let says = format!("tail: its host's clock is {AHEAD} ns from that of cockpit; its times are right to ");
+    assert!(printed.contains(&says), "{printed}");
+    let trace: serde_json::Value = serde_json::from_slice(&std::fs::read(&json).unwrap()).unwrap();
+    let events = trace["traceEvents"].as_array().unwrap();
+    let pushes = events.iter().filter(|event| event["name"] == "gps: push");
+    let mut at: Vec<f64> = pushes.map(|event| event["ts"].as_f64().unwrap()).collect();
+    at.sort_by(f64::total_cmp);
+    // Microseconds from the first push here to the first push there.
+    assert_eq!(at.len(), 10);
+    assert!((at[5] - at[0] - between as f64 / 1000.0).abs() < 1.0, "{at:?}, {between} ns");
 }
 
 /// A slow consumer that loses the processor to a fast one, then returns too late, and once more in

@@ -31,11 +31,13 @@
 #![forbid(unsafe_code)]
 
 mod causes;
+mod clocks;
 mod page;
 mod perfetto;
 mod preemptions;
 mod rows;
 mod summary;
 
+pub use clocks::Clock;
 pub use rows::{Gap, Mark, Phase, Refusal, Row, Run, Timeline};
 pub use summary::Summary;

@@ -1,5 +1,6 @@
 //! Builds rows of runs and marks from records.
 
+use crate::clocks::{self, Clock};
 use crate::preemptions::Preemptions;
 use isorb_trace::{Record, RecordKind, Recording, Role, Track};
 use std::collections::BTreeMap;
@@ -26,6 +27,9 @@ pub struct Timeline {
     pub phases: Vec<Phase>,
     /// Consumers that were not admitted.
     pub refused: Vec<Refusal>,
+    /// By channel, how its clock was put on the axis of the first; `None` for one that is taken to
+    /// read the same clock.
+    pub clocks: Vec<Option<Clock>>,
 }
 
 /// An interval of a channel with a caption, such as "GPS silent".
@@ -129,8 +133,11 @@ type Key = (usize, Role, u32);
 
 impl Timeline {
     /// The timeline of recordings that share a clock: channels of one process, or of several
-    /// processes on one machine.
+    /// processes on one machine. Channels of a federation on other hosts are put on the axis of the
+    /// first recording by what its members knew of each other's clocks ([`Clock`]).
     pub fn of(title: impl Into<String>, recordings: &[Recording]) -> Timeline {
+        let (clocks, shifted) = clocks::on_one_axis(recordings);
+        let recordings = &*shifted;
         let records = || recordings.iter().flat_map(|r| &r.tracks).flat_map(|track| &track.records);
         let start = records().map(begin_of).min().unwrap_or(0);
         let end = records().map(|r| r.at).max().unwrap_or(0);
@@ -139,6 +146,7 @@ impl Timeline {
             start,
             span: end - start,
             channels: recordings.iter().map(|r| r.name.clone()).collect(),
+            clocks,
             lost: recordings
                 .iter()
                 .flat_map(|r| r.tracks.iter().map(|t| t.overwritten).chain([r.lost]))

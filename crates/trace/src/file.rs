@@ -6,26 +6,31 @@
 //! tracks:n { thread:text overwritten:n records:n { kind:u8 level:u8 at:z id:n a:n b:n } }
 //! phases:n { from:n to:n caption:text }
 //! refused:n { name:text why:text }
+//! member:n clocks:n { member:n at:n offset:z bound:n }
 //! ```
 //!
 //! A deadline is given plus 1; 0 is none. Version 2 has neither deadlines nor what follows the
-//! tracks.
+//! tracks. Version 3 has no last line; a channel without a federation is still written so, for
+//! programs that read no later version.
 //!
 //! `n` is a number of seven bits an octet, the lowest first; the highest bit is set if another
-//! octet follows. `z` is the difference from the record before, as `n` with the sign in the lowest
-//! bit. A text is its length in octets, then UTF-8. A record takes about 12 octets.
+//! octet follows. `z` is a number with a sign, as `n` with the sign in the lowest bit; the time of
+//! a record is its difference from the record before. A text is its length in octets, then UTF-8. A record takes about 12 octets.
 
 use crate::record::{Record, RecordKind, Track};
-use crate::recording::{Participant, Phase, Recording, Refusal, Role};
+use crate::recording::{NeighbourClock, Participant, Phase, Recording, Refusal, Role};
 use std::fmt;
 
 const MAGIC: &[u8; 8] = b"isorbtrc";
 
-/// The version that [`encode`] writes. [`decode`] reads it and the one before.
-pub const VERSION: u8 = 3;
+/// The latest version that [`encode`] writes. [`decode`] reads it and those from 2 on.
+pub const VERSION: u8 = 4;
+
+/// The version without a federation.
+const ALONE: u8 = 3;
 
 /// The version without deadlines, phases and refusals.
-const BEFORE: u8 = 2;
+const FIRST: u8 = 2;
 
 /// Why octets are not a trace file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -49,7 +54,7 @@ impl fmt::Display for DecodeError {
             DecodeError::Version(version) => {
                 write!(
                     f,
-                    "the trace file has version {version}; this program reads versions {BEFORE} and {VERSION}"
+                    "the trace file has version {version}; this program reads versions {FIRST} to {VERSION}"
                 )
             }
             DecodeError::Truncated => f.write_str("the trace file is cut off"),
@@ -66,7 +71,8 @@ impl std::error::Error for DecodeError {}
 /// Writes a recording as a trace file.
 pub fn encode(recording: &Recording) -> Vec<u8> {
     let mut out = MAGIC.to_vec();
-    out.push(VERSION);
+    let is_federated = recording.member != 0 || !recording.clocks.is_empty();
+    out.push(if is_federated { VERSION } else { ALONE });
     text(&mut out, &recording.name);
     number(&mut out, recording.lost);
     number(&mut out, recording.participants.len() as u64);
@@ -85,8 +91,7 @@ pub fn encode(recording: &Recording) -> Vec<u8> {
         let mut before = 0_u64;
         for r in &track.records {
             out.extend([r.kind as u8, r.level]);
-            let step = r.at.wrapping_sub(before) as i64;
-            number(&mut out, (step << 1 ^ step >> 63) as u64);
+            signed(&mut out, r.at.wrapping_sub(before) as i64);
             before = r.at;
             number(&mut out, r.id.into());
             number(&mut out, r.a);
@@ -104,6 +109,16 @@ pub fn encode(recording: &Recording) -> Vec<u8> {
         text(&mut out, &refused.name);
         text(&mut out, &refused.why);
     }
+    if is_federated {
+        number(&mut out, recording.member);
+        number(&mut out, recording.clocks.len() as u64);
+        for clock in &recording.clocks {
+            number(&mut out, clock.member);
+            number(&mut out, clock.at);
+            signed(&mut out, clock.offset);
+            number(&mut out, clock.bound);
+        }
+    }
     out
 }
 
@@ -116,21 +131,23 @@ pub fn decode(file: &[u8]) -> Result<Recording, DecodeError> {
     if r.take(MAGIC.len()).ok() != Some(MAGIC) {
         return Err(DecodeError::NotATrace);
     }
-    let is_new = match r.octet()? {
-        VERSION => true,
-        BEFORE => false,
+    let version = match r.octet()? {
+        version @ FIRST..=VERSION => version,
         version => return Err(DecodeError::Version(version)),
     };
+    let (is_new, is_federated) = (version > FIRST, version > ALONE);
     let name = r.text()?;
     let lost = r.number()?;
     let participants = r.list(3, |r| r.participant(is_new))?;
     let tracks = r.list(3, Reader::track)?;
     let phases = if is_new { r.list(3, Reader::phase)? } else { Vec::new() };
     let refused = if is_new { r.list(2, Reader::refusal)? } else { Vec::new() };
+    let member = if is_federated { r.number()? } else { 0 };
+    let clocks = if is_federated { r.list(4, Reader::clock)? } else { Vec::new() };
     if r.at != file.len() {
         return Err(DecodeError::Trailing(r.at));
     }
-    Ok(Recording { name, lost, participants, tracks, phases, refused })
+    Ok(Recording { name, lost, participants, tracks, phases, refused, member, clocks })
 }
 
 fn number(out: &mut Vec<u8>, mut value: u64) {
@@ -139,6 +156,10 @@ fn number(out: &mut Vec<u8>, mut value: u64) {
         value >>= 7;
     }
     out.push(value as u8);
+}
+
+fn signed(out: &mut Vec<u8>, value: i64) {
+    number(out, (value << 1 ^ value >> 63) as u64);
 }
 
 fn text(out: &mut Vec<u8>, text: &str) {
@@ -185,6 +206,11 @@ impl<'a> Reader<'a> {
         Err(self.malformed())
     }
 
+    fn signed(&mut self) -> Result<i64, DecodeError> {
+        let value = self.number()?;
+        Ok((value >> 1 ^ (value & 1).wrapping_neg()) as i64)
+    }
+
     fn text(&mut self) -> Result<String, DecodeError> {
         let length = usize::try_from(self.number()?).map_err(|_| DecodeError::Truncated)?;
         let octets = self.take(length)?;
@@ -228,6 +254,11 @@ impl<'a> Reader<'a> {
         Ok(Refusal { name: self.text()?, why: self.text()? })
     }
 
+    fn clock(&mut self) -> Result<NeighbourClock, DecodeError> {
+        let (member, at) = (self.number()?, self.number()?);
+        Ok(NeighbourClock { member, at, offset: self.signed()?, bound: self.number()? })
+    }
+
     fn track(&mut self) -> Result<Track, DecodeError> {
         let thread = self.text()?;
         let overwritten = self.number()?;
@@ -235,8 +266,7 @@ impl<'a> Reader<'a> {
         let records = self.list(6, |r| {
             let kind = RecordKind::from_code(r.octet()?).ok_or_else(|| r.malformed())?;
             let level = r.octet()?;
-            let step = r.number()?;
-            before = before.wrapping_add(step >> 1 ^ (step & 1).wrapping_neg());
+            before = before.wrapping_add(r.signed()? as u64);
             Ok(Record { at: before, kind, level, id: r.id()?, a: r.number()?, b: r.number()? })
         })?;
         Ok(Track { thread, overwritten, records })
@@ -286,15 +316,19 @@ mod tests {
             records,
         });
         use proptest::collection::vec;
-        let rest = (vec(phase, 0..3), vec(refusal, 0..3));
+        let clock = (any::<u64>(), any::<u64>(), any::<i64>(), any::<u64>())
+            .prop_map(|(member, at, offset, bound)| NeighbourClock { member, at, offset, bound });
+        let rest = (vec(phase, 0..3), vec(refusal, 0..3), 0..3_u64, vec(clock, 0..3));
         (text_of(), any::<u64>(), vec(participant, 0..5), vec(track, 0..4), rest).prop_map(
-            |(name, lost, participants, tracks, (phases, refused))| Recording {
+            |(name, lost, participants, tracks, (phases, refused, member, clocks))| Recording {
                 name,
                 lost,
                 participants,
                 tracks,
                 phases,
                 refused,
+                member,
+                clocks,
             },
         )
     }
@@ -334,6 +368,7 @@ mod tests {
             }],
             phases: vec![Phase { from: 1, to: 130, caption: "quiet".into() }],
             refused: vec![Refusal { name: "v".into(), why: "late".into() }],
+            ..Recording::default()
         };
         let expected = [
             &b"isorbtrc\x03\x01c\xAC\x02"[..],
@@ -343,6 +378,12 @@ mod tests {
             b"\x01\x01v\x04late",
         ];
         assert_eq!(encode(&recording), expected.concat());
+        let clocks = vec![NeighbourClock { member: 2, at: 1, offset: -3, bound: 300 }];
+        let federated = Recording { member: 9, clocks, ..recording.clone() };
+        let mut with = expected.concat();
+        with[8] = 4;
+        with.extend(b"\x09\x01\x02\x01\x05\xAC\x02");
+        assert_eq!(encode(&federated), with);
         // The same of the version before.
         let before = [
             &b"isorbtrc\x02\x01c\xAC\x02"[..],
@@ -358,7 +399,7 @@ mod tests {
     #[test]
     fn other_files_and_versions_are_errors() {
         assert_eq!(decode(b"GIOP\x01\x02\x00\x00\x00"), Err(DecodeError::NotATrace));
-        assert_eq!(decode(b"isorbtrc\x04"), Err(DecodeError::Version(4)));
+        assert_eq!(decode(b"isorbtrc\x05"), Err(DecodeError::Version(5)));
         assert_eq!(decode(b"isorbtrc\x01"), Err(DecodeError::Version(1)));
         assert_eq!(decode(b"isorbtrc"), Err(DecodeError::Truncated));
         // A count of 2^63 participants in a file of twenty octets.

@@ -40,4 +40,4 @@ pub use buffer::RecordBuffer;
 pub use file::{DecodeError, VERSION, decode, encode};
 pub use record::{DropReason, Record, RecordKind, Track};
 pub use recorder::{OpenRun, Recorder, RecorderLimits};
-pub use recording::{Participant, Phase, Recording, Refusal, Role};
+pub use recording::{NeighbourClock, Participant, Phase, Recording, Refusal, Role};

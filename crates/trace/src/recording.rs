@@ -1,6 +1,7 @@
 //! The records of one program part with the names of its participants.
 
 use crate::record::Track;
+use isorb_rt::clock_sync::DRIFT_PPM;
 
 /// The side of an event channel on which a participant stands.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -45,6 +46,28 @@ pub struct Refusal {
     pub why: String,
 }
 
+/// The clock of a neighbour in a federation, as its member knew it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct NeighbourClock {
+    /// The neighbour's number in the federation.
+    pub member: u64,
+    /// When this was known, on the recorder's clock.
+    pub at: u64,
+    /// The neighbour's clock minus the recorder's, nanoseconds (modulo 2^64).
+    pub offset: i64,
+    /// The largest error of `offset` at that time, nanoseconds.
+    pub bound: u64,
+}
+
+impl NeighbourClock {
+    /// The largest error of the offset at another time of the recorder's clock, nanoseconds: the
+    /// clocks may have drifted since, or before.
+    pub fn bound_at(&self, time: u64) -> u64 {
+        let drift = u128::from(time.abs_diff(self.at)) * u128::from(DRIFT_PPM);
+        self.bound.saturating_add(u64::try_from(drift.div_ceil(1_000_000)).unwrap_or(u64::MAX))
+    }
+}
+
 /// The trace of one event channel (or of one set of agents).
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Recording {
@@ -60,4 +83,8 @@ pub struct Recording {
     pub phases: Vec<Phase>,
     /// Consumers that were not admitted.
     pub refused: Vec<Refusal>,
+    /// The channel's number in its federation; 0 without one.
+    pub member: u64,
+    /// The clocks of its neighbours in the federation.
+    pub clocks: Vec<NeighbourClock>,
 }

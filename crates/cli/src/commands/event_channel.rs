@@ -374,7 +374,9 @@ pub fn run(args: &Args, orb_arguments: Vec<String>) -> Result<(), Box<dyn Error>
     };
     let name = if args.id == 0 { "channel".to_owned() } else { format!("channel {}", args.id) };
     let admitted = is_scheduled(args) && args.push_threads == 0;
-    event_control::serve(&orb, &channel, name, admitted.then(|| strategy.preemption()).flatten(), store)?;
+    let admitted = admitted.then(|| strategy.preemption()).flatten();
+    let member = federation.as_ref().map(|(federation, ..)| federation.clone());
+    event_control::serve(&orb, (&channel, member), name, admitted, store)?;
     orb.root_poa()?.manager().activate()?;
     if let Some(url) = &args.ns {
         super::ready::bind(&orb, url, "EventService", real_time.object())?;

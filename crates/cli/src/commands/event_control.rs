@@ -4,6 +4,7 @@ use super::timeline::write;
 use crate::commands::arguments::{object_url, to_write};
 use isorb::poa::PoaPolicies;
 use isorb::{Kind, Orb, Reference, SystemException, Upcall};
+use isorb_event::federation::Federation;
 use isorb_event::servants::RegistrationStore;
 use isorb_event::servants::isorb_link::isorb_event as idl;
 use isorb_event::{Channel, Configuration, Strategy};
@@ -152,6 +153,7 @@ const LONGEST_TIMEOUT: Duration = Duration::from_secs(60);
 
 struct Operator {
     channel: Channel,
+    federation: Option<Federation>,
     name: String,
     admitted: Option<Preemption>,
     store: Option<RegistrationStore>,
@@ -159,10 +161,11 @@ struct Operator {
 
 /// Lets every client of the ORB operate the channel. If its schedule `admitted` consumers for one
 /// kind of preemption, dispatching with another kind is refused. With a `store`, the next process
-/// has the modules that were chosen last.
+/// has the modules that were chosen last. A trace of a federation's member has its neighbours'
+/// clocks.
 pub fn serve(
     orb: &Orb,
-    channel: &Channel,
+    (channel, federation): (&Channel, Option<Federation>),
     name: String,
     admitted: Option<Preemption>,
     store: Option<RegistrationStore>,
@@ -171,7 +174,7 @@ pub fn serve(
     let poa = root
         .create_poa("event-operator", Some(&root.manager()), PoaPolicies::new())
         .map_err(|_| Kind::BadInvOrder)?;
-    let operator = Operator { channel: channel.clone(), name, admitted, store };
+    let operator = Operator { channel: channel.clone(), federation, name, admitted, store };
     let operator: idl::OperatorRef = poa.activate(Arc::new(operator))?;
     orb.register_corbaloc_key(KEY, operator.object());
     Ok(())
@@ -231,7 +234,12 @@ impl idl::Operator for Operator {
     }
 
     fn recording<'u>(&'u self, cx: Upcall<'u>) -> isorb::Result<&'u [u8]> {
-        Ok(cx.keep(isorb_trace::encode(&self.channel.recording(self.name.clone(), &[])))?)
+        let name = self.name.clone();
+        let recording = match &self.federation {
+            Some(federation) => federation.recording(name, &[]),
+            None => self.channel.recording(name, &[]),
+        };
+        Ok(cx.keep(isorb_trace::encode(&recording))?)
     }
 }
 

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 /// Arguments of `isorb timeline`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Trace files; several files of one machine share a time axis.
+    /// Trace files on one time axis: of one machine, or of members of a federation on several.
     #[arg(required = true, value_name = "FILE", value_parser = to_read())]
     files: Vec<PathBuf>,
     /// File for the page [default: the first trace file with the extension .html].
@@ -28,6 +28,14 @@ pub fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     let page = args.out.clone().unwrap_or_else(|| first.with_extension("html"));
     write(&page, timeline.page())?;
     println!("{}", page.display());
+    for (name, clock) in timeline.channels.iter().zip(&timeline.clocks) {
+        if let Some(isorb_timeline::Clock { offset, bound }) = clock {
+            println!(
+                "{name}: its host's clock is {offset} ns from that of {}; its times are right to {bound} ns",
+                timeline.channels[0]
+            );
+        }
+    }
     if let Some(file) = &args.perfetto {
         write(file, timeline.perfetto())?;
         println!("{}", file.display());

@@ -21,6 +21,7 @@ use isorb_rt::clock_sync::{Offset, OffsetEstimator, RoundTrips};
 use isorb_rt::log;
 use isorb_rt::priority::Priority;
 use isorb_rt::sync::{PiMutex, Turn};
+use isorb_trace::{NeighbourClock, Recording};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
@@ -267,6 +268,23 @@ impl Federation {
             Neighbour { link, address: entry.link.address(), channels, up: self.is_up(link), clock }
         };
         self.inner.link_entries().map(neighbour).collect()
+    }
+
+    /// A copy of the channel's trace so far, as [`Channel::recording`] has it, with this member's
+    /// number and the clocks of its neighbours: `isorb timeline` puts traces of several hosts on
+    /// one axis.
+    pub fn recording(&self, name: impl Into<String>, suppliers: &[(u32, &str)]) -> Recording {
+        let at = isorb_rt::time::now_ns();
+        let clocks = self.neighbours().into_iter().filter_map(|neighbour| {
+            // The members of a group have a clock each.
+            let (&[member], Offset { ns: offset, bound_ns }) = (&*neighbour.channels, neighbour.clock?)
+            else {
+                return None;
+            };
+            Some(NeighbourClock { member, at, offset, bound: bound_ns? })
+        });
+        let clocks = clocks.collect();
+        Recording { member: self.inner.id, clocks, ..self.inner.channel.recording(name, suppliers) }
     }
 
     /// Which hosts it exchanges events with.

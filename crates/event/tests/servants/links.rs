@@ -102,6 +102,15 @@ fn each_end_knows_the_other_hosts_clock_within_a_bound() {
         let clock = member.federation.neighbours()[0].clock.unwrap();
         assert!(clock.ns.unsigned_abs() <= clock.bound_ns.unwrap(), "{clock:?}");
     }
+    // A trace takes it along, for the time axis of several hosts.
+    let of = |member: &Member| member.federation.recording("plant", &[]);
+    let (one, other) = (of(a), of(b));
+    assert_eq!((one.member, other.member), (1, 2));
+    for (recording, neighbour) in [(one, 2), (other, 1)] {
+        let [clock] = recording.clocks[..] else { panic!("{:?}", recording.clocks) };
+        assert_eq!(clock.member, neighbour);
+        assert!(clock.at > 0 && clock.offset.unsigned_abs() <= clock.bound, "{clock:?}");
+    }
 }
 
 #[test]
