@@ -15,7 +15,8 @@
 //!
 //! `n` is a number of seven bits an octet, the lowest first; the highest bit is set if another
 //! octet follows. `z` is a number with a sign, as `n` with the sign in the lowest bit; the time of
-//! a record is its difference from the record before. A text is its length in octets, then UTF-8. A record takes about 12 octets.
+//! a record is its difference from the record before. A text is its length in octets, then UTF-8. A
+//! record takes about 12 octets.
 
 use crate::record::{Record, RecordKind, Track};
 use crate::recording::{NeighbourClock, Participant, Phase, Recording, Refusal, Role};

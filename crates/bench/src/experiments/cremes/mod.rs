@@ -39,7 +39,7 @@ const OMNIORB: &str = "omniorb";
 const BARE: &str = "bare";
 /// The control once more, to show the effect of noise alone.
 const AGAIN: &str = "bare-again";
-/// The subjects whose mean is to be known, where an experiment does not choose others.
+/// The subjects of which the mean is to be known, where an experiment does not choose others.
 const JUDGED: [&str; 2] = [MEMORY, CHANNEL];
 /// The subjects in the order of their turns.
 const SUBJECTS: [&str; 8] = [MEMORY, BARE, CHANNEL, ORB, ONEWAY, CHANNEL_ORB, AGAIN, OMNIORB];
@@ -103,7 +103,7 @@ fn notes(out: &mut Measured, missing: Vec<String>) {
         "The nodes are network namespaces of one machine with 100 Mbit/s between them. Both nodes' threads are in this process, except omniORB's: they share neither sockets nor memory but the stamps that come back.".to_owned(),
         "Subjects take turns. The high producer's first value of a pass is not measured: it comes while threads are still being started. A value of the high producer that did not come back counts as one that took 300 ms.".to_owned(),
         "By 'omniorb' each value is a two-way call, from a process at one node to a process at the other, with omniORB's own settings: threads of all producers share its connections.".to_owned(),
-        "'bare' is a program with the hand-overs of reflective memory and no service. By 'memory-orb' (two-way calls, the paper's CReMeS-ORB) a thread, a connection and a lane of its own push the high channel. Of 'memory-orb-best-effort', its control, and of 'memory-oneway', whose window of values could occupy the link for 13 ms at once, nothing is admitted, and calls are served in the ordinary class.".to_owned(),
+        "'bare' is a program with the hand-overs of reflective memory and no service. By 'memory-orb' (two-way calls, the paper's CReMeS-ORB) a thread, a connection and a lane of its own push the high channel. Of 'memory-orb-best-effort', its control, and of 'memory-oneway', a window of which could occupy the link for 13 ms at once, nothing is admitted, and calls are served in the ordinary class.".to_owned(),
         "The event channels of 'event-channel' are federated by datagrams, one a value; those of 'event-channel-orb' by one-way calls over one connection, as the paper's were.".to_owned(),
     ];
     out.notes.extend(missing);

@@ -32,7 +32,7 @@ type Size = (usize, [&'static str; 2]);
 const SIZES: [Size; 2] = [(1 << 10, ["high-1k", "low-1k"]), (8 << 10, ["high-8k", "low-8k"])];
 /// The subjects in the order of their turns.
 const SUBJECTS: [&str; 6] = [ORB, BARE, CHANNEL_ORB, ORB_BEST_EFFORT, AGAIN, MEMORY];
-/// Those whose mean is to be known.
+/// Those of which the mean is to be known.
 const JUDGED: [&str; 2] = [ORB, CHANNEL_ORB];
 pub(super) const QUICK: Quick =
     Quick { subjects: &[ORB, BARE, CHANNEL_ORB, ORB_BEST_EFFORT, AGAIN], ms: 4_500 };

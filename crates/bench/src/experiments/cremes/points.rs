@@ -21,7 +21,7 @@ pub struct Point<'a> {
     pub lengths: (u32, u64),
     /// The least and the most turns of each subject.
     pub turns: [u32; 2],
-    /// The subjects whose mean is to be known.
+    /// The subjects of which the mean is to be known.
     pub judged: &'a [&'static str],
     pub subjects: &'a [&'static str],
     /// The figure that shows the high producer's round trips of the first pass one by one, where
