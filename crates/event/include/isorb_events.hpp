@@ -87,6 +87,7 @@ class Filter {
 
  private:
   friend class Consumer;
+  friend class Supplier;
   struct Term {
     std::int32_t type, source;
     std::uint64_t time;
