@@ -11,6 +11,7 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The cache of a database in octets.
 const CACHE: usize = 16 << 20;
@@ -40,8 +41,20 @@ pub fn lock(path: &Path) -> Result<Arc<File>, OpenError> {
     Ok(Arc::new(file))
 }
 
+/// Milliseconds that a lock may still be held by a child that a thread of the process is about to
+/// replace by another program, after the process has closed the file.
+const INHERITED: u32 = 100;
+
 fn try_lock(file: &File) -> Result<(), OpenError> {
-    match file.try_lock() {
+    let mut left = INHERITED;
+    let locked = loop {
+        match file.try_lock() {
+            Err(TryLockError::WouldBlock) if left > 0 => left -= 1,
+            locked => break locked,
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    };
+    match locked {
         Ok(()) => Ok(()),
         Err(TryLockError::WouldBlock) => Err(OpenError::InUse),
         // Some network file systems have no locks.
