@@ -1,6 +1,7 @@
 //! `isorb log-service`: the Lightweight Log service as a process.
 
 use super::service::ServiceArgs;
+use crate::commands::arguments::to_write;
 use isorb_log_service::store::FullAction;
 use isorb_log_service::{Limits, LogService, LogStore, Settings};
 use std::error::Error;
@@ -29,7 +30,7 @@ pub struct Args {
     #[command(flatten)]
     service: ServiceArgs,
     /// File that stores the records; created if it does not exist.
-    #[arg(long, value_name = "FILE", default_value = "isorb-log.redb", conflicts_with = "memory")]
+    #[arg(long, value_name = "FILE", default_value = "isorb-log.redb", conflicts_with = "memory", value_parser = to_write())]
     store: PathBuf,
     /// Stores nothing; the records are lost at the end of the process.
     #[arg(long)]
@@ -51,7 +52,7 @@ pub struct Args {
     #[arg(long, value_name = "URL")]
     ns: Option<String>,
     /// File to write the reference of the log to.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = to_write())]
     ior_file: Option<PathBuf>,
 }
 
