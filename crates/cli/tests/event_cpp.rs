@@ -5,7 +5,7 @@
 mod common;
 
 use common::{Service, isorb};
-use isorb_testkit::{Process, TempFolder, compiles, repository, wait_for, wait_until};
+use isorb_testkit::{Process, TempFolder, compiles, omniorb_stubs, repository, wait_for, wait_until};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -21,15 +21,10 @@ fn build(folder: &TempFolder) -> Option<[PathBuf; 2]> {
 /// Translates the IDL and builds programs, by their place in the repository.
 fn build_each<const N: usize>(folder: &TempFolder, sources: [String; N]) -> Option<[PathBuf; N]> {
     let root = repository();
-    for name in IDL {
-        let mut command = Command::new("omniidl");
-        command.args(["-bcxx", "-I", "/usr/share/idl/omniORB", "-C"]).arg(folder.path());
-        command.arg(root.join(format!("idl/{name}.idl")));
-        let translated = command.output().is_ok_and(|output| output.status.success());
-        if !translated || !Path::new("/usr/include/omniORB4").exists() {
-            println!("skipped: no omniORB here (apt-get install omniidl omniorb-idl libomniorb4-dev)");
-            return None;
-        }
+    let files = IDL.map(|name| root.join(format!("idl/{name}.idl")));
+    let options = ["-I", "/usr/share/idl/omniORB"];
+    if !omniorb_stubs(folder.path(), &options, &files.each_ref().map(|file| file.as_path())) {
+        return None;
     }
     let programs = sources.map(|source| root.join(source));
     let name = |source: &Path| folder.path().join(source.file_stem().unwrap());

@@ -5,54 +5,28 @@ mod common;
 
 use common::Served;
 use isorb_log_service::store::FullAction;
-use std::path::Path;
-use std::process::{Command, Stdio};
-
-/// Runs a step of the build in `folder`. An error says why it failed.
-fn step(folder: &Path, program: &str, arguments: &[&str]) -> Result<(), String> {
-    let output = Command::new(program)
-        .args(arguments)
-        .current_dir(folder)
-        .stdin(Stdio::null())
-        .output()
-        .map_err(|_| format!("{program} is not installed"))?;
-    match output.status.success() {
-        true => Ok(()),
-        false => Err(format!("{program} failed: {}", String::from_utf8_lossy(&output.stderr))),
-    }
-}
+use isorb_testkit::{TempFolder, compiles, omniorb_stubs, repository};
+use std::process::Command;
 
 #[test]
 fn a_client_on_omniorb_writes_reads_and_administers() {
-    if !Path::new("/usr/include/omniORB4/CORBA.h").exists() {
-        println!("skipped: no omniORB here (apt-get install omniidl libomniorb4-dev)");
+    let folder = TempFolder::new();
+    let root = repository();
+    if !omniorb_stubs(folder.path(), &[], &[&root.join("idl/CosLwLog.idl")]) {
         return;
     }
-    let home = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("omniorb-log");
-    std::fs::create_dir_all(&folder).unwrap();
-    let idl = home.join("../../idl/CosLwLog.idl").canonicalize().unwrap();
-    if let Err(why) = step(&folder, "omniidl", &["-bcxx", idl.to_str().unwrap()]) {
-        println!("skipped: {why} (apt-get install omniidl)");
+    let program = folder.file("client");
+    let mut command = Command::new("g++");
+    command.arg("-o").arg(&program).arg("-I").arg(folder.path());
+    command.arg(root.join("crates/log-service/tests/client.cc")).arg(folder.file("CosLwLogSK.cc"));
+    if !compiles(command.args(["-lomniORB4", "-lomnithread", "-lpthread"])) {
         return;
     }
-    let source = home.join("tests/client.cc");
-    let inputs = [
-        "-o",
-        "client",
-        "-I.",
-        source.to_str().unwrap(),
-        "CosLwLogSK.cc",
-        "-lomniORB4",
-        "-lomnithread",
-        "-lpthread",
-    ];
-    step(&folder, "g++", &inputs).unwrap();
 
     let served = Served::memory(1 << 20, FullAction::Wrap);
     let output = Command::new("timeout")
-        .args(["-s", "KILL", "60", "./client", &served.service.object().to_string()])
-        .current_dir(&folder)
+        .args(["-s", "KILL", "60"])
+        .args([program.as_os_str(), served.service.object().to_string().as_ref()])
         .output()
         .unwrap();
     let (text, error) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));

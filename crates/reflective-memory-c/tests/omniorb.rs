@@ -4,27 +4,17 @@
 use isorb_reflective_memory::Library;
 use isorb_reflective_memory::idl::{Area, DataType, RAW_OCTETS, RIORef, ReaderQoS, WriterQoS, rio};
 use isorb_reflective_memory::node::{NodeServer, ServerConfig};
-use isorb_testkit::{Process, RunningOrb, TempFolder, compiles, wait_for};
+use isorb_testkit::{Process, RunningOrb, TempFolder, compiles, omniorb_stubs, wait_for};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Translates the IDL and builds a program on it; none where a tool is missing.
 fn build(folder: &TempFolder, source: &Path, name: &str) -> Option<PathBuf> {
-    let omniidl = Command::new("omniidl").arg("-V").output();
-    let has_headers = Path::new("/usr/include/omniORB4").exists();
-    if !has_headers || !omniidl.is_ok_and(|output| output.status.success()) {
-        println!("skipped: omniORB is not installed (apt-get install omniidl omniorb libomniorb4-dev)");
-        return None;
-    }
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let skeleton = folder.file("ReflectiveMemorySK.cc");
-    if !skeleton.exists() {
-        let translated = Command::new("omniidl")
-            .args(["-bcxx", "-Wbinline", "-C"])
-            .arg(folder.path())
-            .arg(here.join("../../idl/ReflectiveMemory.idl"))
-            .status();
-        assert!(translated.unwrap().success());
+    let file = here.join("../../idl/ReflectiveMemory.idl");
+    if !skeleton.exists() && !omniorb_stubs(folder.path(), &["-Wbinline"], &[&file]) {
+        return None;
     }
     let (program, libraries) = (folder.file(name), std::env::current_exe().unwrap());
     let libraries = libraries.parent().unwrap();

@@ -7,43 +7,25 @@ use isorb::{Config, Reference};
 use isorb_naming::{Limits, MemoryStore, NamingService};
 use isorb_reflective_memory::node::{NodeServer, ServerConfig};
 use isorb_reflective_memory::{Library, Rio};
-use isorb_testkit::{RunningOrb, TempFolder};
+use isorb_testkit::{RunningOrb, TempFolder, compiles, omniorb_stubs, repository};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
 /// Builds the client; none if its tools are not installed.
-fn build(folder: &Path) -> Option<PathBuf> {
-    for (tool, argument) in [("omniidl", "-V"), ("c++", "--version")] {
-        if !Command::new(tool).arg(argument).output().is_ok_and(|output| output.status.success()) {
-            eprintln!("skipped: {tool} does not run (apt-get install omniidl omniorb libomniorb4-dev g++)");
-            return None;
-        }
-    }
-    if !Path::new("/usr/include/omniORB4").exists() {
-        eprintln!("skipped: omniORB's headers are not installed (apt-get install libomniorb4-dev)");
+fn build(folder: &TempFolder) -> Option<PathBuf> {
+    let (root, path) = (repository(), folder.path());
+    // Included files become part of the same output.
+    if !omniorb_stubs(path, &["-Wbinline"], &[&root.join("idl/ReflectiveMemory.idl")]) {
         return None;
     }
-    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let run = |command: &mut Command| {
-        let output = command.output().unwrap();
-        assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
-    };
-    run(Command::new("omniidl")
-        // Included files become part of the same output.
-        .args(["-bcxx", "-Wbinline", "-C"])
-        .arg(folder)
-        .arg(here.join("../../idl/ReflectiveMemory.idl")));
-    let program = folder.join("rio");
-    run(Command::new("c++")
-        .args(["-O0", "-w", "-o"])
-        .arg(&program)
-        .arg("-I")
-        .arg(folder)
-        .arg(here.join("tests/omniorb/rio.cc"))
-        .arg(folder.join("ReflectiveMemorySK.cc"))
-        .args(["-lomniDynamic4", "-lomniORB4", "-lomnithread", "-lpthread"]));
-    Some(program)
+    let program = folder.file("rio");
+    let mut command = Command::new("c++");
+    command.args(["-O0", "-w", "-o"]).arg(&program).arg("-I").arg(path);
+    command.arg(root.join("crates/reflective-memory/tests/omniorb/rio.cc"));
+    command.arg(folder.file("ReflectiveMemorySK.cc"));
+    command.args(["-lomniDynamic4", "-lomniORB4", "-lomnithread", "-lpthread"]);
+    compiles(&mut command).then_some(program)
 }
 
 /// Runs the client to its end.
@@ -56,7 +38,7 @@ fn uses(program: &Path, args: &[&str]) {
 #[test]
 fn an_omniorb_client_writes_and_reads_by_reference_and_by_name() {
     let folder = TempFolder::new();
-    let Some(program) = build(folder.path()) else { return };
+    let Some(program) = build(&folder) else { return };
     let names = RunningOrb::new();
     let service = NamingService::start(&names, Arc::new(MemoryStore::new()), Limits::default()).unwrap();
     let mut config = Config { endpoints: vec!["127.0.0.1:0".into()], ..Config::default() };

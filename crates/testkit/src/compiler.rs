@@ -1,6 +1,7 @@
 //! Programs in C and C++ that tests build.
 
-use std::process::Command;
+use std::path::Path;
+use std::process::{Command, Stdio};
 
 /// Runs a compiler. False, with a sentence that the test is skipped, where it is not installed.
 ///
@@ -20,6 +21,27 @@ pub fn compiles(command: &mut Command) -> bool {
             false
         }
     }
+}
+
+/// Translates IDL files for omniORB's C++ into `folder`, with further options of `omniidl`. False,
+/// with a sentence that the test is skipped, where omniORB is not installed.
+///
+/// # Panics
+/// Where `omniidl` refuses a file, with its output.
+#[track_caller]
+pub fn omniorb_stubs(folder: &Path, options: &[&str], files: &[&Path]) -> bool {
+    let has_headers = Path::new("/usr/include/omniORB4/CORBA.h").exists();
+    let answers = Command::new("omniidl").arg("-V").stdin(Stdio::null()).output();
+    if !has_headers || !answers.is_ok_and(|output| output.status.success()) {
+        println!("skipped: omniORB is not installed (apt-get install omniidl omniorb-idl libomniorb4-dev)");
+        return false;
+    }
+    for file in files {
+        let mut command = Command::new("omniidl");
+        command.arg("-bcxx").args(options).arg("-C").arg(folder).arg(file);
+        assert!(compiles(&mut command), "it ran a moment ago");
+    }
+    true
 }
 
 #[cfg(test)]
