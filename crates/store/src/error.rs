@@ -56,6 +56,37 @@ pub trait StoreError: From<Fault> {
     fn fault(&self) -> Option<Fault>;
 }
 
+/// Makes an enumeration with a variant `Failed(Fault)` the error of operations on a database: the
+/// errors of redb and of the disk become `Failed`.
+#[macro_export]
+macro_rules! store_error {
+    ($error:ident) => {
+        impl $crate::StoreError for $error {
+            fn fault(&self) -> Option<$crate::Fault> {
+                match self {
+                    $error::Failed(fault) => Some(*fault),
+                    _ => None,
+                }
+            }
+        }
+
+        impl From<$crate::Fault> for $error {
+            fn from(fault: $crate::Fault) -> $error {
+                $error::Failed(fault)
+            }
+        }
+
+        $crate::store_error! { $error: StorageError TableError TransactionError CommitError }
+    };
+    ($error:ident: $($of:ident)*) => {
+        $(impl From<$crate::redb::$of> for $error {
+            fn from(error: $crate::redb::$of) -> $error {
+                $error::Failed(error.into())
+            }
+        })*
+    };
+}
+
 impl StoreError for Fault {
     fn fault(&self) -> Option<Fault> {
         Some(*self)

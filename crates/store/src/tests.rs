@@ -94,6 +94,27 @@ fn a_full_disk_at_the_start() {
     assert!(contains(&database, 1).unwrap() && contains(&database, 2).unwrap());
 }
 
+/// As a child does that a thread has forked, until it runs its program.
+#[test]
+fn a_lock_that_is_held_for_a_moment_is_waited_for() {
+    let folder = TempFolder::new();
+    let path = folder.file("numbers");
+    insert(&Database::open(&path, Numbers).unwrap(), 1).unwrap();
+    // On a busy machine the other thread may be late.
+    let opened = (0..50).any(|_| {
+        let held = std::fs::File::open(&path).unwrap();
+        held.lock().unwrap();
+        let holder = std::thread::spawn(move || {
+            std::thread::sleep(std::time::Duration::from_millis(10));
+            drop(held);
+        });
+        let opened = Database::open(&path, Numbers).is_ok();
+        holder.join().unwrap();
+        opened
+    });
+    assert!(opened);
+}
+
 #[test]
 fn a_fault_without_a_kind_says_what_the_system_says() {
     for number in [5, 37] {

@@ -2,7 +2,6 @@
 
 pub use isorb_store::{Fault, OpenError};
 
-use isorb_store::{StoreError, redb};
 use std::fmt;
 
 /// Why an operation was refused.
@@ -51,28 +50,4 @@ impl fmt::Display for Refusal {
 
 impl std::error::Error for Refusal {}
 
-impl StoreError for Refusal {
-    fn fault(&self) -> Option<Fault> {
-        match self {
-            Refusal::Failed(fault) => Some(*fault),
-            _ => None,
-        }
-    }
-}
-
-impl From<Fault> for Refusal {
-    fn from(fault: Fault) -> Refusal {
-        Refusal::Failed(fault)
-    }
-}
-
-macro_rules! refusals {
-    ($($error:ident)*) => {
-        $(impl From<redb::$error> for Refusal {
-            fn from(error: redb::$error) -> Refusal {
-                Refusal::Failed(error.into())
-            }
-        })*
-    };
-}
-refusals! { StorageError TableError TransactionError CommitError }
+isorb_store::store_error! { Refusal }

@@ -161,8 +161,8 @@ impl LogStore {
     /// have space in a log that halts.
     ///
     /// # Errors
-    /// [`Refusal::Locked`]; [`Refusal::LargerThanLog`], and nothing is written; [`Refusal::Full`] if
-    /// nothing is written, as with the records before.
+    /// [`Refusal::Locked`]; [`Refusal::LargerThanLog`], and nothing is written;
+    /// [`Refusal::Full`] if nothing is written, as with the records before.
     pub fn append(&self, now: Time, entries: &[Entry<'_>]) -> Result<Appended, Refusal> {
         self.backing.write(|transaction| {
             let mut meta = transaction.open_table(META)?;

@@ -10,8 +10,8 @@ mod schema;
 use super::{Capacity, Entries, Fault, Mode, OpenError, Refusal, Store};
 use crate::binding::{Binding, ContextId};
 use isorb_giop::NameComponent;
-use isorb_store::redb::{self, ReadTransaction, ReadableTable, ReadableTableMetadata, WriteTransaction};
-use isorb_store::{Database, StoreError};
+use isorb_store::Database;
+use isorb_store::redb::{ReadTransaction, ReadableTable, ReadableTableMetadata, WriteTransaction};
 use schema::{BINDINGS, CONTEXTS, LAST_KEY, META, Names, STAMP_KEY};
 use std::ops::Bound;
 use std::path::Path;
@@ -195,28 +195,4 @@ fn check_context(contexts: &impl ReadableTable<u64, ()>, context: ContextId) -> 
 
 const CORRUPT: Refusal = Refusal::Failed(Fault::Corrupt);
 
-impl StoreError for Refusal {
-    fn fault(&self) -> Option<Fault> {
-        match self {
-            Refusal::Failed(fault) => Some(*fault),
-            _ => None,
-        }
-    }
-}
-
-impl From<Fault> for Refusal {
-    fn from(fault: Fault) -> Refusal {
-        Refusal::Failed(fault)
-    }
-}
-
-macro_rules! refusals {
-    ($($error:ident)*) => {
-        $(impl From<redb::$error> for Refusal {
-            fn from(error: redb::$error) -> Refusal {
-                Refusal::Failed(error.into())
-            }
-        })*
-    };
-}
-refusals! { StorageError TableError }
+isorb_store::store_error! { Refusal }
