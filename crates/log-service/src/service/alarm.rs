@@ -1,11 +1,11 @@
 //! What the process's log says about the space of this one: once when it fills, once when it is
 //! full, and again only after it had space meanwhile.
 
+use super::TARGET;
 use crate::store::{FullAction, Settings};
 use isorb_rt::log;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-const TARGET: &str = "isorb::log-service";
 /// How far below the alarm, in percent, the size must fall before the alarm is raised again.
 const HYSTERESIS: u8 = 10;
 

@@ -9,7 +9,8 @@ use crate::store::{LogStore, Refusal, Status};
 use alarm::Alarm;
 use isorb::poa::policies::{IdAssignment, Lifespan};
 use isorb::poa::{CreateError, PoaPolicies};
-use isorb::{Kind, Object, Orb, Poa, Reference, Result, Servant, SystemException};
+use isorb::{Caller, Kind, Object, Orb, Poa, Reference, Result, Servant, SystemException};
+use isorb_rt::log::warn;
 use servant::LogServant;
 use std::fmt;
 use std::sync::Arc;
@@ -17,6 +18,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// The key in `corbaloc::host:port/LogService`, and the name of the initial reference.
 const LOG_SERVICE: &str = "LogService";
+
+/// The target of log records.
+const TARGET: &str = "isorb::log-service";
 
 /// The POA of the log. Its name is a part of the reference, which must not change.
 const POA: &str = "log-service";
@@ -45,6 +49,18 @@ struct Shared {
     alarm: Alarm,
     discarded: AtomicU64,
     destroyed: AtomicBool,
+}
+
+impl Shared {
+    /// Counts records that were not written. Producers send oneways as a rule and learn nothing, so
+    /// that the process's log has the first one, and each time that their number has doubled.
+    fn discard(&self, number: u64, caller: Caller<'_>, why: &SystemException) {
+        let before = self.discarded.fetch_add(number, Ordering::Relaxed);
+        let all = before.saturating_add(number);
+        if all.checked_ilog2() > before.checked_ilog2() {
+            warn(TARGET, format_args!("{all} records were not written; the last are of {caller}: {why}"));
+        }
+    }
 }
 
 impl LogService {

@@ -1,6 +1,6 @@
 //! The servant of the log.
 
-use super::{Shared, system};
+use super::{Shared, TARGET, system};
 use crate::cos_lw_log::log_administrator::SetMaxSizeError;
 use crate::cos_lw_log::log_consumer::GetRecordIdFromTimeError;
 use crate::cos_lw_log::{
@@ -16,8 +16,6 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-const TARGET: &str = "isorb::log-service";
-
 /// Stands behind the log.
 pub struct LogServant {
     pub shared: Arc<Shared>,
@@ -28,8 +26,10 @@ impl LogServant {
     fn write(&self, cx: Upcall<'_>, records: &[ProducerLogRecordView<'_>]) -> Result<()> {
         let result = self.append(cx, records);
         let written = *result.as_ref().unwrap_or_else(|(written, _)| written);
-        self.shared.discarded.fetch_add((records.len() - written) as u64, Ordering::Relaxed);
-        result.map(|_| ()).map_err(|(_, exception)| exception)
+        result.map(|_| ()).map_err(|(_, exception)| {
+            self.shared.discard((records.len() - written) as u64, cx.caller(), &exception);
+            exception
+        })
     }
 
     /// The number of records that were written: all of them, or what goes with the exception.
