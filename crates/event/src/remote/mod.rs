@@ -137,9 +137,9 @@ pub struct RemoteQos {
     /// A condition on the payload, which the channel evaluates, so that other events do not cross
     /// the network. Losses are not counted then either.
     pub content: Option<ContentFilter>,
-    /// The deadline of each instance; see
-    /// [`Quality::instance_period`](crate::Quality::instance_period). Once it was missed the consumer
-    /// gets an event of the type
+    /// The deadline of each instance, as in
+    /// [`Quality::instance_period`](crate::Quality::instance_period). Once it was missed the
+    /// consumer gets an event of the type
     /// [`INSTANCE_TIMEOUT`](crate::designator::INSTANCE_TIMEOUT).
     pub instance_period: Option<Duration>,
 }

@@ -95,7 +95,7 @@ pub(in crate::servants) fn restore(
             if let Some(ownership) = registration.ownership {
                 proxy.0.set_ownership(ownership)?;
             }
-            let connected = proxy.connect(peer.as_ref(), dependencies.clone(), registration.ownership, None);
+            let connected = proxy.connect(peer.as_ref(), dependencies.clone(), None);
             if let Err(why) = connected {
                 shared.proxies.forget(&proxy.0.slot);
                 return Err(why.into());
@@ -581,7 +581,7 @@ impl ProxyPushConsumer for PushConsumerServant {
             };
             recorder.supplier(&qos.publications.iter().map(of).collect::<Vec<_>>());
         }
-        let (peer, ownership) = (push_supplier.map(|peer| peer.object()), self.0.ownership());
+        let peer = push_supplier.map(|peer| peer.object());
         let registration = Registration {
             role: Role::Supplier,
             reference: peer.map(Object::to_string).unwrap_or_default(),
@@ -591,9 +591,9 @@ impl ProxyPushConsumer for PushConsumerServant {
             content: None,
             min_separation: Duration::ZERO,
             instance_period: None,
-            ownership,
+            ownership: self.0.ownership(),
         };
-        match self.connect(peer, list, ownership, Some(registration))? {
+        match self.connect(peer, list, Some(registration))? {
             true => Ok(()),
             false => Err(AlreadyConnected {}.into()),
         }
@@ -605,7 +605,6 @@ impl PushConsumerServant {
         &self,
         peer: Option<&Object>,
         publications: Vec<crate::Dependency>,
-        ownership: Option<Ownership>,
         save: Option<Registration>,
     ) -> Result<bool> {
         let publications = publications.into_iter().map(|d| {
@@ -613,7 +612,7 @@ impl PushConsumerServant {
             Publication { event_type, source }
         });
         // A gateway's publications count too: a neighbour here may want its events.
-        let qos = SupplierQos { ownership, ..SupplierQos::new(publications) };
+        let qos = SupplierQos { ownership: self.0.ownership(), ..SupplierQos::new(publications) };
         self.0.connect(peer, save, |shared: &Shared| {
             shared.channel.for_suppliers().connect_with(qos).map_err(|error| system(&error))
         })
