@@ -230,6 +230,27 @@ mod tests {
         assert_eq!(audit(good), "");
     }
 
+    /// Processes that name this folder among their arguments.
+    fn processes_in(folder: &std::path::Path) -> usize {
+        let folder = folder.display().to_string();
+        let arguments = |process: std::fs::DirEntry| std::fs::read(process.path().join("cmdline")).ok();
+        let processes = std::fs::read_dir("/proc").unwrap().flatten().filter_map(arguments);
+        processes.filter(|arguments| String::from_utf8_lossy(arguments).contains(&folder)).count()
+    }
+
+    #[test]
+    fn a_browser_ends_with_a_test_that_panics() {
+        let Some(browser) = Browser::start_or_skip() else { return };
+        let profile = browser._profile.path().to_owned();
+        assert!(processes_in(&profile) > 0);
+        let test = std::thread::spawn(move || {
+            let _browser = browser;
+            panic!("on purpose");
+        });
+        assert!(test.join().is_err());
+        crate::wait_until("the browser has ended", || processes_in(&profile) == 0);
+    }
+
     #[test]
     fn pictures_are_decoded() {
         let pairs = [("", ""), ("TQ==", "M"), ("TWE=", "Ma"), ("TWFu", "Man"), ("TWFuTQ==", "ManM")];
