@@ -396,7 +396,7 @@ pub fn run(args: &Args, orb_arguments: Vec<String>) -> Result<(), Box<dyn Error>
     let counted = channel.clone();
     process.add_metrics(Arc::new(move |text| {
         for (name, help, value) in counters(&counted.totals()) {
-            metrics::counter(text, name, help, value);
+            metrics::family(text, name, "counter", help, value);
         }
     }));
     let _metrics = process.ready(&reference, &lines)?;

@@ -1,11 +1,11 @@
 //! `isorb log-service`: the Lightweight Log service as a process.
 
+use super::metrics::family;
 use super::service::ServiceArgs;
 use crate::commands::arguments::to_write;
 use isorb_log_service::store::FullAction;
 use isorb_log_service::{Limits, LogService, LogStore, Settings};
 use std::error::Error;
-use std::fmt::Write;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -95,11 +95,7 @@ pub fn run(args: &Args, orb_arguments: Vec<String>) -> Result<(), Box<dyn Error>
 /// Adds the families of the log.
 fn metrics(text: &mut String, service: &LogService) {
     let numbers = service.numbers();
-    let mut family = |name: &str, kind: &str, help: &str, value: u64| {
-        let total = if kind == "counter" { "_total" } else { "" };
-        // Writing to a string does not fail.
-        let _ = write!(text, "# TYPE {name} {kind}\n# HELP {name} {help}\n{name}{total} {value}\n");
-    };
+    let mut family = |name: &str, kind: &str, help: &str, value| family(text, name, kind, help, value);
     if let Some(status) = numbers.status {
         family("isorb_log_service_records", "gauge", "Records of the log.", status.records);
         family("isorb_log_service_bytes", "gauge", "Octets of the log.", status.size);

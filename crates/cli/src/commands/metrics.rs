@@ -76,10 +76,11 @@ pub fn is_live(orb: &Orb) -> bool {
     connections.open <= connections.accepted && !orb.endpoint_names().is_empty()
 }
 
-/// Adds a family with one counter.
-pub fn counter(text: &mut String, name: &str, help: &str, value: u64) {
+/// Adds a family with one value; `kind` is `counter` or `gauge`.
+pub fn family(text: &mut String, name: &str, kind: &str, help: &str, value: u64) {
+    let total = if kind == "counter" { "_total" } else { "" };
     // Writing to a string does not fail.
-    let _ = write!(text, "# TYPE {name} counter\n# HELP {name} {help}\n{name}_total {value}\n");
+    let _ = write!(text, "# TYPE {name} {kind}\n# HELP {name} {help}\n{name}{total} {value}\n");
 }
 
 /// The numbers in the text format of OpenMetrics 1.0.
@@ -88,11 +89,6 @@ fn text(orb: &Orb, access: &AccessControl, families: Option<&Families>) -> Strin
     let (log, threads) = (isorb_rt::log::counts(), isorb_rt::sched::panic_counts());
     let buffers = orb.buffer_counts();
     let mut text = String::new();
-    let mut family = |name: &str, kind: &str, help: &str, value: u64| {
-        let total = if kind == "counter" { "_total" } else { "" };
-        // Writing to a string does not fail.
-        let _ = write!(text, "# TYPE {name} {kind}\n# HELP {name} {help}\n{name}{total} {value}\n");
-    };
     for (name, help, value) in [
         ("isorb_connections", "Connections over which requests are served.", connections.open),
         ("isorb_connections_limit", "The most connections (max_connections).", connections.limit),
@@ -102,7 +98,7 @@ fn text(orb: &Orb, access: &AccessControl, families: Option<&Families>) -> Strin
         ("isorb_process_threads", "Threads of the process.", entries("/proc/self/task")),
         ("isorb_process_resident_bytes", "Resident memory of the process.", resident()),
     ] {
-        family(name, "gauge", help, value);
+        family(&mut text, name, "gauge", help, value);
     }
     for (name, help, value) in [
         ("isorb_connections_accepted", "Connections that were accepted.", connections.accepted),
@@ -118,7 +114,7 @@ fn text(orb: &Orb, access: &AccessControl, families: Option<&Families>) -> Strin
         ("isorb_log_suppressed", "Log records above the limit of their call site.", log.suppressed),
         ("isorb_panics", "Panics on threads of the ORB and of servants.", threads.panics),
     ] {
-        family(name, "counter", help, value);
+        family(&mut text, name, "counter", help, value);
     }
     if let Some(write) = families {
         write(&mut text);
