@@ -93,8 +93,8 @@ fn traces_of_hosts_with_clocks_days_apart_share_an_axis() {
     let output = timeline(&[&files[0], &files[1], Path::new("--perfetto"), &json]);
     assert!(output.status.success(), "{output:?}");
     let printed = String::from_utf8_lossy(&output.stdout);
-    let says = format!("tail: its host's clock is {AHEAD} ns from that of cockpit; its times are right to ");
-    assert!(printed.contains(&says), "{printed}");
+    let says = "tail: its host's clock is 34560000.000000 s from that of cockpit; its times are right to ";
+    assert!(printed.contains(says), "{printed}");
     let trace: serde_json::Value = serde_json::from_slice(&std::fs::read(&json).unwrap()).unwrap();
     let events = trace["traceEvents"].as_array().unwrap();
     let pushes = events.iter().filter(|event| event["name"] == "gps: push");

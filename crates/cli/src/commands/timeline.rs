@@ -31,8 +31,10 @@ pub fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     for (name, clock) in timeline.channels.iter().zip(&timeline.clocks) {
         if let Some(isorb_timeline::Clock { offset, bound }) = clock {
             println!(
-                "{name}: its host's clock is {offset} ns from that of {}; its times are right to {bound} ns",
-                timeline.channels[0]
+                "{name}: its host's clock is {:.6} s from that of {}; its times are right to {:.3} us",
+                *offset as f64 / 1e9,
+                timeline.channels[0],
+                *bound as f64 / 1e3
             );
         }
     }
