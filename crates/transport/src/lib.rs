@@ -375,11 +375,12 @@ pub trait Polled: Send + Sync + Debug {
     /// Takes the announcement back, so that the peer saves the event. One event may come anyway.
     fn disarm(&self);
 
-    /// The poller has reported the descriptor: takes its signals off, and disarms.
+    /// The poller has reported the descriptor, `closed` as it says: takes its signals off, and
+    /// disarms.
     ///
     /// # Real-time
-    /// Some system calls that do not wait.
-    fn reported(&self);
+    /// One system call, which does not wait; a few if the descriptor has closed.
+    fn reported(&self, closed: bool);
 
     /// Announces the processor that polls, one more than its number, and returns whether the peer
     /// was last seen on another one.

@@ -87,7 +87,7 @@ impl Polled for Connection {
         announcing.1 = false;
         self.announced.store(announcing.0, Release);
     }
-    fn reported(&self) {
+    fn reported(&self, _: bool) {
         self.disarm();
     }
     fn polls_from(&self, _: u32) -> bool {
@@ -148,7 +148,7 @@ impl Lane {
                 Some(Ready::Event(())) => unreachable!("it has none"),
                 None if !self.poller.wait() => return,
                 None => {
-                    self.connection.reported();
+                    self.connection.reported(false);
                     self.serve(&self.connection);
                 }
             }

@@ -260,7 +260,7 @@ impl Lane {
                 (Some(event), _) => {
                     let Some(member) = self.member(event.token) else { continue };
                     if let Some(ring) = member.connection.stream().polled() {
-                        ring.reported();
+                        ring.reported(event.closed);
                     }
                     self.on_event(orb, &mut buffers, &member, event.closed);
                 }

@@ -81,10 +81,12 @@ impl<J: Join> Polled for SegmentStream<J> {
         }
     }
 
-    fn reported(&self) {
+    fn reported(&self, closed: bool) {
         // Before the handshake there is a hello in the socket. Signals that stay would fill it, and
-        // a later one would be lost.
-        if self.ring.get().is_some() && !self.drain_doorbell().unwrap_or(false) {
+        // a later one would be lost. The end of the stream makes an event of its own, so that
+        // nothing needs to be looked for behind the signals.
+        let alive = || if closed { self.drain_doorbell() } else { self.take_signals() };
+        if self.ring.get().is_some() && !alive().unwrap_or(false) {
             self.polled.gone.store(true, Release);
         }
         // The event was the one that the announcement was for.

@@ -154,6 +154,16 @@ impl<J: Join> SegmentStream<J> {
         }
         Ok(true)
     }
+
+    /// Takes the signals off that one system call can, not the news of the peer's end behind them;
+    /// `false` when that is all there is.
+    pub(super) fn take_signals(&self) -> io::Result<bool> {
+        match recv_into(&*self.socket, &mut [0; 64], isorb_rt::net::Wait::Never) {
+            Ok(0) | Err(Errno::CONNRESET) => Ok(false),
+            Ok(_) | Err(Errno::INTR | Errno::AGAIN) => Ok(true),
+            Err(error) => Err(error.into()),
+        }
+    }
 }
 
 /// Takes the octets that are there; out of line, for all callers but one.
