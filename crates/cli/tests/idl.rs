@@ -75,3 +75,29 @@ fn strictness_is_chosen() {
     let (good, _, errors) = isorb(&folder, &["--check", "--allow", "cases"]);
     assert!(!good && errors.contains("raised-twice"), "{errors}");
 }
+
+#[test]
+fn settings_of_the_generated_rust_are_options() {
+    let folder = TempFolder::new();
+    let out = folder.path().to_str().unwrap();
+    let rust = |more: &[&str]| {
+        let (good, _, errors) = isorb(&folder, &[&["--rust", "-o", out], more].concat());
+        assert!(good, "{errors}");
+        std::fs::read_to_string(folder.file("lamp.rs")).unwrap()
+    };
+    let usual = rust(&[]);
+    for absent in ["set_begin", "::Lent", "::mine"] {
+        assert!(!usual.contains(absent), "{absent}");
+    }
+    assert!(usual.contains("AnyValue") && !rust(&["--no-any"]).contains("AnyValue"));
+    assert!(rust(&["--asynchronous"]).contains("set_begin"));
+    assert!(!rust(&["--extern-module", "Home=::mine::home"]).contains("trait Lamp"));
+    let (good, _, errors) = isorb(&folder, &["--rust", "-o", out, "--in-place", "Home::Date"]);
+    assert!(!good && errors.contains("Home::Date") && errors.contains("no such type"), "{errors}");
+    let (good, _, errors) = isorb(&folder, &["--rust", "-o", out, "--default", "Home::Lamp::name=7"]);
+    assert!(!good && errors.contains("not a struct"), "{errors}");
+    let (good, _, errors) = isorb(&folder, &["--rust", "--default", "Home::Lamp::name"]);
+    assert!(!good && errors.contains("'='"), "{errors}");
+    let (good, _, errors) = isorb(&folder, &["--check", "--in-place", "Home::Data"]);
+    assert!(!good && errors.contains("--check") && errors.contains("--in-place"), "{errors}");
+}

@@ -162,6 +162,7 @@ impl Build {
         let diagnostics = outcome.render(false);
         let Some(spec) = outcome.spec else { return Err(diagnostics) };
         crate::in_place::check(&spec, &self.options)?;
+        crate::emit::structs::check_defaults(&spec, &self.options)?;
         let directory = match &self.out_dir {
             Some(directory) => directory.clone(),
             None => env::var_os("OUT_DIR")

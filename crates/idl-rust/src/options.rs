@@ -85,6 +85,11 @@ impl Options {
         self.in_place.iter().map(String::as_str)
     }
 
+    /// The members that have a value of their own in their struct's `Default`, and the values.
+    pub(crate) fn defaults(&self) -> impl Iterator<Item = (&str, u32)> {
+        self.defaults.iter().map(|(member, value)| (&**member, *value))
+    }
+
     /// The value of a member in its struct's `Default`, if it has one of its own.
     pub(crate) fn default_of(&self, member: &str) -> Option<u32> {
         self.defaults.iter().find(|(name, _)| name == member).map(|(_, value)| *value)

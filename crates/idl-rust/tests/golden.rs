@@ -79,3 +79,30 @@ fn only_plain_unbounded_sequences_are_received_in_place() {
     }
     fs::remove_dir_all(&folder).unwrap();
 }
+
+#[test]
+fn only_integer_members_have_defaults_that_they_can_have() {
+    let folder = std::env::temp_dir().join(format!("isorb-defaults-{}", std::process::id()));
+    fs::create_dir_all(&folder).unwrap();
+    let file = folder.join("m.idl");
+    fs::write(
+        &file,
+        "module M { struct S { octet o; float f; }; union U switch (long) { case 1: long l; }; };",
+    )
+    .unwrap();
+    let build =
+        |name: &str, value| Build::new().out_dir(&folder).default_value(name, value).try_compile(&file);
+    assert!(build("M::S::o", 255).is_ok());
+    for (name, value, why) in [
+        ("M::S::o", 256, "at most 255"),
+        ("M::S::f", 1, "not an integer"),
+        ("M::S::p", 1, "no such member"),
+        ("M::U::l", 1, "not a struct"),
+        ("M::T::o", 1, "no such struct"),
+        ("o", 1, "no such struct"),
+    ] {
+        let refused = build(name, value).unwrap_err();
+        assert!(refused.contains(name) && refused.contains(why), "{refused}");
+    }
+    fs::remove_dir_all(&folder).unwrap();
+}

@@ -10,7 +10,7 @@ mod locals;
 mod operations;
 mod records;
 mod references;
-mod structs;
+pub(crate) mod structs;
 mod type_codes;
 mod unions;
 mod values;

@@ -4,11 +4,43 @@ use super::records::Codec;
 use crate::codec::Operand;
 use crate::docs;
 use crate::module::{Module, ident};
-use crate::shape::Shape;
+use crate::options::Options;
+use crate::shape::{Analysis, Shape};
 use crate::types::number;
-use isorb_idl::model::{DefId, Member, Type};
+use isorb_idl::model::{DefId, DefKind, Member, Spec, Type};
 use proc_macro2::{Ident, TokenStream};
 use quote::{ToTokens, quote};
+
+/// Refuses values of [`Options::default_value`] for what is no integer member, and values that the
+/// member cannot have.
+///
+/// # Errors
+/// A sentence about the first of them.
+pub(crate) fn check_defaults(spec: &Spec, options: &Options) -> Result<(), String> {
+    let analysis = Analysis::new(spec);
+    for (name, value) in options.defaults() {
+        let refused = |why: &str| Err(format!("default_value(\"{name}\", {value}): {why}"));
+        let parts = name.rsplit_once("::").and_then(|(scope, member)| Some((spec.find(scope)?, member)));
+        let Some((id, member)) = parts else { return refused("the IDL has no such struct") };
+        let DefKind::Struct(it) = &spec[id].kind else { return refused("this is not a struct's member") };
+        let Some(member) = it.members.iter().find(|other| other.name == member) else {
+            return refused("the struct has no such member");
+        };
+        let most = match analysis.shape(&member.ty) {
+            Shape::Number("u8") => u8::MAX.into(),
+            Shape::Number("i8") => i8::MAX as u32,
+            Shape::Number("i16") => i16::MAX as u32,
+            Shape::Number("u16") => u16::MAX.into(),
+            Shape::Number("i32") => i32::MAX as u32,
+            Shape::Number("u32" | "i64" | "u64") => u32::MAX,
+            _ => return refused("the member is not an integer"),
+        };
+        if value > most {
+            return refused(&format!("the member is at most {most}"));
+        }
+    }
+    Ok(())
+}
 
 impl Module<'_, '_> {
     pub(super) fn structure(&self, id: DefId) -> TokenStream {

@@ -13,6 +13,9 @@ use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+/// What makes no Rust, and takes none of its settings.
+const NO_RUST: [&str; 3] = ["check", "markdown", "json"];
+
 /// Arguments of `isorb idl`.
 #[derive(Debug, clap::Args)]
 #[command(group = clap::ArgGroup::new("what").required(true).args(["check", "rust", "markdown", "json"]))]
@@ -48,6 +51,27 @@ pub struct Args {
     /// Folder for the Rust files.
     #[arg(short = 'o', value_name = "DIR", default_value = ".")]
     output: PathBuf,
+    /// Rust: references can begin calls and await them, beside calls that wait.
+    #[arg(long, conflicts_with_all = NO_RUST)]
+    asynchronous: bool,
+    /// Rust: sequences of this typedef, such as Sensors::Frame, are received where the peer lent
+    /// them; repeatable.
+    #[arg(long, value_name = "TYPEDEF", conflicts_with_all = NO_RUST)]
+    in_place: Vec<String>,
+    /// Rust: this IDL module exists as that Rust module, such as Other=::other_crate::other;
+    /// repeatable.
+    #[arg(long, value_name = "MODULE=PATH", conflicts_with_all = NO_RUST, value_parser = pair)]
+    extern_module: Vec<(String, String)>,
+    /// Rust: the value of an integer member, such as Sensors::Reading::quality=1, in its
+    /// structure's Default; repeatable.
+    #[arg(long = "default", value_name = "MEMBER=VALUE", conflicts_with_all = NO_RUST, value_parser = member)]
+    defaults: Vec<(String, u32)>,
+    /// Rust: each octet but 0 is a boolean TRUE, as TAO and omniORB read it.
+    #[arg(long, conflicts_with_all = NO_RUST)]
+    lenient_booleans: bool,
+    /// Rust: types cannot be put into an any, which makes less code.
+    #[arg(long, conflicts_with_all = NO_RUST)]
+    no_any: bool,
     /// The IDL file.
     #[arg(value_parser = to_read())]
     file: PathBuf,
@@ -67,6 +91,20 @@ fn rule(name: &str) -> Result<Rule, String> {
         let names: Vec<&str> = Rule::ALL.iter().map(|rule| rule.name()).collect();
         format!("the rules are {}", names.join(", "))
     })
+}
+
+/// `NAME=VALUE`, both of which are there.
+fn pair(argument: &str) -> Result<(String, String), String> {
+    match argument.split_once('=') {
+        Some((name, value)) if !name.is_empty() && !value.is_empty() => Ok((name.into(), value.into())),
+        _ => Err("it takes a name, '=' and a value".into()),
+    }
+}
+
+fn member(argument: &str) -> Result<(String, u32), String> {
+    let (name, value) = pair(argument)?;
+    let number = value.parse().map_err(|_| format!("{value:?} is not a number from 0 to {}", u32::MAX))?;
+    Ok((name, number))
 }
 
 /// The keyword of a definition.
@@ -125,7 +163,20 @@ fn print(args: &Args, render: fn(&Spec) -> String) -> ExitCode {
 }
 
 fn generate(args: &Args) -> ExitCode {
-    let build = Build::from_options(options(args)).out_dir(&args.output);
+    let mut build = Build::from_options(options(args))
+        .out_dir(&args.output)
+        .asynchronous(args.asynchronous)
+        .lenient_booleans(args.lenient_booleans)
+        .any(!args.no_any);
+    for typedef in &args.in_place {
+        build = build.receive_in_place(typedef);
+    }
+    for (module, path) in &args.extern_module {
+        build = build.extern_module(module, path);
+    }
+    for (member, value) in &args.defaults {
+        build = build.default_value(member, *value);
+    }
     if let Err(error) = fs::create_dir_all(&args.output) {
         eprintln!("isorb: cannot create {}: {error}", args.output.display());
         return ExitCode::FAILURE;
