@@ -156,3 +156,27 @@ fn a_repository_that_hangs_does_not_hold_the_server() {
     let name = ExtInterfaceDefRef::from_object(object.clone());
     assert_eq!(name.name().unwrap(), "boiler", "an operation of this name exists");
 }
+
+/// The thread of a lane serves other clients while a repository does not answer.
+#[test]
+fn a_lane_of_one_thread_serves_while_the_repository_is_asked() {
+    isorb_testkit::retry("the repository ends the wait, not the time-out", || {
+        let repository = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = repository.local_addr().unwrap().port();
+        let url = format!("corbaloc::1.2@127.0.0.1:{port}/InterfaceRepository");
+        let init_refs = [("InterfaceRepository".to_owned(), url)].into_iter().collect();
+        let endpoints = vec!["127.0.0.1:0;lane=1".to_owned()];
+        let server = RunningOrb::with_config(Config { init_refs, endpoints, ..Config::default() });
+        let (client, other) = (RunningOrb::new(), RunningOrb::new());
+        let near = device(&server, "Plant::Device", None);
+        let (object, same) = (far(&client, &near), far(&other, &near));
+        let asking = std::thread::spawn(move || object.get_interface().unwrap_err());
+        let call = repository.accept().unwrap();
+        assert!(!same.non_existent().unwrap());
+        // A thread that had waited for the repository would have reached its time-out by now.
+        drop((call, repository));
+        let refused = asking.join().unwrap();
+        assert_eq!(refused.kind, Kind::IntfRepos, "{refused}");
+        (!refused.to_string().contains("TIMEOUT")).then_some(()).ok_or(refused.to_string())
+    });
+}

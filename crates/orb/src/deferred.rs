@@ -5,7 +5,9 @@ use crate::connection::{Connection, DeferredRequest, SendError};
 use crate::log::warn;
 use crate::poa::{Poa, request_deadline};
 use crate::servant::Outcome;
-use crate::server::{LocalTicket, defer_local_call, deliver, replace_too_long, write_exception};
+use crate::server::{
+    LocalTicket, defer_local_call, deliver, replace_too_long, write_detailed_exception, write_exception,
+};
 use crate::upcall::Request;
 use crate::{Orb, Result, SystemException};
 use isorb_cdr::{Encoder, Message, Text, Version};
@@ -165,6 +167,10 @@ impl Deferred {
             return Ok(());
         }
         let (status, head) = self.write_header(e);
+        let detailed = self.orb.server().interceptors.server().is_none();
+        let raise = |e: &mut Encoder<'a>, exception: &SystemException| {
+            write_detailed_exception(e, (status, head), detailed, exception);
+        };
         let body = message::begin_body(e);
         let outcome = write(e);
         let mut unwritten = None;
@@ -175,10 +181,10 @@ impl Deferred {
                 }
                 message::end_body(e, body);
             }
-            (Err(exception), _) => write_exception(e, status, head, &exception),
+            (Err(exception), _) => raise(e, &exception),
             (Ok(_), Some(error)) => {
                 let exception = SystemException::from(error).completed(Completion::Yes);
-                write_exception(e, status, head, &exception);
+                raise(e, &exception);
                 unwritten = Some(exception);
             }
         }

@@ -1,12 +1,12 @@
 //! The call of the servant. Its results, exception or panic become the reply.
 
-use super::answer::write_detailed_exception;
 use crate::interceptor::{ReplyOffsets, Serving};
 use crate::log::warn;
 use crate::poa::{RequestPriority, UpcallTarget};
 use crate::pool::{HeapGuard, Threadpool};
 use crate::sched::PriorityGuard;
 use crate::servant::Outcome;
+use crate::server::write_detailed_exception;
 use crate::statistics::Ended;
 use crate::upcall::{Request as UpcallRequest, Upcall};
 use crate::{Interface, Object, Orb, Result, SystemException};
@@ -144,7 +144,8 @@ pub(super) fn pseudo(
         "_non_existent" | "_not_existent" => e.put(0u8),
         "_repository_id" => e.string(interface.id),
         "_interface" => {
-            let definition = (upcall.orb.server().interface_definitions.find)(upcall.orb, interface.id)?;
+            let definition =
+                (upcall.orb.server().interface_definitions.find)(Upcall::new(upcall), interface.id)?;
             Object::encode_handle(Some(&definition), e);
         }
         "_component" => {
@@ -162,16 +163,18 @@ pub(super) fn pseudo(
 /// Writes a reply other than results.
 #[cold]
 pub(super) fn other_outcome(outcome: Result<Outcome>, e: &mut Encoder<'_>, offsets: ReplyOffsets) {
-    match outcome {
+    let ReplyOffsets { status, head, detailed } = offsets;
+    let exception = match outcome {
         Ok(Outcome::Exception) if e.error().is_none() => {
-            e.patch(offsets.status, ReplyStatus::UserException as u32)
+            return e.patch(status, ReplyStatus::UserException as u32);
         }
         Ok(_) => {
             let error = e.error().map_or(Kind::Internal.into(), SystemException::from);
-            write_detailed_exception(e, offsets, &error.completed(Completion::Yes));
+            error.completed(Completion::Yes)
         }
-        Err(exception) => write_detailed_exception(e, offsets, &exception),
-    }
+        Err(exception) => exception,
+    };
+    write_detailed_exception(e, (status, head), detailed, &exception);
 }
 
 /// An upcall at the priority of its request, and its allocations where they are watched.

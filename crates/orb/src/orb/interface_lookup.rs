@@ -1,20 +1,26 @@
 //! Asks the interface repository that the program names for the definition of an interface.
+//!
+//! An ordinary thread asks, which lives as long as the call, and replies. A thread of a lane that
+//! waited for the repository would hold up more urgent clients.
 
 use super::Orb;
 use crate::invoke::call_scope;
 use crate::policy::{Policies, set_thread_policies};
-use crate::{Object, Operation, Result, SystemException};
+use crate::servant::Outcome;
+use crate::{Deferred, Object, Operation, Result, SystemException, Upcall};
 use isorb_cdr::Handle;
 use isorb_giop::{Kind, minor};
+use isorb_rt::sched::SchedClass;
 use std::sync::atomic::Ordering;
+use std::thread;
 use std::time::Duration;
 
 /// The initial reference (part 1, clause 8.5.2).
 const INTERFACE_REPOSITORY: &str = "InterfaceRepository";
-/// Longest wait of a thread that serves `_get_interface` for the repository.
+/// Longest wait of a client of `_get_interface` for the repository.
 const LONGEST: Duration = Duration::from_secs(1);
-/// After a failure no thread calls the repository for this long, so that clients of a repository
-/// that is down cannot keep the lanes waiting: a tenth of the time of one thread at most.
+/// After a failure no thread calls the repository for this long: clients need not wait for one that
+/// is down.
 const PAUSE: Duration = Duration::from_secs(10);
 
 static LOOKUP_ID: Operation = Operation { name: "lookup_id", oneway: false };
@@ -22,8 +28,14 @@ static LOOKUP_ID: Operation = Operation { name: "lookup_id", oneway: false };
 /// The definition of an interface, for a client that calls `_get_interface`.
 ///
 /// # Errors
-/// INTF_REPOS, with a sentence that says what is missing.
-pub(super) fn find_interface(orb: &Orb, id: &'static str) -> Result<Object> {
+/// INTF_REPOS, with a sentence that says what is missing. [`Deferred::LATER`]: a thread asks the
+/// repository, and replies.
+///
+/// # Real-time
+/// Never waits for the repository. What was found before takes a PI lock; else it allocates and
+/// starts a thread, one at a time and none within [`PAUSE`] of a failure.
+pub(super) fn find_interface(upcall: Upcall<'_>, id: &'static str) -> Result<Object> {
+    let orb = upcall.orb();
     let server = orb.server();
     let found = &server.interface_definitions;
     if let Some(known) = found.known.lock().get(id) {
@@ -40,11 +52,45 @@ pub(super) fn find_interface(orb: &Orb, id: &'static str) -> Result<Object> {
     if now < found.not_before.load(Ordering::Relaxed) {
         return Err(unavailable("the interface repository failed less than 10 s ago".to_owned()));
     }
-    // One thread waits for the repository; the others of its lane serve.
-    let Ok(_asks) = found.asking.try_use(1) else {
+    let Some(asking) = Asking::begin(orb) else {
         return Err(unavailable("the interface repository is being asked: try again".to_owned()));
     };
-    ask(orb, id)
+    let deferred = upcall.defer()?;
+    // A `ThreadSpec` makes its creator wait until the thread is set up.
+    let thread = thread::Builder::new().name("isorb-interface".to_owned());
+    let started = thread.spawn(move || {
+        // The class of the lane, which it has until here, is not for work that waits.
+        let _ = SchedClass::Other.set_current();
+        let answer = ask(&asking.0, id);
+        // Before the reply: its client may ask for another interface at once.
+        drop(asking);
+        // A client that is gone needs no answer.
+        let _ = deferred.reply(|e| {
+            Object::encode_handle(Some(&answer?), e);
+            Ok(Outcome::Results)
+        });
+    });
+    match started {
+        Ok(_) => Err(Deferred::LATER),
+        // The closure is gone, and with it what was deferred: the client gets NO_RESPONSE.
+        Err(error) => Err(unavailable(format!("no thread can ask the interface repository: {error}"))),
+    }
+}
+
+/// The right to ask the repository; ends when it is dropped.
+struct Asking(Orb);
+
+impl Asking {
+    fn begin(orb: &Orb) -> Option<Asking> {
+        let asking = &orb.server().interface_definitions.asking;
+        (!asking.swap(true, Ordering::Acquire)).then(|| Asking(orb.clone()))
+    }
+}
+
+impl Drop for Asking {
+    fn drop(&mut self) {
+        self.0.server().interface_definitions.asking.store(false, Ordering::Release);
+    }
 }
 
 /// Asks the repository, and keeps its answer or the time of its failure.

@@ -24,7 +24,7 @@ pub(crate) use lane::{Lane, next_lane_number};
 pub(crate) use lane_server::{Acceptor, LaneEndpoints, LaneServer};
 pub(crate) use local::{LocalCall, LocalTicket, OwnCallGuard, Unanswered, defer_local_call};
 pub(crate) use reference::make_reference;
-pub(crate) use reply::{deliver, replace_too_long, write_exception};
+pub(crate) use reply::{deliver, replace_too_long, write_detailed_exception, write_exception};
 pub(crate) use thread_lane::{BufferLimits, LaneConfig, ThreadLane};
 
 use crate::connection::{Connection, ReadError};

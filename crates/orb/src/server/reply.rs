@@ -7,7 +7,7 @@ use crate::log::warn;
 use crate::orb_core::SendReply;
 use crate::{Orb, SystemException};
 use isorb_cdr::{Encoder, Message, Order, Text, Version};
-use isorb_giop::message::{self, ReplyStatus, Request, Response};
+use isorb_giop::message::{self, OrdinaryReply, ReplyStatus, Request, Response, ServiceContext};
 use isorb_giop::{Completion, Header, Kind, MessageKind, ProtocolError};
 
 /// Sends IMP_LIMIT in place of a reply that no datagram holds.
@@ -65,6 +65,32 @@ pub(crate) fn write_exception(
     let body = message::begin_body(e);
     exception.encode(e);
     message::end_body(e, body);
+}
+
+/// Most characters of a detail in a reply.
+const LONGEST_DETAIL: usize = 1000;
+
+/// As [`write_exception`], with the exception's detail as a service context
+/// (ExceptionDetailMessage), if the reply may be `detailed`, since no interceptor sees it, and has
+/// no other context.
+#[cold]
+pub(crate) fn write_detailed_exception(
+    e: &mut Encoder<'_>,
+    (status, head): (usize, usize),
+    detailed: bool,
+    exception: &SystemException,
+) {
+    let plain = detailed && head == OrdinaryReply::BODY_AT && e.text().version >= isorb_cdr::Version::V1_2;
+    let detail = exception.detail.as_deref().filter(|_| plain).map(|detail| {
+        let end = detail.char_indices().nth(LONGEST_DETAIL).map_or(detail.len(), |(at, _)| at);
+        isorb_giop::context::exception_detail(&detail[..end])
+    });
+    let Some(Ok(data)) = detail else { return write_exception(e, status, head, exception) };
+    e.truncate(head);
+    let context = ServiceContext { id: isorb_giop::context::EXCEPTION_DETAIL_MESSAGE, data: &data };
+    OrdinaryReply::add_context(e, context);
+    let behind = e.position();
+    write_exception(e, status, behind, exception);
 }
 
 #[inline(always)]
