@@ -154,9 +154,15 @@ pub unsafe fn optional_output<T>(pointer: *mut T, argument: &'static str) -> Res
 
 impl<T> Output<T> {
     pub fn set(&self, value: T) {
+        self.set_with(|| value);
+    }
+
+    /// Computes the value only for a caller that wants it.
+    #[inline]
+    pub fn set_with(&self, value: impl FnOnce() -> T) {
         if !self.0.is_null() {
             // SAFETY: aligned, and memory for a `T` by the promise at its making.
-            unsafe { self.0.write(value) }
+            unsafe { self.0.write(value()) }
         }
     }
 }

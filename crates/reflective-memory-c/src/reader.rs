@@ -226,7 +226,7 @@ pub unsafe extern "C" fn isorb_crm_begin_lease(
             let lease = open.reader.lease()?;
             open.leases += 1;
             out.set(isorb_crm_lease { data: lease.as_ptr(), len: lease.sample().len, lease: open.leases });
-            about.set(lease.sample().into());
+            about.set_with(|| lease.sample().into());
             open.lease = Some(lease);
             Ok(())
         })
@@ -293,7 +293,8 @@ unsafe fn copy(
             unsafe { (octets_mut(data.cast(), capacity, "data")?, optional_output(about, "about")?) };
         READERS.with(reader.handle, |open| match read(&mut open.reader, data) {
             Ok(Some(sample)) => {
-                about.set((&sample).into());
+                // The age is a reading of the clock.
+                about.set_with(|| (&sample).into());
                 Ok(())
             }
             Ok(None) => Err(Failure::Known(ISORB_CRM_NO_VALUE, "every value was read")),

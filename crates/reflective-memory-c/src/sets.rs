@@ -266,7 +266,7 @@ impl Room<'_> {
         expected.check_order(reader.name(), reader.data_type()).inspect_err(|_| {
             about.set(isorb_crm_sample::default());
         })?;
-        about.set((&read).into());
+        about.set_with(|| (&read).into());
         Ok(())
     }
 }
