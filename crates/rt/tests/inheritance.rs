@@ -6,13 +6,16 @@
 //! std's lock is the control: it must fail.
 #![cfg(not(loom))]
 
+mod older_kernel;
+
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Condvar, Mutex, OnceLock};
 use std::time::Duration;
 
 use isorb_rt::sched::{Cpus, SchedClass, ThreadSpec, current_cpus};
-use isorb_rt::sync::{Parker, PiCondvar, PiLatch, PiMutex, PiOnceLock, Waiters};
+use isorb_rt::sync::{LockError, Parker, PiCondvar, PiLatch, PiMutex, PiOnceLock, Waiters};
 use isorb_rt::time::{Deadline, now_ns, sleep_until, thread_cpu_ns};
+use older_kernel::lose_lock_pi2;
 
 const MS: u64 = 1_000_000;
 /// How long the middling thread is busy at most; less than the share that the kernel leaves to
@@ -138,6 +141,55 @@ impl Lock for Latch {
     fn wait(&self, _: impl FnOnce()) {
         unreachable!("it is no condition");
     }
+}
+
+/// A lock with a deadline, on threads for which the kernel has only the first form of the call.
+struct Older(PiMutex<()>);
+
+impl Lock for Older {
+    fn new() -> Self {
+        Older(PiMutex::new(()))
+    }
+    fn with(&self, _: bool, f: impl FnOnce()) {
+        lose_lock_pi2();
+        let _guard = self.0.lock_until(Deadline::after(Duration::from_secs(60))).unwrap();
+        f();
+    }
+    fn wait(&self, _: impl FnOnce()) {
+        unreachable!("it is no condition");
+    }
+}
+
+#[test]
+fn a_kernel_before_5_14_has_locks_with_a_deadline() {
+    let (held, latch) = (Arc::new(PiMutex::new(7)), Arc::new(PiLatch::new()));
+    let guard = held.lock();
+    let (lock, closed) = (held.clone(), latch.clone());
+    let is_waiting = Arc::new(AtomicBool::new(false));
+    let waiting = is_waiting.clone();
+    let waiter = std::thread::spawn(move || {
+        if !lose_lock_pi2() {
+            println!("skipped: no filter for system calls here");
+            return;
+        }
+        let at = now_ns() + 20 * MS;
+        assert_eq!(lock.lock_until(Deadline::at_ns(at)).unwrap_err(), LockError::TimedOut);
+        assert!(now_ns() >= at);
+        assert_eq!(lock.lock_until(Deadline::PAST).unwrap_err(), LockError::TimedOut);
+        let at = now_ns() + 20 * MS;
+        assert!(!closed.wait_until(Deadline::at_ns(at)) && now_ns() >= at);
+        waiting.store(true, SeqCst);
+        // The point by the clock of the day of the last moment that the monotonic clock can say.
+        assert_eq!(*lock.lock_until(Deadline::at_ns(u64::MAX - 1)).unwrap(), 7);
+    });
+    while !is_waiting.load(SeqCst) && !waiter.is_finished() {
+        sleep_until(Deadline::after(Duration::from_millis(1)));
+    }
+    // Whether it sleeps by now or not, it gets the lock.
+    sleep_until(Deadline::after(Duration::from_millis(5)));
+    drop(guard);
+    waiter.join().unwrap();
+    latch.open();
 }
 
 #[test]
@@ -275,4 +327,5 @@ fn a_waiter_lends_its_priority() {
         );
         assert!(!high_overtook::<Std>(cpu, through_condition), "std, through_condition: {through_condition}");
     }
+    assert!(high_overtook::<Older>(cpu, false), "a lock with a deadline on a kernel before 5.14");
 }

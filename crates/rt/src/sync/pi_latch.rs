@@ -41,14 +41,10 @@ impl PiLatch {
     /// latch of a thread that has ended counts as open.
     ///
     /// # Real-time
-    /// Does not allocate. Blocks until the latch is open or the deadline; on kernels before 5.14
-    /// until it is open.
+    /// Does not allocate. Blocks until the latch is open or the deadline, on kernels before 5.14 as
+    /// [`PiLock::lock_until`] says.
     pub fn wait_until(&self, deadline: Deadline) -> bool {
-        let locked = match self.0.lock_until(deadline) {
-            Err(LockError::Unsupported) => self.0.lock_until(Deadline::NONE),
-            locked => locked,
-        };
-        match locked {
+        match self.0.lock_until(deadline) {
             Ok(()) => self.0.unlock().is_ok(),
             Err(error) => error != LockError::TimedOut,
         }

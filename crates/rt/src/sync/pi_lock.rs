@@ -25,8 +25,7 @@ pub enum LockError {
     OwnerDied,
     /// The kernel had no memory to queue this thread.
     NoMemory,
-    /// The kernel is too old for a lock with a deadline (before Linux 5.14) or has no priority
-    /// inheritance.
+    /// The kernel was built without priority inheritance (`CONFIG_FUTEX_PI`).
     Unsupported,
 }
 
@@ -41,7 +40,7 @@ impl fmt::Display for LockError {
             LockError::OwnerDied => "the thread that held the mutex has ended without unlocking it",
             LockError::NoMemory => "the kernel has no memory to queue this thread for the mutex",
             LockError::Unsupported => {
-                "this kernel has no priority-inheritance lock of that kind (Linux 5.14 has)"
+                "this kernel was built without priority-inheritance locks (CONFIG_FUTEX_PI)"
             }
         })
     }
@@ -98,7 +97,9 @@ impl PiLock {
     /// [`LockError`], each but `WouldBlock`.
     ///
     /// # Real-time
-    /// Does not allocate. Blocks while another thread holds the lock, bounded by `deadline`.
+    /// Does not allocate. Blocks while another thread holds the lock, bounded by `deadline`. A
+    /// kernel before 5.14 counts the wait by the clock of the day: where that is set back
+    /// meanwhile, the wait may end later by as much. It never ends early.
     #[inline(always)]
     pub fn lock_until(&self, deadline: Deadline) -> Result<(), LockError> {
         match self.word.value.compare_exchange(0, thread_id(), Acquire, Relaxed) {

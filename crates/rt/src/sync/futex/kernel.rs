@@ -8,6 +8,7 @@ use std::sync::Once;
 use rustix::io::Errno;
 use rustix::thread::futex::{self, Flags};
 
+use super::lock_pi;
 use crate::time::Deadline;
 
 const ANY: NonZeroU32 = NonZeroU32::MAX;
@@ -63,12 +64,7 @@ impl LockWord {
     /// Waits in the kernel's queue, lending the owner this thread's priority.
     #[cold]
     pub(crate) fn lock(&self, deadline: Deadline) -> Result<(), Errno> {
-        match deadline.timespec() {
-            // Without a time-out, the call that every kernel has does; with one, only the second
-            // form counts it on the monotonic clock (Linux 5.14).
-            None => futex::lock_pi(&self.value, Flags::PRIVATE, None),
-            Some(at) => futex::lock_pi2(&self.value, Flags::PRIVATE, Some(&at)),
-        }
+        lock_pi::lock(&self.value, deadline)
     }
 
     /// Hands the lock to the most urgent waiter.

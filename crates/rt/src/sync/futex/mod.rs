@@ -6,6 +6,8 @@
 
 #[cfg(not(loom))]
 mod kernel;
+#[cfg(not(loom))]
+mod lock_pi;
 #[cfg(loom)]
 mod model;
 
