@@ -33,7 +33,7 @@ fn client_address(client: &dyn Stream) -> std::net::SocketAddr {
 
 fuzz_target!(|data: &[u8]| {
     let udp =
-        Udp { whole, expects_reply: |octets| octets.len() % 2 == 0, peers: SENDERS, counts: Arc::default() };
+        Udp { whole, expects_reply: |octets| octets.len() % 2 == 0, peers: SENDERS, amplification: 3, counts: Arc::default() };
     let listener = udp.listen("127.0.0.1:0").expect("a port");
     let senders: [UdpSocket; SENDERS] = std::array::from_fn(|_| {
         let socket = UdpSocket::bind("127.0.0.1:0").expect("a port");

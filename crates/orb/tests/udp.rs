@@ -159,6 +159,44 @@ fn a_reply_that_no_datagram_holds_is_told_instead() {
 }
 
 #[test]
+fn a_forged_address_gets_three_times_what_the_forger_sent() {
+    for form in [";connection", ";lane=1"] {
+        let server = Orb::with_config(serving(&format!("udp:127.0.0.1:0{form}"))).unwrap();
+        let root = server.root_poa().unwrap();
+        root.manager().activate().unwrap();
+        let near: EchoRef = root.activate(Arc::new(Talkative("x".repeat(60_000)))).unwrap();
+        // What a client sends, from another address.
+        let caught = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let client = Orb::with_config(within(200)).unwrap();
+        let (ior, port) = (near.object().ior(), caught.local_addr().unwrap().port());
+        let profile = IiopProfile { port, ..IiopProfile::parse(&ior.profiles[0].data).unwrap() };
+        let profile = TaggedProfile { tag: TAG_TAO_DIOP, ..profile.to_tagged().unwrap() };
+        let lost = Ior { type_id: ior.type_id.clone(), profiles: vec![profile] }.to_string();
+        let lost: EchoRef = client.resolve(&lost).unwrap();
+        assert_eq!(lost.text("say").unwrap_err().kind, Kind::Timeout);
+        let mut request = [0; 4096];
+        let length = caught.recv_from(&mut request).unwrap().0;
+        let forged = UdpSocket::bind("127.0.0.1:0").unwrap();
+        forged.set_read_timeout(Some(Duration::from_millis(300))).unwrap();
+        forged.send_to(&request[..length], address(&near)).unwrap();
+        let (mut answers, mut room) = (0, vec![0; 65_536]);
+        while let Ok((n, _)) = forged.recv_from(&mut room) {
+            answers += n;
+        }
+        assert!(answers > 0 && answers <= 3 * length, "{answers} octets for {length}{form}");
+        // A client that is there gets the reply of its first call.
+        let client = Orb::with_config(within(60_000)).unwrap();
+        let far: EchoRef = client.resolve(&near.object().to_string()).unwrap();
+        for _ in 0..3 {
+            assert_eq!(far.text("say").unwrap().len(), 60_000);
+        }
+        assert_eq!(server.datagram_counts().dropped(), 0);
+        client.shutdown(true).unwrap();
+        server.shutdown(true).unwrap();
+    }
+}
+
+#[test]
 fn a_call_without_a_time_out_is_refused() {
     let (server, client, far, _) = pair_with(serving("udp:127.0.0.1:0"), within(60_000));
     let endless = Orb::with_config(within(0)).unwrap();

@@ -84,6 +84,10 @@ fn two_neighbours_by_datagrams_ignore_other_addresses() {
     stranger.send_to(&room[..length], there).unwrap();
     wait_until("they were counted", || other.rejected() == 121);
     assert_eq!(b.federation.known(), 1, "no forged member was accepted");
+    // Nor does a member send anything to an address that it was not told.
+    stranger.set_nonblocking(true).unwrap();
+    let answer = stranger.recv(&mut room).unwrap_err();
+    assert_eq!(answer.kind(), std::io::ErrorKind::WouldBlock, "an answer to a stranger");
     supplier.push(&Event::new(20, 1).created(4));
     wait_until("the last event", || b.seen.lock().unwrap().len() == 2);
     assert_eq!(*b.seen.lock().unwrap(), [(1, 30_000), (4, 0)]);

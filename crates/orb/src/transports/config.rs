@@ -44,6 +44,11 @@ settings! {
         segment_users: Vec<u32> = Vec::new();
         /// The number of senders that a UDP endpoint keeps state for.
         udp_peers: usize = 64, in 1..;
+        /// The most octets that a UDP endpoint sends to an address, as a multiple of those that
+        /// came from it, until the sender has proved that it receives there: its address may be
+        /// forged. Longer replies wait for the proof. Clients of isorb give it when they are asked;
+        /// others do not get such replies. 0: no limit, for networks where all hosts are yours.
+        udp_amplification: u32 = 3, in 0..=1_000_000;
         /// The interface for joining groups and sending to them: its name, or an IPv4 address.
         /// Empty: the routed one.
         #[cfg(feature = "miop")]

@@ -97,6 +97,7 @@ impl Transports {
             whole: is_message,
             expects_reply: asks_for_answer,
             peers: config.udp_peers,
+            amplification: config.udp_amplification,
             counts: datagrams.clone(),
         }));
         #[cfg(feature = "miop")]

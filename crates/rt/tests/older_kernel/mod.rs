@@ -8,7 +8,8 @@ const OPERATION: u32 = 0x7f;
 /// Makes the kernel answer ENOSYS to `FUTEX_LOCK_PI2` on the calling thread from now on. Says
 /// whether it does: a sandbox may allow no filter.
 pub fn lose_lock_pi2() -> bool {
-    // Offsets in `struct seccomp_data`: the number of the call, and the low half of its second argument.
+    // Offsets in `struct seccomp_data`: the number of the call, and the low half of its second
+    // argument.
     let low_half = if cfg!(target_endian = "little") { 0 } else { 4 };
     let (number, operation) = (0, 16 + 8 + low_half);
     let load = |offset| instruction(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, offset, 0, 0);

@@ -1,5 +1,6 @@
 //! The calling side: a socket that is connected to one address.
 
+use super::proof::answer_to;
 use super::{DatagramCounts, ROOM, TimeOut, Udp, again, bound};
 use crate::{LONGEST_DATAGRAM, Stream, StreamCapabilities, Wait};
 use isorb_rt::net::{self, Interest, wait_ready};
@@ -69,7 +70,13 @@ impl Stream for Client {
             }
             match got {
                 Ok(n) if (self.whole)(&last.block[..n]) => (last.from, last.to) = (0, n),
-                Ok(_) => self.counts.ignore(),
+                Ok(n) => match answer_to(&last.block[..n]) {
+                    // A lost answer is a lost reply.
+                    Some(answer) => {
+                        let _ = net::send_vectored(&self.socket, &[IoSlice::new(&answer)], net::Wait::Never);
+                    }
+                    None => self.counts.ignore(),
+                },
                 Err(Errno::AGAIN) => {
                     if !wait_ready(&self.socket, Interest::READ, deadline)? {
                         return Err(io::ErrorKind::WouldBlock.into());

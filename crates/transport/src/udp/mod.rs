@@ -11,10 +11,12 @@
 //! ```
 //!
 //! A function recognises whole messages ([`Udp::whole`]). Other datagrams are counted and dropped,
-//! so noise never reaches a connection. Nothing is retransmitted: a caller that waits for a reply
-//! needs a time-out.
+//! so noise never reaches a connection. An address that did not prove that it receives gets a
+//! multiple of what it sent at most ([`Udp::amplification`]). Nothing is retransmitted: a caller
+//! that waits for a reply needs a time-out.
 
 mod client;
+mod proof;
 mod server;
 
 use crate::{Capabilities, Listener, Stream, Transport};
@@ -45,6 +47,10 @@ pub struct Udp {
     /// that was silent for longest, if that is more than a second, or more than a minute where it
     /// waits for a reply. Otherwise the datagram of the new sender is dropped.
     pub peers: usize,
+    /// The most octets that a listener sends to an address, as a multiple of those that came from
+    /// it, until the sender has proved that it receives there. Longer replies wait for the proof,
+    /// which clients of this transport give when they are asked. 0: no proof is needed.
+    pub amplification: u32,
     /// Counts of lost datagrams.
     pub counts: Arc<DatagramCounts>,
 }

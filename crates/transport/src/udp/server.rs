@@ -1,5 +1,6 @@
 //! The serving side: one socket, and a receive queue for each sender.
 
+use super::proof::{self, AddressProof, Verdict};
 use super::{DatagramCounts, ROOM, TimeOut, Udp, again, bound};
 use crate::{LONGEST_DATAGRAM, Listener, Stream, StreamCapabilities, Wait};
 use isorb_rt::net::{Interest, set_recv_buffer, wait_ready};
@@ -7,7 +8,7 @@ use isorb_rt::sync::PiMutex;
 use isorb_rt::time::{Deadline, now_ns};
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::io::Errno;
-use rustix::net::{RecvFlags, SendFlags, Shutdown};
+use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown};
 use std::collections::{HashMap, VecDeque};
 use std::io::{self, IoSlice};
 use std::net::{SocketAddr, UdpSocket};
@@ -40,6 +41,7 @@ pub(super) struct Demultiplexer {
     whole: fn(&[u8]) -> bool,
     expects_reply: fn(&[u8]) -> bool,
     most: usize,
+    amplification: u32,
     counts: Arc<DatagramCounts>,
     block: PiMutex<Box<[u8]>>,
     peers: Arc<Peers>,
@@ -58,6 +60,7 @@ struct ReceiveQueue {
     used_at: AtomicU64,
     /// Replies that the sender waits for.
     pending_replies: AtomicU32,
+    proof: AddressProof,
 }
 
 #[derive(Debug, Default)]
@@ -68,13 +71,14 @@ struct QueueState {
 }
 
 impl ReceiveQueue {
-    fn new() -> io::Result<ReceiveQueue> {
+    fn new(amplification: u32) -> io::Result<ReceiveQueue> {
         let ready_fd = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         Ok(ReceiveQueue {
             state: PiMutex::default(),
             ready_fd,
             used_at: AtomicU64::new(now_ns()),
             pending_replies: AtomicU32::new(0),
+            proof: AddressProof::new(amplification),
         })
     }
 
@@ -87,6 +91,7 @@ impl ReceiveQueue {
     /// Returns `false` when the queue is closed. Drops a datagram without room.
     fn put(&self, datagram: &[u8], expects_reply: bool, counts: &DatagramCounts) -> bool {
         self.used_at.store(now_ns(), Ordering::Relaxed);
+        self.proof.received(datagram.len());
         let mut state = self.state.lock();
         if state.closed {
             return false;
@@ -145,6 +150,7 @@ impl Demultiplexer {
             whole: udp.whole,
             expects_reply: udp.expects_reply,
             most: udp.peers.max(1),
+            amplification: udp.amplification,
             counts: udp.counts.clone(),
             block: PiMutex::new(vec![0; ROOM].into()),
             peers: Arc::default(),
@@ -152,10 +158,27 @@ impl Demultiplexer {
         }
     }
 
+    /// Takes a datagram as the proof of its sender's address, and sends the replies that waited for
+    /// it. Returns `false` if it is none.
+    fn prove(&self, datagram: &[u8], from: SocketAddr) -> bool {
+        let Some(cookie) = proof::answered(datagram) else { return false };
+        let queue = self.peers.lock().get(&from).cloned();
+        let Some(waited) = queue.and_then(|queue| queue.proof.prove(cookie)) else { return false };
+        for reply in waited {
+            // One that the kernel does not take now is lost, as any datagram may be.
+            if send_now(&self.socket, from, &[IoSlice::new(&reply)]).is_err() {
+                self.counts.drop_one();
+            }
+        }
+        true
+    }
+
     /// Adds a datagram to its sender's queue. Returns the stream of a new sender.
     fn dispatch(&self, datagram: &[u8], from: SocketAddr) -> io::Result<Option<PeerStream>> {
         if !(self.whole)(datagram) {
-            self.counts.ignore();
+            if !self.prove(datagram, from) {
+                self.counts.ignore();
+            }
             return Ok(None);
         }
         let expects_reply = (self.expects_reply)(datagram);
@@ -190,7 +213,7 @@ impl Demultiplexer {
                 }
             }
         }
-        let queue = Arc::new(ReceiveQueue::new()?);
+        let queue = Arc::new(ReceiveQueue::new(self.amplification)?);
         queue.put(datagram, expects_reply, &self.counts);
         peers.insert(from, queue.clone());
         Ok(Some(PeerStream {
@@ -251,6 +274,12 @@ impl Listener for Demultiplexer {
     }
 }
 
+/// Sends a datagram, without a wait.
+fn send_now(socket: &UdpSocket, to: SocketAddr, pieces: &[IoSlice<'_>]) -> Result<usize, Errno> {
+    let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+    rustix::net::sendmsg_addr(socket, &to, pieces, &mut SendAncillaryBuffer::default(), flags)
+}
+
 /// Datagrams from one sender, and replies to it.
 #[derive(Debug)]
 struct PeerStream {
@@ -262,6 +291,24 @@ struct PeerStream {
     counts: Arc<DatagramCounts>,
     recv_timeout: TimeOut,
     send_timeout: TimeOut,
+}
+
+impl PeerStream {
+    /// Does what there is to do about a reply that is not sent now.
+    #[cold]
+    fn hold_back(&self, verdict: Verdict, total: usize) -> usize {
+        // A sender that proves nothing must not keep its entry by waiting for replies.
+        self.queue.reply_sent();
+        match verdict {
+            Verdict::Wait(Some(challenge)) => {
+                // If it is lost, so is the reply; the next one challenges again.
+                let _ = send_now(&self.socket, self.from, &[IoSlice::new(&challenge)]);
+            }
+            Verdict::Wait(None) | Verdict::Send => {}
+            Verdict::Drop => self.counts.drop_one(),
+        }
+        total
+    }
 }
 
 impl Stream for PeerStream {
@@ -286,16 +333,14 @@ impl Stream for PeerStream {
             Wait::Block => Deadline::after_opt(self.send_timeout.get()),
         };
         let total = pieces.iter().map(|piece| piece.len()).sum();
+        if total <= LONGEST_DATAGRAM {
+            match self.queue.proof.decide(pieces, total) {
+                Verdict::Send => {}
+                verdict => return Ok(self.hold_back(verdict, total)),
+            }
+        }
         loop {
-            let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
-            let sent = rustix::net::sendmsg_addr(
-                &*self.socket,
-                &self.from,
-                pieces,
-                &mut rustix::net::SendAncillaryBuffer::default(),
-                flags,
-            );
-            match sent {
+            match send_now(&self.socket, self.from, pieces) {
                 Ok(n) => {
                     self.queue.reply_sent();
                     return Ok(n);

@@ -13,7 +13,7 @@ fn expects_reply(octets: &[u8]) -> bool {
 }
 
 fn udp(peers: usize) -> Udp {
-    Udp { whole, expects_reply, peers, counts: Arc::default() }
+    Udp { whole, expects_reply, peers, amplification: 3, counts: Arc::default() }
 }
 
 fn send(stream: &dyn Stream, octets: &[u8]) {
@@ -63,7 +63,7 @@ fn what_is_no_message_or_no_peer_s_is_ignored() {
     for octets in [&b""[..], b"garbage", &[0; 70], &[255; 9]] {
         noise.send_to(octets, listener.address()).unwrap();
     }
-    send(&*client, &[1]);
+    send(&*client, &[3, 0, 0]);
     let server = listener.accept(Wait::Block).unwrap();
     assert_eq!(udp.counts.ignored(), 4);
     // The client receives only from its server, and only whole messages.
@@ -174,4 +174,71 @@ fn closing_ends_waits() {
         assert!(accepting.join().unwrap().is_err());
         assert_eq!(receiving.join().unwrap().unwrap(), 0);
     });
+}
+
+#[test]
+fn an_address_that_proves_nothing_gets_three_times_what_it_sent() {
+    let udp = udp(8);
+    let listener = udp.listen("127.0.0.1:0").unwrap();
+    let stranger = UdpSocket::bind("127.0.0.1:0").unwrap();
+    stranger.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
+    let long = [255u8; 5_000];
+    stranger.send_to(&[10; 10], listener.address()).unwrap();
+    let server = listener.accept(Wait::Block).unwrap();
+    let mut room = [0; 9_000];
+    let mut got = 0;
+    for _ in 0..20 {
+        send(&*server, &long);
+        while let Ok((n, _)) = stranger.recv_from(&mut room) {
+            got += n;
+        }
+    }
+    assert!(got > 0 && got <= 30, "{got} octets for 10");
+    // A wrong answer is noise; the right one brings what waits for it.
+    let challenge: [u8; 24] = room[..24].try_into().unwrap();
+    let mut answer = challenge;
+    (answer[4], answer[20]) = (2, !answer[20]);
+    stranger.send_to(&answer, listener.address()).unwrap();
+    assert_eq!(listener.accept(Wait::No).unwrap_err().kind(), ErrorKind::WouldBlock);
+    assert_eq!(udp.counts.ignored(), 1);
+    answer[20] = challenge[20];
+    // From another address it proves nothing.
+    let other = UdpSocket::bind("127.0.0.1:0").unwrap();
+    other.send_to(&answer, listener.address()).unwrap();
+    assert_eq!(listener.accept(Wait::No).unwrap_err().kind(), ErrorKind::WouldBlock);
+    assert_eq!(udp.counts.ignored(), 2);
+    stranger.send_to(&answer, listener.address()).unwrap();
+    assert_eq!(listener.accept(Wait::No).unwrap_err().kind(), ErrorKind::WouldBlock);
+    stranger.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    assert_eq!(stranger.recv_from(&mut room).unwrap().0, 5_000);
+}
+
+#[test]
+fn a_client_proves_its_address_while_it_waits() {
+    let udp = udp(8);
+    let listener = udp.listen("127.0.0.1:0").unwrap();
+    let client = udp.connect(listener.address(), None).unwrap();
+    send(&*client, &[2, 1]);
+    let server = listener.accept(Wait::Block).unwrap();
+    // Enough for a challenge.
+    for _ in 0..4 {
+        send(&*client, &[2, 1]);
+        let _ = listener.accept(Wait::No);
+    }
+    let long = [255u8; 60_000];
+    let done = AtomicU64::new(0);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            assert_eq!(recv(&*client, long.len()), long);
+            done.store(1, Ordering::Relaxed);
+        });
+        send(&*server, &long);
+        while done.load(Ordering::Relaxed) == 0 {
+            let _ = listener.accept(Wait::No);
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    });
+    // From now on it needs no proof.
+    send(&*server, &long);
+    assert_eq!(recv(&*client, long.len()), long);
 }

@@ -1,9 +1,9 @@
 //! The kernel's two calls that take a lock with inheritance until a deadline.
 //!
 //! `FUTEX_LOCK_PI2` (Linux 5.14) counts on the monotonic clock, as all deadlines here do. Kernels
-//! before have `FUTEX_LOCK_PI` alone, which counts by the clock of the day: a deadline is converted,
-//! and a wait that a step of that clock ended early is begun again. A step back cannot be seen from
-//! here: it prolongs the wait by as much.
+//! before have `FUTEX_LOCK_PI` alone, which counts by the clock of the day: a deadline is
+//! converted, and a wait that a step of that clock ended early is begun again. A step back cannot
+//! be seen from here: it prolongs the wait by as much.
 
 use core::sync::atomic::Ordering::Relaxed;
 use core::sync::atomic::{AtomicBool, AtomicU32};
