@@ -32,6 +32,7 @@ pub struct AccessControl {
     /// Counts the policies, from 1. A connection's memo has the number of its policy and its bits.
     generation: AtomicU32,
     denied: AtomicU64,
+    limited: AtomicU64,
     audit: Audit,
     interfaces: Box<[PiOnceLock<Guarded>; INTERFACES]>,
 }
@@ -61,6 +62,7 @@ impl AccessControl {
             policy: PiMutex::new(Arc::new(policy)),
             generation: AtomicU32::new(1),
             denied: AtomicU64::new(0),
+            limited: AtomicU64::new(0),
             audit,
             interfaces: Box::new(std::array::from_fn(|_| PiOnceLock::new())),
         }
@@ -107,6 +109,12 @@ impl AccessControl {
     /// The requests that were denied.
     pub fn denied(&self) -> u64 {
         self.denied.load(Ordering::Relaxed)
+    }
+
+    /// The requests that were refused at a limit for each client
+    /// ([`PeerLimit`](crate::PeerLimit)).
+    pub fn limited(&self) -> u64 {
+        self.limited.load(Ordering::Relaxed)
     }
 
     /// Where changes are recorded. A change of a client that cannot be recorded is refused.
@@ -180,6 +188,13 @@ impl AccessControl {
     pub(crate) fn deny(&self, why: &str) {
         self.denied.fetch_add(1, Ordering::Relaxed);
         log::warn(LOG, format_args!("denied: {why}"));
+    }
+
+    /// Counts and logs a refusal at a limit for each client.
+    #[cold]
+    pub(crate) fn limit(&self, why: &str) {
+        self.limited.fetch_add(1, Ordering::Relaxed);
+        log::warn(LOG, format_args!("refused: {why}"));
     }
 
     /// Whether there is no policy file.

@@ -5,6 +5,7 @@ use crate::control::AccessControl;
 use crate::operations::Audited;
 use crate::policy::{Caller, Policy};
 use crate::scope::{Permission, Subject};
+use crate::share::{Client, PeerLimit, Share};
 use isorb::{Guard, Interface, Kind, Result, SystemException, Upcall};
 use isorb_rt::sync::PiOnceLock;
 use std::any::Any;
@@ -128,6 +129,35 @@ pub fn may_administer(cx: Upcall<'_>) -> Result<()> {
         0 => Err(refuse(control, cx, Permission::Administer, None)),
         _ => Ok(()),
     }
+}
+
+/// Counts one more of what `limit` bounds for the caller, until the share is dropped.
+///
+/// # Errors
+/// IMP_LIMIT, which names the client, the limit and its setting. The guard of the ORB counts it
+/// ([`AccessControl::limited`]) and logs it.
+///
+/// # Real-time
+/// Allocates, and takes a short lock. The first call of a connection may ask the kernel for the
+/// user. Without a limit it does nothing.
+pub fn take_share(cx: Upcall<'_>, limit: &PeerLimit) -> Result<Share> {
+    if limit.is_none() {
+        return Ok(Share::default());
+    }
+    limit.take_for(Client::of(identity(cx))).map_err(|why| {
+        if let Some(control) = control(cx) {
+            control.limit(&format!("{}: {}: {why}", cx.caller(), cx.operation()));
+        }
+        SystemException::from(Kind::ImpLimit).detail(why)
+    })
+}
+
+/// Whether the caller is the client that holds `share`.
+///
+/// # Real-time
+/// As [`take_share`].
+pub fn is_share_of(cx: Upcall<'_>, share: &Share) -> bool {
+    share.is_of(Client::of(identity(cx)).as_ref())
 }
 
 fn control(cx: Upcall<'_>) -> Option<&AccessControl> {

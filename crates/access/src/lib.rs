@@ -10,7 +10,8 @@
 //!                             │
 //!   request ─► Guard::admit ──┼─► the operation's permission (operations)    every request
 //!   servant ─► authorize ─────┴─► the name, event type or area (scope)       changes
-//!                             └─► audit                                      changes
+//!                             ├─► audit                                      changes
+//!                             └─► share (what one client may hold)           what stays
 //! ```
 //!
 //! All modules but `guard` know no ORB. Without a policy file every caller may do everything but
@@ -24,10 +25,15 @@ mod operations;
 mod parse;
 mod policy;
 mod scope;
+mod share;
 
 pub use audit::Audit;
 pub use control::AccessControl;
-pub use guard::{authorize, authorize_owner, authorize_types, authorize_unrecorded, may_administer};
+pub use guard::{
+    authorize, authorize_owner, authorize_types, authorize_unrecorded, is_share_of, may_administer,
+    take_share,
+};
 pub use operations::operations_of;
 pub use policy::{Caller, Policy, PolicyError, Role};
 pub use scope::{Permission, Subject};
+pub use share::{PeerLimit, Share};

@@ -9,6 +9,10 @@ pub struct Limits {
     pub steps: usize,
     /// Octets of an id or a kind, in UTF-8.
     pub text: usize,
+    /// Bindings and contexts that one client may have made: one with the same certificate, else of
+    /// the same user of this host, else at the same address. 0 for no limit. They count since the
+    /// service started, until they are removed; those of an earlier process count for no client.
+    pub peer_bindings: usize,
     /// Octets of a bound reference.
     pub reference: usize,
     /// Bindings in one reply. An iterator returns the rest.
@@ -29,6 +33,7 @@ impl Default for Limits {
         Limits {
             steps: 100,
             text: 1024,
+            peer_bindings: 0,
             reference: 64 << 10,
             batch: 200,
             iterators: 256,

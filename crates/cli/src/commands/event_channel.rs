@@ -12,7 +12,7 @@ use isorb_event::federation::{Federation, Gateways, Levels, LinkId, MIN_KEY, Mem
 use isorb_event::servants::{
     CosEventService, DependencyRecorder, EventServiceOptions, FederationServant, Layout, LinkError,
     LinkOptions, RegisteredOperations, RegistrationStore, RtecEventService, UdpGateway, UdpOptions,
-    Unscheduled, beyond_this_host,
+    Unscheduled, beyond_this_host, peer_proxies,
 };
 use isorb_event::{
     AsDeclared, Channel, ChannelBuilder, Configuration, HistoryQos, Lifespan, Limits, Overflow, Quality,
@@ -130,6 +130,13 @@ pub struct Args {
     /// Interval of the test whether consumers still exist, in milliseconds; 0 for never.
     #[arg(long, default_value_t = 10_000)]
     ping: u64,
+    /// Proxies that one client may have: one certificate, else one user of this host, else one
+    /// address. 0 for no limit.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    max_peer_proxies: usize,
+    /// Links to this channel that one client may have, each by a join. 0 for no limit.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    max_peer_joins: usize,
     /// Leaves the channel's time stamps out of events on the wire, for a TAO built with
     /// TAO_LACKS_EVENT_CHANNEL_TIMESTAMPS.
     #[arg(long)]
@@ -335,6 +342,7 @@ pub fn run(args: &Args, orb_arguments: Vec<String>) -> Result<(), Box<dyn Error>
         push_timeout: Duration::from_millis(args.push_timeout),
         threads: args.push_threads as usize,
         setup: setup.clone(),
+        peer_proxies: peer_proxies(args.max_peer_proxies),
         ping: (args.ping != 0).then(|| Duration::from_millis(args.ping)),
         dependencies,
         shutdown_on_destroy: args.exit_on_destroy,
@@ -361,7 +369,7 @@ pub fn run(args: &Args, orb_arguments: Vec<String>) -> Result<(), Box<dyn Error>
                 .paces(&args.pace)
                 .build()?;
             let links = LinkOptions::new(Duration::from_millis(args.push_timeout)).lanes(!args.one_port);
-            let links = links.marked(args.mark);
+            let links = links.marked(args.mark).peer_links(args.max_peer_joins);
             let neighbourhood = FederationServant::start(&orb, &federation, links)?;
             let gateways = args.udp.iter().chain(&args.multicast).map(|options| {
                 let options = UdpOptions { marked: args.mark, ..*options };

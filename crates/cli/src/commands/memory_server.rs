@@ -9,7 +9,9 @@ use isorb::{Config, Reference};
 use isorb_admin::MemorySource;
 use isorb_reflective_memory::admission::{Costs, CostsError, Switch};
 use isorb_reflective_memory::agents::Recorded;
-use isorb_reflective_memory::coordinator::{Coordinator, CoordinatorStore, FileStore, MemoryStore};
+use isorb_reflective_memory::coordinator::{
+    Coordinator, CoordinatorStore, FileStore, MemoryStore, PeerLimits,
+};
 use isorb_reflective_memory::node::{NodeServer, ServerConfig, default_socket, measure_costs};
 use isorb_reflective_memory::{Holder, Library, ValueStore};
 use isorb_rt::common_clock::CommonClockConfig;
@@ -164,6 +166,13 @@ pub struct CoordinatorArgs {
     /// Stores nothing; node servers register again after a restart.
     #[arg(long)]
     memory: bool,
+    /// Nodes that one client may register: one certificate, else one user of this host, else one
+    /// address. 0 for no limit.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    max_peer_nodes: usize,
+    /// Areas that one client may register, of all of its nodes together. 0 for no limit.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    max_peer_areas: usize,
 }
 
 /// Serves until SIGTERM. It can be killed at any time without damage.
@@ -300,7 +309,8 @@ pub fn coordinator(args: &CoordinatorArgs, orb_arguments: Vec<String>) -> Result
         true => Arc::new(MemoryStore::default()),
         false => Arc::new(FileStore::open(args.store.clone().unwrap_or_else(default_store))?),
     };
-    let coordinator = Coordinator::start(orb, store)?;
+    let limits = PeerLimits { nodes: args.max_peer_nodes, areas: args.max_peer_areas };
+    let coordinator = Coordinator::start_with(orb, store, limits)?;
     let urls: Vec<String> =
         orb.endpoint_addresses().iter().map(|(host, port)| format!(":1.2@{host}:{port}")).collect();
     let url = match urls.is_empty() {

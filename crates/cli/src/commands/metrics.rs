@@ -106,6 +106,11 @@ fn text(orb: &Orb, access: &AccessControl, families: Option<&Families>) -> Strin
         ("isorb_connections_evicted", "Connections that gave way to a new one.", connections.evicted),
         ("isorb_access_denied", "Requests that the policy denied.", access.denied()),
         (
+            "isorb_peer_limits_refused",
+            "Requests that were refused at a limit for each client (--max-peer-...).",
+            access.limited(),
+        ),
+        (
             "isorb_audit_lost",
             "Audit records that could not be written; their changes were refused.",
             access.audit().lost(),

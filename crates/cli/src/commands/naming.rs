@@ -19,6 +19,10 @@ pub struct Args {
     /// it the client is told where to go on (CannotProceed).
     #[arg(long)]
     follow_contexts: bool,
+    /// Bindings and contexts that one client may have made: one certificate, else one user of this
+    /// host, else one address. 0 for no limit.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    max_peer_bindings: usize,
     /// File that stores the names; created if it does not exist.
     #[arg(long, value_name = "FILE", default_value = "isorb-naming.redb", conflicts_with = "memory", value_parser = to_write())]
     store: PathBuf,
@@ -41,7 +45,8 @@ pub fn run(args: &Args, orb_arguments: Vec<String>) -> Result<(), Box<dyn Error>
     };
     let process = args.service.start(config)?;
     let orb = &process.orb;
-    let limits = Limits { follow: args.follow_contexts, ..Limits::default() };
+    let limits =
+        Limits { follow: args.follow_contexts, peer_bindings: args.max_peer_bindings, ..Limits::default() };
     let service = NamingService::start(orb, store, limits)?;
     if let Some(file) = &args.ior_file {
         std::fs::write(file, format!("{}\n", service.object()))

@@ -107,7 +107,7 @@ impl admin_idl::ConsumerAdmin for ConsumerAdminServant {
             slot: ProxySlot::default(),
             ends: ConsumerProxyState::default(),
         });
-        let reference: admin_idl::ProxyPushSupplierRef = self.0.proxies.activate(&proxy, &proxy.slot)?;
+        let reference: admin_idl::ProxyPushSupplierRef = self.0.proxies.activate(cx, &proxy, &proxy.slot)?;
         cx.keep(reference).map(Some)
     }
 
@@ -116,7 +116,7 @@ impl admin_idl::ConsumerAdmin for ConsumerAdminServant {
         cx: Upcall<'u>,
     ) -> Result<Option<&'u admin_idl::ProxyPullSupplierRef>> {
         let proxy = PullSupplierServant::new(&self.0);
-        let reference: admin_idl::ProxyPullSupplierRef = self.0.proxies.activate(&proxy, &proxy.slot)?;
+        let reference: admin_idl::ProxyPullSupplierRef = self.0.proxies.activate(cx, &proxy, &proxy.slot)?;
         cx.keep(reference).map(Some)
     }
 }
@@ -129,7 +129,8 @@ impl admin_idl::SupplierAdmin for SupplierAdminServant {
         cx: Upcall<'u>,
     ) -> Result<Option<&'u admin_idl::ProxyPushConsumerRef>> {
         let proxy = Arc::new(PushConsumerServant(SupplierProxyState::of(&self.0)));
-        let reference: admin_idl::ProxyPushConsumerRef = self.0.proxies.activate(&proxy, &proxy.0.slot)?;
+        let reference: admin_idl::ProxyPushConsumerRef =
+            self.0.proxies.activate(cx, &proxy, &proxy.0.slot)?;
         cx.keep(reference).map(Some)
     }
 
@@ -138,7 +139,7 @@ impl admin_idl::SupplierAdmin for SupplierAdminServant {
         cx: Upcall<'u>,
     ) -> Result<Option<&'u admin_idl::ProxyPullConsumerRef>> {
         let proxy = PullConsumerServant::new(&self.0);
-        let reference: admin_idl::ProxyPullConsumerRef = self.0.proxies.activate(&proxy, &proxy.slot)?;
+        let reference: admin_idl::ProxyPullConsumerRef = self.0.proxies.activate(cx, &proxy, &proxy.slot)?;
         cx.keep(reference).map(Some)
     }
 }

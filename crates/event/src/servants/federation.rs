@@ -11,6 +11,7 @@ use isorb::poa::PoaPolicies;
 use isorb::rt::policy::{PriorityModel, Protocol, RtPolicy, TcpProperties};
 use isorb::rt::{Overrides, Priority, ThreadpoolLane, ThreadpoolOptions};
 use isorb::{Kind, Object, Orb, Poa, Policies, Reference, Result, SyncScope, SystemException, Upcall};
+use isorb_access::{PeerLimit, Share, take_share};
 use isorb_rt::sync::PiMutex;
 use std::collections::VecDeque;
 use std::fmt;
@@ -26,13 +27,14 @@ pub struct LinkOptions {
     timeout: Duration,
     lanes: bool,
     marked: bool,
+    peer_links: usize,
 }
 
 impl LinkOptions {
     /// Links with this time-out for calls. Events of all levels arrive over one connection, in the
     /// order of sending.
     pub fn new(timeout: Duration) -> LinkOptions {
-        LinkOptions { timeout, lanes: false, marked: false }
+        LinkOptions { timeout, lanes: false, marked: false, peer_links: 0 }
     }
 
     /// Gives the events of each level an endpoint and a thread of their own, with the priority at
@@ -41,6 +43,13 @@ impl LinkOptions {
     #[must_use]
     pub fn lanes(mut self, lanes: bool) -> LinkOptions {
         self.lanes = lanes;
+        self
+    }
+
+    /// Lets one client join at most so often; 0 for no limit. A join counts until its link ends.
+    #[must_use]
+    pub fn peer_links(mut self, most: usize) -> LinkOptions {
+        self.peer_links = most;
         self
     }
 
@@ -68,6 +77,8 @@ struct Shared {
     options: LinkOptions,
     /// The challenges that wait for a join.
     challenges: PiMutex<VecDeque<[u8; NONCE]>>,
+    /// The links of each client that joined.
+    peers: PeerLimit,
 }
 
 /// Why a neighbour was not joined.
@@ -164,6 +175,7 @@ impl FederationServant {
             entry,
             options,
             challenges: PiMutex::default(),
+            peers: PeerLimit::new("links", "--max-peer-joins", options.peer_links),
         });
         let neighbour: NeighbourRef = shared.poa.activate(Arc::new(JoinServant(shared.clone())))?;
         let object = neighbour.object().clone();
@@ -204,7 +216,8 @@ impl FederationServant {
         }
         let (end, link_end) = (here.end.clone(), here.link_end.clone());
         // This end first: the neighbour sends its state while it joins.
-        let transport = Arc::new(OrbTransport { there: OnceLock::new(), _here: here });
+        let transport =
+            Arc::new(OrbTransport { there: OnceLock::new(), _here: here, _share: Share::default() });
         let link = federation.join(transport.clone());
         *end.link.lock() = Some(link);
         let shown = |there: &idl::LinkEnd| {
@@ -449,9 +462,15 @@ impl idl::Neighbour for JoinServant {
         if shared.federation.links() >= MAX_LINKS {
             return refused(Kind::ImpLimit, format!("channel {own} has {MAX_LINKS} neighbours already"));
         }
+        let share = match take_share(cx, &shared.peers) {
+            Ok(share) => share,
+            Err(exception) => {
+                return refused(exception.kind, exception.detail.unwrap_or_default().to_string());
+            }
+        };
         let here = shared.here()?;
         let (end, link_end) = (here.end.clone(), cx.keep(here.link_end.clone())?);
-        let transport = OrbTransport { there: OnceLock::from(there), _here: here };
+        let transport = OrbTransport { there: OnceLock::from(there), _here: here, _share: share };
         *end.link.lock() = Some(shared.federation.join(Arc::new(transport)));
         let levels = cx.slice(&refs(&link_end.levels))?;
         let shown = cx.keep(shown)?;
@@ -521,6 +540,8 @@ impl idl::Lane for LaneServant {
 struct OrbTransport {
     there: OnceLock<RemoteEnd>,
     _here: LocalEnd,
+    /// Of the client that joined.
+    _share: Share,
 }
 
 impl Transport for OrbTransport {

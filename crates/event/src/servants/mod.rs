@@ -42,7 +42,7 @@ pub use dependencies::{DependencyRecorder, Unscheduled};
 pub use federation::{FederationServant, LinkError, LinkOptions, beyond_this_host};
 pub use registered::{LevelsError, RegisteredOperations};
 pub use registrations::RegistrationStore;
-pub use service::{EventServiceOptions, Layout, RtecEventService};
+pub use service::{EventServiceOptions, Layout, RtecEventService, peer_proxies};
 #[doc(hidden)]
 pub use udp::receive_datagrams;
 pub use udp::{UdpGateway, UdpOptions};

@@ -3,7 +3,8 @@
 
 use super::registrations::{Registration, RegistrationStore};
 use isorb::poa::{ActivateError, ActivateWithIdError, ObjectId};
-use isorb::{IntoServant, Kind, Poa, Reference, Result};
+use isorb::{IntoServant, Kind, Poa, Reference, Result, Upcall};
+use isorb_access::{PeerLimit, Share, take_share};
 use isorb_rt::sync::PiMutex;
 use isorb_rt::time::now_ns;
 use std::collections::BTreeMap;
@@ -15,6 +16,7 @@ pub(super) struct ProxyTable {
     /// Connected proxies outlive the process.
     store: Option<RegistrationStore>,
     max_idle: Duration,
+    peers: PeerLimit,
     unconnected: PiMutex<Unconnected>,
 }
 
@@ -27,12 +29,22 @@ struct Unconnected {
 
 /// A proxy's entry in the table.
 #[derive(Default)]
-pub(super) struct ProxySlot(OnceLock<(u64, ObjectId)>);
+pub(super) struct ProxySlot {
+    entry: OnceLock<(u64, ObjectId)>,
+    /// Of the client that obtained it.
+    share: OnceLock<Share>,
+}
 
 impl ProxyTable {
-    /// The proxies of this POA. One that is unconnected for `max_idle` is removed.
-    pub fn new(poa: &Poa, max_idle: Duration, store: Option<RegistrationStore>) -> ProxyTable {
-        ProxyTable { poa: poa.clone(), store, max_idle, unconnected: PiMutex::default() }
+    /// The proxies of this POA. One that is unconnected for `max_idle` is removed. A client may
+    /// have as many as `peers` says.
+    pub fn new(
+        poa: &Poa,
+        max_idle: Duration,
+        peers: PeerLimit,
+        store: Option<RegistrationStore>,
+    ) -> ProxyTable {
+        ProxyTable { poa: poa.clone(), store, max_idle, peers, unconnected: PiMutex::default() }
     }
 
     fn activate_once<R: Reference, S>(&self, proxy: &Arc<S>) -> Result<R>
@@ -74,7 +86,7 @@ impl ProxyTable {
         let number = unconnected.next;
         unconnected.since.insert(number, (now_ns(), id.clone()));
         drop(unconnected);
-        let _ = slot.0.set((number, id));
+        let _ = slot.entry.set((number, id));
     }
 
     /// Makes a connection outlive the process, if the service is persistent.
@@ -82,43 +94,49 @@ impl ProxyTable {
     /// # Errors
     /// PERSIST_STORE: the disk does not take it.
     pub fn save(&self, slot: &ProxySlot, registration: impl FnOnce() -> Registration) -> Result<()> {
-        match (&self.store, slot.0.get()) {
+        match (&self.store, slot.entry.get()) {
             (Some(store), Some((_, id))) => store.put(id, &registration()),
             _ => Ok(()),
         }
     }
 
-    /// Activates a proxy. If the table is full, it evicts the oldest unconnected one.
-    pub fn activate<R: Reference, S>(&self, proxy: &Arc<S>, slot: &ProxySlot) -> Result<R>
+    /// Activates a proxy for the caller. If the table is full, it evicts the oldest unconnected
+    /// one.
+    ///
+    /// # Errors
+    /// IMP_LIMIT: the caller has as many as one client may, or all proxies are connected.
+    pub fn activate<R: Reference, S>(&self, cx: Upcall<'_>, proxy: &Arc<S>, slot: &ProxySlot) -> Result<R>
     where
         Arc<S>: IntoServant<R>,
     {
+        let share = take_share(cx, &self.peers)?;
         let mut activated = self.activate_once(proxy);
         while matches!(&activated, Err(error) if error.kind == Kind::ImpLimit) && self.evict() {
             activated = self.activate_once(proxy);
         }
         let reference: R = activated?;
         let id = self.poa.reference_to_id(reference.object()).map_err(|_| Kind::Internal)?;
+        let _ = slot.share.set(share);
         self.enter(id, slot);
         Ok(reference)
     }
 
     /// Records that a peer connected. Returns false if the proxy was just evicted.
     pub fn connected(&self, slot: &ProxySlot) -> bool {
-        let Some((number, _)) = slot.0.get() else { return false };
+        let Some((number, _)) = slot.entry.get() else { return false };
         self.unconnected.lock().since.remove(number).is_some()
     }
 
     /// Records that no peer is connected any more; another may connect.
     pub fn free_again(&self, slot: &ProxySlot) {
-        if let Some((number, id)) = slot.0.get() {
+        if let Some((number, id)) = slot.entry.get() {
             self.unconnected.lock().since.insert(*number, (now_ns(), id.clone()));
         }
     }
 
     /// Deactivates a proxy, and leaves its registration in the store.
     pub fn forget(&self, slot: &ProxySlot) {
-        if let Some((number, id)) = slot.0.get() {
+        if let Some((number, id)) = slot.entry.get() {
             self.unconnected.lock().since.remove(number);
             let _ = self.poa.deactivate_object(id);
         }
@@ -126,7 +144,7 @@ impl ProxyTable {
 
     /// Deactivates the proxy, and removes it from the store.
     pub fn retire(&self, slot: &ProxySlot) {
-        if let Some((number, id)) = slot.0.get() {
+        if let Some((number, id)) = slot.entry.get() {
             let waited = self.unconnected.lock().since.remove(number);
             drop(waited);
             if let Some(store) = &self.store {

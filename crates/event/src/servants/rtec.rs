@@ -156,7 +156,7 @@ struct ConsumerAdminServant(Arc<Shared>);
 impl ConsumerAdmin for ConsumerAdminServant {
     fn obtain_push_supplier<'u>(&'u self, cx: Upcall<'u>) -> Result<Option<&'u ProxyPushSupplierRef>> {
         let proxy = PushSupplierServant::new(&self.0);
-        let reference: numbered::ProxyPushSupplierRef = self.0.proxies.activate(&proxy, &proxy.slot)?;
+        let reference: numbered::ProxyPushSupplierRef = self.0.proxies.activate(cx, &proxy, &proxy.slot)?;
         cx.keep(ProxyPushSupplierRef::from(reference)).map(Some)
     }
 }
@@ -166,7 +166,7 @@ struct SupplierAdminServant(Arc<Shared>);
 impl SupplierAdmin for SupplierAdminServant {
     fn obtain_push_consumer<'u>(&'u self, cx: Upcall<'u>) -> Result<Option<&'u ProxyPushConsumerRef>> {
         let proxy = Arc::new(PushConsumerServant(SupplierProxyState::of(&self.0)));
-        let reference: numbered::ProxyPushConsumerRef = self.0.proxies.activate(&proxy, &proxy.0.slot)?;
+        let reference: numbered::ProxyPushConsumerRef = self.0.proxies.activate(cx, &proxy, &proxy.0.slot)?;
         cx.keep(ProxyPushConsumerRef::from(reference)).map(Some)
     }
 }

@@ -21,6 +21,7 @@ use isorb::{
     Caller, IntoServant, Kind, Object, Orb, Poa, Policies, Rebind, Reference, Result, SyncScope,
     SystemException, UnknownTargetObserver,
 };
+use isorb_access::PeerLimit;
 use isorb_rt::priority::Priority;
 use std::sync::Arc;
 use std::time::Duration;
@@ -61,6 +62,10 @@ pub struct EventServiceOptions {
     pub pings: u32,
     /// The most proxies. When all are in use, a new one replaces the oldest unconnected one.
     pub proxies: u32,
+    /// The most proxies of one client. They count from when it obtains them until they are removed;
+    /// those of an earlier process count for no client. Services with clones of these options count
+    /// together.
+    pub peer_proxies: PeerLimit,
     /// How long a proxy waits for a connection, if pings are on.
     pub unconnected: Duration,
     /// The most remote observers. Each has a thread.
@@ -85,6 +90,7 @@ impl Default for EventServiceOptions {
             ping_timeout: Duration::from_secs(1),
             pings: 3,
             proxies: 4096,
+            peer_proxies: peer_proxies(0),
             unconnected: Duration::from_secs(60),
             observers: 32,
             content: ContentLimits::default(),
@@ -92,6 +98,11 @@ impl Default for EventServiceOptions {
             shutdown_on_destroy: false,
         }
     }
+}
+
+/// The most proxies of one client; 0 for no limit.
+pub fn peer_proxies(most: usize) -> PeerLimit {
+    PeerLimit::new("proxies", "--max-peer-proxies", most)
 }
 
 /// The channel and its two admin objects.
@@ -152,7 +163,8 @@ impl Shared {
         if let Some(dispatch) = &dispatch {
             dispatch.reserve(options.proxies as usize);
         }
-        let proxies = Arc::new(ProxyTable::new(&poa, options.unconnected, store.clone()));
+        let proxies =
+            Arc::new(ProxyTable::new(&poa, options.unconnected, options.peer_proxies.clone(), store.clone()));
         let control = Control::start(&options, &proxies)?;
         let binder = Binder::start(options.push_timeout)?;
         let observers = Arc::new(Observers::new(channel, &control, options.observers));

@@ -55,11 +55,11 @@ impl Contexts {
         &self,
         cx: Upcall<'_>,
         name: NameView<'_>,
-        here: impl FnOnce(ContextId, &[Step]) -> Result<Progress<T>, Failure>,
+        here: impl FnOnce(ContextId, &[Step]) -> Result<Result<Progress<T>, Failure>>,
         there: impl FnOnce(&NamingContextRef, &Name) -> Result<T, Problem>,
     ) -> Result<T, Problem> {
         let name = self.steps(name)?;
-        let progress = here(self.here(cx)?, &name)
+        let progress = here(self.here(cx)?, &name)?
             .map_err(|failure| Problem::of(failure, &name, |context| self.reference(cx, context)))?;
         match progress {
             Progress::Done(value) => Ok(value),
@@ -89,6 +89,19 @@ impl Contexts {
         Ok(authorize(cx, Permission::Bind, Subject::Name(&text))?)
     }
 
+    fn bind(
+        &self,
+        cx: Upcall<'_>,
+        start: ContextId,
+        name: &[Step],
+        binding: &Binding,
+        mode: Mode,
+    ) -> Result<Result<Progress<()>, Failure>> {
+        let store = &*self.shared.store;
+        let bind = || tree::bind(store, start, name, binding, mode);
+        self.shared.owners.bind(cx, store, (start, name), mode, bind)
+    }
+
     fn put(
         &self,
         cx: Upcall<'_>,
@@ -103,7 +116,7 @@ impl Contexts {
         self.run(
             cx,
             name,
-            |context, name| tree::bind(store, context, name, &binding, mode),
+            |context, name| self.bind(cx, context, name, &binding, mode),
             |there, rest| match mode {
                 Mode::New => Ok(there.bind(rest, object)?),
                 Mode::Replace => Ok(there.rebind(rest, object)?),
@@ -129,7 +142,7 @@ impl Contexts {
         self.run(
             cx,
             name,
-            |context, name| tree::bind(store, context, name, &binding, mode),
+            |context, name| self.bind(cx, context, name, &binding, mode),
             |there, rest| match mode {
                 Mode::New => Ok(there.bind_context(rest, context)?),
                 Mode::Replace => Ok(there.rebind_context(rest, context)?),
@@ -143,12 +156,7 @@ impl Contexts {
         let found = self.run(
             cx,
             name,
-            |context, name| {
-                Ok(match tree::resolve(store, context, name)? {
-                    Progress::Done(found) => Progress::Done(Resolved::Local(found)),
-                    Progress::Onward { context, steps } => Progress::Onward { context, steps },
-                })
-            },
+            |context, name| Ok(tree::resolve(store, context, name).map(|found| found.map(Resolved::Local))),
             |there, rest| Ok(Resolved::Remote(there.resolve(rest)?)),
         )?;
         let object = match found {
@@ -204,13 +212,14 @@ impl NamingContext for Contexts {
         Ok(self.run(
             cx,
             n,
-            |context, name| tree::unbind(&*self.shared.store, context, name),
+            |context, name| Ok(self.shared.owners.unbind(&*self.shared.store, context, name)),
             |there, rest| Ok(there.unbind(rest)?),
         )?)
     }
 
     fn new_context<'u>(&'u self, cx: Upcall<'u>) -> Result<Option<&'u NamingContextRef>> {
-        let context = self.shared.store.create().map_err(problem::system)?;
+        let Shared { store, owners, .. } = &*self.shared;
+        let context = owners.new_context(cx, || store.create())?.map_err(problem::system)?;
         Ok(Some(cx.keep(self.reference(cx, context)?)?))
     }
 
@@ -224,10 +233,8 @@ impl NamingContext for Contexts {
             cx,
             n,
             |context, name| {
-                Ok(match tree::bind_new_context(&*self.shared.store, context, name)? {
-                    Progress::Done(made) => Progress::Done(NewContext::Here(made)),
-                    Progress::Onward { context, steps } => Progress::Onward { context, steps },
-                })
+                let made = self.shared.owners.bind_new_context(cx, &*self.shared.store, context, name)?;
+                Ok(made.map(|made| made.map(NewContext::Here)))
             },
             |there, rest| Ok(NewContext::There(there.bind_new_context(rest)?)),
         )?;
@@ -248,9 +255,11 @@ impl NamingContext for Contexts {
             return Err(exception.detail("the root context cannot be destroyed").into());
         }
         self.shared.store.destroy(context).map_err(|refusal| match refusal {
-            Refusal::NotEmpty => NotEmpty {}.into(),
+            Refusal::NotEmpty => DestroyError::from(NotEmpty {}),
             other => problem::system(other).into(),
-        })
+        })?;
+        self.shared.owners.destroyed(context);
+        Ok(())
     }
 
     fn list<'u>(

@@ -7,6 +7,7 @@ mod contexts;
 mod ids;
 mod iterating;
 mod locator;
+mod owners;
 mod problem;
 mod references;
 mod url;
@@ -23,6 +24,7 @@ use isorb::{Kind, Object, Orb, Poa, Reference, Result, Servant, SystemException}
 use isorb_rt::sync::PiMutex;
 use iterating::Iterating;
 use locator::Locator;
+use owners::Owners;
 use std::sync::Arc;
 
 /// The key in `corbaloc::host:port/NameService`, and the name of the initial reference.
@@ -45,6 +47,7 @@ struct Shared {
     store: Arc<dyn Store>,
     limits: Limits,
     iterators: PiMutex<Iterators>,
+    owners: Owners,
 }
 
 impl NamingService {
@@ -59,7 +62,8 @@ impl NamingService {
     /// making the POAs.
     pub fn start(orb: &Orb, store: Arc<dyn Store>, limits: Limits) -> Result<NamingService> {
         let iterators = PiMutex::new(Iterators::new(limits.iterators, limits.iterator_idle));
-        let shared = Arc::new(Shared { store, limits, iterators });
+        let owners = Owners::new(limits.peer_bindings);
+        let shared = Arc::new(Shared { store, limits, iterators, owners });
 
         let iterators = make_poa(orb, ITERATORS, Lifespan::Transient)?;
         let iterating = Arc::new(Iterating { shared: shared.clone() });

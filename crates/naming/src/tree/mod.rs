@@ -24,6 +24,16 @@ pub enum Progress<T> {
     },
 }
 
+impl<T> Progress<T> {
+    /// The same with another result.
+    pub fn map<U>(self, with: impl FnOnce(T) -> U) -> Progress<U> {
+        match self {
+            Progress::Done(result) => Progress::Done(with(result)),
+            Progress::Onward { context, steps } => Progress::Onward { context, steps },
+        }
+    }
+}
+
 /// `CosNaming::NamingContext::NotFoundReason`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum NotFoundReason {
@@ -100,6 +110,31 @@ pub fn resolve(
 ) -> Result<Progress<Target>, Failure> {
     at_last_step(store, start, name, NotFoundReason::NotContext, |parent| {
         Ok(store.lookup(parent.context, parent.last)?.target)
+    })
+}
+
+/// The context of this service that a name leads to; [`Progress::Onward`] for one elsewhere.
+///
+/// # Errors
+/// [`Failure`]; a name of an object is NotFound.
+pub fn resolve_context(
+    store: &dyn Store,
+    start: ContextId,
+    name: &[NameComponent],
+) -> Result<Progress<ContextId>, Failure> {
+    at_last_step(store, start, name, NotFoundReason::NotContext, |parent| {
+        let found = store.lookup(parent.context, parent.last)?;
+        Ok((found.kind, found.target))
+    })
+    .and_then(|progress| match progress {
+        Progress::Done((BindingKind::Context, Target::Local(context))) => Ok(Progress::Done(context)),
+        Progress::Done((BindingKind::Context, Target::Reference(context))) => {
+            Ok(Progress::Onward { context, steps: name.len() })
+        }
+        Progress::Done((BindingKind::Object, _)) => {
+            Err(Failure::NotFound { why: NotFoundReason::NotContext, steps: name.len() - 1 })
+        }
+        Progress::Onward { context, steps } => Ok(Progress::Onward { context, steps }),
     })
 }
 

@@ -4,8 +4,10 @@
 //! on disk before it answers. A server that the coordinator does not know registers with all of its
 //! areas, so an empty store fills itself again.
 
+mod owners;
 mod store;
 
+pub use owners::PeerLimits;
 pub use store::{CoordinatorStore, FileStore, MemoryStore, StoreError};
 
 use crate::fail_points::{FailPoint, fail_point};
@@ -21,6 +23,7 @@ use isorb::{Kind, Orb, Reference, Result, SystemException, Upcall};
 use isorb_access::{Permission, Subject, authorize, authorize_owner};
 use isorb_giop::{IiopProfile, Ior};
 use isorb_rt::sync::PiMutex;
+use owners::Owners;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -63,6 +66,19 @@ impl Coordinator {
     /// # Errors
     /// The errors of creating its POA.
     pub fn start(orb: &Orb, store: Arc<dyn CoordinatorStore>) -> Result<Coordinator> {
+        Coordinator::start_with(orb, store, PeerLimits::default())
+    }
+
+    /// As [`start`](Self::start), with limits for each client. A registration above them is
+    /// IMP_LIMIT.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start).
+    pub fn start_with(
+        orb: &Orb,
+        store: Arc<dyn CoordinatorStore>,
+        limits: PeerLimits,
+    ) -> Result<Coordinator> {
         let policies = PoaPolicies::new().lifespan(Lifespan::Persistent).id_assignment(IdAssignment::User);
         let root = orb.root_poa()?;
         let internal =
@@ -70,7 +86,7 @@ impl Coordinator {
         let poa = root
             .create_poa("crm-coordinator", Some(&root.manager()), policies)
             .map_err(|error| internal(&error))?;
-        let servant = Arc::new(Service { store, changing: PiMutex::new(()) });
+        let servant = Arc::new(Service { store, changing: PiMutex::new(Owners::new(limits)) });
         let object: Glob_CommRef =
             poa.activate_with_id(KEY.as_bytes(), servant).map_err(|error| internal(&error))?;
         orb.register_corbaloc_key(KEY, object.object());
@@ -87,7 +103,7 @@ impl Coordinator {
 struct Service {
     store: Arc<dyn CoordinatorStore>,
     /// Held from a query of the store to the change that depends on it.
-    changing: PiMutex<()>,
+    changing: PiMutex<Owners>,
 }
 
 impl Service {
@@ -160,13 +176,17 @@ impl Glob_Comm for Service {
         let server = what.server.ok_or(SystemException::from(Kind::BadParam))?.object().to_string();
         // Without the lock, so that a slow answer does not delay other calls.
         self.has_no_other(cx, &what, &server)?;
-        let _changing = self.changing.lock();
+        let mut owners = self.changing.lock();
         let node = NodeEntry { name: what.name.into(), incarnation: what.incarnation, server };
+        let is_new = !self.known(&node.name)?;
         let mut locations = self.store.areas().map_err(SystemException::from)?;
         // An area belongs to the node that registered it.
         let (lost, kept): (Vec<&AreaView<'u>>, Vec<&AreaView<'u>>) = held.iter().partition(|area| {
             locations.iter().any(|location| location.area.name == area.name && location.node != node.name)
         });
+        let is_known = |name: &str| locations.iter().any(|location| location.area.name == name);
+        let new = kept.iter().map(|area| area.name).filter(|name| !is_known(name));
+        let added = owners.add(cx, is_new, new)?;
         locations.retain(|location| {
             location.node == node.name && !kept.iter().any(|area| area.name == location.area.name)
         });
@@ -174,6 +194,9 @@ impl Glob_Comm for Service {
         let forgotten = locations.into_iter().map(|location| location.area.name).collect::<Vec<_>>();
         fail_point(FailPoint::NodeCame);
         self.store.set_node(&node, &kept, &forgotten).map_err(SystemException::from)?;
+        owners.keep(&node.name, added);
+        forgotten.iter().for_each(|area| owners.area_removed(area));
+        drop(owners);
         fail_point(FailPoint::NodeStored);
         let lost: Vec<&'u str> = lost.iter().map(|area| area.name).collect();
         Ok(cx.slice(&lost)?)
@@ -189,9 +212,10 @@ impl Glob_Comm for Service {
 
     fn unregister_node(&self, cx: Upcall<'_>, name: &str, incarnation: u64) -> Result<()> {
         self.authorize_node(cx, name, name)?;
-        let _changing = self.changing.lock();
+        let mut owners = self.changing.lock();
         if self.store.nodes()?.iter().any(|node| node.name == name && node.incarnation == incarnation) {
             self.store.remove_node(name)?;
+            owners.node_removed(name);
         }
         Ok(())
     }
@@ -203,30 +227,35 @@ impl Glob_Comm for Service {
         what: AreaView<'_>,
     ) -> Result<(), glob_comm::RegisterAreaError> {
         authorize(cx, Permission::Write, Subject::Name(what.name))?;
-        let _changing = self.changing.lock();
+        let mut owners = self.changing.lock();
         if !self.known(node)? {
             return Err(UnknownNode { name: node.into() }.into());
         }
         let what = owned_area(&what);
-        if let Some(location) = self.store.area(&what.name).map_err(SystemException::from)? {
+        let registered = self.store.area(&what.name).map_err(SystemException::from)?;
+        if let Some(location) = &registered {
             // The same area of the same node: the earlier answer was lost.
             if location.node != node || location.area != what {
-                return Err(AreaExists { what: location.area }.into());
+                return Err(AreaExists { what: location.area.clone() }.into());
             }
         }
+        let added = owners.add(cx, false, registered.is_none().then_some(what.name.as_str()))?;
         let location = AreaLocation { area: what, node: node.into() };
         fail_point(FailPoint::AreaCame);
         self.store.set_area(&location).map_err(SystemException::from)?;
+        owners.keep(node, added);
+        drop(owners);
         fail_point(FailPoint::AreaStored);
         Ok(())
     }
 
     fn unregister_area(&self, cx: Upcall<'_>, node: &str, name: &str) -> Result<()> {
         self.authorize_node(cx, node, name)?;
-        let _changing = self.changing.lock();
+        let mut owners = self.changing.lock();
         if self.store.area(name)?.is_some_and(|location| location.node == node) {
             fail_point(FailPoint::AreaLeaves);
             self.store.remove_area(name)?;
+            owners.area_removed(name);
             fail_point(FailPoint::AreaForgotten);
         }
         Ok(())
