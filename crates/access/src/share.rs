@@ -1,7 +1,7 @@
 //! Limits for each client of a service: what one client may hold at a time.
 //!
-//! Without them a client that only does what it may takes all entries of a bounded table, and others
-//! are refused. This counts; which client asks is for `guard` to say.
+//! Without them a client that only does what it may takes all entries of a bounded table, and
+//! others are refused. This counts; which client asks is for `guard` to say.
 
 use crate::policy::Caller;
 use isorb_rt::sync::PiMutex;
@@ -10,8 +10,8 @@ use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-/// A client, as far as limits tell clients apart: by its certificate, else by its user on this host,
-/// else by its address.
+/// A client, as far as limits tell clients apart: by its certificate, else by its user on this
+/// host, else by its address.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Client {
     Certificate(String),

@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 const OBJECT: &str = "corbaloc::1.2@127.0.0.1:9/thing";
 
-/// A service over TLS, whose clients are told apart by their certificates.
+/// A service over TLS, which tells its clients apart by their certificates.
 struct Shared {
     _folder: TempFolder,
     authority: Authority,
@@ -96,7 +96,7 @@ fn bindings_and_contexts() {
     done("greedy", &["rebind", "plant/one", OBJECT]);
     done("modest", &["bind", "two", OBJECT]);
     refused("greedy", &["rebind", "two", OBJECT]);
-    // What anybody removes counts for nobody any more.
+    // A binding that another client removed counts no more.
     done("modest", &["unbind", "plant/one"]);
     done("greedy", &["bind", "three", OBJECT]);
     refused("greedy", &["bind", "four", OBJECT]);
@@ -157,7 +157,7 @@ fn nodes_and_areas() {
     glob.register_node(&node(&greedy, "one"), &held(&["a", "b"])[..]).unwrap();
     assert!(glob.register_node(&node(&greedy, "one"), &held(&["a", "b", "c"])[..]).is_err());
     assert_eq!(shared.refused(), 3);
-    // What is unregistered makes room, whoever does it.
+    // What is unregistered makes room.
     glob.unregister_area("one", "a").unwrap();
     glob.register_area("one", &Area::new("c", 8, 1)).unwrap();
     glob.register_node(&node(&greedy, "one"), none).unwrap();

@@ -1,5 +1,5 @@
-//! Datagrams from an address that no channel has: a node answers none of them, so nobody can have it
-//! send to a host whose address was forged.
+//! Datagrams from an address that no channel has: a node answers none of them, so it sends nothing
+//! to a host that others forge.
 
 mod world;
 

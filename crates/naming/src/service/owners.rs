@@ -1,7 +1,7 @@
 //! Which client made a binding or context, where each client has a limit of them.
 //!
-//! Only what was made since the service started has an owner: who made the entries of a store's
-//! earlier process is not known.
+//! Only what was made since the service started has an owner: the clients of a store's earlier
+//! process are not known.
 
 use crate::binding::ContextId;
 use crate::store::{Mode, Store};

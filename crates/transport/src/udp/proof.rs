@@ -1,10 +1,10 @@
 //! Whether a sender receives at the address that its datagrams name.
 //!
 //! Any host can write another's address into a datagram, and a small request can have a large
-//! reply: a server would then send to the other host many times what it received. So an address gets
-//! at most [`Udp::amplification`](super::Udp) times the octets that came from it, until it has
-//! answered a challenge: a datagram of 24 octets that nobody else can know. A reply above that waits
-//! for the answer. (RFC 9000, 8.1 does so for QUIC.)
+//! reply: a server would then send to the other host many times what it received. So an address
+//! gets at most [`Udp::amplification`](super::Udp) times the octets that came from it, until it has
+//! answered a challenge: a datagram of 24 octets, most of them random. A reply above that waits for
+//! the answer. (RFC 9000, 8.1 does so for QUIC.)
 //!
 //! ```text
 //!   "isUA" │ kind: 1 challenge, 2 answer │ three zeros │ 16 random octets
