@@ -17,6 +17,7 @@ fn the_site_is_read_and_searched_on_a_phone_and_on_a_screen() {
         "docs/guides/transports.html",
         "docs/reference/configuration.html",
         "docs/explanation/life-of-a-request.html",
+        "docs/explanation/event-channels.html",
         "CHANGELOG.html",
     ];
     for page in pages {
@@ -27,6 +28,11 @@ fn the_site_is_read_and_searched_on_a_phone_and_on_a_screen() {
                 .run("return document.documentElement.scrollWidth - document.documentElement.clientWidth");
             assert_eq!(wide, 0, "{page} sticks out at {width} pixels");
         }
+        // Diagrams are there, and have words for a screen reader.
+        wait_until(page, || {
+            browser.run("return [...document.images].every((i) => i.complete && i.naturalWidth > 0 && i.alt)")
+                == true
+        });
         let headings = browser.run("return document.querySelectorAll('article h1').length");
         assert_eq!(headings, 1, "{page}");
     }
