@@ -1,5 +1,5 @@
-//! Opens connections to remote consumers, so that no thread that pushes waits for a peer that does
-//! not answer.
+//! Opens connections to remote consumers and suppliers, so that no thread that pushes or connects
+//! waits for a peer that does not answer.
 
 use super::backoff;
 use isorb::{Kind, Result, SystemException};

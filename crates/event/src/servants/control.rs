@@ -17,10 +17,14 @@ pub(super) trait MonitoredPeer: Send + Sync {
     /// Ends the connection: the peer is lost.
     fn lost(&self);
 
-    /// Returns true if the peer called since the last check. Then it is not pinged.
+    /// Returns true if the peer called since the last check. Then it is not pinged, unless it is
+    /// suspected: a process that was killed has called, too.
     fn was_active(&self) -> bool {
         false
     }
+
+    /// It answered a ping.
+    fn answered(&self) {}
 }
 
 /// The most pings at a time.
@@ -42,7 +46,7 @@ struct Watched {
     /// The consumer's operations.
     operations: Box<[i32]>,
     failures: u32,
-    /// A push to it failed: it is pinged at once.
+    /// A push to it failed, or its connection ended: it is pinged at once.
     suspect: bool,
 }
 
@@ -100,7 +104,7 @@ impl Control {
         drop(gone);
     }
 
-    /// Has a peer pinged at once: a push to it failed.
+    /// Has a peer pinged at once: a push to it failed, or its connection ended.
     pub(super) fn suspect(&self, number: u64) {
         if let Some(entry) = self.watched.lock().get_mut(&number) {
             entry.suspect = true;
@@ -137,7 +141,7 @@ impl Control {
     /// Pings a peer as often as it takes to disconnect it, but only while it fails without a
     /// time-out, as the address of a process that ended does. Returns true if it was disconnected.
     fn ping_until_sure(&self, number: u64, peer: &Object) -> bool {
-        (0..self.limit).find_map(|_| match self.ping(number, peer) {
+        (0..self.limit).find_map(|_| match self.ping(number, peer, true) {
             PingOutcome::Disconnected => Some(true),
             PingOutcome::Failed => None,
             PingOutcome::Alive | PingOutcome::TimedOut => Some(false),
@@ -153,7 +157,7 @@ impl Control {
         let (next, removed) = (AtomicUsize::new(0), AtomicUsize::new(0));
         let ping = || {
             while let Some((number, peer)) = peers.get(next.fetch_add(1, Relaxed)) {
-                let gone = self.ping(*number, peer) == PingOutcome::Disconnected;
+                let gone = self.ping(*number, peer, false) == PingOutcome::Disconnected;
                 removed.fetch_add(usize::from(gone), Relaxed);
             }
         };
@@ -170,15 +174,22 @@ impl Control {
         removed.into_inner()
     }
 
-    /// Pings one peer.
-    fn ping(&self, number: u64, peer: &Object) -> PingOutcome {
-        let active = || self.watched.lock().get(&number)?.connected.upgrade().map(|it| it.was_active());
-        let answer = if active() == Some(true) { Ok(false) } else { peer.non_existent() };
+    /// Pings one peer: one that is `suspected` in any case, others unless they called by
+    /// themselves.
+    fn ping(&self, number: u64, peer: &Object, suspected: bool) -> PingOutcome {
+        let connected = || self.watched.lock().get(&number)?.connected.upgrade();
+        let is_active = !suspected && connected().is_some_and(|connected| connected.was_active());
+        let answer = if is_active { Ok(false) } else { peer.non_existent() };
         let mut watched = self.watched.lock();
         let Some(entry) = watched.get_mut(&number) else { return PingOutcome::Disconnected };
         let gone = match &answer {
             Ok(false) => {
                 entry.failures = 0;
+                let connected = entry.connected.upgrade().filter(|_| !is_active);
+                drop(watched);
+                if let Some(connected) = connected {
+                    connected.answered();
+                }
                 return PingOutcome::Alive;
             }
             // The peer itself reports that it does not exist.

@@ -22,6 +22,7 @@ mod registrations;
 mod remote_peer;
 mod replay;
 mod service;
+mod supplier_peer;
 mod supplier_proxy;
 mod udp;
 /// The generated modules of the standard Event Service.

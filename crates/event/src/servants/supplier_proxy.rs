@@ -5,6 +5,7 @@ use super::control::MonitoredPeer;
 use super::proxies::ProxySlot;
 use super::registrations::Registration;
 use super::service::Shared;
+use super::supplier_peer::SupplierPeer;
 use crate::admin::ProxyPushConsumer;
 use crate::ownership::Ownership;
 use isorb::{Kind, Object, Result, SystemException};
@@ -26,7 +27,8 @@ pub(super) struct SupplierProxyState {
 #[derive(Default)]
 struct State {
     supplier: Option<Arc<ProxyPushConsumer>>,
-    watch: Option<u64>,
+    /// If it gave a reference.
+    peer: Option<Arc<SupplierPeer>>,
     ended: bool,
     /// Of the supplier that connects next, or is connected.
     ownership: Option<Ownership>,
@@ -105,7 +107,13 @@ impl SupplierProxyState {
         }
         state.supplier = Some(Arc::new(supplier));
         let me: Weak<dyn MonitoredPeer> = self.me.clone();
-        state.watch = peer.map(|peer| self.shared.control.watch(peer, me, &[]));
+        state.peer = peer.map(|peer| {
+            let watch = self.shared.control.watch(peer, me, &[]);
+            SupplierPeer::new(&self.shared, peer, watch)
+        });
+        if let Some(peer) = &state.peer {
+            peer.open();
+        }
         Ok(true)
     }
 
@@ -113,10 +121,10 @@ impl SupplierProxyState {
     pub fn end(&self) -> bool {
         let mut state = self.state.lock();
         state.ended = true;
-        let (supplier, watch) = (state.supplier.take(), state.watch.take());
+        let (supplier, peer) = (state.supplier.take(), state.peer.take());
         drop(state);
-        if let Some(watch) = watch {
-            self.shared.control.forget(watch);
+        if let Some(peer) = peer {
+            self.shared.control.forget(peer.watch());
         }
         self.shared.proxies.retire(&self.slot);
         supplier.is_some()
@@ -132,5 +140,12 @@ impl MonitoredPeer for SupplierProxyState {
 
     fn was_active(&self) -> bool {
         self.active.swap(false, Relaxed)
+    }
+
+    fn answered(&self) {
+        let peer = self.state.lock().peer.clone();
+        if let Some(peer) = peer {
+            peer.open();
+        }
     }
 }

@@ -4,7 +4,7 @@
 use crate::persistent::World;
 use crate::unreachable_peers::publishes;
 use crate::{client, server};
-use isorb::{Kind, Reference};
+use isorb::{Config, Kind, Orb, Reference};
 use isorb_event::designator::INSTANCE_TIMEOUT;
 use isorb_event::remote::{RemoteChannel, RemoteQos, RemoteSupplier};
 use isorb_event::servants::stamped::{
@@ -12,7 +12,8 @@ use isorb_event::servants::stamped::{
 };
 use isorb_event::servants::{EventServiceOptions, RtecEventService};
 use isorb_event::{Channel, Event, Filter, Ownership};
-use isorb_testkit::{TempFolder, wait_until};
+use isorb_testkit::{Process, TempFolder, wait_until};
+use std::process::Command;
 use std::sync::mpsc;
 use std::time::Duration;
 
@@ -57,6 +58,65 @@ fn a_stronger_supplier_that_is_silent_gives_way_after_its_lease() {
     assert!(is_heard(&strong));
     wait_until("the lease is over", || is_heard(&weak));
     assert!(is_heard(&strong), "it takes over again");
+}
+
+/// Where the child finds the channel.
+const CHANNEL: &str = "ISORB_EVENT_CHANNEL";
+
+/// The child's part: owns an instance until it is killed.
+#[test]
+fn owns_an_instance_for_another_test() {
+    let Ok(url) = std::env::var(CHANNEL) else { return };
+    let orb = client();
+    let remote = RemoteChannel::connect(&orb, &url).unwrap();
+    let strong = remote.supplier_with([], Ownership::new(2)).unwrap();
+    assert!(is_heard(&strong));
+    wait_until("the channel is connected to it", || orb.connection_counts().open > 0);
+    println!("\nREADY");
+    // It has pushed just before it is killed.
+    while strong.push(&Event::new(20, 1)).is_ok() {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// No ping of a round takes part: the first one is in an hour. That it has called is no answer.
+#[test]
+fn a_stronger_supplier_that_is_killed_gives_way_at_once() {
+    let (served, channel) = server(Channel::builder());
+    let options =
+        EventServiceOptions { ping: Some(Duration::from_secs(3600)), ..EventServiceOptions::default() };
+    let service = RtecEventService::start(&served, &channel, options).unwrap();
+    let url = service.object().to_string();
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["ownership::owns_an_instance_for_another_test", "--exact", "--nocapture"]);
+    let mut child = Process::start(command.env(CHANNEL, &url));
+    while child.next_line().expect("it owns the instance") != "READY" {}
+    let orb = client();
+    let weak = RemoteChannel::connect(&orb, &url).unwrap().supplier_with([], Ownership::new(1)).unwrap();
+    assert!(!is_heard(&weak));
+    child.kill();
+    wait_until("its successor is heard", || is_heard(&weak));
+    assert_eq!(channel.totals().suppliers_lost, 1);
+}
+
+/// Its server closes connections that are idle for a moment. It answers over the next one, which is
+/// watched in turn.
+#[test]
+fn a_supplier_keeps_its_instances_while_only_connections_to_it_end() {
+    let (served, channel) = server(Channel::builder());
+    let options =
+        EventServiceOptions { ping: Some(Duration::from_secs(3600)), ..EventServiceOptions::default() };
+    let service = RtecEventService::start(&served, &channel, options).unwrap();
+    let url = service.object().to_string();
+    let orb = Orb::with_config(Config { connection_idle_timeout_ms: 40, ..Config::default() }).unwrap();
+    orb.root_poa().unwrap().manager().activate().unwrap();
+    let strong = RemoteChannel::connect(&orb, &url).unwrap().supplier_with([], Ownership::new(2)).unwrap();
+    assert!(is_heard(&strong));
+    let other = client();
+    let weak = RemoteChannel::connect(&other, &url).unwrap().supplier_with([], Ownership::new(1)).unwrap();
+    wait_until("several connections to it have ended", || orb.connection_counts().accepted > 3);
+    assert!(!is_heard(&weak) && is_heard(&strong));
+    assert_eq!(channel.totals().suppliers_lost, 0);
 }
 
 /// The registrations hold the strengths.
