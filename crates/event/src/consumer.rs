@@ -20,6 +20,13 @@ pub trait PushConsumer: Send + Sync {
     /// [`Failure::Busy`].
     fn push(&self, events: &[Event<'_>]) -> Result<(), Failure>;
 
+    /// Whether one push may have several events of the channel's history, which do not belong
+    /// together. For consumers to which a push costs more than an event, such as remote ones. False
+    /// by default: each has a push of its own.
+    fn takes_sets(&self) -> bool {
+        false
+    }
+
     /// Called after each failure: how long the channel does not call the consumer. Events that
     /// arrive meanwhile are queued by its policy; without a queue they are lost and counted. Zero
     /// by default: no backoff.

@@ -6,9 +6,16 @@
 
 use super::Connection;
 use super::queue::Served;
-use crate::counters::{count, thread_number};
-use crate::retention::{Backlog, RetainedRef};
-use isorb_rt::sync::atomic::Ordering::AcqRel;
+use crate::counters::{ThreadNumber, count, thread_number};
+use crate::event::{Event, EventCopy};
+use crate::retention::{Backlog, History, RetainedRef};
+use isorb_rt::sync::atomic::Ordering::{AcqRel, Relaxed};
+
+/// The most events of a set. Each is a copy that its ring may overwrite meanwhile, and the history
+/// has few to spare.
+const SET: usize = 8;
+/// The octets at which a set ends.
+const SET_OCTETS: usize = 32 << 10;
 
 impl Connection {
     /// From now on its pushes are queued, and no dispatcher gets it, until
@@ -34,26 +41,71 @@ impl Connection {
         let copy =
             if self.is_gone() { None } else { self.kernel.history().and_then(|history| history.get(kept)) };
         let Some(copy) = copy else {
-            return self.go_on(|| count(&self.counters.history_lost));
+            return self.go_on(1, || count(&self.counters.history_lost));
         };
         let mut now = self.kernel.clock.now_ns();
         if copy.expires() != 0 && now >= copy.expires() {
-            return self.go_on(|| count(&self.counters.expired));
+            return self.go_on(1, || count(&self.counters.expired));
         }
         // Counts what it does not admit.
         if !self.admits(&copy.event()) {
-            return self.go_on(|| ());
+            return self.go_on(1, || ());
         }
         let (traced, counted) = (self.kernel.recorder.is_on(), self.kernel.counting.then(thread_number));
+        // One that is timed declared what a single event costs.
+        if !self.timed
+            && !self.has_content()
+            && self.consumer.takes_sets()
+            && let Some(history) = self.kernel.history()
+        {
+            return self.serve_set(history, copy, now, traced, counted);
+        }
         if self.call(&[copy.event()], now, &mut now, traced, counted).is_err() {
             return Served::Busy;
         }
         drop(copy);
-        self.go_on(|| count(&self.counters.from_history))
+        self.go_on(1, || count(&self.counters.from_history))
     }
 
-    /// Ends the turn of an event of the backlog.
-    fn go_on(&self, counted: impl FnOnce()) -> Served {
+    /// Serves events of the backlog by one push: `first` and those that follow, up to one that is
+    /// gone or expired.
+    fn serve_set(
+        &self,
+        history: &History,
+        first: EventCopy,
+        mut now: u64,
+        traced: bool,
+        counted: Option<ThreadNumber>,
+    ) -> Served {
+        let ahead: [Option<RetainedRef>; SET] = self.queue.lock().backlog.ahead();
+        let mut copies: [Option<EventCopy>; SET] = std::array::from_fn(|_| None);
+        let size = |copy: &EventCopy| copy.event().data.octets.len() + copy.event().data.any.len();
+        let (mut length, mut octets) = (1, size(&first));
+        copies[0] = Some(first);
+        for kept in ahead.into_iter().skip(1) {
+            let Some(copy) = kept.and_then(|kept| history.get(kept)) else { break };
+            octets = octets.saturating_add(size(&copy));
+            if octets > SET_OCTETS || copy.expires() != 0 && now >= copy.expires() {
+                break;
+            }
+            copies[length] = Some(copy);
+            length += 1;
+        }
+        let mut events = [Event::default(); SET];
+        for (event, copy) in events.iter_mut().zip(copies.iter().flatten()) {
+            *event = copy.event();
+        }
+        if self.call(&events[..length], now, &mut now, traced, counted).is_err() {
+            return Served::Busy;
+        }
+        drop(copies);
+        self.go_on(length, || {
+            self.counters.from_history.fetch_add(length as u64, Relaxed);
+        })
+    }
+
+    /// Ends the turn of `length` events of the backlog.
+    fn go_on(&self, length: usize, counted: impl FnOnce()) -> Served {
         let gone = self.is_gone();
         if !gone {
             counted();
@@ -61,7 +113,7 @@ impl Connection {
         let mut queue = self.queue.lock();
         if gone {
             queue.backlog.abandon();
-        } else if !queue.backlog.advance() {
+        } else if !queue.backlog.advance(length) {
             return Served::More;
         }
         self.busy.fetch_sub(1, AcqRel);

@@ -30,9 +30,14 @@ impl Backlog {
         self.events.get(self.served).copied()
     }
 
-    /// Goes on behind the next event. Returns true after the last one.
-    pub fn advance(&mut self) -> bool {
-        self.served += 1;
+    /// The events from the next one on, which is the first.
+    pub fn ahead<const N: usize>(&self) -> [Option<RetainedRef>; N] {
+        std::array::from_fn(|at| self.events.get(self.served.saturating_add(at)).copied())
+    }
+
+    /// Goes on behind the next `count` events. Returns true after the last one.
+    pub fn advance(&mut self, count: usize) -> bool {
+        self.served += count;
         self.served >= self.events.len()
     }
 

@@ -117,7 +117,7 @@ fn read(history: &History, mut backlog: super::Backlog) -> (Vec<u64>, usize) {
             Some(copy) => got.push(copy.event().header.creation_time),
             None => lost += 1,
         }
-        backlog.advance();
+        backlog.advance(1);
     }
     (got, lost)
 }

@@ -691,6 +691,10 @@ impl consumer::PushConsumer for RemoteConsumer {
         })
     }
 
+    fn takes_sets(&self) -> bool {
+        true
+    }
+
     fn backoff(&self) -> std::time::Duration {
         self.peer.backoff()
     }
