@@ -50,6 +50,17 @@ fn values_go_from_node_to_node() {
     let (good, _, error) =
         memory(&[&["--socket", &a, "write", "tank", json, "--create", "64"][..], &of[..]].concat());
     assert!(good, "{error}");
+    // An error in it names the member by its path.
+    for (wrong, named) in [
+        (r#"{"level":2.5,"valve":-3,"notes":["full",7]}"#, "notes.[1]: 7 is no string"),
+        (r#"{"level":"high","valve":-3,"notes":[]}"#, "level: \"high\" is no double"),
+        (r#"{"level":2.5,"valve":2147483648,"notes":[]}"#, "valve: 2147483648 is no long"),
+        (r#"{"level":2.5,"notes":[]}"#, "the member valve is missing"),
+        (r#"{"level":2.5,"valve":-3,"notes":[],"lid":1}"#, "lid"),
+    ] {
+        let (good, _, error) = memory(&[&["--socket", &a, "write", "tank", wrong][..], &of[..]].concat());
+        assert!(!good && error.contains(named), "{wrong}: {error}");
+    }
     let dump = ["--socket", &b, "dump", "tank", "--timeout", "60000"];
     let (_, output, error) = memory(&[&dump[..], &of[..]].concat());
     assert_eq!(output.trim(), json, "{error}");
