@@ -204,6 +204,8 @@ struct Row {
     gateway: bool,
     priority: i16,
     level: u8,
+    /// Of the consumers that the scheduler assigns to processors.
+    processor: Option<String>,
     suspended: bool,
     waiting: usize,
     queue: usize,
@@ -278,6 +280,7 @@ fn row(status: &ConsumerStatus, latencies: Option<&Latencies>, before: Option<&C
         gateway: status.gateway,
         priority: status.priority.get(),
         level: status.level,
+        processor: status.processor.map(|processor| processor.to_string()),
         suspended: status.suspended,
         waiting: status.waiting,
         queue: status.queue,

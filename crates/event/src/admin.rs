@@ -44,7 +44,9 @@ pub struct ConsumerQos {
     pub quality: Quality,
     /// It forwards to another channel. Observers do not see its subscriptions.
     pub gateway: bool,
-    /// A dispatcher for this consumer only. For consumers that may be slow, such as remote ones.
+    /// A dispatcher for this consumer only. For consumers that may be slow, such as remote ones. A
+    /// processor that the scheduler assigns it to goes first
+    /// ([`RunTimeScheduler::processor`](crate::RunTimeScheduler::processor)).
     pub dispatch: Option<Arc<dyn Dispatch>>,
     /// The events of the channel's history that it gets first.
     pub history: HistoryRequest,

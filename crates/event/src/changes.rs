@@ -6,7 +6,7 @@ use crate::consumer::{PushConsumer, Resume};
 use crate::core::Core;
 use crate::correlation::Registration;
 use crate::counters::Counts;
-use crate::dispatch::{Dispatch, Redispatch};
+use crate::dispatch::Redispatch;
 use crate::error::{ConnectError, SwapError};
 use crate::event::Header;
 use crate::filter::{Compiled, Filter};
@@ -100,9 +100,11 @@ impl<M: ModuleSet> Core<M> {
         let compiled: Vec<Compiled> = qos.filters.iter().map(Compiled::new).collect::<Result<_, _>>()?;
         let placement = admitted.placement.unwrap_or_else(|| Placement::least_urgent(&qos.quality));
         let gateway = qos.gateway;
-        let dispatch = match qos.dispatch {
-            None => self.dispatch_of(&admitted)?,
-            own => own,
+        let processor = self.processor_of(&admitted)?;
+        let dispatch = match processor {
+            // Its promise holds on that processor's threads only.
+            Some(at) => self.processors.get(at).map(|processor| processor.dispatch.clone()),
+            None => qos.dispatch,
         };
         let connected = self.enter(|registry| {
             if registry.consumers.len() >= self.limits.consumers {
@@ -134,6 +136,7 @@ impl<M: ModuleSet> Core<M> {
                 suspended: false,
                 gateway: qos.gateway,
                 admitted: admitted.numbers,
+                processor: processor.and_then(|at| self.processors.get(at)).map(|processor| processor.cpus),
             };
             if registry.tables.exceeds(&entry.patterns(), self.limits.masks) {
                 return Err(ConnectError::TooManyMasks);
@@ -171,19 +174,29 @@ impl<M: ModuleSet> Core<M> {
         Ok(id)
     }
 
-    /// The dispatcher of the processor on which a consumer was admitted.
-    fn dispatch_of(&self, admitted: &Admitted) -> Result<Option<Arc<dyn Dispatch>>, ConnectError> {
-        let Some(at) = admitted.numbers.iter().find_map(|number| self.scheduler.processor(*number)) else {
-            return Ok(None);
-        };
+    /// The processor on which a consumer was admitted, by its number.
+    fn processor_of(&self, admitted: &Admitted) -> Result<Option<usize>, ConnectError> {
+        let mut all = admitted.numbers.iter().filter_map(|number| self.scheduler.processor(*number));
+        let Some(at) = all.next() else { return Ok(None) };
         let count = self.processors.len();
-        let missing = || {
-            NotAdmitted(format!(
+        let why = if at >= count {
+            format!(
                 "its scheduler admitted it on processor {at}, and the channel has {count}: give it all of them \
                  (ChannelBuilder::processors)"
-            ))
+            )
+        } else if let Some(other) = all.find(|other| *other != at) {
+            // They have one queue, which one thread serves.
+            let name = |at: usize| self.processors.get(at).map_or_else(String::new, |at| at.cpus.to_string());
+            format!(
+                "a conjunction of operations on the processors {} and {} cannot run on both: have them depend on \
+                 each other in the schedule, so that they are placed on one",
+                name(at),
+                name(other)
+            )
+        } else {
+            return Ok(Some(at));
         };
-        self.processors.get(at).cloned().map(Some).ok_or_else(|| missing().into())
+        Err(NotAdmitted(why).into())
     }
 
     /// Gives a consumer the events of the history that it asked for, and those that were queued for

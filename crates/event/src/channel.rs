@@ -12,7 +12,7 @@ use crate::observer::Observer;
 use crate::placement::RunTimeScheduler;
 use crate::retention::HistoryStatus;
 use isorb_rt::priority::Priority;
-use isorb_rt::sched::SpawnError;
+use isorb_rt::sched::{Cpus, SpawnError};
 use isorb_rt::time::Deadline;
 use isorb_sched::Preemption;
 use isorb_trace::{Participant, Recorder, Recording, Role};
@@ -311,6 +311,9 @@ pub struct ConsumerStatus {
     /// It has a dispatcher of its own, as gateways and remote consumers do. Its level does not tell
     /// the priority of that dispatcher's threads.
     pub own_dispatch: bool,
+    /// The processor that its scheduler assigned it to
+    /// ([`ChannelBuilder::processors`](crate::ChannelBuilder::processors)).
+    pub processor: Option<Cpus>,
     /// How many pushes wait for it.
     pub waiting: usize,
     /// The capacity of its queue.

@@ -132,7 +132,8 @@ channel_builder! {
     /// The scheduling class, processors and stacks of its threads.
     threads: ThreadSetup = ThreadSetup::default();
     /// Processors that the [`scheduler`](Self::scheduler) assigns consumers to
-    /// ([`ScheduledProcessors`](crate::ScheduledProcessors)), by number: each has a thread for each
+    /// ([`ScheduledProcessors`](crate::ScheduledProcessors), or
+    /// `RegisteredOperations::of_file_on`), by number: each has a thread for each
     /// level, which is bound to it and dispatches its consumers. None by default.
     processors: Vec<Cpus> = Vec::new();
     /// Whether the channel starts threads for timers (one for each level that has any) and for

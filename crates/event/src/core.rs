@@ -41,8 +41,8 @@ pub(crate) struct Core<M: ModuleSet> {
     pub registry: PiMutex<Registry>,
     pub timers: Arc<Timers>,
     pub scheduler: Arc<dyn RunTimeScheduler>,
-    /// The dispatchers of processors, by their number.
-    pub processors: Vec<Arc<dyn Dispatch>>,
+    /// The processors that the scheduler assigns consumers to, by its numbers.
+    pub processors: Vec<Processor>,
     pub setup: ThreadSetup,
     pub limits: crate::config::Limits,
     pub own_threads: bool,
@@ -60,26 +60,31 @@ pub(crate) struct Core<M: ModuleSet> {
 }
 
 /// The number of processors that the trace distinguishes. A loom model has one.
-fn processors(trace_threads: usize) -> usize {
+fn traced_processors(trace_threads: usize) -> usize {
     #[cfg(not(loom))]
     return if trace_threads > 0 { isorb_rt::sched::possible_cpus() } else { 0 };
     #[cfg(loom)]
     return trace_threads.min(1);
 }
 
-/// A dispatcher for each processor, with a thread for each level.
-fn processor_dispatchers(
-    processors: &[Cpus],
-    levels: &[Priority],
-    setup: &ThreadSetup,
-) -> Result<Vec<Arc<dyn Dispatch>>, SpawnError> {
-    let mut dispatchers: Vec<Arc<dyn Dispatch>> = Vec::new();
-    for cpus in processors {
-        let strategy = Strategy::Threads { per_level: 1 };
-        let queued = Queued::alone(strategy, levels, &setup.clone().on(*cpus))?;
-        dispatchers.extend(queued.map(|queued| Arc::new(queued) as Arc<dyn Dispatch>));
+/// A processor with threads of its own.
+pub(crate) struct Processor {
+    pub cpus: Cpus,
+    /// Has a thread for each level, bound to it.
+    pub dispatch: Arc<dyn Dispatch>,
+}
+
+impl Processor {
+    fn start(cpus: &[Cpus], levels: &[Priority], setup: &ThreadSetup) -> Result<Vec<Processor>, SpawnError> {
+        let mut processors = Vec::with_capacity(cpus.len());
+        for cpus in cpus {
+            let strategy = Strategy::Threads { per_level: 1 };
+            let queued = Queued::alone(strategy, levels, &setup.clone().on(*cpus))?;
+            let dispatch = queued.map(|queued| Arc::new(queued) as Arc<dyn Dispatch>);
+            processors.extend(dispatch.map(|dispatch| Processor { cpus: *cpus, dispatch }));
+        }
+        Ok(processors)
     }
-    Ok(dispatchers)
 }
 
 impl<M: ModuleSet> Core<M> {
@@ -90,7 +95,7 @@ impl<M: ModuleSet> Core<M> {
             return Err(StartError::Levels { count: levels.len() });
         }
         let setup = config.threads.for_levels(&levels);
-        let dispatchers = processor_dispatchers(&config.processors, &levels, &setup)?;
+        let processors = Processor::start(&config.processors, &levels, &setup)?;
         let limits = config.limits;
         let events = EventPool::new(limits.size_classes()).ok_or(StartError::Memory)?;
         let retention = Retention::new(config.history, &config.lifespans);
@@ -101,7 +106,7 @@ impl<M: ModuleSet> Core<M> {
                 RecorderLimits {
                     threads: limits.trace_threads,
                     records: limits.trace_records,
-                    processors: processors(limits.trace_threads),
+                    processors: traced_processors(limits.trace_threads),
                     levels: levels.len(),
                 },
                 config.trace,
@@ -121,7 +126,7 @@ impl<M: ModuleSet> Core<M> {
             registry: PiMutex::new(Registry::default()),
             timers,
             scheduler: config.scheduler,
-            processors: dispatchers,
+            processors,
             setup,
             limits,
             own_threads: config.own_threads,

@@ -11,6 +11,7 @@ use crate::observer::{Observer, Union};
 use crate::supplier::{Publication, SupplierQos};
 use crate::table::{TableEntry, Tables};
 use isorb_rt::priority::Priority;
+use isorb_rt::sched::Cpus;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -48,6 +49,8 @@ pub(crate) struct Entry {
     pub gateway: bool,
     /// Its admission numbers: one for each of its operations.
     pub admitted: Vec<u64>,
+    /// The processor that its scheduler assigned it to.
+    pub processor: Option<Cpus>,
 }
 
 impl Entry {
@@ -125,6 +128,7 @@ impl Registry {
             level: entry.connection.level(),
             suspended: entry.suspended,
             own_dispatch: entry.connection.has_own_dispatch(),
+            processor: entry.processor,
             waiting: entry.connection.waiting(),
             queue: entry.connection.quality.queue.max(1),
             deadline: entry.connection.deadline(),

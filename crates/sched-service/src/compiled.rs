@@ -25,7 +25,10 @@ const MOST: i32 = 4096;
 #[derive(Debug, Clone)]
 pub struct Compiled {
     graph: Graph,
-    schedule: Schedule,
+    /// By processor.
+    parts: Vec<Part>,
+    /// By place in the graph, for several processors.
+    located: Vec<Located>,
     /// Thread priority, sub-priority and level of each operation by a scheduler. Empty for a
     /// schedule file.
     assigned: Vec<Assigned>,
@@ -35,6 +38,38 @@ pub struct Compiled {
     places: Vec<Option<usize>>,
 }
 
+/// A processor, and the schedule of the operations there: by their places in the whole graph, in
+/// this order. Empty for the whole graph.
+#[derive(Debug, Clone)]
+struct Part {
+    processor: Option<usize>,
+    operations: Vec<usize>,
+    schedule: Option<Schedule>,
+}
+
+/// Where an operation is.
+#[derive(Debug, Clone)]
+enum Located {
+    /// In this part.
+    Part(usize),
+    /// No processor has room for it.
+    Nowhere(String),
+}
+
+impl Part {
+    fn whole(schedule: Schedule) -> Vec<Part> {
+        vec![Part { processor: None, operations: Vec::new(), schedule: Some(schedule) }]
+    }
+
+    /// The index of an operation in this schedule.
+    fn index_of(&self, place: usize) -> Option<usize> {
+        match self.operations.is_empty() {
+            true => Some(place),
+            false => self.operations.binary_search(&place).ok(),
+        }
+    }
+}
+
 /// The guarantee of an operation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Promise {
@@ -42,6 +77,9 @@ pub struct Promise {
     pub operation: String,
     /// The queue of its events. The deadline in it counts from them.
     pub dispatch: Dispatch,
+    /// The processor that it was placed on, by its place among those of
+    /// [`Compiled::of_file_on`].
+    pub processor: Option<usize>,
     /// The shortest time between arrivals, each of which causes one of its events after
     /// [`Dispatch::released`] at the latest. `None` if several streams reach the operation or an
     /// arrival causes more events: no single period holds for all of them then.
@@ -64,6 +102,9 @@ pub enum NoPromise {
         /// The sentence with the numbers.
         why: String,
     },
+    /// No processor has room for the operation and those that stay with it: the sentence with the
+    /// reason of each.
+    Unplaced(String),
 }
 
 impl fmt::Display for NoPromise {
@@ -77,6 +118,7 @@ impl fmt::Display for NoPromise {
                 write!(f, "{name} has no events of its own: it is called, joins others or runs elsewhere")
             }
             NoPromise::Late { name, why } => write!(f, "{name} cannot be admitted: {why}"),
+            NoPromise::Unplaced(sentence) => f.write_str(sentence),
         }
     }
 }
@@ -130,7 +172,58 @@ impl Compiled {
         let schedule = file.compile()?;
         let paced = paced(&file.graph);
         let places = (0..file.graph.operations().len()).map(Some).collect();
-        Ok(Compiled { graph: file.graph, schedule, assigned: Vec::new(), paced, places })
+        let (parts, located, assigned) = (Part::whole(schedule), Vec::new(), Vec::new());
+        Ok(Compiled { graph: file.graph, parts, located, assigned, paced, places })
+    }
+
+    /// As [`of_file`](Self::of_file), on several processors by worst fit: operations that release
+    /// or call each other, or share a resource, are on one. `processors` are their numbers in
+    /// sentences.
+    ///
+    /// Operations that no processor has room for have no promise; the others are scheduled without
+    /// them.
+    ///
+    /// # Errors
+    /// [`FileError`] for a group of operations that cannot be scheduled even by itself.
+    pub fn of_file_on(
+        file: &ScheduleFile,
+        preemption: Preemption,
+        processors: &[usize],
+    ) -> Result<Compiled, FileError> {
+        let config = Config { preemption, one_thread_per_level: true, ..file.config.clone() };
+        let graph = file.graph.clone();
+        let partition = graph.partition(&config, processors.len()).map_err(|fault| file.at(&fault))?;
+        let count = graph.operations().len();
+        let mut located = vec![Located::Nowhere(String::new()); count];
+        for refused in &partition.refused {
+            for operation in &refused.operations {
+                if let Some(place) = graph.lookup(operation) {
+                    located[place] = Located::Nowhere(refused.sentence(processors));
+                }
+            }
+        }
+        let mut parts = Vec::with_capacity(processors.len());
+        for (number, processor) in partition.processors.into_iter().enumerate() {
+            for place in &processor.operations {
+                located[*place] = Located::Part(number);
+            }
+            let (operations, schedule) = (processor.operations, processor.schedule);
+            parts.push(Part { processor: Some(number), operations, schedule });
+        }
+        let (paced, places) = (paced(&graph), (0..count).map(Some).collect());
+        Ok(Compiled { graph, parts, located, assigned: Vec::new(), paced, places })
+    }
+
+    /// The sentences about operations that no processor has room for, each once.
+    #[must_use]
+    pub fn unplaced(&self) -> BTreeSet<&str> {
+        let mut sentences = BTreeSet::new();
+        for located in &self.located {
+            if let Located::Nowhere(sentence) = located {
+                sentences.insert(&**sentence);
+            }
+        }
+        sentences
     }
 
     /// Compiles the operations of a scheduler for a dispatcher with this preemption. If the
@@ -170,16 +263,17 @@ impl Compiled {
         };
         let (graph, assigned, places) = graph(&infos, &assigned)?;
         let config = Config { policy, preemption, one_thread_per_level: true, ..Config::default() };
-        let schedule = graph.schedule(config)?;
+        let parts = Part::whole(graph.schedule(config)?);
         let paced = paced(&graph);
-        Ok(Compiled { graph, schedule, assigned, paced, places })
+        Ok(Compiled { graph, parts, located: Vec::new(), assigned, paced, places })
     }
 
     /// The priorities of the queues' threads in ascending order.
     #[must_use]
     pub fn thread_priorities(&self) -> Vec<u16> {
         let assigned = self.assigned.iter().flatten().map(|(priority, _, _)| *priority);
-        let queues = self.schedule.queues.iter().map(|queue| queue.thread_priority);
+        let schedules = self.parts.iter().filter_map(|part| part.schedule.as_ref());
+        let queues = schedules.flat_map(|schedule| &schedule.queues).map(|queue| queue.thread_priority);
         let all: BTreeSet<u16> = if self.assigned.is_empty() { queues.collect() } else { assigned.collect() };
         all.into_iter().collect()
     }
@@ -192,13 +286,21 @@ impl Compiled {
         let there = place(handle).and_then(|place| self.places.get(place).copied());
         let place = there.ok_or(NoPromise::Unknown(handle))?.ok_or(NoPromise::Disabled(handle))?;
         let operation = &self.graph.operations()[place];
-        let fatal = self.schedule.anomalies.iter().find(|anomaly| anomaly.severity == Severity::Fatal);
+        let part = match self.located.get(place) {
+            None => self.parts.first(),
+            Some(Located::Part(number)) => self.parts.get(*number),
+            Some(Located::Nowhere(sentence)) => return Err(NoPromise::Unplaced(sentence.clone())),
+        };
+        let no_events = || NoPromise::NoEvents(operation.name.clone());
+        let part = part.ok_or_else(no_events)?;
+        let (schedule, index) = part.schedule.as_ref().zip(part.index_of(place)).ok_or_else(no_events)?;
+        let fatal = schedule.anomalies.iter().find(|anomaly| anomaly.severity == Severity::Fatal);
         if let Some(fatal) = fatal {
             return Err(NoPromise::Late { name: operation.name.clone(), why: fatal.description.clone() });
         }
-        let mut tasks = self.schedule.of(place).peekable();
+        let mut tasks = schedule.of(index).peekable();
         if tasks.peek().is_none() {
-            return Err(NoPromise::NoEvents(operation.name.clone()));
+            return Err(no_events());
         }
         let mut promise: Option<Promise> = None;
         for (scheduled, verdict) in tasks {
@@ -227,7 +329,8 @@ impl Compiled {
                     let operation = operation.name.clone();
                     let one = self.paced.get(place).is_some_and(|paced| *paced);
                     let period = one.then_some(task.period);
-                    promise = Some(Promise { operation, dispatch, period });
+                    let processor = part.processor;
+                    promise = Some(Promise { operation, dispatch, processor, period });
                 }
                 // An operation that several streams release must meet its deadline for each.
                 Some(known) => {
@@ -238,7 +341,7 @@ impl Compiled {
                 }
             }
         }
-        promise.ok_or_else(|| NoPromise::NoEvents(operation.name.clone()))
+        promise.ok_or_else(no_events)
     }
 }
 

@@ -5,6 +5,7 @@
 //! policy = "dm"                      # rms, dm, edf, mlf, muf, criticality, declared
 //! preemption = "full"                # full, deferred, none
 //! priorities = [100, 200]            # CORBA priorities of the threads
+//! processors = [2, 3]                # those of several processors, by the kernel's numbers
 //!
 //! [[operation]]
 //! name = "imu"
@@ -48,6 +49,9 @@ pub struct ScheduleFile {
     pub name: String,
     /// The configuration of the analysis.
     pub config: Config,
+    /// The processors that the operations run on, by the kernel's numbers, each once. Empty: one,
+    /// whichever.
+    pub processors: Vec<usize>,
     /// The operations.
     pub graph: Graph,
     /// The CORBA priority of each activity (`RTCosScheduling::ClientScheduler::schedule_activity`).
@@ -171,6 +175,7 @@ impl ScheduleFile {
             },
             activities: named("activity", read.activity)?,
             objects: named("object", read.object)?,
+            processors: processors(read.processors).map_err(|(at, message)| error(at, message))?,
             lines,
             warnings,
             graph,
@@ -210,11 +215,37 @@ impl ScheduleFile {
         self.lines.get(operation).copied()
     }
 
-    fn at(&self, fault: &ScheduleError) -> FileError {
+    /// A fault of its operations, at the line of the one that it names.
+    #[must_use]
+    pub fn at(&self, fault: &ScheduleError) -> FileError {
         // A task of one of several streams is named after its operation and the stream.
         let name = fault.name().map(|name| name.split(" by ").next().unwrap_or(name));
         let line = name.and_then(|name| self.line_of(name)).unwrap_or(1);
         FileError { file: self.name.clone(), line, message: fault.to_string() }
+    }
+}
+
+/// No machine has a processor with this number.
+const MAX_PROCESSOR: u32 = 1024;
+
+/// The processors that a file names.
+fn processors(named: Option<toml::Spanned<Vec<u32>>>) -> Result<Vec<usize>, (usize, String)> {
+    let Some(named) = named else { return Ok(Vec::new()) };
+    let at = named.span().start;
+    let mut processors = Vec::new();
+    for number in named.into_inner() {
+        if number >= MAX_PROCESSOR {
+            return Err((at, format!("processor {number}: their numbers are below {MAX_PROCESSOR}")));
+        }
+        let number = number as usize;
+        if processors.contains(&number) {
+            return Err((at, format!("processor {number} is named twice")));
+        }
+        processors.push(number);
+    }
+    match processors.is_empty() {
+        true => Err((at, "processors names none: leave it out for one processor".into())),
+        false => Ok(processors),
     }
 }
 

@@ -37,19 +37,27 @@ pub struct Unplaced {
     pub reasons: Vec<String>,
 }
 
-impl fmt::Display for Unplaced {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{} cannot be admitted on any of {} processors",
-            self.operations.join(", "),
-            self.reasons.len()
-        )?;
+impl Unplaced {
+    /// The sentence, with the processors by these names. Those without a name have their numbers.
+    #[must_use]
+    pub fn sentence(&self, processors: &[usize]) -> String {
+        let (operations, count) = (self.operations.join(", "), self.reasons.len());
+        let mut text = match count {
+            1 => format!("{operations} cannot be admitted"),
+            _ => format!("{operations} cannot be admitted on any of {count} processors"),
+        };
         for (number, reason) in self.reasons.iter().enumerate() {
             let separator = if number == 0 { ':' } else { ';' };
-            write!(f, "{separator} on processor {number}, {reason}")?;
+            let processor = processors.get(number).copied().unwrap_or(number);
+            text.push_str(&format!("{separator} on processor {processor}, {reason}"));
         }
-        Ok(())
+        text
+    }
+}
+
+impl fmt::Display for Unplaced {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.sentence(&[]))
     }
 }
 

@@ -112,6 +112,7 @@ proptest! {
         preemption in prop::sample::select(vec![Preemption::Full, Preemption::Deferred, Preemption::None]),
         one_thread_per_level: bool,
         resource in "[ -~\"\\\\]{0,8}",
+        processors in prop::collection::hash_set(0_usize..1024, 0..4),
     ) {
         let mut graph = Graph::new();
         graph.resources.push(Resource { name: resource, ceiling: Some(7) });
@@ -132,6 +133,9 @@ proptest! {
                 }
             }
         }
-        assert_same(&ScheduleFile::of("r", Config { policy, preemption, one_thread_per_level, priorities: 5..=6 }, graph));
+        let config = Config { policy, preemption, one_thread_per_level, priorities: 5..=6 };
+        let mut file = ScheduleFile::of("r", config, graph);
+        file.processors = processors.into_iter().collect();
+        assert_same(&file);
     }
 }

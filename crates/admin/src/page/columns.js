@@ -55,7 +55,7 @@ const CONSUMERS = [
   column('Consumer', 'consumer', stack(
     span('name', (c) => `${c.name || 'unnamed'} (${c.id})${c.suspended ? ', suspended' : ''}`, { class: 'name' }),
     span('address', place, { class: 'soft line' }),
-    span('priority', (c) => `priority ${c.priority}`, { class: 'soft line' }),
+    span('priority', (c) => `priority ${c.priority}${c.processor == null ? '' : `, processor ${c.processor}`}`, { class: 'soft line' }),
   )),
   column('Filter', 'filter', (c) => c.filter || nothing),
   column('Pushes', 'pushes', stack(

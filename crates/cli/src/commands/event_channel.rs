@@ -2,6 +2,7 @@
 
 use super::admin::{self, AdminArgs};
 use super::event_control::{self, Dispatching, MOST_THREADS, Modules};
+use super::event_processors;
 use super::metrics;
 use super::service::ServiceArgs;
 use crate::commands::arguments::{to_read, to_write};
@@ -148,6 +149,11 @@ pub struct Args {
     /// (`rt_info`). Handles count the file's operations from 1.
     #[arg(long, value_name = "FILE", conflicts_with = "scheduler", value_parser = to_read())]
     schedule: Option<PathBuf>,
+    /// The processors that dispatch the consumers of `--schedule`, by the kernel's numbers: each
+    /// has a thread for each level, bound to it, and the operations are placed on them by worst fit
+    /// [default: those that the file names; without any, a verdict for one processor].
+    #[arg(long, value_name = "CPU,...", value_delimiter = ',')]
+    processors: Vec<usize>,
     /// Admits consumers as operations of this scheduler (`isorb scheduler`): a URL such as
     /// corbaloc::host/ScheduleService, or a reference.
     #[arg(long, value_name = "URL")]
@@ -270,10 +276,15 @@ pub fn run(args: &Args, orb_arguments: Vec<String>) -> Result<(), Box<dyn Error>
     let security = security(args)?;
     args.join.iter().try_for_each(|url| is_reference(&orb, url, &security))?;
     let dependencies = recorder(args, &orb)?;
+    let mut processors = Vec::new();
     let (scheduler, levels) = match scheduler(args, strategy, &orb)? {
         None if args.record => (Arc::new(Unscheduled) as _, ChannelBuilder::default_levels()),
         None => (Arc::new(AsDeclared) as Arc<dyn RunTimeScheduler>, ChannelBuilder::default_levels()),
-        Some((operations, of)) => {
+        Some(Admitting { operations, of, processors: named }) => {
+            processors = named;
+            for sentence in operations.unplaced() {
+                log::warn(LOG, format_args!("{of}: {sentence}; their consumers will be refused"));
+            }
             if setup.mapping.is_none() {
                 log::warn(
                     LOG,
@@ -295,6 +306,7 @@ pub fn run(args: &Args, orb_arguments: Vec<String>) -> Result<(), Box<dyn Error>
     let channel = Channel::builder()
         .scheduler(scheduler)
         .levels(levels)
+        .processors(event_processors::sets(&processors))
         .strategy(strategy)
         .configuration(configuration)
         .limits(Limits {
@@ -406,6 +418,7 @@ pub fn run(args: &Args, orb_arguments: Vec<String>) -> Result<(), Box<dyn Error>
         for (name, help, value) in counters(&counted.totals()) {
             metrics::family(text, name, "counter", help, value);
         }
+        event_processors::metrics(text, &processors, &counted);
     }));
     let _metrics = process.ready(&reference, &lines)?;
     if let Some((federation, neighbourhood, gateways)) = federation {
@@ -478,14 +491,37 @@ fn is_scheduled(args: &Args) -> bool {
     args.schedule.is_some() || args.scheduler.is_some() && !args.record
 }
 
-/// The scheduler that admits consumers, and its name for messages.
-fn scheduler(
-    args: &Args,
-    strategy: Strategy,
-    orb: &Orb,
-) -> Result<Option<(RegisteredOperations, String)>, Box<dyn Error>> {
+/// The scheduler that admits consumers.
+struct Admitting {
+    operations: RegisteredOperations,
+    /// Its name for messages.
+    of: String,
+    /// The processors of the operations; none where they have one together.
+    processors: Vec<usize>,
+}
+
+const NO_FILE: &str = "--processors places the operations of a --schedule; a scheduling service computes for one processor: have it \
+     write its operations to a file (isorb scheduler --record FILE), and give the channel that file";
+
+fn scheduler(args: &Args, strategy: Strategy, orb: &Orb) -> Result<Option<Admitting>, Box<dyn Error>> {
+    if !args.processors.is_empty() && args.schedule.is_none() {
+        return Err(NO_FILE.into());
+    }
     if !is_scheduled(args) {
         return Ok(None);
+    }
+    let file = args.schedule.as_ref().map(|file| super::sched::read(file)).transpose()?;
+    if let Some(file) = &file {
+        let processors = event_processors::of(&args.processors, file)?;
+        if !processors.is_empty() {
+            if args.push_threads == 0 {
+                return Err("the threads of the processors push to the consumers of the schedule, and --push-threads to all others: \
+                     give it at least 1 thread"
+                    .into());
+            }
+            let operations = RegisteredOperations::of_file_on(file, &processors)?;
+            return Ok(Some(Admitting { operations, of: file.name.clone(), processors }));
+        }
     }
     let preemption = match args.push_threads {
         0 => strategy.preemption().ok_or(
@@ -494,15 +530,15 @@ fn scheduler(
         // Remote consumers have their own threads for each level.
         _ => Preemption::Full,
     };
-    if let Some(file) = &args.schedule {
-        let name = file.display().to_string();
-        let read = super::sched::read(file)?;
-        return Ok(Some((RegisteredOperations::of_file(&read, preemption)?, name)));
+    let processors = Vec::new();
+    if let Some(file) = file {
+        let operations = RegisteredOperations::of_file(&file, preemption)?;
+        return Ok(Some(Admitting { operations, of: file.name, processors }));
     }
     let Some(url) = &args.scheduler else { return Ok(None) };
     let scheduler = scheduler_at(url, orb)?;
     let operations = RegisteredOperations::of_scheduler(scheduler, args.priorities.clone(), preemption);
-    Ok(Some((operations, url.clone())))
+    Ok(Some(Admitting { operations, of: url.clone(), processors }))
 }
 
 fn scheduler_at(url: &str, orb: &Orb) -> Result<SchedulerRef, String> {

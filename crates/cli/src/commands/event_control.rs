@@ -252,6 +252,7 @@ fn state(channel: &Channel) -> idl::ChannelState {
             name: status.name,
             priority: status.priority.get(),
             level: status.level,
+            processor: status.processor.map(|processor| processor.to_string()).unwrap_or_default(),
             suspended: status.suspended,
             waiting: status.waiting as u32,
             queue: status.queue as u32,

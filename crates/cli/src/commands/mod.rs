@@ -9,6 +9,7 @@ pub mod doctor;
 pub mod event;
 pub mod event_channel;
 pub mod event_control;
+mod event_processors;
 #[cfg(feature = "packaging")]
 pub mod generate;
 pub mod idl;

@@ -4,7 +4,6 @@ use crate::commands::arguments::{to_read, to_write};
 use clap::{Parser, Subcommand};
 use isorb_sched::federation::FederationFile;
 use isorb_sched::file::ScheduleFile;
-use isorb_sched::schedule::Schedule;
 use isorb_sched::{Nanos, Policy, ScaledQuantity};
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -32,7 +31,7 @@ enum Command {
         #[arg(long)]
         margins: bool,
         /// Places the operations on so many processors, and checks each. Operations that depend on
-        /// each other or share a resource stay on one.
+        /// each other or share a resource stay on one [default: those that the file names].
         #[arg(long, value_name = "N", conflicts_with = "margins",
               value_parser = clap::value_parser!(u16).range(1..=1024))]
         processors: Option<u16>,
@@ -65,8 +64,7 @@ enum Command {
 
 pub fn run(args: &Args) -> ExitCode {
     let result = match &args.command {
-        Command::Check { file, policy, processors: Some(count), .. } => check_each(file, *policy, *count),
-        Command::Check { file, policy, margins, processors: None } => check(file, *policy, *margins),
+        Command::Check { file, policy, margins, processors } => check(file, *policy, *margins, *processors),
         Command::Federation { file } => check_federation(file),
         Command::Plot { file, policy, out, span } => plot(file, *policy, out.as_deref(), *span),
     };
@@ -80,8 +78,28 @@ pub fn run(args: &Args) -> ExitCode {
     }
 }
 
-fn check(file: &Path, policy: Option<Policy>, margins: bool) -> Result<bool, Box<dyn Error>> {
-    let (read, schedule) = schedule(file, policy)?;
+fn check(
+    file: &Path,
+    policy: Option<Policy>,
+    margins: bool,
+    count: Option<u16>,
+) -> Result<bool, Box<dyn Error>> {
+    let mut read = read(file)?;
+    read.config.policy = policy.unwrap_or(read.config.policy);
+    if let Some(count) = count {
+        return check_each(&read, &(0..usize::from(count)).collect::<Vec<_>>());
+    }
+    if !read.processors.is_empty() {
+        if margins {
+            return Err(format!(
+                "{}: --margins is for one processor, and it names its processors",
+                read.name
+            )
+            .into());
+        }
+        return check_each(&read, &read.processors);
+    }
+    let schedule = read.schedule()?;
     print!("{}", schedule.table());
     if margins {
         let margin = |of| read.graph.margin(&read.config, of);
@@ -99,20 +117,17 @@ fn check(file: &Path, policy: Option<Policy>, margins: bool) -> Result<bool, Box
     Ok(schedule.schedulable())
 }
 
-/// Checks the operations on several processors.
-fn check_each(file: &Path, policy: Option<Policy>, processors: u16) -> Result<bool, Box<dyn Error>> {
-    let mut read = read(file)?;
-    read.config.policy = policy.unwrap_or(read.config.policy);
-    let name = file.display();
-    let partition = read.graph.partition(&read.config, usize::from(processors));
-    let partition = partition.map_err(|error| format!("{name}: {error}"))?;
-    for (number, processor) in partition.processors.iter().enumerate() {
+/// Checks the operations on several processors, by these numbers.
+fn check_each(read: &ScheduleFile, processors: &[usize]) -> Result<bool, Box<dyn Error>> {
+    let partition = read.graph.partition(&read.config, processors.len());
+    let partition = partition.map_err(|error| format!("{}: {error}", read.name))?;
+    for (number, processor) in processors.iter().zip(&partition.processors) {
         match &processor.schedule {
             Some(schedule) => println!("processor {number}\n{}", schedule.table()),
             None => println!("processor {number}\nno operation\n"),
         }
     }
-    partition.refused.iter().for_each(|refused| println!("refused: {refused}"));
+    partition.refused.iter().for_each(|refused| println!("refused: {}", refused.sentence(processors)));
     Ok(partition.schedulable())
 }
 
@@ -137,20 +152,18 @@ fn plot(
     out: Option<&Path>,
     span: Option<Nanos>,
 ) -> Result<bool, Box<dyn Error>> {
-    let (_, schedule) = schedule(file, policy)?;
+    let mut read = read(file)?;
+    read.config.policy = policy.unwrap_or(read.config.policy);
+    if read.processors.len() > 1 {
+        return Err(format!("{}: a plot is of one processor, and it names several", read.name).into());
+    }
+    let schedule = read.schedule()?;
     let title = file.file_stem().unwrap_or_default().to_string_lossy();
     let page = schedule.page(&title, span.unwrap_or_else(|| schedule.span(4)))?;
     let out = out.map_or_else(|| file.with_extension("html"), Path::to_path_buf);
     std::fs::write(&out, page).map_err(|error| format!("{}: {error}", out.display()))?;
     println!("{}", out.display());
     Ok(schedule.schedulable())
-}
-
-fn schedule(file: &Path, policy: Option<Policy>) -> Result<(ScheduleFile, Schedule), Box<dyn Error>> {
-    let mut read = read(file)?;
-    read.config.policy = policy.unwrap_or(read.config.policy);
-    let schedule = read.schedule()?;
-    Ok((read, schedule))
 }
 
 /// Reads a schedule file. Prints its warnings.

@@ -26,6 +26,9 @@ use std::time::Duration;
 /// Later registrations may change the levels of connected consumers. The channel applies the
 /// changes when the next consumer connects.
 ///
+/// On several processors ([`of_file_on`](Self::of_file_on)) each operation has its processor, by
+/// worst fit over the whole file, and the channel dispatches its consumer there.
+///
 /// # Real-time
 /// A remote scheduler is asked when a consumer connects: two calls for each registered operation,
 /// and their analysis. Events cost nothing.
@@ -57,6 +60,7 @@ struct State {
 struct ConnectedOperation {
     handle: i32,
     placement: Placement,
+    processor: Option<usize>,
 }
 
 /// Why a channel cannot have the levels of a schedule.
@@ -103,6 +107,26 @@ impl RegisteredOperations {
     pub fn of_file(file: &ScheduleFile, preemption: Preemption) -> Result<RegisteredOperations, FileError> {
         let compiled = Compiled::of_file(file, preemption)?;
         Ok(RegisteredOperations { source: Source::Fixed(Box::new(compiled)), state: PiMutex::default() })
+    }
+
+    /// As [`of_file`](Self::of_file), on several processors, with full pre-emption on each. The
+    /// channel needs as many [`processors`](crate::ChannelBuilder::processors) in the same order;
+    /// `processors` are their numbers, for sentences.
+    ///
+    /// # Errors
+    /// [`FileError`] for operations that cannot be scheduled even by themselves. Those that no
+    /// processor has room for are [`unplaced`](Self::unplaced), and their consumers are refused.
+    pub fn of_file_on(file: &ScheduleFile, processors: &[usize]) -> Result<RegisteredOperations, FileError> {
+        let compiled = Compiled::of_file_on(file, Preemption::Full, processors)?;
+        Ok(RegisteredOperations { source: Source::Fixed(Box::new(compiled)), state: PiMutex::default() })
+    }
+
+    /// A sentence for each group of operations that no processor has room for.
+    pub fn unplaced(&self) -> Vec<String> {
+        match &self.source {
+            Source::Fixed(compiled) => compiled.unplaced().into_iter().map(str::to_owned).collect(),
+            Source::Asked { .. } => Vec::new(),
+        }
     }
 
     /// The operations that are registered with a scheduler when a consumer connects. If the
@@ -191,6 +215,10 @@ impl RunTimeScheduler for RegisteredOperations {
         true
     }
 
+    fn processor(&self, number: u64) -> Option<usize> {
+        self.state.lock().connected.get(&number)?.processor
+    }
+
     fn leave(&self, number: u64) {
         self.state.lock().connected.remove(&number);
     }
@@ -227,7 +255,8 @@ impl State {
         }
         self.connected = moved;
         self.next += 1;
-        self.connected.insert(self.next, ConnectedOperation { handle, placement });
+        let processor = promise.processor;
+        self.connected.insert(self.next, ConnectedOperation { handle, placement, processor });
         Ok((placement, self.next))
     }
 

@@ -6,7 +6,8 @@ use isorb_event::servants::stamped::{rtec_event_channel_admin as admin, rtec_eve
 use isorb_event::servants::{
     DependencyRecorder, EventServiceOptions, RegisteredOperations, RtecEventService, Unscheduled,
 };
-use isorb_event::{Channel, ConsumerStatus, Event, Strategy};
+use isorb_event::{Channel, ConsumerQos, ConsumerStatus, Event, Filter, Quality, Strategy};
+use isorb_rt::sched::{Cpus, current_cpus};
 use isorb_sched_service::SchedulerService;
 use isorb_sched_service::rtec_scheduler::{Criticality_t, Importance_t, Info_Type_t, SchedulerRef};
 use isorb_testkit::wait_until;
@@ -132,6 +133,62 @@ fn every_operation_of_a_list_is_admitted_or_the_consumer_is_refused() {
     assert!(world.channel.consumers().is_empty());
     // The operation that could be admitted is free.
     world.consume(&[(9, 0), (30, 1), (20, 2)]).unwrap();
+}
+
+/// Radar and map do not fit on one processor.
+const WIDE: &str = "[[operation]]\nname = 'radar'\ncost = '60 ms'\nperiod = '100 ms'\n\
+    [[operation]]\nname = 'map'\ncost = '50 ms'\nperiod = '100 ms'\n\
+    [[operation]]\nname = 'log'\ncost = '20 ms'\nperiod = '100 ms'\n";
+
+#[test]
+fn operations_run_on_their_processors_and_one_queue_is_not_on_two() {
+    let allowed: Vec<usize> = current_cpus().unwrap().iter().take(2).collect();
+    let [one, other] = allowed[..] else {
+        println!("skipped: one processor is usable, and the test takes two");
+        return;
+    };
+    let file = isorb_sched::file::ScheduleFile::parse("s.toml", WIDE).unwrap();
+    let operations = RegisteredOperations::of_file_on(&file, &[one, other]).unwrap();
+    assert!(operations.unplaced().is_empty());
+    let levels = operations.levels(2).unwrap();
+    let channel = Channel::builder().scheduler(Arc::new(operations)).levels(levels);
+    let channel = channel.processors(vec![Cpus::one(one), Cpus::one(other)]);
+    let world = world(channel, EventServiceOptions { ping: None, ..EventServiceOptions::default() });
+    let ran = Arc::new(Mutex::new(Vec::new()));
+    let here = |rt_info| {
+        let ran = ran.clone();
+        let consumer = move |_: &[Event<'_>]| ran.lock().unwrap().push((rt_info, current_cpus().unwrap()));
+        let quality = Quality { rt_info, ..Quality::default() };
+        let qos = ConsumerQos::new("here", Filter::of_type(20)).quality(quality);
+        world.channel.for_consumers().connect(Arc::new(consumer), qos).unwrap()
+    };
+    let (radar, _map) = (here(1), here(2));
+    world.channel.for_suppliers().connect().unwrap().push(&Event::new(20, 1));
+    wait_until("both have run", || ran.lock().unwrap().len() == 2);
+    let mut ran = ran.lock().unwrap().clone();
+    ran.sort_by_key(|(rt_info, _)| *rt_info);
+    assert_eq!(ran, [(1, Cpus::one(one)), (2, Cpus::one(other))]);
+    drop(radar);
+    // Remote ones, which have threads of their own otherwise.
+    let (proxy, consumer) = world.consume(&[(9, 0), (30, 1), (31, 3)]).unwrap();
+    let on: Vec<_> = world.channel.consumers().iter().map(|status| status.processor).collect();
+    assert_eq!(on, [other, one, other].map(|cpu| Some(Cpus::one(cpu))));
+    for event_type in [30, 31] {
+        world.channel.for_suppliers().connect().unwrap().push(&Event::new(event_type, 1));
+    }
+    wait_until("both arrive", || consumer.0.lock().unwrap().len() == 2);
+    proxy.disconnect_push_supplier().unwrap();
+    let Err(admin::proxy_push_supplier::ConnectPushConsumerError::System(error)) =
+        world.consume(&[(8, 0), (30, 1), (31, 3)])
+    else {
+        panic!("a conjunction of operations on two processors")
+    };
+    let why = error.detail.unwrap();
+    let begin =
+        format!("a conjunction of operations on the processors {one} and {other} cannot run on both: ");
+    assert!(why.starts_with(&begin), "{why}");
+    // Both are free again.
+    world.consume(&[(30, 1)]).unwrap();
 }
 
 #[test]

@@ -61,6 +61,17 @@ impl FromIterator<usize> for Cpus {
     }
 }
 
+impl fmt::Display for Cpus {
+    /// Their numbers, with commas between.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, cpu) in self.iter().enumerate() {
+            let comma = if at == 0 { "" } else { "," };
+            write!(f, "{comma}{cpu}")?;
+        }
+        Ok(())
+    }
+}
+
 impl fmt::Debug for Cpus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_set().entries(self.iter()).finish()

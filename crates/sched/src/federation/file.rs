@@ -174,6 +174,12 @@ impl Reader<'_> {
         let text = schedule(file)
             .map_err(|why| self.error(channel.schedule.span().start, format!("{file}: {why}")))?;
         let read = ScheduleFile::parse(file, &text).map_err(TopologyError)?;
+        if read.processors.len() > 1 {
+            let why = format!(
+                "{file}: it names several processors, and a channel of a federation is analysed on one"
+            );
+            return Err(self.error(channel.schedule.span().start, why));
+        }
         warnings.extend(read.warnings);
         Ok(ChannelNode {
             name: channel.name.get_ref().clone(),

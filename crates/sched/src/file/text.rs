@@ -14,6 +14,7 @@ pub struct Text {
     /// The old name of `one_thread_per_level`.
     pub turns: Option<Spanned<bool>>,
     pub priorities: Option<[u16; 2]>,
+    pub processors: Option<Spanned<Vec<u32>>>,
     #[serde(default)]
     pub operation: Vec<OperationText>,
     #[serde(default)]

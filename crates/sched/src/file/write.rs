@@ -12,9 +12,9 @@ impl ScheduleFile {
     /// in messages.
     #[must_use]
     pub fn of(name: &str, config: Config, graph: Graph) -> ScheduleFile {
-        let (activities, objects) = (BTreeMap::new(), BTreeMap::new());
+        let (activities, objects, processors) = (BTreeMap::new(), BTreeMap::new(), Vec::new());
         let (name, lines, warnings) = (name.to_string(), BTreeMap::new(), Vec::new());
-        ScheduleFile { name, config, graph, activities, objects, lines, warnings }
+        ScheduleFile { name, config, processors, graph, activities, objects, lines, warnings }
     }
 
     /// The file as text, from which [`parse`](Self::parse) reads the same schedule. Comments of the
@@ -39,6 +39,9 @@ impl ScheduleFile {
             "policy = \"{policy}\"\npreemption = \"{preemption}\"\none_thread_per_level = {one_thread_per_level}"
         )?;
         writeln!(to, "priorities = [{}, {}]", priorities.start(), priorities.end())?;
+        if !self.processors.is_empty() {
+            writeln!(to, "processors = {:?}", self.processors)?;
+        }
         for operation in self.graph.operations() {
             self.operation(to, operation)?;
         }

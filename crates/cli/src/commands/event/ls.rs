@@ -29,17 +29,28 @@ fn print(state: &ChannelState) -> Outcome {
     let mut output = std::io::stdout().lock();
     writeln!(
         output,
-        "{:>5}  {:<24} {:>8} {:>5} {:>11} {:>10} {:>8} {:>8} {:>8} {:>7}",
-        "ID", "CONSUMER", "PRIORITY", "LEVEL", "QUEUE", "PUSHED", "LOST", "EXPIRED", "TOO SOON", "FAILED"
+        "{:>5}  {:<24} {:>8} {:>5} {:>9} {:>11} {:>10} {:>8} {:>8} {:>8} {:>7}",
+        "ID",
+        "CONSUMER",
+        "PRIORITY",
+        "LEVEL",
+        "PROCESSOR",
+        "QUEUE",
+        "PUSHED",
+        "LOST",
+        "EXPIRED",
+        "TOO SOON",
+        "FAILED"
     )?;
     for of in &state.consumers {
         let name = if of.suspended { format!("{} (suspended)", of.name) } else { of.name.clone() };
         writeln!(
             output,
-            "{:>5}  {name:<24} {:>8} {:>5} {:>11} {:>10} {:>8} {:>8} {:>8} {:>7}",
+            "{:>5}  {name:<24} {:>8} {:>5} {:>9} {:>11} {:>10} {:>8} {:>8} {:>8} {:>7}",
             of.id,
             of.priority,
             of.level,
+            if of.processor.is_empty() { "any" } else { &of.processor },
             format!("{}/{}", of.waiting, of.queue),
             of.pushed,
             of.lost,
