@@ -4,18 +4,20 @@ use crate::{AnyValue, BuildError, Event, Kind, Stopped, TypeCode, Visitor, WalkE
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::any::Any as Context;
-use isorb_cdr::{Arg, Decode, Decoder, Encode, Encoder, ErrorKind, Idl, Item, Order, Result, Text};
+use isorb_cdr::{Arg, Decode, Decoder, Encode, Encoder, ErrorKind, Idl, Item, Narrow, Order, Result, Text};
 use isorb_scope::{Full, Region, Scope};
 
 /// A value of any IDL type, with its type. Cloning counts references.
 ///
-/// The value is in CDR from its first octet on, in this machine's byte order, with
-/// [`Text::DEFAULT`] and zero padding, so that equal values have equal octets. It was checked
-/// against the type when it was made.
+/// The value is in CDR from its first octet on, in this machine's byte order, with [`Text::HELD`]
+/// and zero padding, so that equal values have equal octets. It was checked against the type when
+/// it was made.
 #[derive(Clone, Default)]
 pub struct Any {
     tc: TypeCode,
     value: Arc<[u8]>,
+    /// Whether it has a `char` above U+007F, so that it is none in [`Text::DEFAULT`].
+    is_latin1: bool,
 }
 
 impl Any {
@@ -52,18 +54,18 @@ impl Any {
     /// # Errors
     /// As [`Any::new`], and the error of `value` as one of `tc`.
     pub fn with_type<'v>(tc: TypeCode, value: impl Encode<'v>) -> Result<Any> {
-        let mut e = Encoder::new(Vec::new(), Text::DEFAULT);
+        let mut e = Encoder::new(Vec::new(), Text::HELD);
         begin(&tc, &mut e);
         value.encode(&mut e);
-        Any::from_cdr(tc, &e.flatten()?, Order::NATIVE, Text::DEFAULT)
+        Any::from_cdr(tc, &e.flatten()?, Order::NATIVE, Text::HELD)
     }
 
     fn typed<'v>(tc: TypeCode, write: impl FnOnce(&mut Encoder<'v>)) -> Result<Any> {
-        let mut e = Encoder::new(Vec::new(), Text::DEFAULT);
+        let mut e = Encoder::new(Vec::new(), Text::HELD);
         begin(&tc, &mut e);
         write(&mut e);
         let has_values = e.has_values();
-        let any = Any { value: e.flatten()?.into(), tc };
+        let any = Any::of_encoder(tc, e)?;
         if has_values {
             // The handle of a base may hold a value that the type code does not describe, or only
             // in part.
@@ -77,14 +79,21 @@ impl Any {
         Ok(any)
     }
 
-    /// From an encoder with a value that can always be written.
+    /// From an encoder of [`Text::HELD`] with a value that can always be written.
     pub(crate) fn trusted(tc: TypeCode, e: Encoder<'_>) -> Any {
-        Any { tc, value: e.flatten().unwrap_or_default().into() }
+        let is_latin1 = e.text().narrow == Narrow::HeldLatin1;
+        Any { tc, value: e.flatten().unwrap_or_default().into(), is_latin1 }
     }
 
-    /// From octets that are known to be a value of `tc` in this machine's byte order.
-    pub(crate) fn of_octets(tc: TypeCode, octets: Vec<u8>) -> Any {
-        Any { tc, value: octets.into() }
+    /// From an encoder of [`Text::HELD`] with what is known to be a value of `tc`.
+    pub(crate) fn of_encoder(tc: TypeCode, e: Encoder<'_>) -> Result<Any> {
+        let is_latin1 = e.text().narrow == Narrow::HeldLatin1;
+        Ok(Any { tc, value: e.flatten()?.into(), is_latin1 })
+    }
+
+    /// The same value as one of `tc`, of which it is known to be.
+    pub(crate) fn retyped(self, tc: TypeCode) -> Any {
+        Any { tc, ..self }
     }
 
     /// From octets in CDR that hold the value and nothing else, as in a file.
@@ -103,9 +112,9 @@ impl Any {
     /// # Errors
     /// As [`copy_value`].
     pub fn take(tc: TypeCode, d: &mut Decoder<'_>) -> Result<Any> {
-        let mut e = Encoder::new(Vec::new(), Text::DEFAULT);
+        let mut e = Encoder::new(Vec::new(), Text::HELD);
         copy_value(&tc, d, &mut e)?;
-        Ok(Any { tc, value: e.flatten()?.into() })
+        Any::of_encoder(tc, e)
     }
 
     /// Reads type and value.
@@ -133,7 +142,8 @@ impl Any {
     /// # Real-time
     /// As [`Any::write`].
     pub fn write_value<'v>(&'v self, e: &mut Encoder<'v>) {
-        if e.text() == Text::DEFAULT && e.offset().is_multiple_of(8) && !e.is_in_chunk() {
+        let agrees = e.text().takes_default() && !self.is_latin1;
+        if agrees && e.offset().is_multiple_of(8) && !e.is_in_chunk() {
             return e.raw_lent(&self.value);
         }
         if let Err(error) = self.reading(|d| copy_value(&self.tc, d, e)) {
@@ -188,7 +198,7 @@ impl Any {
         // grows until they fit.
         let mut room = 4 * self.value.len() + 512;
         loop {
-            let read = with_decoder(&self.value, room, Order::NATIVE, Text::DEFAULT, context, |d| {
+            let read = with_decoder(&self.value, room, Order::NATIVE, Text::HELD, context, |d| {
                 if self.tc.borrow().strip().kind() == Kind::Except {
                     d.string_owned()?;
                 }
@@ -216,7 +226,7 @@ impl Any {
 
     /// Calls `read` with a decoder on the value, and a scope without room.
     pub(crate) fn reading<R>(&self, read: impl FnOnce(&mut Decoder<'_>) -> R) -> R {
-        with_decoder(&self.value, 0, Order::NATIVE, Text::DEFAULT, None, read)
+        with_decoder(&self.value, 0, Order::NATIVE, Text::HELD, None, read)
     }
 }
 

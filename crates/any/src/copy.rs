@@ -154,7 +154,7 @@ fn copy_octets(d: &mut Decoder<'_>, e: &mut Encoder<'_>) -> Result<()> {
 }
 
 fn copy_string(bound: i64, d: &mut Decoder<'_>, e: &mut Encoder<'_>) -> Result<()> {
-    if d.text().narrow == Narrow::Utf8 {
+    if d.text().narrow != Narrow::Latin1 {
         let text = d.string()?;
         check_text(bound, text, d)?;
         e.string(text);

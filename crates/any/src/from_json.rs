@@ -39,11 +39,10 @@ impl Any {
     pub fn from_json(tc: TypeCode, json: &str) -> Result<Any, JsonError> {
         let value =
             serde_json::from_str(json).map_err(|error| JsonError(format!("this is not JSON: {error}")))?;
-        let mut writer = Writer { encoder: Encoder::new(Vec::new(), Text::DEFAULT), path: Vec::new() };
+        let mut writer = Writer { encoder: Encoder::new(Vec::new(), Text::HELD), path: Vec::new() };
         writer.value(&tc, &value)?;
-        let octets = writer.encoder.flatten();
-        let octets = octets.map_err(|error| JsonError(format!("the value cannot be encoded: {error}")))?;
-        Ok(Any::of_octets(tc, octets))
+        let any = Any::of_encoder(tc, writer.encoder);
+        any.map_err(|error| JsonError(format!("the value cannot be encoded: {error}")))
     }
 }
 

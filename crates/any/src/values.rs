@@ -114,7 +114,7 @@ macro_rules! from {
     ($($t:ty)*) => { $(
         impl From<$t> for Any {
             fn from(value: $t) -> Any {
-                let mut e = Encoder::new(Vec::new(), Text::DEFAULT);
+                let mut e = Encoder::new(Vec::new(), Text::HELD);
                 value.encode(&mut e);
                 Any::trusted(<$t>::type_code(), e)
             }

@@ -333,11 +333,10 @@ impl<'m> Decoder<'m> {
             return Err(self.error(ErrorKind::Terminator));
         }
         match self.text.narrow {
-            Narrow::Utf8 => core::str::from_utf8(text).map_err(|_| self.error(ErrorKind::Text)),
-            Narrow::Latin1 if text.is_ascii() => {
-                core::str::from_utf8(text).map_err(|_| self.error(ErrorKind::Text))
+            Narrow::Latin1 if !text.is_ascii() => {
+                self.scope.str_with(2 * text.len(), |out| Ok(latin1_to_utf8(text, out)))
             }
-            Narrow::Latin1 => self.scope.str_with(2 * text.len(), |out| Ok(latin1_to_utf8(text, out))),
+            _ => core::str::from_utf8(text).map_err(|_| self.error(ErrorKind::Text)),
         }
     }
 
@@ -420,7 +419,7 @@ impl<'m> Decoder<'m> {
     /// # Real-time
     /// Allocates.
     pub fn string_owned(&mut self) -> Result<String> {
-        if self.text.narrow == Narrow::Utf8 {
+        if self.text.narrow != Narrow::Latin1 {
             return self.string().map(String::from);
         }
         let n = self.count(1)?;

@@ -232,6 +232,10 @@ impl<'v> Encoder<'v> {
     pub fn char(&mut self, c: char) {
         match u8::try_from(u32::from(c)) {
             Ok(octet) if octet < 0x80 || self.text.narrow == Narrow::Latin1 => self.raw(&[octet]),
+            Ok(octet) if self.text.narrow != Narrow::Utf8 => {
+                self.text.narrow = Narrow::HeldLatin1;
+                self.raw(&[octet]);
+            }
             _ => self.fail(ErrorKind::Text),
         }
     }

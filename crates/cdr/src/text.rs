@@ -49,6 +49,12 @@ pub enum Narrow {
     Latin1,
     /// UTF-8 (0x05010001), the form of text in memory: no conversion.
     Utf8,
+    /// Of values that stay in the process, as in an `Any`: strings in UTF-8, a `char` as one octet
+    /// of ISO 8859-1. No peer is sent it.
+    Held,
+    /// What [`Narrow::Held`] becomes in an encoder that has written a `char` above U+007F: the
+    /// octets are none of UTF-8 any more.
+    HeldLatin1,
 }
 
 /// Transmission code set of `wchar` and `wstring`.
@@ -77,6 +83,15 @@ pub struct Text {
 impl Text {
     /// GIOP 1.2 with UTF-8 and UTF-16: the agreement of two peers of this ORB.
     pub const DEFAULT: Text = Text { version: Version::V1_2, narrow: Narrow::Utf8, wide: Wide::Utf16 };
+
+    /// Of values that stay in the process: as [`Text::DEFAULT`], but a `char` may be above U+007F.
+    pub const HELD: Text = Text { narrow: Narrow::Held, ..Text::DEFAULT };
+
+    /// Whether octets of [`Text::DEFAULT`] are octets of this, too.
+    #[inline]
+    pub fn takes_default(self) -> bool {
+        self.version == Version::V1_2 && self.narrow != Narrow::Latin1 && self.wide == Wide::Utf16
+    }
 
     /// The text of a connection of `version` before code sets are negotiated (clause 7.10.2.6: ISO
     /// 8859-1, no wide text).

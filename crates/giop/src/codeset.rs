@@ -93,7 +93,7 @@ impl CodeSetComponentInfo {
     /// `char` beyond ASCII travels in ISO 8859-1 only, most texts in UTF-8 only.
     pub fn ours_preferring(narrow: Narrow) -> CodeSetComponentInfo {
         let (native, other) = match narrow {
-            Narrow::Utf8 => (UTF_8, ISO_8859_1),
+            Narrow::Utf8 | Narrow::Held | Narrow::HeldLatin1 => (UTF_8, ISO_8859_1),
             Narrow::Latin1 => (ISO_8859_1, UTF_8),
         };
         CodeSetComponentInfo {
@@ -175,7 +175,8 @@ pub fn chosen(version: Version, char_data: u32, wchar_data: u32) -> Result<Text,
 pub const fn narrow_id(narrow: Narrow) -> u32 {
     match narrow {
         Narrow::Latin1 => ISO_8859_1,
-        Narrow::Utf8 => UTF_8,
+        // What the process holds is never sent as it is.
+        Narrow::Utf8 | Narrow::Held | Narrow::HeldLatin1 => UTF_8,
     }
 }
 

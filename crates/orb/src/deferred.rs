@@ -80,7 +80,7 @@ impl Deferred {
             poa: None,
             client: None,
             id: reply.id,
-            text: reply.connection.map_or(Text::DEFAULT, |connection| connection.text(reply.version)),
+            text: reply.connection.map_or(Text::HELD, |connection| connection.text(reply.version)),
             echo: reply.echo,
             priority: crate::sched::thread::priority(),
         };

@@ -60,7 +60,7 @@ impl DynAny {
         };
         let any = source.to_any()?;
         let bounded = !any.holds(&wanted);
-        let any = if bounded { Any::of_octets(wanted, any.value().to_vec()) } else { any };
+        let any = if bounded { any.retyped(wanted) } else { any };
         any.get_with(context).ok_or(DynAnyError::TypeMismatch)
     }
 

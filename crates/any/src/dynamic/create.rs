@@ -150,7 +150,7 @@ fn content(tc: TcRef<'_>, d: &Decoder<'_>) -> Result<TypeCode, DynAnyError> {
 
 /// A value without components from what `write` writes, which is known to be of the type.
 pub(super) fn basic(tc: &TypeCode, write: impl FnOnce(&mut Encoder<'_>)) -> Any {
-    let mut e = Encoder::new(Vec::new(), Text::DEFAULT);
+    let mut e = Encoder::new(Vec::new(), Text::HELD);
     write(&mut e);
     Any::trusted(tc.clone(), e)
 }

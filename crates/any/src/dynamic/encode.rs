@@ -9,9 +9,9 @@ pub(super) fn to_any(of: &DynAny) -> Result<Any, DynAnyError> {
     if let Content::Basic(any) = &of.content {
         return Ok(any.clone());
     }
-    let mut e = Encoder::new(Vec::new(), Text::DEFAULT);
+    let mut e = Encoder::new(Vec::new(), Text::HELD);
     write(of, &mut e)?;
-    Ok(Any::of_octets(of.tc.clone(), e.flatten()?))
+    Ok(Any::of_encoder(of.tc.clone(), e)?)
 }
 
 fn write(of: &DynAny, e: &mut Encoder<'_>) -> Result<(), DynAnyError> {

@@ -1,7 +1,7 @@
 //! `Any` as programs use it.
 
 use super::{read_any, reading, write_any};
-use crate::{Any, AnyValue, BuildError, HandleCode, Label, TypeCode, WalkError};
+use crate::{Any, AnyValue, BuildError, DynAny, HandleCode, Label, TypeCode, WalkError};
 use alloc::string::{String, ToString};
 use alloc::vec;
 use alloc::vec::Vec;
@@ -174,6 +174,56 @@ fn text_is_transcoded() {
     euro.write(&mut e);
     assert_eq!(e.error().unwrap().kind, ErrorKind::Text);
     assert_eq!(Any::of::<String>("a\0b").unwrap_err().kind, ErrorKind::Text);
+}
+
+/// A `char` is one octet, whatever text an `Any` holds: one of ISO 8859-1, which a connection of
+/// that code set carries, and one of UTF-8 cannot.
+#[test]
+fn a_char_above_ascii_travels_in_iso_8859_1() {
+    let latin1 = Text { narrow: Narrow::Latin1, ..Text::DEFAULT };
+    let both = [("c", TypeCode::CHAR), ("s", TypeCode::STRING), ("n", TypeCode::LONG)];
+    let tc = TypeCode::new_struct("IDL:C:1.0", "C", &both).unwrap();
+    let octets: &[u8] = if Order::NATIVE == Order::Big {
+        &[0xe9, 0, 0, 0, 0, 0, 0, 2, 0xe9, 0, 0, 0, 0, 0, 0, 7]
+    } else {
+        &[0xe9, 0, 0, 0, 2, 0, 0, 0, 0xe9, 0, 0, 0, 7, 0, 0, 0]
+    };
+    let any = reading(octets, Order::NATIVE, latin1, |d| Any::take(tc.clone(), d)).unwrap();
+    let inner = Any::new(&'é').unwrap();
+    assert_eq!(any.to_string(), "struct C {c: 'é', s: \"é\", n: 7}");
+    assert_eq!((inner.get::<char>(), inner.value()), (Some('é'), &[0xe9][..]));
+    assert_eq!(Any::new(&vec!['a', 'ÿ']).unwrap().get::<Vec<char>>(), Some(vec!['a', 'ÿ']));
+    assert_eq!(Any::new(&'\u{100}').unwrap_err().kind, ErrorKind::Text);
+    for value in [&any, &inner, &Any::new(&inner).unwrap()] {
+        // In place, and behind what moves it.
+        for before in [0, 1] {
+            let mut e = Encoder::new(Vec::new(), latin1);
+            (0..before).for_each(|_| e.put(0u32));
+            value.write(&mut e);
+            let written = e.flatten().unwrap();
+            let again = reading(&written, Order::NATIVE, latin1, |d| {
+                d.skip(4 * before);
+                Any::read(d)
+            });
+            assert_eq!(again.as_ref(), Ok(value));
+            let mut e = Encoder::new(Vec::new(), Text::DEFAULT);
+            (0..before).for_each(|_| e.put(0u32));
+            value.write_value(&mut e);
+            assert_eq!(e.error().unwrap().kind, ErrorKind::Text, "{value}");
+        }
+    }
+    let mut e = Encoder::new(Vec::new(), latin1);
+    any.write_value(&mut e);
+    assert_eq!(e.flatten().unwrap(), octets);
+    // An `Any` without such a char goes as it is.
+    let mut e = Encoder::new(Vec::new(), Text::DEFAULT);
+    let plain = Any::new(&'e').unwrap();
+    plain.write_value(&mut e);
+    assert_eq!(e.flatten().unwrap(), b"e");
+    let dynamic = DynAny::from_any(&any).unwrap();
+    assert_eq!(dynamic.to_any().as_ref(), Ok(&any));
+    #[cfg(feature = "json")]
+    assert_eq!(Any::from_json(tc, r#"{"c":"é","s":"é","n":7}"#).as_ref(), Ok(&any));
 }
 
 #[test]

@@ -20,7 +20,7 @@ pub(crate) fn pack(any: &Any) -> Vec<u8> {
 /// # Real-time
 /// Allocates.
 pub(super) fn pack_value(any: &Any) -> Vec<u8> {
-    let mut e = Encoder::new(Vec::new(), Text::DEFAULT);
+    let mut e = Encoder::new(Vec::new(), Text::HELD);
     e.put(u8::from(cfg!(target_endian = "little")));
     any.write(&mut e);
     e.flatten().unwrap_or_default()
@@ -38,7 +38,7 @@ pub(crate) fn unpack(packed: &[u8]) -> Any {
     let mut bytes = packed.to_vec();
     let mut region = Region::new(SCRATCH);
     let scope = region.enter();
-    let mut d = Decoder::new(&mut bytes, order, Text::DEFAULT, &scope);
+    let mut d = Decoder::new(&mut bytes, order, Text::HELD, &scope);
     d.skip(1);
     Any::read(&mut d).unwrap_or_default()
 }

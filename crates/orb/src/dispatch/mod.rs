@@ -171,7 +171,7 @@ pub(crate) fn request(
         }
     }
     let caller = connection.map_or(Caller::PROCESS, |connection| Caller::peer(connection));
-    let origin = Origin { connection, caller, text: Text::DEFAULT };
+    let origin = Origin { connection, caller, text: Text::HELD };
     if !buffers.lent.is_empty() {
         cold_path();
         return request_with_lent(server, orb, origin, arrived, buffers, running, send);

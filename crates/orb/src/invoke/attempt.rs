@@ -296,7 +296,7 @@ impl<'a> Call<'_, 'a> {
         let waits = self.response != Response::None;
         let (call, ticket) = waits.then(|| LocalCall::begin(self.deadline)).unzip();
         with_buffers(self.orb.pool(), |buffers| {
-            let mut e = Encoder::new(buffers.encode.take(), Text::DEFAULT);
+            let mut e = Encoder::new(buffers.encode.take(), Text::HELD);
             let contexts = (None, None, RtContexts::priority(sent));
             let message = self.encode_with_contexts(&mut e, target, 0, contexts, scope)?;
             refuse_loans(message)?;
@@ -320,7 +320,7 @@ impl<'a> Call<'_, 'a> {
             Ok(bytes) => {
                 let bytes = bytes?;
                 let arrived = Arrived::of_local(bytes)?;
-                Ok(Some(Answer::Any(arrived, bytes, Text::DEFAULT)))
+                Ok(Some(Answer::Any(arrived, bytes, Text::HELD)))
             }
             Err(Unanswered::Failed(exception)) => Err(Failure::Final(exception)),
             Err(Unanswered::TimedOut { begun }) => {
@@ -590,7 +590,7 @@ impl<'a> Call<'_, 'a> {
     ) -> Result<Option<Answer<'s>>, Failure> {
         let pool = self.orb.pool();
         with_buffers(pool, |buffers| {
-            let mut e = Encoder::new(buffers.encode.take(), Text::DEFAULT);
+            let mut e = Encoder::new(buffers.encode.take(), Text::HELD);
             let message = self.encode_with_contexts(
                 &mut e,
                 target,
@@ -632,7 +632,7 @@ impl<'a> Call<'_, 'a> {
                         return Err(Failure::Final(self.timed_out("this ORB's object")));
                     }
                     let arrived = Arrived::of_local(bytes)?;
-                    Ok(Some(Answer::Any(arrived, bytes, Text::DEFAULT)))
+                    Ok(Some(Answer::Any(arrived, bytes, Text::HELD)))
                 }
                 None => match own.deferred() {
                     Some(call) => self.await_local(call, scope),

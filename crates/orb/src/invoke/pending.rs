@@ -231,7 +231,7 @@ impl PendingCall {
         let answer = match &begun {
             Ok(begun) => call.receive_begun(begun, &target, scope),
             Err((octets, len)) => copy_octets(&octets.bytes()[..*len], scope, orb.pool())
-                .and_then(|octets| Ok(Answer::Any(Arrived::of_local(octets)?, octets, Text::DEFAULT)))
+                .and_then(|octets| Ok(Answer::Any(Arrived::of_local(octets)?, octets, Text::HELD)))
                 .map_err(Failure::Final),
         };
         // The slot is free for a second attempt.
