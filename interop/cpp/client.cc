@@ -30,6 +30,7 @@ std::string why_not(const Options& o, const std::string& name, const std::set<st
   if (o.ior.empty()) return "needs --ior";
   if (name == "utf8_strings" && !o.utf8) return "needs --utf8";
   if (name == "bidirectional" && !o.bidir) return "needs --bidir";
+  if (name == "interleaving" && !o.interleave) return "needs --interleave";
   if (name == "bidirectional" && !o.giop.empty() && o.giop != "1.2") return "GIOP 1.2 only";
   if ((name.compare(0, 4, "wide") == 0 || name == "bounded_wides") && o.giop == "1.0") return "GIOP 1.0 has no wide characters";
   if (o.giop == "1.1" && (name == "large" || name == "parallel" || name.find("wide") != std::string::npos))

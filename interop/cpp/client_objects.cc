@@ -366,6 +366,32 @@ void parallel(const Run& run) {
   if (!problem.empty()) throw Failure{problem};
 }
 
+// Threads with calls on one connection: the reply to the first call is the last.
+void interleaving(const Run& run) {
+  Slow_var o = other_group<Slow>(run, "timeouts");
+  // A machine that is busy tells nothing with the first time.
+  for (CORBA::ULong longest : {500u, 4000u, 16000u}) {
+    std::atomic<int> answered(0), place(0);
+    std::atomic<bool> wrong(false);
+    auto call = [&](CORBA::ULong ms) {
+      try {
+        if (o->sleep_ms(ms) != ms) wrong = true;
+      } catch (const CORBA::Exception&) {
+        wrong = true;
+      }
+      return ++answered;
+    };
+    std::vector<std::thread> threads;
+    threads.emplace_back([&] { place = call(longest); });
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    for (CORBA::ULong i = 1; i < 64; i++) threads.emplace_back([&, i] { call(i % 20); });
+    for (std::thread& thread : threads) thread.join();
+    if (wrong) throw Failure{"an answer belongs to another call, or is an exception"};
+    if (place == 64) return;
+  }
+  throw Failure{"the calls of a connection are served one after the other"};
+}
+
 void contexts(const Run& run) {
   Contexts_var o = run.group<Contexts>();
   CORBA::Context_var root, context;
@@ -395,7 +421,7 @@ bool run_object_case(const Run& run) {
       {"references", references},   {"factories", factories},   {"inheritance", inheritance}, {"objects", objects},
       {"user_exceptions", user_exceptions}, {"system_exceptions", system_exceptions}, {"attributes", attributes},
       {"oneways", oneways},         {"callbacks", callbacks},   {"bidirectional", bidirectional}, {"forwards", forwards},
-      {"timeouts", timeouts},       {"large", large},           {"parallel", parallel},       {"contexts", contexts}};
+      {"timeouts", timeouts},       {"large", large},           {"parallel", parallel},       {"interleaving", interleaving}, {"contexts", contexts}};
   auto found = cases.find(run.current);
   if (found == cases.end()) return false;
   found->second(run);

@@ -481,6 +481,7 @@ std::vector<CORBA::Any> any_values(const Run& run, Thing_ptr thing) {
     a <<= v;
   });
   if (run.options.giop.empty() || run.options.giop == "1.2") add([](CORBA::Any& a) { a <<= L"wide"; });
+  if (!run.options.utf8) add([](CORBA::Any& a) { a <<= CORBA::Any::from_char((CORBA::Char)0xe9); });
   return all;
 }
 

@@ -4,7 +4,7 @@ static void usage(bool server) {
   if (server)
     fprintf(stderr, "usage: server --ior-file FILE [--ns URL --name a/b] [--port N] [--tls DIR] [--unix PATH] [--giop 1.x] [--utf8] [--bidir] [ORB args]\n");
   else
-    fprintf(stderr, "usage: client --ior IOR|URL [--ns URL] [--only CASE[,CASE]] [--tls DIR] [--unix PATH] [--giop 1.x] [--utf8] [--bidir] [ORB args]\n");
+    fprintf(stderr, "usage: client --ior IOR|URL [--ns URL] [--only CASE[,CASE]] [--tls DIR] [--unix PATH] [--giop 1.x] [--utf8] [--bidir] [--interleave] [ORB args]\n");
   exit(2);
 }
 
@@ -27,6 +27,7 @@ Options parse_options(int argc, char** argv, bool server) {
     else if (arg == "--unix") o.unix_path = value();
     else if (arg == "--utf8") o.utf8 = true;
     else if (arg == "--bidir") o.bidir = true;
+    else if (arg == "--interleave" && !server) o.interleave = true;
     else if (arg.compare(0, 2, "--") == 0) usage(server);
     else o.orb_args.push_back(arg);
   }
@@ -67,7 +68,8 @@ CORBA::ORB_ptr init_orb(const Options& o, bool server) {
     add("-ORBsupportBootstrapAgent", "0");
     // A connection carries one call at a time unless told otherwise; case parallel wants both ways
     // of working.
-    add("-ORBmaxGIOPConnectionPerServer", "5");
+    add("-ORBmaxGIOPConnectionPerServer", o.interleave ? "1" : "5");
+    if (o.interleave) add("-ORBoneCallPerConnection", "0");
   }
   args.insert(args.end(), o.orb_args.begin(), o.orb_args.end());
   std::vector<char*> argv;
@@ -110,4 +112,4 @@ const std::vector<std::string> CASES = {
     "enums", "structs", "unions", "union_labels", "sequences", "arrays", "fixeds", "fixed_zeros",
     "recursive", "typedefs", "anys", "typecodes", "references", "factories", "inheritance", "objects",
     "user_exceptions", "system_exceptions", "attributes", "attribute_exceptions", "oneways", "callbacks",
-    "bidirectional", "forwards", "timeouts", "large", "parallel", "contexts", "naming"};
+    "bidirectional", "forwards", "timeouts", "large", "parallel", "interleaving", "contexts", "naming"};

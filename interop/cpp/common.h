@@ -14,7 +14,7 @@
 
 struct Options {
   std::string ior_file, ns, name, ior, only, giop, port, tls, unix_path;
-  bool utf8 = false, bidir = false;
+  bool utf8 = false, bidir = false, interleave = false;
   std::vector<std::string> orb_args;  // in order, after the ones that come from the options above
 };
 

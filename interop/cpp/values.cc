@@ -1,10 +1,15 @@
 // Values of ../idl/values.idl: `values server` prints READY with the references of Boxes and of
-// Values and ends with stdin; `values client BOXES VALUES` calls them and prints what the client
-// prints.
+// Values and ends with stdin; `values client BOXES VALUES` calls them and prints a line for
+// each case, and the counts; `values time VALUES CALLS` prints the median time of a call with a
+// tree.
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
 #include <cstring>
 #include <iostream>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "values.hh"
 
@@ -45,6 +50,10 @@ struct LeafImpl : virtual OBV_InteropValues::Leaf, virtual CORBA::DefaultValueRe
     label(l);
   }
 };
+struct BranchImpl : virtual OBV_InteropValues::Branch, virtual CORBA::DefaultValueRefCountBase {
+  BranchImpl() {}
+  explicit BranchImpl(CORBA::Long n) { value(n); }
+};
 struct SquareImpl : virtual OBV_InteropValues::Square, virtual CORBA::DefaultValueRefCountBase {
   SquareImpl() {}
   explicit SquareImpl(CORBA::Double s) { side(s); }
@@ -77,6 +86,25 @@ T* echo(T* a, T*& b, T*& c) {
   return owner(a);
 }
 
+// A tree of `width` branches with `leaves` each.
+Branch* tree(CORBA::Long width, CORBA::Long leaves) {
+  Branch* root = new BranchImpl(0);
+  root->parts().length(width);
+  for (CORBA::Long i = 0; i < width; i++) {
+    Branch* branch = new BranchImpl(i);
+    branch->parts().length(leaves);
+    for (CORBA::Long k = 0; k < leaves; k++) branch->parts()[k] = new BranchImpl(k);
+    root->parts()[i] = branch;
+  }
+  return root;
+}
+
+unsigned size_of(Branch* root) {
+  unsigned size = 1;
+  for (CORBA::ULong i = 0; i < root->parts().length(); i++) size += size_of(root->parts()[i]);
+  return size;
+}
+
 unsigned length_of(Node* head) {
   std::set<Node*> seen;
   for (Node* at = head; at && seen.insert(at).second;) at = at->next();
@@ -98,6 +126,7 @@ struct ValuesServant : POA_InteropValues::Values {
   CORBA::ValueBase* echo_base(CORBA::ValueBase* a, CORBA::ValueBase*& b, CORBA::ValueBase_out c) override {
     return echo<CORBA::ValueBase>(a, b, c.ptr());
   }
+  Branch* give_back(Branch* root) override { return owner(root); }
   CORBA::Boolean same(Node* a, Node* b) override { return a == b; }
   CORBA::ULong length(Node* head) override { return length_of(head); }
   Money* priced(CORBA::Boolean) override { return new PricedImpl("EUR", 199, "tea"); }
@@ -178,6 +207,25 @@ void truncated(CORBA::ORB_ptr orb, Values_ptr values) {
   require(!strcmp(tea->currency(), "EUR") && !Priced::_downcast(tea), "cut off to Money");
 }
 
+// Prints the median time in microseconds of calls that send and return a tree of 10,000 values.
+int time_graph(CORBA::ORB_ptr orb, const char* reference, int calls) {
+  CORBA::Object_var object = orb->string_to_object(reference);
+  Values_var values = Values::_narrow(object);
+  Branch_var root = tree(99, 100);
+  std::vector<double> times;
+  for (int i = 0; i < calls; i++) {
+    auto start = std::chrono::steady_clock::now();
+    {
+      Branch_var back = values->give_back(root);
+      if (i == 0 && size_of(back) != 10000) return 1;
+    }
+    times.push_back(std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count());
+  }
+  std::sort(times.begin(), times.end());
+  std::cout << times[times.size() / 2] << std::endl;
+  return 0;
+}
+
 int failures = 0;
 
 template <class F>
@@ -202,8 +250,10 @@ int main(int argc, char** argv) {
   make_known<PricedImpl>(orb, "IDL:InteropValues/Priced:1.0");
   make_known<NodeImpl>(orb, "IDL:InteropValues/Node:1.0");
   make_known<LeafImpl>(orb, "IDL:InteropValues/Leaf:1.0");
+  make_known<BranchImpl>(orb, "IDL:InteropValues/Branch:1.0");
   make_known<SquareImpl>(orb, "IDL:InteropValues/Square:1.0");
   if (argc == 2 && !strcmp(argv[1], "server")) return serve(orb);
+  if (argc == 4 && !strcmp(argv[1], "time")) return time_graph(orb, argv[2], atoi(argv[3]));
   if (argc != 4 || strcmp(argv[1], "client")) return 2;
   CORBA::Object_var first = orb->string_to_object(argv[2]), second = orb->string_to_object(argv[3]);
   Boxes_var boxes = Boxes::_narrow(first);
@@ -211,5 +261,6 @@ int main(int argc, char** argv) {
   run("boxed_values", [&] { boxed_values(boxes); });
   run("values", [&] { values(them); });
   run("truncated", [&] { truncated(orb, them); });
+  std::cout << "done " << 3 - failures << " ok " << failures << " failed 0 skipped" << std::endl;
   return failures ? 1 : 0;
 }

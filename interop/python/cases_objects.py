@@ -251,6 +251,34 @@ def parallel(run):
         raise Failure(problems[0])
 
 
+def interleaving(run):
+    """Threads with calls on one connection: the reply to the first call is the last."""
+    o = run.group(Interop.Slow, "timeouts")
+    for longest in (500, 4000, 16000):  # a machine that is busy tells nothing with the first time
+        order, wrong = [], []
+
+        def work(ms):
+            try:
+                if o.sleep_ms(ms) != ms:
+                    wrong.append(ms)
+            except Exception as e:
+                wrong.append(repr(e))
+            order.append(ms)
+
+        threads = [threading.Thread(target=work, args=(ms,)) for ms in [longest] + [i % 20 for i in range(1, 64)]]
+        threads[0].start()
+        time.sleep(0.1)
+        for thread in threads[1:]:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        if wrong:
+            raise Failure("an answer belongs to another call: %r" % wrong[0])
+        if order[-1] == longest:
+            return
+    raise Failure("the calls of a connection are served one after the other")
+
+
 def contexts(run):
     o = run.group(Interop.Contexts)
     context = CORBA.Context("child", None, {"interop_one": "first", "single": "alone", "hidden": "not passed on"})
@@ -260,4 +288,4 @@ def contexts(run):
 
 
 CASES = {f.__name__: f for f in (references, factories, inheritance, objects, user_exceptions, system_exceptions, attributes, oneways,
-                                 callbacks, bidirectional, forwards, timeouts, large, parallel, contexts)}
+                                 callbacks, bidirectional, forwards, timeouts, large, parallel, interleaving, contexts)}

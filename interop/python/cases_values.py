@@ -208,6 +208,8 @@ def any_values(run, thing):
     ]
     if run.options.giop in ("", "1.2"):
         values.append(of(c.TC_wstring, "wide"))
+    if not run.options.utf8:
+        values.append(of(c.TC_char, "\xe9"))
     return values
 
 

@@ -30,6 +30,8 @@ def why_not(options, name, server_lacks):
         return "needs --utf8"
     if name == "bidirectional" and not options.bidir:
         return "needs --bidir"
+    if name == "interleaving" and not options.interleave:
+        return "needs --interleave"
     if name == "bidirectional" and options.giop not in ("", "1.2"):
         return "GIOP 1.2 only"
     if "wides" in name and options.giop == "1.0":

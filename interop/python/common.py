@@ -9,7 +9,7 @@ import CosNaming
 CASES = """scalars floats long_doubles strings utf8_strings wides bounded_wides wide_chars enums structs unions
 union_labels sequences arrays fixeds fixed_zeros recursive
 typedefs anys typecodes references factories inheritance objects user_exceptions system_exceptions attributes
-attribute_exceptions oneways callbacks bidirectional forwards timeouts large parallel contexts naming""".split()
+attribute_exceptions oneways callbacks bidirectional forwards timeouts large parallel interleaving contexts naming""".split()
 
 
 def parse(server):
@@ -21,6 +21,7 @@ def parse(server):
     else:
         parser.add_argument("--ior", default="")
         parser.add_argument("--only", default="")
+        parser.add_argument("--interleave", action="store_true")
     parser.add_argument("--ns", default="")
     parser.add_argument("--giop", default="")
     parser.add_argument("--utf8", action="store_true")
@@ -48,6 +49,8 @@ def init(options, server):
         args += ["-ORBmaxGIOPVersion", options.giop]
     if options.utf8:
         args += ["-ORBnativeCharCodeSet", "UTF-8"]
+    if not server and options.interleave:
+        args += ["-ORBoneCallPerConnection", "0", "-ORBmaxGIOPConnectionPerServer", "1"]
     if options.bidir and server:
         args += ["-ORBacceptBiDirectionalGIOP", "1", "-ORBserverTransportRule", "* tcp,bidir"]
     if options.bidir and not server:

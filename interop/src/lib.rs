@@ -7,10 +7,12 @@
 
 pub mod cases;
 pub mod check;
+pub mod dynamic;
 pub mod matrix;
 pub mod options;
 pub mod servants;
 pub mod types;
+pub mod values;
 
 /// The generated code of `interop/idl/interop.idl` and `interop/idl/values.idl`.
 pub mod generated {

@@ -42,6 +42,10 @@ pub struct Options {
     pub utf8: bool,
     /// Whether connections are used in both directions.
     pub bidir: bool,
+    /// Whether all calls take one connection; and whether case `interleaving` runs.
+    pub interleave: bool,
+    /// Whether isorb serves by dynamic servants, or calls by dynamic requests.
+    pub dynamic: bool,
     /// Whether isorb's server serves by the lanes of a real-time POA.
     pub rt: bool,
     /// The remaining arguments, for the ORB.
@@ -66,6 +70,8 @@ impl Options {
                 "--unix" => o.unix = args.next()?,
                 "--utf8" => o.utf8 = true,
                 "--bidir" => o.bidir = true,
+                "--dynamic" => o.dynamic = true,
+                "--interleave" if role == Role::Client => o.interleave = true,
                 "--rt" if role == Role::Server => o.rt = true,
                 other if other.starts_with("--") => return None,
                 _ => o.orb_args.push(arg),
@@ -105,6 +111,9 @@ impl Options {
         }
         if !self.giop.is_empty() {
             args.extend(["-ORBGiop".to_owned(), self.giop.clone()]);
+        }
+        if self.interleave {
+            args.extend(["-ORBConnectionsPerServer".to_owned(), "1".to_owned()]);
         }
         if self.bidir {
             args.extend(["-ORBBidirectional".to_owned(), "1".to_owned()]);

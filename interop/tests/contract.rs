@@ -69,6 +69,17 @@ fn lanes_of_a_real_time_poa() {
 }
 
 #[test]
+fn dynamic_calls_and_servants() {
+    passes("dii", 28);
+    passes("dsi", 28);
+}
+
+#[test]
+fn calls_overtake_each_other_on_one_connection() {
+    passes("interleaving", 1);
+}
+
+#[test]
 fn a_missing_peer_is_a_failure_unless_allowed() {
     let nowhere = |allow| {
         let mut command = matrix(&["--peer", "omniorb", "--mode", "no such mode"]);

@@ -13,7 +13,7 @@ fn main() -> ExitCode {
         eprintln!(
             "usage: isorb-interop-matrix [--peer omniorb|omniorbpy|jacorb|none]... [--mode MODE]... [--only CASE,...] [--verbose]"
         );
-        eprintln!("modes: {}, events, omninames, isorb-naming, jacorb-naming", MODES.join(", "));
+        eprintln!("modes: {}, events, values, omninames, isorb-naming, jacorb-naming", MODES.join(", "));
         return ExitCode::from(2);
     };
     let Tally { passed, failed, skipped } = matrix::run(&selection);

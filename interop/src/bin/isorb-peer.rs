@@ -5,8 +5,8 @@ use isorb_interop::options::{Options, Role};
 use isorb_interop::{cases, servants};
 use std::process::ExitCode;
 
-const USAGE: &str = "usage: isorb-peer server --ior-file FILE [--ns URL --name a/b] [--port N] [--tls DIR] [--unix PATH] [--giop 1.x] [--utf8] [--bidir] [--rt] [ORB args]
-       isorb-peer client --ior IOR|URL [--ns URL] [--only CASE,...] [--tls DIR] [--unix PATH] [--giop 1.x] [--utf8] [--bidir] [ORB args]";
+const USAGE: &str = "usage: isorb-peer server --ior-file FILE [--ns URL --name a/b] [--port N] [--tls DIR] [--unix PATH] [--giop 1.x] [--utf8] [--bidir] [--dynamic] [--rt] [ORB args]
+       isorb-peer client --ior IOR|URL [--ns URL] [--only CASE,...] [--tls DIR] [--unix PATH] [--giop 1.x] [--utf8] [--bidir] [--interleave] [--dynamic] [ORB args]";
 
 fn main() -> ExitCode {
     let mut args = std::env::args().skip(1);

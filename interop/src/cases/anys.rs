@@ -50,6 +50,9 @@ fn values(run: &Run<'_>, thing: &ThingRef) -> Check<Vec<Any>> {
     if run.options.is_giop_1_2() {
         all.push(Any::new(&WString("wide".to_owned()))?);
     }
+    if !run.options.utf8 {
+        all.push(Any::new(&'é')?);
+    }
     Ok(all)
 }
 

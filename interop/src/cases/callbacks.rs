@@ -5,7 +5,7 @@ use crate::generated::interop::*;
 use crate::servants::Receiving;
 use crate::{expect, expect_err};
 use isorb::poa::ObjectId;
-use isorb::{Kind, Policies, Reference};
+use isorb::{Kind, Policies, Reference, SystemException};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::{Duration, Instant};
@@ -72,4 +72,25 @@ pub(super) fn timeouts(run: &Run<'_>) -> Check {
     expect!(start.elapsed() >= Duration::from_millis(290));
     expect!(o.sleep_ms(20)? == 20);
     Ok(())
+}
+
+/// Calls that one thread begins and then waits for, all on one connection: the reply to the first
+/// one is the last.
+pub(super) fn interleaving(run: &Run<'_>) -> Check {
+    let o: SlowRef = run.other_group("timeouts")?;
+    // As many as a connection takes. A machine that is busy tells nothing with the first time.
+    for longest in [500, 4000, 16_000] {
+        let mut first = o.sleep_ms_begin(longest)?;
+        let others = (1..64).map(|i| Ok((i % 20, o.sleep_ms_begin(i % 20)?)));
+        let others: Vec<_> = others.collect::<Result<_, SystemException>>()?;
+        for (ms, call) in others.into_iter().rev() {
+            expect!(call.wait()? == ms);
+        }
+        let overtaken = first.try_wait().is_none();
+        if overtaken {
+            expect!(first.wait()? == longest);
+            return Ok(());
+        }
+    }
+    Err(Stop::Fail("the calls of a connection are served one after the other".into()))
 }

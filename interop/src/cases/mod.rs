@@ -53,6 +53,7 @@ pub const CASES: &[(&str, Case)] = &[
     ("timeouts", callbacks::timeouts),
     ("large", large::large),
     ("parallel", large::parallel),
+    ("interleaving", callbacks::interleaving),
     ("contexts", objects::contexts),
     ("naming", naming::naming),
 ];

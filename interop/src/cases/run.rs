@@ -22,6 +22,7 @@ pub fn run(options: &Options) -> Result<usize, Box<dyn Error>> {
     orb.root_poa()?.manager().activate()?;
     let suite: Option<SuiteRef> = match options.ior.as_str() {
         "" => None,
+        ior if options.dynamic => crate::dynamic::relay_of(&orb, orb.string_to_object(ior)?)?.narrow()?,
         ior => Some(orb.resolve(ior)?),
     };
     let lacks = suite.as_ref().map_or(Ok(Vec::new()), SuiteRef::unsupported)?;
@@ -75,6 +76,7 @@ fn why_not(o: &Options, name: &str, peer: &str, lacks: &[String]) -> Option<&'st
         _ if o.ior.is_empty() => "needs --ior",
         "utf8_strings" if !o.utf8 => "needs --utf8",
         "bidirectional" if !o.bidir => "needs --bidir",
+        "interleaving" if !o.interleave => "needs --interleave",
         "bidirectional" if !o.is_giop_1_2() => "GIOP 1.2 only",
         _ if wide && o.giop == "1.0" => "GIOP 1.0 has no wide characters",
         _ => return None,

@@ -11,6 +11,7 @@ mod pair;
 mod peers;
 mod plan;
 mod process;
+mod values;
 
 pub use plan::MODES;
 
@@ -85,6 +86,16 @@ pub fn run(selection: &Selection) -> Tally {
             let title = format!("{} client -> isorb event-channel ({dispatching}), events", peer.name());
             all += print(&title, outcome.tally, outcome.failures);
         }
+    }
+    for peer in values::PEERS.into_iter().filter(|peer| present.contains(peer)) {
+        if !Selection::wants(&selection.modes, values::MODE) || selection.only.is_some() {
+            continue;
+        }
+        let name = peer.name();
+        let outcome = values::peer_calls(peer, selection, &installed);
+        all += print(&format!("{name} client -> isorb server, values"), outcome.tally, outcome.failures);
+        let outcome = values::isorb_calls(peer, selection, &installed);
+        all += print(&format!("isorb client -> {name} server, values"), outcome.tally, outcome.failures);
     }
     for service in Service::ALL {
         if !Selection::wants(&selection.modes, service.name()) {

@@ -20,12 +20,21 @@ pub const MODES: &[&str] = &[
     "tls",
     "unix",
     "real-time",
+    "dii",
+    "dsi",
+    "interleaving",
 ];
 
 /// The cases with small fragments.
 const LONG: &str = "strings,sequences,anys,recursive,user_exceptions,oneways,large,parallel";
 const BIDIRECTIONAL: &str = "bidirectional,oneways,large";
 const TEXT: &str = "strings,sequences,structs,wides";
+/// The cases of dynamic calls and servants: without fragments and call-backs over the connection,
+/// which do not depend on them, and contexts, which dynamic operations do not have.
+const DYNAMIC: &str = "scalars,floats,strings,wides,wide_chars,enums,structs,unions,union_labels,sequences,arrays,fixeds,\
+                       fixed_zeros,recursive,typedefs,anys,typecodes,references,factories,inheritance,objects,\
+                       user_exceptions,system_exceptions,attributes,attribute_exceptions,oneways,callbacks,\
+                       timeouts,parallel";
 
 /// isorb with itself and with each of the present peers, both ways.
 pub(super) fn pairings(present: &[Peer], selection: &Selection, certificates: &str) -> Vec<Pairing> {
@@ -74,6 +83,9 @@ fn pairing(server: Peer, client: Peer, mode: &str, certificates: &str) -> Option
             let socket = format!("--unix {certificates}/{}-{}", server.name(), client.name());
             p.both(&socket).only("scalars,strings,sequences,oneways,large,parallel")
         }
+        "dii" if client == Peer::Isorb => p.client(true, "--dynamic").only(DYNAMIC),
+        "dsi" if own_server => p.server(true, "--dynamic").only(DYNAMIC),
+        "interleaving" => p.client(true, "--interleave").only("interleaving"),
         "real-time" if own_server => {
             p.server(true, "--rt").only("scalars,strings,sequences,oneways,large,parallel,timeouts")
         }

@@ -10,4 +10,5 @@ mod suite;
 mod values;
 
 pub use objects::Receiving;
+pub(crate) use objects::internal;
 pub use suite::serve;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, AtomicI64, Ordering::SeqCst};
 
 /// A POA's complaint as the exception that a client sees.
-pub(super) fn internal(error: impl Display) -> SystemException {
+pub(crate) fn internal(error: impl Display) -> SystemException {
     SystemException::from(isorb::Kind::Internal).detail(error.to_string())
 }
 

@@ -110,12 +110,16 @@ pub fn serve(options: &Options) -> Result<(), Box<dyn Error>> {
     let poa = if options.rt { real_time(&orb)? } else { orb.root_poa()? };
     let priority = options.rt.then_some(SERVER_PRIORITY);
     let suite: SuiteRef = poa.activate(Arc::new(Root { priority, ..Root::groups(&poa)? }))?;
-    orb.register_corbaloc_key("Interop", suite.object());
+    let suite = match options.dynamic {
+        true => crate::dynamic::relay_of(&orb, suite.object().clone())?,
+        false => suite.object().clone(),
+    };
+    orb.register_corbaloc_key("Interop", &suite);
     poa.manager().activate()?;
     if !options.ns.is_empty() {
-        bind(&orb, options, suite.object())?;
+        bind(&orb, options, &suite)?;
     }
-    std::fs::write(&options.ior_file, format!("{}\n", suite.object()))?;
+    std::fs::write(&options.ior_file, format!("{suite}\n"))?;
     println!("READY");
     std::io::stdout().flush()?;
     let watched = orb.clone();

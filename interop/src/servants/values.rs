@@ -1,7 +1,7 @@
 //! Groups of values: all of them follow the echo rule.
 
 use crate::generated::interop::*;
-use isorb::{LongDouble, Result, Upcall};
+use isorb::{Deferred, LongDouble, Outcome, Result, Upcall};
 
 /// Stands behind every group that keeps nothing.
 pub(super) struct Echo;
@@ -194,9 +194,18 @@ impl Large for Echo {
 }
 
 impl Slow for Echo {
-    fn sleep_ms(&self, _: Upcall<'_>, ms: u32) -> Result<u32> {
-        std::thread::sleep(std::time::Duration::from_millis(ms.into()));
-        Ok(ms)
+    /// Replies later, so that the next request of the connection need not wait.
+    fn sleep_ms(&self, cx: Upcall<'_>, ms: u32) -> Result<u32> {
+        let later = cx.defer()?;
+        std::thread::spawn(move || {
+            std::thread::sleep(std::time::Duration::from_millis(ms.into()));
+            // The client may be gone.
+            let _ = later.reply(|e| {
+                e.put(ms);
+                Ok(Outcome::Results)
+            });
+        });
+        Err(Deferred::LATER)
     }
 }
 

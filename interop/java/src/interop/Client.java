@@ -28,6 +28,7 @@ public final class Client {
         if (o.ior.isEmpty()) return "needs --ior";
         if (name.equals("utf8_strings") && !o.utf8) return "needs --utf8";
         if (name.equals("bidirectional") && !o.bidir) return "needs --bidir";
+        if (name.equals("interleaving") && !o.interleave) return "needs --interleave";
         if (name.equals("bidirectional") && !o.giop.isEmpty() && !o.giop.equals("1.2")) return "GIOP 1.2 only";
         if (name.contains("wide") && o.giop.equals("1.0")) return "GIOP 1.0 has no wide characters";
         if (o.giop.equals("1.1") && name.matches("large|parallel|.*wide.*")) {

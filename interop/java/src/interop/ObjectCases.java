@@ -10,6 +10,7 @@ import interop.Check.Failure;
 import interop.Check.Run;
 import java.util.LinkedHashMap;
 import java.util.Map;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicReference;
 import org.omg.CORBA.Any;
 import org.omg.CORBA.BAD_OPERATION;
@@ -46,6 +47,7 @@ final class ObjectCases {
         all.put("timeouts", ObjectCases::timeouts);
         all.put("large", ObjectCases::large);
         all.put("parallel", ObjectCases::parallel);
+        all.put("interleaving", ObjectCases::interleaving);
         return all;
     }
 
@@ -293,5 +295,34 @@ final class ObjectCases {
         }
         for (Thread thread : threads) thread.join();
         if (problem.get() != null) throw new Failure(problem.get());
+    }
+
+    /** Threads with calls on one connection, which is JacORB's default: the reply to the first call is the last. */
+    private static void interleaving(Run run) throws Exception {
+        Slow o = SlowHelper.narrow(run.suite().group("timeouts"));
+        // A machine that is busy tells nothing with the first time.
+        for (int longest : new int[] {500, 4000, 16000}) {
+            AtomicInteger answered = new AtomicInteger(), place = new AtomicInteger();
+            AtomicReference<String> problem = new AtomicReference<>();
+            Thread[] threads = new Thread[64];
+            for (int t = 0; t < threads.length; t++) {
+                int index = t, ms = t == 0 ? longest : t % 20;
+                threads[t] = new Thread(() -> {
+                    try {
+                        if (o.sleep_ms(ms) != ms) problem.set("an answer belongs to another call");
+                    } catch (RuntimeException e) {
+                        problem.set(e.toString());
+                    }
+                    int at = answered.incrementAndGet();
+                    if (index == 0) place.set(at);
+                });
+                threads[t].start();
+                if (t == 0) Thread.sleep(100);
+            }
+            for (Thread thread : threads) thread.join();
+            if (problem.get() != null) throw new Failure(problem.get());
+            if (place.get() == threads.length) return;
+        }
+        throw new Failure("the calls of a connection are served one after the other");
     }
 }

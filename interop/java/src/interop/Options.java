@@ -15,11 +15,11 @@ final class Options {
             "scalars floats long_doubles strings utf8_strings wides bounded_wides wide_chars enums structs unions "
             + "union_labels sequences arrays fixeds fixed_zeros "
             + "recursive typedefs anys typecodes references factories inheritance objects user_exceptions system_exceptions "
-            + "attributes attribute_exceptions oneways callbacks bidirectional forwards timeouts large parallel contexts "
+            + "attributes attribute_exceptions oneways callbacks bidirectional forwards timeouts large parallel interleaving contexts "
             + "naming").split(" "));
 
     String iorFile = "", ns = "", name = "", ior = "", only = "", giop = "", port = "", tls = "";
-    boolean utf8, bidir;
+    boolean utf8, bidir, interleave;
     final List<String> orbArgs = new ArrayList<>();
 
     static Options parse(String[] args, boolean server) {
@@ -29,6 +29,7 @@ final class Options {
             switch (arg) {
                 case "--utf8" -> o.utf8 = true;
                 case "--bidir" -> o.bidir = true;
+                case "--interleave" -> o.interleave = true;
                 case "--ior-file", "--ns", "--name", "--ior", "--only", "--giop", "--port", "--tls" -> {
                     if (++i >= args.length) usage(server);
                     String value = args[i];
@@ -56,7 +57,7 @@ final class Options {
     private static void usage(boolean server) {
         System.err.println(server
                 ? "usage: server --ior-file FILE [--ns URL --name a/b] [--port N] [--tls DIR] [--giop 1.x] [--utf8] [--bidir] [ORB args]"
-                : "usage: client --ior IOR|URL [--ns URL] [--only CASE[,CASE]] [--tls DIR] [--giop 1.x] [--utf8] [--bidir] [ORB args]");
+                : "usage: client --ior IOR|URL [--ns URL] [--only CASE[,CASE]] [--tls DIR] [--giop 1.x] [--utf8] [--bidir] [--interleave] [ORB args]");
         System.exit(2);
     }
 

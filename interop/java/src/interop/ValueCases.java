@@ -287,6 +287,11 @@ final class ValueCases {
             any.insert_wstring("wide");
             values.add(any);
         }
+        if (!run.options().utf8) {
+            Any any = run.orb().create_any();
+            any.insert_char('\u00e9');
+            values.add(any);
+        }
         echo(o, "echo_any", values.toArray());
         echo(o, "echo_anys", new Any[0], values.toArray(new Any[0]));
         echo(o, "echo_with_any", new WithAny(1, values.get(15), 2));

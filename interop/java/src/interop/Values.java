@@ -10,7 +10,7 @@ import org.omg.PortableServer.POAHelper;
 /** Values of ../idl/values.idl, as cpp/values.cc has them.
  *
  *  Values server               prints READY with the references of Boxes and of Values; ends with its input
- *  Values client BOXES VALUES  calls them and prints a line for each case
+ *  Values client BOXES VALUES  calls them and prints a line for each case, and the counts
  */
 public final class Values {
     private static int lengthOf(Node head) {
@@ -147,6 +147,8 @@ public final class Values {
         InteropValues.Values them = ValuesHelper.narrow(orb.string_to_object(args[2]));
         run("boxed_values", () -> boxedValues(boxes));
         run("values", () -> values(them));
+        System.out.printf("done %d ok %d failed 0 skipped%n", 2 - failures, failures);
+        System.out.flush();
         System.exit(failures == 0 ? 0 : 1);
     }
 }
