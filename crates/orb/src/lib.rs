@@ -82,7 +82,9 @@ pub use object::Object;
 pub use orb::{BufferCounts, ConnectionCounts, OrbBuilder, ServedConnection};
 pub use orb_core::Orb;
 pub use poa::Poa;
-pub use policy::{Policies, Rebind, SyncScope, set_thread_policies, thread_policies};
+pub use policy::{
+    CreatePolicyError, Policies, PolicyErrorReason, Rebind, SyncScope, set_thread_policies, thread_policies,
+};
 pub use reference::{IsA, RefArg, Reference};
 pub use servant::{IntoServant, Outcome, Servant, Serves};
 pub use standard::corba;

@@ -4,6 +4,10 @@
 //! measured on the monotonic clock: a change of the wall clock neither shortens nor lengthens a
 //! time-out.
 
+mod create;
+
+pub use create::{CreatePolicyError, PolicyErrorReason};
+
 use crate::log::warn;
 use isorb_rt::time::Deadline;
 use std::cell::Cell;
