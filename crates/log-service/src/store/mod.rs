@@ -14,7 +14,7 @@ use isorb_store::redb::{
     self, ReadTransaction, ReadableDatabase, ReadableTable, ReadableTableMetadata, Table, WriteTransaction,
 };
 use isorb_store::{Database, Schema};
-use record::{from_octets, size_of, to_octets};
+use record::size_of;
 use schema::{
     FULL, HALT, LOCKED, LOST, MAX_SIZE, META, NEXT, OCTETS, RECORDS, Records, SET_BACKS, STAMP, number,
 };
@@ -176,12 +176,12 @@ impl LogStore {
             let mut records = transaction.open_table(RECORDS)?;
             let mut set_backs = transaction.open_table(SET_BACKS)?;
             if let Some((_, last)) = records.last()?
-                && now < from_octets(last.value()).ok_or(CORRUPT)?.0
+                && now < Entry::from_octets(last.value()).ok_or(CORRUPT)?.0
             {
                 set_backs.insert(next, ())?;
             }
             for entry in entries {
-                let octets = to_octets(now, entry);
+                let octets = entry.to_octets(now);
                 let own = size_of(&octets);
                 if own > max_size {
                     return Err(Refusal::LargerThanLog { octets: own, max_size });
@@ -208,7 +208,7 @@ impl LogStore {
             meta.insert(NEXT, next)?;
             meta.insert(OCTETS, size)?;
             let before = get(&meta, LOST)?;
-            meta.insert(LOST, before + lost)?;
+            meta.insert(LOST, before.saturating_add(lost))?;
             let full_action = if halts { FullAction::Halt } else { FullAction::Wrap };
             Ok(Appended { written, lost, size, settings: Settings { max_size, full_action } })
         })
@@ -224,7 +224,7 @@ impl LogStore {
             let next = number(transaction, NEXT)?;
             let time_of = |id: u64| -> Result<Time, Refusal> {
                 let record = records.get(id)?.ok_or(CORRUPT)?;
-                Ok(from_octets(record.value()).ok_or(CORRUPT)?.0)
+                Ok(Entry::from_octets(record.value()).ok_or(CORRUPT)?.0)
             };
             let Some(first) = records.first()?.map(|(id, _)| id.value()) else { return Ok(next) };
             // Times ascend from one set-back of the clock to the next.
@@ -263,7 +263,7 @@ impl LogStore {
             let mut left = octets;
             for record in transaction.open_table(RECORDS)?.range(from..)? {
                 let (id, octets) = record?;
-                let (time, entry) = from_octets(octets.value()).ok_or(CORRUPT)?;
+                let (time, entry) = Entry::from_octets(octets.value()).ok_or(CORRUPT)?;
                 if !wanted(&entry) {
                     continue;
                 }

@@ -22,11 +22,53 @@ pub struct Entry<'a> {
     pub data: &'a str,
 }
 
-impl Entry<'_> {
+impl<'a> Entry<'a> {
     /// Octets of its texts.
     #[must_use]
     pub fn text(&self) -> usize {
         self.producer_id.len() + self.producer_name.len() + self.data.len()
+    }
+
+    /// The stored form of a record: the time, the level, the lengths of the first two texts, the
+    /// texts.
+    #[must_use]
+    pub fn to_octets(&self, time: Time) -> Vec<u8> {
+        let mut octets = Vec::with_capacity(HEAD + self.text());
+        octets.extend(time.seconds.to_le_bytes());
+        octets.extend(time.nanoseconds.to_le_bytes());
+        octets.extend(self.level.to_le_bytes());
+        // The service's limit on a record is far below 4 GiB.
+        octets.extend((self.producer_id.len() as u32).to_le_bytes());
+        octets.extend((self.producer_name.len() as u32).to_le_bytes());
+        octets.extend(self.producer_id.as_bytes());
+        octets.extend(self.producer_name.as_bytes());
+        octets.extend(self.data.as_bytes());
+        octets
+    }
+
+    /// The record of octets that [`to_octets`](Self::to_octets) made; `None` for others.
+    #[must_use]
+    pub fn from_octets(octets: &'a [u8]) -> Option<(Time, Entry<'a>)> {
+        let (seconds, rest) = octets.split_first_chunk()?;
+        let (nanoseconds, rest) = rest.split_first_chunk()?;
+        let (level, rest) = rest.split_first_chunk()?;
+        let (id, rest) = rest.split_first_chunk()?;
+        let (name, rest) = rest.split_first_chunk()?;
+        let (id, rest) = rest.split_at_checked(u32::from_le_bytes(*id) as usize)?;
+        let (name, data) = rest.split_at_checked(u32::from_le_bytes(*name) as usize)?;
+        let time =
+            Time { seconds: i64::from_le_bytes(*seconds), nanoseconds: u32::from_le_bytes(*nanoseconds) };
+        if time.nanoseconds >= 1_000_000_000 {
+            return None;
+        }
+        let text = |octets| std::str::from_utf8(octets).ok();
+        let entry = Entry {
+            producer_id: text(id)?,
+            producer_name: text(name)?,
+            level: u16::from_le_bytes(*level),
+            data: text(data)?,
+        };
+        Some((time, entry))
     }
 }
 
@@ -38,43 +80,6 @@ pub(super) fn size_of(octets: &[u8]) -> u64 {
     octets.len() as u64 + 8
 }
 
-pub(super) fn to_octets(time: Time, entry: &Entry<'_>) -> Vec<u8> {
-    let mut octets = Vec::with_capacity(HEAD + entry.text());
-    octets.extend(time.seconds.to_le_bytes());
-    octets.extend(time.nanoseconds.to_le_bytes());
-    octets.extend(entry.level.to_le_bytes());
-    // The service's limit on a record is far below 4 GiB.
-    octets.extend((entry.producer_id.len() as u32).to_le_bytes());
-    octets.extend((entry.producer_name.len() as u32).to_le_bytes());
-    octets.extend(entry.producer_id.as_bytes());
-    octets.extend(entry.producer_name.as_bytes());
-    octets.extend(entry.data.as_bytes());
-    octets
-}
-
-/// The record of octets that [`to_octets`] made; `None` for others.
-pub(super) fn from_octets(octets: &[u8]) -> Option<(Time, Entry<'_>)> {
-    let (seconds, rest) = octets.split_first_chunk()?;
-    let (nanoseconds, rest) = rest.split_first_chunk()?;
-    let (level, rest) = rest.split_first_chunk()?;
-    let (id, rest) = rest.split_first_chunk()?;
-    let (name, rest) = rest.split_first_chunk()?;
-    let (id, rest) = rest.split_at_checked(u32::from_le_bytes(*id) as usize)?;
-    let (name, data) = rest.split_at_checked(u32::from_le_bytes(*name) as usize)?;
-    let time = Time { seconds: i64::from_le_bytes(*seconds), nanoseconds: u32::from_le_bytes(*nanoseconds) };
-    if time.nanoseconds >= 1_000_000_000 {
-        return None;
-    }
-    let text = |octets| std::str::from_utf8(octets).ok();
-    let entry = Entry {
-        producer_id: text(id)?,
-        producer_name: text(name)?,
-        level: u16::from_le_bytes(*level),
-        data: text(data)?,
-    };
-    Some((time, entry))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -83,17 +88,17 @@ mod tests {
     fn octets_give_the_record_back_and_damaged_ones_give_none() {
         let time = Time { seconds: -3, nanoseconds: 999_999_999 };
         let entry = Entry { producer_id: "ü1", producer_name: "", level: 65_535, data: "text" };
-        let octets = to_octets(time, &entry);
+        let octets = entry.to_octets(time);
         assert_eq!(octets.len(), HEAD + entry.text());
-        assert_eq!(from_octets(&octets), Some((time, entry)));
+        assert_eq!(Entry::from_octets(&octets), Some((time, entry)));
         for length in 0..octets.len() - entry.data.len() {
-            assert_eq!(from_octets(&octets[..length]), None, "{length} octets");
+            assert_eq!(Entry::from_octets(&octets[..length]), None, "{length} octets");
         }
         let mut late = octets.clone();
         late[8..12].copy_from_slice(&1_000_000_000u32.to_le_bytes());
-        assert_eq!(from_octets(&late), None, "a second has fewer nanoseconds");
+        assert_eq!(Entry::from_octets(&late), None, "a second has fewer nanoseconds");
         let mut torn = octets;
         torn[HEAD] = 0xff;
-        assert_eq!(from_octets(&torn), None, "no UTF-8");
+        assert_eq!(Entry::from_octets(&torn), None, "no UTF-8");
     }
 }

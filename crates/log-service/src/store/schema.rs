@@ -1,7 +1,7 @@
 //! The tables of a store.
 
-use super::record::{from_octets, size_of};
-use super::{FullAction, Settings};
+use super::record::size_of;
+use super::{Entry, FullAction, Settings};
 use isorb_store::redb::{self, ReadTransaction, ReadableTable, TableDefinition, WriteTransaction};
 use isorb_store::{Fault, OpenError, Schema, copy_table, missing_table};
 
@@ -66,7 +66,7 @@ impl Schema for Records {
         for record in records.iter().map_err(Fault::from)? {
             let (key, value) = record.map_err(Fault::from)?;
             let (id, value) = (key.value(), value.value());
-            let (time, _) = from_octets(value).ok_or(OpenError::Corrupt)?;
+            let (time, _) = Entry::from_octets(value).ok_or(OpenError::Corrupt)?;
             let is_set_back = before.is_some_and(|before| time < before);
             if last.is_some_and(|last| id != last + 1)
                 || (is_set_back && set_backs.get(id).map_err(Fault::from)?.is_none())
