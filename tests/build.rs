@@ -11,7 +11,7 @@ fn main() {
     build().compile("idl/guarded.idl");
     build().asynchronous(true).compile("idl/everyday.idl");
     build().embedded(orb_idl).compile("idl/any.idl");
-    build().embedded(orb_idl).compile("idl/values.idl");
+    build().embedded(orb_idl).asynchronous(true).compile("idl/values.idl");
     corpus();
 }
 

@@ -35,7 +35,7 @@ struct Inner {
     sets_policies: bool,
     rt_overrides: Overrides,
     /// The `ValueBase` that a reference to an abstract interface holds; there is no object then.
-    value: Option<Arc<dyn Any + Send + Sync>>,
+    value: Option<Arc<dyn HeldValue>>,
 }
 
 /// The target of calls, shared by all clones with any policies.
@@ -134,6 +134,12 @@ impl Target {
     }
 }
 
+/// A value behind an abstract interface.
+pub(crate) trait HeldValue: Any + Send + Sync {
+    /// The reference of the object that serves the operations of the value.
+    fn served(&self, orb: &Orb) -> Result<Arc<Ior>>;
+}
+
 pub(crate) enum Locality {
     /// In this ORB.
     Local,
@@ -157,7 +163,7 @@ impl Object {
     }
 
     /// A reference to an abstract interface that holds a value.
-    pub(crate) fn of_value(orb: &Orb, value: Arc<dyn Any + Send + Sync>) -> Object {
+    pub(crate) fn of_value(orb: &Orb, value: Arc<dyn HeldValue>) -> Object {
         Object(Arc::new(Inner {
             orb: orb.clone(),
             ior: Arc::new(Ior::NIL),
@@ -170,8 +176,8 @@ impl Object {
     }
 
     /// The value that it holds instead of an object.
-    pub(crate) fn value(&self) -> Option<&(dyn Any + Send + Sync)> {
-        self.0.value.as_deref()
+    pub(crate) fn value(&self) -> Option<&dyn Any> {
+        self.0.value.as_deref().map(|value| value as &dyn Any)
     }
 
     /// The ORB that the reference belongs to.
@@ -315,18 +321,13 @@ impl Object {
     /// The present target.
     #[cold]
     pub(crate) fn target(&self) -> Result<Arc<Target>> {
-        if self.0.value.is_some() {
-            return Err(SystemException::from(Kind::NoImplement).detail(
-                "the abstract reference holds a value, and the operations of values are the program's: take it \
-                 with AbstractBase::value",
-            ));
-        }
+        let served = self.0.value.as_ref().map(|value| value.served(&self.0.orb)).transpose()?;
         let bound = &self.0.binding;
         let mut binding = bound.now.lock();
         if let Some(target) = &binding.target {
             return Ok(target.clone());
         }
-        let ior = binding.moved.as_ref().unwrap_or(&self.0.ior);
+        let ior = binding.moved.as_ref().or(served.as_ref()).unwrap_or(&self.0.ior);
         let target = Arc::new(resolve(&self.0.orb, ior, false)?);
         binding.target = Some(target.clone());
         // If several threads race, the first one stays; `changed` is set by then.

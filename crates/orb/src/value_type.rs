@@ -1,6 +1,7 @@
 //! The types of values that an ORB can make.
 
 use isorb_cdr::{Decoder, Result, ValueObject};
+use std::any::Any;
 use std::sync::Arc;
 
 /// Makes a value from its state on the wire.
@@ -36,17 +37,30 @@ impl ValueType {
 
 /// The types that a program registered with its ORB.
 #[derive(Debug, Default)]
-pub(crate) struct ValueTypes(Vec<&'static ValueType>);
+pub(crate) struct ValueTypes {
+    known: Vec<&'static ValueType>,
+    /// What makes servants of values, as the layer of values knows it.
+    servants: Vec<Box<dyn Any + Send + Sync>>,
+}
 
 impl ValueTypes {
     pub fn add(&mut self, value_type: &'static ValueType) {
-        self.0.push(value_type);
+        self.known.push(value_type);
+    }
+
+    pub fn add_servants(&mut self, make: Box<dyn Any + Send + Sync>) {
+        self.servants.push(make);
+    }
+
+    /// The newest first.
+    pub fn servants(&self) -> impl Iterator<Item = &(dyn Any + Send + Sync)> {
+        self.servants.iter().rev().map(|make| &**make)
     }
 
     /// The type with this repository id. A type that was registered by itself is preferred to one
     /// that came with its base.
     pub fn find(&self, id: &str) -> Option<&'static ValueType> {
-        let itself = self.0.iter().rev().find(|known| known.id() == id).copied();
-        itself.or_else(|| self.0.iter().find_map(|known| known.find(id)))
+        let itself = self.known.iter().rev().find(|known| known.id() == id).copied();
+        itself.or_else(|| self.known.iter().find_map(|known| known.find(id)))
     }
 }

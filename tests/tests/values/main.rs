@@ -8,6 +8,7 @@ mod calls;
 mod graphs;
 mod hostile;
 mod recorded;
+mod supports;
 mod wire;
 
 use isorb::CustomMarshal;

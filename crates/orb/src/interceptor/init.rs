@@ -142,6 +142,11 @@ impl OrbInitInfo {
         self.value_types.add(value_type);
     }
 
+    /// Lets `make` make servants of values behind abstract interfaces.
+    pub(crate) fn add_value_servants(&mut self, make: Box<dyn std::any::Any + Send + Sync>) {
+        self.value_types.add_servants(make);
+    }
+
     /// A slot in the tables of [`PiCurrent`].
     pub fn allocate_slot_id(&mut self) -> SlotId {
         self.slots += 1;

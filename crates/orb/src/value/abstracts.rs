@@ -2,19 +2,20 @@
 //!
 //! A value is read as behind a `ValueBase`: its type must be registered.
 
+use super::abstract_value::AbstractValue;
 use super::{Value, ValueBase, decode_value};
 use crate::{Interface, IsA, Object, Operations, Orb, Reference};
 use isorb_any::{HandleCode, Kind, TypeCode};
 use isorb_cdr::{Decoder, Encoder, ErrorKind, Handle, Result};
 use isorb_rt::sync::PiOnceLock;
-use std::sync::Arc;
 
 /// An object or a value behind an abstract interface, `CORBA::AbstractBase`; nil and a null value
 /// are `None`.
 ///
 /// References to abstract interfaces convert with `into`, and back by [`Object::narrow`]; one that
-/// holds a value converts back by [`AbstractBase::into_reference`]. Calls through it are
-/// NO_IMPLEMENT: the operations of a value are the program's own.
+/// holds a value converts back by [`AbstractBase::into_reference`]. Calls through it reach the
+/// value where [`AbstractBase::serve`] says what serves its operations; otherwise they are
+/// NO_IMPLEMENT.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct AbstractBase(Object);
 
@@ -30,7 +31,7 @@ impl AbstractBase {
     /// # Real-time
     /// Allocates.
     pub fn of_value<V: Value>(orb: &Orb, value: &V) -> AbstractBase {
-        AbstractBase(Object::of_value(orb, Arc::new(ValueBase(super::Shared::new(value.object())))))
+        AbstractBase(Object::of_value(orb, AbstractValue::new(ValueBase(super::Shared::new(value.object())))))
     }
 
     /// The value, if it is one and no object.
@@ -38,7 +39,7 @@ impl AbstractBase {
     /// # Real-time
     /// Allocates nothing.
     pub fn value(&self) -> Option<ValueBase> {
-        self.0.value()?.downcast_ref::<ValueBase>().cloned()
+        held(&self.0).cloned()
     }
 
     /// The same as a reference to one of its abstract interfaces. Whether it has that interface is
@@ -100,12 +101,17 @@ pub fn decode_abstract(d: &mut Decoder<'_>) -> Result<Option<Object>> {
     let Some(value) = decode_value::<ValueBase>(d)? else { return Ok(None) };
     let orb = d.context().and_then(|context| context.downcast_ref::<Orb>());
     let orb = orb.ok_or(d.error(ErrorKind::NotRemotable))?;
-    Ok(Some(Object::of_value(orb, Arc::new(value))))
+    Ok(Some(Object::of_value(orb, AbstractValue::new(value))))
+}
+
+/// The value that a reference holds.
+fn held(object: &Object) -> Option<&ValueBase> {
+    Some(object.value()?.downcast_ref::<AbstractValue>()?.value())
 }
 
 /// Writes an object or a value, a null value for `None`.
 pub fn encode_abstract(this: Option<&Object>, e: &mut Encoder<'_>) {
-    let value = this.and_then(|object| object.value()?.downcast_ref::<ValueBase>());
+    let value = this.and_then(held);
     match (this, value) {
         (Some(_), None) => {
             e.put(1u8);

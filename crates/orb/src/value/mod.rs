@@ -5,6 +5,7 @@
 //! are [`Link`]s inside their states. Links form no cycle of owners: the one that closes a cycle
 //! is weak.
 
+mod abstract_value;
 mod abstracts;
 mod codec;
 mod link;
