@@ -8,6 +8,7 @@
 mod channel;
 mod consumers;
 mod federated;
+mod late_joiner;
 mod raw;
 mod supplier_consumer;
 
@@ -52,6 +53,13 @@ pub enum EventPeer {
     },
     /// Consumers that only record the age of events
     Consumers(consumers::ConsumersArgs),
+    /// A consumer that reads the history, as often as it is told
+    LateJoiner {
+        /// The channel's reference
+        channel: String,
+        /// The events of the history
+        kept: u64,
+    },
     /// A channel that joins another, and its consumers, which work
     Federated(federated::FederatedArgs),
 }
@@ -65,6 +73,7 @@ impl EventPeer {
             EventPeer::RawChannel { through } => raw::serve(through.as_deref()),
             EventPeer::RawSupplierConsumer { address } => raw::supplier_consumer(address),
             EventPeer::Consumers(args) => consumers::run(args),
+            EventPeer::LateJoiner { channel, kept } => late_joiner::run(channel, *kept),
             EventPeer::Federated(args) => federated::run(args),
         }
     }

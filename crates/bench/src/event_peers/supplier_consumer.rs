@@ -16,8 +16,8 @@ use self::idl::{RtecEventData, RtecEventDataView};
 use super::{InFlight, by_connection, failed, orb};
 
 /// Types below are the channel's own.
-const TYPE: i32 = 16;
-const SOURCE: i32 = 1;
+pub(super) const TYPE: i32 = 16;
+pub(super) const SOURCE: i32 = 1;
 
 pub(super) fn run(channel: &str) -> io::Result<()> {
     let orb = orb(by_connection())?;

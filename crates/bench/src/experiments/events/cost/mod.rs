@@ -2,7 +2,9 @@
 //! channel.
 
 mod controls;
+mod history;
 mod push;
+mod recording;
 pub(in crate::experiments) mod remote;
 mod tables;
 mod threads;
@@ -10,7 +12,7 @@ mod threads;
 use super::super::catalogue::Experiment;
 use super::super::{BenchError, Context};
 use crate::blocks::local_rows as rows;
-use crate::claim::{Above, AtLeast, AtMost, Below, Cells, Claim, claims, control, most, paper};
+use crate::claim::{Above, AtLeast, AtMost, Below, Cells, Claim, aim, claims, control, most, paper};
 use crate::figure::{Figure, Measured};
 
 pub const EXPERIMENT: Experiment = Experiment {
@@ -18,7 +20,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     about: "What a push costs in a process, to another thread and through another process; timers and analysis beside it",
     source: "a measurement of ours, after Harrison, O'Ryan, Levine, Schmidt (TAO's event service)",
     paper: "a channel adds little to a call, to a futex and to two hops over TCP; how many have subscribed does not matter",
-    seconds: (40, 120),
+    seconds: (60, 300),
     run,
     claims,
 };
@@ -55,6 +57,9 @@ fn run(cx: &mut Context<'_>, out: &mut Measured) -> Result<(), BenchError> {
     cx.progress(format!("{NAME}: timers, analysis"));
     out.rows.extend(cx.on_thread(move || tables::timers(rounds, many))?);
     out.rows.extend(cx.on_thread(move || tables::analysis(few))?);
+    out.rows.extend(cx.on_thread(move || history::here(few.div_ceil(4)))??);
+    history::over_tcp(cx, out)?;
+    recording::run(cx, out)?;
     let ms = cx.ms(10_000, 40_000);
     remote::run(cx, out, ms)?;
     out.figures = FIGURES.to_vec();
@@ -66,17 +71,26 @@ const fn figure(id: &'static str, title: &'static str, x: &'static str, y: &'sta
     Figure::new(id, title, x, y, &["p50_ns"]).divide(1.0)
 }
 
-const FIGURES: [Figure; 7] = [
+const FIGURES: [Figure; 9] = [
     figure("push", "A push on the supplier's thread", "consumers", "nanoseconds"),
     figure("subscriptions", "A push that one of many wants", "subscriptions", "nanoseconds"),
     figure("hand-over", "From the push to a consumer on another thread", "consumers", "nanoseconds"),
     figure("flow", "An event of many, through a queue to one thread", "consumers", "nanoseconds"),
     figure("timer", "Setting a timer and cancelling it", "timers set", "nanoseconds"),
     figure("analysis", "Response times of all tasks", "tasks", "milliseconds").divide(1e6),
+    figure(history::FIGURE, "An event of the history, to a late joiner", "consumers", "nanoseconds"),
+    Figure::new(
+        recording::FIGURE,
+        "Events that were recorded, of those that came",
+        "consumers",
+        "events a second",
+        &["events_per_second"],
+    )
+    .divide(1.0),
     figure("remote", "Through a channel in another process", "consumers", "microseconds").divide(1000.0),
 ];
 
-const NOTES: [&str; 4] = [
+const NOTES: [&str; 5] = [
     "Subjects take turns in short blocks on one processor; 'ratio' is the median over rounds of the ratio to the first \
      subject of the figure in the same round, which is the bare control where there is one.",
     "push: the control is a loop of dynamic calls. hand-over: a futex. flow: a bounded channel of the standard library. \
@@ -84,6 +98,9 @@ const NOTES: [&str; 4] = [
     "Negative controls do the same work in ways that the channel avoids: a trace of text under a lock, a queued copy for \
      each consumer, a look at all subscriptions, a third thread, a queue of one event, timers in no order, ten tasks' \
      response times by testing every point at which one is released, a third process.",
+    "history: a late joiner gets 100,000 events of 64 octets, in the process or over TCP, with both processes on any \
+     processor (with --quick 10,000); the time of one is that from its request to the last, divided. recording: events of \
+     256 octets into a file in tmpfs, for 30 s (with --quick 3).",
     "remote: time counts from the supplier's push to the consumer's upcall. The channel pushes on the thread that reads \
      from the supplier; 'channel-push-thread' has a thread of its own for that, so that a slow consumer delays no other.",
 ];
@@ -91,6 +108,21 @@ const NOTES: [&str; 4] = [
 /// A median in units of `unit` nanoseconds.
 fn p50(r: &dyn Cells, figure: &str, subject: &str, x: u32, unit: f64) -> f64 {
     r.at(figure, subject, "p50_ns", x.into()) / unit
+}
+
+/// Events of the history a second that a late joiner reads, in millions.
+fn read(r: &dyn Cells, subject: &str) -> [f64; 1] {
+    [1e3 / p50(r, history::FIGURE, subject, 1, 1.0)]
+}
+
+/// Events that were lost, of so many a second, over so many seconds.
+fn recorded(r: &dyn Cells, subject: &str) -> [f64; 3] {
+    ["lost", "events_per_second", "seconds"].map(|value| r.at(recording::FIGURE, subject, value, 1.0))
+}
+
+/// Whether there was room for the file.
+fn is_recorded(r: &dyn Cells) -> bool {
+    !r.values(recording::FIGURE, CHANNEL, "lost").is_empty()
 }
 
 /// Million events a second.
@@ -126,6 +158,14 @@ fn claims() -> Vec<Claim> {
         paper AtMost(1.25), "through another process an event takes {0:.2} times two bare hops over TCP \
              ({limit}; the control against itself {1:.2}; TAO on its path 2.2)",
             move |r| [CHANNEL, AGAIN].map(|subject| ratio(r, "remote", subject, 1));
+        aim AtLeast(1.0), "a late joiner in the process reads {0:.2} million events of the history a \
+             second ({limit})", |r| read(r, CHANNEL);
+        aim AtLeast(0.2), "a late joiner over TCP reads {0:.2} million a second ({limit})",
+            |r| read(r, history::TCP);
+        aim AtMost(0.0), "of {1:.0} events a second of 256 octets, recorded for {2:.0} s, {0:.0} are \
+             lost ({limit})", |r| recorded(r, CHANNEL), when is_recorded;
+        control Above(0.0), "with a buffer of 64 KiB {0:.0} are lost ({limit})",
+            |r| recorded(r, recording::SMALL_BUFFER), when is_recorded;
         control AtLeast(150.0), "a loop with a trace of text under a lock takes {0:.0} ns for one \
              consumer ({limit})", |r| [p50(r, "push", controls::FORMATTED, 1, 1.0)];
         control Above(3.0), "a loop that queues a copy for each of twenty takes {0:.2} times a bare one \
