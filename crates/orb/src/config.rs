@@ -17,6 +17,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
+/// The longest name of a server, in octets.
+pub(crate) const MAX_SERVER_NAME: usize = 255;
+
 /// How a server's threads serve its connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "config-file", derive(serde::Deserialize), serde(rename_all = "lowercase"))]
@@ -131,6 +134,11 @@ settings! {
         unpaired_surrogates: bool = false, "-ORBUnpairedSurrogates";
         /// Highest GIOP version that the ORB uses and publishes: `1.0`, `1.1` or `1.2`.
         giop: String = "1.2".into(), "-ORBGiop";
+        /// URL of the implementation repository that starts this server, and finds it after a move:
+        /// references of persistent POAs then lead there. Needs `server_name`.
+        implementation_repository: Option<String> = None, "-ORBImplementationRepository";
+        /// The name under which the implementation repository knows this server, up to 255 octets.
+        server_name: Option<String> = None, "-ORBServerName";
         /// The table `[init_refs]`: initial references as URLs, by name.
         init_refs: BTreeMap<String, String> = BTreeMap::new(), "-ORBInitRef";
         /// Prefix of the URLs of all other initial references, such as `corbaloc::host`:
@@ -257,12 +265,27 @@ impl Config {
         for endpoint in &self.endpoints {
             self.endpoint(endpoint)?;
         }
+        self.check_repository()?;
         self.transport.check().map_err(bad)?;
         self.real_time.check().map_err(bad)?;
         if self.fragment != 0 && self.fragment < 64 {
             return Err(bad("fragment must be 0 or at least 64 bytes".into()));
         }
         Ok(())
+    }
+
+    fn check_repository(&self) -> Result<()> {
+        if self.implementation_repository.is_some() && self.server_name.is_none() {
+            return Err(bad(
+                "implementation_repository needs server_name too, the name of the server there".into()
+            ));
+        }
+        match &self.server_name {
+            Some(name) if name.is_empty() || name.len() > MAX_SERVER_NAME => {
+                Err(bad(format!("server_name has 1 to {MAX_SERVER_NAME} octets, not {}", name.len())))
+            }
+            _ => Ok(()),
+        }
     }
 
     pub(crate) fn limits(&self) -> Limits {

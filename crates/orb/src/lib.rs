@@ -29,6 +29,7 @@ pub mod generated;
 mod group;
 mod guard;
 mod hot;
+mod indirect;
 pub mod interceptor;
 mod interface;
 mod invoke;
@@ -45,6 +46,7 @@ mod policy;
 mod pool;
 mod pseudo;
 mod reference;
+mod request_forwarder;
 pub mod rt;
 mod sched;
 mod servant;
@@ -79,6 +81,8 @@ pub use isorb_transport as transport;
 #[cfg(not(loom))]
 pub use loan::Loan;
 pub use object::Object;
+#[doc(hidden)]
+pub use orb::SERVER_TOKEN;
 pub use orb::{BufferCounts, ConnectionCounts, OrbBuilder, ServedConnection};
 pub use orb_core::Orb;
 pub use poa::Poa;
@@ -86,6 +90,7 @@ pub use policy::{
     CreatePolicyError, Policies, PolicyErrorReason, Rebind, SyncScope, set_thread_policies, thread_policies,
 };
 pub use reference::{IsA, RefArg, Reference};
+pub use request_forwarder::RequestForwarder;
 pub use servant::{IntoServant, Outcome, Servant, Serves};
 pub use standard::corba;
 pub use statistics::{LaneRequests, OperationRequests, RequestCounts};

@@ -4,9 +4,11 @@ mod builder;
 #[cfg(feature = "interface-repository")]
 mod interface_lookup;
 mod interfaces;
+mod registration;
 mod resolving;
 
 pub use builder::OrbBuilder;
+pub use registration::SERVER_TOKEN;
 
 use crate::config::Config;
 use crate::connection::Connection;
@@ -17,7 +19,10 @@ use crate::poa::Poa;
 use crate::sched::policy::PriorityBand;
 use crate::server::Endpoints;
 use crate::statistics::RequestStatistics;
-use crate::{Guard, LaneRequests, Object, OperationRequests, Result, SystemException, UnknownTargetObserver};
+use crate::{
+    Guard, LaneRequests, Object, OperationRequests, RequestForwarder, Result, SystemException,
+    UnknownTargetObserver,
+};
 use isorb_any::{Any, AnyValue};
 use isorb_rt::time::Deadline;
 use isorb_scope::Scope;
@@ -126,9 +131,11 @@ impl Orb {
         if self.endpoints().is_none() {
             let _one = self.server().opening.lock();
             if self.endpoints().is_none() {
+                self.find_repository()?;
                 let endpoints = Arc::new(Endpoints::open(self)?);
                 let _ = self.server().resources.endpoints.set(endpoints.clone());
                 endpoints.start(self)?;
+                self.begin_registration()?;
             }
         }
         self.server().registry.root(self)
@@ -191,6 +198,21 @@ impl Orb {
         observers.push(observer);
     }
 
+    /// Lets `forwarder` say where the objects are that this ORB does not have. An ORB has one
+    /// forwarder; a second one is not taken.
+    ///
+    /// # Errors
+    /// BAD_INV_ORDER if the ORB has one.
+    ///
+    /// # Real-time
+    /// Allocates nothing. Requests to objects that exist are not affected.
+    pub fn set_request_forwarder(&self, forwarder: Arc<dyn RequestForwarder>) -> Result<()> {
+        self.server().forwarder.set(forwarder).map_err(|_| {
+            SystemException::from(isorb_giop::Kind::BadInvOrder)
+                .detail("the ORB has a forwarder of requests already")
+        })
+    }
+
     /// The use of message blocks.
     ///
     /// # Real-time
@@ -219,6 +241,9 @@ impl Orb {
     pub fn run(&self) {
         if self.endpoints().is_some() {
             self.server().registry.activate_untouched_root();
+        }
+        if let Some(indirect) = self.server().resources.indirect() {
+            indirect.serves();
         }
         self.server().registry.serve_main_thread();
         let (ended, changed) = &self.server().ended;
@@ -261,6 +286,7 @@ impl Orb {
         if !self.begin_shutdown() {
             return Ok(());
         }
+        self.end_registration();
         if let Err(exception) = self.server().registry.shutdown(wait) {
             self.end_shutdown(true);
             return Err(exception);

@@ -5,11 +5,11 @@ use crate::buffers::CallBuffers;
 use crate::connection::{Arrived, Connection};
 use crate::interceptor::{Interceptors, components};
 use crate::orb_core::{RequestHandler, SendReply};
-use crate::poa::{ComponentSource, Registry, with_wait_deadline};
+use crate::poa::{ComponentSource, Refusal, Registry, with_wait_deadline};
 use crate::pool::ServerResources;
 use crate::server::{Endpoints, Lane};
 use crate::transports::secure;
-use crate::{Caller, Guard, Object, Orb, UnknownTargetObserver};
+use crate::{Caller, Guard, Object, Orb, RequestForwarder, UnknownTargetObserver};
 use isorb_giop::Ior;
 use isorb_giop::context::{ListenPoint, listen_points};
 use isorb_rt::priority::Priority;
@@ -39,6 +39,8 @@ pub(crate) struct ServerCore {
     pub plain_keys: PiMutex<HashMap<Vec<u8>, Object>>,
     pub interface_definitions: InterfaceDefinitions,
     pub unknown_targets: PiMutex<Vec<Weak<dyn UnknownTargetObserver>>>,
+    /// Knows other servers' objects, in an implementation repository.
+    pub forwarder: OnceLock<Arc<dyn RequestForwarder>>,
     /// Whether the ORB was shut down.
     pub ended: (PiMutex<bool>, PiCondvar),
     /// The lane that reads replies for futures.
@@ -88,6 +90,7 @@ impl ServerCore {
             plain_keys: PiMutex::default(),
             interface_definitions,
             unknown_targets: PiMutex::default(),
+            forwarder: OnceLock::new(),
             ended: (PiMutex::new(false), PiCondvar::new()),
             client_lane: OnceLock::new(),
         }
@@ -96,6 +99,18 @@ impl ServerCore {
     /// The object behind a plain key.
     pub fn plain_key(&self, key: &[u8]) -> Option<Object> {
         self.plain_keys.lock().get(key).cloned()
+    }
+
+    /// The refusal of a request for an object that this ORB does not have: a forward, if its
+    /// implementation repository knows the object's server.
+    #[cold]
+    pub fn forward(&self, orb: &Orb, key: &[u8], refusal: Refusal) -> Refusal {
+        let Some(forwarder) = self.forwarder.get() else { return refusal };
+        match forwarder.forward(orb, key) {
+            Some(Ok(to)) => Refusal::Forward { to, permanent: false },
+            Some(Err(exception)) => exception.into(),
+            None => refusal,
+        }
     }
 
     /// Notifies the observers of a oneway request to an object that does not exist. Returns true if
@@ -145,7 +160,9 @@ impl RequestHandler for ServerCore {
             });
             ours.map(|profile| profile.key)
         };
-        ours.next().map(|profile| profile.key).or_else(secure).or_else(local)
+        let indirect = || self.resources.indirect().and_then(|indirect| indirect.key_of_own(ior));
+        let indirect = || indirect().filter(|key| self.registry.is_own(key));
+        ours.next().map(|profile| profile.key).or_else(secure).or_else(local).or_else(indirect)
     }
 
     #[inline]

@@ -35,7 +35,7 @@ pub(super) fn enter_by_plain_key<'u>(
     scope: &'u Scope<'u>,
     refusal: Refusal,
 ) -> Result<UpcallTarget<'u>, Refusal> {
-    let Some(object) = server.plain_key(key) else { return Err(refusal) };
+    let Some(object) = server.plain_key(key) else { return Err(server.forward(orb, key, refusal)) };
     match object.local_key(orb) {
         Some(key) => {
             let key = scope.slice(&key).map_err(SystemException::from)?;
@@ -52,6 +52,7 @@ pub(super) fn find(server: &ServerCore, orb: &Orb, key: &[u8]) -> Result<(), Ref
             Some(key) => server.registry.locate(&key),
             None => Err(Refusal::Forward { to: object, permanent: false }),
         },
+        (Err(refusal), None) => Err(server.forward(orb, key, refusal)),
         (found, _) => found,
     }
 }

@@ -4,7 +4,7 @@ use super::active_map::ActiveObjectMap;
 use super::admission::{AdmissionState, DESTROYING, STARTING};
 use super::current;
 use super::errors::{DEADLOCK, NO_ADAPTER, no};
-use super::key::{child_path, persistent_prefix, transient_prefix};
+use super::key::{child_path, indirect_prefix, persistent_prefix, transient_prefix};
 use super::poa::{Body, Inner, Lifecycle, Poa};
 use super::registry::{Admin, Shared};
 use super::rt_adapter::{Adapter, InvalidRtPolicy};
@@ -70,7 +70,7 @@ impl Poa {
             None => {
                 admin.managers_made += 1;
                 let id = format!("POAManager-{}", admin.managers_made);
-                admin.new_manager(&id, number)
+                admin.new_manager(&id, shared)
             }
         };
         let poa = shared.new_poa(
@@ -163,8 +163,9 @@ fn check_parent(life: Lifecycle) -> Result<(), SystemException> {
 
 impl Admin {
     /// A new manager, in the holding state.
-    pub fn new_manager(&mut self, id: &str, orb: usize) -> PoaManager {
-        let manager = PoaManager::new(id, orb, PoaManager::DEFAULT_MAX_HELD);
+    pub fn new_manager(&mut self, id: &str, shared: &Shared) -> PoaManager {
+        let indirect = shared.resources.indirect().cloned();
+        let manager = PoaManager::new(id, shared.number(), PoaManager::DEFAULT_MAX_HELD, indirect);
         self.managers.retain(|other| other.strong_count() > 0);
         self.managers.push(manager.downgrade());
         manager
@@ -204,9 +205,10 @@ impl Shared {
             return Err(no(Kind::BadInvOrder, minor::BAD_INV_ORDER_SHUTDOWN));
         }
         let (slot, generation) = admin.new_slot(self)?;
-        let prefix = match policies.persistent() {
-            true => persistent_prefix(&path),
-            false => transient_prefix(self.epoch, slot, generation),
+        let prefix = match (policies.persistent(), self.resources.indirect()) {
+            (true, Some(indirect)) => indirect_prefix(&indirect.server, &path),
+            (true, None) => persistent_prefix(&path),
+            (false, _) => transient_prefix(self.epoch, slot, generation),
         };
         let epoch = policies.persistent().then_some(self.epoch);
         let starting = parent.is_some_and(|parent| {

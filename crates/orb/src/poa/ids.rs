@@ -104,7 +104,10 @@ impl Poa {
             {
                 Ok(id.into())
             }
-            Some(Key::Persistent { path, id }) if self.0.policies.persistent() && *path == *self.0.path => {
+            // `local_key` has checked the server of an indirect one.
+            Some(Key::Persistent { path, id } | Key::Indirect { path, id, .. })
+                if self.0.policies.persistent() && *path == *self.0.path =>
+            {
                 Ok(id.into())
             }
             _ => Err(ToIdError::WrongAdapter),

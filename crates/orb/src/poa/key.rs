@@ -4,6 +4,10 @@
 //! |---|---|
 //! | transient | magic, ORB epoch, POA slot, POA generation, object id |
 //! | persistent | magic, length of the path, path of POA names, object id |
+//! | indirect | magic, length of the server's name, its name, length of the path, path of POA names, object id |
+//!
+//! An indirect key is that of a persistent object of a server with an implementation repository,
+//! which reads the name of the server in it.
 //!
 //! Numbers are big-endian, 4 octets each. An id from the system is {object slot, object
 //! generation}. In a persistent POA the epoch stands before it; in a transient one a random number
@@ -13,6 +17,7 @@
 //! servant's earlier position, although one would save a hash for ids of the user: two references
 //! to one object would then differ.
 
+use crate::config::MAX_SERVER_NAME;
 use std::borrow::Borrow;
 use std::fmt;
 use std::ops::Deref;
@@ -20,6 +25,7 @@ use std::sync::Arc;
 
 const TRANSIENT: [u8; 4] = *b"iso\x01";
 const PERSISTENT: [u8; 4] = *b"iso\x02";
+const INDIRECT: [u8; 4] = *b"iso\x03";
 
 /// The longest path of names, which bounds the search for one.
 pub(super) const MAX_PATH: usize = 8 * 1024;
@@ -94,6 +100,7 @@ impl fmt::Debug for ObjectId {
 pub(super) enum Key<'k> {
     Transient { epoch: u32, slot: u32, generation: u32, id: &'k [u8] },
     Persistent { path: &'k [u8], id: &'k [u8] },
+    Indirect { server: &'k [u8], path: &'k [u8], id: &'k [u8] },
 }
 
 impl<'k> Key<'k> {
@@ -113,8 +120,26 @@ impl<'k> Key<'k> {
                 let (path, id) = rest.split_at_checked(length)?;
                 Some(Key::Persistent { path, id })
             }
+            INDIRECT => Key::parse_indirect(first, rest),
             _ => None,
         }
+    }
+
+    fn parse_indirect(length: u32, rest: &'k [u8]) -> Option<Key<'k>> {
+        let length = usize::try_from(length).ok().filter(|length| (1..=MAX_SERVER_NAME).contains(length))?;
+        let (server, rest) = rest.split_at_checked(length)?;
+        let (length, rest) = split_u32(rest)?;
+        let length = usize::try_from(length).ok().filter(|length| *length <= MAX_PATH)?;
+        let (path, id) = rest.split_at_checked(length)?;
+        Some(Key::Indirect { server, path, id })
+    }
+}
+
+/// The server's name in the key of an indirect reference; `None` in another key.
+pub(super) fn server_of(key: &[u8]) -> Option<&str> {
+    match Key::parse(key)? {
+        Key::Indirect { server, .. } => std::str::from_utf8(server).ok(),
+        Key::Transient { .. } | Key::Persistent { .. } => None,
     }
 }
 
@@ -134,6 +159,14 @@ pub(super) fn transient_prefix(epoch: u32, slot: u32, generation: u32) -> Box<[u
 pub(super) fn persistent_prefix(path: &[u8]) -> Box<[u8]> {
     let length = u32::try_from(path.len()).unwrap_or(u32::MAX);
     [&PERSISTENT, &length.to_be_bytes()[..], path].concat().into()
+}
+
+/// The common beginning of a persistent POA's keys in a server with an implementation repository.
+/// `server` is at most [`MAX_SERVER_NAME`] long, `path` at most [`MAX_PATH`].
+pub(super) fn indirect_prefix(server: &str, path: &[u8]) -> Box<[u8]> {
+    let length = |octets: &[u8]| u32::try_from(octets.len()).unwrap_or(u32::MAX).to_be_bytes();
+    let name = server.as_bytes();
+    [&INDIRECT, &length(name)[..], name, &length(path)[..], path].concat().into()
 }
 
 /// The path of a child: that of its parent, the length of its name in 2 octets, its name. The
@@ -218,6 +251,10 @@ mod tests {
         let id = SystemId { slot: 1, generation: 2, secret: 0 }.encode(Some(0x0a0b_0c0d));
         assert_eq!(id.as_bytes(), b"\x0a\x0b\x0c\x0d\0\0\0\x01\0\0\0\x02");
         assert_eq!(SystemId::decode(&id, Some(0x0a0b_0c0e)), None);
+        let key = indirect_prefix("lamps", &path);
+        assert_eq!(key[..], *b"iso\x03\0\0\0\x05lamps\0\0\0\x05\0\x03lab");
+        let parsed = Some(Key::Indirect { server: b"lamps", path: &path, id: b"x" });
+        assert_eq!((Key::parse(&[&key[..], b"x"].concat()), server_of(&key)), (parsed, Some("lamps")));
     }
 
     #[test]
@@ -226,6 +263,14 @@ mod tests {
         for end in 0..key.len() {
             let _ = Key::parse(&key[..end]);
         }
+        let key = [&indirect_prefix("lamps", b"\0\x01a")[..], b"x"].concat();
+        for end in 0..key.len() {
+            let _ = (Key::parse(&key[..end]), server_of(&key[..end]));
+        }
+        assert_eq!(server_of(b"iso\x03\0\0\0\0\0\0\0\0x"), None, "a server has a name");
+        assert_eq!(server_of(b"iso\x03\0\0\0\x01\xff\0\0\0\0x"), None, "a name is text");
+        assert_eq!(server_of(b"iso\x03\xff\xff\xff\xffx"), None);
+        assert_eq!(server_of(&[&b"iso\x03\0\0\x01\0"[..], &[b'a'; 300]].concat()), None);
         assert_eq!(Key::parse(b"NameService"), None);
         assert_eq!(Key::parse(b"iso\x02\xff\xff\xff\xffabc"), None);
         assert_eq!(Key::parse(b"iso\x02\0\0\0\x09abc"), None);

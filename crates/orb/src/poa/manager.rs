@@ -5,6 +5,7 @@ use super::current;
 use super::errors::{DEADLOCK, DESTROYED, DISCARDED, no};
 use super::wait_deadline::TIMED_OUT;
 use super::{ManagerError, Poa};
+use crate::indirect::Indirect;
 use isorb_giop::{Kind, SystemException, minor};
 use isorb_rt::sync::{PiCondvar, PiMutex};
 use isorb_rt::time::Deadline;
@@ -38,6 +39,8 @@ pub(super) struct Manager {
     orb: usize,
     /// The number of requests that may wait.
     limit: u32,
+    /// Is told that the server serves.
+    indirect: Option<Arc<Indirect>>,
     body: PiMutex<Body>,
     changed: PiCondvar,
 }
@@ -59,11 +62,12 @@ impl PoaManager {
     /// Default number of requests that may wait while a manager holds them.
     pub const DEFAULT_MAX_HELD: u32 = 256;
 
-    pub(super) fn new(id: &str, orb: usize, limit: u32) -> PoaManager {
+    pub(super) fn new(id: &str, orb: usize, limit: u32, indirect: Option<Arc<Indirect>>) -> PoaManager {
         PoaManager(Arc::new(Manager {
             id: id.into(),
             orb,
             limit,
+            indirect,
             body: PiMutex::new(Body {
                 state: State::Holding,
                 poas: Vec::new(),
@@ -183,6 +187,17 @@ impl PoaManager {
             }
         }
         self.0.changed.notify_all(&self.0.body);
+        self.announce(body);
+    }
+
+    /// Tells the thread that registers the server, if there is one, that a persistent POA serves.
+    fn announce(&self, body: &Body) {
+        if let Some(indirect) = &self.0.indirect
+            && body.state == State::Active
+            && body.poas.iter().any(|poa| poa.policies().persistent())
+        {
+            indirect.serves();
+        }
     }
 
     /// Waits until all POAs are idle, or the state changes.
@@ -258,6 +273,7 @@ impl PoaManager {
             poa.admission().set(NOTIFY_IDLE);
         }
         body.poas.push(poa.clone());
+        self.announce(&body);
     }
 
     pub(super) fn unregister(&self, poa: &Poa) {

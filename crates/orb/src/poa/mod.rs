@@ -58,6 +58,16 @@ pub use managers::{
 pub use poa::Poa;
 pub use policies::PoaPolicies;
 
+/// The name of the server in the object key of an indirect reference; `None` for another key. For
+/// implementation repositories.
+///
+/// # Real-time
+/// Reads the key.
+#[must_use]
+pub fn server_of_key(key: &[u8]) -> Option<&str> {
+    key::server_of(key)
+}
+
 pub(crate) use current::warm_up;
 pub(crate) use main_thread::RunOutcome;
 pub(crate) use managers::write_refusal;

@@ -186,8 +186,24 @@ impl Poa {
         [&self.0.prefix, id].concat()
     }
 
-    /// A reference to an object, with the object's own priority if it has one.
+    /// A reference to an object. That of a persistent object leads to the implementation
+    /// repository, if the server has one.
     pub(super) fn make_reference(
+        &self,
+        interface_id: &str,
+        id: &ObjectId,
+    ) -> Result<Object, SystemException> {
+        match self.0.shared.resources.indirect() {
+            Some(indirect) if self.0.policies.persistent() => {
+                Ok(indirect.reference(&self.orb()?, interface_id, &self.key(id)))
+            }
+            _ => self.make_direct_reference(interface_id, id),
+        }
+    }
+
+    /// A reference to an object at this server's own addresses, with the object's own priority if
+    /// it has one.
+    pub(super) fn make_direct_reference(
         &self,
         interface_id: &str,
         id: &ObjectId,

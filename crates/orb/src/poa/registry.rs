@@ -3,7 +3,7 @@
 use super::admission::DESTROYING;
 use super::current;
 use super::errors::{DEADLOCK, NO_ADAPTER, no};
-use super::key::{Key, split_name};
+use super::key::{Key, server_of, split_name};
 use super::main_thread::{MainThread, RunOutcome};
 use super::manager::PoaManager;
 use super::managers::Refusal;
@@ -12,6 +12,8 @@ use super::policies::PoaPolicies;
 use super::rt_adapter::{Adapter, InvalidRtPolicy};
 use super::table::Table;
 use super::upcall_target::{ActiveObjectRef, PoaGuard, UpcallTarget};
+#[cfg(feature = "implementation-repository")]
+use crate::Object;
 use crate::pool::ServerResources;
 use crate::{Orb, Result};
 use isorb_giop::component::TaggedComponent;
@@ -127,7 +129,7 @@ impl Registry {
             return Ok(root.clone());
         }
         admin.orb = Some(orb.clone());
-        let manager = admin.new_manager("RootPOAManager", self.shared.number());
+        let manager = admin.new_manager("RootPOAManager", &self.shared);
         let root = self.shared.new_poa(
             &mut admin,
             "RootPOA",
@@ -222,6 +224,36 @@ impl Registry {
                 Some((self.shared.table.find(slot, generation)?, id))
             }
             Key::Persistent { path, id } => Some((self.known_path(path)?, id)),
+            Key::Indirect { server, path, id } if self.is_own_name(server) => {
+                Some((self.known_path(path)?, id))
+            }
+            Key::Indirect { .. } => None,
+        }
+    }
+
+    /// Whether a server's name in a key is that of this one.
+    fn is_own_name(&self, server: &[u8]) -> bool {
+        self.shared.resources.indirect().is_some_and(|indirect| indirect.server.as_bytes() == server)
+    }
+
+    /// Whether a key is that of an indirect reference to an object of this server.
+    pub fn is_own(&self, key: &[u8]) -> bool {
+        server_of(key).is_some_and(|server| self.is_own_name(server.as_bytes()))
+    }
+
+    /// A reference past the implementation repository to the object with this key; `None` for one
+    /// that does not exist. Creates POAs on demand.
+    ///
+    /// # Errors
+    /// Those of an adapter activator.
+    #[cfg(feature = "implementation-repository")]
+    pub fn direct_reference(&self, key: &[u8]) -> Result<Option<Object>> {
+        let found = self.find(key).and_then(|(poa, id)| poa.locate(id).map(|()| (poa, id)));
+        match found {
+            Ok((poa, id)) => poa.make_direct_reference("", &id.into()).map(Some),
+            Err(Refusal::Forward { to, .. }) => Ok(Some(to)),
+            Err(Refusal::Exception(exception)) if exception.kind == Kind::ObjectNotExist => Ok(None),
+            Err(Refusal::Exception(exception)) => Err(exception),
         }
     }
 
@@ -306,11 +338,18 @@ impl Registry {
             Some(Key::Transient { epoch, slot, generation, id }) if epoch == self.shared.epoch => {
                 Ok((self.shared.table.find(slot, generation).ok_or(NO_ADAPTER)?, id))
             }
-            Some(Key::Persistent { path, id }) => match self.known_path(path) {
-                Some(poa) => Ok((poa, id)),
-                None => Ok((self.make(path)?, id)),
-            },
+            Some(Key::Persistent { path, id }) => Ok((self.known_or_made(path)?, id)),
+            Some(Key::Indirect { server, path, id }) if self.is_own_name(server) => {
+                Ok((self.known_or_made(path)?, id))
+            }
             _ => Err(NO_ADAPTER.into()),
+        }
+    }
+
+    fn known_or_made(&self, path: &[u8]) -> Result<Poa> {
+        match self.known_path(path) {
+            Some(poa) => Ok(poa),
+            None => self.make(path),
         }
     }
 

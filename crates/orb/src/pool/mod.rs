@@ -18,6 +18,7 @@ pub use options::{
 };
 pub(crate) use threadpool::{PoolLane, Pools, Threadpool};
 
+use crate::indirect::Indirect;
 use crate::sched::policy::RtPolicy;
 use crate::server::Endpoints;
 use isorb_rt::sync::PiMutex;
@@ -28,6 +29,8 @@ use std::sync::{Arc, OnceLock};
 pub(crate) struct ServerResources {
     pub endpoints: OnceLock<Arc<Endpoints>>,
     pub pools: Pools,
+    /// The implementation repository of this server, from before its first POA on.
+    pub indirect: OnceLock<Arc<Indirect>>,
     /// Real-time policies of POAs that set none of their type.
     pub poa_policies: PiMutex<Vec<RtPolicy>>,
 }
@@ -36,5 +39,10 @@ impl ServerResources {
     /// The endpoints, once they are open.
     pub fn endpoints(&self) -> Option<&Arc<Endpoints>> {
         self.endpoints.get()
+    }
+
+    /// The implementation repository of this server, if it has one.
+    pub fn indirect(&self) -> Option<&Arc<Indirect>> {
+        self.indirect.get()
     }
 }
