@@ -70,6 +70,8 @@ const LOG: &[Rule] = &[
     ),
 ];
 
+const REPOSITORY: &[Rule] = &[rule(Administer, Here, &["add", "change", "remove", "start", "stop"])];
+
 /// An interface of the interface repository, which cannot be changed over the ORB.
 const fn reads(interface: &'static str) -> Rules {
     Rules { interface, whole: false, rules: &[] }
@@ -103,6 +105,9 @@ pub(crate) const ALL: &[Rules] = &[
     reads("IDL:omg.org/CORBA/SequenceDef:1.0"),
     reads("IDL:omg.org/CORBA/ArrayDef:1.0"),
     Rules { interface: "IDL:omg.org/CosLwLog/Log:1.0", whole: false, rules: LOG },
+    // A server proves itself by its token; one without is checked by the servant.
+    Rules { interface: "IDL:IsorbImplementationRepository/Repository:1.0", whole: false, rules: REPOSITORY },
+    reads("IDL:IsorbImplementationRepository/Server:1.0"),
     Rules { interface: "IDL:RtecEventChannelAdmin/EventChannel:1.0", whole: false, rules: CHANNEL },
     Rules { interface: "IDL:RtecEventChannelAdmin/ConsumerAdmin:1.0", whole: false, rules: &[] },
     Rules { interface: "IDL:RtecEventChannelAdmin/SupplierAdmin:1.0", whole: false, rules: SUPPLIER_ADMIN },

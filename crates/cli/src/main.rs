@@ -52,6 +52,8 @@ enum Command {
     Serve(commands::serve::Args),
     /// Runs an interface repository that answers from IDL files.
     Ifr(commands::ifr::Args),
+    /// Runs an implementation repository, which starts servers on demand, or administers one.
+    Imr(commands::imr::Args),
     /// Explains a reference or an object URL, field by field.
     Ior(commands::ior::Args),
     /// Runs a naming service.
@@ -139,6 +141,7 @@ fn main() -> ExitCode {
         },
         Command::Serve(args) => report(commands::serve::run(&args, orb)),
         Command::Ifr(args) => report(commands::ifr::run(&args, orb)),
+        Command::Imr(args) => report(commands::imr::run(&args, orb)),
         Command::Ior(args) => report(commands::ior::run(&args)),
         Command::Naming(args) => report(commands::naming::run(&args, orb)),
         Command::Name(args) => report(commands::name::run(&args, orb)),

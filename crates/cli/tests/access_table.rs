@@ -6,6 +6,7 @@ use isorb_event::servants::isorb_link::isorb_event as link;
 use isorb_event::servants::stamped::isorb_rtec_event_channel_admin as numbered;
 use isorb_event::servants::stamped::rtec_event_channel_admin as rtec;
 use isorb_event::servants::standard::cos_event_channel_admin as cos;
+use isorb_implementation_repository::isorb_implementation_repository as repository;
 use isorb_log_service::cos_lw_log::LogRef;
 use isorb_naming::cos_naming as naming;
 use isorb_reflective_memory::idl as memory;
@@ -13,11 +14,13 @@ use isorb_sched_service::rtec_scheduler::SchedulerRef;
 
 #[test]
 fn every_interface_of_a_service_has_its_rules() {
-    let interfaces: [&Interface; 27] = [
+    let interfaces: [&Interface; 29] = [
         naming::NamingContextRef::INTERFACE,
         naming::NamingContextExtRef::INTERFACE,
         naming::BindingIteratorRef::INTERFACE,
         LogRef::INTERFACE,
+        repository::RepositoryRef::INTERFACE,
+        repository::ServerRef::INTERFACE,
         rtec::EventChannelRef::INTERFACE,
         rtec::ConsumerAdminRef::INTERFACE,
         rtec::SupplierAdminRef::INTERFACE,

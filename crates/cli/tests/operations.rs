@@ -11,9 +11,10 @@ use std::process::Command;
 use std::time::Duration;
 
 /// The services, and where their calls go.
-const SERVICES: [&[&str]; 6] = [
+const SERVICES: [&[&str]; 7] = [
     &["naming", "--memory"],
     &["log-service", "--memory"],
+    &["imr", "serve", "--memory"],
     &["event-channel", "--real-time", "off"],
     &["scheduler"],
     &["memory-coordinator", "--memory"],
@@ -43,7 +44,7 @@ fn unknown_and_contradictory_options_are_refused() {
             assert!(error.contains(message), "{args:?}: {error}");
         }
     }
-    for service in &SERVICES[..5] {
+    for service in &SERVICES[..6] {
         let args = [service, &["--port", "0", "-ORBEndPoint", "127.0.0.1:0"][..]].concat();
         let (code, out, error) = ended(isorb(&args).current_dir(folder.path()));
         assert!(code != Some(0) && out.is_empty(), "{args:?}: {out}");
@@ -60,7 +61,7 @@ fn address(url: &str) -> String {
 #[test]
 fn sigterm_ends_a_service_in_order() {
     const CLOSE_CONNECTION: u8 = 5;
-    for service in &SERVICES[..4] {
+    for service in &SERVICES[..5] {
         for name in ["-TERM", "-INT"] {
             let args = [service, &["--port", "0"][..]].concat();
             let mut running = Service::start(&args);

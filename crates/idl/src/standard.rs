@@ -38,6 +38,7 @@ files!(
     "CosEventComm.idl"
     "CosEventChannelAdmin.idl"
     "IsorbEvent.idl"
+    "IsorbImplementationRepository.idl"
     "IsorbRtecEventChannelAdmin.idl"
     "ReflectiveMemory.idl"
     "RtecScheduler.idl"

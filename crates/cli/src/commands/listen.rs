@@ -11,7 +11,8 @@ const ENDPOINTS: [&str; 3] = ["-ORBEndPoint", "-ORBendPoint", "-ORBListenEndpoin
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct Listen {
     /// Port to listen at; 0 for a free one [default: 2809 for naming, 2810 for the memory
-    /// coordinator, 2811 for the log service, 3699 for the interface repository, else 0].
+    /// coordinator, 2811 for the log service, 2812 for the implementation repository, 3699 for the
+    /// interface repository, else 0].
     #[arg(long)]
     pub port: Option<u16>,
     /// Address to listen at; 0.0.0.0 or :: for all [default: 127.0.0.1].

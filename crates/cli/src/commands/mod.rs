@@ -14,6 +14,7 @@ mod event_processors;
 pub mod generate;
 pub mod idl;
 pub mod ifr;
+pub mod imr;
 pub mod ior;
 pub mod listen;
 pub mod log;
