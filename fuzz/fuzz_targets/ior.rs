@@ -16,6 +16,7 @@ fuzz_target!(|data: &[u8]| {
         check(&ior);
     }
     let _ = profile::multiple_components(data);
+    let _ = isorb::poa::server_of_key(data);
 });
 
 fn check(ior: &Ior) {

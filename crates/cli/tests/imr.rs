@@ -1,5 +1,5 @@
-//! `isorb imr` as a user runs it, with `isorb naming` as the server: its root context is persistent,
-//! so that its reference leads to the repository.
+//! `isorb imr` as a user runs it, with `isorb naming` as the server: its root context is
+//! persistent, so that its reference leads to the repository.
 
 mod common;
 
@@ -107,7 +107,7 @@ fn signal(id: u32, name: &str) {
     assert!(Command::new("kill").args([name, &id.to_string()]).status().unwrap().success());
 }
 
-/// Whether a process runs; one that nobody awaits may stay as a zombie.
+/// Whether a process runs; one that no parent awaits may stay as a zombie.
 fn exists(process: u32) -> bool {
     let line = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
     line.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
@@ -143,7 +143,7 @@ fn outcome(context: &NamingContextRef) -> (Kind, u32) {
 }
 
 /// The number of names, by a client that may not have noticed yet that the server has ended. Where
-/// it has not, it cannot know whether the request was served, and the caller has to repeat it: once.
+/// it has not, it cannot know whether the request was served, and the caller has to repeat it once.
 fn number(context: &NamingContextRef) -> usize {
     let unsure = |e: &isorb::SystemException| (e.kind, e.completed) == (Kind::CommFailure, Completion::Maybe);
     let list = context.list(10).or_else(|e| if unsure(&e) { context.list(10) } else { Err(e) });
@@ -200,16 +200,17 @@ fn many_clients_start_a_server_once() {
         }
     });
     assert_eq!(repository.show("names")["starts"], 1);
-    // An object that it does not have.
+    // Objects that it does not have: a POA that is not there, and an id that only the server knows.
     let orb = client();
-    let mut key =
-        made_up(repository.port, &orb, "names").object().ior().iiop_profiles().next().unwrap().unwrap().key;
-    key.truncate(key.len() - 8);
-    key.extend(b"none");
-    let none: String = key.iter().map(|octet| format!("%{octet:02x}")).collect();
-    let url = format!("corbaloc::1.2@127.0.0.1:{}/{none}", repository.port);
-    let none: NamingContextRef = orb.string_to_object(&url).unwrap().unchecked_narrow();
-    assert_eq!(outcome(&none).0, Kind::ObjectNotExist);
+    let root = made_up(repository.port, &orb, "names");
+    let key = root.object().ior().iiop_profiles().flatten().next().unwrap().key;
+    for octets in [8, 4] {
+        let none = [&key[..key.len() - octets], b"none"].concat();
+        let none: String = none.iter().map(|octet| format!("%{octet:02x}")).collect();
+        let url = format!("corbaloc::1.2@127.0.0.1:{}/{none}", repository.port);
+        let none: NamingContextRef = orb.string_to_object(&url).unwrap().unchecked_narrow();
+        assert_eq!(outcome(&none).0, Kind::ObjectNotExist, "{octets}");
+    }
 }
 
 #[test]
@@ -372,10 +373,10 @@ fn a_server_that_others_start_moves() {
 }
 
 #[test]
-fn nobody_else_is_the_server() {
+fn no_other_process_is_the_server() {
     let folder = TempFolder::new();
     let policy = folder.file("policy.toml");
-    // Everybody reads, as servers with a token do; nobody binds a name or administers.
+    // All clients read, as servers with a token do; none binds a name or administers.
     std::fs::write(&policy, "[roles.all]\nmembers = [\"anyone\"]\nmay = [\"read\"]\n").unwrap();
     let repository = Repository::start(&[]);
     repository.add_naming("names", &[]);
@@ -383,7 +384,7 @@ fn nobody_else_is_the_server() {
     let admin = repository.repository(&orb);
     let fake: ServerRef = orb.string_to_object("corbaloc::1.2@127.0.0.1:9/x").unwrap().unchecked_narrow();
     let kind = |token, name| admin.server_running(name, token, &fake).unwrap_err().kind;
-    assert_eq!(kind("", "nobody"), Kind::BadParam);
+    assert_eq!(kind("", "unknown"), Kind::BadParam);
     repository.imr(&["start", "names"]);
     assert_eq!(kind("", "names"), Kind::BadInvOrder);
     assert_eq!(kind("0123456789abcdef0123456789abcdef", "names"), Kind::BadInvOrder);

@@ -16,8 +16,8 @@
 //! repository may be killed at any moment, and servers go on meanwhile.
 //!
 //! # Real-time
-//! The repository allocates, takes locks, starts processes and waits for them and for its disk: give
-//! it an ORB of its own. A client meets it with the first request of a reference and after a server
+//! The repository allocates, takes locks, starts processes and waits for them and for its disk:
+//! give it an ORB of its own. A client meets it with the first request of a reference and after a server
 //! has ended, never in between.
 #![forbid(unsafe_code)]
 

@@ -41,7 +41,7 @@ pub enum Phase {
     },
 }
 
-/// Who wants a server to run.
+/// What a server is wanted for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Demand {
     Request,
@@ -222,7 +222,8 @@ impl Server {
         true
     }
 
-    /// The server behind this reference could not be reached. Returns whether that changes anything.
+    /// The server behind this reference could not be reached. Returns whether that changes
+    /// anything.
     pub fn lost(&mut self, now: Duration, reference: &str) -> bool {
         match &self.phase {
             Phase::Running(instance) if instance.reference == reference => self.leave(now),

@@ -62,7 +62,7 @@ impl Indirect {
         let profiles = self.profiles.iter().filter_map(|profile| {
             let address = profile.components.iter().filter(of_address).cloned();
             let components = own.iter().cloned().chain(address).collect();
-            // A URL names GIOP 1.0 unless it says otherwise, and the repository speaks all versions.
+            // A URL names GIOP 1.0 unless it says otherwise; the repository speaks all versions.
             let version = orb.config().giop_version();
             IiopProfile { version, key: key.into(), components, ..profile.clone() }.to_tagged().ok()
         });

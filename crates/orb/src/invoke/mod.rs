@@ -245,6 +245,7 @@ impl Object {
     ) -> Result<Option<Reply<'s>>> {
         let Progress { mut forwards, mut retried } = Progress::default();
         let mut readdressed = 0;
+        let mut missing = false;
         call.retries.set(true);
         loop {
             match attempt {
@@ -293,6 +294,10 @@ impl Object {
                 Err(failure @ Failure::OnLoan(_)) => return Err(failure.into_exception()),
                 Err(Failure::Final(exception)) => {
                     if exception.kind != Kind::ObjectNotExist || !self.forget_forward(&target) {
+                        return Err(exception);
+                    }
+                    // The source of the forward may know a better address, once.
+                    if std::mem::replace(&mut missing, true) {
                         return Err(exception);
                     }
                 }

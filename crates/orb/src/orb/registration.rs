@@ -171,8 +171,8 @@ mod thread {
         std::env::var(SERVER_TOKEN).unwrap_or_default()
     }
 
-    /// The object by which the repository asks whether the server runs, and where its objects are. It
-    /// has a POA of its own, which serves whatever the states of the program's managers are.
+    /// The object by which the repository asks whether the server runs, and where its objects are.
+    /// It has a POA of its own, which serves whatever the states of the program's managers are.
     fn make_server(orb: &Orb) -> Result<Object> {
         let failed = |why: &dyn std::fmt::Debug| {
             SystemException::from(Kind::Internal).detail(format!("the server's object: {why:?}"))

@@ -33,7 +33,8 @@ fn limit(text: &str) -> Result<Limit, String> {
 /// Values of a server, each of which has a default.
 #[derive(Clone, Debug, clap::Args)]
 struct Values {
-    /// Working folder of the server on the host of the repository [default: that of the repository].
+    /// Working folder of the server on the host of the repository [default: that of the
+    /// repository].
     #[arg(long, value_name = "DIR")]
     folder: Option<PathBuf>,
     /// When the server is started [default: normal, without a program manual].

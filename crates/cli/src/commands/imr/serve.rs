@@ -53,7 +53,7 @@ pub fn run(args: &Args, orb_arguments: Vec<String>) -> Result<(), Box<dyn Error>
     };
     let mut process = args.service.start(config)?;
     let orb = process.orb.clone();
-    // Opens the endpoints, whose ports the URL has.
+    // Opens the endpoints: the URL has their ports.
     let root = orb.root_poa()?;
     let url = Some(corbaloc(&orb, REPOSITORY)).filter(|_| !orb.endpoint_addresses().is_empty());
     let limits =
