@@ -17,8 +17,8 @@
 //!
 //! # Real-time
 //! The repository allocates, takes locks, starts processes and waits for them and for its disk:
-//! give it an ORB of its own. A client meets it with the first request of a reference and after a server
-//! has ended, never in between.
+//! give it an ORB of its own. A client meets it with the first request of a reference and after a
+//! server has ended, never in between.
 #![forbid(unsafe_code)]
 
 mod process;

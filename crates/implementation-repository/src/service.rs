@@ -52,8 +52,8 @@ pub struct Repository {
 
 impl Repository {
     /// Starts a repository in an ORB: makes its POA below the root POA, with the root POA's
-    /// manager, offers it as `corbaloc::host:port/ImplementationRepository` and as the initial reference
-    /// `ImplementationRepository`, and forwards requests for the objects of servers.
+    /// manager, offers it as `corbaloc::host:port/ImplementationRepository` and as the initial
+    /// reference `ImplementationRepository`, and forwards requests for the objects of servers.
     ///
     /// The ORB needs a thread for each connection: a request waits on its thread for the server,
     /// which registers over another one.

@@ -125,6 +125,7 @@ impl<'k> Key<'k> {
         }
     }
 
+    #[cold]
     fn parse_indirect(length: u32, rest: &'k [u8]) -> Option<Key<'k>> {
         let length = usize::try_from(length).ok().filter(|length| (1..=MAX_SERVER_NAME).contains(length))?;
         let (server, rest) = rest.split_at_checked(length)?;
