@@ -1,4 +1,8 @@
 //! Indirect references: those of persistent objects, which lead to an implementation repository.
+#![cfg_attr(
+    not(feature = "implementation-repository"),
+    allow(dead_code, reason = "no server has a repository then")
+)]
 
 use crate::{Object, Orb, Result, SystemException};
 use isorb_giop::component::{
@@ -14,7 +18,6 @@ pub(crate) struct Indirect {
     /// The name of the server there.
     pub server: Box<str>,
     /// The reference of the repository.
-    #[cfg_attr(not(feature = "implementation-repository"), expect(dead_code, reason = "none is used"))]
     pub repository: Ior,
     /// The addresses of the repository.
     profiles: Vec<IiopProfile>,
