@@ -286,16 +286,16 @@ fn what_does_not_start_is_said() {
     assert!(sentence.contains("--start-timeout"), "{sentence}");
     assert_eq!(repository.show("silent")["state"], "stopped");
 
-    // One waits already, and a second one may not.
+    // One of two waits, and the other one may not.
     repository.add_script("slow", &["--start-timeout", "1m"], "exec sleep 1000");
-    std::thread::scope(|scope| {
-        let port = repository.port;
-        let waiting = scope.spawn(move || made_up(port, &client(), "slow").list(10).is_err());
-        wait_until("the server is started", || repository.process("slow") != 0);
-        assert_eq!(of("slow"), minor::TRANSIENT_SERVER_WAITING);
-        repository.imr(&["stop", "slow"]);
-        assert!(waiting.join().unwrap());
-    });
+    let (said, codes) = std::sync::mpsc::channel();
+    for _ in 0..2 {
+        let (port, said) = (repository.port, said.clone());
+        std::thread::spawn(move || said.send(outcome(&made_up(port, &client(), "slow"))));
+    }
+    assert_eq!(codes.recv().unwrap(), (Kind::Transient, minor::TRANSIENT_SERVER_WAITING));
+    repository.imr(&["stop", "slow"]);
+    assert_eq!(codes.recv().unwrap(), (Kind::Transient, minor::TRANSIENT_SERVER_START));
     for (arguments, message) in [
         (&["add", "x", "--", "/no/such/program"][..], "no file"),
         (&["add", "x", "--", "no-such-program"], "PATH"),
