@@ -118,6 +118,7 @@ fn a_client_that_waits_for_a_busy_thread_is_not_silent() {
     let address = tcp(&server, pool);
     let newcomers: Vec<Socket> = (0..PLACES).map(|_| silent(&address, Type::STREAM)).collect();
     waiting.iter_mut().for_each(|raw| raw.send("ping", &[]));
+    wait_until("the requests are at the server", || waiting.iter().all(Raw::waits_at_server));
     witness.open(2);
     calls.into_iter().for_each(|call| _ = call.join().unwrap().unwrap());
     waiting.iter_mut().for_each(|raw| assert_eq!(raw.receive().status, 0));

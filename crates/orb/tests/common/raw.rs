@@ -71,6 +71,19 @@ impl Raw {
         octets
     }
 
+    /// Whether octets of this client wait in the server's socket. The kernel of a busy machine may
+    /// deliver them some time after they were sent.
+    pub fn waits_at_server(&self) -> bool {
+        let std::net::SocketAddr::V4(own) = self.stream.local_addr().unwrap() else { panic!("IPv4 only") };
+        let own = format!("{:08X}:{:04X}", u32::from_ne_bytes(own.ip().octets()), own.port());
+        let table = std::fs::read_to_string("/proc/net/tcp").unwrap();
+        // Number, local and remote address, state, octets to be sent and to be read.
+        table.lines().map(|line| line.split_whitespace().collect::<Vec<_>>()).any(|fields| {
+            let read = fields.get(4).and_then(|queues| queues.split_once(':'));
+            fields.get(2) == Some(&&*own) && read.is_some_and(|(_, read)| read != "00000000")
+        })
+    }
+
     /// Sends a request without arguments.
     pub fn send(&mut self, operation: &str, contexts: &[(u32, &[u8])]) {
         self.id += 1;
