@@ -14,4 +14,5 @@ fn main() {
     for file in files {
         isorb_idl_rust::Build::new().compile(file);
     }
+    isorb_idl_rust::Build::new().asynchronous(true).compile("asynchronous/balance.idl");
 }

@@ -35,6 +35,7 @@ macro_rules! examples {
 }
 
 examples! {
+    asynchronous "asynchronous"
     bridge "bridge"
     callback "callback"
     event_filters "event-filters"

@@ -1,0 +1,80 @@
+//! Several calls under way from one thread, calls that are awaited, and a servant that replies
+//! after its upcall.
+#![forbid(unsafe_code)]
+
+use generated::lab::{Balance, BalanceRef, balance};
+use isorb::prelude::*;
+use isorb::rt::ClientLaneOptions;
+use isorb::{Deferred, wait_any};
+use std::sync::{Arc, Mutex};
+
+#[allow(missing_docs)]
+mod generated {
+    isorb::include_idl!("balance");
+}
+
+/// The server's object, with the samples that still move.
+#[derive(Default)]
+struct Scale {
+    moving: Mutex<Vec<(String, Deferred)>>,
+}
+
+impl Balance for Scale {
+    fn weigh<'u>(&'u self, cx: Upcall<'u>, sample: &'u str) -> Result<&'u str> {
+        if sample == "stone" {
+            return Ok("5 g, at once");
+        }
+        // The thread of the request is free for the next one.
+        let later = cx.defer()?;
+        self.moving.lock().unwrap().push((sample.to_owned(), later));
+        Err(Deferred::LATER)
+    }
+
+    fn settle(&self, _: Upcall<'_>) -> Result<()> {
+        for (sample, later) in self.moving.lock().unwrap().drain(..) {
+            // Any thread may reply; here it is that of another request.
+            balance::reply_weigh(later, Ok(&format!("{} g", sample.len())))?;
+        }
+        Ok(())
+    }
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    // The server. In a program of its own, `server.run()` would follow.
+    let server = Orb::builder().build()?;
+    let poa = server.root_poa()?;
+    let scale: BalanceRef = poa.activate(Arc::new(Scale::default()))?;
+    poa.manager().activate()?;
+    let client = Orb::builder().build()?;
+    let balance: BalanceRef = client.resolve(&scale.to_string())?;
+
+    // Three calls from one thread.
+    let samples = ["feather", "leaf", "stone"];
+    let mut calls = Vec::new();
+    for sample in samples {
+        calls.push(balance.weigh_begin(sample)?);
+    }
+    let first = wait_any(&calls)?;
+    println!("first: the {}, {}", samples[first], calls.remove(first).wait()?);
+    // The others still move.
+    println!("the feather: {}", if calls[0].try_wait().is_some() { "at rest" } else { "not yet" });
+    balance.settle()?;
+    for (sample, call) in samples.iter().zip(calls) {
+        println!("the {sample}: {}", call.wait()?);
+    }
+
+    // Two calls that tasks await. The thread that reads their replies is one that the program asks
+    // for: a client lane.
+    client.rt().start_client_lane(&ClientLaneOptions::default())?;
+    let awaited: Result<(String, String)> = smol::block_on(async {
+        // `weigh_async` would send its request when it is awaited; these are under way.
+        let (feather, leaf) = (balance.weigh_begin("feather")?, balance.weigh_begin("leaf")?);
+        balance.settle_async().await?;
+        Ok((feather.await?, leaf.await?))
+    });
+    let (feather, leaf) = awaited?;
+    println!("awaited: {feather}, {leaf}");
+    client.shutdown(true)?;
+    server.shutdown(true)?;
+    Ok(())
+}
