@@ -67,6 +67,12 @@ impl Reader<'_> {
                 free = free.replace(&format!("{option} {port}"), &format!("{option} 0"));
             }
         }
+        if let Some(named) = after("--processors") {
+            // This machine may have others.
+            let usable = isorb_rt::sched::current_cpus().unwrap();
+            let usable: Vec<String> = usable.iter().map(|processor| processor.to_string()).collect();
+            free = free.replace(named, &usable.join(","));
+        }
         if words[1] == "memory-coordinator" {
             free += " --port 0";
         }

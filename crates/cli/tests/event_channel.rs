@@ -95,6 +95,15 @@ fn free() -> String {
     std::net::UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string()
 }
 
+/// A port without a listener that no connection gets by chance, as one of those that the kernel
+/// gives out might while its channel is restarted.
+fn fixed_port() -> String {
+    let begin = (std::process::id() % 10_000) as u16;
+    let ports = (20_000..30_000).cycle().skip(begin.into()).take(10_000);
+    let mut free = ports.filter(|port| std::net::TcpListener::bind(("127.0.0.1", *port)).is_ok());
+    free.next().expect("one of ten thousand ports is free").to_string()
+}
+
 #[test]
 fn neighbours_by_datagrams_forward_once_and_in_order() {
     let orb = orb();
@@ -125,8 +134,7 @@ fn neighbours_by_datagrams_forward_once_and_in_order() {
 fn a_killed_channel_with_a_store_has_its_consumers_again() {
     let (orb, folder) = (orb(), isorb_testkit::TempFolder::new());
     let file = folder.file("registrations");
-    let port = |address: String| address.rsplit_once(':').unwrap().1.to_owned();
-    let (here, elsewhere) = (port(free()), port(free()));
+    let (here, elsewhere) = (fixed_port(), fixed_port());
     let store = ["--store", file.to_str().unwrap(), "--port"];
     let (_, _, error) = run(&["event-channel", "--store", "anywhere"]);
     assert!(error.contains("--store needs --port"), "{error}");
