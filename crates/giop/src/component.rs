@@ -17,6 +17,12 @@ pub const TAG_POLICIES: u32 = 2;
 pub const TAG_ALTERNATE_IIOP_ADDRESS: u32 = 3;
 /// TAG_SSL_SEC_TRANS.
 pub const TAG_SSL_SEC_TRANS: u32 = 20;
+/// TAG_CSI_SEC_MECH_LIST; [`crate::csi::SecMechList`] reads it.
+pub const TAG_CSI_SEC_MECH_LIST: u32 = 33;
+/// TAG_NULL_TAG: no transport mechanism of CSIv2.
+pub const TAG_NULL: u32 = 34;
+/// TAG_TLS_SEC_TRANS, a transport mechanism of CSIv2.
+pub const TAG_TLS_SEC_TRANS: u32 = 36;
 /// TAO's list of endpoints, one for each lane; [`crate::lane_endpoints`] reads it.
 pub const TAG_TAO_ENDPOINTS: u32 = 0x5441_4f02;
 /// omniORB's address over a unix socket: the name of the host, and the path.
@@ -51,9 +57,9 @@ pub fn tag_name(tag: u32) -> Option<&'static str> {
         27 => "TAG_FT_GROUP",
         28 => "TAG_FT_PRIMARY",
         29 => "TAG_FT_HEARTBEAT_ENABLED",
-        33 => "TAG_CSI_SEC_MECH_LIST",
-        34 => "TAG_NULL_TAG",
-        36 => "TAG_TLS_SEC_TRANS",
+        TAG_CSI_SEC_MECH_LIST => "TAG_CSI_SEC_MECH_LIST",
+        TAG_NULL => "TAG_NULL_TAG",
+        TAG_TLS_SEC_TRANS => "TAG_TLS_SEC_TRANS",
         38 => "TAG_RMI_CUSTOM_MAX_STREAM_FORMAT",
         39 => "TAG_GROUP",
         40 => "TAG_GROUP_IIOP",

@@ -80,7 +80,6 @@ impl<'a> Cursor<'a> {
         Ok(if self.order == Order::Little { u32::from_le_bytes(bytes) } else { u32::from_be_bytes(bytes) })
     }
 
-    #[cfg(feature = "miop")]
     pub fn u64(&mut self) -> Result<u64> {
         let bytes = self.fixed()?;
         Ok(if self.order == Order::Little { u64::from_le_bytes(bytes) } else { u64::from_be_bytes(bytes) })

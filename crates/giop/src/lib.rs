@@ -38,6 +38,7 @@ pub mod codeset;
 pub mod component;
 pub mod connection;
 pub mod context;
+pub mod csi;
 mod cursor;
 mod error;
 pub mod exception;

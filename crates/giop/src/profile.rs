@@ -106,6 +106,24 @@ impl IiopProfile {
         self.components.iter().find(|component| component.tag == tag)
     }
 
+    /// The octets of the first component with this tag in a profile of IIOP, without reading the
+    /// others. `None` if there is none, and for another or a malformed profile.
+    ///
+    /// # Real-time
+    /// Linear in the number of components; allocates nothing.
+    pub fn component_data(profile: &TaggedProfile, tag: u32) -> Option<&[u8]> {
+        let c = &mut Cursor::encapsulation(&profile.data).ok().filter(|_| profile.tag == TAG_INTERNET_IOP)?;
+        let version = version(c).ok()?;
+        c.octets().ok()?;
+        c.u16().ok()?;
+        c.octets().ok()?;
+        let count = if version == Version::V1_0 { 0 } else { c.count(8).ok()? };
+        (0..count).find_map(|_| {
+            let (found, data) = (c.u32().ok()?, c.octets().ok()?);
+            (found == tag).then_some(data)
+        })
+    }
+
     /// The code sets that the server offers; `None` when it offers none or they are malformed.
     pub fn code_sets(&self) -> Option<crate::codeset::CodeSetComponentInfo> {
         match Component::parse(self.component(TAG_CODE_SETS)?) {
