@@ -2,6 +2,9 @@
 
 use crate::AddressProfile;
 use crate::component::{self, Component, PolicyValue, TaggedComponent};
+use crate::csi::{
+    AsContext, CompoundSecMech, ExportedName, GSSUP_OID, SasContext, SecMechList, TransportMech,
+};
 use crate::header::minor_version;
 use crate::ior::Ior;
 use crate::lane_endpoints::{self, LaneEndpoint};
@@ -207,6 +210,12 @@ impl Lines {
             Component::Locality { host, identity } => {
                 self.line(&format!("means: identity {identity} on the host with boot id {host}"));
             }
+            Component::Unknown(tagged) if tagged.tag == component::TAG_CSI_SEC_MECH_LIST => {
+                match SecMechList::read(&tagged.data) {
+                    Ok(list) => self.security(&list),
+                    Err(error) => self.malformed(&tagged.data, error),
+                }
+            }
             Component::Unknown(tagged) => {
                 #[cfg(feature = "miop")]
                 if self.of_groups(tagged) {
@@ -214,6 +223,43 @@ impl Lines {
                 }
                 self.dump(&tagged.data);
             }
+        }
+    }
+
+    fn security(&mut self, list: &SecMechList) {
+        for CompoundSecMech { requires, transport, authentication, attributes } in &list.mechanisms {
+            self.line(&format!("security mechanism: requires {requires:#06x}"));
+            self.indented(|lines| {
+                match transport {
+                    TransportMech::None => {}
+                    TransportMech::Tls { supports, requires, addresses } => {
+                        lines.line(&format!("TLS: supports {supports:#06x}, requires {requires:#06x}"));
+                        for (host, port) in addresses {
+                            lines.line(&format!("TLS at: {}", address(host, *port)));
+                        }
+                    }
+                    TransportMech::Other(other) => {
+                        lines.line(&format!("transport: component with tag {:#x}", other.tag));
+                    }
+                }
+                let AsContext { supports, requires, mechanism, target } = authentication;
+                if *supports != 0 {
+                    let name =
+                        if mechanism == GSSUP_OID { "user name and password (GSSUP)" } else { "a token" };
+                    let line = format!(
+                        "client authentication by {name}: supports {supports:#06x}, requires {requires:#06x}"
+                    );
+                    lines.line(&line);
+                }
+                if let Ok(target) = ExportedName::read(target) {
+                    lines.line(&format!("target: {:?}", String::from_utf8_lossy(target.name)));
+                }
+                let SasContext { supports, identity_types, .. } = attributes;
+                if *supports != 0 {
+                    let line = format!("identities: supports {supports:#06x}, types {identity_types:#x}");
+                    lines.line(&line);
+                }
+            });
         }
     }
 

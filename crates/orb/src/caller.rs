@@ -1,6 +1,9 @@
 //! The identity of the client that makes a request.
 
+use crate::Principal;
 use crate::connection::Connection;
+#[cfg(feature = "interceptors")]
+use crate::principal::Authenticated;
 use isorb_rt::sync::PiOnceLock;
 use isorb_transport::{PeerIdentity, PeerProcess};
 use std::fmt;
@@ -11,8 +14,8 @@ use std::sync::atomic::AtomicU64;
 /// [`Upcall::caller`](crate::Upcall::caller) and
 /// [`ServerRequestInfo::caller`](crate::interceptor::ServerRequestInfo::caller).
 ///
-/// Only what the transport proved is known: the user of a process of this host, a certificate, and
-/// for TCP the address.
+/// What the transport proved is known: the user of a process of this host, a certificate, and for
+/// TCP the address. A [`principal`](Self::principal) is known if an interceptor authenticated it.
 #[derive(Clone, Copy)]
 pub struct Caller<'u>(Origin<'u>);
 
@@ -20,6 +23,8 @@ pub struct Caller<'u>(Origin<'u>);
 enum Origin<'u> {
     Process,
     Peer(&'u Connection),
+    #[cfg(feature = "interceptors")]
+    Authenticated(&'u Authenticated<'u>),
     #[cfg(feature = "miop")]
     Group,
 }
@@ -52,6 +57,34 @@ impl<'u> Caller<'u> {
         Caller(Origin::Peer(connection))
     }
 
+    /// The peer of a request that an interceptor authenticated.
+    #[cfg(feature = "interceptors")]
+    pub(crate) fn authenticated(authenticated: &'u Authenticated<'u>) -> Caller<'u> {
+        Caller(Origin::Authenticated(authenticated))
+    }
+
+    /// The connection that the request came over.
+    #[inline]
+    fn connection(self) -> Option<&'u Connection> {
+        match self.0 {
+            Origin::Peer(connection) => Some(connection),
+            #[cfg(feature = "interceptors")]
+            Origin::Authenticated(authenticated) => Some(authenticated.connection),
+            _ => None,
+        }
+    }
+
+    /// The name under which the client authenticated itself for this request. `None` if no
+    /// interceptor checks that, for anonymous clients, and for this process.
+    #[inline]
+    pub fn principal(self) -> Option<&'u Principal> {
+        match self.0 {
+            #[cfg(feature = "interceptors")]
+            Origin::Authenticated(authenticated) => Some(authenticated.principal),
+            _ => None,
+        }
+    }
+
     /// Whether the request came from this process, over no connection.
     #[inline]
     pub fn is_this_process(self) -> bool {
@@ -61,10 +94,7 @@ impl<'u> Caller<'u> {
     /// What the transport proved of the peer. `None` for this process, and for requests to a
     /// multicast group.
     pub fn identity(self) -> Option<&'u PeerIdentity> {
-        match self.0 {
-            Origin::Peer(connection) => Some(connection.caller().identity()),
-            _ => None,
-        }
+        self.connection().map(|connection| connection.caller().identity())
     }
 
     /// The user of the caller's process: that of a unix socket or memory segment, of a TCP
@@ -73,15 +103,11 @@ impl<'u> Caller<'u> {
     /// # Real-time
     /// As [`PeerIdentity::user`] with the first call for a connection; later calls read memory.
     pub fn user(self) -> Option<u32> {
-        match self.0 {
-            Origin::Process => Some(PeerProcess::this().user),
-            Origin::Peer(connection) => {
-                let state = connection.caller();
-                *state.user.get_or_init(|| state.identity.user())
-            }
-            #[cfg(feature = "miop")]
-            Origin::Group => None,
+        if self.is_this_process() {
+            return Some(PeerProcess::this().user);
         }
+        let state = self.connection()?.caller();
+        *state.user.get_or_init(|| state.identity.user())
     }
 
     /// Whether `host` is an address of the caller: the one that it connects from, or any of this
@@ -104,7 +130,8 @@ impl<'u> Caller<'u> {
     }
 
     /// A number that belongs to the peer's connection, at first 0. A [`Guard`](crate::Guard) keeps
-    /// its decision there.
+    /// its decision there. `None` for a request with a [`principal`](Self::principal): other
+    /// requests of the connection may have other ones.
     #[inline]
     pub fn memo(self) -> Option<&'u AtomicU64> {
         match self.0 {
@@ -119,6 +146,10 @@ impl fmt::Display for Caller<'_> {
         match self.0 {
             Origin::Process => f.write_str("this process"),
             Origin::Peer(connection) => connection.caller().identity().fmt(f),
+            #[cfg(feature = "interceptors")]
+            Origin::Authenticated(Authenticated { connection, principal }) => {
+                write!(f, "{principal} ({})", connection.caller().identity())
+            }
             #[cfg(feature = "miop")]
             Origin::Group => f.write_str("a sender to a group"),
         }

@@ -44,6 +44,7 @@ mod peer;
 pub mod poa;
 mod policy;
 mod pool;
+mod principal;
 mod pseudo;
 mod reference;
 mod request_forwarder;
@@ -89,6 +90,7 @@ pub use poa::Poa;
 pub use policy::{
     CreatePolicyError, Policies, PolicyErrorReason, Rebind, SyncScope, set_thread_policies, thread_policies,
 };
+pub use principal::Principal;
 pub use reference::{IsA, RefArg, Reference};
 pub use request_forwarder::RequestForwarder;
 pub use servant::{IntoServant, Outcome, Servant, Serves};

@@ -9,7 +9,7 @@ use webpki::EndEntityCert;
 /// The identity of the peer of a connection after its handshake.
 pub(crate) fn of(stream: &dyn Stream, tls: &Connection) -> PeerIdentity {
     let certificate = tls.peer_certificates().and_then(<[_]>::first).and_then(certificate);
-    PeerIdentity { certificate: certificate.map(Arc::new), ..stream.identity() }
+    PeerIdentity { certificate: certificate.map(Arc::new), encrypted: true, ..stream.identity() }
 }
 
 /// The names in a certificate that the handshake has checked. `None` if it cannot be read all the

@@ -15,6 +15,8 @@ pub struct PeerIdentity {
     pub process: Option<PeerProcess>,
     /// The certificate with which the peer authenticated itself.
     pub certificate: Option<Arc<PeerCertificate>>,
+    /// Whether the connection is encrypted, so that a password may be sent over it.
+    pub encrypted: bool,
 }
 
 /// A process of this host, as the kernel saw it when it connected.

@@ -237,6 +237,7 @@ struct Incoming<'u> {
     text: Text,
     operation: DeclaredOperation,
     target: Result<UpcallTarget<'u>, Refused>,
+    caller: Caller<'u>,
 }
 
 /// Why a request gets no upcall.
@@ -288,6 +289,7 @@ fn dispatch<const LENT: bool>(
     let upcall;
     let ended;
     let mut parsed = None;
+    let mut caller = origin.caller;
     let (id, response, contexts, arguments, text, operation) = match hot(cached) {
         Some(CachedRequest { offsets, object, operation }) => {
             let RequestOffsets { id, response, contexts, body_at } = offsets;
@@ -323,7 +325,7 @@ fn dispatch<const LENT: bool>(
                 return Ok(());
             };
             parsed = Some(rest);
-            target = incoming.target;
+            (target, caller) = (incoming.target, incoming.caller);
             let Incoming { id, response, contexts, arguments, text, operation, .. } = incoming;
             (id, response, contexts, arguments, text, operation)
         }
@@ -354,7 +356,7 @@ fn dispatch<const LENT: bool>(
                 object_id: target.object_id(),
                 poa: Some(target.poa()),
                 contexts,
-                caller: origin.caller,
+                caller,
                 guard: server.guard.as_deref(),
                 refused: Cell::new(false),
                 reply: ReplyAddress {
@@ -478,6 +480,15 @@ fn resolve<'u>(
         Some(serving) if acceptable.is_ok() && request.target.key().is_some() => serving.start(),
         _ => Ok(()),
     };
+    let caller = match &interceptors {
+        Some(serving) if started.is_ok() => {
+            serving.caller(origin.connection, scope).unwrap_or_else(|exception| {
+                started = Err(exception.into());
+                origin.caller
+            })
+        }
+        _ => origin.caller,
+    };
     if request.response == Response::Server && started.is_ok() {
         if interceptors.is_some() {
             // The ending points see a refusal, which is answered after them.
@@ -507,7 +518,7 @@ fn resolve<'u>(
     }
     let operation = target.as_ref().ok().and_then(|target| look_up(target, &request));
     let Request { id, response, contexts, .. } = request;
-    let incoming = Incoming { id, response, contexts, arguments, text, operation, target };
+    let incoming = Incoming { id, response, contexts, arguments, text, operation, target, caller };
     Ok(Some((incoming, Parsed { request, interceptors })))
 }
 

@@ -3,6 +3,7 @@
 use super::contexts::Contexts;
 use super::slots::{PiCurrent, SlotId, Table, give_back};
 use super::{InvalidSlot, Raised, ReplyStatus, no_context, not_here, unknown_user_exception};
+use crate::connection::Connection;
 use crate::object::Target;
 use crate::{Any, Object, Orb, Result, SyncScope, SystemException};
 use isorb_giop::component::TaggedComponent;
@@ -183,6 +184,30 @@ impl ClientRequestInfo<'_> {
         self.exchange.request.add(id, data, replace)
     }
 
+    /// Adds a service context to the request that is sent over an encrypted connection only, such
+    /// as a password. Over another one, and to objects of this process, the request goes without.
+    ///
+    /// # Errors
+    /// As [`add_request_service_context`](Self::add_request_service_context).
+    ///
+    /// # Real-time
+    /// As [`add_request_service_context`](Self::add_request_service_context).
+    pub fn add_confidential_service_context(&mut self, id: u32, data: &[u8]) -> Result<()> {
+        if self.point != Point::SendRequest {
+            return Err(not_here("add_confidential_service_context"));
+        }
+        self.exchange.confidential.add(id, data, false)
+    }
+
+    /// The octets of the first component of [`effective_profile`](Self::effective_profile) with
+    /// this tag.
+    ///
+    /// # Real-time
+    /// Linear in the size of the profile; allocates nothing.
+    pub fn effective_component_data(&self, tag: u32) -> Option<&[u8]> {
+        self.at.ior.profiles.iter().find_map(|profile| IiopProfile::component_data(profile, tag))
+    }
+
     /// A service context of the reply.
     ///
     /// # Errors
@@ -300,10 +325,26 @@ pub(crate) struct ClientChain {
 /// Service contexts of a request and its reply.
 pub(crate) struct Exchange {
     pub request: Contexts,
+    /// Contexts that are sent over encrypted connections only.
+    pub confidential: Contexts,
     pub arrived: OnceCell<Contexts>,
 }
 
 impl Exchange {
+    /// Without contexts.
+    ///
+    /// # Real-time
+    /// As [`Contexts::new`].
+    pub fn new() -> Exchange {
+        Exchange { request: Contexts::new(), confidential: Contexts::new(), arrived: OnceCell::new() }
+    }
+
+    /// The contexts for an encrypted connection.
+    pub fn confidential(&self, connection: Option<&Connection>) -> Option<&Contexts> {
+        let encrypted = |connection: &Connection| connection.stream().identity().encrypted;
+        Some(&self.confidential).filter(|it| !it.is_empty() && connection.is_some_and(encrypted))
+    }
+
     /// Stores the contexts of the reply.
     pub fn note(&self, contexts: &ServiceContexts<'_>) {
         if !contexts.is_empty() {

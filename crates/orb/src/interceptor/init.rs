@@ -2,7 +2,7 @@
 
 use super::slots::{PiCurrent, SlotId};
 use super::{
-    ClientChain, ClientRequestInterceptor, Interceptors, IorInterceptor, ServerChain,
+    ClientChain, ClientRequestInterceptor, Interceptors, IorInterceptor, SecureComponent, ServerChain,
     ServerRequestInterceptor,
 };
 use crate::transports::{ADDED, Transports, check_order};
@@ -56,6 +56,7 @@ pub struct OrbInitInfo {
     references: Vec<(String, Object)>,
     transports: Vec<Arc<dyn Transport>>,
     value_types: ValueTypes,
+    secure_component: Option<Arc<dyn SecureComponent>>,
     slots: u32,
 }
 
@@ -132,6 +133,11 @@ impl OrbInitInfo {
         Ok(())
     }
 
+    /// Adds a component to references, beside an address over TLS. There is one; the last counts.
+    pub fn set_secure_component(&mut self, component: Arc<dyn SecureComponent>) {
+        self.secure_component = Some(component);
+    }
+
     /// Registers a valuetype, and with it those of the same IDL file that derive from it: where a
     /// value of any type is expected, or of a type that another file declares, a value of these can
     /// be read. The factory of a type that the ORB knows already takes its place.
@@ -169,6 +175,7 @@ impl OrbInitInfo {
             client: ClientChain::new(self.client, current),
             server: ServerChain::new(self.server, current),
             ior: self.ior.into(),
+            secure: self.secure_component,
             current,
         };
         let transports = Transports::new(&self.config.transport, self.transports);

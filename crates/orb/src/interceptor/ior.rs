@@ -34,6 +34,13 @@ pub trait IorInterceptor: Send + Sync {
     fn destroy(&self) {}
 }
 
+/// A component that describes the security of an address over TLS, such as TAG_CSI_SEC_MECH_LIST.
+/// References without such an address do not have it.
+pub trait SecureComponent: Send + Sync {
+    /// The component for the address. Called for each reference that is made.
+    fn component(&self, host: &str, port: u16) -> Option<TaggedComponent>;
+}
+
 /// A POA that is being created.
 #[derive(Debug)]
 pub struct IorInfo<'p> {

@@ -93,14 +93,14 @@ mod slots;
 
 pub use client::{ClientRequestInfo, ClientRequestInterceptor};
 pub use init::{InitError, OrbInitInfo};
-pub use ior::{IorInfo, IorInterceptor};
+pub use ior::{IorInfo, IorInterceptor, SecureComponent};
 pub use isorb_giop::TaggedProfile;
 pub use isorb_giop::component::TaggedComponent;
 pub use server::{ServerRequestInfo, ServerRequestInterceptor};
 pub use slots::{InvalidSlot, PiCurrent, SlotId};
 
 pub(crate) use client::{ClientChain, Exchange, Point, Received};
-pub(crate) use contexts::{Contexts, join};
+pub(crate) use contexts::join;
 pub(crate) use init::Initial;
 pub(crate) use ior::components;
 pub(crate) use server_flow::{ReplyOffsets, ServerChain, Serving};
@@ -185,6 +185,7 @@ pub(crate) struct Interceptors {
     client: Option<ClientChain>,
     server: Option<ServerChain>,
     ior: Box<[Arc<dyn IorInterceptor>]>,
+    secure: Option<Arc<dyn SecureComponent>>,
     current: PiCurrent,
 }
 
@@ -204,6 +205,13 @@ impl Interceptors {
     #[inline(always)]
     pub fn ior(&self) -> &[Arc<dyn IorInterceptor>] {
         if cfg!(feature = "interceptors") { &self.ior } else { &[] }
+    }
+
+    /// The component beside an address over TLS.
+    #[cold]
+    pub fn secure_component(&self, (host, port): &(String, u16)) -> Option<TaggedComponent> {
+        let secure = if cfg!(feature = "interceptors") { self.secure.as_ref() } else { None };
+        secure?.component(host, *port)
     }
 
     pub fn current(&self) -> PiCurrent {

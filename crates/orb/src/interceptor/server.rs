@@ -4,10 +4,11 @@ use super::contexts::Contexts;
 use super::slots::{PiCurrent, SlotId, Table, give_back};
 use super::{InvalidSlot, Raised, ReplyStatus, no_context, not_here, unknown_user_exception};
 use crate::poa::Poa;
-use crate::{Any, Caller, Interface, Object, Orb, Result, SyncScope, SystemException};
+use crate::{Any, Caller, Interface, Object, Orb, Principal, Result, SyncScope, SystemException};
 use isorb_giop::message::{Request, Response};
 use isorb_giop::{Kind, minor};
 use std::fmt;
+use std::sync::Arc;
 
 /// Intercepts the requests that this ORB serves. All points of a request run on the thread of the
 /// servant.
@@ -120,6 +121,8 @@ pub struct ServerRequestInfo<'r> {
     /// The request's slots, until they move to the thread.
     pub(super) slots: Option<Table>,
     pub(super) reply: Contexts,
+    /// The authenticated client.
+    pub(super) principal: Option<Arc<Principal>>,
     pub(super) target: Option<RequestTarget<'r>>,
     pub(super) sending: Sending,
     pub(super) forward: Option<Object>,
@@ -131,9 +134,30 @@ impl ServerRequestInfo<'_> {
         self.orb
     }
 
-    /// The caller of the request.
+    /// The caller of the request, as far as the transport knows it.
     pub fn caller(&self) -> Caller<'_> {
         self.caller
+    }
+
+    /// The client that an interceptor authenticated.
+    pub fn principal(&self) -> Option<&Principal> {
+        self.principal.as_deref()
+    }
+
+    /// Names the client. The servant, later interceptors and the [`Guard`](crate::Guard) see
+    /// it ([`Caller::principal`]). A request from this process has none.
+    ///
+    /// # Errors
+    /// BAD_INV_ORDER (OMG|14) after the starting point.
+    ///
+    /// # Real-time
+    /// Allocates nothing.
+    pub fn set_principal(&mut self, principal: Arc<Principal>) -> Result<()> {
+        if self.point != Point::ReceiveRequestServiceContexts {
+            return Err(not_here("set_principal"));
+        }
+        self.principal = Some(principal);
+        Ok(())
     }
 
     /// The number of the request in the message; each client counts by itself.

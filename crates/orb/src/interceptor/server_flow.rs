@@ -5,12 +5,16 @@ use super::server::{Point, RequestTarget, Sending};
 use super::slots::{PiCurrent, SlotTableGuard};
 use super::{Raised, ReplyStatus, ServerRequestInfo, ServerRequestInterceptor};
 use crate::buffers::MessageBuffer;
+use crate::connection::Connection;
 use crate::poa::{Refusal, UpcallTarget, write_refusal};
+#[cfg(feature = "interceptors")]
+use crate::principal::{Authenticated, Principal};
 use crate::server::{deliver, write_exception};
 use crate::{Caller, Object, Orb, Result, Servant, SystemException};
 use isorb_cdr::{Encoder, Message, Order, Version};
 use isorb_giop::message::{self, Request, Response, ServiceContext};
 use isorb_giop::{Completion, Ior, Kind};
+use isorb_scope::Scope;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -60,6 +64,7 @@ impl ServerChain {
             status: ReplyStatus::Successful,
             slots: Some(self.current.empty()),
             reply: Contexts::new(),
+            principal: None,
             target: None,
             sending: Sending::Nothing,
             forward: None,
@@ -133,6 +138,33 @@ impl<'r> Serving<'r> {
             None => Ok(()),
             Some(Raised::Exception(exception)) => Err(exception.completed(Completion::No).into()),
             Some(forward) => Err(forward.into()),
+        }
+    }
+
+    /// The caller of the request, as the starting points left it.
+    ///
+    /// # Errors
+    /// NO_MEMORY when the scope is full.
+    pub fn caller<'u>(
+        &self,
+        connection: Option<&'u Arc<Connection>>,
+        scope: &'u Scope<'u>,
+    ) -> Result<Caller<'u>>
+    where
+        'r: 'u,
+    {
+        let (Some(principal), Some(connection)) = (&self.info.principal, connection) else {
+            return Ok(self.info.caller);
+        };
+        #[cfg(feature = "interceptors")]
+        {
+            let principal: &'u Principal = scope.keep(principal.clone())?;
+            Ok(Caller::authenticated(scope.alloc(Authenticated { connection, principal })?))
+        }
+        #[cfg(not(feature = "interceptors"))]
+        {
+            let _ = (principal, connection, scope);
+            Ok(self.info.caller)
         }
     }
 

@@ -298,7 +298,7 @@ impl<'a> Call<'_, 'a> {
         with_buffers(self.orb.pool(), |buffers| {
             let mut e = Encoder::new(buffers.encode.take(), Text::HELD);
             let contexts = (None, None, RtContexts::priority(sent));
-            let message = self.encode_with_contexts(&mut e, target, 0, contexts, scope)?;
+            let message = self.encode_with_contexts(&mut e, (target, None), 0, contexts, scope)?;
             refuse_loans(message)?;
             let queued = server.queue_local_call(lane, message, ticket, runs_at, raise);
             buffers.encode.put_back(e.into_buffer());
@@ -538,7 +538,8 @@ impl<'a> Call<'_, 'a> {
         } else {
             cold_path();
             let code_sets = announce.map(|_| CodeSets::of(text));
-            self.encode_with_contexts(&mut e, target, id, (code_sets, listen_points, contexts), scope)
+            let contexts = (code_sets, listen_points, contexts);
+            self.encode_with_contexts(&mut e, (target, Some(connection)), id, contexts, scope)
         };
         let misplaced = match &encoded {
             Ok(message) if cfg!(feature = "segments") && has_loans() => loan_elsewhere(message, connection),
@@ -593,7 +594,7 @@ impl<'a> Call<'_, 'a> {
             let mut e = Encoder::new(buffers.encode.take(), Text::HELD);
             let message = self.encode_with_contexts(
                 &mut e,
-                target,
+                (target, None),
                 0,
                 (None, None, RtContexts::priority(priority)),
                 scope,
@@ -648,7 +649,7 @@ impl<'a> Call<'_, 'a> {
     fn encode_with_contexts<'e>(
         &self,
         e: &'e mut Encoder<'a>,
-        target: &Target,
+        (target, connection): (&Target, Option<&Connection>),
         id: u32,
         (code_sets, listen_points, own): (Option<CodeSets>, Option<Vec<u8>>, RtContexts),
         scope: &Scope<'_>,
@@ -670,6 +671,8 @@ impl<'a> Call<'_, 'a> {
             n += 1;
         }
         let contexts = join(&contexts[..n], self.exchange.map(|exchange| &exchange.request), scope)?;
+        let confidential = self.exchange.and_then(|exchange| exchange.confidential(connection));
+        let contexts = join(contexts, confidential, scope)?;
         self.encode(e, target, id, contexts, &mut 0)
     }
 

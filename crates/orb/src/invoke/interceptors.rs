@@ -1,14 +1,11 @@
 //! Client requests and their interceptors (clauses 16.3.2 to 16.3.7).
 
 use super::{Failure, Outcome, Reply};
-use crate::interceptor::{
-    ClientChain, ClientRequestInfo, Contexts, Exchange, Point, Raised, Received, ReplyStatus,
-};
+use crate::interceptor::{ClientChain, ClientRequestInfo, Exchange, Point, Raised, Received, ReplyStatus};
 use crate::object::Target;
 use crate::{Kind, Object, Result, SyncScope, SystemException};
 use isorb_giop::Completion;
 use isorb_giop::message::Response;
-use std::cell::OnceCell;
 use std::sync::atomic::Ordering;
 
 /// One attempt of a call, and how the ORB treats its failure.
@@ -49,7 +46,7 @@ impl ClientChain {
             point: Point::SendRequest,
             status: ReplyStatus::Successful,
             slots: self.current.copy(),
-            exchange: Exchange { request: Contexts::new(), arrived: OnceCell::new() },
+            exchange: Exchange::new(),
             received: Received::Nothing,
             forward: None,
         };
