@@ -169,7 +169,10 @@ fn identity(cx: Upcall<'_>) -> Caller<'_> {
     let caller = cx.caller();
     match caller.identity() {
         _ if caller.is_this_process() => Caller::Process,
-        Some(identity) => Caller::Peer(identity, caller.user()),
+        Some(identity) => match caller.principal() {
+            Some(principal) => Caller::Principal(identity, caller.user(), &principal.name),
+            None => Caller::Peer(identity, caller.user()),
+        },
         None => Caller::Unknown,
     }
 }

@@ -87,11 +87,15 @@ fn member(text: &str) -> Result<Member, String> {
         "user" => value.parse().ok().or_else(|| user_number(value)).map(Member::User).ok_or_else(|| {
             format!("this host has no user {value:?} (/etc/passwd); give a name or a number, as in user:1000")
         }),
+        "principal" if !value.is_empty() => Ok(Member::Principal(value.into())),
         "certificate" if !value.is_empty() => Ok(Member::Certificate(value.into())),
         "address" => {
             network(value).ok_or_else(|| "give an address or a network, as in address:10.1.0.0/16".into())
         }
-        _ => Err("members are anyone, same-user, user:NAME, certificate:NAME and address:NETWORK".into()),
+        _ => Err(
+            "members are anyone, same-user, user:NAME, certificate:NAME, principal:NAME and address:NETWORK"
+                .into(),
+        ),
     }
 }
 
@@ -176,6 +180,17 @@ may = ["read"]
             assert_eq!(found, expected, "{permission:?} {subject:?}");
         }
         assert!(policy.allows(Caller::Process, Permission::Administer, None));
+    }
+
+    #[test]
+    fn a_principal_is_another_member_than_a_user_or_certificate_of_its_name() {
+        let text = "[roles.a]\nmembers = [\"principal:radar\"]\nmay = [\"bind\"]\n";
+        let policy = Policy::parse(text, "p").unwrap();
+        let certificate = PeerCertificate { common_name: "radar".into(), ..PeerCertificate::default() };
+        let peer = PeerIdentity { certificate: Some(Arc::new(certificate)), ..PeerIdentity::default() };
+        let may = |caller| policy.allows(caller, Permission::Bind, None);
+        assert!(may(Caller::Principal(&peer, None, "radar")));
+        assert!(!may(Caller::Principal(&peer, None, "sonar")) && !may(Caller::Peer(&peer, Some(0))));
     }
 
     #[test]

@@ -12,6 +12,8 @@ pub enum Caller<'a> {
     Process,
     /// A peer, and the user of its process if the kernel vouches for one.
     Peer(&'a PeerIdentity, Option<u32>),
+    /// The same, and the name under which the client authenticated itself.
+    Principal(&'a PeerIdentity, Option<u32>, &'a str),
     /// An unknown sender, as with datagrams to a group.
     Unknown,
 }
@@ -30,6 +32,8 @@ pub(crate) enum Member {
     User(u32),
     /// The common name of a certificate, or a DNS name that it is valid for.
     Certificate(String),
+    /// The name of an authenticated client.
+    Principal(String),
     /// A network, by its address and the bits that count.
     Network(IpAddr, u8),
 }
@@ -120,14 +124,16 @@ impl Policy {
 
 impl Member {
     fn is(&self, caller: Caller<'_>) -> bool {
-        let (identity, user) = match caller {
+        let (identity, user, principal) = match caller {
             Caller::Process => return true,
             Caller::Unknown => return *self == Member::Anyone,
-            Caller::Peer(identity, user) => (identity, user),
+            Caller::Peer(identity, user) => (identity, user, None),
+            Caller::Principal(identity, user, name) => (identity, user, Some(name)),
         };
         match self {
             Member::Anyone => true,
             Member::User(number) => user == Some(*number),
+            Member::Principal(name) => principal == Some(name),
             Member::Certificate(name) => identity
                 .certificate
                 .as_ref()

@@ -10,10 +10,11 @@ use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-/// A client, as far as limits tell clients apart: by its certificate, else by its user on this
-/// host, else by its address.
+/// A client, as far as limits tell clients apart: by the name under which it authenticated itself,
+/// else by its certificate, its user on this host, or its address.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Client {
+    Principal(String),
     Certificate(String),
     User(u32),
     Address(IpAddr),
@@ -26,6 +27,7 @@ impl Client {
         let (identity, user) = match caller {
             Caller::Process => return None,
             Caller::Unknown => return Some(Client::Unknown),
+            Caller::Principal(_, _, name) => return Some(Client::Principal(name.into())),
             Caller::Peer(identity, user) => (identity, user),
         };
         let certificate = identity.certificate.as_ref().map(|certificate| {
@@ -44,6 +46,7 @@ impl Client {
 impl fmt::Display for Client {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Client::Principal(name) => write!(f, "the principal {name:?}"),
             Client::Certificate(name) => write!(f, "the client with the certificate {name:?}"),
             Client::User(number) => write!(f, "the user {number} of this host"),
             Client::Address(address) => write!(f, "the client at {address}"),
@@ -191,6 +194,8 @@ mod tests {
         assert_eq!(of(&identity, Some(7)), Some(Client::Certificate("lab".into())));
         identity.certificate = Some(Arc::new(named("")));
         assert_eq!(of(&identity, None), Some(Client::Certificate("lab.example.org".into())));
+        let ada = Client::of(Caller::Principal(&identity, Some(7), "ada"));
+        assert_eq!(ada, Some(Client::Principal("ada".into())));
         assert_eq!(of(&PeerIdentity::default(), None), Some(Client::Unknown));
         assert_eq!(Client::of(Caller::Process), None);
     }
