@@ -128,3 +128,53 @@ fn a_mechanism_list_survives_the_wire() {
         assert!(SecMechList::read(&component.data[..end]).is_err(), "{end}");
     }
 }
+
+// Octets of JacORB 3.9: its Codec's, and the component of a reference to an object of a POA that
+// requires a user name and password.
+const JACORB_COMPONENT: &str = "00010000000000010040000000000022000000000040004000000008\
+                                06066781020101010000000000000000000000000000000000000000";
+const JACORB_TOKEN: &str = "60390606678102010101000000000000000361646100\
+                            00000006656e67696e6500000000001504010008060667810201010100000005706c616e74";
+const JACORB_ESTABLISH: &str = "000000000000000000000000000000010000000000000000010000000000003b";
+const JACORB_ERROR: &str = "00000004000000000000000000000001000000010000000100000000";
+const JACORB_COMPLETE: &str = "000000010000000000000000000000010000000000000000";
+const JACORB_IN_CONTEXT: &str = "0000000500000000000000000000000100";
+
+fn octets(hex: &str) -> alloc::vec::Vec<u8> {
+    let pairs = hex.as_bytes().as_chunks::<2>().0.iter();
+    pairs.map(|pair| u8::from_str_radix(core::str::from_utf8(pair).unwrap(), 16).unwrap()).collect()
+}
+
+#[test]
+fn jacorbs_component_is_read() {
+    let list = SecMechList::read(&octets(JACORB_COMPONENT)).unwrap();
+    let trust = options::ESTABLISH_TRUST_IN_CLIENT;
+    let authentication =
+        AsContext { supports: trust, requires: trust, mechanism: GSSUP_OID.into(), target: vec![] };
+    let mechanism = CompoundSecMech {
+        requires: trust,
+        transport: TransportMech::None,
+        authentication,
+        attributes: SasContext::default(),
+    };
+    assert_eq!(list, SecMechList { stateful: true, mechanisms: vec![mechanism] });
+}
+
+#[test]
+fn jacorbs_messages_are_read() {
+    let token = octets(JACORB_TOKEN);
+    let target = ExportedName::gssup("plant").write();
+    let read = gssup::InitialToken::read(&token).unwrap();
+    assert_eq!(read, gssup::InitialToken { user: b"ada", password: b"engine", target: &target });
+    let establish = [octets(JACORB_ESTABLISH), token.clone()].concat();
+    let expected =
+        EstablishContext { id: 1, authorization: vec![], identity: IdentityToken::Absent, token: &token };
+    assert_eq!(SasMessage::read(&establish).unwrap(), SasMessage::Establish(expected));
+    for (hex, expected) in [
+        (JACORB_ERROR, SasMessage::Error(ContextError { id: 1, major: 1, minor: 1, token: b"" })),
+        (JACORB_COMPLETE, SasMessage::Complete { id: 1, stateful: false, token: b"" }),
+        (JACORB_IN_CONTEXT, SasMessage::InContext { id: 1, discard: false }),
+    ] {
+        assert_eq!(SasMessage::read(&octets(hex)).unwrap(), expected);
+    }
+}
