@@ -166,6 +166,7 @@ build_jacorb() {
     wrapper "$out/groups" "java -XX:TieredStopAtLevel=1 -cp '$out/classes:$out/lib/*' interop.Groups"
     wrapper "$out/values" "java -XX:TieredStopAtLevel=1 -cp '$out/classes:$out/lib/*' interop.Values"
     wrapper "$out/ifr" "java -XX:TieredStopAtLevel=1 -cp '$out/classes:$out/lib/*' interop.Ifr"
+    wrapper "$out/csi" "java -XX:TieredStopAtLevel=1 -cp '$out/classes:$out/lib/*' interop.Csi"
     wrapper "$out/naming" "java -cp '$out/classes:$out/lib/*' interop.Naming"
     touch "$out/stamp"
   fi
