@@ -37,11 +37,11 @@ fn tls(authority: &Authority) -> Arc<Tls> {
 }
 
 /// Its id is the user.
-struct Who;
+struct Named;
 
-impl Thing for Who {
+impl Thing for Named {
     fn id<'u>(&'u self, cx: Upcall<'u>) -> Result<&'u str> {
-        Ok(cx.caller().principal().map_or("nobody", |principal| &principal.name))
+        Ok(cx.caller().principal().map_or("anonymous", |principal| &principal.name))
     }
     fn add(&self, _: Upcall<'_>, amount: i32) -> Result<i64> {
         Ok(amount.into())
@@ -67,7 +67,7 @@ fn a_client_of_jacorb_is_known_by_its_user_name() {
         .build()
         .unwrap();
     let root = orb.root_poa().unwrap();
-    let who: ThingRef = root.activate(Arc::new(Who)).unwrap();
+    let who: ThingRef = root.activate(Arc::new(Named)).unwrap();
     root.manager().activate().unwrap();
     let call = |user: &str, password: &str| {
         let mut client = Command::new(&program);
@@ -76,7 +76,7 @@ fn a_client_of_jacorb_is_known_by_its_user_name() {
         let error = String::from_utf8_lossy(&ended.stderr).into_owned();
         (String::from_utf8_lossy(&ended.stdout).replace("\r\n", "\n"), error)
     };
-    // A long password makes a token whose length JacORB writes in a form of its own.
+    // A long password makes a token with a length in JacORB's own form.
     let long = "x".repeat(150);
     for (user, password, expected) in [
         ("ada", "engine", "user ada\n"),

@@ -22,18 +22,18 @@ use isorb_tests::Parrot;
 use isorb_tests::steady::PathRef;
 use isorb_tls::Tls;
 use isorb_tls::testing::Authority;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 /// What the guard saw, the newest last.
-type Seen = Arc<Mutex<Vec<String>>>;
+type Principals = Arc<Mutex<Vec<String>>>;
 
-struct Witness(Seen);
+struct Witness(Principals);
 
 impl Guard for Witness {
     fn admit(&self, _: &'static Interface, _: u16, cx: Upcall<'_>) -> Result<()> {
         let caller = cx.caller();
-        let principal = caller.principal().map_or("nobody".into(), |it| match &it.asserted_by {
+        let principal = caller.principal().map_or("anonymous".into(), |it| match &it.asserted_by {
             Some(by) => format!("{} by {by}", it.name),
             None => it.name.clone(),
         });
@@ -77,12 +77,12 @@ fn build(
 struct Server {
     orb: Orb,
     reference: String,
-    seen: Seen,
+    seen: Principals,
 }
 
 impl Server {
     fn start(authority: &Authority, endpoints: &[&str], security: ServerSecurity) -> Server {
-        let seen = Seen::default();
+        let seen = Principals::default();
         let guard: Arc<dyn Guard> = Arc::new(Witness(seen.clone()));
         let orb = build(authority, "server", endpoints, Some(guard), |info| security.register(info).unwrap());
         let reference = common::serve(&orb);
@@ -128,8 +128,8 @@ fn servants_see_the_user_and_a_wrong_password_is_refused() {
         assert_eq!(asked.load(Ordering::Relaxed), times);
     }
     // Without a password, though with a certificate.
-    let nobody = client(&ours, None);
-    assert_eq!(ping(&nobody, &server.reference).unwrap_err().kind, Kind::NoPermission);
+    let stranger = client(&ours, None);
+    assert_eq!(ping(&stranger, &server.reference).unwrap_err().kind, Kind::NoPermission);
     assert_eq!(server.seen(), [""; 0]);
     far.ping().unwrap();
     server.orb.shutdown(true).unwrap();
@@ -212,8 +212,8 @@ fn contexts_of_all_kinds_get_the_answer_of_the_standard() {
         ("client", establish(absent, b"engine", b""), Ok("ada")),
         ("client", establish(absent, b"engine", &other), Err(ContextError::INVALID_EVIDENCE)),
         ("client", establish(absent, b"steam", &plant), Err(ContextError::INVALID_EVIDENCE)),
-        ("client", establish(absent, b"", b""), Ok("nobody")),
-        ("client", establish(IdentityToken::Anonymous, b"engine", &plant), Ok("nobody")),
+        ("client", establish(absent, b"", b""), Ok("anonymous")),
+        ("client", establish(IdentityToken::Anonymous, b"engine", &plant), Ok("anonymous")),
         ("client", establish(named, b"engine", &plant), Err(conflict)),
         ("client", establish(named, b"", b""), Err(conflict)),
         ("gateway", establish(named, b"", b""), Ok("bob by certificate:gateway")),
@@ -237,7 +237,7 @@ fn contexts_of_all_kinds_get_the_answer_of_the_standard() {
     }
     // Nothing at all is no error here.
     ping(&client(&ours, None), &server.reference).unwrap();
-    assert_eq!(server.seen(), ["nobody"]);
+    assert_eq!(server.seen(), ["anonymous"]);
     server.orb.shutdown(true).unwrap();
 }
 
@@ -292,6 +292,18 @@ fn a_password_goes_over_tls_only() {
     server.shutdown(true).unwrap();
 }
 
+/// Sends a context while it is on.
+struct Toggle(Vec<u8>, AtomicBool);
+
+impl ClientRequestInterceptor for Toggle {
+    fn send_request(&self, info: &mut ClientRequestInfo<'_>) -> Result<(), Raised> {
+        match self.1.load(Ordering::Relaxed) {
+            true => Ok(info.add_request_service_context(SECURITY_ATTRIBUTE, &self.0, false)?),
+            false => Ok(()),
+        }
+    }
+}
+
 #[test]
 fn a_policy_names_principals() {
     let ours = authority("csi-policy");
@@ -305,10 +317,21 @@ fn a_policy_names_principals() {
     let background = server.clone();
     std::thread::spawn(move || background.run());
     let ada = client(&ours, Some(Credentials::new("ada", "engine")));
-    let nobody = client(&ours, None);
+    let stranger = client(&ours, None);
     for _ in 0..2 {
         ping(&ada, &reference).unwrap();
-        assert_eq!(ping(&nobody, &reference).unwrap_err().kind, Kind::NoPermission);
+        assert_eq!(ping(&stranger, &reference).unwrap_err().kind, Kind::NoPermission);
     }
+    // Requests of one connection have rights of their own.
+    let toggle = Arc::new(Toggle(establish(IdentityToken::Absent, b"engine", b""), AtomicBool::new(true)));
+    let interceptor = toggle.clone();
+    let both = build(&ours, "client", &[], None, |info| {
+        info.add_client_request_interceptor(interceptor).unwrap();
+    });
+    for there in [true, false, true, false] {
+        toggle.1.store(there, Ordering::Relaxed);
+        assert_eq!(ping(&both, &reference).is_ok(), there);
+    }
+    assert_eq!(server.connection_counts().accepted, 3, "one for each client");
     server.shutdown(true).unwrap();
 }

@@ -29,6 +29,10 @@ struct Cli {
     /// and services listen over TLS instead of TCP; clients need a certificate.
     #[arg(long, global = true, value_name = "CERTIFICATE,KEY,AUTHORITIES[,REVOCATIONS]")]
     tls: Option<String>,
+    /// User name, and a file with the password in its first line that only its owner can read.
+    /// Calls over TLS to servers that ask for a password have both (CSIv2).
+    #[arg(long, global = true, value_name = "USER,FILE")]
+    login: Option<String>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -56,6 +60,8 @@ enum Command {
     Imr(commands::imr::Args),
     /// Explains a reference or an object URL, field by field.
     Ior(commands::ior::Args),
+    /// Prints a line for a file of users; reads the password from standard input.
+    User(commands::user::Args),
     /// Runs a naming service.
     Naming(commands::naming::Args),
     /// Lists, resolves and changes names in a naming service.
@@ -107,7 +113,7 @@ enum Command {
 
 fn main() -> ExitCode {
     let (arguments, orb) = split_orb_arguments(std::env::args_os().collect());
-    let Cli { command, log, tls } = match Cli::try_parse_from(&arguments) {
+    let Cli { command, log, tls, login } = match Cli::try_parse_from(&arguments) {
         Ok(cli) => cli,
         Err(error) => return refuse(&arguments, &error),
     };
@@ -129,6 +135,11 @@ fn main() -> ExitCode {
             .error(clap::error::ErrorKind::InvalidValue, printable::lines(&format!("--tls: {wrong}")))
             .exit();
     }
+    if let Some(Err(wrong)) = login.as_deref().map(commands::orb::set_login) {
+        Cli::command()
+            .error(clap::error::ErrorKind::InvalidValue, printable::lines(&format!("--login: {wrong}")))
+            .exit();
+    }
     match command {
         Command::Demo(args) => report(commands::demo::run(&args)),
         Command::DemoServer(args) => report(commands::demo::calls::serve(&args)),
@@ -143,6 +154,7 @@ fn main() -> ExitCode {
         Command::Ifr(args) => report(commands::ifr::run(&args, orb)),
         Command::Imr(args) => report(commands::imr::run(&args, orb)),
         Command::Ior(args) => report(commands::ior::run(&args)),
+        Command::User(args) => report(commands::user::run(&args)),
         Command::Naming(args) => report(commands::naming::run(&args, orb)),
         Command::Name(args) => report(commands::name::run(&args, orb)),
         Command::LogService(args) => report(commands::log_service::run(&args, orb)),

@@ -23,7 +23,7 @@ impl<F: Fn(&str, &[u8]) -> bool + Send + Sync> CredentialCheck for F {
     }
 }
 
-impl CredentialCheck for Arc<dyn CredentialCheck> {
+impl<C: CredentialCheck + ?Sized> CredentialCheck for Arc<C> {
     fn is_valid(&self, user: &str, password: &[u8]) -> bool {
         (**self).is_valid(user, password)
     }

@@ -12,7 +12,7 @@ use isorb_giop::csi::{
 use isorb_rt::sync::PiMutex;
 use std::sync::Arc;
 
-/// The most kinds of servers whose contexts are kept.
+/// The most kinds of servers of which the contexts are kept.
 const MOST: usize = 64;
 
 /// Sends a user name and password to servers that take them.

@@ -1,5 +1,6 @@
 //! The name of an authenticated client.
 
+#[cfg(feature = "interceptors")]
 use crate::connection::Connection;
 use std::fmt;
 
@@ -24,6 +25,7 @@ impl fmt::Display for Principal {
 }
 
 /// A principal, and the connection of its request.
+#[cfg(feature = "interceptors")]
 #[derive(Clone, Copy)]
 pub(crate) struct Authenticated<'u> {
     pub connection: &'u Connection,

@@ -33,3 +33,4 @@ pub mod scheduler;
 pub mod serve;
 pub mod service;
 pub mod timeline;
+pub mod user;

@@ -1,12 +1,16 @@
-//! The ORB of a command, with TLS if that was asked for.
+//! The ORB of a command, with TLS and passwords if that was asked for.
 
 use isorb::{Config, Guard, Orb, OrbBuilder};
+use isorb_csi::{ClientSecurity, Credentials, ServerSecurity, Users};
 use isorb_tls::{Tls, TlsConfig};
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 /// The option `--tls`, which holds for all ORBs of the process.
 static TLS: OnceLock<Tls> = OnceLock::new();
+
+/// The option `--login`.
+static LOGIN: OnceLock<Credentials> = OnceLock::new();
 
 /// Takes the value of `--tls`: the files of the own certificate, its key, the authorities, and
 /// perhaps their lists of revoked certificates.
@@ -39,10 +43,40 @@ pub fn has_tls() -> bool {
     TLS.get().is_some()
 }
 
+/// Takes the value of `--login`: the user's name, and the file with the password.
+///
+/// # Errors
+/// The form of the value, or a file that is wrong.
+pub fn set_login(value: &str) -> Result<(), String> {
+    if !has_tls() {
+        return Err("it needs --tls: passwords go over TLS only".into());
+    }
+    let (user, file) = value
+        .split_once(',')
+        .filter(|(user, file)| !user.is_empty() && !file.is_empty())
+        .ok_or("give a user's name and a file with the password: --login USER,FILE")?;
+    let credentials = Credentials::from_file(user, Path::new(file)).map_err(|error| error.to_string())?;
+    let _ = LOGIN.set(credentials);
+    Ok(())
+}
+
 fn builder(config: Config) -> OrbBuilder<'static> {
-    Orb::builder()
-        .config(config)
-        .register(|info| TLS.get().cloned().map_or(Ok(()), |tls| Ok(info.add_transport(Arc::new(tls))?)))
+    Orb::builder().config(config).register(|info| {
+        if let Some(tls) = TLS.get() {
+            info.add_transport(Arc::new(tls.clone()))?;
+        }
+        if let Some(login) = LOGIN.get() {
+            ClientSecurity::new(login.clone()).register(info)?;
+        }
+        Ok(())
+    })
+}
+
+/// The passwords that a service asks for.
+pub struct Passwords {
+    pub users: Arc<Users>,
+    /// Whether every client needs one.
+    pub required: bool,
 }
 
 /// An ORB with this configuration.
@@ -57,6 +91,12 @@ pub fn plain(config: Config) -> isorb::Result<Orb> {
 ///
 /// # Errors
 /// As [`OrbBuilder::build`].
-pub fn guarded(config: Config, guard: Arc<dyn Guard>) -> isorb::Result<Orb> {
-    builder(config).guard(guard).build()
+pub fn guarded(config: Config, guard: Arc<dyn Guard>, passwords: Option<Passwords>) -> isorb::Result<Orb> {
+    let orb = builder(config).guard(guard);
+    match passwords {
+        None => orb.build(),
+        Some(Passwords { users, required }) => orb
+            .register(move |info| Ok(ServerSecurity::new(users).required(required).register(info)?))
+            .build(),
+    }
 }

@@ -3,9 +3,11 @@
 
 use super::listen::{Listen, is_beyond_loopback, over_tls};
 use super::metrics::{Families, Metrics, MetricsArgs};
+use super::orb::Passwords;
 use crate::commands::arguments::{to_read, to_write};
 use isorb::{Config, Orb};
 use isorb_access::{AccessControl, Audit, Policy};
+use isorb_csi::Users;
 use isorb_rt::log;
 use sd_notify::NotifyState;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -47,6 +49,11 @@ pub struct AccessArgs {
     /// File to append a line to for each change, with the client that made it [default: the log].
     #[arg(long, value_name = "FILE", value_parser = to_write())]
     audit: Option<PathBuf>,
+    /// Users with hashes of their passwords, lines as `isorb user` prints them. Clients over TLS
+    /// give a user name and password (CSIv2), which a policy may name as principal:NAME. Without a
+    /// policy, requests without them are refused. The file is read again at SIGHUP.
+    #[arg(long, value_name = "FILE", value_parser = to_read())]
+    users: Option<PathBuf>,
     /// Lets every client administer.
     #[arg(long, conflicts_with = "access_policy")]
     open: bool,
@@ -102,8 +109,14 @@ impl AccessArgs {
         }
         self.metrics.prepare(&mut config);
         self.warn_of_strangers(&config);
-        let orb = super::orb::guarded(config, access.clone())?;
-        handle_signals(orb.clone(), access.clone())?;
+        if self.users.is_some() && !super::orb::has_tls() {
+            return Err("--users needs --tls: passwords go over TLS only".into());
+        }
+        let users = self.users.as_deref().map(Users::read).transpose()?.map(Arc::new);
+        let required = self.access_policy.is_none();
+        let passwords = users.clone().map(|users| Passwords { users, required });
+        let orb = super::orb::guarded(config, access.clone(), passwords)?;
+        handle_signals(orb.clone(), access.clone(), users)?;
         Ok(Service { orb, access, metrics: self.metrics.clone(), families: None })
     }
 
@@ -171,8 +184,9 @@ fn print(text: &str) -> std::io::Result<()> {
 }
 
 /// SIGTERM and SIGINT end the ORB in order: requests under way are answered, peers get
-/// CloseConnection. A second one ends the process at once. SIGHUP reads the policy again.
-fn handle_signals(orb: Orb, access: Arc<AccessControl>) -> std::io::Result<()> {
+/// CloseConnection. A second one ends the process at once. SIGHUP reads the policy and the users
+/// again.
+fn handle_signals(orb: Orb, access: Arc<AccessControl>, users: Option<Arc<Users>>) -> std::io::Result<()> {
     let ending = Arc::new(AtomicBool::new(false));
     let (asked, hangup) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
     let (woken, wake) = UnixStream::pair()?;
@@ -199,7 +213,7 @@ fn handle_signals(orb: Orb, access: Arc<AccessControl>) -> std::io::Result<()> {
                 std::thread::sleep(SIGNAL_RETRY);
             }
             if hangup.swap(false, Ordering::Relaxed) {
-                reload(&access);
+                reload(&access, users.as_deref());
             }
             let signal = asked.load(Ordering::Relaxed);
             if signal != 0 {
@@ -217,7 +231,12 @@ fn handle_signals(orb: Orb, access: Arc<AccessControl>) -> std::io::Result<()> {
         .map_err(|error| std::io::Error::other(error.to_string()))
 }
 
-fn reload(access: &AccessControl) {
+fn reload(access: &AccessControl, users: Option<&Users>) {
+    match users.map(Users::reload) {
+        Some(Ok(())) => log::info(LOG, format_args!("the users were read again")),
+        Some(Err(error)) => log::error(LOG, format_args!("the users before stay in force: {error}")),
+        None => {}
+    }
     match access.reload() {
         Ok(true) => log::info(LOG, format_args!("the policy was read again")),
         Ok(false) => log::info(LOG, format_args!("there is no --access-policy to read again")),

@@ -33,7 +33,7 @@ impl<'a> InitialToken<'a> {
     /// which DER does not allow. It is accepted if it fits the token.
     ///
     /// # Errors
-    /// [`ErrorKind::Length`] for a token that is too long, or whose length is wrong,
+    /// [`ErrorKind::Length`] for a token that is too long or has a wrong length,
     /// [`ErrorKind::Value`] for one of another mechanism.
     pub fn read(token: &'a [u8]) -> Result<InitialToken<'a>> {
         let wrong = |kind| Error::new(kind, 0);

@@ -69,7 +69,7 @@ pub struct SasContext {
     pub supports: u16,
     /// Association options that the server requires.
     pub requires: u16,
-    /// Authorities whose privileges the server takes: syntax and name.
+    /// Authorities of privileges that the server takes: syntax and name.
     pub authorities: Vec<(u32, Vec<u8>)>,
     /// The object identifiers of the mechanisms of names, in DER.
     pub naming_mechanisms: Vec<Vec<u8>>,

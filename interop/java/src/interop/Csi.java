@@ -46,10 +46,10 @@ public final class Csi {
     }
 
     /** Its id is the user. */
-    private static final class Who extends ThingPOA {
+    private static final class Named extends ThingPOA {
         private final Current current;
 
-        Who(ORB orb) throws Exception {
+        Named(ORB orb) throws Exception {
             current = CurrentHelper.narrow(orb.resolve_initial_references("PICurrent"));
         }
 
@@ -99,7 +99,7 @@ public final class Csi {
         SASPolicyValuesHelper.insert(values, new SASPolicyValues(trust, trust, false));
         Policy[] policies = {orb.create_policy(SAS_POLICY_TYPE.value, values)};
         POA poa = root.create_POA("secured", root.the_POAManager(), policies);
-        org.omg.CORBA.Object object = poa.id_to_reference(poa.activate_object(new Who(orb)));
+        org.omg.CORBA.Object object = poa.id_to_reference(poa.activate_object(new Named(orb)));
         root.the_POAManager().activate();
         Path draft = Path.of(file + ".draft");
         Files.writeString(draft, orb.object_to_string(object));
