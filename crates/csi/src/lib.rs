@@ -15,11 +15,11 @@
 //!
 //! # Real-time
 //! A request with a password costs the client a look-up and a copy, the server a keyed hash and a
-//! look-up, both under PI locks and without an allocation, and the second writing of its reply
-//! ([`isorb::interceptor`]). The first request with each user and password waits for the
-//! [`CredentialCheck`]; that of a [`Users`] file takes tenths of a second on the thread of the
-//! request. Let clients of real-time lanes make a first call before time counts, or authenticate
-//! them by certificate.
+//! look-up, both under PI locks and without an allocation. The reply has a context, which the
+//! server allocates and writes as [`isorb::interceptor`] says; TLS allocates for each message too.
+//! The first request with each user and password waits for the [`CredentialCheck`]; that of a
+//! [`Users`] file takes tenths of a second on the thread of the request. Let clients of real-time
+//! lanes make a first call before time counts, or authenticate them by certificate.
 #![forbid(unsafe_code)]
 
 mod check;

@@ -239,6 +239,7 @@ fn reload(access: &AccessControl, users: Option<&Users>) {
     }
     match access.reload() {
         Ok(true) => log::info(LOG, format_args!("the policy was read again")),
+        Ok(false) if users.is_some() => {}
         Ok(false) => log::info(LOG, format_args!("there is no --access-policy to read again")),
         Err(error) => log::error(LOG, format_args!("the policy before stays in force: {error}")),
     }
