@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
 /// Largest file, without symbols, in bytes.
-const FILE: u64 = 708 << 10;
+const FILE: u64 = 709 << 10;
 /// Most resident memory of the server after calls, in KiB.
 const RESIDENT_KIB: u64 = 3 << 10;
 

@@ -237,6 +237,7 @@ struct Incoming<'u> {
     text: Text,
     operation: DeclaredOperation,
     target: Result<UpcallTarget<'u>, Refused>,
+    #[cfg(feature = "interceptors")]
     caller: Caller<'u>,
 }
 
@@ -289,6 +290,7 @@ fn dispatch<const LENT: bool>(
     let upcall;
     let ended;
     let mut parsed = None;
+    #[cfg_attr(not(feature = "interceptors"), allow(unused_mut))]
     let mut caller = origin.caller;
     let (id, response, contexts, arguments, text, operation) = match hot(cached) {
         Some(CachedRequest { offsets, object, operation }) => {
@@ -325,7 +327,11 @@ fn dispatch<const LENT: bool>(
                 return Ok(());
             };
             parsed = Some(rest);
-            (target, caller) = (incoming.target, incoming.caller);
+            target = incoming.target;
+            #[cfg(feature = "interceptors")]
+            {
+                caller = incoming.caller;
+            }
             let Incoming { id, response, contexts, arguments, text, operation, .. } = incoming;
             (id, response, contexts, arguments, text, operation)
         }
@@ -480,6 +486,7 @@ fn resolve<'u>(
         Some(serving) if acceptable.is_ok() && request.target.key().is_some() => serving.start(),
         _ => Ok(()),
     };
+    #[cfg(feature = "interceptors")]
     let caller = match &interceptors {
         Some(serving) if started.is_ok() => {
             serving.caller(origin.connection, scope).unwrap_or_else(|exception| {
@@ -518,7 +525,17 @@ fn resolve<'u>(
     }
     let operation = target.as_ref().ok().and_then(|target| look_up(target, &request));
     let Request { id, response, contexts, .. } = request;
-    let incoming = Incoming { id, response, contexts, arguments, text, operation, target, caller };
+    let incoming = Incoming {
+        id,
+        response,
+        contexts,
+        arguments,
+        text,
+        operation,
+        target,
+        #[cfg(feature = "interceptors")]
+        caller,
+    };
     Ok(Some((incoming, Parsed { request, interceptors })))
 }
 

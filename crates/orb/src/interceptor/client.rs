@@ -3,6 +3,7 @@
 use super::contexts::Contexts;
 use super::slots::{PiCurrent, SlotId, Table, give_back};
 use super::{InvalidSlot, Raised, ReplyStatus, no_context, not_here, unknown_user_exception};
+#[cfg(feature = "interceptors")]
 use crate::connection::Connection;
 use crate::object::Target;
 use crate::{Any, Object, Orb, Result, SyncScope, SystemException};
@@ -340,6 +341,7 @@ impl Exchange {
     }
 
     /// The contexts for an encrypted connection.
+    #[cfg(feature = "interceptors")]
     pub fn confidential(&self, connection: Option<&Connection>) -> Option<&Contexts> {
         let encrypted = |connection: &Connection| connection.stream().identity().encrypted;
         Some(&self.confidential).filter(|it| !it.is_empty() && connection.is_some_and(encrypted))

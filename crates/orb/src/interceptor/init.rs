@@ -56,6 +56,7 @@ pub struct OrbInitInfo {
     references: Vec<(String, Object)>,
     transports: Vec<Arc<dyn Transport>>,
     value_types: ValueTypes,
+    #[cfg(feature = "interceptors")]
     secure_component: Option<Arc<dyn SecureComponent>>,
     slots: u32,
 }
@@ -135,7 +136,12 @@ impl OrbInitInfo {
 
     /// Adds a component to references, beside an address over TLS. There is one; the last counts.
     pub fn set_secure_component(&mut self, component: Arc<dyn SecureComponent>) {
-        self.secure_component = Some(component);
+        #[cfg(feature = "interceptors")]
+        {
+            self.secure_component = Some(component);
+        }
+        #[cfg(not(feature = "interceptors"))]
+        drop(component);
     }
 
     /// Registers a valuetype, and with it those of the same IDL file that derive from it: where a
@@ -175,6 +181,7 @@ impl OrbInitInfo {
             client: ClientChain::new(self.client, current),
             server: ServerChain::new(self.server, current),
             ior: self.ior.into(),
+            #[cfg(feature = "interceptors")]
             secure: self.secure_component,
             current,
         };

@@ -185,6 +185,7 @@ pub(crate) struct Interceptors {
     client: Option<ClientChain>,
     server: Option<ServerChain>,
     ior: Box<[Arc<dyn IorInterceptor>]>,
+    #[cfg(feature = "interceptors")]
     secure: Option<Arc<dyn SecureComponent>>,
     current: PiCurrent,
 }
@@ -208,10 +209,9 @@ impl Interceptors {
     }
 
     /// The component beside an address over TLS.
-    #[cold]
+    #[cfg(feature = "interceptors")]
     pub fn secure_component(&self, (host, port): &(String, u16)) -> Option<TaggedComponent> {
-        let secure = if cfg!(feature = "interceptors") { self.secure.as_ref() } else { None };
-        secure?.component(host, *port)
+        self.secure.as_ref()?.component(host, *port)
     }
 
     pub fn current(&self) -> PiCurrent {

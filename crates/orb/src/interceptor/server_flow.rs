@@ -5,6 +5,7 @@ use super::server::{Point, RequestTarget, Sending};
 use super::slots::{PiCurrent, SlotTableGuard};
 use super::{Raised, ReplyStatus, ServerRequestInfo, ServerRequestInterceptor};
 use crate::buffers::MessageBuffer;
+#[cfg(feature = "interceptors")]
 use crate::connection::Connection;
 use crate::poa::{Refusal, UpcallTarget, write_refusal};
 #[cfg(feature = "interceptors")]
@@ -14,6 +15,7 @@ use crate::{Caller, Object, Orb, Result, Servant, SystemException};
 use isorb_cdr::{Encoder, Message, Order, Version};
 use isorb_giop::message::{self, Request, Response, ServiceContext};
 use isorb_giop::{Completion, Ior, Kind};
+#[cfg(feature = "interceptors")]
 use isorb_scope::Scope;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -141,6 +143,7 @@ impl<'r> Serving<'r> {
         }
     }
 
+    #[cfg(feature = "interceptors")]
     /// The caller of the request, as the starting points left it.
     ///
     /// # Errors
@@ -156,16 +159,8 @@ impl<'r> Serving<'r> {
         let (Some(principal), Some(connection)) = (&self.info.principal, connection) else {
             return Ok(self.info.caller);
         };
-        #[cfg(feature = "interceptors")]
-        {
-            let principal: &'u Principal = scope.keep(principal.clone())?;
-            Ok(Caller::authenticated(scope.alloc(Authenticated { connection, principal })?))
-        }
-        #[cfg(not(feature = "interceptors"))]
-        {
-            let _ = (principal, connection, scope);
-            Ok(self.info.caller)
-        }
+        let principal: &'u Principal = scope.keep(principal.clone())?;
+        Ok(Caller::authenticated(scope.alloc(Authenticated { connection, principal })?))
     }
 
     /// The contexts of a reply that is sent before the servant is called; later points know by this

@@ -671,8 +671,12 @@ impl<'a> Call<'_, 'a> {
             n += 1;
         }
         let contexts = join(&contexts[..n], self.exchange.map(|exchange| &exchange.request), scope)?;
+        #[cfg(feature = "interceptors")]
         let confidential = self.exchange.and_then(|exchange| exchange.confidential(connection));
+        #[cfg(feature = "interceptors")]
         let contexts = join(contexts, confidential, scope)?;
+        #[cfg(not(feature = "interceptors"))]
+        let _ = connection;
         self.encode(e, target, id, contexts, &mut 0)
     }
 

@@ -32,7 +32,6 @@ pub(crate) fn make_reference(
     let nowhere = || open.is_none_or(|open| open.local.is_empty()).then(|| ("127.0.0.1".into(), 0));
     let secure = open.iter().flat_map(|open| &open.secure).next();
     let plain_too = open.is_some_and(|open| !open.published.is_empty());
-    let secured = secure.and_then(|secure| orb.server().interceptors.secure_component(secure));
     let protected = secure.map(|(_, port)| secure::component(*port, plain_too));
     // A server that has TLS endpoints only names port 0 for plain TCP.
     let only_secure = || secure.map(|(host, _)| (host.clone(), 0));
@@ -40,11 +39,15 @@ pub(crate) fn make_reference(
         && let Some((host, port)) = tcp.next().or_else(only_secure).or_else(nowhere)
     {
         let more = tcp.map(|(host, port)| Component::AlternateAddress { host, port });
-        let more = more.chain(protected).flat_map(|component| component.to_tagged()).chain(secured);
+        let more = more.chain(protected).flat_map(|component| component.to_tagged());
         let omni = open.filter(|_| at.local.is_none() && at.names(isorb_giop::profile::TAG_TAO_UIOP));
         let more = more.chain(omni.into_iter().flat_map(|open| open.for_omni.iter().cloned()));
         let added = added.iter().chain(&at.of_tcp).cloned();
-        let components = ours.clone().chain(more).chain(added).collect();
+        let components = ours.clone().chain(more).chain(added);
+        #[cfg(feature = "interceptors")]
+        let components =
+            components.chain(secure.and_then(|secure| orb.server().interceptors.secure_component(secure)));
+        let components = components.collect();
         let profile = IiopProfile { version, host, port, key: key.clone(), components };
         // Only a host with a zero octet cannot be written, and no socket listens there.
         profiles.extend(profile.to_tagged());
