@@ -13,30 +13,44 @@ mod generated {
     isorb::include_idl!("balance");
 }
 
-/// The server's object, with the samples that still move.
+/// The server's object.
 #[derive(Default)]
-struct Scale {
-    moving: Mutex<Vec<(String, Deferred)>>,
+struct Scale(Mutex<State>);
+
+#[derive(Default)]
+struct State {
+    /// The samples that still move.
+    moving: Vec<(String, Deferred)>,
+    settled: bool,
 }
 
 impl Balance for Scale {
     fn weigh<'u>(&'u self, cx: Upcall<'u>, sample: &'u str) -> Result<&'u str> {
-        if sample == "stone" {
-            return Ok("5 g, at once");
+        let mut state = self.0.lock().unwrap();
+        // A request over another connection may come before this one, though it was sent later.
+        if sample == "stone" || state.settled {
+            return cx.format(format_args!("{} g, at once", sample.len()));
         }
         // The thread of the request is free for the next one.
         let later = cx.defer()?;
-        self.moving.lock().unwrap().push((sample.to_owned(), later));
+        state.moving.push((sample.to_owned(), later));
         Err(Deferred::LATER)
     }
 
     fn settle(&self, _: Upcall<'_>) -> Result<()> {
-        for (sample, later) in self.moving.lock().unwrap().drain(..) {
+        let mut state = self.0.lock().unwrap();
+        state.settled = true;
+        for (sample, later) in state.moving.drain(..) {
             // Any thread may reply; here it is that of another request.
             balance::reply_weigh(later, Ok(&format!("{} g", sample.len())))?;
         }
         Ok(())
     }
+}
+
+/// Whether a sample had to settle depends on which request came first.
+fn grams(text: &str) -> &str {
+    text.trim_end_matches(", at once")
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -60,7 +74,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("the feather: {}", if calls[0].try_wait().is_some() { "at rest" } else { "not yet" });
     balance.settle()?;
     for (sample, call) in samples.iter().zip(calls) {
-        println!("the {sample}: {}", call.wait()?);
+        println!("the {sample}: {}", grams(&call.wait()?));
     }
 
     // Two calls that tasks await. The thread that reads their replies is one that the program asks
@@ -69,7 +83,6 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let awaited: Result<(String, String)> = smol::block_on(async {
         // `weigh_async` would send its request when it is awaited; these are under way.
         let (feather, leaf) = (balance.weigh_begin("feather")?, balance.weigh_begin("leaf")?);
-        balance.settle_async().await?;
         Ok((feather.await?, leaf.await?))
     });
     let (feather, leaf) = awaited?;
