@@ -26,6 +26,7 @@ mod check;
 mod client;
 mod credentials;
 mod file;
+mod guesses;
 mod server;
 mod users;
 mod verified;

@@ -2,6 +2,7 @@
 
 use crate::LOG;
 use crate::check::CredentialCheck;
+use crate::guesses::{FREE, Guesses};
 use crate::verified::VerifiedTokens;
 use isorb::interceptor::{
     InitError, OrbInitInfo, Raised, SecureComponent, ServerRequestInfo, ServerRequestInterceptor,
@@ -16,6 +17,7 @@ use isorb_giop::csi::{
     SasContext, SasMessage, SecMechList, TransportMech, options,
 };
 use isorb_rt::log;
+use isorb_rt::time::now_ns;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -33,6 +35,7 @@ pub struct ServerSecurity {
     required: bool,
     trusted: Vec<String>,
     verified: VerifiedTokens,
+    guesses: Guesses,
     refused: AtomicU64,
 }
 
@@ -58,6 +61,7 @@ impl ServerSecurity {
             required: true,
             trusted: Vec::new(),
             verified: VerifiedTokens::new(),
+            guesses: Guesses::default(),
             refused: AtomicU64::new(0),
         }
     }
@@ -112,7 +116,7 @@ impl ServerSecurity {
             }
             _ => {
                 let known = self.verified.user(token, self.check.generation());
-                Some(known.map_or_else(|| self.authenticate(id, token), Ok)?)
+                Some(known.map_or_else(|| self.authenticate(id, peer, token), Ok)?)
             }
         };
         let principal = match identity {
@@ -130,7 +134,7 @@ impl ServerSecurity {
     }
 
     #[cold]
-    fn authenticate(&self, id: u64, token: &[u8]) -> Result<Arc<Principal>, Refused> {
+    fn authenticate(&self, id: u64, peer: &PeerIdentity, token: &[u8]) -> Result<Arc<Principal>, Refused> {
         let wrong = |major, why: String| Refused { id, major, why };
         let read = InitialToken::read(token);
         let read =
@@ -147,9 +151,17 @@ impl ServerSecurity {
         let Some(user) = user else {
             return Err(evidence("the user name is no text, empty or too long".into()));
         };
+        let address = peer.addresses.map(|(peer, _)| peer.ip().to_canonical());
         // Before the check: a reload in between makes the answer one of the past.
         let generation = self.check.generation();
+        if let Some(pause) = self.guesses.pause(address, generation, now_ns()) {
+            return Err(evidence(format!(
+                "{FREE} wrong passwords or more came from its address; the next one is looked at in {} s",
+                pause.as_secs() + 1
+            )));
+        }
         if !self.check.is_valid(user, read.password) {
+            self.guesses.wrong(address, generation, now_ns());
             return Err(evidence(format!("wrong user name or password of {user:?}")));
         }
         let principal = Arc::new(Principal { name: user.to_owned(), asserted_by: None });
@@ -280,5 +292,42 @@ impl std::fmt::Debug for ServerSecurity {
             .field("required", &self.required)
             .field("trusted", &self.trusted)
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::AtomicUsize;
+
+    fn request(password: &[u8]) -> Vec<u8> {
+        let token = InitialToken { user: b"ada", password, target: b"" }.write().unwrap();
+        let (authorization, identity) = (Vec::new(), IdentityToken::Absent);
+        let context = EstablishContext { id: 0, authorization, identity, token: &token };
+        SasMessage::Establish(context).write().unwrap()
+    }
+
+    /// A client that guesses keeps no thread busy, and holds up neither the user that was
+    /// authenticated before nor a client elsewhere.
+    #[test]
+    fn guesses_are_not_looked_at_for_ever() {
+        let asked = Arc::new(AtomicUsize::new(0));
+        let count = asked.clone();
+        let server = ServerSecurity::new(move |_: &str, password: &[u8]| {
+            count.fetch_add(1, Ordering::Relaxed);
+            password == b"engine"
+        });
+        let at = |last: u8| PeerIdentity {
+            addresses: Some((([10, 0, 0, last], 7).into(), ([10, 0, 0, 9], 7).into())),
+            encrypted: true,
+            ..PeerIdentity::default()
+        };
+        let accepts = |peer: &PeerIdentity, password: &[u8]| server.accept(peer, &request(password)).is_ok();
+        assert!(accepts(&at(1), b"engine"));
+        assert!((0..100).all(|_| !accepts(&at(1), b"wheel")));
+        assert_eq!(asked.load(Ordering::Relaxed), 1 + FREE as usize);
+        assert!(accepts(&at(1), b"engine"), "it is known already");
+        assert!(!accepts(&at(2), b"wheel"));
+        assert_eq!(asked.load(Ordering::Relaxed), 2 + FREE as usize);
     }
 }
