@@ -42,8 +42,6 @@ pub enum Word {
 /// without arenas have none of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ArenaWord {
-    /// The number of the last message of the peer's arena, modulo 2^32.
-    Sent,
     /// A field of one of the 32 entries of such messages.
     Entry(u32, Field),
     /// The number of the message that the peer has released last with this entry.
@@ -62,6 +60,9 @@ pub enum Field {
     At,
     /// Its length in octets.
     Octets,
+    /// The number of the message, modulo 2^32, written behind the other fields: the receiver knows
+    /// by it that the entry of the next message is there.
+    Number,
 }
 
 /// How a thread sleeps, in the low bits of [`Word::Reader`] and [`Word::Writer`]. The bits above

@@ -81,14 +81,15 @@ impl Mapping {
     #[inline]
     fn arena_word(&self, word: ArenaWord) -> &AtomicU32 {
         let offset = match word {
-            // On a line of its own. The receiver reads it with each head, and beside the head it
-            // would wait for the line once more whenever the sender publishes a piece.
-            ArenaWord::Sent => 2048,
+            // Not on the line of the head. The receiver reads the number of the next entry with
+            // each head, and would wait for the line once more whenever the sender publishes a
+            // piece.
             ArenaWord::Entry(slot, field) => {
                 let field = match field {
                     Field::Stands => 0,
                     Field::At => 4,
                     Field::Octets => 8,
+                    Field::Number => 12,
                 };
                 512 + 16 * slot as usize + field
             }

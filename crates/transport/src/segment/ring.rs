@@ -140,8 +140,8 @@ impl<I: ReceiveSegment, O: PeerSegment> Ring<I, O> {
         if n == 0 {
             return Ok(0);
         }
-        // After the head: an entry is counted before the octet in its place is published.
-        if self.inward.load_arena(ArenaWord::Sent) != self.rx.lent.taken() {
+        // After the head: an entry is numbered before the octet in its place is published.
+        if self.has_entry() {
             cold_path();
             return self.take_lent(into);
         }

@@ -39,7 +39,7 @@ impl Segment {
     /// The words of this slot are those of all: one message is under way.
     fn arena_word(&self, word: ArenaWord) -> &Loomed {
         &self.0.arena_words[match word {
-            ArenaWord::Sent => 0,
+            ArenaWord::Entry(_, Field::Number) => 0,
             ArenaWord::Entry(_, Field::Stands) => 1,
             ArenaWord::Entry(_, Field::At) => 2,
             ArenaWord::Entry(_, Field::Octets) => 3,

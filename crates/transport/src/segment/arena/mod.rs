@@ -211,19 +211,24 @@ impl Arena {
     /// elsewhere, an error if all entries are in use.
     pub(super) fn refer(&self, octets: &[u8]) -> Result<Option<Lent>, Exhausted> {
         let Some(at) = self.mapping.find(octets) else { return Ok(None) };
-        if self.is_exhausted() {
+        let octets = octets.len() as u32;
+        let mut chunks = self.chunks.lock();
+        if self.lacks_entry(&mut chunks) {
             return Err(Exhausted);
         }
-        let octets = octets.len() as u32;
         // A slice of the arena lies in a loan, from which it was borrowed.
-        let number = self.chunks.lock().send(at, octets);
+        let number = chunks.send(at, octets);
+        drop(chunks);
         self.sent.fetch_add(u64::from(number.is_some()), Relaxed);
         Ok(number.map(|number| Lent { at, octets, number }))
     }
 
     /// Whether the peer has to release a message before another can refer to the arena.
     pub(super) fn is_exhausted(&self) -> bool {
-        let mut chunks = self.chunks.lock();
+        self.lacks_entry(&mut self.chunks.lock())
+    }
+
+    fn lacks_entry(&self, chunks: &mut Chunks) -> bool {
         chunks.is_exhausted() && {
             chunks.reclaim(|slot| self.own.load_arena(ArenaWord::Released(slot)));
             chunks.is_exhausted()
