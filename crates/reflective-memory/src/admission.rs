@@ -29,8 +29,8 @@
 mod calls;
 mod costs;
 mod port;
-pub(crate) use calls::BUCKET;
 pub use calls::CallChannel;
+pub(crate) use calls::{BUCKET, call_octets};
 pub use costs::{Costs, CostsError, MAX_COST};
 
 use crate::agents::{AT_ONCE, Guarantee, INTAKE, WIRE_OVERHEAD, link_burst};

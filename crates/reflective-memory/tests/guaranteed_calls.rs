@@ -66,6 +66,29 @@ fn guaranteed_values_go_through_a_lane_and_others_do_not() {
     }
 }
 
+#[test]
+fn calls_that_fail_are_counted() {
+    for path in CALLS {
+        let world = World::new();
+        let (near, far) = (world.library(0), world.library(1));
+        near.create_area(&area("line", 64)).unwrap();
+        let mut writer = near.map_writer("line", WriterQoS::every(PERIOD)).unwrap();
+        let mut reader = far.attach_reader("line", ReaderQoS::on_write().through(path)).unwrap();
+        let last = writer.write(b"first").unwrap();
+        assert_eq!(until(&mut reader, last), b"first");
+        let counts = || world.near.as_ref().unwrap().pushes(2).first().map(|push| push.counts);
+        // A push counts when its call has returned.
+        wait_until("a push is counted", || counts().is_some_and(|counts| counts.pushes > 0));
+        let manager = world.far_orb.root_poa().unwrap().manager();
+        manager.discard_requests(false).unwrap();
+        let last = writer.write(b"second").unwrap();
+        wait_until("a failure is counted", || counts().is_some_and(|counts| counts.refused > 0));
+        manager.activate().unwrap();
+        assert_eq!(until(&mut reader, last), b"second");
+        wait_until("the value is counted", || counts().is_some_and(|counts| counts.pushes > 1));
+    }
+}
+
 fn refusal(result: Result<isorb_reflective_memory::AreaReader, Error>) -> NotAdmitted {
     match result {
         Err(Error::NotAdmitted(refusal)) => refusal,
@@ -253,6 +276,68 @@ fn meets_its_deadlines(sorting: &Sorting) {
         assert!(quiet < 2, "guaranteed values came late: {late:?}");
     }
     println!("SKIPPED: whether values come in time; threads woke up too late each time: {late:?}");
+}
+
+/// Areas of best effort that are written at once: they keep the link busy for 55 ms.
+const CROWD: usize = 8;
+const CROWDED_ROUNDS: usize = 15;
+
+/// The median time from write to read of guaranteed values that are written just after a crowd of
+/// best effort, over a link with one queue.
+fn behind_a_crowd(lab: &Lab) -> Duration {
+    let coordinator = orb_on(lab.left(), None);
+    let glob = Coordinator::start(&coordinator, Arc::new(MemoryStore::default())).unwrap();
+    let glob = glob.object().object().to_string();
+    let node = |host, name| {
+        node_on(host, &orb_on(host, None), name, &glob, |config| {
+            config.admission.link_bits_per_s = u64::from(LINK_KBIT) * 1000;
+            config.silence = SILENCE;
+        })
+    };
+    let ((_near_server, near), (_far_server, far)) = (node(lab.left(), "near"), node(lab.right(), "far"));
+    let line = |name: &str, size, qos| {
+        let make = || {
+            near.create_area(&Area::new(name, size, 3))?;
+            near.map_writer(name, WriterQoS::every(PERIOD))
+        };
+        let writer = lab.left().run(make).unwrap().unwrap();
+        (writer, lab.right().run(|| far.attach_reader(name, qos)).unwrap().unwrap())
+    };
+    let mut crowd: Vec<_> = (0..CROWD)
+        .map(|i| line(&format!("crowd-{i}"), 8 << 10, ReaderQoS::on_write().through(CALLS[i % 2])))
+        .collect();
+    let (mut writer, mut reader) = line("sure", 64, sure(CALLS[0]));
+    let mut took: Vec<Duration> = (0..CROWDED_ROUNDS)
+        .map(|_| {
+            crowd.iter_mut().for_each(|(writer, _)| _ = writer.write(&[1; 8 << 10]).unwrap());
+            std::thread::sleep(Duration::from_millis(2));
+            let begin = Instant::now();
+            let last = writer.write(&[2; 64]).unwrap();
+            until(&mut reader, last);
+            let took = begin.elapsed();
+            std::thread::sleep(PERIOD.saturating_sub(took));
+            took
+        })
+        .collect();
+    took.sort();
+    took[CROWDED_ROUNDS / 2]
+}
+
+#[test]
+fn best_effort_calls_do_not_fill_the_queue_before_the_link() {
+    let spec = LinkSpec { rate_kbit: LINK_KBIT, sorting: Sorting::OneQueue { packets: 1000 } };
+    let Some(lab) = Lab::build_or_skip(&spec) else { return };
+    let crowd = Duration::from_millis(8 * CROWD as u64 * 8192 / u64::from(LINK_KBIT));
+    // A busy machine may delay a try, and never shortens one.
+    let mut tries = Vec::new();
+    while tries.len() < 5 {
+        let took = behind_a_crowd(&lab);
+        if took < crowd / 2 {
+            return;
+        }
+        tries.push(took);
+    }
+    panic!("values waited for the crowd, which takes {crowd:?}: {tries:?}");
 }
 
 #[test]

@@ -243,20 +243,20 @@ impl NodeAdmission {
 
 /// Octets on the wire of a call with a value of this size, and of the heartbeat that may precede
 /// it.
-fn octets(size: usize) -> u64 {
+pub(crate) fn call_octets(size: usize) -> u64 {
     let of = |octets: u64| octets.saturating_add(octets.div_ceil(SEGMENT).saturating_mul(SEGMENT_OVERHEAD));
     of((size as u64).saturating_add(CALL)).saturating_add(of(CALL))
 }
 
 /// Octets of a window of values, which may be sent, or sent again, at once.
 fn burst(channel: CallChannel) -> u64 {
-    octets(channel.size).saturating_mul(channel.window.max(1) as u64)
+    call_octets(channel.size).saturating_mul(channel.window.max(1) as u64)
 }
 
 /// The request to the port of the reader's node.
 fn call_flow(channel: CallChannel, request: ChannelRequest, from: Sender<'_>) -> Flow {
     let seconds = |nanos: Nanos| nanos.ns() as f64 / 1e9;
-    let rate = octets(channel.size) as f64 / (request.period_ns.max(1) as f64 / 1e9);
+    let rate = call_octets(channel.size) as f64 / (request.period_ns.max(1) as f64 / 1e9);
     let burst = burst(channel) as f64 + rate * seconds(eighths_of(request.deadline_ns, SENT));
     let within_s = seconds(eighths_of(request.deadline_ns, CARRIED - SENT));
     Flow { rate, link: link_rate(from.link_bits_per_s) as f64, burst, within_s }

@@ -36,9 +36,10 @@ pub struct PushStats {
     pub worst_cost_ns: u64,
     /// Pushes that were promoted to the upper band.
     pub promoted: u64,
-    /// The longest time from release to the last datagram.
+    /// The longest time from release to the last datagram; on the ORB's paths, that of a call with
+    /// its repetitions.
     pub worst_response_ns: u64,
-    /// Datagrams that the system refused.
+    /// Datagrams that the system refused; on the ORB's paths, calls that failed.
     pub refused: u64,
     /// How often a push waited for credit of the reader's node.
     pub waited: u64,

@@ -1,7 +1,7 @@
 //! The status of a node's server, for tools.
 
 use super::areas::table::AttachmentKind;
-use super::channels::table::PushChannel;
+use super::channels::table::{Agent, PushChannel};
 use super::dispatcher::Dispatcher;
 use super::{Node, NodeServer};
 use crate::agents::{Guarantee, PushStats, ReceiveStats, Recorded};
@@ -129,8 +129,9 @@ pub struct PushStatus {
 }
 
 impl NodeServer {
-    /// The channels by which this node pushes datagrams, with what they were admitted for and what
-    /// they did; at most `limit`, in no order.
+    /// The channels by which this node pushes, with what they were admitted for and what they did;
+    /// at most `limit`, in no order. On the ORB's paths there are counts of pushes, of those that
+    /// missed the deadline and of calls that failed (`refused`), and the longest response.
     ///
     /// # Real-time
     /// As [`status`](Self::status).
@@ -138,12 +139,18 @@ impl NodeServer {
         let channels = &self.node.channels;
         let table = channels.lock();
         let of = |channel: &PushChannel| {
-            let (dispatcher, key) = channel.push()?;
+            let counts = match &channel.agent {
+                Agent::Datagrams { dispatcher, key, .. } => {
+                    channels.dispatchers()[*dispatcher].push_stats(*key)?
+                }
+                Agent::Orb(control) => control.stats(),
+                Agent::Member { .. } => return None,
+            };
             Some(PushStatus {
                 area: channel.area.clone(),
                 node: channel.to.node.clone(),
                 guarantee: channel.grant.map(|grant| grant.guarantee),
-                counts: channels.dispatchers()[dispatcher].push_stats(key)?,
+                counts,
             })
         };
         table.pushes().filter_map(of).take(limit).collect()

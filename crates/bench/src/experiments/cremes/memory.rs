@@ -105,6 +105,8 @@ pub fn wire(
             values.extend([
                 ("contained", counts.contained as f64),
                 ("promoted", counts.promoted as f64),
+                ("missed", counts.missed as f64),
+                ("refused", counts.refused as f64),
                 ("cost_ns", counts.worst_cost_ns as f64),
             ]);
         }

@@ -22,7 +22,7 @@ use super::coordinator_link::CoordinatorLink;
 use super::dispatcher::Dispatcher;
 use super::doorbells::Doorbell;
 use super::failover::FailoverRef;
-use super::orb_path::{self, GuaranteedLane};
+use super::orb_path::{self, CallPacing, GuaranteedLane};
 use super::timers::Timers;
 use crate::Error;
 use crate::admission::{NodeAdmission, link_rate};
@@ -65,6 +65,8 @@ pub(super) struct Channels {
     handles: handles::ReadChannels,
     /// Threads on the ORB's paths.
     orb_threads: Arc<AtomicUsize>,
+    /// The turns of best effort on the ORB's paths.
+    call_pacing: Arc<CallPacing>,
     /// Serves guaranteed channels on the ORB's paths.
     pub lane: GuaranteedLane,
     stop: AtomicBool,
@@ -112,6 +114,7 @@ impl Channels {
             orb_replicas: orb_path::Replicas::new(timers),
             handles: handles::ReadChannels::default(),
             orb_threads: Arc::default(),
+            call_pacing: Arc::new(CallPacing::new()),
             stop: AtomicBool::new(false),
         })
     }
@@ -294,14 +297,17 @@ impl Channels {
         pushes
     }
 
-    /// Paces datagrams while there are guaranteed channels, so that those which can wait leave the
-    /// link to those which cannot.
+    /// Paces datagrams and best-effort calls while there are guaranteed channels, so that those
+    /// which can wait leave the link to those which cannot.
     pub(super) fn pace(&self) {
+        let is_guaranteed = self.lock().pushes().any(|channel| channel.grant.is_some());
+        // Of one dispatching thread.
+        let rate = if is_guaranteed { link_rate(self.config.admission.link_bits_per_s) } else { 0 };
+        let all = if is_guaranteed { link_rate(self.link_bits_per_s()) } else { 0 };
+        self.call_pacing.set_rate(all);
         if self.is_paced {
             return;
         }
-        let is_guaranteed = self.lock().pushes().any(|channel| channel.grant.is_some());
-        let rate = if is_guaranteed { link_rate(self.config.admission.link_bits_per_s) } else { 0 };
         self.dispatchers.iter().for_each(|dispatcher| dispatcher.set_link_rate(rate));
     }
 

@@ -69,7 +69,15 @@ impl Channels {
                 self.start_datagrams(&segment, channel, &qos, (route, offer.credit), grant.as_ref())
             }),
             Path::PathOrb | Path::PathOneway => {
-                self.start_orb(&segment, channel, &qos, (reader.clone(), offer.after), grant.as_ref())
+                let from = (reader.clone(), offer.after);
+                self.start_orb(
+                    format!("{name} to {}", offer.node),
+                    &segment,
+                    channel,
+                    &qos,
+                    from,
+                    grant.as_ref(),
+                )
             }
             Path::PathMulticast => Err(CallerError::GroupOpened.into()),
         };
@@ -162,6 +170,7 @@ impl Channels {
 
     fn start_orb(
         &self,
+        name: String,
         segment: &Segment,
         channel: Channel,
         qos: &ReaderQoS,
@@ -189,13 +198,19 @@ impl Channels {
         let mut source = segment.reader()?;
         source.skip_to(after);
         let push = OrbPush {
+            name,
             source,
             channel,
             reader,
             mode: mode(qos),
             oneway: qos.through == Path::PathOneway,
             control: control.clone(),
-            urgency: grant.map(|grant| Urgency { class, period_ns: grant.guarantee.period_ns }),
+            pacing: self.call_pacing.clone(),
+            urgency: grant.map(|Grant { guarantee, .. }| Urgency {
+                class,
+                period_ns: guarantee.period_ns,
+                deadline_ns: guarantee.deadline_ns,
+            }),
             _permit: permit,
         };
         push.start()?;

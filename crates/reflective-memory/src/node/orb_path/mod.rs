@@ -13,12 +13,14 @@
 //! reader's node counts it as lost, by the gap in the writer's numbers.
 //!
 //! Guaranteed channels have urgent threads at both ends (`lane`), and push no faster than they were
-//! admitted for.
+//! admitted for. While the node has such, best effort takes turns at the link (`pacing`).
 
 mod lane;
+mod pacing;
 mod push;
 mod replicas;
 
 pub(super) use lane::{GuaranteedLane, LANE_CHANNELS, LARGEST_VALUE};
+pub(super) use pacing::CallPacing;
 pub(super) use push::{OrbPush, PushControl, ThreadPermit, Urgency, window};
 pub(super) use replicas::{Arrival, BeatTimes, Replicas, Target};

@@ -1,19 +1,22 @@
 //! The pushing end of a channel on the ORB's paths.
 
+use super::CallPacing;
 use crate::Error;
-use crate::agents::Mode;
+use crate::admission::call_octets;
+use crate::agents::{Mode, PushStats};
 use crate::fail_points::{FailPoint, fail_point};
 use crate::idl::{CRM_CommRef, Times};
 use crate::memory::{Reader, Sample, State, WaitError};
 use crate::node::failover::FailoverRef;
 use crate::node::idl_state;
 use crate::wire::Channel;
+use isorb_rt::log::{info, warn};
 use isorb_rt::sched::{SchedClass, ThreadSpec};
 use isorb_rt::sync::Parker;
 use isorb_rt::time::{Deadline, now_ns};
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 /// The longest interval between two messages to the other node.
@@ -32,12 +35,15 @@ const WINDOW_BYTES: usize = 1 << 20;
 
 /// The parameters of a new channel.
 pub(crate) struct OrbPush {
+    /// The channel in log lines.
+    pub name: String,
     pub source: Reader,
     pub channel: Channel,
     pub reader: FailoverRef<CRM_CommRef>,
     pub mode: Mode,
     pub oneway: bool,
     pub control: Arc<PushControl>,
+    pub pacing: Arc<CallPacing>,
     /// Of a guaranteed channel.
     pub urgency: Option<Urgency>,
     /// Released when the thread ends.
@@ -51,6 +57,8 @@ pub(crate) struct Urgency {
     /// Values are pushed no faster, so that a writer that breaks its promise delays no other
     /// channel.
     pub period_ns: u64,
+    /// A call that takes longer counts as missed.
+    pub deadline_ns: u64,
 }
 
 /// How the server ends, stops and restarts a channel. Each call wakes the thread from its pause.
@@ -59,9 +67,42 @@ pub(in crate::node) struct PushControl {
     ended: AtomicBool,
     stopped: AtomicBool,
     changed: Parker,
+    counts: PushCounts,
+}
+
+/// What the thread of a channel did. Only that thread writes.
+#[derive(Debug, Default)]
+struct PushCounts {
+    pushes: AtomicU64,
+    missed: AtomicU64,
+    worst_response_ns: AtomicU64,
+    failed_calls: AtomicU64,
 }
 
 impl PushControl {
+    /// The counts of the channel, as far as there are such on the ORB's paths.
+    pub fn stats(&self) -> PushStats {
+        let PushCounts { pushes, missed, worst_response_ns, failed_calls } = &self.counts;
+        let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        PushStats {
+            pushes: read(pushes),
+            missed: read(missed),
+            worst_response_ns: read(worst_response_ns),
+            refused: read(failed_calls),
+            ..PushStats::default()
+        }
+    }
+
+    /// A push that began at `began_ns` was answered.
+    fn answered(&self, began_ns: u64, deadline_ns: Option<u64>) {
+        let response_ns = now_ns().saturating_sub(began_ns);
+        self.counts.pushes.fetch_add(1, Ordering::Relaxed);
+        self.counts.worst_response_ns.fetch_max(response_ns, Ordering::Relaxed);
+        if deadline_ns.is_some_and(|deadline_ns| response_ns > deadline_ns) {
+            self.counts.missed.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
     pub fn end(&self) {
         self.ended.store(true, Ordering::Release);
         self.changed.unpark();
@@ -127,6 +168,7 @@ impl OrbPush {
             reported: (State::Open, 0),
             answered: (0, 0),
             due_ns: 0,
+            fails: false,
         };
         let name = "memory-orb-push";
         let spec = match urgency {
@@ -163,6 +205,8 @@ struct PushLoop {
     answered: (u64, u64),
     /// The next push of a periodic or guaranteed channel.
     due_ns: u64,
+    /// The last call failed, and the log says so.
+    fails: bool,
 }
 
 impl PushLoop {
@@ -263,14 +307,19 @@ impl PushLoop {
 
     /// Sends the value that was copied last: oneway, or repeatedly until it has arrived.
     fn send(&mut self) {
+        self.await_turn();
         let Some(value) = self.under_way.back() else { return };
+        let began_ns = now_ns();
         if self.spec.oneway {
-            let _ = self.spec.push_oneway(value);
+            let sent = self.spec.push_oneway(value);
+            self.pushed(sent, began_ns);
             fail_point(FailPoint::OnewaySent);
             return;
         }
         while !self.is_ended() {
-            if self.spec.push(value).is_ok() {
+            let Some(value) = self.under_way.back() else { break };
+            let pushed = self.spec.push(value).map(drop);
+            if self.pushed(pushed, began_ns) {
                 break;
             }
             self.spec.control.pause(RETRY);
@@ -279,15 +328,60 @@ impl PushLoop {
         self.reported.1 = now_ns();
     }
 
+    /// Waits until best effort may send the value that was copied last.
+    fn await_turn(&self) {
+        let OrbPush { control, pacing, urgency, .. } = &self.spec;
+        let octets = self.under_way.back().and_then(|value| value.sample).map_or(0, |sample| sample.len);
+        let at_ns = pacing.take_turn(now_ns(), call_octets(octets));
+        while urgency.is_none() && !self.is_ended() && pacing.is_limited() {
+            match at_ns.saturating_sub(now_ns()) {
+                0 => break,
+                left_ns => control.pause(Duration::from_nanos(left_ns).min(CHECK)),
+            }
+        }
+    }
+
+    /// Counts the outcome of a call. The log tells the first failure, and when calls succeed again.
+    /// Returns true for a success.
+    fn pushed(&mut self, outcome: Result<(), Error>, began_ns: u64) -> bool {
+        let OrbPush { name, control, urgency, .. } = &self.spec;
+        match outcome {
+            Ok(()) => {
+                control.answered(began_ns, urgency.map(|urgency| urgency.deadline_ns));
+                if std::mem::take(&mut self.fails) {
+                    info("isorb::memory", format_args!("{name}: values are pushed again"));
+                }
+                true
+            }
+            Err(error) => {
+                control.counts.failed_calls.fetch_add(1, Ordering::Relaxed);
+                if !self.is_ended() && !std::mem::replace(&mut self.fails, true) {
+                    warn(
+                        "isorb::memory",
+                        format_args!(
+                            "{name}: a value could not be pushed: {error}; it is tried every {RETRY:?}, and \
+                             values that are overwritten meanwhile are lost"
+                        ),
+                    );
+                }
+                false
+            }
+        }
+    }
+
     /// Queries the last push that the other end accepted and sends the later ones again, until it
     /// has all.
     fn settle(&mut self) {
         while !self.under_way.is_empty() && !self.is_ended() {
             let running = self.spec.control.is_running();
             fail_point(FailPoint::Settling);
-            let Ok(taken) = self.beat(self.state(running)) else {
-                self.spec.control.pause(RETRY);
-                continue;
+            let taken = match self.beat(self.state(running)) {
+                Ok(taken) => taken,
+                Err(error) => {
+                    self.pushed(Err(error), 0);
+                    self.spec.control.pause(RETRY);
+                    continue;
+                }
             };
             while let Some(value) = self.under_way.pop_front_if(|value| value.push <= taken) {
                 self.free.push(value);

@@ -1,0 +1,75 @@
+//! Keeps best-effort calls from filling the queue before the node's link.
+//!
+//! A link with one queue makes a guaranteed value wait for everything that lies there. So best
+//! effort on the ORB's paths takes turns at the rate of the link while the node has guaranteed
+//! channels, and one value at a time lies in the queue. Guaranteed calls never wait here; what they
+//! send delays the turns after them.
+
+use crate::agents::link_burst;
+use crate::wire::Pacer;
+use isorb_rt::sync::PiMutex;
+
+/// The turns of a node's calls at its link.
+#[derive(Debug)]
+pub(in crate::node) struct CallPacing {
+    turns: PiMutex<Turns>,
+}
+
+#[derive(Debug)]
+struct Turns {
+    /// Octets a second; 0 for no limit.
+    rate: u64,
+    pacer: Pacer,
+}
+
+impl CallPacing {
+    /// Without a limit.
+    pub fn new() -> CallPacing {
+        CallPacing { turns: PiMutex::new(Turns { rate: 0, pacer: Pacer::new(0, 0) }) }
+    }
+
+    /// Octets a second from now on; 0 for no limit.
+    pub fn set_rate(&self, bytes_per_s: u64) {
+        let mut turns = self.turns.lock();
+        if turns.rate != bytes_per_s {
+            *turns = Turns { rate: bytes_per_s, pacer: Pacer::new(bytes_per_s, link_burst(bytes_per_s)) };
+        }
+    }
+
+    /// Whether there is a limit.
+    pub fn is_limited(&self) -> bool {
+        self.turns.lock().rate > 0
+    }
+
+    /// Takes the next turn for a call with so many octets on the wire, and returns when it begins.
+    ///
+    /// # Real-time
+    /// One PI lock for a short section.
+    pub fn take_turn(&self, now_ns: u64, octets: u64) -> u64 {
+        let mut turns = self.turns.lock();
+        let at_ns = turns.pacer.ready_at(now_ns);
+        turns.pacer.sent(at_ns, usize::try_from(octets).unwrap_or(usize::MAX));
+        at_ns
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn turns_follow_one_another_at_the_rate() {
+        let pacing = CallPacing::new();
+        assert_eq!([0, 0].map(|now| pacing.take_turn(now, 1 << 20)), [0, 0], "no limit");
+        // A thousand octets take a millisecond; the burst is 50 octets.
+        pacing.set_rate(1_000_000);
+        assert!(pacing.is_limited());
+        let at = [0, 0, 500_000].map(|now| pacing.take_turn(now, 1_000));
+        assert_eq!(at, [0, 950_000, 1_950_000]);
+        // The same rate again changes nothing, another one begins anew.
+        pacing.set_rate(1_000_000);
+        assert_eq!(pacing.take_turn(600_000, 1_000), 2_950_000);
+        pacing.set_rate(0);
+        assert_eq!((pacing.is_limited(), pacing.take_turn(700_000, 1)), (false, 700_000));
+    }
+}
