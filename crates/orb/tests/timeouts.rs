@@ -124,3 +124,25 @@ fn a_caller_that_waits_to_send_behind_another() {
         large.join().unwrap().unwrap();
     });
 }
+
+#[test]
+fn a_call_that_shares_its_connection_names_the_setting() {
+    let fake = Fake::new();
+    let echo = fake.object(one_connection());
+    std::thread::scope(|threads| {
+        let first = threads.spawn(|| echo.ping());
+        let mut stream = fake.accept();
+        let first_id = read(&mut stream).unwrap();
+        // As a server does that is busy with the first request.
+        let late = within(&echo, 100).ping().unwrap_err();
+        assert_eq!(late.kind, Kind::Timeout);
+        assert!(late.to_string().contains("2 calls share the connection"), "{late}");
+        assert!(late.to_string().contains("connections_per_server"), "{late}");
+        stream.write_all(&reply(first_id)).unwrap();
+        first.join().unwrap().unwrap();
+        // By itself it can have waited for the server only.
+        let late = within(&echo, 100).ping().unwrap_err();
+        assert_eq!(late.kind, Kind::Timeout);
+        assert!(!late.to_string().contains("share"), "{late}");
+    });
+}

@@ -50,6 +50,17 @@ def test_deeper_call_backs_need_more_connections(radar):
         assert second.object(one.own.ior, radar.Listener).depth(two.own, 30) == 30
 
 
+def test_too_deep_call_backs_name_the_setting(radar):
+    # The third call waits on the connection of the first, until that ends.
+    options = dict(endpoints=["127.0.0.1:0"], connections_per_server=1)
+    with isorb.Orb(**options, round_trip_timeout_ms=3000) as first, isorb.Orb(**options) as second:
+        one, two = Listener(), Listener()
+        one.own = first.serve(radar.Listener, one)
+        two.own = second.serve(radar.Listener, two)
+        with pytest.raises(isorb.TIMEOUT, match="connections_per_server"):
+            first.object(two.own.ior, radar.Listener).depth(one.own, 4)
+
+
 def test_a_key_names_an_object(orb, radar):
     with isorb.Orb(endpoints=["127.0.0.1:0"]) as server:
         server.serve(radar.Sensor, sensor.make(radar)(), key="Front")

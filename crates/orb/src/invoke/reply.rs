@@ -13,6 +13,7 @@ use isorb_scope::{Buffer, BufferPool, Scope};
 use std::any::Any;
 use std::hint::cold_path;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// Replies up to this length are copied into the caller's scope; longer ones are kept there as
 /// blocks.
@@ -226,7 +227,7 @@ impl Call<'_, '_> {
                 if target.cancel {
                     connection.cancel(target.version, id);
                 }
-                Failure::Final(self.timed_out(connection.peer()))
+                Failure::Final(self.timed_out_on(connection))
             }
             ReadError::ClosedInOrder => Failure::NotProcessed(
                 SystemException::from(Kind::Transient).minor(minor::TRANSIENT_CLOSED).detail(format!(
@@ -248,6 +249,21 @@ impl Call<'_, '_> {
             ),
             _ => Failure::Final(lost(connection.peer(), Completion::Maybe)),
         }
+    }
+
+    /// Names the setting where the call may have waited for others of its connection.
+    #[cold]
+    fn timed_out_on(&self, connection: &Connection) -> SystemException {
+        let mut late = self.timed_out(connection.peer());
+        let calls = connection.in_flight.load(Ordering::Relaxed);
+        if calls > 1 {
+            let sentence = late.detail.take().unwrap_or_default();
+            late = late.detail(format!(
+                "{sentence}; {calls} calls share the connection, and a server without lanes serves them one by \
+                 one: raise connections_per_server"
+            ));
+        }
+        late
     }
 
     #[cold]
