@@ -32,6 +32,7 @@ const SEALS: SealFlags = SealFlags::SHRINK.union(SealFlags::GROW).union(SealFlag
 /// The file system of an ordinary memfd. With huge pages a page may be missing when it is touched.
 const TMPFS: i64 = 0x0102_1994;
 /// From this length on, copies leave the choice of instructions to the processor.
+#[cfg(target_arch = "x86_64")]
 const LONG: usize = 256;
 
 /// A whole segment, mapped.
