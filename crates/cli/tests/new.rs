@@ -34,7 +34,9 @@ impl Project {
     fn cargo(&self, arguments: &[&str]) {
         let mut cargo = Command::new(env!("CARGO"));
         cargo.args(arguments).arg("--offline").current_dir(self.at());
-        cargo.env("CARGO_TARGET_DIR", target()).env("CARGO_PROFILE_DEV_DEBUG", "line-tables-only");
+        // With the debug information of the tests: that of the workspace, or what `.ci/run` says.
+        let debug = std::env::var_os("CARGO_PROFILE_DEV_DEBUG").unwrap_or("line-tables-only".into());
+        cargo.env("CARGO_TARGET_DIR", target()).env("CARGO_PROFILE_DEV_DEBUG", debug);
         let (code, output, error) = ended(cargo);
         assert_eq!((code, &*error), (Some(0), ""), "{output}");
     }
