@@ -4,7 +4,7 @@
 //! The file is the one of `-ORBConfig FILE`, else of the variable `ISORB_CONFIG`, else `isorb.toml`
 //! in the working folder if it exists.
 
-use crate::connection::{AdmissionLimits, IdleLimits, Limits, SlotLimits};
+use crate::connection::{AdmissionLimits, IdleLimits, Limits, PeerLimits, SlotLimits};
 use crate::policy::Policies;
 use crate::settings::{choice, settings};
 use crate::{Result, SystemException};
@@ -63,6 +63,17 @@ settings! {
         /// Connections of one client: one address, or one user of a local transport. A new one then
         /// takes the place of an idle one of the same client. Not for lanes. 0: no limit.
         max_peer_connections: usize = 0, "-ORBMaxPeerConnections";
+        /// Requests of one client that may be at this server at a time, over all of its
+        /// connections: those that wait in a lane, run, or are answered later. One client is one
+        /// address, or one user of a local transport. A further request is refused (IMP_LIMIT),
+        /// also by lanes. 0: no limit.
+        max_peer_calls: usize = 0, "-ORBMaxPeerCalls";
+        /// Octets that the messages of one client may have at this server at a time, over all of
+        /// its connections: those of requests that wait in a lane or run, and of messages that are
+        /// being received, with the memory that is committed for the rest of a long one. A further
+        /// request is refused (IMP_LIMIT), a long one before its octets are kept. 0: no limit; else
+        /// at least 1024.
+        max_peer_octets: usize = 0, "-ORBMaxPeerOctets";
         /// Connections that calls to one server may open. Further calls share them.
         connections_per_server: usize = 5, "-ORBConnectionsPerServer";
         /// Calls that may be begun on a connection and not waited for yet. A further one is refused
@@ -268,6 +279,10 @@ impl Config {
         self.check_repository()?;
         self.transport.check().map_err(bad)?;
         self.real_time.check().map_err(bad)?;
+        if self.max_peer_octets != 0 && self.max_peer_octets < 1024 {
+            let octets = self.max_peer_octets;
+            return Err(bad(format!("max_peer_octets is 0, for no limit, or at least 1024, not {octets}")));
+        }
         if self.fragment != 0 && self.fragment < 64 {
             return Err(bad("fragment must be 0 or at least 64 bytes".into()));
         }
@@ -300,6 +315,7 @@ impl Config {
                 queued: self.queued_calls,
                 accepted: self.bidirectional,
             },
+            peer: PeerLimits::configured(self.max_peer_calls, self.max_peer_octets),
         }
     }
 

@@ -61,6 +61,13 @@ pub struct ConnectionCounts {
     pub refused: u64,
     /// Closed in order for a new one, since they were idle.
     pub evicted: u64,
+    /// Requests that clients have at this ORB now. Counted with a limit for one client only
+    /// (`max_peer_calls`, `max_peer_octets`), as the next two are.
+    pub peer_calls: u64,
+    /// Octets that messages of clients hold now.
+    pub peer_octets: u64,
+    /// Requests that were refused at a limit of their client.
+    pub peer_refused: u64,
 }
 
 /// Octets of the message blocks of an ORB, without those that lanes reserve.
@@ -163,12 +170,16 @@ impl Orb {
     pub fn connection_counts(&self) -> ConnectionCounts {
         let table = self.accepted();
         let count = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        let (calls, octets) = table.peer_counts();
         ConnectionCounts {
             open: table.all().iter().filter(|connection| connection.is_open()).count() as u64,
             limit: self.config().max_connections as u64,
             accepted: count(&table.accepted),
             refused: count(&table.refused),
             evicted: count(&table.evicted),
+            peer_calls: calls as u64,
+            peer_octets: octets as u64,
+            peer_refused: count(&table.requests_refused),
         }
     }
 

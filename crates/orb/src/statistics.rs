@@ -32,9 +32,9 @@ pub struct RequestCounts {
     /// Requests that ended in an exception of CORBA, refused ones included.
     pub system_exceptions: u64,
     /// Requests that did not reach a servant: denied by the guard, without an object, or above a
-    /// limit of their lane.
+    /// limit of their lane or client.
     pub refused: u64,
-    /// The sum of the times in nanoseconds. Requests above a limit of a lane have none.
+    /// The sum of the times in nanoseconds. Requests above a limit of a lane or client have none.
     pub time_ns: u64,
     /// The times.
     pub times: Histogram,
@@ -101,7 +101,7 @@ impl RequestStatistics {
         self.operation(operation).record(ended, Some(time));
     }
 
-    /// Counts a request that a limit of this thread's lane refused.
+    /// Counts a request that a limit of this thread's lane, or of the client, refused.
     ///
     /// # Real-time
     /// As [`RequestStatistics::record`].

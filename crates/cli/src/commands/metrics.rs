@@ -92,6 +92,12 @@ fn text(orb: &Orb, access: &AccessControl, families: Option<&Families>) -> Strin
     for (name, help, value) in [
         ("isorb_connections", "Connections over which requests are served.", connections.open),
         ("isorb_connections_limit", "The most connections (max_connections).", connections.limit),
+        ("isorb_peer_calls", "Requests of clients, if that is limited.", connections.peer_calls),
+        (
+            "isorb_peer_message_bytes",
+            "Octets of messages of clients, if that is limited.",
+            connections.peer_octets,
+        ),
         ("isorb_buffer_bytes", "Octets of message blocks in use.", buffers.in_use),
         ("isorb_buffer_bytes_limit", "The most octets of message blocks (memory_limit).", buffers.limit),
         ("isorb_process_open_files", "Open files of the process.", entries("/proc/self/fd")),
@@ -109,6 +115,11 @@ fn text(orb: &Orb, access: &AccessControl, families: Option<&Families>) -> Strin
             "isorb_peer_limits_refused",
             "Requests that were refused at a limit for each client (--max-peer-...).",
             access.limited(),
+        ),
+        (
+            "isorb_peer_requests_refused",
+            "Requests above max_peer_calls or max_peer_octets.",
+            connections.peer_refused,
         ),
         (
             "isorb_audit_lost",

@@ -139,6 +139,7 @@ codes! { ISORB ISORB_VMCID:
     IMP_LIMIT_DEFERRED ImpLimit 5 "as many replies are deferred as may be (deferred_replies_per_connection, deferred_replies_per_poa)",
     IMP_LIMIT_VALUE_DEPTH ImpLimit 6 "values are nested in each other more deeply than allowed (value_depth)",
     IMP_LIMIT_VALUE_COUNT ImpLimit 7 "the message has more values than allowed (values_per_message)",
+    IMP_LIMIT_PEER ImpLimit 8 "the client has as many calls at the server, or octets of messages, as one client may have (max_peer_calls, max_peer_octets)",
     NO_RESPONSE_DEFERRED NoResponse 1 "the servant deferred its reply and gave none",
     NO_RESOURCES_LANE NoResources 1 "all message blocks of the lane are in use (messages)",
     TRANSIENT_CONNECT Transient 1 "no connection could be opened",

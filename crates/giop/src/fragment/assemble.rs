@@ -157,6 +157,27 @@ impl Assembler {
         true
     }
 
+    /// The kind of the incomplete message that a fragment belongs to. `None` if there is none.
+    pub fn kind(&self, fragment: &Header, message: &[u8]) -> Option<MessageKind> {
+        let at = match fragment.version {
+            Version::V1_2 => self.position_1_2(fragment_id(fragment, message)?),
+            _ => self.position_1_1(),
+        };
+        at.map(|at| self.partial[at].header.kind)
+    }
+
+    /// Takes an incomplete request out that a fragment of GIOP 1.2 belongs to: the header of its
+    /// first fragment, and the octets that have arrived without this one. Later fragments of it are
+    /// ignored. For a receiver that answers the request without the rest.
+    pub fn take_request(&mut self, fragment: &Header, message: &[u8]) -> Option<(Header, Buffer, usize)> {
+        let at = self.position_1_2(fragment_id(fragment, message)?)?;
+        if self.partial[at].header.kind != MessageKind::Request {
+            return None;
+        }
+        let Partial { header, buffer, length, .. } = self.remove(at);
+        Some((header, buffer, length))
+    }
+
     /// Drops all incomplete messages.
     pub fn clear(&mut self) {
         self.partial.clear();
@@ -265,6 +286,12 @@ impl Assembler {
     fn position_1_2(&self, id: u32) -> Option<usize> {
         self.partial.iter().position(|p| p.header.version == Version::V1_2 && p.id == Some(id))
     }
+}
+
+/// The request id of a fragment of GIOP 1.2.
+fn fragment_id(header: &Header, message: &[u8]) -> Option<u32> {
+    let behind = message.get(Header::LEN..)?;
+    Cursor::at_offset(behind, Header::LEN, header.order).u32().ok()
 }
 
 /// Checks the length of a fragment that is not the last one.

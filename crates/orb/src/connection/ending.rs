@@ -1,5 +1,6 @@
 //! How a connection ends: in order after the replies to running requests, by the peer, or at once.
 
+use super::peer_account::{PeerLimit, Share};
 use super::{Arrived, Connection, LOG, ReadError, State, outbox};
 use crate::log::warn;
 use isorb_cdr::Version;
@@ -14,26 +15,41 @@ use std::time::Duration;
 const ORDERLY_CLOSE: Duration = Duration::from_secs(1);
 
 impl Connection {
-    /// Counts a request as running, as long as the result lives. `None` when the connection closes;
-    /// CloseConnection then tells the peer that the request was not processed.
+    /// Counts a request as running, as long as the result lives.
+    ///
+    /// # Errors
+    /// Closing when the connection closes; CloseConnection then tells the peer that the request was
+    /// not processed. OverLimit when the client has too much at this server.
+    ///
+    /// # Real-time
+    /// Two atomic operations, and two more for a client with limits.
     #[inline(always)]
-    pub fn serving(&self) -> Option<Serving<'_>> {
+    pub fn serving(&self, arrived: &Arrived) -> Result<Serving<'_>, NotServed> {
         self.mark_used();
+        let share = match &self.client {
+            None => Share::NONE,
+            Some(client) => {
+                cold_path();
+                client.share(arrived).map_err(NotServed::OverLimit)?
+            }
+        };
         self.serving.fetch_add(1, Ordering::SeqCst);
-        let serving = Serving(self);
+        let serving = Serving { connection: self, share };
         // In one order with `close`: either it sees the request, or the request sees that it
         // closes.
-        self.state.is(State::Open, Ordering::SeqCst).then_some(serving)
+        if self.state.is(State::Open, Ordering::SeqCst) { Ok(serving) } else { Err(NotServed::Closing) }
     }
 
     /// Lets the request that this thread serves run on after its upcall, as long as the result
     /// lives. `None` when as many do as `limit` says.
     #[cold]
     pub fn defer(self: &Arc<Self>, limit: usize) -> Option<DeferredRequest> {
-        let before = self.deferred.fetch_add(1, Ordering::Relaxed);
+        if self.deferred.fetch_add(1, Ordering::Relaxed) as usize >= limit {
+            self.deferred.fetch_sub(1, Ordering::Relaxed);
+            return None;
+        }
         self.serving.fetch_add(1, Ordering::SeqCst);
-        let request = DeferredRequest(self.clone());
-        ((before as usize) < limit).then_some(request)
+        Some(DeferredRequest(self.clone()))
     }
 
     /// Closes in order (clause 9.4.6): the threads of running requests send their replies first.
@@ -175,13 +191,37 @@ impl Connection {
     }
 }
 
+/// Why a request does not run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NotServed {
+    Closing,
+    /// It would exceed a limit of its client.
+    OverLimit(PeerLimit),
+}
+
 /// A running request.
-pub(crate) struct Serving<'a>(&'a Connection);
+pub(crate) struct Serving<'a> {
+    connection: &'a Connection,
+    /// What it counts for its client.
+    share: Share,
+}
+
+impl Serving<'_> {
+    /// The request was deferred: it counts for its client until the [`DeferredRequest`] ends.
+    #[cold]
+    pub fn leave_to_deferred(&mut self) {
+        self.share.calls = 0;
+    }
+}
 
 impl Drop for Serving<'_> {
     #[inline]
     fn drop(&mut self) {
-        let connection = self.0;
+        let connection = self.connection;
+        if let Some(client) = &connection.client {
+            cold_path();
+            client.release(self.share);
+        }
         if connection.serving.fetch_sub(1, Ordering::SeqCst) == 1
             && connection.state.is(State::Closing, Ordering::SeqCst)
         {
@@ -191,7 +231,8 @@ impl Drop for Serving<'_> {
     }
 }
 
-/// A request of the peer that runs on after its upcall.
+/// A request of the peer that runs on after its upcall. The count of the call for its client is its
+/// own; [`Serving::leave_to_deferred`] hands it over.
 pub(crate) struct DeferredRequest(Arc<Connection>);
 
 impl DeferredRequest {
@@ -203,6 +244,6 @@ impl DeferredRequest {
 impl Drop for DeferredRequest {
     fn drop(&mut self) {
         self.0.deferred.fetch_sub(1, Ordering::Relaxed);
-        drop(Serving(&self.0));
+        drop(Serving { connection: &self.0, share: Share { calls: 1, octets: 0 } });
     }
 }

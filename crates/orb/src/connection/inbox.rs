@@ -1,6 +1,7 @@
 //! From octets of the stream to whole messages.
 
-use super::table::BufferAccount;
+use super::peer_account::PeerShare;
+use super::table::{BufferAccount, Growth};
 use crate::buffers::{LANE_SMALL, MAX_RETAINED_BLOCK};
 use crate::hot::hot;
 use crate::lent::LentParts;
@@ -37,6 +38,8 @@ pub(crate) struct Arrived {
     pub len: usize,
     /// Of requests and replies; 0 for others.
     pub request_id: u32,
+    /// Of a request, whether the limits of its client let it run.
+    pub share: PeerShare,
 }
 
 impl Arrived {
@@ -44,7 +47,12 @@ impl Arrived {
     pub fn of_local(message: &[u8]) -> Result<Arrived, isorb_cdr::Error> {
         let truncated = isorb_cdr::Error::new(isorb_cdr::ErrorKind::Truncated, 0);
         let header = Header::parse(message.first_chunk().ok_or(truncated)?).map_err(|_| truncated)?;
-        Ok(Arrived { header, len: message.len(), request_id: 0 })
+        Ok(Arrived::new(header, message.len(), 0))
+    }
+
+    #[inline(always)]
+    fn new(header: Header, len: usize, request_id: u32) -> Arrived {
+        Arrived { header, len, request_id, share: PeerShare::Unclaimed }
     }
 
     #[inline]
@@ -77,6 +85,8 @@ pub(crate) enum ReadError {
     /// No block of the lane takes this request: none is long enough, or none free. The reader's
     /// block has its first octets, so that it can be answered; the rest is discarded as it arrives.
     Refused { first: Arrived, too_long: bool },
+    /// The messages of the client hold as many octets as they may, and this one cannot be answered.
+    OverLimit,
     /// A message did not arrive whole in time.
     Stalled,
 }
@@ -249,7 +259,7 @@ impl Inbox {
         // A request's is read with the rest of its header.
         let request_id =
             if header.kind == MessageKind::Reply { hot(number(&header, message, HEADER))? } else { 0 };
-        Some(Arrived { header, len: n, request_id })
+        Some(Arrived::new(header, n, request_id))
     }
 
     /// Takes over the octets that a reader received into its own block: with the block, or, in a
@@ -347,11 +357,23 @@ impl Inbox {
             return true;
         }
         if !self.lean {
-            return self.grow_to(len, room, wait).is_ok();
+            return self.grow_to(len, room, wait, true) == Growth::Grown;
         }
-        let Some(larger) = self.account.take(len, Wait::No) else { return false };
-        self.move_to(larger);
-        true
+        self.take_lane_block(len, true) == Growth::Grown
+    }
+
+    /// Moves the first message, which has `len` octets, to a declared block of the lane.
+    fn take_lane_block(&mut self, len: usize, limited: bool) -> Growth {
+        let more = len.saturating_sub(self.block.capacity());
+        let mut larger = None;
+        let grown = self.account.arriving.growing(more, limited, || {
+            larger = self.account.take(len, Wait::No);
+            larger.is_some()
+        });
+        if let Some(larger) = larger {
+            self.move_to(larger);
+        }
+        grown
     }
 
     /// Moves the unread octets to another block.
@@ -486,13 +508,17 @@ impl Inbox {
     /// Updates the account of the blocks that partly received messages hold; returns since when.
     fn update_account(&mut self, now: u64) -> Option<u64> {
         let mut since = None;
-        let (mut moved, mut held) = (0, 0);
+        let (mut moved, mut held, mut counted) = (0, 0, 0);
         if !self.is_empty() {
             if self.begun == 0 {
                 self.begun = now;
             }
             since = Some(self.begun);
             (moved, held) = (self.end - self.start, self.block.capacity());
+            // The block may be longer than the message: it was the reader's.
+            let head = self.block.bytes()[self.start..self.end].first_chunk::<HEADER>();
+            let header = head.and_then(|head| Header::parse(head).ok());
+            counted = header.map_or(moved, |header| header.total().min(held));
         }
         let partial = self.assembler.as_ref().and_then(|assembler| Some((assembler, assembler.oldest()?)));
         self.aside = partial.is_some() || self.unwanted > 0;
@@ -500,6 +526,7 @@ impl Inbox {
             since = Some(since.map_or(oldest, |since| since.min(oldest)));
             moved += assembler.arrived();
             held += assembler.held();
+            counted += assembler.arrived();
         }
         if self.unwanted > 0 {
             since = Some(since.map_or(self.begun, |since| since.min(self.begun)));
@@ -507,7 +534,7 @@ impl Inbox {
             moved += usize::MAX / 2 - self.unwanted;
         }
         match since {
-            Some(since) => self.account.arriving.note(since, now, moved, held),
+            Some(since) => self.account.arriving.note_counted(since, now, moved, held, counted),
             None => self.account.arriving.clear(),
         }
         since
@@ -544,10 +571,14 @@ impl Inbox {
         header.check_limit(self.limit).map_err(ReadError::Protocol)?;
         let len = header.total();
         if len > self.block.capacity() {
-            if self.lean {
-                return self.grow_in_lane(header, len, into);
+            let refused = if self.lean {
+                self.grow_in_lane(header, len, into)?
+            } else {
+                self.grow(header, len, wait, into)?
+            };
+            if let Some(refused) = refused {
+                return Ok(refused);
             }
-            self.grow(len, wait)?;
         }
         let Some(beyond) = (self.end - self.start).checked_sub(len) else { return Ok(Progress::Incomplete) };
         // A lane's thread keeps its long block for the next messages.
@@ -596,40 +627,119 @@ impl Inbox {
             self.update_account(now_ns());
         }
         let request_id = reply_id(&header, &into.bytes()[..len]);
-        Ok(Progress::Message(Arrived { header, len, request_id }))
+        Ok(Progress::Message(Arrived::new(header, len, request_id)))
     }
 
     /// Records that the partly received message is whole.
     #[cold]
     fn arrived(&mut self) {
         self.begun = 0;
-        if !self.aside {
+        if self.aside {
+            self.update_account(now_ns());
+        } else {
             self.account.arriving.clear();
         }
     }
 
     /// Makes room for more of the first message, which has `len` octets. A long one gets addresses
     /// for all of it at once, so that it is not copied as it grows. The peer has to send octets
-    /// before memory is committed for more of them.
-    fn grow(&mut self, len: usize, wait: Wait) -> Result<(), ReadError> {
+    /// before memory is committed for more of them. A message that may not grow is refused once the
+    /// present block is full of it.
+    fn grow(
+        &mut self,
+        header: Header,
+        len: usize,
+        wait: Wait,
+        into: &mut Buffer,
+    ) -> Result<Option<Progress>, ReadError> {
         let here = self.start..self.end;
         let full = here.len() == self.block.capacity();
         if !full && self.block.capacity() >= len.min(COMMITTED_AT_ONCE) {
-            return Ok(());
+            return Ok(None);
         }
-        self.grow_to(len, len.min(COMMITTED_AT_ONCE.max(2 * here.len())), wait)
+        let room = len.min(COMMITTED_AT_ONCE.max(2 * here.len()));
+        let limited = self.is_limited(&header, &self.block.bytes()[here]);
+        match self.grow_to(len, room, wait, limited) {
+            Growth::Grown => Ok(None),
+            Growth::NoMemory => Err(ReadError::NoMemory),
+            Growth::OverLimit if full => self.refuse_rest(header, len, into).map(Some),
+            Growth::OverLimit => Ok(None),
+        }
     }
 
     /// Makes `room` in a block with addresses for `len` octets.
-    fn grow_to(&mut self, len: usize, room: usize, wait: Wait) -> Result<(), ReadError> {
+    fn grow_to(&mut self, len: usize, room: usize, wait: Wait, limited: bool) -> Growth {
+        let more = room.saturating_sub(self.block.capacity());
         if self.start == 0 && len <= self.block.capacity_in_place() {
-            let more = room.saturating_sub(self.block.capacity());
             let grow = || self.account.grow(&mut self.block, room, wait);
-            return self.account.arriving.growing(more, grow).then_some(()).ok_or(ReadError::NoMemory);
+            return self.account.arriving.growing(more, limited, grow);
         }
-        let larger = self.account.take_growing(len, room, wait).ok_or(ReadError::NoMemory)?;
-        self.move_to(larger);
-        Ok(())
+        let mut larger = None;
+        let grown = self.account.arriving.growing(more, limited, || {
+            larger = self.account.take_growing(len, room, wait);
+            larger.is_some()
+        });
+        if let Some(larger) = larger {
+            self.move_to(larger);
+        }
+        grown
+    }
+
+    /// Whether a message may not grow beyond its client's limit. Replies may: this side called.
+    fn is_limited(&self, header: &Header, message: &[u8]) -> bool {
+        let kind = match header.kind {
+            MessageKind::Fragment => {
+                self.assembler.as_ref().and_then(|assembler| assembler.kind(header, message))
+            }
+            kind => Some(kind),
+        };
+        !matches!(kind, Some(MessageKind::Reply | MessageKind::LocateReply))
+    }
+
+    /// The client's messages hold as many octets as they may: hands what is here of a request to
+    /// the reader, which answers it. The block is full of it. The rest is discarded as it arrives.
+    ///
+    /// # Errors
+    /// OverLimit for a message that cannot be answered.
+    #[cold]
+    fn refuse_rest(&mut self, header: Header, len: usize, into: &mut Buffer) -> Result<Progress, ReadError> {
+        let here = self.end - self.start;
+        // The block is full, so that the message begins at its start.
+        std::mem::swap(&mut self.block, into);
+        self.block = Buffer::unpooled(0);
+        (self.start, self.end) = (0, 0);
+        let refused = self.refuse_whole(header, here, into)?;
+        if self.begun == 0 {
+            self.begun = now_ns();
+        }
+        (self.unwanted, self.aside) = (len - here, true);
+        Ok(refused)
+    }
+
+    /// As [`refuse_rest`](Self::refuse_rest), for a message of which `len` octets lie in `into`. Of
+    /// a message in fragments, the following ones are ignored.
+    fn refuse_whole(&mut self, header: Header, len: usize, into: &mut Buffer) -> Result<Progress, ReadError> {
+        let by_id = header.version == Version::V1_2;
+        let (header, len) = match header.kind {
+            MessageKind::Request if by_id || !header.more_fragments => (header, len),
+            MessageKind::Fragment if by_id => {
+                let message = &into.bytes()[..len];
+                match &mut self.assembler {
+                    Some(assembler) if assembler.kind(&header, message).is_some() => {
+                        let request = assembler.take_request(&header, message);
+                        let (header, block, len) = request.ok_or(ReadError::OverLimit)?;
+                        *into = block;
+                        (header, len)
+                    }
+                    // Of a message that was refused or cancelled before.
+                    _ => return Ok(Progress::Fragment),
+                }
+            }
+            _ => return Err(ReadError::OverLimit),
+        };
+        let header = Header { more_fragments: false, ..header };
+        let share = PeerShare::Refused;
+        Ok(Progress::Message(Arrived { header, len, request_id: 0, share }))
     }
 
     /// Makes room for more of the first message in a declared block of the lane, once the present
@@ -638,14 +748,21 @@ impl Inbox {
     /// # Errors
     /// Refused when there is no such block; the request is discarded from now on. NoMemory when the
     /// message is no request that could be answered.
-    fn grow_in_lane(&mut self, header: Header, len: usize, into: &mut Buffer) -> Result<Progress, ReadError> {
+    fn grow_in_lane(
+        &mut self,
+        header: Header,
+        len: usize,
+        into: &mut Buffer,
+    ) -> Result<Option<Progress>, ReadError> {
         let here = self.start..self.end;
         if here.len() < self.block.capacity() {
-            return Ok(Progress::Incomplete);
+            return Ok(None);
         }
-        if let Some(larger) = self.account.take(len, Wait::No) {
-            self.move_to(larger);
-            return Ok(Progress::Incomplete);
+        let limited = self.is_limited(&header, &self.block.bytes()[here.clone()]);
+        match self.take_lane_block(len, limited) {
+            Growth::Grown => return Ok(None),
+            Growth::OverLimit => return self.refuse_rest(header, len, into).map(Some),
+            Growth::NoMemory => {}
         }
         if header.kind != MessageKind::Request || header.more_fragments {
             return Err(ReadError::NoMemory);
@@ -659,7 +776,7 @@ impl Inbox {
             self.begun = now_ns();
         }
         (self.unwanted, self.aside) = (len - here.len(), true);
-        Err(ReadError::Refused { first: Arrived { header, len: here.len(), request_id: 0 }, too_long })
+        Err(ReadError::Refused { first: Arrived::new(header, here.len(), 0), too_long })
     }
 
     fn fragment_limits(&self) -> fragment::Limits {
@@ -675,10 +792,17 @@ impl Inbox {
         into: &mut Buffer,
     ) -> Result<Progress, ReadError> {
         let limits = self.fragment_limits();
-        let assembler = self.assembler.get_or_insert_with(|| Box::new(Assembler::new(pool.clone(), limits)));
         // The assembler takes blocks of its own.
         self.account.evict();
         let now = now_ns();
+        // Until the account is updated.
+        let limited = self.is_limited(&header, &into.bytes()[..len]);
+        if self.account.arriving.growing(len, limited, || true) == Growth::OverLimit {
+            let refused = self.refuse_whole(header, len, into);
+            self.update_account(now);
+            return refused;
+        }
+        let assembler = self.assembler.get_or_insert_with(|| Box::new(Assembler::new(pool.clone(), limits)));
         assembler.set_time(now);
         let pushed = assembler.push(&header, &into.bytes()[..len]).map_err(ReadError::Protocol)?;
         let (header, block, len) = match pushed {
@@ -691,7 +815,7 @@ impl Inbox {
         self.update_account(now);
         *into = block;
         let request_id = reply_id(&header, &into.bytes()[..len]);
-        Ok(Progress::Message(Arrived { header, len, request_id }))
+        Ok(Progress::Message(Arrived::new(header, len, request_id)))
     }
 }
 

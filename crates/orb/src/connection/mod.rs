@@ -21,6 +21,7 @@ mod inbox;
 mod lent;
 mod monitor;
 mod outbox;
+mod peer_account;
 mod pending;
 mod pending_request;
 mod reading;
@@ -28,19 +29,21 @@ mod sending;
 mod slots;
 mod table;
 
-pub(crate) use ending::{DeferredRequest, Serving};
+pub(crate) use ending::{DeferredRequest, NotServed, Serving};
 pub(crate) use idle::IdleLimits;
 pub(crate) use inbox::{Arrived, Inbox, ReadError};
 pub(crate) use lent::LentReply;
 pub(crate) use monitor::ConnectionMonitors;
 pub use monitor::ConnectionWatcher;
 pub(crate) use outbox::SendError;
+pub(crate) use peer_account::{Claim, PeerLimit, PeerLimits};
 pub(crate) use pending_request::{PendingRequest, Reader};
 pub(crate) use slots::{NoSlot, Slot, SlotLimits, Slots};
 pub(crate) use table::{AdmissionLimits, ConnectionTable};
 
 use crate::buffers::{CallBuffers, LaneBlocks, with_buffers};
 use crate::caller::CallerState;
+use crate::log::warn;
 use crate::policy::Timeout;
 use idle::Activity;
 use isorb_cdr::{Narrow, Text, Version, Wide};
@@ -52,6 +55,7 @@ use isorb_rt::time::{Deadline, now_ns};
 use isorb_scope::{Buffer, BufferPool};
 use isorb_transport::{Capabilities, Stream};
 use outbox::Outbox;
+use peer_account::PeerAccount;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering, fence};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
@@ -73,6 +77,8 @@ pub(crate) struct Limits {
     pub message_timeout: Option<Duration>,
     /// How many calls wait for replies.
     pub slots: SlotLimits,
+    /// What a client holds over all of its connections.
+    pub peer: PeerLimits,
 }
 
 /// Which side opened the connection; request ids of the two sides differ in their low bit (clause
@@ -126,6 +132,8 @@ pub(crate) struct Connection {
     /// Number of the lane that it was moved to because of its band. Other readers release it.
     pub lane: OnceLock<u64>,
     account: Arc<BufferAccount>,
+    /// What its client holds, if that is limited.
+    client: Option<Arc<PeerAccount>>,
     limits: Limits,
     send_timeout: Timeout,
 }
@@ -157,7 +165,11 @@ impl Connection {
         pool: Arc<BufferPool>,
         table: &Arc<ConnectionTable>,
     ) -> Connection {
-        let account = BufferAccount::new(table, &pool);
+        let client = match side {
+            Side::Acceptor => table.peer_account(&stream.identity(), limits.peer),
+            Side::Connector => None,
+        };
+        let account = BufferAccount::new(table, &pool, client.clone());
         let lossy = stream.capabilities().max_datagram.is_some();
         // A datagram arrives whole or not at all; fragments would be lost one by one.
         let limits = if lossy { Limits { fragment: 0, ..limits } } else { limits };
@@ -192,6 +204,7 @@ impl Connection {
             watched: AtomicBool::new(false),
             lane: OnceLock::new(),
             account,
+            client,
             limits,
             send_timeout: limits.send_timeout.into(),
         }
@@ -252,6 +265,28 @@ impl Connection {
         if blocks.own {
             self.inbox.lock().use_lane(blocks.pool.clone());
         }
+    }
+
+    /// Counts a request for its client, until it runs. `None` without a limit.
+    ///
+    /// # Errors
+    /// The limit that it would exceed.
+    pub fn claim_request(&self, arrived: &Arrived) -> Result<Option<Claim>, PeerLimit> {
+        self.client.as_ref().map(|client| Claim::of(client, arrived)).transpose()
+    }
+
+    /// Counts and logs a request that its client's limits refuse. Returns the octets of a service
+    /// context with the reason.
+    #[cold]
+    pub fn count_refusal(&self, limit: PeerLimit) -> &[u8] {
+        self.account.count_refusal();
+        let Some(client) = &self.client else { return &[] };
+        let (why, count, detail) = client.refuse(limit);
+        if let Some(why) = why {
+            let peer = self.peer();
+            warn(LOG, format_args!("{peer}: a request is refused: {why}; {count} of this client so far"));
+        }
+        detail
     }
 
     /// The blocks that it holds.

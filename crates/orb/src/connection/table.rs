@@ -10,6 +10,7 @@
 //! | the ORB's | three quarters are in use | of the least urgent, the one with the greatest load; none that is more urgent than the one that needs blocks |
 //! | a lane's own | no block is free | one of this lane that has stalled, else one that has held blocks for a second, by load |
 
+use super::peer_account::{PeerAccount, PeerKey, PeerLimits};
 use super::{Connection, LOG};
 use crate::buffers::{LANE_SMALL, LaneBlocks, MAX_RETAINED_BLOCK};
 use crate::log::warn;
@@ -17,10 +18,9 @@ use isorb_rt::priority::Priority;
 use isorb_rt::sync::PiMutex;
 use isorb_rt::time::now_ns;
 use isorb_scope::{Buffer, BufferPool};
-use isorb_transport::{PeerProcess, Wait};
+use isorb_transport::{PeerIdentity, PeerProcess, Wait};
 use std::cmp::Reverse;
 use std::collections::HashMap;
-use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
@@ -42,9 +42,28 @@ pub(crate) struct Direction {
     moved: AtomicUsize,
     /// Octets of the blocks that are held.
     held: AtomicUsize,
+    /// Of the client, for which octets count.
+    peer: Option<Arc<PeerAccount>>,
+    /// Octets that count for it.
+    counted: AtomicUsize,
+}
+
+/// The result of [`Direction::growing`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Growth {
+    Grown,
+    NoMemory,
+    /// The client's messages hold as many octets as they may.
+    OverLimit,
 }
 
 impl Direction {
+    /// As [`note`](Self::note), where `counted` octets count for the client.
+    pub fn note_counted(&self, since: u64, now: u64, moved: usize, held: usize, counted: usize) {
+        self.note(since, now, moved, held);
+        self.count(counted);
+    }
+
     /// Records the state at `now`: `moved` octets of the messages since `since`, `held` octets of
     /// blocks.
     pub fn note(&self, since: u64, now: u64, moved: usize, held: usize) {
@@ -55,22 +74,41 @@ impl Direction {
         self.since.store(since.max(1), Ordering::Relaxed);
     }
 
+    fn count(&self, counted: usize) {
+        if let Some(peer) = &self.peer {
+            let before = self.counted.swap(counted, Ordering::Relaxed);
+            peer.change_octets(before, counted);
+        }
+    }
+
     /// Runs `grow`, by which a block becomes `more` octets longer unless it returns false. The pool
     /// lends them before the next [`note`](Self::note), and the connection may be evicted in
-    /// between.
-    pub fn growing(&self, more: usize, grow: impl FnOnce() -> bool) -> bool {
-        self.held.fetch_add(more, Ordering::Relaxed);
-        let grown = grow();
-        if !grown {
-            self.held.fetch_sub(more, Ordering::Relaxed);
+    /// between. A `limited` message does not grow beyond the limit of its client.
+    pub fn growing(&self, more: usize, limited: bool, grow: impl FnOnce() -> bool) -> Growth {
+        if let Some(peer) = &self.peer {
+            if !limited {
+                peer.change_octets(0, more);
+            } else if !peer.take_octets(more) {
+                return Growth::OverLimit;
+            }
         }
-        grown
+        self.held.fetch_add(more, Ordering::Relaxed);
+        if grow() {
+            self.counted.fetch_add(more, Ordering::Relaxed);
+            return Growth::Grown;
+        }
+        self.held.fetch_sub(more, Ordering::Relaxed);
+        if let Some(peer) = &self.peer {
+            peer.release_octets(more);
+        }
+        Growth::NoMemory
     }
 
     /// Records that nothing is held any more.
     pub fn clear(&self) {
         self.since.store(0, Ordering::Relaxed);
         self.held.store(0, Ordering::Relaxed);
+        self.count(0);
         self.moved.store(0, Ordering::Relaxed);
     }
 
@@ -126,9 +164,14 @@ pub(crate) struct BufferAccount {
 }
 
 impl BufferAccount {
-    pub fn new(table: &Arc<ConnectionTable>, pool: &Arc<BufferPool>) -> Arc<BufferAccount> {
+    /// The octets of arriving messages count for `peer`.
+    pub fn new(
+        table: &Arc<ConnectionTable>,
+        pool: &Arc<BufferPool>,
+        peer: Option<Arc<PeerAccount>>,
+    ) -> Arc<BufferAccount> {
         Arc::new(BufferAccount {
-            arriving: Direction::default(),
+            arriving: Direction { peer, ..Direction::default() },
             leaving: Direction::default(),
             pool: pool.clone(),
             lane: OnceLock::new(),
@@ -282,6 +325,11 @@ impl BufferAccount {
         self.arriving.since().or(self.leaving.since()).is_some()
     }
 
+    /// Counts a request that was refused at a limit of its client.
+    pub fn count_refusal(&self) {
+        self.table.requests_refused.fetch_add(1, Ordering::Relaxed);
+    }
+
     fn load(&self, now: u64, allowed: usize) -> Option<Load> {
         self.arriving.load(now, allowed).max(self.leaving.load(now, allowed))
     }
@@ -291,23 +339,15 @@ impl BufferAccount {
     }
 }
 
-/// The peer of a connection, as far as limits tell peers apart.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum PeerKey {
-    User(u32),
-    Address(IpAddr),
-    Unknown,
+impl Drop for BufferAccount {
+    fn drop(&mut self) {
+        // A connection that ended within a message holds nothing for its client any more.
+        self.arriving.count(0);
+    }
 }
 
-impl PeerKey {
-    fn of(connection: &Connection) -> PeerKey {
-        let identity = connection.caller().identity();
-        match (identity.process, identity.addresses) {
-            (Some(process), _) => PeerKey::User(process.user),
-            (None, Some((peer, _))) => PeerKey::Address(peer.ip().to_canonical()),
-            (None, None) => PeerKey::Unknown,
-        }
-    }
+fn peer_key(connection: &Connection) -> PeerKey {
+    PeerKey::of(connection.caller().identity())
 }
 
 /// How many connections there may be.
@@ -336,7 +376,7 @@ fn evictable(connections: &[Entry], of: Option<PeerKey>) -> Option<(usize, Arc<C
     let mut idle = Vec::new();
     for (i, connection) in connections.iter().enumerate() {
         let Some(connection) = connection.upgrade() else { continue };
-        let key = PeerKey::of(&connection);
+        let key = peer_key(&connection);
         *counts.entry(key).or_insert(0usize) += 1;
         if let Some(idleness) = connection.idleness(now)
             && of.is_none_or(|of| of == key)
@@ -374,12 +414,41 @@ impl Entry {
 #[derive(Debug, Default)]
 pub(crate) struct ConnectionTable {
     connections: PiMutex<Vec<Entry>>,
+    /// What the clients hold, if that is limited.
+    peers: PiMutex<HashMap<PeerKey, Weak<PeerAccount>>>,
     pub accepted: AtomicU64,
     pub refused: AtomicU64,
     pub evicted: AtomicU64,
+    /// Requests that were refused at a limit of their client.
+    pub requests_refused: AtomicU64,
 }
 
 impl ConnectionTable {
+    /// The account that the connections of this peer share. `None` without limits.
+    ///
+    /// # Real-time
+    /// For a connection that is accepted: a PI lock, and an allocation for the first of a client.
+    pub fn peer_account(&self, identity: &PeerIdentity, limits: PeerLimits) -> Option<Arc<PeerAccount>> {
+        let key = PeerKey::of(identity);
+        let mut peers = self.peers.lock();
+        if let Some(account) = peers.get(&key).and_then(Weak::upgrade) {
+            return Some(account);
+        }
+        let account = Arc::new(PeerAccount::new(key, limits)?);
+        if peers.len() == peers.capacity() {
+            peers.retain(|_, account| account.strong_count() > 0);
+        }
+        peers.insert(key, Arc::downgrade(&account));
+        Some(account)
+    }
+
+    /// Requests that are outstanding, and octets of messages, of all clients with a limit.
+    pub fn peer_counts(&self) -> (usize, usize) {
+        let peers = self.peers.lock();
+        let all = peers.values().filter_map(Weak::upgrade);
+        all.fold((0, 0), |(calls, octets), peer| (calls + peer.calls(), octets + peer.octets()))
+    }
+
     /// Adds a connection, unless too many are open; removes ended ones. At a limit an idle
     /// connection is evicted, whatever its client has sent before: the client gets CloseConnection
     /// and opens another one for its next call.
@@ -412,10 +481,9 @@ impl ConnectionTable {
         newcomer: &Connection,
         limits: AdmissionLimits,
     ) -> Result<Option<Arc<Connection>>, ()> {
-        let key = PeerKey::of(newcomer);
-        let is_of_peer = |other: &Entry| {
-            other.upgrade().is_some_and(|other| other.is_open() && PeerKey::of(&other) == key)
-        };
+        let key = peer_key(newcomer);
+        let is_of_peer =
+            |other: &Entry| other.upgrade().is_some_and(|other| other.is_open() && peer_key(&other) == key);
         let peer_is_full = limits.peer < limits.all
             && key != PeerKey::Unknown
             && connections.iter().filter(|other| is_of_peer(other)).count() >= limits.peer;
@@ -555,7 +623,7 @@ mod tests {
         let pool = BufferPool::new(4 << 20, 0);
         let block = pool.take(4 << 20).unwrap();
         let table: Arc<ConnectionTable> = Arc::default();
-        let [ending, needs] = [(); 2].map(|()| BufferAccount::new(&table, &pool));
+        let [ending, needs] = [(); 2].map(|()| BufferAccount::new(&table, &pool, None));
         ending.arriving.note(1, 1, 1, block.capacity());
         // No connection is left to be evicted.
         assert!(!table.evict(&needs, 1));
@@ -571,7 +639,7 @@ mod tests {
     fn an_evicted_connection_stops_waiting_for_blocks() {
         let pool = BufferPool::new(4 << 20, 0);
         let table: Arc<ConnectionTable> = Arc::default();
-        let [holder, evicted] = [(); 2].map(|()| BufferAccount::new(&table, &pool));
+        let [holder, evicted] = [(); 2].map(|()| BufferAccount::new(&table, &pool, None));
         let block = pool.take(4 << 20).unwrap();
         holder.arriving.note(1, 1, 1, block.capacity());
         evicted.end();
@@ -589,15 +657,42 @@ mod tests {
         let direction = Direction::default();
         direction.note(1, 1, 1, 100);
         let held = || direction.held.load(Ordering::Relaxed);
-        assert!(!direction.growing(50, || held() != 150));
+        assert_eq!(direction.growing(50, true, || held() != 150), Growth::NoMemory);
         assert_eq!(held(), 100);
-        assert!(direction.growing(50, || held() == 150));
+        assert_eq!(direction.growing(50, true, || held() == 150), Growth::Grown);
         assert_eq!(held(), 150);
     }
 
     #[test]
+    fn octets_that_arrive_count_for_their_client_until_the_account_ends() {
+        let (table, pool) = (Arc::<ConnectionTable>::default(), BufferPool::new(1 << 20, 0));
+        let process = Some(PeerProcess { user: 7, ..PeerProcess::this() });
+        let identity = PeerIdentity { process, ..PeerIdentity::default() };
+        let peer = || table.peer_account(&identity, PeerLimits { calls: usize::MAX, octets: 250 });
+        let accounts = [(); 2].map(|()| BufferAccount::new(&table, &pool, peer()));
+        let [a, b] = [0, 1].map(|i: usize| &accounts[i].arriving);
+        a.note_counted(1, 1, 1, 4096, 100);
+        assert_eq!(b.growing(150, true, || true), Growth::Grown);
+        assert_eq!(a.growing(1, true, || true), Growth::OverLimit);
+        assert_eq!(table.peer_counts(), (0, 250));
+        // A reply of the client is not refused.
+        assert_eq!(a.growing(1, false, || true), Growth::Grown);
+        assert_eq!(a.growing(1, false, || false), Growth::NoMemory);
+        assert_eq!(table.peer_counts(), (0, 251));
+        b.note_counted(1, 2, 1, 4096, 20);
+        assert_eq!(table.peer_counts(), (0, 121));
+        a.clear();
+        assert_eq!(table.peer_counts(), (0, 20));
+        let other = peer();
+        drop(accounts);
+        assert_eq!(table.peer_counts(), (0, 0), "within a message");
+        drop(other);
+        assert!(table.peers.lock().values().all(|peer| peer.strong_count() == 0));
+    }
+
+    #[test]
     fn a_message_has_until_its_limit_and_a_reply_as_long_as_it_moves() {
-        let account = BufferAccount::new(&Arc::default(), &BufferPool::new(1 << 20, 0));
+        let account = BufferAccount::new(&Arc::default(), &BufferPool::new(1 << 20, 0), None);
         let second = Some(Duration::from_secs(1));
         assert_eq!(account.abandoned_at(second, second), None);
         account.arriving.note(5, 5, 10, 20);

@@ -20,13 +20,13 @@ pub(crate) use groups::Groups;
 pub(crate) use interfaces::InterfaceDefinitions;
 
 use crate::buffers::{CallBuffers, with_buffers};
-use crate::connection::{self, Arrived, Connection};
+use crate::connection::{self, Arrived, Connection, NotServed};
 use crate::deferred::ReplyAddress;
 use crate::hot::hot;
 use crate::interceptor::{ReplyOffsets, Serving};
 use crate::orb_core::SendReply;
 use crate::poa::{Refusal, RequestPriority, UpcallTarget, with_wait_deadline, write_refusal};
-use crate::server::{Next, deliver, refuse};
+use crate::server::{Next, deliver, refuse, refuse_over_limit};
 use crate::statistics::Ended;
 use crate::upcall::Request as UpcallRequest;
 use crate::{Caller, Orb, Result};
@@ -164,10 +164,16 @@ pub(crate) fn request(
 ) -> Result<(), ProtocolError> {
     let mut running = None;
     if let Some(connection) = connection {
-        running = connection.serving();
-        if running.is_none() {
-            cold_path();
-            return Ok(());
+        match connection.serving(&arrived) {
+            Ok(serving) => running = Some(serving),
+            Err(NotServed::Closing) => {
+                cold_path();
+                return Ok(());
+            }
+            Err(NotServed::OverLimit(limit)) => {
+                cold_path();
+                return refuse_over_limit(orb, connection, arrived, limit, buffers, send);
+            }
         }
     }
     let caller = connection.map_or(Caller::PROCESS, |connection| Caller::peer(connection));
@@ -271,7 +277,7 @@ fn dispatch<const LENT: bool>(
     origin: Origin<'_>,
     arrived: Arrived,
     buffers: &mut CallBuffers,
-    running: Option<connection::Serving<'_>>,
+    mut running: Option<connection::Serving<'_>>,
     send: &mut SendReply<'_>,
 ) -> Result<(), ProtocolError> {
     let CallBuffers { region, encode, block, lent, .. } = buffers;
@@ -397,6 +403,12 @@ fn dispatch<const LENT: bool>(
             false
         }
     };
+    if deferred
+        && response == Response::Target
+        && let Some(running) = &mut running
+    {
+        running.leave_to_deferred();
+    }
     if let Some((lent, stream)) = lent {
         cold_path();
         // Before the reply: its client may fill the memory again.

@@ -3,7 +3,7 @@
 use super::lane::Member;
 use super::local::LocalTicket;
 use crate::buffers::LANE_SMALL;
-use crate::connection::Arrived;
+use crate::connection::{Arrived, Claim};
 use crate::sched::thread::ThreadPlan;
 use isorb_scope::Buffer;
 use std::sync::Arc;
@@ -54,6 +54,8 @@ pub(crate) struct BufferedRequest {
     pub source: OwnedSource,
     pub arrived: Arrived,
     pub block: Buffer,
+    /// Its count for its client, if that has a limit.
+    pub claim: Option<Claim>,
     /// The borrowing lane's, for a thread that runs the request for another lane.
     pub plan: Option<ThreadPlan>,
 }
@@ -66,6 +68,7 @@ impl BufferedRequest {
         arrived: Arrived,
         block: &mut Buffer,
         mut spare: Buffer,
+        claim: Option<Claim>,
         plan: Option<ThreadPlan>,
     ) -> BufferedRequest {
         if arrived.len <= LANE_SMALL.min(spare.capacity()) {
@@ -73,6 +76,6 @@ impl BufferedRequest {
         } else {
             std::mem::swap(block, &mut spare);
         }
-        BufferedRequest { source: source.to_owned_source(), arrived, block: spare, plan }
+        BufferedRequest { source: source.to_owned_source(), arrived, block: spare, claim, plan }
     }
 }

@@ -24,10 +24,12 @@ pub(crate) use lane::{Lane, next_lane_number};
 pub(crate) use lane_server::{Acceptor, LaneEndpoints, LaneServer};
 pub(crate) use local::{LocalCall, LocalTicket, OwnCallGuard, Unanswered, defer_local_call};
 pub(crate) use reference::make_reference;
-pub(crate) use reply::{deliver, replace_too_long, write_detailed_exception, write_exception};
+pub(crate) use reply::{
+    deliver, refuse_over_limit, replace_too_long, write_detailed_exception, write_exception,
+};
 pub(crate) use thread_lane::{BufferLimits, LaneConfig, ThreadLane};
 
-use crate::connection::{Connection, ReadError};
+use crate::connection::{Connection, PeerLimit, ReadError};
 use crate::log::warn;
 use isorb_giop::{Answer, ProtocolError, message};
 use std::ops::ControlFlow;
@@ -70,6 +72,13 @@ fn finish(connection: &Connection, error: ReadError) {
                 Some(_) => {}
                 None => warn(LOG, format_args!("{peer}: {why} (memory_limit)")),
             }
+            connection.close();
+        }
+        ReadError::OverLimit => {
+            connection.count_refusal(PeerLimit::Octets);
+            let peer = connection.peer();
+            let why = "a message beyond max_peer_octets cannot be answered; the connection is closed";
+            warn(LOG, format_args!("{peer}: {why}"));
             connection.close();
         }
         _ => {}

@@ -2,13 +2,13 @@
 
 use super::LOG;
 use crate::buffers::CallBuffers;
-use crate::connection::{Arrived, Connection, SendError};
+use crate::connection::{Arrived, Connection, PeerLimit, SendError};
 use crate::log::warn;
 use crate::orb_core::SendReply;
 use crate::{Orb, SystemException};
 use isorb_cdr::{Encoder, Message, Order, Text, Version};
 use isorb_giop::message::{self, OrdinaryReply, ReplyStatus, Request, Response, ServiceContext};
-use isorb_giop::{Completion, Header, Kind, MessageKind, ProtocolError};
+use isorb_giop::{Completion, Header, Kind, MessageKind, ProtocolError, minor};
 
 /// Sends IMP_LIMIT in place of a reply that no datagram holds.
 #[inline]
@@ -36,6 +36,46 @@ pub(super) fn reject(
     exception: &SystemException,
     send: &mut SendReply<'_>,
 ) -> Result<(), ProtocolError> {
+    reject_with(orb, text, arrived, buffers, (exception, &[]), send)
+}
+
+/// Refuses a request of a client that has as much at this server as one client may. An answer to
+/// GIOP 1.2 says so. A oneway is counted only.
+///
+/// # Errors
+/// [`ProtocolError`] when it is no request, or its header is longer than the octets that are here.
+#[cold]
+pub(crate) fn refuse_over_limit(
+    orb: &Orb,
+    connection: &Connection,
+    arrived: Arrived,
+    limit: PeerLimit,
+    buffers: &mut CallBuffers,
+    send: &mut SendReply<'_>,
+) -> Result<(), ProtocolError> {
+    if let Some(statistics) = orb.statistics() {
+        statistics.refuse();
+    }
+    if !buffers.lent.is_empty() {
+        buffers.lent.fill(&mut buffers.block.bytes_mut()[..arrived.len], connection.stream());
+        buffers.lent.clear();
+    }
+    let detail = connection.count_refusal(limit);
+    let exception = SystemException::new(Kind::ImpLimit, minor::IMP_LIMIT_PEER, Completion::No);
+    let text = connection.text(arrived.header.version);
+    reject_with(orb, text, arrived, buffers, (&exception, detail), send)
+}
+
+/// As [`reject`], with the octets of a service context that has the exception's detail.
+#[cold]
+fn reject_with(
+    orb: &Orb,
+    text: Text,
+    arrived: Arrived,
+    buffers: &mut CallBuffers,
+    (exception, detail): (&SystemException, &[u8]),
+    send: &mut SendReply<'_>,
+) -> Result<(), ProtocolError> {
     let CallBuffers { region, encode, block, .. } = buffers;
     let scope = region.enter();
     let mut d = message::start_whole(&mut block.bytes_mut()[..arrived.len], &arrived.header, &scope);
@@ -46,7 +86,12 @@ pub(super) fn reject(
     let mut e = Encoder::new(encode.take(), text);
     e.set_limit(orb.config().message_limit);
     let status_at = message::write_reply(&mut e, request.id, ReplyStatus::NoException, &[]);
-    let head = e.position();
+    let mut head = e.position();
+    if !detail.is_empty() && head == OrdinaryReply::BODY_AT && e.text().version >= Version::V1_2 {
+        let context = ServiceContext { id: isorb_giop::context::EXCEPTION_DETAIL_MESSAGE, data: detail };
+        OrdinaryReply::add_context(&mut e, context);
+        head = e.position();
+    }
     write_exception(&mut e, status_at, head, exception);
     deliver(&mut e, send);
     encode.put_back(e.into_buffer());

@@ -1,5 +1,6 @@
 //! Messages from streams that are cut at any octet.
 
+use super::super::peer_account::{PeerAccount, PeerKey, PeerLimits};
 use super::*;
 use crate::policy::Timeout;
 use isorb_rt::sched::ProcessAddressSpace;
@@ -70,7 +71,7 @@ fn message(number: usize, len: usize) -> Vec<u8> {
 
 /// With any lengths of messages and of receives, the same messages arrive complete and in order.
 fn inbox(pool: &Arc<BufferPool>, limit: usize) -> Inbox {
-    Inbox::new(pool, limit, None, BufferAccount::new(&Arc::default(), pool))
+    Inbox::new(pool, limit, None, BufferAccount::new(&Arc::default(), pool, None))
 }
 
 #[test]
@@ -169,4 +170,106 @@ fn bursts_are_received_in_large_pieces() {
     }
     let receives = stream.at.lock().unwrap().1;
     assert!(receives <= 300 * 1064 / LARGE + 3, "{receives} receives");
+}
+
+/// A request of GIOP 1.2 with this id and `len` octets, in fragments of `piece` octets.
+fn fragments(id: u32, len: usize, piece: usize) -> Vec<u8> {
+    let mut left = len;
+    let mut octets = Vec::new();
+    while left > 0 {
+        let kind = if octets.is_empty() { MessageKind::Request } else { MessageKind::Fragment };
+        let here = left.min(piece);
+        left -= here;
+        let mut header = Header::new(Version::V1_2, kind);
+        (header.size, header.more_fragments) = ((here - HEADER) as u32, left > 0);
+        octets.extend(header.write());
+        octets.extend(id.to_ne_bytes());
+        octets.resize(octets.len() + here - HEADER - 4, 1);
+    }
+    octets
+}
+
+/// Wherever the stream is cut, requests beyond the client's octets are handed on with their head,
+/// the others whole, and nothing counts any more at the end.
+#[test]
+fn requests_beyond_the_octets_of_their_client_are_refused_and_others_are_read() {
+    const LIMIT: usize = 20_000;
+    let octets: Vec<u8> = [
+        message(0, 9_000),
+        message(3, 30_000),
+        message(6, 64),
+        fragments(1, 16_000, 4_000),
+        fragments(2, 120_000, 4_000),
+        message(9, 1_000),
+        long_fragment(4),
+        message(12, 2_000),
+    ]
+    .concat();
+    let expected: Vec<(bool, Option<usize>)> = vec![
+        (false, Some(9_000)),
+        (true, None),
+        (false, Some(64)),
+        // Each fragment but the first repeats 16 octets.
+        (false, Some(16_000 - 3 * 16)),
+        (true, None),
+        (false, Some(1_000)),
+        (true, Some(4_000)),
+        (false, Some(2_000)),
+    ];
+    for piece in [1, 7, 100, 4_096, 5_000, 50_000, usize::MAX] {
+        let pool = BufferPool::new(64 << 20, 1 << 20);
+        let limits = PeerLimits { calls: usize::MAX, octets: LIMIT };
+        let client = Arc::new(PeerAccount::new(PeerKey::User(1), limits).unwrap());
+        let account = BufferAccount::new(&Arc::default(), &pool, Some(client.clone()));
+        let mut inbox = Inbox::new(&pool, 1 << 20, None, account);
+        let stream = Pieces::new(octets.clone(), vec![piece]);
+        let mut block = fresh_block(&pool);
+        for (n, (refused, len)) in expected.iter().enumerate() {
+            let arrived = inbox
+                .next(&stream, &pool, Wait::Block, Deadline::NONE, Timeout::NONE, &mut block)
+                .unwrap_or_else(|error| panic!("pieces of {piece}, message {n}: {error:?}"));
+            // One that fits the present block is refused when it is whole.
+            let share = client.share(&arrived);
+            assert_eq!(share.is_err(), *refused, "pieces of {piece}, message {n}");
+            share.into_iter().for_each(|share| client.release(share));
+            assert_eq!(arrived.header.kind, MessageKind::Request);
+            assert!(!arrived.header.more_fragments);
+            assert!(len.is_none_or(|len| arrived.len == len), "{n}: {}", arrived.len);
+            assert!(client.octets() <= LIMIT + 2 * LARGE, "{} octets", client.octets());
+        }
+        let end = inbox.next(&stream, &pool, Wait::Block, Deadline::NONE, Timeout::NONE, &mut block);
+        assert_eq!(end.unwrap_err(), ReadError::End, "pieces of {piece}");
+        assert_eq!(client.octets(), 0, "pieces of {piece}");
+    }
+}
+
+/// A request with a second fragment that is longer than all that its client may have.
+fn long_fragment(id: u32) -> Vec<u8> {
+    let mut octets = fragments(id, 8_000, 4_000)[..4_000].to_vec();
+    let mut header = Header::new(Version::V1_2, MessageKind::Fragment);
+    header.size = 40_000;
+    octets.extend(header.write());
+    octets.extend(id.to_ne_bytes());
+    octets.resize(octets.len() + 40_000 - 4, 2);
+    octets
+}
+
+#[test]
+fn a_long_message_that_is_no_request_ends_the_connection_at_the_limit() {
+    let pool = BufferPool::new(64 << 20, 1 << 20);
+    let limits = PeerLimits { calls: usize::MAX, octets: 10_000 };
+    let client = Arc::new(PeerAccount::new(PeerKey::User(1), limits).unwrap());
+    let next = |message: Vec<u8>| {
+        let account = BufferAccount::new(&Arc::default(), &pool, Some(client.clone()));
+        let mut inbox = Inbox::new(&pool, 1 << 20, None, account);
+        let stream = Pieces::new(message, vec![usize::MAX]);
+        let mut block = fresh_block(&pool);
+        inbox
+            .next(&stream, &pool, Wait::Block, Deadline::NONE, Timeout::NONE, &mut block)
+            .map(|arrived| arrived.len)
+    };
+    // A reply was asked for.
+    assert_eq!(next(message(1, 30_000)), Ok(30_000));
+    assert_eq!(next(message(2, 30_000)), Err(ReadError::OverLimit));
+    assert_eq!(client.octets(), 0);
 }

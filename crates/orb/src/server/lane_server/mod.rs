@@ -18,11 +18,11 @@ mod run;
 use super::LOG;
 use super::buffered::{BufferedRequest, OwnedSource, Source};
 use super::lane::{Lane, Member};
-use super::reply::reject;
+use super::reply::{refuse_over_limit, reject};
 use super::thread_lane::{Admission, Buffering, ThreadLane};
 use crate::Orb;
 use crate::buffers::{CallBuffers, LANE_SMALL, LaneBlocks, LaneMemory};
-use crate::connection::Arrived;
+use crate::connection::{Arrived, Claim, PeerLimit};
 use crate::log::warn;
 use crate::sched::Setup;
 use crate::sched::thread::{self, ThreadPlan};
@@ -154,13 +154,21 @@ impl LaneServer {
         lane: &Arc<Lane>,
         orb: &Orb,
         source: Source<'_>,
-        arrived: Arrived,
+        mut arrived: Arrived,
         buffers: &mut CallBuffers,
     ) {
         if !self.threads.config().counts_permits() {
             run(&self.blocks().pool, orb, source, arrived, buffers, None);
             return;
         }
+        // Before a thread or a block of the lane is spent on it.
+        let mut claim = match source {
+            Source::Member(member) => match member.connection().claim_request(&arrived) {
+                Ok(claim) => claim,
+                Err(limit) => return over_limit(member, orb, arrived, limit, buffers),
+            },
+            _ => None,
+        };
         let admitted = match self.threads.admit() {
             Admission::Run => true,
             Admission::RunAndGrow => self.grow(lane, orb),
@@ -169,7 +177,7 @@ impl LaneServer {
         };
         if !admitted {
             let mut spare = self.spare(arrived.len);
-            if self.borrow(source, arrived, buffers, &mut spare) {
+            if self.borrow(source, arrived, buffers, (&mut spare, &mut claim)) {
                 return;
             }
             // Before the lock of `threads`, since this takes locks of POAs.
@@ -179,7 +187,7 @@ impl LaneServer {
             };
             let buffering = match spare {
                 Some(spare) => self.threads.buffer(arrived.len, priority, || {
-                    BufferedRequest::new(source, arrived, &mut buffers.block, spare, None)
+                    BufferedRequest::new(source, arrived, &mut buffers.block, spare, claim.take(), None)
                 }),
                 None if self.threads.config().buffer.is_some() => Buffering::Overflow,
                 None => Buffering::NoBuffer,
@@ -199,6 +207,7 @@ impl LaneServer {
             }
         }
         let permit = Permit::of(self);
+        Claim::hand_on(claim, &mut arrived);
         run(&self.blocks().pool, orb, source, arrived, buffers, Some(&permit));
         while let Some(buffered) = permit.next() {
             if let Source::Member(member) = source {
@@ -219,13 +228,14 @@ impl LaneServer {
         }
     }
 
-    /// Has a thread of a lane of lower priority run the request. Takes the spare block then.
+    /// Has a thread of a lane of lower priority run the request. Takes the spare block and the
+    /// claim then.
     fn borrow(
         &self,
         source: Source<'_>,
         arrived: Arrived,
         buffers: &mut CallBuffers,
-        spare: &mut Option<Buffer>,
+        (spare, claim): (&mut Option<Buffer>, &mut Option<Claim>),
     ) -> bool {
         spare.is_some()
             && self.lenders.iter().any(|lender| {
@@ -234,7 +244,7 @@ impl LaneServer {
                 let lent = server.threads.borrow_thread(
                     || {
                         let spare = spare.take().unwrap_or_else(|| Buffer::unpooled(0));
-                        BufferedRequest::new(source, arrived, &mut buffers.block, spare, plan)
+                        BufferedRequest::new(source, arrived, &mut buffers.block, spare, claim.take(), plan)
                     },
                     |thread| {
                         // If the system refuses, the thread raises itself when it runs.
@@ -272,8 +282,9 @@ impl LaneServer {
         permit: &Permit<'_>,
     ) {
         // The thread's own block returns to its pool.
-        let BufferedRequest { source, arrived, block, .. } = buffered;
+        let BufferedRequest { source, mut arrived, block, claim, .. } = buffered;
         buffers.block = block;
+        Claim::hand_on(claim, &mut arrived);
         run(&self.blocks().pool, orb, source.as_source(), arrived, buffers, Some(permit));
         // A thread of another lane does not come back, and any thread may have further ones.
         if let OwnedSource::Member(member) = &source {
@@ -319,4 +330,15 @@ impl LaneServer {
             );
         }
     }
+}
+
+/// Answers a request that its client's limits refuse.
+#[cold]
+fn over_limit(member: &Member, orb: &Orb, arrived: Arrived, limit: PeerLimit, buffers: &mut CallBuffers) {
+    let connection = member.connection();
+    let mut send = |message: &isorb_cdr::Message<'_>| member.send(message);
+    if refuse_over_limit(orb, connection, arrived, limit, buffers, &mut send).is_err() {
+        connection.break_off();
+    }
+    buffers.trim();
 }

@@ -78,7 +78,7 @@ impl LaneServer {
         let Some(mut block) = self.blocks().pool.take(octets.len()) else { return false };
         block.bytes_mut()[..octets.len()].copy_from_slice(octets);
         let source = Source::Group(text).to_owned_source();
-        let request = BufferedRequest { source, arrived, block, plan: None };
+        let request = BufferedRequest { source, arrived, block, claim: None, plan: None };
         self.queue(lane, priority, request)
     }
 
@@ -112,7 +112,8 @@ impl LaneServer {
         }
         let arrived = Arrived::of_local(&block.bytes()[..len])?;
         let waits = ticket.is_some();
-        let mut request = BufferedRequest { source: OwnedSource::Local(ticket), arrived, block, plan: None };
+        let mut request =
+            BufferedRequest { source: OwnedSource::Local(ticket), arrived, block, claim: None, plan: None };
         // A thread of the lane may wait for the request that makes this call. A oneway holds up no
         // thread, and that request may end before it.
         if waits && let Some(waiting) = waiting_in(self.number()) {
