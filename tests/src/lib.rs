@@ -96,6 +96,9 @@ impl Path for Parrot {
     fn echo_octets<'u>(&'u self, _: Upcall<'u>, a: &'u [u8]) -> Result<&'u [u8]> {
         Ok(a)
     }
+    fn echo_unvalued<'u>(&'u self, _: Upcall<'u>, a: UnvaluedView<'u>) -> Result<UnvaluedView<'u>> {
+        Ok(a)
+    }
     fn feed<'u>(&'u self, _: Upcall<'u>, a: &'u [TrackView<'u>]) -> Result<()> {
         self.fed.fetch_add(a.len() as u32, Ordering::Relaxed);
         Ok(())

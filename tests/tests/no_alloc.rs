@@ -20,6 +20,7 @@ struct Arguments {
     picture: Picture,
     small: Vec<u8>,
     large: Vec<u8>,
+    unvalued: Unvalued,
 }
 
 fn arguments() -> Arguments {
@@ -46,6 +47,7 @@ fn arguments() -> Arguments {
         picture,
         small: vec![1; 100],
         large: vec![2; 100_000],
+        unvalued: Unvalued::default(),
     }
 }
 
@@ -80,6 +82,8 @@ fn round<'s>(path: &PathRef, scope: &'s Scope<'s>, a: &Arguments) -> Result<()> 
     assert_eq!(path.echo_matrix([[1, 2], [3, 4], [5, 6]])?, [[1, 2], [3, 4], [5, 6]]);
     assert_eq!(path.echo_octets_in(scope, &a.small)?, &*a.small);
     assert_eq!(path.echo_octets_in(scope, &a.large)?, &*a.large);
+    let unvalued = path.echo_unvalued_in(scope, &a.unvalued)?;
+    assert!(unvalued.first.is_null() && unvalued.second.is_null());
     path.feed(&a.tracks)?;
     path.fed()?;
     Ok(())

@@ -15,15 +15,19 @@ use isorb_scope::{Full, Region, Scope};
 #[derive(Clone, Default)]
 pub struct Any {
     tc: TypeCode,
-    value: Arc<[u8]>,
+    /// `None` for a value without octets.
+    value: Option<Arc<[u8]>>,
     /// Whether it has a `char` above U+007F, so that it is none in [`Text::DEFAULT`].
     is_latin1: bool,
 }
 
+/// What a message without a value is decoded to.
+static NULL: Any = Any::null();
+
 impl Any {
     /// An `Any` without a value, of type `null`.
-    pub fn null() -> Any {
-        Any::default()
+    pub const fn null() -> Any {
+        Any { tc: TypeCode::NULL, value: None, is_latin1: false }
     }
 
     /// Holds a copy of `value`.
@@ -82,13 +86,13 @@ impl Any {
     /// From an encoder of [`Text::HELD`] with a value that can always be written.
     pub(crate) fn trusted(tc: TypeCode, e: Encoder<'_>) -> Any {
         let is_latin1 = e.text().narrow == Narrow::HeldLatin1;
-        Any { tc, value: e.flatten().unwrap_or_default().into(), is_latin1 }
+        Any { tc, value: octets(e.flatten().unwrap_or_default()), is_latin1 }
     }
 
     /// From an encoder of [`Text::HELD`] with what is known to be a value of `tc`.
     pub(crate) fn of_encoder(tc: TypeCode, e: Encoder<'_>) -> Result<Any> {
         let is_latin1 = e.text().narrow == Narrow::HeldLatin1;
-        Ok(Any { tc, value: e.flatten()?.into(), is_latin1 })
+        Ok(Any { tc, value: octets(e.flatten()?), is_latin1 })
     }
 
     /// The same value as one of `tc`, of which it is known to be.
@@ -121,8 +125,14 @@ impl Any {
     ///
     /// # Errors
     /// As [`TypeCode::read`] and [`copy_value`].
+    ///
+    /// # Real-time
+    /// Allocates, unless there is no value.
     pub fn read(d: &mut Decoder<'_>) -> Result<Any> {
         let tc = TypeCode::read(d)?;
+        if matches!(tc.kind(), Kind::Null | Kind::Void) {
+            return Ok(Any { tc, ..Any::null() });
+        }
         d.nested(|d| Any::take(tc, d))
     }
 
@@ -131,7 +141,8 @@ impl Any {
     ///
     /// # Real-time
     /// The octets are copied unchanged if code sets and alignment agree; otherwise they are copied
-    /// once more, through an allocation, while the type is walked.
+    /// once more, through an allocation, while the type is walked. Without a value it does not
+    /// allocate.
     pub fn write<'v>(&'v self, e: &mut Encoder<'v>) {
         self.tc.write(e);
         self.write_value(e);
@@ -142,9 +153,10 @@ impl Any {
     /// # Real-time
     /// As [`Any::write`].
     pub fn write_value<'v>(&'v self, e: &mut Encoder<'v>) {
+        let Some(value) = &self.value else { return };
         let agrees = e.text().takes_default() && !self.is_latin1;
         if agrees && e.offset().is_multiple_of(8) && !e.is_in_chunk() {
-            return e.raw_lent(&self.value);
+            return e.raw_lent(value);
         }
         if let Err(error) = self.reading(|d| copy_value(&self.tc, d, e)) {
             e.fail(error.kind);
@@ -158,7 +170,7 @@ impl Any {
 
     /// The value in CDR, in this machine's byte order, from alignment 0 on.
     pub fn value(&self) -> &[u8] {
-        &self.value
+        self.value.as_deref().unwrap_or_default()
     }
 
     /// Whether there is no value.
@@ -196,9 +208,9 @@ impl Any {
         }
         // Views take more memory than the wire form. The factor depends on the type: the scope
         // grows until they fit.
-        let mut room = 4 * self.value.len() + 512;
+        let mut room = 4 * self.value().len() + 512;
         loop {
-            let read = with_decoder(&self.value, room, Order::NATIVE, Text::HELD, context, |d| {
+            let read = with_decoder(self.value(), room, Order::NATIVE, Text::HELD, context, |d| {
                 if self.tc.borrow().strip().kind() == Kind::Except {
                     d.string_owned()?;
                 }
@@ -207,7 +219,7 @@ impl Any {
             });
             match read {
                 Ok(value) => return Some(value),
-                Err(error) if error.kind == ErrorKind::Full && room < 256 * (self.value.len() + 512) => {
+                Err(error) if error.kind == ErrorKind::Full && room < 256 * (self.value().len() + 512) => {
                     room *= 4
                 }
                 Err(_) => return None,
@@ -226,7 +238,7 @@ impl Any {
 
     /// Calls `read` with a decoder on the value, and a scope without room.
     pub(crate) fn reading<R>(&self, read: impl FnOnce(&mut Decoder<'_>) -> R) -> R {
-        with_decoder(&self.value, 0, Order::NATIVE, Text::HELD, None, read)
+        with_decoder(self.value(), 0, Order::NATIVE, Text::HELD, None, read)
     }
 }
 
@@ -237,6 +249,11 @@ fn begin(tc: &TypeCode, e: &mut Encoder<'_>) {
     if tc.kind() == Kind::Except {
         e.string(tc.id());
     }
+}
+
+/// The octets of a value, shared.
+fn octets(value: Vec<u8>) -> Option<Arc<[u8]>> {
+    (!value.is_empty()).then(|| value.into())
 }
 
 /// Whether the rest of a stream is a value of `tc` and nothing else.
@@ -291,6 +308,10 @@ impl<'m> Decode<'m> for &'m Any {
     const MIN_WIRE: usize = 4;
     fn decode(d: &mut Decoder<'m>) -> Result<&'m Any> {
         let any = Any::read(d)?;
+        // Most events have none: nothing is kept and dropped for them.
+        if any.tc.kind() == Kind::Null {
+            return Ok(&NULL);
+        }
         Ok(d.scope().keep(any)?)
     }
 }

@@ -65,7 +65,10 @@ impl Reader {
             let bound = if matches!(kind, Kind::String | Kind::WString) { d.get::<u32>()? } else { 0 };
             if bound == 0 {
                 let link = Link::Outer(TypeCode(Repr::Simple(kind)));
-                self.seen.push((at, link.clone()));
+                // Alone, it is the whole type code: no indirection refers to it.
+                if self.depth > 0 {
+                    self.seen.push((at, link.clone()));
+                }
                 return Ok(link);
             }
             let mut node = Node::new(kind);

@@ -34,7 +34,7 @@ use isorb::generated::Any;
 use isorb::poa::ObjectId;
 use isorb::rt::Priority;
 use isorb::{Kind, Object, Orb, Reference, Result, SystemException, TypeCode, Upcall};
-use isorb_rt::sync::{PiMutex, PiOnceLock};
+use isorb_rt::sync::PiMutex;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::AcqRel;
 use std::sync::{Arc, Weak};
@@ -666,7 +666,7 @@ impl RemoteConsumer {
 
 impl consumer::PushConsumer for RemoteConsumer {
     fn push(&self, events: &[Event<'_>]) -> Result<(), Failure> {
-        static NONE: PiOnceLock<Any> = PiOnceLock::new();
+        static NONE: Any = Any::null();
         // Only events with an any cost memory.
         let anys: Vec<Any> = match events.iter().any(|event| !event.data.any.is_empty()) {
             true => events.iter().map(|event| any::unpack(event.data.any)).collect(),
@@ -677,7 +677,7 @@ impl consumer::PushConsumer for RemoteConsumer {
             data: RtecEventDataView {
                 pad1: events[i].data.pad1,
                 payload: events[i].data.octets,
-                any_value: anys.get(i).unwrap_or(NONE.get_or_init(Any::default)),
+                any_value: anys.get(i).unwrap_or(&NONE),
             },
         };
         self.peer.push(|| match events.len() {
