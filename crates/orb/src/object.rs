@@ -33,6 +33,8 @@ struct Inner {
     policies: Policies,
     /// Whether any policy is set; read in each call.
     sets_policies: bool,
+    /// Whether these are start or end times.
+    sets_times: bool,
     rt_overrides: Overrides,
     /// The `ValueBase` that a reference to an abstract interface holds; there is no object then.
     value: Option<Arc<dyn HeldValue>>,
@@ -157,6 +159,7 @@ impl Object {
             binding: Arc::default(),
             policies: Policies::OPEN,
             sets_policies: false,
+            sets_times: false,
             rt_overrides: Overrides::default(),
             value: None,
         }))
@@ -170,6 +173,7 @@ impl Object {
             binding: Arc::default(),
             policies: Policies::OPEN,
             sets_policies: false,
+            sets_times: false,
             rt_overrides: Overrides::default(),
             value: Some(value),
         }))
@@ -224,6 +228,7 @@ impl Object {
             binding: binding.clone(),
             policies,
             sets_policies: policies != Policies::OPEN,
+            sets_times: policies.sets_times(),
             rt_overrides,
             value: value.clone(),
         }))
@@ -264,6 +269,13 @@ impl Object {
         self.0.sets_policies || thread_sets_policies()
     }
 
+    /// Whether a call may have start and end times: the object sets some, or the thread sets any
+    /// policies.
+    #[inline(always)]
+    pub(crate) fn has_times(&self) -> bool {
+        self.0.sets_times || thread_sets_policies()
+    }
+
     /// The policies of the object, the thread and the ORB, the narrowest first.
     pub(crate) fn all_policies(&self) -> Policies {
         self.0.policies.or(thread_policies()).or(self.0.orb.policies())
@@ -271,6 +283,9 @@ impl Object {
 
     #[inline(never)]
     pub(crate) fn narrower_policies(&self) -> Result<Effective> {
+        if !self.has_times() {
+            return Ok(self.0.orb.effective_policies_under(&self.0.policies));
+        }
         let policies = self.all_policies().effective();
         if policies.timeout == Timeout::OVER {
             return Err(SystemException::new(Kind::Timeout, 0, Completion::No).detail(

@@ -204,6 +204,12 @@ impl Orb {
         self.0.client.policies.effective()
     }
 
+    /// The policies of a call through an object that sets these.
+    #[inline]
+    pub(crate) fn effective_policies_under(&self, object: &Policies) -> Effective {
+        self.0.client.policies.effective_under(object)
+    }
+
     /// Sets the ORB's policies; what is `None` stays as it was.
     pub fn set_policies(&self, policies: Policies) {
         self.0.client.policies.set(policies);

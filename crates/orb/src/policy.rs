@@ -119,6 +119,12 @@ impl Policies {
         }
     }
 
+    /// Whether it has a start or an end time.
+    pub(crate) fn sets_times(&self) -> bool {
+        let times = [self.request_start, self.reply_start, self.request_end, self.reply_end];
+        times.iter().any(Option::is_some)
+    }
+
     /// The earliest end time.
     pub(crate) fn end(&self) -> Option<Instant> {
         [self.request_end, self.reply_end].into_iter().flatten().min()
@@ -234,8 +240,7 @@ impl SharedPolicies {
         if let Some(rebind) = policies.rebind {
             self.rebind.store(1 + rebind as u8, Ordering::Relaxed);
         }
-        let times = [policies.request_start, policies.reply_start, policies.request_end, policies.reply_end];
-        if times.iter().any(Option::is_some) {
+        if policies.sets_times() {
             warn(
                 LOG,
                 format_args!(
@@ -264,6 +269,23 @@ impl SharedPolicies {
                 3 => SyncScope::WithServer,
                 _ => SyncScope::WithTarget,
             },
+        }
+    }
+
+    /// The effective policies if only `object` sets narrower ones, and no start or end time: as
+    /// `object.or(self.get()).effective()`, in a few instructions.
+    #[inline]
+    pub fn effective_under(&self, object: &Policies) -> Effective {
+        let timeout = |own: Option<Duration>, wider: &AtomicTimeout| match own {
+            Some(_) => Timeout::of_policy(own),
+            None => wider.effective(),
+        };
+        let wider = self.effective();
+        Effective {
+            timeout: timeout(object.request_timeout, &self.request_timeout)
+                .min(timeout(object.round_trip_timeout, &self.round_trip_timeout)),
+            rebind: object.rebind.unwrap_or(wider.rebind),
+            sync_scope: object.sync_scope.unwrap_or(wider.sync_scope),
         }
     }
 
@@ -410,5 +432,36 @@ mod tests {
         assert_eq!(object.or(orb).effective().timeout.duration(), Some(Duration::from_millis(5)));
         assert_eq!(object.or(orb).effective(), SharedPolicies::new(object.or(orb)).effective());
         assert_eq!(Policies::OPEN.effective(), SharedPolicies::new(Policies::OPEN).effective());
+    }
+
+    #[test]
+    fn the_policies_of_an_object_alone_are_those_of_all_scopes() {
+        let times =
+            [None, Some(Duration::ZERO), Some(Duration::from_millis(5)), Some(Duration::from_secs(9))];
+        let mut all = Vec::new();
+        for (request_timeout, round_trip_timeout) in times.iter().flat_map(|a| times.map(|b| (*a, b))) {
+            for sync_scope in [None, Some(SyncScope::None), Some(SyncScope::WithTarget)] {
+                for rebind in [None, Some(Rebind::Transparent), Some(Rebind::NoReconnect)] {
+                    let open = Policies::OPEN;
+                    all.push(Policies { request_timeout, round_trip_timeout, sync_scope, rebind, ..open });
+                }
+            }
+        }
+        for orb in &all {
+            let shared = SharedPolicies::new(*orb);
+            for object in &all {
+                let expected = object.or(shared.get()).effective();
+                assert_eq!(shared.effective_under(object), expected, "{object:?} under {orb:?}");
+            }
+        }
+        let now = Some(Instant::now());
+        let some = |change: fn(&mut Policies, Option<Instant>)| {
+            let mut policies = Policies::OPEN;
+            change(&mut policies, now);
+            policies.sets_times()
+        };
+        assert!(some(|p, now| p.request_start = now) && some(|p, now| p.reply_start = now));
+        assert!(some(|p, now| p.request_end = now) && some(|p, now| p.reply_end = now));
+        assert!(!some(|p, _| p.rebind = Some(Rebind::NoRebind)));
     }
 }

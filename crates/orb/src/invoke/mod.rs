@@ -135,7 +135,7 @@ impl Object {
     /// As [`Object::invoke`], without the receive unless the sync scope asks for it. With
     /// [`SyncScope::None`] it does not wait for the peer to read.
     pub fn send<'a>(&self, operation: &Operation, arguments: &dyn Fn(&mut Encoder<'a>)) -> Result<()> {
-        if self.has_narrower_policies() {
+        if self.has_times() {
             cold_path();
             self.wait_for_start()?;
         }
@@ -151,10 +151,11 @@ impl Object {
                 Some(chain) => self.intercepted(chain, &call, scope, policies)?,
                 None => {
                     let target = self.bound()?;
-                    let outcome = call.attempt_outcome(&target, scope, policies);
-                    if let Ok(Outcome::Done) = outcome {
-                        return Ok(());
-                    }
+                    let outcome = match call.attempt(&target, scope, policies) {
+                        Ok(None) => return Ok(()),
+                        Ok(Some(answer)) => call.outcome(answer, scope),
+                        Err(failure) => Err(failure),
+                    };
                     let mut again =
                         |target: &Arc<Target>, _: Progress| Ok(call.attempt_outcome(target, scope, policies));
                     self.go_on(&call, target.into_owned(), outcome, policies, &mut again)?

@@ -133,7 +133,7 @@ impl Object {
         operation: &Operation,
         arguments: &dyn Fn(&mut Encoder<'a>),
     ) -> Result<PendingCall> {
-        if self.has_narrower_policies() {
+        if self.has_times() {
             self.refuse_start()?;
         }
         let policies = self.effective_policies()?;

@@ -24,7 +24,8 @@ impl Object {
         arguments: &dyn Fn(&mut Encoder<'a>),
         in_place: bool,
     ) -> Result<Reply<'s>> {
-        let starts = self.starts()?;
+        let none = Starts { request: None, reply: None };
+        let starts = if self.has_times() { self.starts()? } else { none };
         sleep(starts.request);
         let policies = self.narrower_policies()?;
         let reply = self.invoke_with(operation, scope, arguments, policies, in_place)?;
