@@ -4,7 +4,7 @@ use crate::connection::Connection;
 use crate::consumer::PushConsumer;
 use crate::content::ContentFilter;
 use crate::core::Core;
-use crate::counters::Counts;
+use crate::counters::{Counts, count};
 use crate::dispatch::Dispatch;
 use crate::error::ConnectError;
 use crate::event::Event;
@@ -14,7 +14,7 @@ use crate::modules::{ModuleSet, Replaceable};
 use crate::ownership::Ownership;
 use crate::placement::Quality;
 use crate::retention::HistoryRequest;
-use crate::supplier::{Published, SupplierQos};
+use crate::supplier::{Published, SupplierQos, Undeclared};
 use isorb_rt::priority::Priority;
 use std::fmt;
 use std::sync::Arc;
@@ -346,19 +346,36 @@ impl<M: ModuleSet> ProxyPushConsumer<M> {
     /// [`ChannelBuilder::block`](crate::ChannelBuilder::block).
     #[inline]
     pub fn push(&self, event: &Event<'_>) -> Pushed {
-        if let Some(ownership) = self.ownership
-            && !self.core.owns(self.id, ownership, event)
-        {
-            return Pushed { not_owned: 1, ..Pushed::default() };
-        }
-        if self.published.as_ref().is_some_and(|published| !published.has(&event.header)) {
-            return self.core.push_undeclared(self.id, event);
-        }
-        let pushed = self.core.push(self.id, event);
+        let pushed = if self.published.as_ref().is_some_and(|published| !published.has(&event.header)) {
+            self.push_undeclared(event)
+        } else if !self.owns(event) {
+            Pushed { not_owned: 1, ..Pushed::default() }
+        } else {
+            self.core.push(self.id, event)
+        };
         if pushed.dropped | pushed.refused | pushed.too_large != 0 {
             self.count_loss(event, pushed);
         }
         pushed
+    }
+
+    /// Whether it may push an event: no stronger supplier owns the instance.
+    #[inline]
+    fn owns(&self, event: &Event<'_>) -> bool {
+        self.ownership.is_none_or(|ownership| self.core.owns(self.id, ownership, event))
+    }
+
+    /// Handles an event that it had not declared.
+    #[cold]
+    fn push_undeclared(&self, event: &Event<'_>) -> Pushed {
+        count(&self.core.kernel.totals.undeclared);
+        let pushed = match self.core.undeclared {
+            // It takes the instance from no other supplier.
+            Undeclared::Refuse => Pushed::default(),
+            Undeclared::Count if !self.owns(event) => Pushed { not_owned: 1, ..Pushed::default() },
+            Undeclared::Count => self.core.push(self.id, event),
+        };
+        Pushed { undeclared: 1, ..pushed }
     }
 
     #[cold]

@@ -145,17 +145,6 @@ impl<M: ModuleSet> Core<M> {
         Ok(core)
     }
 
-    /// Handles an event that its supplier had not declared.
-    #[cold]
-    pub(crate) fn push_undeclared(&self, supplier: u32, event: &Event<'_>) -> Pushed {
-        count(&self.kernel.totals.undeclared);
-        let pushed = match self.undeclared {
-            Undeclared::Count => self.push(supplier, event),
-            Undeclared::Refuse => Pushed::default(),
-        };
-        Pushed { undeclared: 1, ..pushed }
-    }
-
     /// Makes room for the owners of instances, before the first supplier that competes for them.
     pub(crate) fn expect_owners(&self) {
         let _ = self.owners.set(Owners::new(self.limits.instances));

@@ -264,13 +264,17 @@ impl ConsumerServant {
                 supplier: origin.supplier,
                 number: origin.number,
             });
-            if self.skips_repeated && self.is_repeated(&header, origin) {
+            let arrival = match self.counts_gaps || self.skips_repeated {
+                true => self.gaps.lock().arrived(&header, origin),
+                false => Arrival::InOrder,
+            };
+            if arrival == Arrival::Again && self.skips_repeated {
                 self.repeated.fetch_add(1, Relaxed);
                 continue;
             }
             self.received.fetch_add(1, Relaxed);
-            if self.counts_gaps || self.skips_repeated {
-                self.note(&header, origin);
+            if self.counts_gaps {
+                self.note(arrival);
             }
             let any = any::pack(event.data.any_value);
             let data = Data { pad1: event.data.pad1, octets: event.data.payload, any: &any };
@@ -283,18 +287,9 @@ impl ConsumerServant {
         }
     }
 
-    /// Returns true if the event came before. Each supplier's events come in order, those of the
-    /// history included.
-    fn is_repeated(&self, header: &Header, origin: Origin) -> bool {
-        let last = self.gaps.lock().last(origin.supplier, header.event_type, header.source);
-        last.is_some_and(|last| origin.number <= last)
-    }
-
-    fn note(&self, header: &Header, origin: Origin) {
-        let arrival = self.gaps.lock().arrived(header, origin);
+    fn note(&self, arrival: Arrival) {
         match arrival {
-            _ if !self.counts_gaps => {}
-            Arrival::InOrder => {}
+            Arrival::InOrder | Arrival::Again => {}
             Arrival::Late => {
                 let _ = self.lost.fetch_update(Relaxed, Relaxed, |lost| lost.checked_sub(1));
             }
@@ -393,6 +388,10 @@ mod tests {
         assert_eq!(*seen.lock(), [(7, 3), (7, 4), (7, 5), (7, 6), (7, 8), (0, 0), (0, 0), (9, 1)]);
         let count = |counter: &AtomicU64| counter.load(Relaxed);
         assert_eq!((count(&late.received), count(&late.repeated), count(&late.lost)), (8, 2, 1));
+        // Another thread of the supplier was faster: it is late, and not repeated.
+        [7, 7, 8].into_iter().for_each(|number| push(&late, 7, number));
+        assert_eq!(seen.lock().last(), Some(&(7, 7)));
+        assert_eq!((count(&late.received), count(&late.repeated), count(&late.lost)), (9, 4, 0));
         // A consumer that asks for no history takes what comes late.
         let plain = servant(false);
         [1, 3, 2].into_iter().for_each(|number| push(&plain, 7, number));

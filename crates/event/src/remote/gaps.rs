@@ -7,6 +7,9 @@ use std::collections::BTreeMap;
 /// The most streams that are remembered. The one that was silent for longest is forgotten first.
 const MAX_STREAMS: usize = 4096;
 
+/// The most ranges of missing numbers of a stream that are remembered, the newest ones.
+const MAX_RANGES: usize = 16;
+
 /// Events that were lost on their way: those between `last` and `next`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Gap {
@@ -41,6 +44,34 @@ struct Stream {
     last: u64,
     /// Of `events`.
     at: u64,
+    missing: Missing,
+}
+
+/// Numbers that did not arrive: ranges of the first and the last one, ascending.
+#[derive(Default)]
+struct Missing(Vec<(u64, u64)>);
+
+impl Missing {
+    fn add(&mut self, at: usize, range: (u64, u64)) {
+        self.0.insert(at, range);
+        if self.0.len() > MAX_RANGES {
+            self.0.remove(0);
+        }
+    }
+
+    /// Takes a number out; false if it was not missing, or that is not known any more.
+    fn take(&mut self, number: u64) -> bool {
+        let holds = |(first, last): &(u64, u64)| (*first..=*last).contains(&number);
+        let Some(at) = self.0.iter().position(holds) else { return false };
+        let (first, last) = self.0.remove(at);
+        if number < last {
+            self.add(at, (number + 1, last));
+        }
+        if first < number {
+            self.add(at, (first, number - 1));
+        }
+        true
+    }
 }
 
 /// What the number of an event says.
@@ -49,18 +80,21 @@ pub(super) enum Arrival {
     InOrder,
     /// After a gap.
     After(Gap),
-    /// It was counted as lost before.
+    /// It was counted as lost before: threads that share a supplier may overtake each other.
     Late,
+    /// It has arrived before.
+    Again,
 }
 
 impl GapDetector {
     /// Records an event. The first one of a stream tells nothing of those before.
     ///
     /// # Real-time
-    /// O(log n) in the streams. Allocates for a new one.
+    /// O(log n) in the streams. Allocates for a new one, and for gaps.
     pub fn arrived(&mut self, header: &Header, origin: Origin) -> Arrival {
         let Origin { supplier, number } = origin;
-        if supplier == 0 {
+        // A supplier numbers so many types and sources only.
+        if supplier == 0 || number == 0 {
             return Arrival::InOrder;
         }
         self.events += 1;
@@ -68,19 +102,22 @@ impl GapDetector {
         let key = (supplier, event_type, source);
         let Some(stream) = self.streams.get_mut(&key) else {
             self.make_room();
-            self.streams.insert(key, Stream { last: number, at });
+            self.streams.insert(key, Stream { last: number, at, missing: Missing::default() });
             return Arrival::InOrder;
         };
         stream.at = at;
         match number.cmp(&stream.last) {
-            Ordering::Less => return Arrival::Late,
-            // A repetition, which was never missing.
-            Ordering::Equal => return Arrival::InOrder,
+            Ordering::Less if stream.missing.take(number) => return Arrival::Late,
+            Ordering::Less | Ordering::Equal => return Arrival::Again,
             Ordering::Greater => {}
         }
         let gap = Gap { supplier, event_type, source, last: stream.last, next: number };
         stream.last = number;
-        if gap.lost() == 0 { Arrival::InOrder } else { Arrival::After(gap) }
+        if gap.lost() == 0 {
+            return Arrival::InOrder;
+        }
+        stream.missing.add(stream.missing.0.len(), (gap.last + 1, gap.next - 1));
+        Arrival::After(gap)
     }
 
     fn make_room(&mut self) {
@@ -118,8 +155,11 @@ mod tests {
         assert_eq!(arrived(20, 7, 6), Arrival::InOrder);
         let gap = Gap { supplier: 7, event_type: 20, source: 1, last: 6, next: 9 };
         assert_eq!((arrived(20, 7, 9), gap.lost()), (Arrival::After(gap), 2));
-        assert_eq!(arrived(20, 7, 9), Arrival::InOrder, "a repetition was never missing");
+        assert_eq!(arrived(20, 7, 9), Arrival::Again, "a repetition was never missing");
         assert_eq!(arrived(20, 7, 8), Arrival::Late);
+        assert_eq!(arrived(20, 7, 8), Arrival::Again);
+        assert_eq!(arrived(20, 7, 5), Arrival::Again);
+        assert_eq!(arrived(20, 7, 0), Arrival::InOrder, "it has no number, as its stream");
         assert_eq!(arrived(21, 7, 2), Arrival::InOrder);
         assert_eq!(arrived(20, 0, 100), Arrival::InOrder, "it has no number");
         assert_eq!(gaps.last(7, 20, 1), Some(9));
@@ -136,7 +176,44 @@ mod tests {
         assert_eq!(gaps.last(1, 20, 1), Some(2 * MAX_STREAMS as u64), "one that pushes stays");
     }
 
+    #[test]
+    fn many_gaps_do_not_fill_the_memory() {
+        let mut gaps = GapDetector::default();
+        let mut arrived = |number| gaps.arrived(&header(20), Origin { supplier: 7, number });
+        // Each second one is missing; and of a long range, each second one comes late.
+        (1..1_000).step_by(2).for_each(|number| _ = arrived(number));
+        arrived(2_000);
+        for number in (1_001..1_200).step_by(2) {
+            assert_eq!(arrived(number), Arrival::Late, "{number}");
+        }
+        assert_eq!(arrived(2), Arrival::Again, "that it was missing is forgotten");
+        assert_eq!(gaps.streams.values().map(|stream| stream.missing.0.len()).max(), Some(MAX_RANGES));
+    }
+
     proptest! {
+        /// In any order, each event is new once, and those that did not come are lost.
+        #[test]
+        fn each_event_is_new_once(numbers in prop::collection::vec(1..30u64, 1..80)) {
+            let mut gaps = GapDetector::default();
+            let (mut lost, mut new) = (0, Vec::new());
+            for number in &numbers {
+                match gaps.arrived(&header(20), Origin { supplier: 1, number: *number }) {
+                    Arrival::After(gap) => lost += gap.lost(),
+                    Arrival::Late => lost -= 1,
+                    Arrival::InOrder => {}
+                    Arrival::Again => continue,
+                }
+                new.push(*number);
+            }
+            let first = numbers[0];
+            let mut all: Vec<u64> = numbers.iter().copied().filter(|number| *number >= first).collect();
+            all.sort_unstable();
+            all.dedup();
+            new.sort_unstable();
+            prop_assert_eq!(&new, &all);
+            prop_assert_eq!(lost, all[all.len() - 1] - first + 1 - all.len() as u64);
+        }
+
         /// What did not arrive between the first and the last event is lost, in any order.
         #[test]
         fn the_lost_are_those_that_did_not_arrive(numbers in prop::collection::btree_set(1..300u64, 1..200)) {

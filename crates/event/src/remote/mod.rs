@@ -24,6 +24,7 @@
 mod consumer;
 mod gaps;
 mod monitor;
+mod numbers;
 mod observer;
 mod payload;
 mod supplier;

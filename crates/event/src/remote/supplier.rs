@@ -1,6 +1,7 @@
 //! A supplier of a channel in another process.
 
 use super::monitor::{Reconnectable, Shared};
+use super::numbers::EventNumbers;
 use super::{RemoteError, encode, units};
 use crate::event::{Event, Header};
 use crate::ownership::Ownership;
@@ -17,7 +18,6 @@ use isorb::generated::Idl;
 use isorb::poa::ObjectId;
 use isorb::{Completion, Kind, Object, Policies, Reference, Result, SystemException, Upcall};
 use isorb_rt::sync::PiMutex;
-use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
@@ -26,7 +26,8 @@ use std::sync::{Arc, Weak};
 /// A supplier that stays connected until this is dropped; from
 /// [`RemoteChannel::supplier`](super::RemoteChannel::supplier).
 ///
-/// It numbers its events of each type and source, so that consumers notice those that are lost.
+/// It numbers its events of each type and source, so that consumers notice those that are lost; of
+/// more than 65,536 types and sources, those of the first ones.
 pub struct RemoteSupplier(Arc<Supplier>);
 
 struct Supplier {
@@ -37,8 +38,7 @@ struct Supplier {
     reference: PushSupplierRef,
     /// Its number, drawn at random.
     number: u64,
-    /// The numbers of the last events, by type and source.
-    numbers: PiMutex<BTreeMap<(i32, i32), u64>>,
+    numbers: EventNumbers,
     pushed: AtomicU64,
     lost: AtomicU64,
     ownership: Option<Ownership>,
@@ -95,7 +95,7 @@ impl RemoteSupplier {
             id,
             reference,
             number: isorb_rt::random_u64() | 1,
-            numbers: PiMutex::default(),
+            numbers: EventNumbers::default(),
             pushed: AtomicU64::new(0),
             lost: AtomicU64::new(0),
             ownership,
@@ -140,14 +140,14 @@ impl RemoteSupplier {
     pub fn push_owned(&self, event: &Event<'_>) -> Result<bool> {
         let supplier = &*self.0;
         let _turn = supplier.ownership.map(|_| supplier.turn.lock());
-        let number = supplier.next_number(&event.header);
+        let number = supplier.numbers.next(&event.header);
         let pushed = supplier.send(event, number);
         match &pushed {
             Ok(true) => {
                 supplier.pushed.fetch_add(1, Relaxed);
             }
             Ok(false) => {
-                supplier.give_back(&event.header);
+                supplier.numbers.give_back(&event.header);
                 supplier.not_owned.fetch_add(1, Relaxed);
             }
             Err(exception) => {
@@ -177,11 +177,7 @@ impl RemoteSupplier {
     /// # Real-time
     /// A PI lock for a short section. Allocates for the first event of a type and source.
     pub fn skip(&self, event_type: i32, source: i32, count: u64) {
-        if count > 0 {
-            let mut numbers = self.0.numbers.lock();
-            let last = numbers.entry((event_type, source)).or_default();
-            *last = last.saturating_add(count);
-        }
+        self.0.numbers.skip(event_type, source, count);
     }
 
     /// The number of pushes that succeeded.
@@ -207,20 +203,6 @@ impl RemoteSupplier {
 }
 
 impl Supplier {
-    fn next_number(&self, header: &Header) -> u64 {
-        let mut numbers = self.numbers.lock();
-        let last = numbers.entry((header.event_type, header.source)).or_default();
-        *last += 1;
-        *last
-    }
-
-    /// The last number was not used.
-    fn give_back(&self, header: &Header) {
-        if let Some(last) = self.numbers.lock().get_mut(&(header.event_type, header.source)) {
-            *last = last.saturating_sub(1);
-        }
-    }
-
     /// Returns false if a stronger supplier owns the instance.
     fn send(&self, event: &Event<'_>, number: u64) -> Result<bool> {
         let Some(proxy) = self.servant.proxy.lock().clone() else {

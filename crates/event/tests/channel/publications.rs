@@ -5,7 +5,8 @@ use isorb_event::federation::{
     ControlMessage, Federation, ForwardError, ForwardedEvent, Interest, LinkDown, Transport,
 };
 use isorb_event::{
-    Channel, ConnectError, Filter, MAX_PUBLICATIONS, Observer, Publication, SupplierQos, Undeclared,
+    Channel, ConnectError, Filter, MAX_PUBLICATIONS, Observer, Overflow, Ownership, Publication, Quality,
+    Strategy, SupplierQos, Undeclared,
 };
 use std::sync::{Arc, Mutex};
 
@@ -36,6 +37,43 @@ fn undeclared_events_are_counted_or_refused() {
         assert_eq!((pushed.taken, pushed.undeclared), (gets, 2));
         assert_eq!((log.take().len(), channel.totals().undeclared), (3 + gets as usize, 2));
     }
+}
+
+#[test]
+fn a_refused_event_takes_the_instance_from_no_other_supplier() {
+    let channel = Channel::builder().undeclared(Undeclared::Refuse).build().unwrap();
+    let log = Log::default();
+    let _c = log.connect(&channel, wants(Filter::Everything));
+    let competing = |strength, publications: &[(i32, i32)]| {
+        let qos = SupplierQos { ownership: Some(Ownership::new(strength)), ..declares(publications) };
+        channel.for_suppliers().connect_with(qos).unwrap()
+    };
+    let (strong, weak) = (competing(9, &[(20, 1)]), competing(1, &[]));
+    let refused = strong.push(&event(21, 1, 1));
+    assert_eq!((refused.taken, refused.undeclared, refused.not_owned), (0, 1, 0));
+    let pushed = weak.push(&event(21, 1, 2));
+    assert_eq!((pushed.taken, pushed.not_owned), (1, 0));
+    assert_eq!(log.take_times(), [[2]]);
+    // What is delivered competes, declared or not.
+    let channel = Channel::builder().build().unwrap();
+    let competing = |strength| {
+        let qos = SupplierQos { ownership: Some(Ownership::new(strength)), ..declares(&[(20, 1)]) };
+        channel.for_suppliers().connect_with(qos).unwrap()
+    };
+    let (strong, weak) = (competing(9), competing(1));
+    strong.push(&event(21, 1, 1));
+    let dropped = weak.push(&event(21, 1, 2));
+    assert_eq!((dropped.undeclared, dropped.not_owned), (1, 1));
+}
+
+#[test]
+fn lost_events_that_were_not_declared_count_as_any_other() {
+    let (channel, _) = still(Channel::builder().strategy(Strategy::ByHand { upcalls: false }));
+    let quality = Quality { queue: 1, overflow: Overflow::DropNewest, ..Quality::default() };
+    let _c = Log::default().connect(&channel, wants(Filter::Everything).quality(quality));
+    let supplier = channel.for_suppliers().connect_with(declares(&[(20, 1)])).unwrap();
+    let dropped: u32 = (0..3).map(|n| supplier.push(&event(21, 1, n)).dropped).sum();
+    assert_eq!((u64::from(dropped), supplier.lost()), (2, 2));
 }
 
 #[test]
