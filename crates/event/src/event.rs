@@ -1,6 +1,6 @@
 //! Events, and their copies in the channel's pool.
 
-use isorb_rt::counted::{Counted, CountedPool};
+use isorb_rt::counted::{Counted, CountedPool, Unique};
 use std::cell::RefCell;
 
 /// The part of an event that the channel reads.
@@ -192,7 +192,7 @@ impl EventPool {
     ///
     /// # Real-time
     /// Neither allocates nor blocks.
-    pub(crate) fn copy(&self, event: &Event<'_>, expires: u64) -> Result<EventCopy, NoCopy> {
+    pub(crate) fn copy(&self, event: &Event<'_>, expires: u64) -> Result<Unique<Slot>, NoCopy> {
         let (octets, any) = (event.data.octets, event.data.any);
         let length = octets.len() + any.len();
         let slots = self.0.iter().find(|(class, _)| length <= class.payload);
@@ -207,7 +207,7 @@ impl EventPool {
         slot.any = any.len();
         slot.bytes[..octets.len()].copy_from_slice(octets);
         slot.bytes[octets.len()..][..any.len()].copy_from_slice(any);
-        Ok(slot.share())
+        Ok(slot)
     }
 }
 
@@ -232,8 +232,8 @@ impl<'a> CurrentEvent<'a> {
         if let Some(kept) = &*kept {
             return Ok(kept.clone());
         }
-        let copy = self.pool.copy(self.event, self.expires)?;
-        *kept = Some(copy.clone());
+        let [copy, share] = self.pool.copy(self.event, self.expires)?.share_twice();
+        *kept = Some(share);
         Ok(copy)
     }
 }

@@ -2,6 +2,7 @@
 
 use core::fmt;
 use core::ops::{Deref, DerefMut};
+use core::ptr::NonNull;
 use std::sync::Arc;
 
 use crate::pool::IndexPool;
@@ -59,7 +60,10 @@ impl<T> CountedPool<T> {
     pub fn take(&self) -> Option<Unique<T>> {
         let index = self.shared.free.take()?;
         self.shared.slots[index].shares.store(1, Relaxed);
-        Some(Unique(Counted { shared: self.shared.clone(), index }))
+        // The shares of a slot count for one handle of the pool, which the last one drops.
+        let shared = Arc::into_raw(self.shared.clone());
+        // SAFETY: the pointer of an `Arc` is not null.
+        Some(Unique(Counted { shared: unsafe { NonNull::new_unchecked(shared.cast_mut()) }, index }))
     }
 
     /// How many are free now.
@@ -98,6 +102,20 @@ impl<T> Unique<T> {
     pub fn share(self) -> Counted<T> {
         self.0
     }
+
+    /// Makes the value read-only, with two shares: an atomic operation less than a share and its
+    /// clone.
+    ///
+    /// # Real-time
+    /// Neither allocates nor blocks.
+    #[inline]
+    pub fn share_twice(self) -> [Counted<T>; 2] {
+        let Unique(first) = self;
+        // Its only share is here, so no other thread reads or writes the count.
+        first.slot().shares.store(2, Relaxed);
+        let second = Counted { shared: first.shared, index: first.index };
+        [first, second]
+    }
 }
 
 impl<T> Deref for Unique<T> {
@@ -112,7 +130,7 @@ impl<T> DerefMut for Unique<T> {
     fn deref_mut(&mut self) -> &mut T {
         // SAFETY: the pool lent the slot to this handle, and its count is the only one until it is
         // shared, and `&mut self` says that no other reference exists.
-        self.0.shared.slots[self.0.index].value.with_mut(|value| unsafe { &mut *value })
+        self.0.slot().value.with_mut(|value| unsafe { &mut *value })
     }
 }
 
@@ -124,15 +142,33 @@ impl<T: fmt::Debug> fmt::Debug for Unique<T> {
 
 /// A share of a value of a [`CountedPool`].
 pub struct Counted<T> {
-    shared: Arc<Slots<T>>,
+    /// The pool. It lives as long as a slot has shares: they count for one handle of it.
+    shared: NonNull<Slots<T>>,
     index: usize,
 }
+
+// SAFETY: a share gives out `&T` to any thread, and drops the pool with its values where it is the
+// last one.
+unsafe impl<T: Send + Sync> Send for Counted<T> {}
+// SAFETY: as above.
+unsafe impl<T: Send + Sync> Sync for Counted<T> {}
 
 impl<T> Counted<T> {
     /// Whether both are shares of one value.
     #[inline]
     pub fn same(a: &Self, b: &Self) -> bool {
-        a.index == b.index && Arc::ptr_eq(&a.shared, &b.shared)
+        a.index == b.index && a.shared == b.shared
+    }
+
+    #[inline]
+    fn slots(&self) -> &Slots<T> {
+        // SAFETY: the slot has this share, so the pool lives.
+        unsafe { self.shared.as_ref() }
+    }
+
+    #[inline]
+    fn slot(&self) -> &Slot<T> {
+        &self.slots().slots[self.index]
     }
 }
 
@@ -142,24 +178,27 @@ impl<T> Deref for Counted<T> {
     #[inline]
     fn deref(&self) -> &T {
         // SAFETY: while there are shares no `Unique` of the slot exists, so no thread writes.
-        self.shared.slots[self.index].value.with(|value| unsafe { &*value })
+        self.slot().value.with(|value| unsafe { &*value })
     }
 }
 
 impl<T> Clone for Counted<T> {
     /// # Real-time
-    /// Neither allocates nor blocks; two atomic additions.
+    /// Neither allocates nor blocks; one atomic addition.
     #[inline]
     fn clone(&self) -> Self {
-        self.shared.slots[self.index].shares.fetch_add(1, Relaxed);
-        Counted { shared: self.shared.clone(), index: self.index }
+        self.slot().shares.fetch_add(1, Relaxed);
+        Counted { shared: self.shared, index: self.index }
     }
 }
 
 impl<T> Drop for Counted<T> {
     fn drop(&mut self) {
-        if self.shared.slots[self.index].shares.fetch_sub(1, AcqRel) == 1 {
-            self.shared.free.give(self.index);
+        if self.slot().shares.fetch_sub(1, AcqRel) == 1 {
+            self.slots().free.give(self.index);
+            // SAFETY: from `Arc::into_raw` in `take`, and this was the last share of the slot, so
+            // nothing uses the pointer any more.
+            drop(unsafe { Arc::from_raw(self.shared.as_ptr()) });
         }
     }
 }
@@ -187,6 +226,34 @@ mod tests {
         assert_eq!((pool.available(), *c), (1, 9));
         drop(c);
         assert_eq!((pool.available(), pool.capacity()), (2, 2));
+    }
+
+    #[test]
+    fn two_shares_are_those_of_a_share_and_its_clone() {
+        let pool = CountedPool::new(1, |i| i);
+        let mut value = pool.take().unwrap();
+        *value = 9;
+        let [a, b] = value.share_twice();
+        assert!(Counted::same(&a, &b) && *b == 9);
+        let c = b.clone();
+        drop((a, b));
+        assert_eq!((pool.available(), *c), (0, 9));
+        drop(c);
+        assert_eq!(pool.available(), 1);
+    }
+
+    #[test]
+    fn shares_outlive_the_pool() {
+        let value = Arc::new(());
+        let pool = CountedPool::new(2, |_| value.clone());
+        let [a, b] = pool.take().unwrap().share_twice();
+        let other = pool.take().unwrap().share();
+        drop((pool, a));
+        assert_eq!(Arc::strong_count(&value), 3, "two shares live");
+        drop(other);
+        assert_eq!(Arc::strong_count(&*b), 3);
+        drop(b);
+        assert_eq!(Arc::strong_count(&value), 1);
     }
 
     #[test]
@@ -224,6 +291,26 @@ mod loom_tests {
             }
             t.join().unwrap();
             assert_eq!(pool.available(), 1);
+        });
+    }
+
+    /// Two shares of two threads, without a handle of the pool: the last one drops the pool, after
+    /// the reads of the other.
+    #[test]
+    fn loom_counted_last_share_drops_the_pool() {
+        loom::model(|| {
+            let pool = CountedPool::new(1, |_| 0);
+            let mut value = pool.take().unwrap();
+            *value = 1;
+            let [one, other] = value.share_twice();
+            drop(pool);
+            let t = thread::spawn(move || {
+                assert_eq!(*other, 1);
+                drop(other);
+            });
+            assert_eq!(*one, 1);
+            drop(one);
+            t.join().unwrap();
         });
     }
 }

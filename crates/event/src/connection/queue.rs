@@ -7,7 +7,7 @@ use crate::event::{CurrentEvent, NoCopy};
 use crate::placement::SubPriority;
 use crate::retention::Backlog;
 use isorb_rt::queue::Overflow;
-use isorb_rt::sync::atomic::Ordering::AcqRel;
+use isorb_rt::sync::atomic::Ordering::{AcqRel, Relaxed};
 use isorb_rt::time::Deadline;
 use isorb_trace::{DropReason, RecordKind};
 use std::collections::VecDeque;
@@ -139,6 +139,10 @@ impl Connection {
             }
         }
         queue.waiting.push_back(WaitingPush { events, since: *now });
+        if self.kernel.counting {
+            // Under the lock no other thread writes it.
+            self.counters.queued.store(self.counters.queued.load(Relaxed) + 1, Relaxed);
+        }
         let length = queue.waiting.len();
         let newly_ready = !std::mem::replace(&mut queue.scheduled, true);
         if displaced.is_none() {
@@ -148,9 +152,6 @@ impl Connection {
         if displaced.is_some() {
             count(&self.counters.dropped);
             self.record_drop(*now, DropReason::Queue);
-        }
-        if self.kernel.counting {
-            count(&self.counters.queued);
         }
         self.record(RecordKind::Queue, *now, length as u64, 0);
         if newly_ready { PushOutcome::ConsumerReady } else { PushOutcome::Accepted }

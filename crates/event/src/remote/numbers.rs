@@ -4,8 +4,8 @@ use crate::event::Header;
 use isorb_rt::sync::PiMutex;
 use std::collections::BTreeMap;
 
-/// The most pairs of type and source that are numbered. A gateway passes on the types and sources of
-/// others, so their number is not the program's to bound.
+/// The most pairs of type and source that are numbered. A gateway passes on the types and sources
+/// of others, so their number is not the program's to bound.
 const MAX_STREAMS: usize = 65_536;
 
 /// The numbers of the last events, by type and source.

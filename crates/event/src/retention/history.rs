@@ -181,7 +181,7 @@ impl History {
         let mut ring = stream.ring.lock();
         // Under the lock, so that a ring is in order.
         let number = self.next.fetch_add(1, Relaxed);
-        let gone = ring.push(RetainedEvent { number, at: now, view, copy }, since);
+        let gone = ring.push(RetainedEvent { number, at: now, view, copy: copy.share() }, since);
         drop(ring);
         drop(gone);
         false
