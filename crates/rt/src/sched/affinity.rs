@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity};
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use super::class::SchedError;
 
@@ -101,11 +101,14 @@ pub fn current_cpus() -> Result<Cpus, SchedError> {
 /// have moved when this returns.
 ///
 /// # Real-time
-/// No system call where the kernel lends its code for it (x86-64, POWER, s390x), else one; some
-/// nanoseconds.
+/// Some nanoseconds. The C library reads a word that the kernel keeps for each thread (glibc from
+/// 2.35 on), or runs code that the kernel lends it; a system call where it can do neither.
 #[inline]
 pub fn current_cpu() -> usize {
-    sched_getcpu()
+    // SAFETY: it takes nothing and only reads.
+    let cpu = unsafe { libc::sched_getcpu() };
+    // It fails on no kernel since 2.6.19. No processor has that number.
+    usize::try_from(cpu).unwrap_or(usize::MAX)
 }
 
 /// The number of processors that the machine can have; their numbers are below this.
