@@ -414,18 +414,24 @@ impl<M: ModuleSet, D: Dispatch + ?Sized> Delivery<'_, M, D> {
     ) {
         let mut at = 0;
         while at < targets.len() {
-            let guarded = AssertUnwindSafe(|| {
-                while let Some(target) = targets.get(at) {
-                    one(self, target);
-                    at += 1;
-                }
-            });
+            let guarded = AssertUnwindSafe(|| self.each_from(targets, &mut at, &one));
             if catch_unwind(guarded).is_err() {
                 connection(&targets[at]).failed();
                 self.pushed.taken += 1;
                 at += 1;
             }
         }
+    }
+
+    /// Calls `one` for each target from `at` on, and leaves there the one that panicked. A function
+    /// of its own, so that the compiler knows: no consumer changes what the loop reads.
+    #[inline]
+    fn each_from<T>(&mut self, targets: &[T], at: &mut usize, one: &impl Fn(&mut Self, &T)) {
+        for (number, target) in targets.iter().enumerate().skip(*at) {
+            *at = number;
+            one(self, target);
+        }
+        *at = targets.len();
     }
 
     /// Delivers to a registration with a matching pattern.

@@ -4,9 +4,10 @@ use core::fmt;
 use core::ops::Deref;
 
 use super::PiMutex;
-use super::atomic::AtomicU64;
 use super::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use super::atomic::{AtomicU32, AtomicU64};
 use super::cell::UnsafeCell;
+use super::futex::thread_id;
 use crate::time::{Deadline, now_ns, sleep_until};
 
 /// The version's number is above, how many readers entered it below.
@@ -22,8 +23,9 @@ const ENTERED: u64 = (1 << SHIFT) - 1;
 /// a writer is refused only while readers hold all others.
 ///
 /// A read is one atomic addition, which returns the current version and counts its reader in one
-/// step, so it never repeats. Leaving is another one. A reader that is pre-empted delays only the
-/// drop of its version.
+/// step, so it never repeats. Leaving is another one, except for the first thread that leaves a
+/// version: it counts by itself, without. A reader that is pre-empted delays only the drop of its
+/// version.
 ///
 /// ```
 /// let table = isorb_rt::sync::Snapshot::new(4, vec![1, 2]);
@@ -38,9 +40,57 @@ pub struct Snapshot<T> {
 }
 
 struct Version<T> {
-    /// How many readers have left it.
-    left: AtomicU64,
+    left: LeftCount,
     value: UnsafeCell<Option<T>>,
+}
+
+/// How many readers have left a version.
+struct LeftCount {
+    /// The first thread that left; 0 before.
+    owner: AtomicU32,
+    /// How often that thread has.
+    by_owner: AtomicU64,
+    /// How often others have.
+    by_others: AtomicU64,
+}
+
+impl LeftCount {
+    fn new() -> LeftCount {
+        LeftCount { owner: AtomicU32::new(0), by_owner: AtomicU64::new(0), by_others: AtomicU64::new(0) }
+    }
+
+    /// Starts again for another version; no reader may enter it before.
+    fn reset(&self) {
+        self.owner.store(0, Relaxed);
+        self.by_owner.store(0, Relaxed);
+        self.by_others.store(0, Relaxed);
+    }
+
+    /// Counts a reader. All that it did with the value comes before.
+    #[inline]
+    fn add(&self) {
+        let me = thread_id();
+        if self.owner.load(Relaxed) == me {
+            // No other thread writes it. One that got this thread's number after its end sees what
+            // it wrote: the kernel gives a number out again only then.
+            self.by_owner.store(self.by_owner.load(Relaxed) + 1, Release);
+        } else {
+            self.add_as_other(me);
+        }
+    }
+
+    fn add_as_other(&self, me: u32) {
+        if self.owner.compare_exchange(0, me, Relaxed, Relaxed).is_ok() {
+            self.by_owner.store(1, Release);
+        } else {
+            self.by_others.fetch_add(1, Release);
+        }
+    }
+
+    /// Both only grow, so the sum is never too high.
+    fn sum(&self) -> u64 {
+        self.by_owner.load(Acquire) + self.by_others.load(Acquire)
+    }
 }
 
 struct Writer {
@@ -75,7 +125,7 @@ impl<T> Snapshot<T> {
         let mut slots = vec![Slot::Free; versions].into_boxed_slice();
         slots[0] = Slot::Current;
         let mut value = Some(value);
-        let version = |_| Version { left: AtomicU64::new(0), value: UnsafeCell::new(value.take()) };
+        let version = |_| Version { left: LeftCount::new(), value: UnsafeCell::new(value.take()) };
         Snapshot {
             current: AtomicU64::new(0),
             versions: (0..versions).map(version).collect(),
@@ -86,8 +136,8 @@ impl<T> Snapshot<T> {
     /// The current version.
     ///
     /// # Real-time
-    /// Neither allocates nor blocks, whatever writers do: one atomic addition, and one more when
-    /// the guard is dropped.
+    /// Neither allocates nor blocks, whatever writers do: one atomic addition, and at most two more
+    /// atomic operations when the guard is dropped.
     #[inline]
     pub fn read(&self) -> SnapshotGuard<'_, T> {
         let seen = self.current.fetch_add(1, Acquire);
@@ -120,7 +170,7 @@ impl<T> Snapshot<T> {
         // SAFETY: a free version is not current, and all readers that it ever had have left; the
         // lock keeps writers out.
         version.value.with_mut(|slot| unsafe { *slot = Some(value) });
-        version.left.store(0, Relaxed);
+        version.left.reset();
         let before = self.current.swap((free as u64) << SHIFT, AcqRel);
         writer.slots[free] = Slot::Current;
         writer.slots[(before >> SHIFT) as usize] = Slot::Retired(before & ENTERED);
@@ -153,7 +203,7 @@ impl<T> Snapshot<T> {
         let mut none = true;
         for (version, slot) in self.versions.iter().zip(writer.slots.iter_mut()) {
             if let Slot::Retired(entered) = *slot {
-                if version.left.load(Acquire) == entered {
+                if version.left.sum() == entered {
                     // SAFETY: no reader can enter a version that is not current, and all that had
                     // entered left.
                     version.value.with_mut(|value| unsafe { *value = None });
@@ -176,7 +226,7 @@ impl<T: fmt::Debug> fmt::Debug for Snapshot<T> {
 /// One version of a [`Snapshot`]'s value.
 #[must_use = "the version is held until this is dropped"]
 pub struct SnapshotGuard<'a, T> {
-    left: &'a AtomicU64,
+    left: &'a LeftCount,
     value: &'a T,
 }
 
@@ -192,7 +242,7 @@ impl<T> Deref for SnapshotGuard<'_, T> {
 impl<T> Drop for SnapshotGuard<'_, T> {
     #[inline]
     fn drop(&mut self) {
-        self.left.fetch_add(1, Release);
+        self.left.add();
     }
 }
 
@@ -234,6 +284,28 @@ mod tests {
         drop(one);
         s.replace(3).unwrap();
         assert_eq!((*two, *s.read()), (2, 3));
+    }
+
+    /// The guards of one thread may be dropped by another.
+    #[test]
+    fn each_reader_that_leaves_counts_once() {
+        let s = Snapshot::new(2, 1);
+        for _ in 0..3 {
+            let [here, there, first] = [s.read(), s.read(), s.read()];
+            drop(first);
+            let kept = s.read();
+            thread::scope(|scope| {
+                scope.spawn(|| drop(there));
+                scope.spawn(|| drop(s.read()));
+            });
+            s.replace(*kept + 1).unwrap();
+            assert_eq!(s.replace(0), Err(Busy(0)));
+            drop(here);
+            assert!(!s.collect(), "one is left");
+            drop(kept);
+            assert!(s.collect());
+        }
+        assert_eq!(*s.read(), 4);
     }
 
     #[test]
@@ -292,6 +364,28 @@ mod loom_tests {
             assert_eq!(*s.read(), expected);
             reader.join().unwrap();
             assert!(s.collect());
+        });
+    }
+
+    /// Two threads leave a version, one of them as its owner, while a third replaces it: it is
+    /// dropped after the last one.
+    #[test]
+    fn loom_snapshot_is_left_by_its_owner_and_another() {
+        let mut model = loom::model::Builder::new();
+        model.preemption_bound = Some(2);
+        model.check(|| {
+            let s = Arc::new(Snapshot::new(2, 1));
+            let readers = [0, 1].map(|_| {
+                let r = Arc::clone(&s);
+                thread::spawn(move || {
+                    assert!((1..=2).contains(&*r.read()));
+                    assert!((1..=2).contains(&*r.read()));
+                })
+            });
+            let _ = s.replace(2);
+            readers.into_iter().for_each(|reader| reader.join().unwrap());
+            assert!(s.collect());
+            assert_eq!(*s.read(), 2);
         });
     }
 }
