@@ -251,7 +251,8 @@ pub(crate) fn local_priority(object: &Object, facts: &RtComponents) -> Result<Op
 /// transform has none.
 ///
 /// # Real-time
-/// One system call if the thread never set its priority.
+/// One system call if the thread never set its priority, and is not one that the ORB started for a
+/// connection.
 pub(crate) fn calling_priority(orb: &Orb) -> Result<Option<Priority>> {
     let priority = match thread::priority() {
         Some(priority) => Some(priority),
@@ -270,7 +271,7 @@ pub(crate) fn calling_priority(orb: &Orb) -> Result<Option<Priority>> {
 
 #[cold]
 fn native(orb: &Orb) -> Result<Option<Priority>> {
-    match SchedClass::current().ok().and_then(SchedClass::native_priority) {
+    match thread::present_class().and_then(SchedClass::native_priority) {
         None => Ok(None),
         Some(native) => orb.sched().priorities.mapping().to_corba(native).map(Some).ok_or_else(unmappable),
     }

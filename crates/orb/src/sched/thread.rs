@@ -21,6 +21,8 @@ thread_local! {
     static LANE: Cell<u64> = const { Cell::new(0) };
     /// `None` until it is known.
     static CLASS: Cell<Option<SchedClass>> = const { Cell::new(None) };
+    /// The ORB started this thread, and changes its class.
+    static OWN: Cell<bool> = const { Cell::new(false) };
 }
 
 /// The CORBA priority of this thread, if it has one: what `RTCORBA::Current` shows.
@@ -51,6 +53,21 @@ pub(crate) fn started_at(pool: ThreadpoolId, priority: Priority, class: SchedCla
     POOL.set(pool);
     PRIORITY.set(Some(priority));
     CLASS.set(Some(class));
+}
+
+/// Records the class of this thread, which the ORB started to serve a connection.
+pub(crate) fn started_for_connection() {
+    CLASS.set(SchedClass::current().ok());
+    OWN.set(true);
+}
+
+/// The class of this thread. That of a thread of the program may have been changed by the program.
+///
+/// # Real-time
+/// A system call, unless the ORB started the thread.
+pub(crate) fn present_class() -> Option<SchedClass> {
+    let known = if OWN.get() { CLASS.get() } else { None };
+    known.or_else(|| SchedClass::current().ok())
 }
 
 /// Records the lane that this thread runs requests of from now on: its own, or one that borrows it.
@@ -293,6 +310,34 @@ mod tests {
         })
         .join()
         .unwrap();
+    }
+
+    /// The priority of its calls is that of its class. A system call for each would be one of three
+    /// in the thread of a channel that passes an event on.
+    #[test]
+    fn the_class_is_asked_for_once_where_only_the_orb_changes_it() {
+        let fifo = SchedClass::Fifo(1);
+        if !std::thread::spawn(move || fifo.set_current().is_ok()).join().unwrap() {
+            return println!("skipped: no right to real-time scheduling here");
+        }
+        let changed = |started: fn()| {
+            let thread = std::thread::spawn(move || {
+                started();
+                let before = present_class();
+                fifo.set_current().unwrap();
+                (before, present_class())
+            });
+            thread.join().unwrap()
+        };
+        let (before, after) = changed(|| ());
+        assert_eq!(after, Some(fifo), "the program may change its own threads");
+        assert_eq!(changed(started_for_connection), (before, before));
+        let applied = std::thread::spawn(move || {
+            started_for_connection();
+            apply(fifo).unwrap();
+            present_class()
+        });
+        assert_eq!(applied.join().unwrap(), Some(fifo));
     }
 
     #[test]

@@ -5,6 +5,7 @@ use super::{Next, finish, guarded};
 use crate::Orb;
 use crate::buffers::CallBuffers;
 use crate::connection::Connection;
+use crate::sched::thread::started_for_connection;
 use std::hint::cold_path;
 use std::sync::Arc;
 
@@ -19,6 +20,7 @@ pub(crate) fn serve(orb: &Orb, connection: &Arc<Connection>) {
         }
     };
     let next = guarded(|| {
+        started_for_connection();
         let mut buffers = CallBuffers::new(connection.pool());
         orb.handler().prepare_thread();
         loop {
