@@ -117,6 +117,34 @@ fn a_greedy_client_leaves_room_for_another() {
     }
 }
 
+const UTF_8: context::CodeSets = context::CodeSets { char_data: 0x0501_0001, wchar_data: 0x0001_0109 };
+
+/// Whether text of the connection is UTF-8: the octet 0xfc alone is none, and a letter otherwise.
+fn sends_utf_8(raw: &mut Raw) -> bool {
+    raw.write(&raw.request(Response::Target, "text", b"\xfc\0"));
+    raw.receive().status == 2
+}
+
+/// Clients send the code sets of a connection with its first request only.
+#[test]
+fn a_refused_request_sets_the_code_sets_of_its_connection() {
+    for kind in KINDS {
+        let witness = arc::<Witness>();
+        let (orb, object) = serve(kind, witness.clone(), Config { max_peer_calls: 1, ..config() });
+        let mut busy = Raw::connect(object.object());
+        busy.write(&sleep(&busy));
+        witness.await_inside(1);
+        let mut raw = Raw::connect(object.object());
+        raw.send("ping", &[(context::CODE_SETS, &UTF_8.write())]);
+        refusal(&raw.receive());
+        witness.open(1);
+        assert_eq!(busy.receive().status, 0);
+        await_nothing_held(&orb);
+        assert!(sends_utf_8(&mut raw), "{kind:?}");
+        orb.shutdown(true).unwrap();
+    }
+}
+
 /// Without the limit, the client above takes the whole buffer.
 #[test]
 fn without_a_limit_a_greedy_client_fills_the_buffer_of_a_lane() {
@@ -129,11 +157,12 @@ fn without_a_limit_a_greedy_client_fills_the_buffer_of_a_lane() {
         witness.await_inside(1);
     }
     let mut other = Raw::connect_from(object.object(), [127, 0, 0, 2]);
-    other.write(&sleep(&other));
+    other.send("ping", &[(context::CODE_SETS, &UTF_8.write())]);
     let (id, _) = other.receive().exception();
     assert_eq!(id, "IDL:omg.org/CORBA/TRANSIENT:1.0");
     witness.open(1 + BUFFERED as u32);
     greedy.iter_mut().for_each(|raw| assert_eq!(raw.receive().status, 0));
+    assert!(sends_utf_8(&mut other));
     assert_eq!(orb.connection_counts().peer_calls, 0, "nothing is counted");
     orb.shutdown(true).unwrap();
 }

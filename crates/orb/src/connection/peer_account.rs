@@ -14,9 +14,12 @@
 use super::Arrived;
 use isorb_giop::context::exception_detail;
 use isorb_transport::PeerIdentity;
+#[cfg(loom)]
+use loom::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
+#[cfg(not(loom))]
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 /// The peer of a connection, as far as limits tell peers apart.
@@ -269,7 +272,7 @@ impl Drop for Claim {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
 
@@ -339,5 +342,36 @@ mod tests {
             }
         });
         assert_eq!((account.calls(), account.octets()), (0, 0));
+    }
+}
+
+#[cfg(all(test, loom))]
+mod loom_tests {
+    use super::*;
+    use loom::sync::Arc;
+    use loom::thread;
+
+    /// Never more requests run than may, and what ends or is refused counts no more.
+    #[test]
+    fn loom_requests_of_a_client_keep_to_its_limit() {
+        loom::model(|| {
+            let account = PeerAccount::new(PeerKey::User(1), PeerLimits::configured(1, 10)).unwrap();
+            let both = Arc::new((account, AtomicUsize::new(0)));
+            let call = |both: &(PeerAccount, AtomicUsize)| {
+                let (account, running) = both;
+                if account.take_request(10).is_ok() {
+                    assert_eq!(running.fetch_add(1, Ordering::SeqCst), 0);
+                    running.fetch_sub(1, Ordering::SeqCst);
+                    account.release(Share { calls: 1, octets: 10 });
+                }
+            };
+            let other = thread::spawn({
+                let both = both.clone();
+                move || call(&both)
+            });
+            call(&both);
+            other.join().unwrap();
+            assert_eq!((both.0.calls(), both.0.octets()), (0, 0));
+        });
     }
 }

@@ -26,7 +26,7 @@ use crate::hot::hot;
 use crate::interceptor::{ReplyOffsets, Serving};
 use crate::orb_core::SendReply;
 use crate::poa::{Refusal, RequestPriority, UpcallTarget, with_wait_deadline, write_refusal};
-use crate::server::{Next, deliver, refuse, refuse_over_limit};
+use crate::server::{Next, apply_contexts, deliver, refuse, refuse_over_limit};
 use crate::statistics::Ended;
 use crate::upcall::Request as UpcallRequest;
 use crate::{Caller, Orb, Result};
@@ -37,7 +37,7 @@ use isorb_cdr::{Decoder, Encoder, Message, Text, Version};
 use isorb_giop::message::{
     self, OperationName, ReplyStatus, Request, RequestOffsets, Response, ServiceContexts,
 };
-use isorb_giop::{Kind, MessageKind, ProtocolError, context};
+use isorb_giop::{Kind, MessageKind, ProtocolError};
 use isorb_rt::priority::Priority;
 use isorb_rt::time::{Deadline, now_ns};
 use isorb_scope::{Buffer, Scope};
@@ -549,34 +549,6 @@ fn resolve<'u>(
         caller,
     };
     Ok(Some((incoming, Parsed { request, interceptors })))
-}
-
-/// Applies the service contexts about the connection: code sets and bidirectional listen points.
-/// The inner error is for the client, also for a priority band that cannot be read.
-#[cold]
-fn apply_contexts(
-    orb: &Orb,
-    connection: &Arc<Connection>,
-    request: &Request<'_>,
-    version: isorb_cdr::Version,
-) -> Result<Result<()>, ProtocolError> {
-    if connection.code_sets().is_none()
-        && let Some(data) = request.contexts.get(context::CODE_SETS)
-    {
-        match context::CodeSets::read(data)?.text(version) {
-            Ok(text) => connection.set_code_sets(text.narrow, orb.config().wide(text.wide)),
-            Err(exception) => return Ok(Err(exception)),
-        }
-    }
-    if let Some(data) = request.contexts.get(context::BI_DIR_IIOP) {
-        orb.accept_bidirectional(connection, data);
-    }
-    if let Some(data) = request.contexts.get(context::RT_CORBA_PRIORITY_RANGE)
-        && let Err(exception) = context::PriorityRange::read(data)
-    {
-        return Ok(Err(exception));
-    }
-    Ok(Ok(()))
 }
 
 /// The priority at which the request in `buffers.block` will run, as far as it is known before its

@@ -6,6 +6,7 @@
 //! means is known above ([`RequestHandler`](crate::orb_core::RequestHandler)).
 
 mod buffered;
+mod contexts;
 mod endpoint;
 mod idle_reaper;
 mod lane;
@@ -18,6 +19,7 @@ mod session;
 mod thread_lane;
 
 #[cfg(feature = "miop")]
+pub(crate) use contexts::apply_contexts;
 pub(crate) use endpoint::spawn_supervised;
 pub(crate) use endpoint::{Endpoints, free_local_endpoints, listens_by, open_listener, open_local_listener};
 pub(crate) use lane::{Lane, next_lane_number};

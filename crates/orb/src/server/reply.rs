@@ -1,6 +1,6 @@
 //! Replies that no servant gives, and how a reply leaves.
 
-use super::LOG;
+use super::{LOG, apply_contexts};
 use crate::buffers::CallBuffers;
 use crate::connection::{Arrived, Connection, PeerLimit, SendError};
 use crate::log::warn;
@@ -9,6 +9,7 @@ use crate::{Orb, SystemException};
 use isorb_cdr::{Encoder, Message, Order, Text, Version};
 use isorb_giop::message::{self, OrdinaryReply, ReplyStatus, Request, Response, ServiceContext};
 use isorb_giop::{Completion, Header, Kind, MessageKind, ProtocolError, minor};
+use std::sync::Arc;
 
 /// Sends IMP_LIMIT in place of a reply that no datagram holds.
 #[inline]
@@ -22,21 +23,21 @@ pub(crate) fn replace_too_long(connection: &Connection, sent: Option<SendError>,
     }
 }
 
-/// Answers a request with an exception before its object is looked up, with text in these code
-/// sets.
+/// Answers a request with an exception before its object is looked up. What the request says about
+/// its `connection` holds for those that follow.
 ///
 /// # Errors
 /// [`ProtocolError`] when it is no request.
 #[cold]
 pub(super) fn reject(
     orb: &Orb,
-    text: Text,
+    connection: Option<&Arc<Connection>>,
     arrived: Arrived,
     buffers: &mut CallBuffers,
     exception: &SystemException,
     send: &mut SendReply<'_>,
 ) -> Result<(), ProtocolError> {
-    reject_with(orb, text, arrived, buffers, (exception, &[]), send)
+    reject_with(orb, connection, arrived, buffers, (exception, &[]), send)
 }
 
 /// Refuses a request of a client that has as much at this server as one client may. An answer to
@@ -47,7 +48,7 @@ pub(super) fn reject(
 #[cold]
 pub(crate) fn refuse_over_limit(
     orb: &Orb,
-    connection: &Connection,
+    connection: &Arc<Connection>,
     arrived: Arrived,
     limit: PeerLimit,
     buffers: &mut CallBuffers,
@@ -62,15 +63,14 @@ pub(crate) fn refuse_over_limit(
     }
     let detail = connection.count_refusal(limit);
     let exception = SystemException::new(Kind::ImpLimit, minor::IMP_LIMIT_PEER, Completion::No);
-    let text = connection.text(arrived.header.version);
-    reject_with(orb, text, arrived, buffers, (&exception, detail), send)
+    reject_with(orb, Some(connection), arrived, buffers, (&exception, detail), send)
 }
 
 /// As [`reject`], with the octets of a service context that has the exception's detail.
 #[cold]
 fn reject_with(
     orb: &Orb,
-    text: Text,
+    connection: Option<&Arc<Connection>>,
     arrived: Arrived,
     buffers: &mut CallBuffers,
     (exception, detail): (&SystemException, &[u8]),
@@ -80,6 +80,14 @@ fn reject_with(
     let scope = region.enter();
     let mut d = message::start_whole(&mut block.bytes_mut()[..arrived.len], &arrived.header, &scope);
     let request = Request::read(&mut d)?;
+    let text = match connection {
+        Some(connection) => {
+            // An error of theirs is not what the request is refused for.
+            drop(apply_contexts(orb, connection, &request, arrived.header.version)?);
+            connection.text(arrived.header.version)
+        }
+        None => Text::DEFAULT,
+    };
     if request.response == Response::None {
         return Ok(());
     }

@@ -308,9 +308,8 @@ impl LaneServer {
         if let Some(statistics) = orb.statistics() {
             statistics.refuse();
         }
-        let text = connection.text(first.header.version);
         let mut send = |message: &isorb_cdr::Message<'_>| member.send(message);
-        let answered = reject(orb, text, first, buffers, &unfit(too_long), &mut send).is_ok();
+        let answered = reject(orb, Some(connection), first, buffers, &unfit(too_long), &mut send).is_ok();
         if !answered {
             connection.close();
         }

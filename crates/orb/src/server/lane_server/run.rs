@@ -9,7 +9,6 @@ use super::LaneServer;
 use crate::buffers::CallBuffers;
 use crate::connection::Arrived;
 use crate::{Orb, SystemException};
-use isorb_cdr::Text;
 use isorb_giop::{Completion, Kind, minor};
 use isorb_rt::time::Deadline;
 use isorb_scope::BufferPool;
@@ -160,7 +159,7 @@ pub(super) fn refuse(
                 }
             };
             // This process made the request, so it can be read.
-            let _ = reject(orb, Text::DEFAULT, arrived, buffers, &full(), &mut send);
+            let _ = reject(orb, None, arrived, buffers, &full(), &mut send);
         }
         #[cfg(feature = "miop")]
         Source::Group(_) => orb.transports().groups().counts.overrun(),
@@ -169,9 +168,8 @@ pub(super) fn refuse(
 
 fn refuse_of(member: &Member, orb: &Orb, arrived: Arrived, buffers: &mut CallBuffers) {
     let connection = member.connection();
-    let text = connection.text(arrived.header.version);
     let mut send = |message: &isorb_cdr::Message<'_>| member.send(message);
-    if reject(orb, text, arrived, buffers, &full(), &mut send).is_err() {
+    if reject(orb, Some(connection), arrived, buffers, &full(), &mut send).is_err() {
         connection.break_off();
     }
 }
