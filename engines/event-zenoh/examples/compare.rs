@@ -1,5 +1,6 @@
 //! Events between two channels over zenoh, beside zenoh's own publisher and subscriber, through the
-//! same two routers in one run. The subjects take turns.
+//! same two routers in one run. The subjects take turns; a ratio is the median of those of the
+//! rounds. A second pair of zenoh is the control: its ratio to the first is noise.
 //!
 //! ```text
 //! cargo run --release --example compare [ROUNDS]
@@ -21,10 +22,10 @@ use zenoh::{Session, Wait};
 
 const SIZES: [usize; 2] = [64, 1024];
 /// Events of a round that measures the rate, and the most that are under way.
-const EVENTS: u64 = 100_000;
+const EVENTS: u64 = 50_000;
 const WINDOW: u64 = 2_048;
 /// Events of a round that measures times, one at a time.
-const SINGLE: u64 = 1_000;
+const SINGLE: u64 = 500;
 
 type Result<T, E = Box<dyn Error + Send + Sync>> = std::result::Result<T, E>;
 
@@ -36,6 +37,7 @@ trait Subject {
 }
 
 struct Zenoh {
+    name: &'static str,
     publisher: Publisher<'static>,
     arrived: Arc<AtomicU64>,
     _subscriber: Subscriber<()>,
@@ -43,7 +45,7 @@ struct Zenoh {
 }
 
 impl Zenoh {
-    fn new(routers: &[String; 2]) -> Result<Zenoh> {
+    fn new(name: &'static str, routers: &[String; 2]) -> Result<Zenoh> {
         let open = |router: &String| -> Result<Session> {
             let mut config = zenoh::Config::default();
             for (path, value) in [
@@ -58,17 +60,18 @@ impl Zenoh {
         let sessions = [open(&routers[0])?, open(&routers[1])?];
         let arrived = Arc::new(AtomicU64::new(0));
         let count = arrived.clone();
-        let subscriber = sessions[1].declare_subscriber("compare/20/1");
+        let key = format!("{name}/20/1");
+        let subscriber = sessions[1].declare_subscriber(key.clone());
         let subscriber = subscriber.callback(move |_| _ = count.fetch_add(1, Release)).wait()?;
-        let publisher = sessions[0].declare_publisher("compare/20/1").priority(Priority::Background);
+        let publisher = sessions[0].declare_publisher(key).priority(Priority::Background);
         let publisher = publisher.congestion_control(CongestionControl::Block).wait()?;
-        Ok(Zenoh { publisher, arrived, _subscriber: subscriber, _sessions: sessions })
+        Ok(Zenoh { name, publisher, arrived, _subscriber: subscriber, _sessions: sessions })
     }
 }
 
 impl Subject for Zenoh {
     fn name(&self) -> &'static str {
-        "zenoh"
+        self.name
     }
     fn send(&self, octets: &[u8]) {
         self.publisher.put(octets).wait().expect("the session is open");
@@ -186,33 +189,42 @@ fn main() -> Result<()> {
         let _ = std::io::stdin().lines().count();
         return Ok(());
     }
-    let rounds = arguments.first().map_or(Ok(5), |rounds| rounds.parse::<usize>())?;
+    let rounds = arguments.first().map_or(Ok(9), |rounds| rounds.parse::<usize>())?;
     let port =
         || -> Result<String> { Ok(format!("tcp/{}", TcpListener::bind("127.0.0.1:0")?.local_addr()?)) };
     let addresses = [port()?, port()?];
     let mut routers = [router(&addresses[0], None)?, router(&addresses[1], Some(&addresses[0]))?];
     let isorb = Isorb::new(&addresses)?;
-    let zenoh = Zenoh::new(&addresses)?;
-    let subjects: [&dyn Subject; 2] = [&zenoh, &isorb];
+    let [zenoh, again] = [Zenoh::new("zenoh", &addresses)?, Zenoh::new("zenoh-again", &addresses)?];
+    let subjects: [&dyn Subject; 3] = [&zenoh, &again, &isorb];
     subjects.iter().for_each(|subject| warm_up(*subject));
-    println!("{:>6} {:>7} {:>12} {:>11} {:>11}", "octets", "", "events/s", "median us", "p99 us");
+    println!(
+        "{:>6} {:>11} {:>9} {:>9} {:>9} {:>7} {:>7} {:>7}",
+        "octets", "", "events/s", "p50 us", "p99 us", "rate", "p50", "p99"
+    );
     for size in SIZES {
         let octets = vec![7; size];
-        let mut measured = [const { (Vec::new(), Vec::new(), Vec::new()) }; 2];
-        for _ in 0..rounds {
-            for (subject, (rates, medians, tails)) in subjects.iter().zip(&mut measured) {
-                rates.push(rate(*subject, &octets));
-                let (median, tail) = times(*subject, &octets);
-                medians.push(median);
-                tails.push(tail);
-            }
+        let measured: Vec<[[f64; 3]; 3]> = (0..rounds)
+            .map(|_| {
+                subjects.map(|subject| {
+                    let rate = rate(subject, &octets);
+                    let (median, tail) = times(subject, &octets);
+                    [rate, median, tail]
+                })
+            })
+            .collect();
+        for (at, subject) in subjects.iter().enumerate() {
+            let of = |value: usize| median(measured.iter().map(|round| round[at][value]).collect());
+            let ratio = |value: usize| {
+                median(measured.iter().map(|round| round[at][value] / round[0][value]).collect())
+            };
+            let [rate, p50, p99] = [0, 1, 2].map(of);
+            let [by_rate, by_p50, by_p99] = [0, 1, 2].map(ratio);
+            println!(
+                "{size:>6} {:>11} {rate:>9.0} {p50:>9.1} {p99:>9.1} {by_rate:>7.2} {by_p50:>7.2} {by_p99:>7.2}",
+                subject.name()
+            );
         }
-        let results = measured.map(|(rates, medians, tails)| [median(rates), median(medians), median(tails)]);
-        for (subject, [rate, median, tail]) in subjects.iter().zip(&results) {
-            println!("{size:>6} {:>7} {rate:>12.0} {median:>11.1} {tail:>11.1}", subject.name());
-        }
-        let [rate, median, tail] = std::array::from_fn(|i| results[1][i] / results[0][i]);
-        println!("{size:>6} {:>7} {rate:>12.2} {median:>11.2} {tail:>11.2}", "ratio");
     }
     println!("sender {:?}", isorb.gateways[0].counts());
     println!("receiver {:?}", isorb.gateways[1].counts());

@@ -7,7 +7,7 @@
 //! ```
 
 use crate::gateway::Gateway;
-use crate::pattern::{patterns, reduce, registrations};
+use crate::pattern::{Pattern, patterns, reduce, registrations};
 use crate::settings::{GatewayError, Settings};
 use crate::streams::RecentMap;
 use isorb::Orb;
@@ -49,9 +49,27 @@ struct Shared {
     /// To the channel in this process.
     local: ProxyPushConsumer,
     /// What other sites want, in order.
-    terms: PiMutex<Arc<Vec<Filter>>>,
+    terms: PiMutex<Arc<Vec<Term>>>,
     wake: Parker,
     stopped: AtomicBool,
+}
+
+/// A part of what other sites want.
+struct Term {
+    filter: Filter,
+    /// The same, as it is compared with each event.
+    patterns: Vec<Pattern>,
+}
+
+impl Term {
+    fn new(filter: Filter) -> Term {
+        let patterns = patterns(std::slice::from_ref(&filter)).into_iter().collect();
+        Term { filter, patterns }
+    }
+
+    fn matches(&self, event_type: i32, source: i32) -> bool {
+        self.patterns.iter().any(|pattern| pattern.matches(event_type, source))
+    }
 }
 
 /// Why a bridge does not start.
@@ -127,7 +145,7 @@ impl Bridge {
         });
         let wanted = shared.clone();
         let watcher = move |terms: &[Filter]| {
-            *wanted.terms.lock() = Arc::new(terms.to_vec());
+            *wanted.terms.lock() = Arc::new(terms.iter().cloned().map(Term::new).collect());
             wanted.wake.unpark();
         };
         let queue = settings.queue;
@@ -238,10 +256,10 @@ fn consume(shared: &Arc<Shared>) {
     while !shared.stopped.load(Acquire) {
         let mut terms = shared.terms.lock().clone();
         if terms.len() > MAX_CONSUMERS {
-            terms = Arc::new(vec![Filter::Everything]);
+            terms = Arc::new(vec![Term::new(Filter::Everything)]);
         }
         let mut complete = true;
-        for term in terms.iter() {
+        for Term { filter: term, .. } in terms.iter() {
             if consumers.iter().any(|(known, _)| known == term) {
                 continue;
             }
@@ -260,7 +278,7 @@ fn consume(shared: &Arc<Shared>) {
                 }
             }
         }
-        consumers.retain(|(known, _)| terms.contains(known));
+        consumers.retain(|(known, _)| terms.iter().any(|term| term.filter == *known));
         shared.wake.park_until(if complete { Deadline::NONE } else { Deadline::after(RETRY) });
     }
 }
@@ -273,11 +291,8 @@ impl Shared {
         }
         // Of several consumers that receive it, the first passes it on.
         let terms = self.terms.lock().clone();
-        let matches = |term: &&Filter| {
-            let term = std::slice::from_ref(*term);
-            patterns(term).iter().any(|p| p.matches(event.header.event_type, event.header.source))
-        };
-        if terms.len() > MAX_CONSUMERS || terms.iter().find(matches).is_none_or(|first| first == term) {
+        let first = terms.iter().find(|of| of.matches(event.header.event_type, event.header.source));
+        if terms.len() > MAX_CONSUMERS || first.is_none_or(|first| first.filter == *term) {
             self.local.push(event);
         }
     }

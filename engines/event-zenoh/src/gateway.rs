@@ -59,6 +59,16 @@ struct KnownInterests {
     changed: bool,
 }
 
+impl KnownInterests {
+    /// An interest vanished. Those that were not accepted leave nothing behind, so that what leaves
+    /// is bounded, too.
+    fn vanished(&mut self, key: &str, interest: Interest) {
+        if self.interests.contains(&interest) {
+            self.leaving.insert(key.to_string(), (interest, Instant::now()));
+        }
+    }
+}
+
 impl Gateway {
     /// Starts the gateway of a channel. The channel's consumers receive events of other sites from
     /// now on, and other sites those of its suppliers.
@@ -191,8 +201,7 @@ impl Shared {
         }
         let mut known = self.interests.lock();
         if sample.kind() == SampleKind::Delete {
-            known.leaving.insert(key.to_string(), (interest, Instant::now()));
-            return;
+            return known.vanished(key, interest);
         }
         known.leaving.remove(key);
         if interest.site == settings.site && !known.interests.has_site(&interest.site) {
@@ -212,5 +221,25 @@ impl Shared {
         if known.changed {
             self.wake.unpark();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pattern::Pattern;
+
+    #[test]
+    fn interests_that_were_not_accepted_do_not_fill_the_memory_when_they_vanish() {
+        let mut known = KnownInterests::default();
+        let interest = |event_type| Interest {
+            site: "graz".into(),
+            incarnation: 1,
+            priority: 7,
+            pattern: Pattern { event_type, source: 0 },
+        };
+        assert_eq!(known.interests.add(interest(20), 10), Ok(true));
+        (20..1_000).for_each(|event_type| known.vanished(&event_type.to_string(), interest(event_type)));
+        assert_eq!(known.leaving.keys().collect::<Vec<_>>(), ["20"]);
     }
 }

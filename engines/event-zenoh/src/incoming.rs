@@ -93,9 +93,17 @@ impl Incoming {
         if missing > 0 {
             counters.missing.fetch_add(missing, Relaxed);
         }
-        let last = state.numbers.get((event_type, source)).map_or(0, |last| *last);
-        let number = last.saturating_add(missing).saturating_add(1);
-        state.numbers.insert((event_type, source), number);
+        let next = |last: u64| last.saturating_add(missing).saturating_add(1);
+        let number = match state.numbers.get((event_type, source)) {
+            Some(last) => {
+                *last = next(*last);
+                *last
+            }
+            None => {
+                state.numbers.insert((event_type, source), next(0));
+                next(0)
+            }
+        };
         self.supplier.push(&Event { origin: Origin { supplier: *id, number }, ..event });
         count(&counters.received);
     }

@@ -51,6 +51,12 @@ impl Interests {
         removed
     }
 
+    /// Whether this interest is known.
+    pub fn contains(&self, interest: &Interest) -> bool {
+        let site = (interest.site.clone(), interest.incarnation);
+        self.0.get(&site).is_some_and(|all| all.contains(&(interest.priority, interest.pattern)))
+    }
+
     /// Whether a gateway with another incarnation has this name.
     pub fn has_site(&self, name: &str) -> bool {
         self.0.keys().any(|(site, _)| site == name)

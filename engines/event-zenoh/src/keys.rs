@@ -75,8 +75,9 @@ impl Keys {
 
 /// A number as gateways write it: a key has one spelling.
 fn number(text: &str) -> Option<i32> {
-    let number: i32 = text.parse().ok()?;
-    (number.to_string() == text).then_some(number)
+    let digits = text.strip_prefix('-').unwrap_or(text);
+    let is_spelled = text == "0" || matches!(digits.as_bytes(), [b'1'..=b'9', ..]);
+    if is_spelled { text.parse().ok() } else { None }
 }
 
 #[cfg(test)]
@@ -100,7 +101,21 @@ mod tests {
     #[test]
     fn keys_of_others_are_not_understood() {
         let keys = Keys::new("plant");
-        for key in ["20/1/2", "20", "", "x/1", "+20/1", "020/1", "99999999999/1", "20/", "*/1"] {
+        for key in [
+            "20/1/2",
+            "20",
+            "",
+            "x/1",
+            "+20/1",
+            "020/1",
+            "99999999999/1",
+            "20/",
+            "*/1",
+            "-0/1",
+            "--1/1",
+            "1-/1",
+            "-/1",
+        ] {
             assert_eq!(keys.parse_data(&format!("isorb/event/plant/data/{key}")), None, "{key}");
         }
         assert_eq!(keys.parse_data("isorb/event/other/data/20/1"), None);
