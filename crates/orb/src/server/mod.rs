@@ -18,8 +18,8 @@ mod ring_watch;
 mod session;
 mod thread_lane;
 
-#[cfg(feature = "miop")]
 pub(crate) use contexts::apply_contexts;
+#[cfg(feature = "miop")]
 pub(crate) use endpoint::spawn_supervised;
 pub(crate) use endpoint::{Endpoints, free_local_endpoints, listens_by, open_listener, open_local_listener};
 pub(crate) use lane::{Lane, next_lane_number};
