@@ -5,8 +5,9 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
-/// Largest file, without symbols, in bytes.
-const FILE: u64 = 709 << 10;
+/// Largest file, without symbols, in bytes. The linker of GNU makes it 5 KiB larger than that of
+/// rustc.
+const FILE: u64 = 718 << 10;
 /// Most resident memory of the server after calls, in KiB.
 const RESIDENT_KIB: u64 = 3 << 10;
 
