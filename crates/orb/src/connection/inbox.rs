@@ -36,10 +36,9 @@ pub(crate) struct Arrived {
     pub header: Header,
     /// Length in bytes, header included.
     pub len: usize,
-    /// Of requests and replies; 0 for others.
+    /// Of replies. Of a request, its [`PeerShare`] as a number: three words, which each request
+    /// copies some times, are enough.
     pub request_id: u32,
-    /// Of a request, whether the limits of its client let it run.
-    pub share: PeerShare,
 }
 
 impl Arrived {
@@ -52,7 +51,22 @@ impl Arrived {
 
     #[inline(always)]
     fn new(header: Header, len: usize, request_id: u32) -> Arrived {
-        Arrived { header, len, request_id, share: PeerShare::Unclaimed }
+        Arrived { header, len, request_id }
+    }
+
+    /// Of a request, whether the limits of its client let it run.
+    #[inline]
+    pub fn share(&self) -> PeerShare {
+        match self.request_id {
+            1 => PeerShare::Claimed,
+            2 => PeerShare::Refused,
+            _ => PeerShare::Unclaimed,
+        }
+    }
+
+    /// Of a request.
+    pub fn set_share(&mut self, share: PeerShare) {
+        self.request_id = share as u32;
     }
 
     #[inline]
@@ -738,8 +752,9 @@ impl Inbox {
             _ => return Err(ReadError::OverLimit),
         };
         let header = Header { more_fragments: false, ..header };
-        let share = PeerShare::Refused;
-        Ok(Progress::Message(Arrived { header, len, request_id: 0, share }))
+        let mut refused = Arrived::new(header, len, 0);
+        refused.set_share(PeerShare::Refused);
+        Ok(Progress::Message(refused))
     }
 
     /// Makes room for more of the first message in a declared block of the lane, once the present

@@ -82,10 +82,9 @@ pub(crate) enum PeerLimit {
 }
 
 /// Whether the limits of its client let a request run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PeerShare {
     /// Not counted yet.
-    #[default]
     Unclaimed,
     /// Counted. The thread that runs the request takes the count over.
     Claimed,
@@ -202,18 +201,20 @@ impl PeerAccount {
     /// The limit that it would exceed.
     #[inline]
     pub fn share(&self, arrived: &Arrived) -> Result<Share, PeerLimit> {
-        match arrived.share {
+        // A message is not longer than its header can say, and a few octets.
+        let octets = u32::try_from(arrived.len).unwrap_or(u32::MAX);
+        match arrived.share() {
             PeerShare::Claimed => {}
-            PeerShare::Unclaimed => self.take_request(arrived.len)?,
+            PeerShare::Unclaimed => self.take_request(octets as usize)?,
             PeerShare::Refused => return Err(PeerLimit::Octets),
         }
-        Ok(Share { calls: 1, octets: arrived.len })
+        Ok(Share { calls: 1, octets })
     }
 
     #[inline]
     pub fn release(&self, share: Share) {
-        self.release_calls(share.calls);
-        self.release_octets(share.octets);
+        self.release_calls(share.calls as usize);
+        self.release_octets(share.octets as usize);
     }
 
     /// Counts a refused request; the sentence about it if it is to be logged, the number of refused
@@ -229,8 +230,8 @@ impl PeerAccount {
 /// What a request counts for its client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Share {
-    pub calls: usize,
-    pub octets: usize,
+    pub calls: u32,
+    pub octets: u32,
 }
 
 impl Share {
@@ -242,7 +243,7 @@ impl Share {
 pub(crate) struct Claim {
     /// `None` when the count was handed on.
     account: Option<Arc<PeerAccount>>,
-    octets: usize,
+    octets: u32,
 }
 
 impl Claim {
@@ -259,7 +260,7 @@ impl Claim {
     pub fn hand_on(claim: Option<Claim>, arrived: &mut Arrived) {
         if let Some(mut claim) = claim {
             claim.account = None;
-            arrived.share = PeerShare::Claimed;
+            arrived.set_share(PeerShare::Claimed);
         }
     }
 }
