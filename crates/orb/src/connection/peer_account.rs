@@ -60,7 +60,7 @@ pub(crate) struct PeerLimits {
 }
 
 impl PeerLimits {
-    #[cfg(test)]
+    #[cfg(all(test, not(loom)))]
     pub const NONE: PeerLimits = PeerLimits { calls: usize::MAX, octets: usize::MAX };
 
     /// From the configuration, where 0 is no limit.
