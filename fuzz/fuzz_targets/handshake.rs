@@ -4,7 +4,7 @@
 //! may end. Nothing may panic, return more than requested, or leak a descriptor or a mapping.
 #![no_main]
 
-use isorb_transport::{Segments, Stream, Transport, Wait};
+use isorb_transport::{Listener, Segments, Stream, Transport, Wait};
 use libfuzzer_sys::fuzz_target;
 use rustix::fs::{MemfdFlags, SealFlags};
 use rustix::net::{
@@ -16,6 +16,7 @@ use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::FileExt;
+use std::sync::atomic::{AtomicU32, AtomicUsize};
 
 /// The size of the control page, and of the payload in the handshake.
 const WORDS: u64 = 4096;
@@ -24,7 +25,9 @@ const HONEST: [u8; 8] = *b"isorbseg";
 /// Limit of accompanying descriptors.
 const MOST: usize = 5;
 /// The number of runs between checks of the mappings.
-const LOOK: u32 = 256;
+const LOOK: u32 = 4096;
+/// The number of runs between checks of the descriptors.
+const COUNT: u32 = 64;
 
 /// The fuzzer's octets one after the other, then zeros.
 struct Octets<'a>(&'a [u8]);
@@ -181,12 +184,31 @@ fn converse(octets: &mut Octets<'_>, socket: OwnedFd, stream: &dyn Stream) {
     while stream.recv(&mut into, Wait::No).is_ok_and(|got| got > 0) {}
 }
 
-fuzz_target!(|data: &[u8]| {
-    static RUNS: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
-    let segments =
-        Segments { bytes: PAYLOAD as usize, spin: isorb_transport::Spin::NEVER, ..Segments::default() };
-    let listener = segments.listen("").expect("a socket");
-    let before = descriptors();
+thread_local! {
+    static LISTENER: Box<dyn Listener> = {
+        let segments = Segments {
+            bytes: PAYLOAD as usize,
+            arena_bytes: 4 * PAYLOAD as usize,
+            spin: isorb_transport::Spin::NEVER,
+            ..Segments::default()
+        };
+        segments.listen("").expect("a socket")
+    };
+}
+
+fuzz_target!(|data: &[u8]| LISTENER.with(|listener| run(data, &**listener)));
+
+fn run(data: &[u8], listener: &dyn Listener) {
+    static RUNS: AtomicU32 = AtomicU32::new(0);
+    // With the listener, and from the second check on with the timeout monitor, which keeps a
+    // descriptor permanently.
+    static KEPT: AtomicUsize = AtomicUsize::new(usize::MAX);
+    static RISES: AtomicU32 = AtomicU32::new(0);
+    let order = std::sync::atomic::Ordering::Relaxed;
+    let runs = RUNS.fetch_add(1, order);
+    if runs == 0 {
+        KEPT.store(descriptors(), order);
+    }
     let kind = SocketType::SEQPACKET;
     let socket =
         rustix::net::socket_with(AddressFamily::UNIX, kind, SocketFlags::CLOEXEC, None).expect("a socket");
@@ -195,12 +217,15 @@ fuzz_target!(|data: &[u8]| {
     let stream = listener.accept(Wait::No).expect("the connection");
     converse(&mut Octets(data), socket, &*stream);
     drop(stream);
-    // The timeout monitor may have started, which keeps a descriptor permanently.
-    static KEPT: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(usize::MAX);
-    let order = std::sync::atomic::Ordering::Relaxed;
-    let left = descriptors() - before;
-    assert!(left == 0 || KEPT.swap(left, order) == usize::MAX, "{left} descriptors are left");
-    if RUNS.fetch_add(1, order) % LOOK == 0 {
+    if runs % COUNT == 0 {
+        let (now, before) = (descriptors(), KEPT.load(order));
+        if now > before {
+            let rises = RISES.fetch_add(1, order);
+            assert!(rises == 0, "{} descriptors are left in {COUNT} runs", now - before);
+            KEPT.store(now, order);
+        }
+    }
+    if runs % LOOK == 0 {
         assert_eq!(mappings(), 0, "a segment stays mapped");
     }
-});
+}

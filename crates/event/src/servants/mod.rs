@@ -45,5 +45,5 @@ pub use registered::{LevelsError, RegisteredOperations};
 pub use registrations::RegistrationStore;
 pub use service::{EventServiceOptions, Layout, RtecEventService, peer_proxies};
 #[doc(hidden)]
-pub use udp::receive_datagrams;
+pub use udp::DatagramFeed;
 pub use udp::{UdpGateway, UdpOptions};

@@ -473,30 +473,46 @@ impl UdpReceiver {
     }
 }
 
-/// Handles datagrams as a gateway does that a neighbour sends them to, on the calling thread.
-/// Returns how many were taken. For the fuzz target: the threads of a gateway would hide which one
-/// failed.
-///
-/// # Errors
-/// Those of a socket on this host.
+/// Handles datagrams as a gateway does that a neighbour sends them to, on the calling thread. For
+/// the fuzz target: the threads of a gateway would hide which one failed.
 #[doc(hidden)]
-pub fn receive_datagrams(
-    federation: &Federation,
-    datagrams: impl Iterator<Item = Vec<u8>>,
-) -> io::Result<usize> {
-    let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
-    let options = UdpOptions::to_neighbour(socket.local_addr()?, socket.local_addr()?);
-    let receiver = UdpReceiver::new(federation, &options, socket, 0);
-    let (mut region, mut guard) = (Region::new(MAX_DATAGRAM), ReplayGuard::default());
-    let mut taken = 0;
-    for mut datagram in datagrams {
-        if let Ok(level) = receiver.decode_datagram(&mut datagram, &mut region, &mut guard) {
-            federation.process(level);
-            taken += 1;
-        }
+#[expect(missing_debug_implementations, reason = "for the fuzz target")]
+pub struct DatagramFeed {
+    federation: Federation,
+    receiver: UdpReceiver,
+    region: Region,
+}
+
+impl DatagramFeed {
+    /// Adds a link to the federation.
+    ///
+    /// # Errors
+    /// Those of a socket on this host.
+    pub fn new(federation: &Federation) -> io::Result<DatagramFeed> {
+        let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
+        let options = UdpOptions::to_neighbour(socket.local_addr()?, socket.local_addr()?);
+        let receiver = UdpReceiver::new(federation, &options, socket, 0);
+        Ok(DatagramFeed { federation: federation.clone(), receiver, region: Region::new(MAX_DATAGRAM) })
     }
-    federation.leave(receiver.link);
-    Ok(taken)
+
+    /// Handles datagrams of a neighbour. Returns how many were taken.
+    pub fn receive(&mut self, datagrams: impl Iterator<Item = Vec<u8>>) -> usize {
+        let mut guard = ReplayGuard::default();
+        let mut taken = 0;
+        for mut datagram in datagrams {
+            if let Ok(level) = self.receiver.decode_datagram(&mut datagram, &mut self.region, &mut guard) {
+                self.federation.process(level);
+                taken += 1;
+            }
+        }
+        taken
+    }
+}
+
+impl Drop for DatagramFeed {
+    fn drop(&mut self) {
+        self.federation.leave(self.receiver.link);
+    }
 }
 
 /// Why a datagram was ignored.
