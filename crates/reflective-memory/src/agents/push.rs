@@ -37,7 +37,7 @@ pub struct PushStats {
     /// Pushes that were promoted to the upper band.
     pub promoted: u64,
     /// The longest time from release to the last datagram; on the ORB's paths, that of a call with
-    /// its repetitions.
+    /// its repetitions, and of a oneway until it is sent.
     pub worst_response_ns: u64,
     /// Datagrams that the system refused; on the ORB's paths, calls that failed.
     pub refused: u64,

@@ -300,7 +300,9 @@ impl Channels {
     /// Paces datagrams and best-effort calls while there are guaranteed channels, so that those
     /// which can wait leave the link to those which cannot.
     pub(super) fn pace(&self) {
-        let is_guaranteed = self.lock().pushes().any(|channel| channel.grant.is_some());
+        // Held, so that a later change is not overwritten by an earlier one.
+        let table = self.lock();
+        let is_guaranteed = table.pushes().any(|channel| channel.grant.is_some());
         // Of one dispatching thread.
         let rate = if is_guaranteed { link_rate(self.config.admission.link_bits_per_s) } else { 0 };
         let all = if is_guaranteed { link_rate(self.link_bits_per_s()) } else { 0 };

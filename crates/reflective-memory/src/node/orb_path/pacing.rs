@@ -8,37 +8,36 @@
 use crate::agents::link_burst;
 use crate::wire::Pacer;
 use isorb_rt::sync::PiMutex;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The turns of a node's calls at its link.
 #[derive(Debug)]
 pub(in crate::node) struct CallPacing {
-    turns: PiMutex<Turns>,
-}
-
-#[derive(Debug)]
-struct Turns {
-    /// Octets a second; 0 for no limit.
-    rate: u64,
-    pacer: Pacer,
+    /// Octets a second; 0 for no limit. Written under the lock.
+    rate: AtomicU64,
+    turns: PiMutex<Pacer>,
 }
 
 impl CallPacing {
     /// Without a limit.
     pub fn new() -> CallPacing {
-        CallPacing { turns: PiMutex::new(Turns { rate: 0, pacer: Pacer::new(0, 0) }) }
+        CallPacing { rate: AtomicU64::new(0), turns: PiMutex::new(Pacer::new(0, 0)) }
     }
 
     /// Octets a second from now on; 0 for no limit.
     pub fn set_rate(&self, bytes_per_s: u64) {
         let mut turns = self.turns.lock();
-        if turns.rate != bytes_per_s {
-            *turns = Turns { rate: bytes_per_s, pacer: Pacer::new(bytes_per_s, link_burst(bytes_per_s)) };
+        if self.rate.swap(bytes_per_s, Ordering::Relaxed) != bytes_per_s {
+            *turns = Pacer::new(bytes_per_s, link_burst(bytes_per_s));
         }
     }
 
     /// Whether there is a limit.
+    ///
+    /// # Real-time
+    /// One atomic read.
     pub fn is_limited(&self) -> bool {
-        self.turns.lock().rate > 0
+        self.rate.load(Ordering::Relaxed) > 0
     }
 
     /// Takes the next turn for a call with so many octets on the wire, and returns when it begins.
@@ -47,8 +46,8 @@ impl CallPacing {
     /// One PI lock for a short section.
     pub fn take_turn(&self, now_ns: u64, octets: u64) -> u64 {
         let mut turns = self.turns.lock();
-        let at_ns = turns.pacer.ready_at(now_ns);
-        turns.pacer.sent(at_ns, usize::try_from(octets).unwrap_or(usize::MAX));
+        let at_ns = turns.ready_at(now_ns);
+        turns.sent(at_ns, usize::try_from(octets).unwrap_or(usize::MAX));
         at_ns
     }
 }

@@ -307,15 +307,14 @@ impl PushLoop {
 
     /// Sends the value that was copied last: oneway, or repeatedly until it has arrived.
     fn send(&mut self) {
-        self.await_turn();
-        let Some(value) = self.under_way.back() else { return };
-        let began_ns = now_ns();
+        let Some(last) = self.under_way.len().checked_sub(1) else { return };
         if self.spec.oneway {
-            let sent = self.spec.push_oneway(value);
-            self.pushed(sent, began_ns);
+            self.send_oneway(last);
             fail_point(FailPoint::OnewaySent);
             return;
         }
+        self.await_turn(last);
+        let began_ns = now_ns();
         while !self.is_ended() {
             let Some(value) = self.under_way.back() else { break };
             let pushed = self.spec.push(value).map(drop);
@@ -328,16 +327,32 @@ impl PushLoop {
         self.reported.1 = now_ns();
     }
 
-    /// Waits until best effort may send the value that was copied last.
-    fn await_turn(&self) {
-        let OrbPush { control, pacing, urgency, .. } = &self.spec;
-        let octets = self.under_way.back().and_then(|value| value.sample).map_or(0, |sample| sample.len);
-        let at_ns = pacing.take_turn(now_ns(), call_octets(octets));
-        while urgency.is_none() && !self.is_ended() && pacing.is_limited() {
-            match at_ns.saturating_sub(now_ns()) {
-                0 => break,
-                left_ns => control.pause(Duration::from_nanos(left_ns).min(CHECK)),
+    /// Sends one of the values by a oneway, for the first time or again.
+    fn send_oneway(&mut self, which: usize) {
+        self.await_turn(which);
+        let began_ns = now_ns();
+        let Some(value) = self.under_way.get(which) else { return };
+        let sent = self.spec.push_oneway(value);
+        self.pushed(sent, began_ns);
+    }
+
+    /// Waits until best effort may send one of the values. The other node hears meanwhile that this
+    /// one lives.
+    fn await_turn(&mut self, which: usize) {
+        if !self.spec.pacing.is_limited() {
+            return;
+        }
+        let octets = self.under_way.get(which).and_then(|value| value.sample).map_or(0, |sample| sample.len);
+        let at_ns = self.spec.pacing.take_turn(now_ns(), call_octets(octets));
+        while self.spec.urgency.is_none() && !self.is_ended() && self.spec.pacing.is_limited() {
+            let now = now_ns();
+            if now >= at_ns {
+                break;
             }
+            if now.saturating_sub(self.reported.1) >= BEAT_NS {
+                let _ = self.beat(self.state(self.spec.control.is_running()));
+            }
+            self.spec.control.pause(Duration::from_nanos(at_ns - now).min(CHECK));
         }
     }
 
@@ -386,8 +401,8 @@ impl PushLoop {
             while let Some(value) = self.under_way.pop_front_if(|value| value.push <= taken) {
                 self.free.push(value);
             }
-            for value in &self.under_way {
-                let _ = self.spec.push_oneway(value);
+            for which in 0..self.under_way.len() {
+                self.send_oneway(which);
             }
             fail_point(FailPoint::Settled);
         }
