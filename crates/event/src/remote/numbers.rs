@@ -1,8 +1,11 @@
 //! The numbers that a remote supplier gives its events.
 
 use crate::event::Header;
+use isorb_rt::log::warn;
 use isorb_rt::sync::PiMutex;
 use std::collections::BTreeMap;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 
 /// The most pairs of type and source that are numbered. A gateway passes on the types and sources
 /// of others, so their number is not the program's to bound.
@@ -12,11 +15,13 @@ const MAX_STREAMS: usize = 65_536;
 pub(super) struct EventNumbers {
     last: PiMutex<BTreeMap<(i32, i32), u64>>,
     most: usize,
+    /// The log says that there are more.
+    is_full: AtomicBool,
 }
 
 impl Default for EventNumbers {
     fn default() -> EventNumbers {
-        EventNumbers { last: PiMutex::default(), most: MAX_STREAMS }
+        EventNumbers { last: PiMutex::default(), most: MAX_STREAMS, is_full: AtomicBool::new(false) }
     }
 }
 
@@ -56,6 +61,17 @@ impl EventNumbers {
             return *last;
         }
         if numbers.len() >= self.most {
+            drop(numbers);
+            if !self.is_full.swap(true, Relaxed) {
+                let most = self.most;
+                warn(
+                    "isorb::event",
+                    format_args!(
+                        "a remote supplier pushes events of more than {most} types and sources: those of the \
+                         others have no number, and consumers do not notice when one is lost"
+                    ),
+                );
+            }
             return 0;
         }
         numbers.insert(key, count);
@@ -87,6 +103,7 @@ mod tests {
         let numbers = EventNumbers { most: 3, ..EventNumbers::default() };
         let all: Vec<u64> =
             (20..30).chain(20..30).map(|event_type| numbers.next(&header(event_type))).collect();
+        assert!(numbers.is_full.load(Relaxed), "the log says so");
         assert_eq!(all[..10], [1, 1, 1, 0, 0, 0, 0, 0, 0, 0]);
         assert_eq!(all[10..], [2, 2, 2, 0, 0, 0, 0, 0, 0, 0]);
         numbers.skip(29, 1, 4);
