@@ -21,6 +21,16 @@ fn bench() -> Option<Command> {
     }
 }
 
+const SERVICES: [&str; 7] = [
+    "naming",
+    "event-channel",
+    "memory-coordinator",
+    "memory-server",
+    "scheduler",
+    "log-service",
+    "implementation-repository",
+];
+
 fn text(output: &Output) -> (String, String) {
     let text = |octets: &[u8]| String::from_utf8_lossy(octets).into_owned();
     (text(&output.stdout), text(&output.stderr))
@@ -34,7 +44,7 @@ fn services_keep_their_promises_when_a_system_call_fails() {
     assert!(output.status.success(), "{table}");
     let tried: Vec<serde_json::Value> =
         lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    for service in ["naming", "event-channel", "memory-coordinator", "memory-server", "scheduler"] {
+    for service in SERVICES {
         let of = |kind: &str| {
             let reached = |one: &&serde_json::Value| {
                 one["service"] == service && one["reached"] == true && one["fault"].to_string().contains(kind)
@@ -62,7 +72,7 @@ fn services_keep_what_they_acknowledged_when_they_are_killed_at_random_moments()
     let output = bench.args(["campaign", "--random", "3", "--seed", "7"]).output().unwrap();
     let (table, errors) = text(&output);
     assert!(output.status.success(), "{table}{errors}");
-    for service in ["naming", "event-channel", "memory-coordinator", "memory-server", "scheduler"] {
+    for service in SERVICES {
         let row = table.lines().find(|line| line.starts_with(&format!("| {service} | 3 |")));
         assert!(row.is_some_and(|row| row.ends_with("| 3 |")), "{service}: {table}");
     }
@@ -91,7 +101,7 @@ fn a_short_soak_fills_the_disk_and_kills_and_draws_the_page() {
     let broken =
         errors.lines().filter(|line| line.contains("; its log ends") || line.contains("link")).count();
     assert_eq!(broken, 0, "{table}{errors}");
-    for row in ["| naming |", "| naming, killed |", "| scheduler, killed |", "| memory-server |"] {
+    for row in ["| naming |", "| naming, killed |", "| scheduler, killed |", "| memory-server |", "| log-service, killed |"] {
         assert!(table.contains(row), "{row} is not in\n{table}");
     }
     assert!(std::fs::read_to_string(&reference).unwrap().contains("| event-channel |"));

@@ -16,6 +16,9 @@ use crate::faults::subjects::{Client, Room, Subject, client_orb};
 const KEPT: u32 = 8;
 /// Numbers of the writes that are taken back.
 const PASSING: u32 = 32;
+/// Rounds after which a service that loses its oldest writes gets those again that stay, long
+/// before it is full.
+const WRITTEN_AGAIN: u32 = 1_000;
 /// Between two rounds.
 const PAUSE: Duration = Duration::from_millis(100);
 /// A service that acknowledges nothing for so long does not recover, unless its disk is full.
@@ -200,6 +203,9 @@ impl Driven {
             let orb = client_orb().map_err(|error| error.to_string())?;
             let client = self.subject.connect(&orb, &url)?;
             self.kept = Some((orb, client));
+        }
+        if self.subject.wraps() && round % WRITTEN_AGAIN == 0 {
+            self.held.clear();
         }
         let Some((_, client)) = &mut self.kept else { return Ok(true) };
         if let Some(number) = (0..KEPT).find(|number| !self.held.contains(number)) {

@@ -3,9 +3,11 @@
 
 mod coordinator;
 mod events;
+mod log;
 mod memory;
 mod naming;
 mod scheduler;
+mod servers;
 
 use std::fmt;
 use std::net::Ipv4Addr;
@@ -55,6 +57,10 @@ pub enum Subject {
     MemoryServer,
     /// The scheduling service with a record
     Scheduler,
+    /// The log service with a store
+    LogService,
+    /// The implementation repository with a store
+    ImplementationRepository,
     /// The control: a naming service that stores nothing, and must be found to lose names
     #[value(hide = true)]
     Forgetful,
@@ -62,12 +68,14 @@ pub enum Subject {
 
 impl Subject {
     /// Those of the campaign.
-    pub const ALL: [Subject; 5] = [
+    pub const ALL: [Subject; 7] = [
         Subject::Naming,
         Subject::EventChannel,
         Subject::MemoryCoordinator,
         Subject::MemoryServer,
         Subject::Scheduler,
+        Subject::LogService,
+        Subject::ImplementationRepository,
     ];
 
     /// Its name on the command line and in tables.
@@ -78,6 +86,8 @@ impl Subject {
             Subject::MemoryCoordinator => "memory-coordinator",
             Subject::MemoryServer => "memory-server",
             Subject::Scheduler => "scheduler",
+            Subject::LogService => "log-service",
+            Subject::ImplementationRepository => "implementation-repository",
             Subject::Forgetful => "forgetful",
         }
     }
@@ -86,6 +96,11 @@ impl Subject {
     /// after a restart; its record must be whole.
     pub fn keeps_writes(self) -> bool {
         self != Subject::Scheduler
+    }
+
+    /// Whether it loses its oldest writes when it is full, as a log does.
+    pub fn wraps(self) -> bool {
+        self == Subject::LogService
     }
 
     /// The arguments of `isorb` that start it with its files in a folder.
@@ -97,6 +112,8 @@ impl Subject {
             Subject::MemoryCoordinator => vec!["memory-coordinator", "--store"],
             Subject::MemoryServer => vec!["memory-server", "--name", "n", "--socket"],
             Subject::Scheduler => vec!["scheduler", "--record"],
+            Subject::LogService => vec!["log-service", "--max-size", LOG_SIZE, "--store"],
+            Subject::ImplementationRepository => vec!["imr", "serve", "--store"],
             Subject::Forgetful => vec!["naming", "--memory"],
         };
         let mut words: Vec<String> = words.into_iter().map(str::to_owned).collect();
@@ -125,6 +142,8 @@ impl Subject {
             Subject::MemoryCoordinator => coordinator::connect(orb, url),
             Subject::MemoryServer => memory::connect(orb, Path::new(url)),
             Subject::Scheduler => scheduler::connect(orb, url),
+            Subject::LogService => log::connect(orb, url),
+            Subject::ImplementationRepository => servers::connect(orb, url),
         }
     }
 }
@@ -136,6 +155,9 @@ impl fmt::Display for Subject {
 }
 
 const PORT: u16 = 23_101;
+
+/// Octets of a log, whose file may be three times as large: the soak has a small disk.
+const LOG_SIZE: &str = "1048576";
 
 /// Where one process of a service has its files, and its address that no other process has.
 #[derive(Clone, Debug)]
