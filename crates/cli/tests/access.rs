@@ -147,12 +147,16 @@ fn a_service_does_not_start_with_a_wrong_policy() {
     let folder = TempFolder::new();
     let policy = folder.text("policy.toml");
     write(&policy, "[roles.a]\nmembers = ['everybody']\nmay = []\n");
+    write(&folder.text("plant.idl"), "interface Pump {};\n");
     for service in [
         &["naming", "--memory"][..],
         &["event-channel"],
         &["scheduler"],
         &["memory-coordinator", "--memory"],
         &["memory-server", "--socket", "s"],
+        &["log-service", "--memory"],
+        &["imr", "serve", "--memory"],
+        &["ifr", "--idl", "plant.idl"],
     ] {
         let args = [service, &["--access-policy", &policy]].concat();
         let (code, out, error) = ended(isorb(&args).current_dir(folder.path()));

@@ -14,12 +14,14 @@ use std::process::{Command, Stdio};
 const WAITS: &str = "trace=futex,nanosleep,clock_nanosleep,timer_create,timerfd_create,timerfd_settime,\
                      setitimer,alarm,mq_timedreceive,semtimedop";
 
-const SERVICES: [&[&str]; 5] = [
+const SERVICES: [&[&str]; 7] = [
     &["naming", "--memory", "--port", "0"],
     &["event-channel", "--real-time", "off", "--port", "0"],
     &["scheduler", "--port", "0"],
     &["memory-coordinator", "--memory", "--port", "0"],
     &["memory-server", "--socket", "s"],
+    &["log-service", "--memory", "--port", "0"],
+    &["imr", "serve", "--memory", "--port", "0"],
 ];
 
 /// A command under strace, which lists its waits in a file. strace is the grandchild, so that the

@@ -5,6 +5,7 @@ mod common;
 
 use common::{Ended, ISORB, Service, get, run};
 use isorb::{Config, Orb};
+use isorb_ifr::corba::RepositoryRef;
 use isorb_sched_service::rtec_scheduler::SchedulerRef;
 use isorb_sched_service::rtec_scheduler::scheduler::LookupError;
 use isorb_testkit::{TempFolder, repository, wait_for, wait_until};
@@ -17,7 +18,16 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
-const UNITS: [&str; 5] = ["naming", "event-channel", "scheduler", "memory-coordinator", "memory-server"];
+const UNITS: [&str; 8] = [
+    "naming",
+    "event-channel",
+    "scheduler",
+    "memory-coordinator",
+    "memory-server",
+    "log-service",
+    "imr",
+    "ifr",
+];
 
 /// A unit file, by keys of its section `[Service]`.
 struct Unit {
@@ -198,6 +208,8 @@ fn read(unit: &str, url: &str, authority: &Authority, name: &str, folder: &TempF
         "memory-coordinator" => run(&["memory", "--tls", &files, "--coordinator", url, "ls"]),
         // Over its unix socket: the kernel names the user.
         "memory-server" => run(&["memory", "--socket", url, "ls"]),
+        "log-service" => run(&["log", "--tls", &files, "--service", url, "status"]),
+        "imr" => run(&["imr", "ls", "--tls", &files, "--service", url]),
         _ => {
             let files: Vec<_> = files.split(',').map(Path::new).collect();
             let config = TlsConfig::new(files[0], files[1], files[2]);
@@ -207,6 +219,11 @@ fn read(unit: &str, url: &str, authority: &Authority, name: &str, folder: &TempF
                 .register(|info| Ok(info.add_transport(tls)?))
                 .build()
                 .unwrap();
+            if unit == "ifr" {
+                let looked_up = orb.resolve(url).and_then(|ifr: RepositoryRef| ifr.lookup_id("IDL:none:1.0"));
+                let error = looked_up.err().map(|error| error.to_string());
+                return (Some(i32::from(error.is_some())), String::new(), error.unwrap_or_default());
+            }
             let looked_up = orb.resolve(url).map(|scheduler: SchedulerRef| scheduler.lookup("none"));
             match looked_up {
                 Ok(Err(LookupError::UNKNOWN_TASK(_))) => (Some(0), String::new(), String::new()),
@@ -236,6 +253,10 @@ fn each_unit_serves_with_tls_and_a_policy_until_it_is_stopped() {
                 format!("--unix {}", socket.display())
             }
             "event-channel" => "--port 0 --real-time off --trace".into(),
+            "ifr" => {
+                write(&folder.file("plant.idl"), "interface Pump {};\n");
+                format!("--port 0 --idl {}", folder.text("plant.idl"))
+            }
             _ => "--port 0".into(),
         };
         manager.set_options(&format!(
@@ -344,9 +365,13 @@ fn units_have_no_more_rights_than_they_need() {
         ] {
             assert_eq!(unit.get(key), value, "{name}: {key}");
         }
-        let real_time = ["event-channel", "memory-server"].contains(&name);
+        // The implementation repository's servers have its rights.
+        let real_time = ["event-channel", "memory-server", "imr"].contains(&name);
         let rights = unit.settings.iter().any(|(key, _)| key == "LimitRTPRIO");
         let none = unit.settings.iter().any(|(key, value)| key == "RestrictRealtime" && value == "yes");
         assert_eq!((rights, none), (real_time, !real_time), "{name}");
+        // Its servers go on when it is restarted.
+        let group = unit.settings.iter().all(|(key, _)| key != "KillMode");
+        assert_eq!(group, name != "imr", "{name}");
     }
 }
