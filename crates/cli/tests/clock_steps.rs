@@ -167,6 +167,38 @@ fn areas_stay_registered_and_values_arrive_whatever_the_clocks_say() {
 }
 
 #[test]
+fn records_and_registrations_stay_whatever_the_clock_says() {
+    let folder = TempFolder::new();
+    let Some(clock) = Clock::new(&folder, "clock") else { return };
+    let (records, servers) = (folder.text("log.redb"), folder.text("imr.redb"));
+    let args = [
+        &["log-service", "--port", "0", "--store", &records][..],
+        &["imr", "serve", "--port", "0", "--store", &servers],
+    ];
+    let [log, repository] = args.map(|args| clock.start(args));
+    let client = orb();
+    let lines = |args: &[&str]| works(args).lines().count();
+    for (n, seconds) in STEPS.into_iter().enumerate() {
+        [&log, &repository].iter().for_each(|service| answers(&client, &service.url));
+        clock.set(seconds);
+        [&log, &repository].iter().for_each(|service| answers(&client, &service.url));
+        works(&["log", "write", "--service", &log.url, &format!("record {n}")]);
+        works(&["imr", "add", "--service", &repository.url, &format!("s{n}"), "--", "/bin/true"]);
+        assert_eq!(lines(&["log", "read", "--service", &log.url]), n + 1);
+        assert_eq!(lines(&["imr", "ls", "--service", &repository.url]), n + 1);
+        [&log, &repository].into_iter().for_each(comes_to_rest);
+    }
+    [log, repository].into_iter().for_each(stop);
+    // Now the clock is earlier than when the stores were written.
+    clock.set(-30 * DAY);
+    let [log, repository] = args.map(|args| clock.start(args));
+    assert_eq!(lines(&["log", "read", "--service", &log.url]), STEPS.len());
+    assert_eq!(lines(&["imr", "ls", "--service", &repository.url]), STEPS.len());
+    [log, repository].into_iter().for_each(stop);
+    client.shutdown(true).unwrap();
+}
+
+#[test]
 fn schedulers_and_channels_serve_whatever_the_clock_says() {
     let folder = TempFolder::new();
     let Some(clock) = Clock::new(&folder, "clock") else { return };
