@@ -44,7 +44,7 @@ fn circumstances() -> String {
     let machine = Machine::read(None);
     let seconds = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
     format!(
-        "{}, kernel {}, {}, {} processors, {} build",
+        "{}, kernel {},\n{}, {} processors, {} build",
         date((seconds / 86_400) as i64),
         machine.kernel,
         machine.processor.as_deref().unwrap_or("an unknown processor"),
