@@ -156,7 +156,7 @@ impl fmt::Display for Subject {
 
 const PORT: u16 = 23_101;
 
-/// Octets of a log, whose file may be three times as large: the disk of the soak is small.
+/// Octets of a log. Its file may be three times as large, and the disk of the soak is small.
 const LOG_SIZE: &str = "1048576";
 
 /// Where one process of a service has its files, and its address that no other process has.
