@@ -30,6 +30,7 @@ mod blocks;
 mod cases;
 mod claim;
 mod cli;
+mod descriptors;
 mod event_peers;
 mod experiments;
 mod faults;

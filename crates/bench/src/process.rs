@@ -205,6 +205,13 @@ impl Peer {
         self.child.id()
     }
 
+    /// Its resident memory in KiB, as the kernel counts it.
+    pub fn resident_kib(&self) -> Option<u64> {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.id())).ok()?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+        line.trim().strip_suffix(" kB")?.parse().ok()
+    }
+
     /// How many of its threads do not run where and as `place` says, of how many. A program may
     /// change its threads; figures of one that does are not comparable.
     pub fn misplaced_threads(&self, place: Scheduling) -> (usize, usize) {

@@ -101,7 +101,13 @@ fn a_short_soak_fills_the_disk_and_kills_and_draws_the_page() {
     let broken =
         errors.lines().filter(|line| line.contains("; its log ends") || line.contains("link")).count();
     assert_eq!(broken, 0, "{table}{errors}");
-    for row in ["| naming |", "| naming, killed |", "| scheduler, killed |", "| memory-server |", "| log-service, killed |"] {
+    for row in [
+        "| naming |",
+        "| naming, killed |",
+        "| scheduler, killed |",
+        "| memory-server |",
+        "| log-service, killed |",
+    ] {
         assert!(table.contains(row), "{row} is not in\n{table}");
     }
     assert!(std::fs::read_to_string(&reference).unwrap().contains("| event-channel |"));

@@ -11,8 +11,8 @@ use crate::event_peers::EventPeer;
 use crate::process::{Scheduling, become_program};
 use crate::subjects::isorb::Logging;
 use crate::subjects::stderr_sink::{self, Sink};
-use crate::subjects::{band, isorb, raw, raw_epoll, tls, tls_each_call};
-use crate::workload::{client, connection_storm, link_flood, many_clients, server};
+use crate::subjects::{band, bare_echo, isorb, raw, raw_epoll, tls, tls_each_call};
+use crate::workload::{attack, client, connection_storm, link_flood, many_clients, server};
 
 const LOOPBACK: &str = "127.0.0.1";
 
@@ -112,6 +112,14 @@ enum Command {
     Event(EventPeer),
     /// Clients that connect and send no request
     Storm(connection_storm::StormArgs),
+    /// A client that attacks
+    Attack(attack::AttackArgs),
+    /// Sends back what it receives, a thread for each connection
+    BareEcho {
+        /// Over TLS, with the certificates of this folder
+        #[arg(long)]
+        tls: Option<PathBuf>,
+    },
     /// Clients that one thread plays, each with a connection
     ManyClients(many_clients::ManyArgs),
     /// The control's server for many connections
@@ -173,6 +181,8 @@ impl PeerArgs {
             Command::Flood(args) => link_flood::flood(&args),
             Command::Event(program) => program.run(),
             Command::Storm(args) => connection_storm::obey(&args),
+            Command::Attack(args) => attack::attack(&args),
+            Command::BareEcho { tls } => bare_echo::serve(tls),
             Command::ManyClients(args) => many_clients::obey(&args),
             Command::RawEpollServer => raw_epoll::serve(),
             Command::RawServer { host, unix, tls } => raw::serve(&host, unix, tls.as_deref()),

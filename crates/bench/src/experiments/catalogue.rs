@@ -1,9 +1,9 @@
 //! All experiments of the papers that run here.
 
 use super::{
-    BenchError, Context, banded, banded_load, clients, cremes, demux, events, footprint, interconnect,
-    inversion, log_load, low_threads, memory_cost, network_load, paced, pi_mutex, scope, server_work, storm,
-    tao_overhead, throughput, timer_resolution, transports, worst,
+    BenchError, Context, attacks, banded, banded_load, clients, cremes, demux, events, footprint,
+    interconnect, inversion, log_load, low_threads, memory_cost, network_load, paced, pi_mutex, scope,
+    server_work, storm, tao_overhead, throughput, timer_resolution, transports, worst,
 };
 use crate::claim::{Claim, judge};
 use crate::figure::{Measured, Outcome};
@@ -78,6 +78,7 @@ pub const ALL: &[Experiment] = &[
     paced::EXPERIMENT,
     pi_mutex::EXPERIMENT,
     storm::EXPERIMENT,
+    attacks::EXPERIMENT,
     throughput::EXPERIMENT,
     transports::EXPERIMENT,
 ];

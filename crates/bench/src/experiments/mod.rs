@@ -1,5 +1,6 @@
 //! What `isorb-bench` can be asked for, one file each.
 
+mod attacks;
 mod banded;
 mod banded_load;
 mod call_layers;

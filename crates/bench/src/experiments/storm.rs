@@ -226,8 +226,8 @@ impl Crowd {
     }
 }
 
-/// By what and where the server of a reference listens.
-fn address(subject: Subject, reference: &str) -> Result<(&'static str, String), BenchError> {
+/// By what, and where, the server of a reference listens.
+pub(super) fn address(subject: Subject, reference: &str) -> Result<(&'static str, String), BenchError> {
     let nowhere = || std::io::Error::other("the server's reference names no address");
     let object = Orb::with_config(Config::default())?.string_to_object(reference)?;
     let ior = object.ior();

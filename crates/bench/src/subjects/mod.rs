@@ -1,6 +1,7 @@
 //! What is measured: the raw control, and the ORBs.
 
 pub mod band;
+pub mod bare_echo;
 pub mod build;
 pub mod futex;
 pub mod iceoryx2;

@@ -105,9 +105,7 @@ impl Pair {
 
     /// Resident memory of the server in KiB, as the kernel counts it.
     pub fn server_resident_kib(&self) -> Option<u64> {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.server.as_ref()?.id())).ok()?;
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
-        line.trim().strip_suffix(" kB")?.parse().ok()
+        self.server.as_ref()?.resident_kib()
     }
 
     /// Ends both in an orderly way, the client first: a tool that counts instructions reports at

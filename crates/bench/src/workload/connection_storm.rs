@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
+use crate::descriptors;
 use crate::protocol::ready;
 
 /// Descriptors that the process needs beside its connections.
@@ -88,8 +89,7 @@ pub struct StormArgs {
 
 /// Obeys the harness until standard input ends.
 pub fn obey(args: &StormArgs) -> io::Result<()> {
-    let limits = getrlimit(Resource::Nofile);
-    setrlimit(Resource::Nofile, Rlimit { current: limits.maximum, ..limits })?;
+    descriptors::raise()?;
     let crowd = Arc::new(Mutex::new(Vec::new()));
     let (talkers, head) = (crowd.clone(), args.transport.head());
     std::thread::spawn(move || {

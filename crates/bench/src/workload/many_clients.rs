@@ -20,9 +20,10 @@ use isorb_giop::message::{self, Response};
 use isorb_rt::time::now_ns;
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll::{self, EventData, EventFlags};
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
+use crate::descriptors;
 use crate::protocol::ready;
+use crate::workload::attack::octets_of;
 
 /// Oneways of a burst, before a call waits for their arrival. All of a burst fit in the buffers of
 /// a socket.
@@ -48,8 +49,7 @@ pub struct ManyArgs {
 
 /// Obeys the harness until standard input ends.
 pub fn obey(args: &ManyArgs) -> io::Result<()> {
-    let limits = getrlimit(Resource::Nofile);
-    setrlimit(Resource::Nofile, Rlimit { current: limits.maximum, ..limits })?;
+    descriptors::raise()?;
     let mut clients = Clients::new(&args.address, &args.key)?;
     ready("")?;
     for line in io::stdin().lock().lines() {
@@ -100,11 +100,9 @@ struct Clients {
 
 impl Clients {
     fn new(address: &str, key: &str) -> io::Result<Clients> {
-        let digits = |at| key.get(at..at + 2).and_then(|digits| u8::from_str_radix(digits, 16).ok());
-        let key: Option<Vec<u8>> = (0..key.len()).step_by(2).map(digits).collect();
         Ok(Clients {
             address: address.to_owned(),
-            key: key.ok_or(ErrorKind::InvalidInput)?,
+            key: octets_of(key)?,
             epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?,
             all: Vec::new(),
             buffer: vec![0; 256 << 10],

@@ -11,6 +11,7 @@
 //!           ◄── of each role: calls, due, in time, samples ──
 //! ```
 
+pub mod attack;
 mod background_load;
 pub mod client;
 pub mod connection_storm;

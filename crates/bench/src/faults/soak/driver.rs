@@ -204,7 +204,7 @@ impl Driven {
             let client = self.subject.connect(&orb, &url)?;
             self.kept = Some((orb, client));
         }
-        if self.subject.wraps() && round % WRITTEN_AGAIN == 0 {
+        if self.subject.wraps() && round.is_multiple_of(WRITTEN_AGAIN) {
             self.held.clear();
         }
         let Some((_, client)) = &mut self.kept else { return Ok(true) };
