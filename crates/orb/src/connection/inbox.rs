@@ -36,9 +36,38 @@ pub(crate) struct Arrived {
     pub header: Header,
     /// Length in bytes, header included.
     pub len: usize,
-    /// Of replies. Of a request, its [`PeerShare`] as a number: three words, which each request
-    /// copies some times, are enough.
-    pub request_id: u32,
+    id_or_share: ReplyIdOrShare,
+}
+
+/// What the reader knows of a message beside its header: of a reply, the id of the request that it
+/// answers; of any other message, whether the limits of its client let it run. The kind of the
+/// message says which. Both in a word, since each request copies an [`Arrived`] some times.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct ReplyIdOrShare(u32);
+
+impl ReplyIdOrShare {
+    /// Of a message that no limit was asked about, and of a reply that no call of a connection
+    /// awaits.
+    const UNCLAIMED: ReplyIdOrShare = ReplyIdOrShare::of_share(PeerShare::Unclaimed);
+
+    const fn of_reply(id: u32) -> ReplyIdOrShare {
+        ReplyIdOrShare(id)
+    }
+
+    const fn of_share(share: PeerShare) -> ReplyIdOrShare {
+        ReplyIdOrShare(share as u32)
+    }
+
+    /// Of a message that lies in a block.
+    #[inline]
+    fn of(header: &Header, message: &[u8]) -> ReplyIdOrShare {
+        match header.kind {
+            MessageKind::Reply | MessageKind::LocateReply => {
+                ReplyIdOrShare::of_reply(reply_id(header, message))
+            }
+            _ => ReplyIdOrShare::UNCLAIMED,
+        }
+    }
 }
 
 impl Arrived {
@@ -46,27 +75,36 @@ impl Arrived {
     pub fn of_local(message: &[u8]) -> Result<Arrived, isorb_cdr::Error> {
         let truncated = isorb_cdr::Error::new(isorb_cdr::ErrorKind::Truncated, 0);
         let header = Header::parse(message.first_chunk().ok_or(truncated)?).map_err(|_| truncated)?;
-        Ok(Arrived::new(header, message.len(), 0))
+        Ok(Arrived::new(header, message.len(), ReplyIdOrShare::UNCLAIMED))
     }
 
     #[inline(always)]
-    fn new(header: Header, len: usize, request_id: u32) -> Arrived {
-        Arrived { header, len, request_id }
+    fn new(header: Header, len: usize, id_or_share: ReplyIdOrShare) -> Arrived {
+        Arrived { header, len, id_or_share }
     }
 
-    /// Of a request, whether the limits of its client let it run.
+    /// Whether the limits of its client let a request run.
     #[inline]
     pub fn share(&self) -> PeerShare {
-        match self.request_id {
+        debug_assert!(!self.is_reply(), "replies have an id in its place");
+        match self.id_or_share.0 {
             1 => PeerShare::Claimed,
             2 => PeerShare::Refused,
             _ => PeerShare::Unclaimed,
         }
     }
 
-    /// Of a request.
+    /// Records whether the limits of its client let a request run.
     pub fn set_share(&mut self, share: PeerShare) {
-        self.request_id = share as u32;
+        debug_assert!(!self.is_reply(), "replies have an id in its place");
+        self.id_or_share = ReplyIdOrShare::of_share(share);
+    }
+
+    /// The id of the request that a reply answers; 0 for a malformed one.
+    #[inline]
+    pub fn reply_id(&self) -> u32 {
+        debug_assert!(self.is_reply(), "requests have their share in its place");
+        self.id_or_share.0
     }
 
     #[inline]
@@ -76,7 +114,7 @@ impl Arrived {
 
     #[inline]
     pub fn is_reply_to(&self, id: u32) -> bool {
-        self.request_id == id && self.is_reply()
+        self.id_or_share == ReplyIdOrShare::of_reply(id) && self.is_reply()
     }
 }
 
@@ -270,10 +308,12 @@ impl Inbox {
             cold_path();
             return None;
         }
-        // A request's is read with the rest of its header.
-        let request_id =
-            if header.kind == MessageKind::Reply { hot(number(&header, message, HEADER))? } else { 0 };
-        Some(Arrived::new(header, n, request_id))
+        // A request's id is read with the rest of its header.
+        let id_or_share = match header.kind {
+            MessageKind::Reply => ReplyIdOrShare::of_reply(hot(number(&header, message, HEADER))?),
+            _ => ReplyIdOrShare::UNCLAIMED,
+        };
+        Some(Arrived::new(header, n, id_or_share))
     }
 
     /// Takes over the octets that a reader received into its own block: with the block, or, in a
@@ -640,8 +680,8 @@ impl Inbox {
             assembler.cancel(id);
             self.update_account(now_ns());
         }
-        let request_id = reply_id(&header, &into.bytes()[..len]);
-        Ok(Progress::Message(Arrived::new(header, len, request_id)))
+        let id_or_share = ReplyIdOrShare::of(&header, &into.bytes()[..len]);
+        Ok(Progress::Message(Arrived::new(header, len, id_or_share)))
     }
 
     /// Records that the partly received message is whole.
@@ -752,9 +792,8 @@ impl Inbox {
             _ => return Err(ReadError::OverLimit),
         };
         let header = Header { more_fragments: false, ..header };
-        let mut refused = Arrived::new(header, len, 0);
-        refused.set_share(PeerShare::Refused);
-        Ok(Progress::Message(refused))
+        let refused = ReplyIdOrShare::of_share(PeerShare::Refused);
+        Ok(Progress::Message(Arrived::new(header, len, refused)))
     }
 
     /// Makes room for more of the first message in a declared block of the lane, once the present
@@ -791,7 +830,8 @@ impl Inbox {
             self.begun = now_ns();
         }
         (self.unwanted, self.aside) = (len - here.len(), true);
-        Err(ReadError::Refused { first: Arrived::new(header, here.len(), 0), too_long })
+        let first = Arrived::new(header, here.len(), ReplyIdOrShare::UNCLAIMED);
+        Err(ReadError::Refused { first, too_long })
     }
 
     fn fragment_limits(&self) -> fragment::Limits {
@@ -829,8 +869,8 @@ impl Inbox {
         };
         self.update_account(now);
         *into = block;
-        let request_id = reply_id(&header, &into.bytes()[..len]);
-        Ok(Progress::Message(Arrived::new(header, len, request_id)))
+        let id_or_share = ReplyIdOrShare::of(&header, &into.bytes()[..len]);
+        Ok(Progress::Message(Arrived::new(header, len, id_or_share)))
     }
 }
 
@@ -845,13 +885,8 @@ fn slack(left: Duration) -> Duration {
     left / 64 + Duration::from_millis(1)
 }
 
-/// The request id of a reply; 0 for other messages, and for malformed ones, which the reader
-/// detects.
-#[inline]
+/// The id of the request that a reply answers; 0 for a malformed one, which the reader detects.
 fn reply_id(header: &Header, message: &[u8]) -> u32 {
-    if !matches!(header.kind, MessageKind::Reply | MessageKind::LocateReply) {
-        return 0;
-    }
     let number = |at| number(header, message, at);
     let before_1_2 = || {
         // The service contexts come first, each an id and counted octets.

@@ -220,7 +220,7 @@ impl Slots {
     /// Puts a reply into its slot and wakes the call that waits there; `message` becomes an empty
     /// block. A reply for which no call waits, as after a time-out, is dropped.
     pub fn deliver(&self, arrived: Arrived, message: &mut Buffer, pool: &Arc<BufferPool>) {
-        let index = (arrived.request_id >> SLOT_SHIFT) as usize & ((1 << self.bits) - 1);
+        let index = (arrived.reply_id() >> SLOT_SHIFT) as usize & ((1 << self.bits) - 1);
         let pending = index.checked_sub(SLOTS);
         let Some(waiter_slots) = self.waiter_slots.get() else { return };
         let delivery = match pending {
@@ -231,7 +231,7 @@ impl Slots {
             },
         };
         let mut delivered = delivery.delivered.lock();
-        if arrived.request_id == NO_REQUEST || delivery.id.load(Ordering::Acquire) != arrived.request_id {
+        if arrived.reply_id() == NO_REQUEST || delivery.id.load(Ordering::Acquire) != arrived.reply_id() {
             return;
         }
         let fresh = super::inbox::fresh_block(pool);
@@ -327,7 +327,7 @@ impl SlotRef<'_> {
         let (arrived, buffer) = delivered.take()?;
         self.delivery.full.store(false, Ordering::Relaxed);
         drop(delivered);
-        if arrived.request_id != self.id {
+        if arrived.reply_id() != self.id {
             return None;
         }
         *into = buffer;

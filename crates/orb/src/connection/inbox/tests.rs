@@ -97,8 +97,11 @@ fn messages_are_put_together() {
             let arrived = got.unwrap_or_else(|error| panic!("round {round}, message {n}: {error:?}"));
             assert_eq!(arrived.len, expected.len());
             assert!(block.bytes()[..arrived.len] == expected[..], "round {round}, message {n}");
-            let id = if arrived.is_reply() { u32::from_ne_bytes([n as u8; 4]) } else { 0 };
-            assert_eq!(arrived.request_id, id);
+            if arrived.is_reply() {
+                assert_eq!(arrived.reply_id(), u32::from_ne_bytes([n as u8; 4]));
+            } else {
+                assert_eq!(arrived.share(), PeerShare::Unclaimed);
+            }
         }
         assert!(inbox.is_empty());
         let end = inbox.next(&stream, &pool, Wait::Block, Deadline::NONE, Timeout::NONE, &mut block);
