@@ -10,7 +10,7 @@ use common::rt::{Witness, arc, far, lane, poa, server_with};
 use common::{Echo, EchoRef, Parrot};
 use isorb::poa::PoaPolicies;
 use isorb::rt::policy::PriorityModel::ServerDeclared;
-use isorb::rt::{RequestBuffering, ThreadpoolOptions};
+use isorb::rt::{RequestBuffering, ThreadpoolLane, ThreadpoolOptions};
 use isorb::transport::{Segments, Stream, Transport, Wait};
 use isorb::{Config, Orb, Reference, TransportConfig};
 use isorb_giop::message::Response;
@@ -56,10 +56,19 @@ impl Server {
         options: &ThreadpoolOptions,
         servant: Arc<impl Echo + 'static>,
     ) -> Server {
+        Server::with_lane(transport, lane(700, threads), options, servant)
+    }
+
+    fn with_lane(
+        transport: TransportConfig,
+        lane: ThreadpoolLane,
+        options: &ThreadpoolOptions,
+        servant: Arc<impl Echo + 'static>,
+    ) -> Server {
         let folder = TempFolder::new();
         let at = folder.file("lane").display().to_string();
         let orb = server_with(config(transport));
-        let lanes = [lane(700, threads).local_endpoint(format!("segment:{at}"))];
+        let lanes = [lane.local_endpoint(format!("segment:{at}"))];
         let pool = orb.rt().create_threadpool_with_lanes(&lanes, options).unwrap();
         let policies = PoaPolicies::new().threadpool(pool).priority_model(ServerDeclared, 700);
         let object = poa(&orb, "lanes", policies).activate(servant).unwrap();
@@ -116,6 +125,13 @@ fn send(stream: &dyn Stream, octets: &[u8]) {
 
 /// The number of the request that the next reply is for.
 fn replied(stream: &dyn Stream) -> u32 {
+    let (id, status, _) = reply(stream);
+    assert_eq!(status, 0, "no exception");
+    id
+}
+
+/// The number of the request that the next reply is for, its status, and what follows.
+fn reply(stream: &dyn Stream) -> (u32, u32, Vec<u8>) {
     let exactly = |into: &mut [u8]| {
         let mut n = 0;
         while n < into.len() {
@@ -129,8 +145,8 @@ fn replied(stream: &dyn Stream) -> u32 {
     exactly(&mut header);
     let mut body = vec![0; u32::from_ne_bytes(header[8..].try_into().unwrap()) as usize];
     exactly(&mut body);
-    assert_eq!(body[4..8], [0; 4], "no exception");
-    u32::from_ne_bytes(body[..4].try_into().unwrap())
+    let [id, status] = [0, 4].map(|at| u32::from_ne_bytes(body[at..at + 4].try_into().unwrap()));
+    (id, status, body.split_off(8))
 }
 
 #[test]
@@ -181,6 +197,42 @@ fn requests_in_pieces_and_several_at_a_time_are_answered() {
         }
         drop((raw, stream));
         wait_until("the lane has let the clients go", || server.connections() == 0);
+        server.orb.shutdown(true).unwrap();
+    }
+}
+
+/// A request for which the lane has no block is refused, and the rest of it discarded: also of its
+/// parts in memory of its client, which must not end up in the next request.
+#[test]
+fn a_refused_request_with_a_loan_leaves_the_next_one_as_it_is() {
+    const LEN: usize = 64;
+    let _alone = alone();
+    // One thread takes such parts as they lie, of several each has them copied.
+    for threads in [1, 3] {
+        let transport = TransportConfig { segment_arena_bytes: 1 << 20, ..TransportConfig::default() };
+        let lane = lane(700, threads).messages(64 << 10, 4);
+        let server = Server::with_lane(transport, lane, &ThreadpoolOptions::default(), arc::<Parrot>());
+        let (raw, stream) = (server.raw(), server.stream());
+        // The lane knows the header of a request from the second one on.
+        let next = raw.request(Response::Target, "octets", &[7; 500]);
+        send(&*stream, &next);
+        let answer = reply(&*stream);
+        let mut long = raw.request(Response::Target, "octets", &vec![5; 1 << 20]);
+        // In the argument; with the number of the request.
+        for (id, begin) in [(70u32, 300), (71, 12), (72, 1000)] {
+            long[12..16].copy_from_slice(&id.to_ne_bytes());
+            let mut loan = stream.arena().unwrap().loan(LEN).unwrap();
+            loan.octets_mut().unwrap().copy_from_slice(&long[begin..begin + LEN]);
+            let pieces = [&long[..begin], &loan, &long[begin + LEN..]].map(IoSlice::new);
+            let sent = stream.send(&pieces, Wait::Block).unwrap();
+            assert!(sent >= begin + LEN, "{sent}");
+            send(&*stream, &long[sent..]);
+            let (refused, status, _) = reply(&*stream);
+            assert_eq!((refused, status), (id, 2), "{threads} threads: the refusal of this request");
+            assert!(!loan.is_sent(), "{threads} threads, at {begin}: it is returned");
+            send(&*stream, &next);
+            assert!(reply(&*stream) == answer, "{threads} threads, at {begin}: the same again");
+        }
         server.orb.shutdown(true).unwrap();
     }
 }

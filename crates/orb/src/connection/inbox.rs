@@ -280,11 +280,16 @@ impl Inbox {
             got = Some(received);
         }
         let read = self.next_any(stream, pool, (wait, deadline, timeout), got, into);
-        if !self.lent.is_empty()
-            && let Ok(arrived) = &read
-        {
+        if !self.lent.is_empty() {
             cold_path();
-            self.hand_lent(stream, &mut into.bytes_mut()[..arrived.len], lent);
+            match &read {
+                Ok(arrived) => self.hand_lent(stream, &mut into.bytes_mut()[..arrived.len], lent),
+                // They are parts of this request alone, and its header may lie in one.
+                Err(ReadError::Refused { first, .. }) => {
+                    self.hand_lent(stream, &mut into.bytes_mut()[..first.len], None);
+                }
+                Err(_) => {}
+            }
         }
         read
     }
