@@ -98,6 +98,38 @@ fn the_client_that_is_idle_for_longest_is_evicted_for_a_newcomer() {
     server.shutdown(true).unwrap();
 }
 
+/// The client that is idle for longest has just sent a request, which the busy lane has not read.
+/// The next one gives way.
+#[test]
+fn a_newcomer_is_served_while_the_idlest_client_waits_for_a_busy_thread() {
+    let (server, object, pool) = full_soon(lane(PRIORITY, 1));
+    let witness = arc::<Witness>();
+    let busy: EchoRef =
+        server.root_poa().unwrap().find_poa("few", false).unwrap().activate(witness.clone()).unwrap();
+    let mut known: Vec<Raw> = (0..PLACES - 1).map(|_| Raw::connect(object.object())).collect();
+    known.iter_mut().for_each(|raw| assert_eq!(raw.call("ping", &[]).status, 0));
+    let calls = common::rt::sleepers(&[far(&Orb::with_config(Config::default()).unwrap(), &busy)]);
+    witness.await_inside(1);
+    assert_eq!(connections(&server, pool), PLACES);
+    // First the newcomer, then the request: the lane must see them in this order.
+    let mut newcomer = Raw::connect(object.object());
+    newcomer.send("ping", &[]);
+    let [first, others @ ..] = &mut known[..] else { unreachable!() };
+    first.send("ping", &[]);
+    wait_until("the request is at the server", || first.waits_at_server());
+    witness.open(1);
+    calls.into_iter().for_each(|call| _ = call.join().unwrap().unwrap());
+    assert_eq!(first.receive().status, 0, "it keeps its connection");
+    assert_eq!(newcomer.receive().status, 0, "it got the place of another one");
+    let mut left = 0;
+    for raw in others {
+        raw.send("ping", &[]);
+        left += usize::from(raw.is_closed());
+    }
+    assert_eq!(left, 1);
+    server.shutdown(true).unwrap();
+}
+
 /// A lane with all its threads busy reads nothing. Connections that have sent a request meanwhile
 /// look silent to it, but are not.
 #[test]

@@ -30,7 +30,7 @@ mod slots;
 mod table;
 
 pub(crate) use ending::{DeferredRequest, NotServed, Serving};
-pub(crate) use idle::IdleLimits;
+pub(crate) use idle::{IdleLimits, Idleness};
 pub(crate) use inbox::{Arrived, Inbox, ReadError};
 pub(crate) use lent::LentReply;
 pub(crate) use monitor::ConnectionMonitors;

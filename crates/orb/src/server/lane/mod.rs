@@ -16,7 +16,7 @@ use super::guarded;
 use super::lane_server::LaneServer;
 use super::ring_watch::{Ready, RingWatch};
 use crate::buffers::CallBuffers;
-use crate::connection::Connection;
+use crate::connection::{Connection, Idleness};
 use crate::{Orb, SystemException};
 use isorb_giop::Kind;
 use isorb_rt::net::{Event, Events, Interest, Poller, Trigger};
@@ -47,6 +47,13 @@ pub(crate) struct Lane {
 const ACCEPT_PAUSE_NS: u64 = 20_000_000;
 /// Nanoseconds between two walks over the connections of a full lane, all in use.
 const EVICTION_PAUSE_NS: u64 = 10_000_000;
+
+/// Idle connections that a full lane looks at for a newcomer: those of clients that have just sent
+/// a request stay.
+const EVICTION_TRIES: usize = 4;
+
+/// The order of evictions: how idle, since when, and the place in the lane.
+type IdleOrder = ((Idleness, u64), usize);
 
 /// No time.
 const NEVER: u64 = u64::MAX;
@@ -176,7 +183,8 @@ impl Lane {
     /// connection that has been idle for longest, whatever its client has sent before.
     ///
     /// # Real-time
-    /// Allocates nothing. If the lane is full, one walk over the members under the lane's PI lock.
+    /// Allocates nothing. If the lane is full, one walk over the members under the lane's PI lock,
+    /// and up to three more where the first ones have octets to be read.
     /// A walk that found no idle connection is not repeated for 10 ms, so that a storm of new
     /// connections does not delay the clients that are served.
     pub fn has_room(&self, orb: &Orb, limit: usize) -> bool {
@@ -189,16 +197,35 @@ impl Lane {
         if now < self.evicts_from.load(Ordering::Relaxed) {
             return false;
         }
-        let idle = {
-            let members = self.members.lock();
-            let all = members.slots.iter().filter_map(|(_, member)| member.as_ref());
-            let idle = all.filter_map(|member| Some((member.connection.idleness(now)?, member)));
-            idle.min_by_key(|(idleness, _)| *idleness).map(|(_, member)| member.clone())
-        };
-        let Some(member) = idle else {
-            self.evicts_from.store(now.saturating_add(EVICTION_PAUSE_NS), Ordering::Relaxed);
-            return false;
-        };
+        let mut tried = None;
+        for _ in 0..EVICTION_TRIES {
+            let Some((order, member)) = self.longest_idle(now, tried) else {
+                if tried.is_none() {
+                    self.evicts_from.store(now.saturating_add(EVICTION_PAUSE_NS), Ordering::Relaxed);
+                }
+                return false;
+            };
+            if self.evict_if_quiet(orb, &member, now) {
+                return true;
+            }
+            tried = Some(order);
+        }
+        false
+    }
+
+    /// The connection that has been idle for longest at `now`, of those behind `tried`.
+    fn longest_idle(&self, now: u64, tried: Option<IdleOrder>) -> Option<(IdleOrder, Arc<Member>)> {
+        let members = self.members.lock();
+        let all = members.slots.iter().enumerate();
+        let all = all.filter_map(|(place, (_, member))| Some((place, member.as_ref()?)));
+        let idle =
+            all.filter_map(|(place, member)| Some(((member.connection.idleness(now)?, place), member)));
+        let left = idle.filter(|(order, _)| tried.is_none_or(|tried| *order > tried));
+        left.min_by_key(|(order, _)| *order).map(|(order, member)| (order, member.clone()))
+    }
+
+    /// Evicts an idle connection, unless it has octets to be read.
+    fn evict_if_quiet(&self, orb: &Orb, member: &Arc<Member>, now: u64) -> bool {
         // The thread that reads it now may have received a request.
         if !member.turn.take() {
             return false;
@@ -210,7 +237,7 @@ impl Lane {
         // The turn is kept, so that no thread reads it any more.
         orb.accepted().count_eviction(&member.connection);
         member.connection.close();
-        self.drop_member(orb, &member);
+        self.drop_member(orb, member);
         true
     }
 
