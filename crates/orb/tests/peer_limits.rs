@@ -188,6 +188,32 @@ fn oneways_above_the_limit_are_counted_and_not_run() {
     }
 }
 
+/// A full lane refuses requests that their client may have. They count until they are refused.
+#[test]
+fn a_request_that_finds_the_buffer_of_a_lane_full_counts_no_more() {
+    const PLACES: usize = 1 + BUFFERED;
+    let witness = arc::<Witness>();
+    let (orb, object) = serve(Kind::Pool, witness.clone(), Config { max_peer_calls: PLACES + 2, ..config() });
+    let mut clients: Vec<Raw> = (0..PLACES).map(|_| Raw::connect(object.object())).collect();
+    for raw in &mut clients {
+        raw.write(&sleep(raw));
+    }
+    wait_until("they run or wait", || orb.connection_counts().peer_calls == PLACES as u64);
+    let mut more = Raw::connect(object.object());
+    let refused = [(); 5].map(|()| {
+        // A oneway is not answered, and the request behind it is.
+        more.write(&more.request(Response::None, "feed", b"oneway"));
+        more.write(&sleep(&more));
+        more.receive().exception().0
+    });
+    witness.open(PLACES as u32);
+    assert_eq!(refused, ["IDL:omg.org/CORBA/TRANSIENT:1.0"; 5], "for want of a place alone");
+    clients.iter_mut().for_each(|raw| assert_eq!(raw.receive().status, 0));
+    await_nothing_held(&orb);
+    assert_eq!(orb.connection_counts().peer_refused, 0, "none was above the limit of its client");
+    orb.shutdown(true).unwrap();
+}
+
 /// Defers the reply to each `sleep`.
 #[derive(Default)]
 struct Later(Mutex<Vec<Deferred>>);
