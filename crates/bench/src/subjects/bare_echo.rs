@@ -1,7 +1,7 @@
-//! The control of the attacks: accepts every connection and sends back what it receives, a thread
-//! each, without an ORB and without a limit.
+//! The control of the attacks: accepts every connection and sends back each message, a thread each,
+//! without an ORB and without a limit.
 
-use std::io::{self, Read, Write};
+use std::io::{self, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -36,13 +36,27 @@ fn accepted(stream: TcpStream, tls: Option<&Path>) -> io::Result<()> {
     }
 }
 
-fn echo(mut stream: impl Read + Write) -> io::Result<()> {
-    let mut octets = vec![0; 16 << 10];
+/// Octets of the header of a message.
+const HEADER: usize = 12;
+/// Where the flags of a request say whether it wants a reply (CORBA 3.3 part 2, clause 9.4.2).
+const RESPONSE_AT: usize = 16;
+
+/// Reads message by message, as an ORB has to, and sends those back that want a reply.
+fn echo(stream: impl Read + Write) -> io::Result<()> {
+    let mut stream = BufReader::with_capacity(16 << 10, stream);
+    let mut message = Vec::new();
     loop {
-        match stream.read(&mut octets)? {
-            0 => return Ok(()),
-            count => stream.write_all(&octets[..count])?,
+        let mut header = [0; HEADER];
+        stream.read_exact(&mut header)?;
+        let size = u32::from_le_bytes([header[8], header[9], header[10], header[11]]);
+        message.clear();
+        message.extend(header);
+        // As many as come: a length takes no memory.
+        stream.by_ref().take(size.into()).read_to_end(&mut message)?;
+        let wants_reply = message.get(RESPONSE_AT).is_some_and(|flags| flags & 3 != 0);
+        if header[7] == 0 && wants_reply {
+            stream.get_mut().write_all(&message)?;
+            stream.get_mut().flush()?;
         }
-        stream.flush()?;
     }
 }

@@ -185,7 +185,9 @@ impl Connection {
         match read {
             Ok(_) => self.close_in_order(),
             // The reading thread first sends MessageError.
-            Err(ReadError::TimedOut | ReadError::WouldBlock | ReadError::Protocol(_)) => {}
+            Err(
+                ReadError::TimedOut | ReadError::WouldBlock | ReadError::TurnOver | ReadError::Protocol(_),
+            ) => {}
             Err(_) => self.break_off(),
         }
     }

@@ -118,10 +118,17 @@ impl Arrived {
     }
 }
 
+/// Octets after which a thread that does not wait leaves a message that is not whole, since other
+/// connections wait for the thread.
+const TURN_OCTETS: usize = 512 << 10;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReadError {
     /// The socket is empty, and the caller does not wait.
     WouldBlock,
+    /// Nothing is whole after so many octets, and more have arrived. The caller does not wait, and
+    /// others wait for it.
+    TurnOver,
     /// The deadline passed.
     TimedOut,
     /// The stream ended between messages.
@@ -357,8 +364,10 @@ impl Inbox {
         let mut begun = got.is_some() || self.aside || !self.is_empty();
         // Whether the rest was looked for without waiting: mostly it is there.
         let mut looked = false;
+        let mut octets = 0;
         loop {
             if let Some(got) = got.take() {
+                octets += *got.as_ref().unwrap_or(&0);
                 self.record(got, wait)?;
             }
             // A fragment leaves room for the next, which may be here already.
@@ -375,8 +384,13 @@ impl Inbox {
             let wait_now =
                 if begun { self.wait_for_rest(stream, wait, deadline, &mut looked)? } else { wait };
             begun = true;
+            if wait == Wait::No && octets >= TURN_OCTETS {
+                return Err(ReadError::TurnOver);
+            }
             if self.unwanted > 0 {
+                let before = self.unwanted;
                 self.drop_unwanted(stream, pool, wait_now, into)?;
+                octets += before - self.unwanted;
                 continue;
             }
             self.make_room(pool)?;

@@ -141,6 +141,7 @@ impl Connection {
             match read {
                 Ok(arrived) if arrived.is_reply() => {}
                 Ok(arrived) => other(arrived, into),
+                Err(ReadError::TurnOver) => {}
                 Err(ReadError::WouldBlock) => return Reader::None,
                 Err(_) => {
                     self.break_off();

@@ -298,6 +298,7 @@ impl Connection {
                 }
                 Ok((_, MessageKind::CancelRequest)) => {}
                 Ok((_, MessageKind::CloseConnection)) => self.close_in_order(),
+                Err(ReadError::TurnOver) => {}
                 Err(ReadError::WouldBlock) => return,
                 Ok(_) | Err(_) => {
                     self.break_off();

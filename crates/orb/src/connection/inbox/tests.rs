@@ -127,6 +127,42 @@ fn what_is_too_long_or_no_message_is_refused() {
     assert_eq!(next(message(0, 40)[..39].to_vec()), Err(ReadError::Lost));
 }
 
+/// A peer that sends octets without a pause does not keep a thread that others wait for.
+#[test]
+fn a_thread_that_does_not_wait_leaves_a_long_message_in_between() {
+    const LEN: usize = 5 << 20;
+    for piece in [4096, 100_000, usize::MAX] {
+        let stream = Pieces::new(message(1, LEN), vec![piece]);
+        let pool = BufferPool::new(64 << 20, 1 << 20);
+        let mut inbox = inbox(&pool, 16 << 20);
+        let mut block = fresh_block(&pool);
+        let (mut before, mut turns) = (0, 0);
+        let arrived = loop {
+            match inbox.next(&stream, &pool, Wait::No, Deadline::NONE, Timeout::NONE, &mut block) {
+                Ok(arrived) => break arrived,
+                Err(ReadError::TurnOver) => {
+                    let received = stream.at.lock().unwrap().0;
+                    // One receive may bring more than the rest of a turn.
+                    let most = if piece == usize::MAX { LEN } else { TURN_OCTETS + piece };
+                    assert!(received - before <= most, "{piece}: {received} octets, {before} before");
+                    (before, turns) = (received, turns + 1);
+                }
+                Err(error) => panic!("{piece}: {error:?}"),
+            }
+        };
+        assert_eq!(arrived.len, LEN);
+        assert!(turns >= 4 || piece == usize::MAX, "{piece}: {turns} turns");
+        assert!(block.bytes()[HEADER..arrived.len].iter().all(|octet| *octet == 1));
+    }
+    // A thread that waits for one connection has no others.
+    let stream = Pieces::new(message(1, LEN), vec![4096]);
+    let pool = BufferPool::new(64 << 20, 1 << 20);
+    let mut block = fresh_block(&pool);
+    let mut inbox = inbox(&pool, 16 << 20);
+    let whole = inbox.next(&stream, &pool, Wait::Block, Deadline::NONE, Timeout::NONE, &mut block);
+    assert_eq!(whole.map(|arrived| arrived.len), Ok(LEN));
+}
+
 /// A long message moves once, with the octets of its first receive, whatever the lengths of the
 /// others. Memory is committed as it arrives.
 #[test]
@@ -141,7 +177,7 @@ fn a_long_message_stays_where_it_is_while_it_grows() {
         let arrived = loop {
             match inbox.next(&stream, &pool, Wait::No, Deadline::NONE, Timeout::NONE, &mut block) {
                 Ok(arrived) => break arrived,
-                Err(ReadError::WouldBlock) => {
+                Err(ReadError::WouldBlock | ReadError::TurnOver) => {
                     let sent = stream.at.lock().unwrap().0;
                     let most = (2 * sent).max(COMMITTED_AT_ONCE) + (64 << 10);
                     let committed = pool.out() - others;

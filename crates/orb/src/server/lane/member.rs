@@ -30,6 +30,10 @@ pub(crate) struct Member {
     pub(super) shared: bool,
 }
 
+/// Messages of a connection that a thread serves before it looks after others. One that reports a
+/// connection again for each message would make a system call more for each of a flood.
+const TURN_MESSAGES: usize = 16;
+
 /// The state of a connection after its messages were read.
 enum AfterRead {
     Done,
@@ -102,9 +106,10 @@ impl Member {
         }
     }
 
-    /// Serves the messages that have arrived, until the socket is empty or the peer does not read
-    /// its replies. A message with nothing behind it counts as the last one, which saves a receive
-    /// call: later octets cause another event. Only an announced end of the stream has to be read.
+    /// Serves the messages that have arrived, until the socket is empty, the peer does not read its
+    /// replies, or its turn is over: then other connections are served first. A message with
+    /// nothing behind it counts as the last one, which saves a receive call: later octets cause
+    /// another event. Only an announced end of the stream has to be read.
     fn drain(self: &Arc<Self>, lane: &Arc<Lane>, orb: &Orb, buffers: &mut CallBuffers) -> AfterRead {
         let connection = &self.connection;
         if self.blocked.load(Ordering::Acquire) {
@@ -117,7 +122,7 @@ impl Member {
         let sharing = lane.server.as_ref().filter(|server| server.shares());
         // What an earlier receive said is older than the event that brought this thread here.
         let mut exclusive = false;
-        loop {
+        for _ in 0..TURN_MESSAGES {
             // A request that waits for a permit holds no memory of the peer.
             let lent = if sharing.is_none() { Some(&mut buffers.lent) } else { None };
             let (read, last) = connection.read_arrived(&mut buffers.block, exclusive, lent);
@@ -153,6 +158,7 @@ impl Member {
                         return AfterRead::Done;
                     }
                 }
+                Err(ReadError::TurnOver) => break,
                 Err(ReadError::WouldBlock) => {
                     // The thread's block may have been left to a message that is not whole.
                     buffers.trim();
@@ -171,6 +177,9 @@ impl Member {
                 }
             }
         }
+        buffers.trim();
+        self.release(lane, true);
+        AfterRead::Released
     }
 
     /// Whether the connection was moved to another lane. Then the turn is kept, so that no thread

@@ -13,7 +13,7 @@ mod member;
 pub(crate) use member::Member;
 
 use super::guarded;
-use super::lane_server::LaneServer;
+use super::lane_server::{Acceptor, LaneServer};
 use super::ring_watch::{Ready, RingWatch};
 use crate::buffers::CallBuffers;
 use crate::connection::{Connection, Idleness};
@@ -343,6 +343,13 @@ impl Lane {
         let _ = self.poller.delete(member.connection.stream().fd());
         self.remove(member.token);
         orb.connection_ended(&member.connection);
+    }
+
+    /// Has a thread of the lane accept again, after those connections that are to be served.
+    /// Returns false if that is not possible.
+    #[cold]
+    pub fn report_acceptor(&self, acceptor: &Acceptor) -> bool {
+        self.poller.modify(acceptor.listener.fd(), ACCEPTORS, Interest::READ, Trigger::Edge).is_ok()
     }
 
     /// Has a thread of the lane accept again after a pause.

@@ -37,7 +37,7 @@ impl LaneServer {
     /// Accepts the connections that wait at one acceptor; `true` when it failed before the last
     /// one.
     fn accept_at(&self, acceptor: &Acceptor, lane: &Lane, orb: &Orb) -> bool {
-        loop {
+        for _ in 0..TURN_CLIENTS {
             match acceptor.listener.accept(Wait::No) {
                 Ok(stream) => {
                     if let Some(setup) = self.setup.get()
@@ -71,8 +71,13 @@ impl LaneServer {
                 }
             }
         }
+        // Others are served before the rest of them.
+        !lane.report_acceptor(acceptor)
     }
 }
+
+/// Clients that are accepted before a thread serves others.
+const TURN_CLIENTS: usize = 16;
 
 /// Has a thread accept again after a failure: when a connection ends, when the next client
 /// connects, or after a pause.

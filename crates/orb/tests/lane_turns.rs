@@ -1,0 +1,76 @@
+//! A lane's thread serves its connections in turn: one that floods it does not keep the others out.
+
+mod common;
+
+use common::raw::Raw;
+use common::rt::{lane, poa};
+use common::{EchoRef, Parrot, pair_with};
+use isorb::poa::PoaPolicies;
+use isorb::rt::ThreadpoolOptions;
+use isorb::rt::policy::PriorityModel::ServerDeclared;
+use isorb::{Concurrency, Config, Orb, Reference};
+use isorb_giop::message::Response;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::time::Duration;
+
+/// A lane of an endpoint, and one of a thread pool, each with one thread.
+fn servers() -> [(Orb, EchoRef); 2] {
+    let config = Config { concurrency: Concurrency::Lane, ..Config::default() };
+    let (endpoint, _client, echo, _) = pair_with(config, Config::default());
+    let server = Orb::with_config(Config::default()).unwrap();
+    server.root_poa().unwrap().manager().activate().unwrap();
+    let pool =
+        server.rt().create_threadpool_with_lanes(&[lane(0, 1)], &ThreadpoolOptions::default()).unwrap();
+    let policies = PoaPolicies::new().threadpool(pool).priority_model(ServerDeclared, 0);
+    let near: EchoRef = poa(&server, "laned", policies).activate(Arc::new(Parrot::default())).unwrap();
+    [(endpoint, echo), (server, near)]
+}
+
+fn client(echo: &EchoRef) -> (Orb, EchoRef) {
+    let orb = Orb::with_config(Config { round_trip_timeout_ms: 60_000, ..Config::default() }).unwrap();
+    let far = orb.resolve(&echo.object().to_string()).unwrap();
+    (orb, far)
+}
+
+/// Calls while another client sends more than the thread can serve, and never stops.
+fn served_beside(flood: impl Fn(&mut Raw) + Sync, what: &str) {
+    for (number, (server, echo)) in servers().into_iter().enumerate() {
+        let (orb, known) = client(&echo);
+        known.ping().unwrap();
+        let stop = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let mut raw = Raw::connect(echo.object());
+                while !stop.load(SeqCst) {
+                    flood(&mut raw);
+                }
+            });
+            std::thread::sleep(Duration::from_millis(200));
+            let outcome = (|| {
+                (0..10).try_for_each(|_| known.ping())?;
+                let (newcomer, far) = client(&echo);
+                far.ping()?;
+                newcomer.shutdown(true)
+            })();
+            stop.store(true, SeqCst);
+            outcome.unwrap_or_else(|refused| panic!("{what}, server {number}: {refused}"));
+        });
+        orb.shutdown(true).unwrap();
+        server.shutdown(true).unwrap();
+    }
+}
+
+#[test]
+fn requests_without_an_end_leave_others_their_turn() {
+    let flood = |raw: &mut Raw| {
+        // Each keeps the thread for a millisecond. They are long: few of them are under way.
+        let mut request = raw.request(Response::None, "sleep", &[0]);
+        request.resize(16 << 10, 0);
+        let size = (request.len() - 12) as u32;
+        let size = if request[6] & 1 == 1 { size.to_le_bytes() } else { size.to_be_bytes() };
+        request[8..12].copy_from_slice(&size);
+        raw.write(&request.repeat(16));
+    };
+    served_beside(flood, "oneways");
+}
