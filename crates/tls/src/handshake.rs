@@ -21,21 +21,22 @@ pub(crate) struct Handshake {
     tls: Connection,
     /// Octets that the socket has not accepted yet.
     unsent: Vec<u8>,
-    received: bool,
+    answered: bool,
 }
 
 impl Handshake {
     pub fn new(stream: Box<dyn Stream>, tls: Connection) -> Handshake {
-        Handshake { stream, tls, unsent: Vec::new(), received: false }
+        Handshake { stream, tls, unsent: Vec::new(), answered: false }
     }
 
     pub fn stream(&self) -> &dyn Stream {
         &*self.stream
     }
 
-    /// Whether the peer has sent anything.
-    pub fn has_received(&self) -> bool {
-        self.received
+    /// Whether something was sent to the peer: at a server, whether its first message has come
+    /// whole.
+    pub fn has_answered(&self) -> bool {
+        self.answered
     }
 
     /// Whether the handshake waits to send; otherwise it waits for the peer.
@@ -55,7 +56,10 @@ impl Handshake {
             }
             if !self.unsent.is_empty() {
                 match self.stream.send(&[IoSlice::new(&self.unsent)], Wait::No) {
-                    Ok(n) => drop(self.unsent.drain(..n)),
+                    Ok(n) => {
+                        self.answered = true;
+                        drop(self.unsent.drain(..n));
+                    }
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                         return Ok(Progress::Pending(self));
                     }
@@ -69,10 +73,7 @@ impl Handshake {
             let mut octets = [0; 4096];
             match self.stream.recv(&mut octets, Wait::No) {
                 Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
-                Ok(n) => {
-                    self.received = true;
-                    self.take(&octets[..n])?;
-                }
+                Ok(n) => self.take(&octets[..n])?,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     return Ok(Progress::Pending(self));
                 }

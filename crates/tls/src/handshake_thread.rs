@@ -1,9 +1,9 @@
 //! Many handshakes at a time, on one thread of ordinary priority.
 //!
 //! A client that sends nothing occupies a slot for as long as a handshake may take, and delays no
-//! other client. If all slots are taken, a new client replaces the one that has sent nothing for
-//! longest, or the one with the longest handshake. Only while all of them are new do further
-//! clients wait in the socket's backlog.
+//! other client. If all slots are taken, a new client replaces the one whose first message has been
+//! missing for longest, or the one with the longest handshake. Only while all of them are new do
+//! further clients wait in the socket's backlog.
 
 use crate::context::Context;
 use crate::handshake::{Handshake, Progress};
@@ -18,8 +18,9 @@ use std::time::Duration;
 
 /// Handshakes at a time.
 const SLOTS: usize = 128;
-/// A client that has sent nothing for so long may be replaced: a client sends first, at once.
-const SILENT_GRACE_NS: u64 = 200_000_000;
+/// A client whose first message is not whole after so long may be replaced. It sends that at once,
+/// so that it comes with the end of the connect, however far away the client is.
+const HELLO_GRACE_NS: u64 = 20_000_000;
 /// A handshake that has taken so long may be replaced.
 const GRACE_NS: u64 = 1_000_000_000;
 /// Between two attempts at a call that the kernel refused.
@@ -37,7 +38,7 @@ struct Pending {
 impl Pending {
     /// From when on another client may replace this one, in nanoseconds.
     fn replaceable_from(&self) -> u64 {
-        self.since + if self.handshake.has_received() { GRACE_NS } else { SILENT_GRACE_NS }
+        self.since + if self.handshake.has_answered() { GRACE_NS } else { HELLO_GRACE_NS }
     }
 }
 

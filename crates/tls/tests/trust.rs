@@ -3,9 +3,10 @@
 mod common;
 
 use common::authority;
+use isorb_testkit::wait_until;
 use isorb_tls::{ClientCertificates, Tls, TlsConfig, TlsError};
 use isorb_transport::{ConnectionLimit, Stream, Tcp, Transport, Unprotected, Wait};
-use std::io::{ErrorKind, IoSlice};
+use std::io::{ErrorKind, IoSlice, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
@@ -231,6 +232,29 @@ fn a_new_client_replaces_an_unfinished_handshake() {
         client.connect(listener.address(), TIMEOUT).unwrap();
         listener.accept(Wait::Block).unwrap();
     }
+}
+
+/// The first octets of a message do not make a place safe: the oldest client whose message is not
+/// whole gives way first, whether it has sent some of it or nothing.
+#[test]
+fn a_message_that_has_only_begun_gives_way_as_silence_does() {
+    let ours = authority();
+    let config = TlsConfig { handshake_timeout: Duration::from_secs(3600), ..ours.member("server").unwrap() };
+    let listener = tls(config).listen("127.0.0.1:0").unwrap();
+    let connect = |_| {
+        let stream = TcpStream::connect(listener.address()).unwrap();
+        stream.set_nonblocking(true).unwrap();
+        stream
+    };
+    let begun: Vec<_> = (0..64).map(connect).collect();
+    for mut stream in &begun {
+        stream.write_all(b"\x16\x03\x01\x02\x00\x01").unwrap();
+    }
+    let silent: Vec<_> = (0..64).map(connect).collect();
+    // All places are taken now.
+    let _others: Vec<_> = (0..64).map(connect).collect();
+    wait_until("the oldest give way", || alive(&begun) == 0);
+    assert_eq!(alive(&silent), silent.len());
 }
 
 /// How many the server has not closed.

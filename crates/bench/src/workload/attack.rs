@@ -1,5 +1,5 @@
-//! A client that attacks: it keeps connections that do what the [`Attack`] says, and makes new ones
-//! for those that the server closes, until its standard input ends.
+//! A client that attacks: it keeps connections that do what the [`Attack`] says, and mostly makes new
+//! ones for those that the server closes, until its standard input ends.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -25,9 +25,9 @@ const BURST: usize = 64;
 pub enum Attack {
     /// A thousand send the header of a message octet by octet.
     SlowHeaders,
-    /// Ten thousand send nothing.
+    /// Ten thousand come once and send nothing.
     Idle,
-    /// Ten thousand call once, and stay.
+    /// Ten thousand come, call once, and stay.
     CalledOnce,
     /// A hundred announce the longest message that the server takes, or one that it does not.
     GiantLengths,
@@ -73,6 +73,7 @@ impl Attack {
 
     fn plan(self, key: &[u8]) -> io::Result<Plan> {
         let call = || request(key, Response::Target, "_non_existent");
+        let once = |first| Plan { first, comes_again: false, ..Plan::of(10_000) };
         let slow = |octets: Vec<u8>| Plan {
             again: octets,
             step: 1,
@@ -83,10 +84,8 @@ impl Attack {
             Attack::SlowHeaders => slow(header(1 << 10, false).to_vec()),
             // The head of a record of half a kilobyte, and of the client's hello in it.
             Attack::HalfHandshakes => slow(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03".to_vec()),
-            Attack::Idle => Plan { pause: Duration::from_millis(20), ..Plan::of(10_000) },
-            Attack::CalledOnce => {
-                Plan { first: call()?, pause: Duration::from_millis(20), ..Plan::of(10_000) }
-            }
+            Attack::Idle => once(Vec::new()),
+            Attack::CalledOnce => once(call()?),
             Attack::GiantLengths => Plan {
                 first: header(16 << 20, false).to_vec(),
                 other: header(u32::MAX, false).to_vec(),
@@ -129,6 +128,8 @@ struct Plan {
     reads: bool,
     /// Ends each connection by a reset at once.
     resets: bool,
+    /// Makes a new connection for one that the server has closed.
+    comes_again: bool,
     /// After a round over all connections.
     pause: Duration,
 }
@@ -143,7 +144,8 @@ impl Plan {
             step: 0,
             reads: true,
             resets: false,
-            pause: Duration::ZERO,
+            comes_again: true,
+            pause: Duration::from_millis(if connections > 1_000 { 20 } else { 0 }),
         }
     }
 }
@@ -202,10 +204,11 @@ pub fn attack(args: &AttackArgs) -> io::Result<()> {
     ready("")?;
     let mut connections: Vec<Option<One>> = Vec::new();
     connections.resize_with(plan.connections, || None);
-    loop {
+    for round in 0_u64.. {
         for (number, place) in connections.iter_mut().enumerate() {
             let goes_on = match place {
                 Some(one) => one.go_on(&plan),
+                None if round > 0 && !plan.comes_again => true,
                 None => {
                     let first =
                         if number % 2 == 1 && !plan.other.is_empty() { &plan.other } else { &plan.first };
@@ -219,6 +222,7 @@ pub fn attack(args: &AttackArgs) -> io::Result<()> {
         }
         sleep(plan.pause);
     }
+    Ok(())
 }
 
 struct One {
