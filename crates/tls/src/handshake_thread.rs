@@ -1,8 +1,8 @@
 //! Many handshakes at a time, on one thread of ordinary priority.
 //!
 //! A client that sends nothing occupies a slot for as long as a handshake may take, and delays no
-//! other client. If all slots are taken, a new client replaces the one whose first message has been
-//! missing for longest, or the one with the longest handshake. Only while all of them are new do
+//! other client. If all slots are taken, a new client replaces the one that has owed its first
+//! message for longest, or the one with the longest handshake. Only while all of them are new do
 //! further clients wait in the socket's backlog.
 
 use crate::context::Context;
@@ -18,8 +18,8 @@ use std::time::Duration;
 
 /// Handshakes at a time.
 const SLOTS: usize = 128;
-/// A client whose first message is not whole after so long may be replaced. It sends that at once,
-/// so that it comes with the end of the connect, however far away the client is.
+/// A client that has not sent the whole of its first message after so long may be replaced. It
+/// sends that at once, so that it comes with the end of the connect, however far away the client is.
 const HELLO_GRACE_NS: u64 = 20_000_000;
 /// A handshake that has taken so long may be replaced.
 const GRACE_NS: u64 = 1_000_000_000;

@@ -234,8 +234,8 @@ fn a_new_client_replaces_an_unfinished_handshake() {
     }
 }
 
-/// The first octets of a message do not make a place safe: the oldest client whose message is not
-/// whole gives way first, whether it has sent some of it or nothing.
+/// The first octets of a message do not make a place safe: the oldest client gives way first,
+/// whether it has sent some octets or none.
 #[test]
 fn a_message_that_has_only_begun_gives_way_as_silence_does() {
     let ours = authority();

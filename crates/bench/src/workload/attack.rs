@@ -1,5 +1,5 @@
-//! A client that attacks: it keeps connections that do what the [`Attack`] says, and mostly makes new
-//! ones for those that the server closes, until its standard input ends.
+//! A client that attacks: it keeps connections that do what the [`Attack`] says, and mostly makes
+//! new ones for those that the server closes, until its standard input ends.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
