@@ -20,7 +20,7 @@ case $seconds in
     ;;
 esac
 [ $# -eq 0 ] || shift
-[ $# -gt 0 ] || set -- cdr lent any dynamic values giop messages ior csi url miop udp segment handshake memory area session filter content federation names log admin trace idl ifr schedule
+[ $# -gt 0 ] || set -- cdr lent any dynamic values giop messages ior csi url miop udp segment handshake memory area session filter content federation binding names log admin trace idl ifr schedule
 
 here=$(cd "$(dirname "$0")" && pwd)
 if ! cargo +nightly --version >/dev/null 2>&1; then
