@@ -86,7 +86,7 @@ impl fmt::Display for State {
 
 impl Head {
     /// The head of an area in which nothing has been written, outside of any segment.
-    #[cfg(loom)]
+    #[cfg(any(loom, test))]
     pub fn new() -> Head {
         Head {
             magic: AtomicU64::new(0),

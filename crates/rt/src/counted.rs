@@ -256,6 +256,35 @@ mod tests {
         assert_eq!(Arc::strong_count(&value), 1);
     }
 
+    /// Miri runs it too, and reports a value that is taken while another thread reads it.
+    #[test]
+    fn threads_take_share_and_drop_values() {
+        const ROUNDS: usize = if cfg!(miri) { 8 } else { 5_000 };
+        let pool = CountedPool::new(2, |_| 0);
+        std::thread::scope(|scope| {
+            for thread in 0..3 {
+                let pool = pool.clone();
+                let (sent, shares) = std::sync::mpsc::channel::<(usize, Counted<usize>)>();
+                scope.spawn(move || shares.iter().for_each(|(number, share)| assert_eq!(*share, number)));
+                scope.spawn(move || {
+                    for number in (0..ROUNDS).map(|round| thread + 10 * round) {
+                        let mut value = loop {
+                            match pool.take() {
+                                Some(value) => break value,
+                                None => std::thread::yield_now(),
+                            }
+                        };
+                        *value = number;
+                        let [own, other] = value.share_twice();
+                        sent.send((number, other)).unwrap();
+                        assert_eq!(*own.clone(), number);
+                    }
+                });
+            }
+        });
+        assert_eq!(pool.available(), 2);
+    }
+
     #[test]
     fn the_pool_ends_with_its_last_handle() {
         let value = Arc::new(());

@@ -212,6 +212,49 @@ mod tests {
         assert_eq!(ring.read(|slot| slot.text().to_owned()), Some("x".repeat(MAX_TEXT - 1)));
     }
 
+    /// Miri runs it too, in other orders for each seed.
+    #[test]
+    fn records_of_several_writers_are_read_once_and_whole_or_counted() {
+        const WRITERS: u64 = 3;
+        const EACH: u64 = if cfg!(miri) { 6 } else { 20_000 };
+        let ring = Ring::<4>::new();
+        let mut seen = [0; WRITERS as usize];
+        std::thread::scope(|scope| {
+            let writers: Vec<_> = (0..WRITERS)
+                .map(|writer| {
+                    let ring = &ring;
+                    let record = move |number: u64| {
+                        ring.write(|slot| {
+                            slot.begin(number, Level::Warn, "t");
+                            let _ = write!(slot, "{writer}/{number}");
+                        })
+                    };
+                    scope.spawn(move || (1..=EACH).filter(|n| record(*n) == Written::Yes).count())
+                })
+                .collect();
+            let mut read = 0;
+            let mut read_all = || {
+                while ring
+                    .read(|slot| {
+                        let (writer, number) = slot.text().split_once('/').unwrap();
+                        assert_eq!(number, slot.time_ns.to_string());
+                        let last = &mut seen[writer.parse::<usize>().unwrap()];
+                        assert!(slot.time_ns > *last, "in the order of their writer");
+                        (*last, read) = (slot.time_ns, read + 1);
+                    })
+                    .is_some()
+                {}
+            };
+            while !writers.iter().all(|writer| writer.is_finished()) {
+                read_all();
+                std::thread::yield_now();
+            }
+            read_all();
+            let written: usize = writers.into_iter().map(|writer| writer.join().unwrap()).sum();
+            assert_eq!((read, ring.written() as usize), (written, written));
+        });
+    }
+
     #[test]
     fn a_writer_that_panics_or_writes_again_leaves_the_ring_usable() {
         let ring = Ring::<2>::new();

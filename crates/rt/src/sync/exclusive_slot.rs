@@ -162,6 +162,35 @@ mod tests {
         assert_eq!(*slot.try_use(1).unwrap(), 2);
     }
 
+    /// Miri runs it too, and reports two threads that use the value at a time.
+    #[test]
+    fn one_thread_at_a_time_uses_the_value() {
+        const USES: u32 = if cfg!(miri) { 12 } else { 20_000 };
+        let slot = ExclusiveSlot::new((0, 0));
+        std::thread::scope(|scope| {
+            for _ in 0..3 {
+                scope.spawn(|| {
+                    let mut left = USES;
+                    while left > 0 {
+                        let Ok(mut used) = slot.try_use(slot.generation()) else {
+                            std::thread::yield_now();
+                            continue;
+                        };
+                        used.0 += 1;
+                        used.1 += 1;
+                        assert_eq!(used.0, used.1);
+                        left -= 1;
+                        if left.is_multiple_of(4) {
+                            used.expire();
+                        }
+                    }
+                });
+            }
+        });
+        let generations = 3 * USES / 4;
+        assert_eq!(*slot.try_use(1 + generations).unwrap(), (3 * USES, 3 * USES));
+    }
+
     #[test]
     fn the_last_generation_is_followed_by_0() {
         let slot = ExclusiveSlot::new(());

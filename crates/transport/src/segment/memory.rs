@@ -32,7 +32,7 @@ const SEALS: SealFlags = SealFlags::SHRINK.union(SealFlags::GROW).union(SealFlag
 /// The file system of an ordinary memfd. With huge pages a page may be missing when it is touched.
 const TMPFS: i64 = 0x0102_1994;
 /// From this length on, copies leave the choice of instructions to the processor.
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_arch = "x86_64", not(miri)))]
 const LONG: usize = 256;
 
 /// A whole segment, mapped.
@@ -353,13 +353,13 @@ impl PeerSegment for Peers {
 fn full_fence() {
     // The compiler's fence, `mfence`, takes four times as long as a locked instruction, which
     // orders ordinary memory as well.
-    #[cfg(target_arch = "x86_64")]
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
     // SAFETY: adds 0 to the top of the own stack; without `nomem`, so the compiler keeps the order
     // too.
     unsafe {
         std::arch::asm!("lock or dword ptr [rsp], 0");
     }
-    #[cfg(not(target_arch = "x86_64"))]
+    #[cfg(any(miri, not(target_arch = "x86_64")))]
     std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
 }
 
@@ -377,7 +377,7 @@ struct Unaligned<T: Copy>(T);
 /// `from` is readable and `to` writable for `n` octets, and they do not overlap.
 #[inline]
 pub(super) unsafe fn copy(from: *const u8, to: *mut u8, n: usize) {
-    #[cfg(target_arch = "x86_64")]
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
     if n >= LONG {
         // SAFETY: the caller's promise; the direction flag is clear by the calling convention.
         unsafe {
@@ -436,13 +436,13 @@ unsafe fn copy_few(from: *const u8, to: *mut u8, n: usize) {
 unsafe fn copy_sixteen(from: *const u8, to: *mut u8, at: usize) {
     // SAFETY: the caller's promise; neither instruction needs alignment, and they change only `one`
     // and the octets at `to`.
-    #[cfg(target_arch = "x86_64")]
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
     unsafe {
         std::arch::asm!("movups {one}, [{from}]", "movups [{to}], {one}", one = out(xmm_reg) _,
             from = in(reg) from.add(at), to = in(reg) to.add(at), options(nostack, preserves_flags));
     }
     // SAFETY: the caller's promise.
-    #[cfg(not(target_arch = "x86_64"))]
+    #[cfg(any(miri, not(target_arch = "x86_64")))]
     unsafe {
         copy_one::<u64>(from, to, at);
         copy_one::<u64>(from, to, at + 8);
@@ -474,8 +474,8 @@ mod tests {
     #[test]
     fn copies_are_exact_at_every_length_and_offset() {
         let from: Vec<u8> = (0..1000u32).map(|i| ((i * 31) >> 2) as u8).collect();
-        for n in (0..40).chain([255, 256, 257, 900]) {
-            for offset in 0..9 {
+        for n in (0..40).chain([255, 256, 257, 900]).step_by(if cfg!(miri) { 3 } else { 1 }) {
+            for offset in (0..9).step_by(if cfg!(miri) { 5 } else { 1 }) {
                 let mut to = vec![0xee; 1000];
                 // SAFETY: both vectors are 1000 octets long.
                 unsafe { copy(from.as_ptr().add(offset), to.as_mut_ptr().add(3), n) };
@@ -524,8 +524,8 @@ mod tests {
     #[test]
     fn copies_take_exactly_the_given_octets() {
         let from: Vec<u8> = (0..600).map(|i| (i % 251) as u8 + 1).collect();
-        for n in 0..=300 {
-            for at in 0..9 {
+        for n in (0..=300).step_by(if cfg!(miri) { 23 } else { 1 }) {
+            for at in (0..9).step_by(if cfg!(miri) { 5 } else { 1 }) {
                 let mut to = [0; 400];
                 // SAFETY: both are longer, and they are different.
                 unsafe { copy(from[at..].as_ptr(), to[50..].as_mut_ptr(), n) };

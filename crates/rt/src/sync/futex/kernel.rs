@@ -92,9 +92,13 @@ thread_local! {
 fn ask_thread_id() -> u32 {
     static FORK_HANDLER: Once = Once::new();
     FORK_HANDLER.call_once(|| {
-        // SAFETY: the handler is a function that lives as long as the program; all it does in the
-        // child is a store to a thread-local of plain data, which is allowed between fork and exec.
-        unsafe { libc::pthread_atfork(None, None, Some(forget_thread_id)) };
+        // Miri knows neither forks nor this function.
+        if cfg!(not(miri)) {
+            // SAFETY: the handler is a function that lives as long as the program; all it does in
+            // the child is a store to a thread-local of plain data, which is allowed between fork
+            // and exec.
+            unsafe { libc::pthread_atfork(None, None, Some(forget_thread_id)) };
+        }
     });
     let id = rustix::thread::gettid().as_raw_nonzero().get() as u32;
     TID.set(id);
