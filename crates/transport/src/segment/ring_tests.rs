@@ -210,7 +210,7 @@ fn impossible_values_are_errors() {
 #[test]
 fn a_stream_passes_whole_between_two_threads() {
     const OCTETS: usize = if cfg!(miri) { 400 } else { 1 << 20 };
-    let stream: Vec<u8> = (0..OCTETS).map(|at| (at * 7 >> 3) as u8).collect();
+    let stream: Vec<u8> = (0..OCTETS).map(|at| ((at * 7) >> 3) as u8).collect();
     let (a, b) = ends(64, u32::MAX - 100);
     std::thread::scope(|scope| {
         scope.spawn(|| {
