@@ -85,7 +85,8 @@ impl Health {
 
     /// The time of the next check if no datagram arrives.
     pub fn next_check(&self) -> Option<u64> {
-        let ended = matches!(self.state, State::WriterGone | State::Destroyed);
+        // Also after the writer's node reported that the writer is gone: the node may die later.
+        let ended = self.is_silent || self.state == State::Destroyed;
         let silence = (!ended).then(|| self.arrived_ns.saturating_add(self.silence_ns));
         let stale = match (self.state, self.written_ns, self.fresh_ns) {
             (State::Open, Some(written), Some(limit)) => Some(written.saturating_add(limit)),

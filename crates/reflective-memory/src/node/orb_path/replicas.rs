@@ -333,6 +333,27 @@ mod tests {
         assert_eq!(replicas.stats(channel).unwrap().counters.lost, u64::MAX);
     }
 
+    /// A machine that shuts down ends the writer before its node. The silence of the node has the
+    /// channel opened again when it is back.
+    #[test]
+    fn the_silence_of_a_node_is_noticed_after_the_death_of_its_writer() {
+        const MS: u64 = 1_000_000;
+        let segment = Segment::create("replica", Geometry::new(16, 3).unwrap()).unwrap();
+        let replicas = Replicas::default();
+        let channel = replicas.add(target(&segment, None, Duration::from_secs(2)), 0);
+        for last in [0, 100 * MS] {
+            let answer = replicas.beat(channel, 7, State::WriterGone, BeatTimes::default(), last);
+            assert_eq!((answer, segment.state()), (Some(0), Some(State::WriterGone)));
+            assert_eq!(replicas.check(last), Some(last + 2_000 * MS), "when silence would be noticed");
+        }
+        let is_silent = |channel| replicas.stats(channel).unwrap().is_silent;
+        assert!(!is_silent(channel));
+        assert_eq!(replicas.check(2_100 * MS), None, "nothing more to notice");
+        assert!(is_silent(channel));
+        assert!(replicas.beat(channel, 7, State::WriterGone, BeatTimes::default(), 3_000 * MS).is_some());
+        assert!(!is_silent(channel));
+    }
+
     /// The death of a writer's node is reported within the bound, on each path, with pushes and
     /// with heartbeats only.
     #[test]
