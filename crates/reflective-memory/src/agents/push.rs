@@ -12,7 +12,8 @@ use std::net::SocketAddr;
 /// The statistics of a push agent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct PushStats {
-    /// Pushes that were sent completely.
+    /// Pushes that were sent completely. A oneway that is sent again, because it was not accepted,
+    /// counts once.
     pub pushes: u64,
     /// Pushes that were begun, as a receiver counts them: also those that a newer value ended, and
     /// repeated values.
@@ -39,7 +40,8 @@ pub struct PushStats {
     /// The longest time from release to the last datagram; on the ORB's paths, that of a call with
     /// its repetitions, and of a oneway until it is sent.
     pub worst_response_ns: u64,
-    /// Datagrams that the system refused; on the ORB's paths, calls that failed.
+    /// Datagrams that the system refused; on the ORB's paths, calls that failed, those of oneways
+    /// that were sent again and of heartbeats that ask for them included.
     pub refused: u64,
     /// How often a push waited for credit of the reader's node.
     pub waited: u64,

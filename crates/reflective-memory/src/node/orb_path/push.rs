@@ -19,13 +19,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// The longest interval between two messages to the other node.
+/// The interval between two heartbeats.
 const BEAT_NS: u64 = 500_000_000;
 /// The longest wait for a value, and the interval at which a thread that does not wait for one
 /// checks the area's state.
 const CHECK: Duration = Duration::from_millis(100);
 /// The pause after a failed call.
 const RETRY: Duration = Duration::from_millis(50);
+/// A oneway that was sent so often and not accepted is reported.
+const IN_VAIN: u32 = 20;
 /// The pause after reading an area that its writer changes too fast, or has damaged.
 const UNREADABLE: Duration = Duration::from_millis(1);
 /// The limits of oneway pushes under way: their number, and their bytes together (one push is
@@ -199,7 +201,8 @@ struct PushLoop {
     /// The values in the order of their pushes.
     under_way: VecDeque<Unacknowledged>,
     pushes: u64,
-    /// The state that the reader's node last received, and when.
+    /// The state that the reader's node last received, which a push changes to open, and when the
+    /// last heartbeat was answered or failed.
     reported: (State, u64),
     /// When the reader's node answered the last heartbeat, on its clock, and when the answer came.
     answered: (u64, u64),
@@ -213,20 +216,22 @@ impl PushLoop {
     fn run(mut self) {
         while !self.is_ended() {
             self.wait();
-            let running = self.spec.control.is_running();
-            while running && !self.is_ended() && self.is_due() && self.take() {
+            // A writer may be faster than the pushes, so that there is always a next value.
+            while self.is_running() && !self.is_ended() && self.is_due() && self.take() {
                 self.send();
+                self.beat_if_due();
             }
             self.settle();
-            let state = self.state(running);
-            if self.reported.0 != state || now_ns().saturating_sub(self.reported.1) >= BEAT_NS {
-                let _ = self.beat(state);
-            }
+            self.beat_if_due();
         }
     }
 
     fn is_ended(&self) -> bool {
         self.spec.control.is_ended()
+    }
+
+    fn is_running(&self) -> bool {
+        self.spec.control.is_running()
     }
 
     /// Waits for work, for a call to [`PushControl`], or for the next check.
@@ -263,9 +268,9 @@ impl PushLoop {
         true
     }
 
-    fn state(&self, running: bool) -> State {
+    fn state(&self) -> State {
         match self.spec.source.state() {
-            Some(State::Open) if !running => State::Stopped,
+            Some(State::Open) if !self.is_running() => State::Stopped,
             Some(state) => state,
             None => State::WriterGone,
         }
@@ -309,31 +314,37 @@ impl PushLoop {
     fn send(&mut self) {
         let Some(last) = self.under_way.len().checked_sub(1) else { return };
         if self.spec.oneway {
-            self.send_oneway(last);
+            self.await_turn(last);
+            let began_ns = now_ns();
+            let sent = self.spec.push_oneway(&self.under_way[last]);
+            self.pushed(sent, Some(began_ns));
+            self.reported.0 = State::Open;
             fail_point(FailPoint::OnewaySent);
             return;
         }
-        self.await_turn(last);
-        let began_ns = now_ns();
+        let mut began_ns = None;
         while !self.is_ended() {
-            let Some(value) = self.under_way.back() else { break };
-            let pushed = self.spec.push(value).map(drop);
-            if self.pushed(pushed, began_ns) {
+            // A call that failed may have carried the value all the same.
+            self.await_turn(last);
+            let began_ns = *began_ns.get_or_insert_with(now_ns);
+            let pushed = self.spec.push(&self.under_way[last]).map(drop);
+            if self.pushed(pushed, Some(began_ns)) {
                 break;
             }
             self.spec.control.pause(RETRY);
         }
+        self.reported.0 = State::Open;
         self.free.extend(self.under_way.drain(..));
-        self.reported.1 = now_ns();
     }
 
-    /// Sends one of the values by a oneway, for the first time or again.
-    fn send_oneway(&mut self, which: usize) {
-        self.await_turn(which);
-        let began_ns = now_ns();
-        let Some(value) = self.under_way.get(which) else { return };
-        let sent = self.spec.push_oneway(value);
-        self.pushed(sent, began_ns);
+    /// Sends the oneways again that the other end has not accepted.
+    fn resend(&mut self) {
+        for which in 0..self.under_way.len() {
+            self.await_turn(which);
+            let sent = self.spec.push_oneway(&self.under_way[which]);
+            self.pushed(sent, None);
+        }
+        self.reported.0 = State::Open;
     }
 
     /// Waits until best effort may send one of the values. The other node hears meanwhile that this
@@ -349,20 +360,20 @@ impl PushLoop {
             if now >= at_ns {
                 break;
             }
-            if now.saturating_sub(self.reported.1) >= BEAT_NS {
-                let _ = self.beat(self.state(self.spec.control.is_running()));
-            }
+            self.beat_if_due();
             self.spec.control.pause(Duration::from_nanos(at_ns - now).min(CHECK));
         }
     }
 
-    /// Counts the outcome of a call. The log tells the first failure, and when calls succeed again.
-    /// Returns true for a success.
-    fn pushed(&mut self, outcome: Result<(), Error>, began_ns: u64) -> bool {
+    /// Counts the outcome of a call: of a push that began at `began_ns`, or of another one. The log
+    /// tells the first failure, and when calls succeed again. Returns true for a success.
+    fn pushed(&mut self, outcome: Result<(), Error>, began_ns: Option<u64>) -> bool {
         let OrbPush { name, control, urgency, .. } = &self.spec;
         match outcome {
             Ok(()) => {
-                control.answered(began_ns, urgency.map(|urgency| urgency.deadline_ns));
+                if let Some(began_ns) = began_ns {
+                    control.answered(began_ns, urgency.map(|urgency| urgency.deadline_ns));
+                }
                 if std::mem::take(&mut self.fails) {
                     info("isorb::memory", format_args!("{name}: values are pushed again"));
                 }
@@ -387,24 +398,48 @@ impl PushLoop {
     /// Queries the last push that the other end accepted and sends the later ones again, until it
     /// has all.
     fn settle(&mut self) {
+        // Rounds in which the other end accepted nothing, one after the other.
+        let mut in_vain = 0_u32;
         while !self.under_way.is_empty() && !self.is_ended() {
-            let running = self.spec.control.is_running();
             fail_point(FailPoint::Settling);
-            let taken = match self.beat(self.state(running)) {
+            let taken = match self.beat(self.state()) {
                 Ok(taken) => taken,
                 Err(error) => {
-                    self.pushed(Err(error), 0);
+                    self.pushed(Err(error), None);
                     self.spec.control.pause(RETRY);
                     continue;
                 }
             };
+            let before = self.under_way.len();
             while let Some(value) = self.under_way.pop_front_if(|value| value.push <= taken) {
                 self.free.push(value);
             }
-            for which in 0..self.under_way.len() {
-                self.send_oneway(which);
+            in_vain = if self.under_way.len() < before { 0 } else { in_vain.saturating_add(1) };
+            if in_vain > 1 {
+                // Its node answers, and drops the values: it is overloaded, or refuses them.
+                self.spec.control.pause(RETRY);
             }
+            if in_vain == IN_VAIN {
+                warn(
+                    "isorb::memory",
+                    format_args!(
+                        "{}: the reader's node answers, but has not accepted a value that was sent {IN_VAIN} \
+                         times; it is sent every {RETRY:?}, and values that are overwritten meanwhile are lost",
+                        self.spec.name
+                    ),
+                );
+            }
+            self.resend();
             fail_point(FailPoint::Settled);
+        }
+    }
+
+    /// Sends a heartbeat if the last one is old or the state has changed. Pushes are none: the age
+    /// of values at the reader's node is as certain as the last round trip is young.
+    fn beat_if_due(&mut self) {
+        let state = self.state();
+        if self.reported.0 != state || now_ns().saturating_sub(self.reported.1) >= BEAT_NS {
+            let _ = self.beat(state);
         }
     }
 
@@ -449,33 +484,4 @@ impl OrbPush {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn guaranteed_values_are_pushed_no_faster_than_admitted() {
-        // A writer that writes without end: the pushes of a second.
-        let (mut due, mut pushes, mut at_once) = (0, Vec::new(), 0);
-        for now in 1_000..2_000 {
-            let before = pushes.len();
-            while now >= due {
-                due = next_due(due, now, 100);
-                pushes.push(now);
-            }
-            at_once = at_once.max(pushes.len() - before);
-        }
-        assert_eq!((pushes.len(), at_once), (11, 2), "{pushes:?}");
-        // A push that was late does not delay those after it.
-        due = 0;
-        for now in [1_000, 1_100, 1_280, 1_300, 1_400] {
-            assert!(now >= due, "{now}: {due}");
-            due = next_due(due, now, 100);
-        }
-    }
-
-    #[test]
-    fn only_oneway_pushes_have_a_window() {
-        assert_eq!((window(100, false), window(100, true), window(300 << 10, true)), (1, 16, 3));
-        assert_eq!((window(0, true), window(1 << 30, true)), (16, 1));
-    }
-}
+mod tests;
