@@ -79,8 +79,8 @@ struct Inner {
     groups: Option<Groups>,
     marks: Marks,
     stop: AtomicBool,
-    /// Whether any push with a guarantee has been made.
-    accounts: AtomicBool,
+    /// Push agents with a guarantee.
+    guaranteed: AtomicUsize,
     /// Doorbells, and sockets of guaranteed channels.
     watched: AtomicUsize,
 }
@@ -169,7 +169,7 @@ impl Dispatcher {
             groups,
             marks: config.marks,
             stop: AtomicBool::new(false),
-            accounts: AtomicBool::new(false),
+            guaranteed: AtomicUsize::new(0),
             watched: AtomicUsize::new(0),
         });
         let threads = PiMutex::new(Vec::new());
@@ -259,10 +259,12 @@ impl Dispatcher {
 
     /// Adds a push agent, which pushes the present value first.
     pub fn add_push(&self, agent: PushAgent) -> Result<PushKey, SchedulerError> {
-        if agent.is_guaranteed() {
-            self.shared.accounts.store(true, Ordering::Relaxed);
-        }
-        let key = self.shared.agents.lock().scheduler.add_push(agent, now_ns())?;
+        let is_guaranteed = agent.is_guaranteed();
+        let mut agents = self.shared.agents.lock();
+        let key = agents.scheduler.add_push(agent, now_ns())?;
+        // Before its first turn, which takes the lock.
+        self.shared.guaranteed.fetch_add(usize::from(is_guaranteed), Ordering::Relaxed);
+        drop(agents);
         self.shared.poller.wake();
         Ok(key)
     }
@@ -272,6 +274,8 @@ impl Dispatcher {
         if let Some(doorbell) = agents.doorbells.unsubscribe(key) {
             self.shared.unwatch(&doorbell);
         }
+        let is_guaranteed = agents.scheduler.is_guaranteed(key);
+        self.shared.guaranteed.fetch_sub(usize::from(is_guaranteed), Ordering::Relaxed);
         agents.scheduler.remove_push(key)
     }
 
@@ -433,7 +437,7 @@ impl Inner {
                 since_poll = 0;
             }
             // Only guaranteed pushes are accounted; reading the clock is a system call.
-            let before = self.accounts.load(Ordering::Relaxed).then(thread_cpu_ns);
+            let before = self.has_guaranteed().then(thread_cpu_ns);
             let now = now_ns();
             let (turn, arrival) = {
                 let mut agents = self.agents.lock();
@@ -493,16 +497,18 @@ impl Inner {
             mark(socket, self.marks.of(class));
         }
         match socket.send_to(octets, to) {
-            // Best-effort pushes are not paced, and losing a fragment loses the value.
-            Err(error)
-                if error.kind() == std::io::ErrorKind::WouldBlock
-                    && !self.accounts.load(Ordering::Relaxed) =>
-            {
+            // Without a guaranteed one, best-effort pushes are not paced, and losing a fragment
+            // loses the value.
+            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock && !self.has_guaranteed() => {
                 let _ = wait_ready(socket, Interest::WRITE, Deadline::after(FULL));
                 socket.send_to(octets, to)
             }
             sent => sent,
         }
+    }
+
+    fn has_guaranteed(&self) -> bool {
+        self.guaranteed.load(Ordering::Relaxed) > 0
     }
 
     /// Returns true if a guaranteed agent has a push now.

@@ -1,7 +1,7 @@
 //! Dispatching threads with real sockets.
 
 use super::*;
-use crate::agents::{GROUP, Mode, PushSpec, ReceiveSpec};
+use crate::agents::{GROUP, Guarantee, Mode, PushSpec, ReceiveSpec};
 use crate::memory::{Geometry, Segment};
 use crate::wire::{Channel, Datagram};
 use isorb_rt::clock_sync::RoundTrips;
@@ -83,6 +83,39 @@ fn crosses(best_effort: Option<SchedClass>) {
     }
     assert!(near.push_stats(push).unwrap().datagrams > 20 * 12);
     assert!(far.receive_stats(id).unwrap().shown >= 20);
+}
+
+/// Best effort waits for room in its socket again when the last guaranteed channel has ended.
+#[test]
+fn a_guaranteed_channel_that_has_ended_leaves_nothing_behind() {
+    let near = Dispatcher::start_with(&config(), 0, None, None).unwrap();
+    let source = Segment::create("source", Geometry::new(64, 2).unwrap()).unwrap();
+    let agent = |number, is_guaranteed| {
+        let guarantee =
+            Guarantee { period_ns: 1 << 30, deadline_ns: 1 << 30, promotion_ns: 0, cost_ns: 1 << 20 };
+        let spec = PushSpec {
+            channel: Channel { id: number, epoch: 1, token: 77, size: 64, fragment: 64, parity: 0 },
+            to: near.address(),
+            second: None,
+            source: source.reader().unwrap(),
+            mode: Mode::OnWrite,
+            guarantee: Some(guarantee).filter(|_| is_guaranteed),
+            rate: 0,
+            burst: 0,
+        };
+        near.add_push(PushAgent::new(spec).unwrap())
+    };
+    let plain = agent(1, false).unwrap();
+    assert!(!near.shared.has_guaranteed());
+    let sure = [2, 3].map(|number| agent(number, true).unwrap());
+    near.remove_push(plain).unwrap();
+    near.remove_push(sure[0]).unwrap();
+    assert!(near.remove_push(sure[0]).is_none() && near.shared.has_guaranteed());
+    near.remove_push(sure[1]).unwrap();
+    assert!(!near.shared.has_guaranteed());
+    // One that finds no room was not added.
+    let all: Vec<_> = (10..).map_while(|number| agent(number, number > 17).ok()).collect();
+    assert!(!all.is_empty() && !near.shared.has_guaranteed(), "{}", all.len());
 }
 
 /// How datagrams of a guaranteed channel arrive.
