@@ -24,10 +24,13 @@
 //! The cost of a push is computed from its size ([`Costs`]). An agent that costs more at run time
 //! is contained ([`crate::agents`]), so a wrong number harms only its own channel.
 //!
-//! Channels on the ORB's path are admitted beside datagrams (`calls`).
+//! Channels on the ORB's path are admitted beside datagrams (`calls`), and best effort there is
+//! counted where it stands before both (`best_effort`).
 
+mod best_effort;
 mod calls;
 mod costs;
+mod link_part;
 mod port;
 pub use calls::CallChannel;
 pub(crate) use calls::{BUCKET, call_octets};
@@ -40,8 +43,9 @@ use core::fmt;
 use isorb_sched::{
     Admission, AdmissionConfig, Assignment, Link, Nanos, Preemption, Task, TaskId, Utilisation,
 };
+use link_part::LinkPart;
 use port::{Excess, Flow, Port};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 /// The resources of a node for guaranteed channels.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -68,8 +72,9 @@ pub struct NodeConfig {
 pub struct Switch {
     /// Octets that it keeps for this port; 0 where it is not known, and does not limit admission.
     pub buffer: u64,
-    /// It serves datagrams by their marks. Without that, guaranteed values also wait for best
-    /// effort.
+    /// It serves datagrams by their marks, as do all queues before it. Without that, guaranteed
+    /// values also wait for best effort: for all credits of the reader's node, and for one value by
+    /// a call of the writer's node.
     pub sorts: bool,
 }
 
@@ -113,7 +118,7 @@ pub struct Grant {
     pub size: usize,
     part: usize,
     cpu: Option<TaskId>,
-    link: Option<TaskId>,
+    link: Option<u64>,
     port: Option<u64>,
     /// Of a channel on the ORB's path.
     calls: Option<u64>,
@@ -172,7 +177,7 @@ impl Part {
             share: Utilisation::from_fraction(share),
             ..AdmissionConfig::default()
         };
-        Part { cpu: Admission::new(of(config.cpu_share)), link: Admission::new(of(config.link_share)) }
+        Part { cpu: Admission::new(of(config.cpu_share)), link: LinkPart::new(of(config.link_share)) }
     }
 }
 
@@ -190,13 +195,17 @@ pub struct NodeAdmission {
     /// Channels on the ORB's path.
     calls: HashMap<u64, CallTasks>,
     last_calls: u64,
+    /// Best-effort channels on the ORB's path: how many there are with values of each size.
+    best_effort: BTreeMap<usize, usize>,
+    /// How long one of their values may occupy the link before guaranteed ones.
+    ahead: Nanos,
 }
 
 /// A processor, and the part of the link that its dispatching threads send to.
 #[derive(Debug)]
 struct Part {
     cpu: Admission,
-    link: Admission,
+    link: LinkPart,
 }
 
 /// The requests of the admitted channels.
@@ -241,6 +250,8 @@ impl NodeAdmission {
             model: Model { costs: config.costs, wire, burst: link_burst(rate) as u64 },
             calls: HashMap::new(),
             last_calls: 0,
+            best_effort: BTreeMap::new(),
+            ahead: Nanos::ZERO,
         }
     }
 
@@ -412,7 +423,7 @@ impl NodeAdmission {
             End::Push => {
                 let link = link.try_admit(self.model.message(name, channel, request));
                 let link = link.map_err(|refusal| (Resource::Link, refusal.to_string()));
-                link.map(|link| grant.link = Some(link.id))
+                link.map(|link| grant.link = Some(link))
             }
             End::Receive(from) => {
                 let port = self.port.admit(from.node, flow(channel, request, from));

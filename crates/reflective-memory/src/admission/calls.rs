@@ -12,13 +12,14 @@
 //! A value and its answer share the path, so a value has half of its period at most: its time is
 //! the lesser of its deadline and half of its period. It has the same parts as with datagrams.
 
+use super::link_part::LinkPart;
 use super::port::Flow;
 use super::{
     CARRIED, ChannelRequest, End, Excess, Grant, NodeAdmission, PUSHED, Refused, Resource, SENT, Sender,
     WHOLE, eighths_of, link_rate,
 };
 use crate::agents::Guarantee;
-use isorb_sched::{Link, Nanos, Task, TaskId};
+use isorb_sched::{Nanos, Task, TaskId};
 
 /// A channel on the ORB's path.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -53,7 +54,7 @@ const STEPS: usize = 100;
 pub(super) struct CallTasks {
     /// One for the processor of each dispatching thread, and two for each part of the link.
     cpus: Vec<TaskId>,
-    links: Vec<[TaskId; 2]>,
+    links: Vec<[u64; 2]>,
     port: Option<u64>,
 }
 
@@ -170,20 +171,22 @@ impl NodeAdmission {
         let agent = self.call_agent(end, name, channel, request);
         let messages = [CALLS, LAST].map(|rank| self.call_message(name, channel, request, rank));
         for part in &mut self.parts {
-            let enter = |set: &mut isorb_sched::Admission, task: &Task, resource| {
-                // A refusal computes alternatives, which a search does not need.
-                if !explained && !set.fits(task) {
-                    return Err((resource, String::new()));
-                }
-                let admitted =
-                    set.try_admit(task.clone()).map_err(|refusal| (resource, refusal.to_string()))?;
-                Ok(admitted.id)
-            };
-            tasks.cpus.push(enter(&mut part.cpu, &agent, Resource::Cpu)?);
+            // A refusal computes alternatives, which a search does not need.
+            if !explained && !part.cpu.fits(&agent) {
+                return Err((Resource::Cpu, String::new()));
+            }
+            let admitted = part.cpu.try_admit(agent.clone());
+            tasks.cpus.push(admitted.map_err(|refusal| (Resource::Cpu, refusal.to_string()))?.id);
             if let End::Push = end {
-                let first = enter(&mut part.link, &messages[0], Resource::Link)?;
-                let last = enter(&mut part.link, &messages[1], Resource::Link);
-                let last = last.inspect_err(|_| drop(part.link.remove(first)))?;
+                let enter = |link: &mut LinkPart, message: &Task| {
+                    if !explained && !link.fits(message) {
+                        return Err((Resource::Link, String::new()));
+                    }
+                    link.try_admit(message.clone()).map_err(|refusal| (Resource::Link, refusal.to_string()))
+                };
+                let first = enter(&mut part.link, &messages[0])?;
+                let last = enter(&mut part.link, &messages[1]);
+                let last = last.inspect_err(|_| part.link.remove(first))?;
                 tasks.links.push([first, last]);
             }
         }
@@ -200,7 +203,7 @@ impl NodeAdmission {
             part.cpu.remove(*cpu);
         }
         for (part, links) in self.parts.iter_mut().zip(&tasks.links) {
-            links.iter().for_each(|link| drop(part.link.remove(*link)));
+            links.iter().for_each(|link| part.link.remove(*link));
         }
         if let Some(port) = tasks.port {
             self.port.remove(port);
@@ -229,8 +232,7 @@ impl NodeAdmission {
     fn call_message(&self, name: &str, channel: CallChannel, request: ChannelRequest, rank: u32) -> Task {
         let part = |eighths| eighths_of(request.deadline_ns, eighths);
         let parts = self.parts.len() as u64;
-        let whole = self.model.wire.bits_per_second.saturating_mul(parts);
-        let wire = Link { bits_per_second: whole, ..self.model.wire };
+        let wire = self.whole_link();
         let period = request.period_ns.saturating_mul(channel.window as u64);
         let ahead = if rank == CALLS { FRAME } else { FRAME + self.model.burst.saturating_mul(parts) };
         wire.message(name, burst(channel), Nanos::new(period))
@@ -368,6 +370,6 @@ mod tests {
         assert_eq!(node.len(), 2);
         assert!(node.parts.iter().all(|part| part.cpu.len() == 2 && part.link.len() == 4));
         grants.iter().for_each(|grant| node.release(grant));
-        assert!(node.is_empty() && node.parts.iter().all(|part| part.link.is_empty()));
+        assert!(node.is_empty() && node.parts.iter().all(|part| part.link.len() == 0));
     }
 }

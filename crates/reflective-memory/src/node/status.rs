@@ -143,7 +143,7 @@ impl NodeServer {
                 Agent::Datagrams { dispatcher, key, .. } => {
                     channels.dispatchers()[*dispatcher].push_stats(*key)?
                 }
-                Agent::Orb(control) => control.stats(),
+                Agent::Orb { control, .. } => control.stats(),
                 Agent::Member { .. } => return None,
             };
             Some(PushStatus {

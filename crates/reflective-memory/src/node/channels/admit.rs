@@ -147,6 +147,18 @@ impl Channels {
         }
     }
 
+    /// Counts a best-effort channel on the ORB's path: its values may stand before guaranteed ones.
+    pub(super) fn enter_best_effort(&self, name: &str, size: usize) -> Result<(), Error> {
+        self.admission.lock().enter_best_effort(name, size).map_err(|refused| {
+            Error::NotAdmitted(NotAdmitted {
+                resource: refused.resource.to_string(),
+                reason: format!("node {}: {}", self.config.name, refused.reason),
+                nearest_period: 0,
+                nearest_deadline: 0,
+            })
+        })
+    }
+
     /// Best effort from other nodes runs on credits while this node receives guaranteed channels.
     pub(super) fn limit_best_effort(&self) {
         // Held, so that a later change is not overwritten by an earlier one.

@@ -285,8 +285,11 @@ impl Channels {
             Agent::Datagrams { dispatcher, key, .. } => {
                 self.dispatchers[dispatcher].remove_push(key).map_or(0, |stats| stats.begun)
             }
-            Agent::Orb(control) => {
+            Agent::Orb { control, best_effort } => {
                 control.end();
+                if let Some(size) = best_effort {
+                    self.admission.lock().leave_best_effort(size);
+                }
                 0
             }
         };
@@ -320,7 +323,7 @@ impl Channels {
             Agent::Datagrams { dispatcher, key, .. } => {
                 self.dispatchers[*dispatcher].set_running(*key, running);
             }
-            Agent::Orb(control) => control.set_running(running),
+            Agent::Orb { control, .. } => control.set_running(running),
             // A member cannot stop its group. When it starts, it gets the latest value.
             Agent::Member { group } => {
                 if let Some((dispatcher, key)) = table.push(*group).and_then(PushChannel::push)

@@ -70,14 +70,7 @@ impl Channels {
             }),
             Path::PathOrb | Path::PathOneway => {
                 let from = (reader.clone(), offer.after);
-                self.start_orb(
-                    format!("{name} to {}", offer.node),
-                    &segment,
-                    channel,
-                    &qos,
-                    from,
-                    grant.as_ref(),
-                )
+                self.start_orb((name, offer.node), &segment, channel, &qos, from, grant.as_ref())
             }
             Path::PathMulticast => Err(CallerError::GroupOpened.into()),
         };
@@ -170,7 +163,7 @@ impl Channels {
 
     fn start_orb(
         &self,
-        name: String,
+        (area, node): (&str, &str),
         segment: &Segment,
         channel: Channel,
         qos: &ReaderQoS,
@@ -198,7 +191,7 @@ impl Channels {
         let mut source = segment.reader()?;
         source.skip_to(after);
         let push = OrbPush {
-            name,
+            name: format!("{area} to {node}"),
             source,
             channel,
             reader,
@@ -213,8 +206,13 @@ impl Channels {
             }),
             _permit: permit,
         };
-        push.start()?;
-        Ok(Agent::Orb(control))
+        let best_effort = grant.is_none().then_some(channel.size);
+        if let Some(size) = best_effort {
+            self.enter_best_effort(area, size)?;
+        }
+        let leave = |_: &Error| best_effort.iter().for_each(|size| self.admission().leave_best_effort(*size));
+        push.start().inspect_err(leave)?;
+        Ok(Agent::Orb { control, best_effort })
     }
 
     /// Bytes a second that a channel may take of the link.

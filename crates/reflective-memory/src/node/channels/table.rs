@@ -123,7 +123,11 @@ pub(in crate::node) enum Agent {
         group: u64,
     },
     /// A thread that pushes by calls.
-    Orb(Arc<PushControl>),
+    Orb {
+        control: Arc<PushControl>,
+        /// Octets of its values where it is best effort, as admission counts them.
+        best_effort: Option<usize>,
+    },
 }
 
 impl PushChannel {
@@ -332,7 +336,7 @@ mod tests {
     }
 
     fn orb(area: &str, node: &str) -> PushChannel {
-        channel(area, node, Agent::Orb(Arc::default()))
+        channel(area, node, Agent::Orb { control: Arc::default(), best_effort: None })
     }
 
     #[test]

@@ -2,7 +2,8 @@
 //!
 //! A link with one queue makes a guaranteed value wait for everything that lies there. So best
 //! effort on the ORB's paths takes turns at the rate of the link while the node has guaranteed
-//! channels, and one value at a time lies in the queue. Guaranteed calls never wait here; what they
+//! channels, and one value at a time lies in the queue, for which admission counts where the
+//! network does not sort (`admission::best_effort`). Guaranteed calls never wait here; what they
 //! send delays the turns after them.
 
 use crate::agents::link_burst;
