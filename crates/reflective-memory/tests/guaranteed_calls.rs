@@ -129,6 +129,41 @@ fn what_does_not_fit_is_refused_with_the_numbers_and_the_setting() {
     open("datagrams", 40_000, sure(Path::PathUdp)).unwrap();
 }
 
+/// A value of 60,000 octets takes 55 ms of the link; an urgent one may take 50 until it has left.
+#[test]
+fn best_effort_calls_and_guarantees_exclude_each_other_where_the_network_does_not_sort() {
+    for sorts in [true, false] {
+        let world = World::configured(Box::new(move |_, config| {
+            config.silence = SILENCE;
+            config.admission.link_bits_per_s = u64::from(LINK_KBIT) * 1000;
+            config.admission.switch.sorts = sorts;
+        }));
+        let (near, far) = (world.library(0), world.library(1));
+        let _writers = [("sure", 64), ("short", 1_000), ("bulk", 60_000)].map(|(name, size)| {
+            near.create_area(&area(name, size)).unwrap();
+            near.map_writer(name, WriterQoS::every(PERIOD)).unwrap()
+        });
+        for path in CALLS {
+            let bulk = || far.attach_reader("bulk", ReaderQoS::on_write().through(path));
+            let urgent = far.attach_reader("sure", sure(Path::PathOrb)).unwrap();
+            let _short = far.attach_reader("short", ReaderQoS::on_write().through(path)).unwrap();
+            if sorts {
+                bulk().unwrap();
+                continue;
+            }
+            let refused = refusal(bulk());
+            assert_eq!(refused.resource, "link", "{}", refused.reason);
+            assert!(["node near", "bulk", "60000", "sure"].iter().all(|part| refused.reason.contains(part)));
+            drop(urgent);
+            let admitted = bulk().unwrap();
+            let refused = refusal(far.attach_reader("sure", sure(Path::PathOrb)));
+            assert_eq!(refused.resource, "link", "{}", refused.reason);
+            drop(admitted);
+            far.attach_reader("sure", sure(Path::PathOrb)).unwrap();
+        }
+    }
+}
+
 #[test]
 fn without_the_cost_of_a_call_none_is_guaranteed() {
     let world = World::configured(Box::new(|_, config| {
