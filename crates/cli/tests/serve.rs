@@ -233,7 +233,7 @@ fn the_guide_does_what_it_says() {
     std::fs::write(folder.file("rules.toml"), block(&page, "toml", 0)).unwrap();
     let words = |line: &str| -> Vec<String> {
         let words = line.split_whitespace().skip(1).map(|word| word.trim_matches('\'').to_owned());
-        words.map(|word| word.replace("file:", &format!("file:{}/", folder.path().display()))).collect()
+        words.map(|word| word.replace("$PWD", &folder.path().display().to_string())).collect()
     };
     let mut serve = isorb(&[]);
     serve.args(words(block(&page, "sh", 0).trim())).current_dir(folder.path());
