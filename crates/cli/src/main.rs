@@ -14,9 +14,12 @@ use std::time::Duration;
 /// With the commit where the sources are a checkout.
 const VERSION: &str = env!("ISORB_VERSION");
 
+const ORB_ARGUMENTS: &str = "Arguments -ORBNAME VALUE, such as -ORBRoundTripTimeout 500, configure the ORB of any command, \
+    as does the file isorb.toml in the working folder: docs/reference/configuration.md lists them.";
+
 /// isorb: an isochronous object request broker.
 #[derive(Debug, Parser)]
-#[command(name = "isorb", version = VERSION, arg_required_else_help = true)]
+#[command(name = "isorb", version = VERSION, arg_required_else_help = true, after_help = ORB_ARGUMENTS)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -90,7 +93,7 @@ enum Command {
     /// Runs the coordinator of reflective memory.
     #[command(alias = "crm-coordinator")]
     MemoryCoordinator(commands::memory_server::CoordinatorArgs),
-    /// Checks a schedule file, or draws its timeline.
+    /// Checks a schedule file or those of a federation, or draws a timeline.
     Sched(commands::sched::Args),
     /// Runs a scheduling service: TAO's interface, with a schedule file behind it.
     Scheduler(commands::scheduler::Args),
@@ -125,6 +128,11 @@ fn main() -> ExitCode {
             Cli::command().error(clap::error::ErrorKind::InvalidUtf8, message).exit()
         }
     };
+    // Commands read them with defaults of their own. Here they are checked, as all usage is.
+    if let Some(wrong) = Some(&orb[..]).filter(|orb| !orb.is_empty()).and_then(wrong_for_the_orb) {
+        let message = printable::lines(&wrong);
+        Cli::command().error(clap::error::ErrorKind::InvalidValue, message).exit()
+    }
     if let Some(Err(wrong)) = log.map(|levels| isorb_rt::log::set_levels(&levels)) {
         Cli::command()
             .error(clap::error::ErrorKind::InvalidValue, printable::lines(&format!("--log: {wrong}")))
@@ -227,6 +235,12 @@ fn split_orb_arguments(arguments: Vec<OsString>) -> (Vec<OsString>, Vec<OsString
         }
     }
     (others, orb)
+}
+
+/// What is wrong about the arguments of the ORB.
+fn wrong_for_the_orb(arguments: &[String]) -> Option<String> {
+    let exception = isorb::Config::from_args(arguments.to_owned()).err()?;
+    Some(exception.detail.as_deref().map_or_else(|| exception.to_string(), str::to_owned))
 }
 
 /// Prints a command's error.

@@ -127,7 +127,7 @@ fn neighbours_by_datagrams_forward_once_and_in_order() {
         assert!(code == Some(2) && error.contains(wrong[1]), "{error}");
     }
     let (code, _, error) = run(&["event-channel", "--udp", &format!("{}={}", free(), free())]);
-    assert!(code == Some(1) && error.contains("--id"), "{error}");
+    assert!(code == Some(2) && error.contains("--id"), "{error}");
 }
 
 #[test]

@@ -322,5 +322,5 @@ fn hostile_values_end_a_command_with_an_error() {
         assert!((1..20_000).contains(&error.len()), "{}: {what}", error.len());
     }
     assert_eq!(std::fs::read_dir(own.path()).unwrap().count(), 0, "nothing is left");
-    assert_eq!(common::ended(isorb(&["naming", "-ORBEndPoint"])).0, Some(1));
+    assert_eq!(common::ended(isorb(&["naming", "-ORBEndPoint"])).0, Some(2));
 }

@@ -5,7 +5,7 @@ use super::event_control::{self, Dispatching, MOST_THREADS, Modules};
 use super::event_processors;
 use super::metrics;
 use super::service::ServiceArgs;
-use crate::commands::arguments::{to_read, to_write};
+use crate::commands::arguments::{Wrong, to_read, to_write};
 use isorb::{Kind, Orb};
 use isorb_admin::ChannelSource;
 use isorb_event::Containment;
@@ -248,19 +248,18 @@ const TIMEOUT: u64 = 30;
 /// Serves until it is killed. It can be killed at any time without damage.
 pub fn run(args: &Args, orb_arguments: Vec<String>) -> Result<(), Box<dyn Error>> {
     if args.id == 0 && !(args.join.is_empty() && args.udp.is_empty() && args.multicast.is_empty()) {
-        return Err("--join, --udp and --multicast need --id, the channel's number in the federation".into());
+        let wrong = "--join, --udp and --multicast need --id, the channel's number in the federation";
+        return Err(Wrong(wrong.into()).into());
     }
     let named = super::listen::names_endpoint(&orb_arguments).is_some();
     if args.store.is_some() && args.service.listen.port.unwrap_or(0) == 0 && !named {
-        return Err(
-            "--store needs --port: references stay valid only if the channel listens at the same port each time".into(),
-        );
+        let wrong = "--store needs --port: references stay valid only if the channel listens at the same port each time";
+        return Err(Wrong(wrong.into()).into());
     }
     let mut larger = [SizeClass::default(); 3];
     if args.larger.len() > larger.len() {
-        return Err(
-            format!("--larger is given {} times; give it at most three times", args.larger.len()).into()
-        );
+        let wrong = format!("--larger is given {} times; give it at most three times", args.larger.len());
+        return Err(Wrong(wrong).into());
     }
     larger.iter_mut().zip(&args.larger).for_each(|(class, wanted)| *class = *wanted);
     let mut config = args.service.config(orb_arguments, 0)?;

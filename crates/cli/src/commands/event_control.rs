@@ -76,6 +76,7 @@ impl Modules {
 
 /// Arguments of `isorb event-control`.
 #[derive(Debug, clap::Args)]
+#[command(group = clap::ArgGroup::new("what").required(true).multiple(true).args(["configuration", "trace"]))]
 pub struct Args {
     /// URL of the channel, from its line READY.
     #[arg(value_name = "URL", value_parser = object_url)]
@@ -83,7 +84,8 @@ pub struct Args {
     /// Replaces the modules while events flow.
     #[arg(long, value_enum)]
     configuration: Option<Modules>,
-    /// How events are dispatched from then on (`--configuration full`).
+    /// How events are dispatched from then on (`--configuration full`) [default: none, whatever the
+    /// channel did before].
     #[arg(long, value_enum, requires = "configuration")]
     dispatching: Option<Dispatching>,
     /// Number of threads for each priority level (`--dispatching threads`).
@@ -93,7 +95,7 @@ pub struct Args {
     #[arg(long, alias = "patience", default_value_t = 10_000)]
     timeout: u32,
     /// File to write the trace to, for `isorb timeline`.
-    #[arg(long, value_name = "FILE", required_unless_present = "configuration", value_parser = to_write())]
+    #[arg(long, value_name = "FILE", value_parser = to_write())]
     trace: Option<PathBuf>,
 }
 
@@ -130,6 +132,7 @@ pub fn run(args: &Args, orb_arguments: Vec<String>) -> Result<(), Box<dyn Error>
 
 /// Upper limit of threads for each priority level.
 pub const MOST_THREADS: u32 = 64;
+
 /// The operator's reference at the place of a channel's. A channel over TLS prints an IOR, since
 /// `corbaloc` URLs have no TLS.
 pub fn operator_at(channel: &str) -> Result<String, Box<dyn Error>> {
@@ -159,10 +162,10 @@ struct Operator {
     store: Option<RegistrationStore>,
 }
 
-/// Lets every client of the ORB operate the channel. If its schedule `admitted` consumers for one
-/// kind of preemption, dispatching with another kind is refused. With a `store`, the next process
-/// has the modules that were chosen last. A trace of a federation's member has its neighbours'
-/// clocks.
+/// Serves the channel's operator; the guard of the ORB decides which clients may use it. If the
+/// channel's schedule `admitted` consumers for one kind of preemption, dispatching with another
+/// kind is refused. With a `store`, the next process has the modules that were chosen last. A trace
+/// of a federation's member has its neighbours' clocks.
 pub fn serve(
     orb: &Orb,
     (channel, federation): (&Channel, Option<Federation>),

@@ -1,6 +1,7 @@
 //! Where services listen.
 
-use isorb::{Config, Result, SystemException};
+use super::arguments::Wrong;
+use isorb::Config;
 use std::net::IpAddr;
 use std::path::PathBuf;
 
@@ -15,11 +16,12 @@ pub struct Listen {
     /// interface repository, else 0].
     #[arg(long)]
     pub port: Option<u16>,
-    /// Address to listen at; 0.0.0.0 or :: for all [default: 127.0.0.1].
+    /// Address to listen at; 0.0.0.0 or :: for all, with -ORBPublish HOST for the one in references
+    /// [default: 127.0.0.1].
     #[arg(long)]
     pub host: Option<String>,
-    /// Unix socket to listen at, besides the port. Clients of the same user may connect (see
-    /// -ORBSocketMode).
+    /// Unix socket to listen at, besides the port. Clients of the same user may connect (others by
+    /// `socket_mode` in isorb.toml).
     #[arg(long, value_name = "FILE")]
     pub unix: Option<PathBuf>,
 }
@@ -30,14 +32,14 @@ impl Listen {
     ///
     /// # Errors
     /// A contradiction; what is wrong with the ORB's arguments.
-    pub fn config(&self, arguments: Vec<String>, port: u16) -> Result<Config> {
+    pub fn config(&self, arguments: Vec<String>, port: u16) -> Result<Config, Wrong> {
         let named = names_endpoint(&arguments).map(str::to_owned);
-        let mut config = Config::from_args(arguments)?.0;
+        let mut config = Config::from_args(arguments).map_err(|error| Wrong(error.to_string()))?.0;
         let given = [("--port", self.port.is_some()), ("--host", self.host.is_some())];
         match (named, given.iter().find(|(_, is_given)| *is_given)) {
             (Some(endpoint), Some((option, _))) => {
-                return Err(SystemException::from(isorb::Kind::BadParam)
-                    .detail(format!("{option} and {endpoint} both say where to listen; give one of them")));
+                let wrong = format!("{option} and {endpoint} both say where to listen; give one of them");
+                return Err(Wrong(wrong));
             }
             (Some(_), None) => {}
             (None, _) => {
@@ -96,7 +98,7 @@ pub fn is_beyond_loopback(endpoint: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn config(listen: &Listen, arguments: &[&str]) -> Result<Vec<String>> {
+    fn config(listen: &Listen, arguments: &[&str]) -> Result<Vec<String>, Wrong> {
         let arguments = arguments.iter().map(ToString::to_string).collect();
         listen.config(arguments, 99).map(|config| config.endpoints)
     }
@@ -111,7 +113,7 @@ mod tests {
             let at = [name, "192.0.2.7:5000"];
             assert_eq!(config(&Listen::default(), &at).unwrap(), ["192.0.2.7:5000"], "{name}");
             assert_eq!(config(&unix, &at).unwrap(), ["192.0.2.7:5000", "unix:/run/s"]);
-            let refused = config(&host, &at).unwrap_err().detail.unwrap();
+            let refused = config(&host, &at).unwrap_err().0;
             assert!(refused.contains("--host") && refused.contains(name), "{refused}");
         }
         let port = Listen { port: Some(0), ..Listen::default() };

@@ -4,7 +4,7 @@
 use super::listen::{Listen, is_beyond_loopback, over_tls};
 use super::metrics::{Families, Metrics, MetricsArgs};
 use super::orb::Passwords;
-use crate::commands::arguments::{to_read, to_write};
+use crate::commands::arguments::{Wrong, to_read, to_write};
 use isorb::{Config, Orb};
 use isorb_access::{AccessControl, Audit, Policy};
 use isorb_csi::Users;
@@ -74,7 +74,7 @@ impl ServiceArgs {
     ///
     /// # Errors
     /// As [`Listen::config`].
-    pub fn config(&self, orb_arguments: Vec<String>, port: u16) -> isorb::Result<Config> {
+    pub fn config(&self, orb_arguments: Vec<String>, port: u16) -> Result<Config, Wrong> {
         self.listen.config(orb_arguments, port)
     }
 
