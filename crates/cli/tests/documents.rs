@@ -1,7 +1,7 @@
 //! The documents name every command and key of the program, and their links lead somewhere.
 
 use isorb_testkit::{documents, repository};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 fn text(path: impl AsRef<Path>) -> String {
@@ -82,6 +82,26 @@ fn every_link_between_the_documents_leads_somewhere() {
 const FOLDERS: [&str; 9] =
     ["crates/", "docs/", "engines/", "examples/", "fuzz/", "idl/", "interop/", "packaging/", "tools/"];
 
+/// Crates with unsafe code, which ARCHITECTURE.md names under its rules.
+const UNSAFE: [&str; 5] = ["memory-area", "reflective-memory-c", "rt", "scope", "transport"];
+
+#[test]
+fn all_other_crates_forbid_unsafe_code() {
+    let mut without: Vec<String> = Vec::new();
+    for folder in std::fs::read_dir(repository().join("crates")).unwrap().map(|entry| entry.unwrap().path()) {
+        let roots = ["src/lib.rs", "src/main.rs"].map(|root| folder.join(root));
+        let forbids = |root: &std::path::PathBuf| text(root).contains("#![forbid(unsafe_code)]\n");
+        if !roots.iter().filter(|root| root.exists()).all(forbids) {
+            without.push(folder.file_name().unwrap().to_str().unwrap().to_owned());
+        }
+    }
+    without.sort();
+    assert_eq!(without, UNSAFE);
+    let rules = text("ARCHITECTURE.md");
+    let rules = rules.split("## Rules that hold everywhere").nth(1).unwrap();
+    assert!(UNSAFE.iter().all(|name| rules.contains(&format!("`isorb-{name}`"))), "{rules}");
+}
+
 #[test]
 fn every_path_in_the_documents_exists() {
     let mut paths = 0;
@@ -148,6 +168,80 @@ fn what_the_migration_guides_offer_exists() {
     }
     // The control.
     assert_eq!(missing("| `x` | `no_such_key`, `-ORBNothing` |").len(), 2);
+}
+
+/// The lines of fenced blocks, and the texts between backquotes.
+fn commands(document: &str) -> Vec<&str> {
+    let mut fenced = false;
+    let mut found = Vec::new();
+    for line in document.lines() {
+        if line.trim_start().starts_with("```") {
+            fenced = !fenced;
+        } else if fenced {
+            found.push(line);
+        } else {
+            found.extend(line.split('`').skip(1).step_by(2));
+        }
+    }
+    found
+}
+
+/// The choices of the options that have some, of all commands.
+fn choices() -> HashMap<String, HashSet<String>> {
+    let tree = std::process::Command::new(env!("CARGO_BIN_EXE_isorb")).arg("command-tree").output().unwrap();
+    let mut choices: HashMap<String, HashSet<String>> = HashMap::new();
+    for command in String::from_utf8(tree.stdout).unwrap().lines() {
+        let command: serde_json::Value = serde_json::from_str(command).unwrap();
+        for argument in command["arguments"].as_array().unwrap() {
+            let (Some(option), Some(values)) = (argument["long"].as_str(), argument["choices"].as_array())
+            else {
+                continue;
+            };
+            let values = values.iter().filter_map(|value| value.as_str()).map(str::to_owned);
+            choices.entry(option.to_owned()).or_default().extend(values);
+        }
+    }
+    choices
+}
+
+/// How many choices a command makes, and those that no command of the tool offers.
+fn wrong_choices(command: &str, choices: &HashMap<String, HashSet<String>>) -> (usize, Vec<String>) {
+    let mut looked_at = 0;
+    let mut wrong = Vec::new();
+    for (_, rest) in command.match_indices("--").map(|(at, dashes)| command.split_at(at + dashes.len())) {
+        let name = |text: &str| -> String {
+            text.chars().take_while(|c| c.is_ascii_lowercase() || *c == '-').collect()
+        };
+        let option = name(rest);
+        let Some(offered) = choices.get(&option).filter(|offered| !offered.is_empty()) else { continue };
+        let value = rest[option.len()..].trim_start_matches(['=', ' ']);
+        let chosen = name(value);
+        if rest.len() - option.len() > value.len() && !chosen.is_empty() && !chosen.starts_with('-') {
+            looked_at += 1;
+            if !offered.contains(&chosen) {
+                wrong.push(format!("--{option} {chosen}"));
+            }
+        }
+    }
+    (looked_at, wrong)
+}
+
+#[test]
+fn the_choices_in_the_documents_are_those_of_the_commands() {
+    let choices = choices();
+    assert!(choices["dispatching"].contains("threads"), "{choices:?}");
+    let mut looked_at = 0;
+    for document in documents().iter().filter(|document| !document.ends_with("CHANGELOG.md")) {
+        for command in commands(&text(document)) {
+            let (found, wrong) = wrong_choices(command, &choices);
+            looked_at += found;
+            assert!(wrong.is_empty(), "{}: {wrong:?} in {command}", document.display());
+        }
+    }
+    assert!(looked_at > 10, "{looked_at} choices were looked at");
+    // The control.
+    let pages = "isorb event-channel --dispatching direct --full=block";
+    assert_eq!(wrong_choices(pages, &choices), (2, vec!["--dispatching direct".into()]));
 }
 
 #[test]

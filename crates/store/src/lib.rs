@@ -42,6 +42,7 @@
 //!     })
 //!     .unwrap();
 //! ```
+#![forbid(unsafe_code)]
 
 mod backend;
 #[cfg(test)]

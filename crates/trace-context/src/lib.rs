@@ -34,6 +34,7 @@
 //! and a request without the context look at one slot and at the list of contexts. Within a trace a
 //! call formats 55 characters and adds them to its message; with a sink a request that is served
 //! reads random octets of the kernel and the clocks. Both allocate their slots' values.
+#![forbid(unsafe_code)]
 
 mod parent;
 mod wire;

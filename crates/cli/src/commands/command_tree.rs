@@ -43,6 +43,7 @@ fn argument(command: &Command, arg: &Arg) -> serde_json::Value {
         "long": arg.get_long(),
         "short": arg.get_short(),
         "value": arg.get_action().takes_values().then(|| kind(arg)),
+        "choices": arg.get_possible_values().iter().map(|value| value.get_name()).collect::<Vec<_>>(),
         "name": arg.get_value_names().and_then(|names| names.first()).map(|name| name.as_str()),
         "conflicts": conflicts.iter().filter_map(|other| other.get_long()).collect::<Vec<_>>(),
     })
