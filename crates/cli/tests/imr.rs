@@ -107,6 +107,19 @@ fn signal(id: u32, name: &str) {
     assert!(Command::new("kill").args([name, &id.to_string()]).status().unwrap().success());
 }
 
+/// Stops a process as a debugger does. Its threads stop one after the other, and one that still
+/// runs may answer meanwhile.
+fn freeze(process: u32) {
+    signal(process, "-STOP");
+    let is_stopped = |stat: &str| stat.rsplit_once(") ").is_some_and(|(_, state)| state.starts_with('T'));
+    wait_until("all threads are stopped", || {
+        let mut threads = std::fs::read_dir(format!("/proc/{process}/task")).unwrap();
+        threads.all(|thread| {
+            std::fs::read_to_string(thread.unwrap().path().join("stat")).is_ok_and(|stat| is_stopped(&stat))
+        })
+    });
+}
+
 /// Whether a process runs; one that no parent awaits may stay as a zombie.
 fn exists(process: u32) -> bool {
     let line = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
@@ -322,7 +335,7 @@ fn a_frozen_server_does_not_hold_its_clients() {
     let orb = client();
     assert!(made_up(repository.port, &orb, "names").list(10).unwrap().0.is_empty());
     let process = repository.process("names");
-    signal(process, "-STOP");
+    freeze(process);
     let fresh = client();
     let context = made_up(repository.port, &fresh, "names");
     assert_eq!(outcome(&context), (Kind::Transient, minor::TRANSIENT_SERVER_SILENT));
@@ -330,7 +343,7 @@ fn a_frozen_server_does_not_hold_its_clients() {
     // It is the same process.
     wait_until("the server answers", || context.list(10).is_ok());
     assert_eq!(repository.process("names"), process);
-    signal(process, "-STOP");
+    freeze(process);
     repository.imr(&["stop", "names"]);
     assert!(!exists(process));
     assert_eq!(number(&context), 0);
