@@ -9,7 +9,6 @@ pub mod doctor;
 pub mod event;
 pub mod event_channel;
 pub mod event_control;
-mod event_processors;
 #[cfg(feature = "packaging")]
 pub mod generate;
 pub mod idl;
