@@ -26,6 +26,7 @@ pub mod naming;
 pub mod new;
 pub mod orb;
 pub mod ready;
+mod remote_service;
 mod request_metrics;
 pub mod sched;
 pub mod scheduler;

@@ -1,5 +1,6 @@
 //! `isorb name`: lists and changes the names of any CosNaming service.
 
+use super::remote_service::{RemoteService, line, shown};
 use crate::commands::arguments::object_url;
 use isorb::{Config, Object, Orb, Reference, SystemException};
 use isorb_giop::NameComponent as Step;
@@ -7,6 +8,9 @@ use isorb_naming::cos_naming::naming_context::{BindError, NotFound, NotFoundReas
 use isorb_naming::cos_naming::{Binding, BindingType, Name, NameComponent, NamingContextRef};
 use std::error::Error;
 use std::fmt::Write;
+
+const NAMING: RemoteService =
+    RemoteService { name: "naming service", key: "NameService", port: super::naming::PORT, option: "--ns" };
 
 /// Number of bindings to fetch with one call.
 const BATCH: u32 = 100;
@@ -82,8 +86,8 @@ type Outcome<T = ()> = Result<T, Box<dyn Error>>;
 /// Runs the command.
 pub fn run(args: &Args, orb_arguments: Vec<String>) -> Outcome {
     let (config, _) = Config::from_args(orb_arguments)?;
-    let (url, orb) = (service(args, &config), super::orb::plain(config)?);
-    let root = orb.string_to_object(&url).map_err(|error| unreachable(&url, &error))?;
+    let (url, orb) = (NAMING.url(args.ns.as_deref(), &config), super::orb::plain(config)?);
+    let root = orb.string_to_object(&url).map_err(|error| NAMING.failed(&url, &error))?;
     let root: NamingContextRef = root.unchecked_narrow();
     let fail = |name: &str, problem| sentence(name, &url, problem);
     match &args.action {
@@ -92,22 +96,22 @@ pub fn run(args: &Args, orb_arguments: Vec<String>) -> Outcome {
             let show = |binding: &Binding| -> Outcome {
                 let text = label(binding);
                 match *long {
-                    true => line(format_args!("{text:<30} {}", describe(&context, binding))),
-                    false => line(format_args!("{text}")),
+                    true => line(&format_args!("{text:<30} {}", describe(&context, binding))),
+                    false => line(&format_args!("{text}")),
                 }
             };
             each(&context, &url, show)
         }
         Action::Tree { name } => {
             let context = context(&root, name.as_deref(), &url)?;
-            line(format_args!("{}", name.as_deref().map_or_else(|| "/".into(), shown)))?;
+            line(&format_args!("{}", name.as_deref().map_or_else(|| "/".into(), shown)))?;
             tree(&context, &url, "", &mut Vec::new())
         }
         Action::Resolve { name } => {
             let found = root.resolve(&parse(name)?).map_err(|error| fail(name, error.into()))?;
             match found {
-                Some(object) => line(format_args!("{object}")),
-                None => line(format_args!("nil")),
+                Some(object) => line(&format_args!("{object}")),
+                None => line(&format_args!("nil")),
             }
         }
         Action::Bind(bind) => {
@@ -141,28 +145,6 @@ pub fn run(args: &Args, orb_arguments: Vec<String>) -> Outcome {
     }
 }
 
-/// Prints a line. A closed pipe is an error that `main` ignores.
-fn line(text: std::fmt::Arguments<'_>) -> Outcome {
-    use std::io::Write;
-    Ok(writeln!(std::io::stdout(), "{text}")?)
-}
-
-/// The URL of the naming service.
-fn service(args: &Args, config: &Config) -> String {
-    match &args.ns {
-        Some(url) if ["ior:", "corba", "file:"].iter().any(|scheme| begins_with(url, scheme)) => url.clone(),
-        Some(address) => format!("corbaloc::1.2@{address}/NameService"),
-        None if config.init_refs.contains_key("NameService") || config.default_init_ref.is_some() => {
-            "NameService".into()
-        }
-        None => "corbaloc::1.2@127.0.0.1:2809/NameService".into(),
-    }
-}
-
-fn begins_with(text: &str, start: &str) -> bool {
-    text.get(..start.len()).is_some_and(|head| head.eq_ignore_ascii_case(start))
-}
-
 fn parse(name: &str) -> Outcome<Name> {
     let parsed: isorb_giop::Name = name.parse().map_err(|error| format!("{name}: {error}"))?;
     let steps = parsed.into_components().into_iter();
@@ -184,7 +166,7 @@ fn context(root: &NamingContextRef, name: Option<&str>, url: &str) -> Outcome<Na
 
 /// Runs `show` for each binding of a context.
 fn each(context: &NamingContextRef, url: &str, mut show: impl FnMut(&Binding) -> Outcome) -> Outcome {
-    let (first, iterator) = context.list(BATCH).map_err(|error| unreachable(url, &error))?;
+    let (first, iterator) = context.list(BATCH).map_err(|error| NAMING.failed(url, &error))?;
     first.iter().try_for_each(&mut show)?;
     let Some(iterator) = iterator else { return Ok(()) };
     loop {
@@ -200,7 +182,7 @@ fn each(context: &NamingContextRef, url: &str, mut show: impl FnMut(&Binding) ->
 
 fn tree(context: &NamingContextRef, url: &str, indent: &str, above: &mut Vec<Object>) -> Outcome {
     if above.contains(context.object()) || above.len() == DEPTH {
-        return line(format_args!("{indent}└─ … (a context from above again)"));
+        return line(&format_args!("{indent}└─ … (a context from above again)"));
     }
     above.push(context.object().clone());
     let mut bindings = Vec::new();
@@ -210,7 +192,7 @@ fn tree(context: &NamingContextRef, url: &str, indent: &str, above: &mut Vec<Obj
     })?;
     for (i, binding) in bindings.iter().enumerate() {
         let last = i + 1 == bindings.len();
-        line(format_args!("{indent}{}{}", if last { "└─ " } else { "├─ " }, label(binding)))?;
+        line(&format_args!("{indent}{}{}", if last { "└─ " } else { "├─ " }, label(binding)))?;
         if binding.binding_type == BindingType::Ncontext {
             let indent = format!("{indent}{}", if last { "   " } else { "│  " });
             // The other contexts are shown even if one cannot be reached.
@@ -220,7 +202,7 @@ fn tree(context: &NamingContextRef, url: &str, indent: &str, above: &mut Vec<Obj
                 Err(error) => Err(sentence("", url, error.into())),
             };
             if let Err(error) = below {
-                line(format_args!("{indent}└─ … ({error})"))?;
+                line(&format_args!("{indent}└─ … ({error})"))?;
             }
         }
     }
@@ -252,11 +234,6 @@ fn describe(context: &NamingContextRef, binding: &Binding) -> String {
         Ok(None) => "nil".into(),
         Err(error) => format!("({})", sentence("", "the naming service", error.into())),
     }
-}
-
-/// Removes control characters that a peer sent.
-fn shown(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c }).collect()
 }
 
 /// The result of a call.
@@ -313,19 +290,7 @@ fn sentence(name: &str, url: &str, problem: Problem) -> Box<dyn Error> {
         }
         Problem::InvalidName => "the naming service refuses this name".into(),
         Problem::AlreadyBound => "the name is already bound; rebind replaces the binding".into(),
-        Problem::System(exception) => return unreachable(url, exception),
+        Problem::System(exception) => return NAMING.failed(url, exception),
     };
     if name.is_empty() { text.into() } else { format!("{}: {text}", shown(name)).into() }
-}
-
-/// The message for a failed call.
-fn unreachable(url: &str, exception: &SystemException) -> Box<dyn Error> {
-    let hint = match exception.kind {
-        isorb::Kind::Transient | isorb::Kind::CommFailure | isorb::Kind::Timeout => {
-            "; check that it runs, or give its address with --ns"
-        }
-        isorb::Kind::ObjectNotExist => "; there is no such object at this address",
-        _ => "",
-    };
-    format!("naming service {}: {}{hint}", shown(url), shown(&exception.to_string())).into()
 }

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 /// The port of naming services (registered as corbaloc).
-const PORT: u16 = 2809;
+pub const PORT: u16 = 2809;
 
 /// Arguments of `isorb naming`. Further arguments go to the ORB (`-ORB…`).
 #[derive(Debug, clap::Args)]

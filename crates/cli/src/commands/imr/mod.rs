@@ -3,6 +3,7 @@
 mod registration;
 mod serve;
 
+use super::remote_service::{RemoteService, line, shown};
 use isorb::{Config, Orb, Policies, Reference, SystemException};
 use isorb_implementation_repository::REPOSITORY;
 use isorb_implementation_repository::isorb_implementation_repository::repository::{
@@ -12,11 +13,13 @@ use isorb_implementation_repository::isorb_implementation_repository::{
     Activation, RepositoryRef, State, Status,
 };
 use std::error::Error;
-use std::fmt::Display;
 use std::time::Duration;
 
 /// The port, unless another one is named. None is registered for implementation repositories.
 pub const PORT: u16 = 2812;
+
+const IMPLEMENTATION_REPOSITORY: RemoteService =
+    RemoteService { name: "implementation repository", key: REPOSITORY, port: PORT, option: "--service" };
 
 /// A start may take as long as its `--start-timeout`, which is a day at most.
 const LONGEST: Duration = Duration::from_secs(90_000);
@@ -115,11 +118,11 @@ pub fn run(args: &Args, orb_arguments: Vec<String>) -> Outcome {
         | Action::Remove { at, .. } => at,
     };
     let (config, _) = Config::from_args(orb_arguments)?;
-    let url = address(at.service.as_deref(), &config);
+    let url = IMPLEMENTATION_REPOSITORY.url(at.service.as_deref(), &config);
     let orb = super::orb::plain(config)?;
     let result = act(&args.action, &orb, &url);
     result.map_err(|error| match error.downcast::<SystemException>() {
-        Ok(exception) => failed(&url, &exception),
+        Ok(exception) => IMPLEMENTATION_REPOSITORY.failed(&url, &exception),
         Err(error) => error,
     })
 }
@@ -224,26 +227,6 @@ fn state(state: State) -> &'static str {
     }
 }
 
-/// The URL of the repository.
-fn address(given: Option<&str>, config: &Config) -> String {
-    let is_url = |text: &str| {
-        let begins =
-            |scheme: &&str| text.get(..scheme.len()).is_some_and(|head| head.eq_ignore_ascii_case(scheme));
-        ["ior:", "corba", "file:"].iter().any(begins)
-    };
-    match given {
-        Some(url) if is_url(url) => url.to_owned(),
-        Some(address) if address.rsplit(']').next().is_some_and(|end| end.contains(':')) => {
-            format!("corbaloc::1.2@{address}/{REPOSITORY}")
-        }
-        Some(host) => format!("corbaloc::1.2@{host}:{PORT}/{REPOSITORY}"),
-        None if config.init_refs.contains_key(REPOSITORY) || config.default_init_ref.is_some() => {
-            REPOSITORY.to_owned()
-        }
-        None => format!("corbaloc::1.2@127.0.0.1:{PORT}/{REPOSITORY}"),
-    }
-}
-
 /// A time such as `500ms`, `10s`, `5m` or `1h`.
 fn time(text: &str) -> Result<Duration, String> {
     let wrong = || "give a time such as 500ms, 10s, 5m or 1h, of 1 ms to a day".to_owned();
@@ -281,28 +264,6 @@ fn refused(error: StartError) -> Box<dyn Error> {
 
 fn not_registered(name: &str) -> Box<dyn Error> {
     format!("no server {} is registered (isorb imr ls)", shown(name)).into()
-}
-
-/// Removes control characters that a peer sent.
-fn shown(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c }).collect()
-}
-
-fn line(text: &dyn Display) -> Outcome {
-    use std::io::Write;
-    Ok(writeln!(std::io::stdout(), "{text}")?)
-}
-
-/// The message for a failed call.
-fn failed(url: &str, exception: &SystemException) -> Box<dyn Error> {
-    let hint = match exception.kind {
-        isorb::Kind::Transient | isorb::Kind::CommFailure | isorb::Kind::Timeout => {
-            "; check that it runs, or give its address with --service"
-        }
-        isorb::Kind::ObjectNotExist => "; there is no such object at this address",
-        _ => "",
-    };
-    format!("implementation repository {}: {}{hint}", shown(url), shown(&exception.to_string())).into()
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! The values of a server on the command line.
 
 use super::{Activation, Outcome, time};
+use crate::commands::remote_service::shown;
 use isorb_implementation_repository::isorb_implementation_repository::Registration;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -138,7 +139,7 @@ fn found(program: &str) -> Outcome<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let found = std::env::split_paths(&path).map(|folder| folder.join(program)).find(|file| file.is_file());
     found.ok_or_else(|| {
-        let name = super::shown(program);
+        let name = shown(program);
         format!("{name} is in no folder of PATH; give the path of the program").into()
     })
 }

@@ -4,6 +4,7 @@ mod moment;
 mod read;
 mod write;
 
+use super::remote_service::{RemoteService, line, shown};
 use isorb::{Config, Orb, SystemException};
 use isorb_log_service::cos_lw_log::log_administrator::SetMaxSizeError;
 use isorb_log_service::cos_lw_log::log_consumer::GetRecordIdFromTimeError;
@@ -11,7 +12,13 @@ use isorb_log_service::cos_lw_log::{
     AdministrativeState, LogFullAction, LogRef, OperationalState, ProducerLogRecord,
 };
 use std::error::Error;
-use std::fmt::Display;
+
+const LOG_SERVICE: RemoteService = RemoteService {
+    name: "log service",
+    key: super::log_service::NAME,
+    port: super::log_service::PORT,
+    option: "--service",
+};
 
 /// The names of the standard's levels, from 1 on.
 const LEVELS: [&str; 9] = [
@@ -95,11 +102,11 @@ type Outcome<T = ()> = Result<T, Box<dyn Error>>;
 /// What the service refuses, or that it cannot be reached.
 pub fn run(args: &Args, orb_arguments: Vec<String>) -> Outcome {
     let (config, _) = Config::from_args(orb_arguments)?;
-    let url = service(args.service.as_deref(), &config);
+    let url = LOG_SERVICE.url(args.service.as_deref(), &config);
     let orb = super::orb::plain(config)?;
     let result = act(&args.action, &orb, &url);
     result.map_err(|error| match error.downcast::<SystemException>() {
-        Ok(exception) => unreachable(&url, &exception),
+        Ok(exception) => LOG_SERVICE.failed(&url, &exception),
         Err(error) => error,
     })
 }
@@ -179,25 +186,6 @@ fn status(log: &LogRef, json: bool) -> Outcome {
     line(&format_args!("log full              {}", availability.log_full))
 }
 
-/// The URL of the log service.
-fn service(given: Option<&str>, config: &Config) -> String {
-    let is_url = |text: &str| {
-        let begins =
-            |scheme: &&str| text.get(..scheme.len()).is_some_and(|head| head.eq_ignore_ascii_case(scheme));
-        ["ior:", "corba", "file:"].iter().any(begins)
-    };
-    let name = super::log_service::NAME;
-    match given {
-        Some(url) if is_url(url) => url.to_owned(),
-        Some(address) if address.rsplit(']').next().is_some_and(|end| end.contains(':')) => {
-            format!("corbaloc::1.2@{address}/{name}")
-        }
-        Some(host) => format!("corbaloc::1.2@{host}:{}/{name}", super::log_service::PORT),
-        None if config.init_refs.contains_key(name) || config.default_init_ref.is_some() => name.to_owned(),
-        None => format!("corbaloc::1.2@127.0.0.1:{}/{name}", super::log_service::PORT),
-    }
-}
-
 /// A level by its name or number.
 fn level(text: &str) -> Result<u16, String> {
     if let Some(place) = LEVELS.iter().position(|name| *name == text) {
@@ -216,26 +204,4 @@ fn retrieval(error: GetRecordIdFromTimeError) -> Box<dyn Error> {
         GetRecordIdFromTimeError::InvalidParam(wrong) => shown(&wrong.details).into(),
         GetRecordIdFromTimeError::System(exception) => exception.into(),
     }
-}
-
-/// Removes control characters that a peer sent.
-fn shown(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c }).collect()
-}
-
-fn line(text: &dyn Display) -> Outcome {
-    use std::io::Write;
-    Ok(writeln!(std::io::stdout(), "{text}")?)
-}
-
-/// The message for a failed call.
-fn unreachable(url: &str, exception: &SystemException) -> Box<dyn Error> {
-    let hint = match exception.kind {
-        isorb::Kind::Transient | isorb::Kind::CommFailure | isorb::Kind::Timeout => {
-            "; check that it runs, or give its address with --service"
-        }
-        isorb::Kind::ObjectNotExist => "; there is no such object at this address",
-        _ => "",
-    };
-    format!("log service {}: {}{hint}", shown(url), shown(&exception.to_string())).into()
 }
