@@ -33,7 +33,7 @@ mod costs;
 mod link_part;
 mod port;
 pub use calls::CallChannel;
-pub(crate) use calls::{BUCKET, call_octets};
+pub(crate) use calls::{BUCKET, call_octets, value_octets};
 pub use costs::{Costs, CostsError, MAX_COST};
 
 use crate::agents::{AT_ONCE, Guarantee, INTAKE, WIRE_OVERHEAD, link_burst};

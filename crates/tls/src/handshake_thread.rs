@@ -19,7 +19,7 @@ use std::time::Duration;
 /// Handshakes at a time.
 const SLOTS: usize = 128;
 /// A client that has not sent the whole of its first message after so long may be replaced. It
-/// sends that at once, so that it comes with the end of the connect, however far away the client is.
+/// sends that at once, so that it comes with the end of the connect, from however far away.
 const HELLO_GRACE_NS: u64 = 20_000_000;
 /// A handshake that has taken so long may be replaced.
 const GRACE_NS: u64 = 1_000_000_000;

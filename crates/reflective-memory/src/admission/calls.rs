@@ -246,8 +246,13 @@ impl NodeAdmission {
 /// Octets on the wire of a call with a value of this size, and of the heartbeat that may precede
 /// it.
 pub(crate) fn call_octets(size: usize) -> u64 {
-    let of = |octets: u64| octets.saturating_add(octets.div_ceil(SEGMENT).saturating_mul(SEGMENT_OVERHEAD));
-    of((size as u64).saturating_add(CALL)).saturating_add(of(CALL))
+    value_octets(size).saturating_add(value_octets(0))
+}
+
+/// Octets on the wire of a call with a value of this size.
+pub(crate) fn value_octets(size: usize) -> u64 {
+    let octets = (size as u64).saturating_add(CALL);
+    octets.saturating_add(octets.div_ceil(SEGMENT).saturating_mul(SEGMENT_OVERHEAD))
 }
 
 /// Octets of a window of values, which may be sent, or sent again, at once.

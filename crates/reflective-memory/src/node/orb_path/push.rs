@@ -2,7 +2,7 @@
 
 use super::CallPacing;
 use crate::Error;
-use crate::admission::call_octets;
+use crate::admission::value_octets;
 use crate::agents::{Mode, PushStats};
 use crate::fail_points::{FailPoint, fail_point};
 use crate::idl::{CRM_CommRef, Times};
@@ -354,7 +354,7 @@ impl PushLoop {
             return;
         }
         let octets = self.under_way.get(which).and_then(|value| value.sample).map_or(0, |sample| sample.len);
-        let at_ns = self.spec.pacing.take_turn(now_ns(), call_octets(octets));
+        let at_ns = self.spec.pacing.take_turn(now_ns(), value_octets(octets));
         while self.spec.urgency.is_none() && !self.is_ended() && self.spec.pacing.is_limited() {
             let now = now_ns();
             if now >= at_ns {
