@@ -97,4 +97,4 @@ __all__ = ["Any", "Error", "IdlError", "Object", "Orb", "SystemException", "Type
 __all__ += ["Consumer", "Event", "EventChannel", "Events", "Lease", "Memory", "Plot", "Reader", "Recording"]
 __all__ += ["Schedule", "Supplier", "Task", "Writer", "decode", "encode", "replay"]
 __all__ += ["idl_text", *_errors.SYSTEM_EXCEPTIONS]
-__version__ = "0.1.0"
+__version__ = "0.2.0"
