@@ -284,8 +284,8 @@ impl Client<'_> {
         Client { target, stream: target.served().ok() }
     }
 
-    /// The nanoseconds of some calls. One that finds its connection closed connects again, as an ORB
-    /// does.
+    /// The nanoseconds of some calls. One that finds its connection closed connects again, as an
+    /// ORB does.
     fn calls(&mut self) -> Vec<u64> {
         let mut samples = Vec::with_capacity(CALLS);
         while samples.len() < CALLS {
