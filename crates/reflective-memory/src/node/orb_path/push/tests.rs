@@ -364,7 +364,7 @@ fn a_call_that_is_repeated_takes_a_turn_each_time() {
     let peer = Peer { refuses: AtomicBool::new(true), ..Peer::default() };
     let mut line = Line::new(peer, Mode::OnWrite, false, CallPacing::new());
     // A call takes 200 ms of this link.
-    line.pacing.set_rate(call_octets(64) * 5);
+    line.pacing.set_rate(value_octets(64) * 5);
     line.write();
     wait_until("calls", || line.peer.pushes().len() >= 6);
     let at = line.peer.pushes();
