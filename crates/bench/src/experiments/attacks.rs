@@ -21,7 +21,7 @@ use isorb_giop::message::Response;
 use super::catalogue::Experiment;
 use super::storm::address;
 use super::{BenchError, Context};
-use crate::claim::{AtLeast, AtMost, Cells, Claim, aim, claims, control, most, paper};
+use crate::claim::{AtLeast, AtMost, Below, Cells, Claim, aim, claims, control, most, paper};
 use crate::figure::{Figure, Measured};
 use crate::process::{Peer, PeerError, Scheduling, Side};
 use crate::stats::Samples;
@@ -378,9 +378,18 @@ fn claims() -> Vec<Claim> {
             });
         }
     }
+    let highest = |r: &dyn Cells, server| {
+        let before = r.at(Attack::Idle.name(), server, "resident_mib", 0.0);
+        worst(r, Attack::Idle, server, "highest_mib") - before
+    };
     claims.extend(claims! {
+        paper Below(0.5), "isorb: ten thousand that send nothing take {1:.1} MiB, {0:.2} of what they take without limits ({limit})",
+            move |r| {
+                let [limited, without] = [PLAIN[0], NO_LIMITS].map(|server| highest(r, server));
+                [limited / without, limited]
+            };
         control AtLeast(32.0), "without limits ten thousand that send nothing take {0:.1} MiB ({limit})",
-            |r| [worst(r, Attack::Idle, NO_LIMITS, "highest_mib") - r.at(Attack::Idle.name(), NO_LIMITS, "resident_mib", 0.0)];
+            move |r| [highest(r, NO_LIMITS)];
     });
     claims
 }
