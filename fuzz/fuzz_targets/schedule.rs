@@ -24,6 +24,10 @@ fuzz_target!(|input: &[u8]| {
     let named = |_: &str| Ok(schedule.to_owned());
     match FederationFile::parse("federation.toml", text, named) {
         Ok(read) => read.warnings.iter().for_each(|warning| check_line(warning, schedule)),
-        Err(error) => assert!(error.to_string().contains(".toml:"), "{error}"),
+        // The file is what the description calls it, so that it may have any name.
+        Err(error) => {
+            let text = error.to_string();
+            assert!(text.split(':').any(|part| part.parse::<usize>().is_ok()), "{text}");
+        }
     }
 });
