@@ -8,7 +8,7 @@ use common::{EchoRef, Parrot, pair_with};
 use isorb::poa::PoaPolicies;
 use isorb::rt::ThreadpoolOptions;
 use isorb::rt::policy::PriorityModel::ServerDeclared;
-use isorb::{Concurrency, Config, Orb, Reference};
+use isorb::{Concurrency, Config, Orb, Reference, SystemException};
 use isorb_giop::message::Response;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
@@ -73,4 +73,45 @@ fn requests_without_an_end_leave_others_their_turn() {
         raw.write(&request.repeat(16));
     };
     served_beside(flood, "oneways");
+}
+
+/// What a turn leaves is served in the next one, over each transport: nothing waits for an event
+/// that has come already.
+#[test]
+fn nothing_is_left_behind_when_a_turn_ends() {
+    const MANY: u64 = 500;
+    for endpoint in ["127.0.0.1:0;lane=1", "unix:;lane=1", "segment:;lane=1"] {
+        let config = Config { endpoints: vec![endpoint.into()], ..Config::default() };
+        let (server, client, echo, parrot) = pair_with(config, Config::default());
+        for _ in 0..MANY {
+            echo.feed(&[1; 100]).unwrap();
+        }
+        echo.ping().unwrap();
+        assert_eq!(parrot.fed.load(SeqCst), 100 * MANY, "{endpoint}");
+        // Several turns for one message.
+        let long: Vec<u8> = (0..3 << 20).map(|n: u32| n as u8).collect();
+        let echoed = client.scope(|scope| Ok::<_, SystemException>(echo.octets_in(scope, &long)? == long));
+        assert!(echoed.unwrap(), "{endpoint}");
+        client.shutdown(true).unwrap();
+        server.shutdown(true).unwrap();
+    }
+}
+
+/// Clients that come while the only thread of a lane is busy are accepted in several turns.
+#[test]
+fn all_newcomers_of_a_lane_are_accepted() {
+    let [_, (server, echo)] = servers();
+    let (orb, known) = client(&echo);
+    known.ping().unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(|| known.sleep(300).unwrap());
+        std::thread::sleep(Duration::from_millis(50));
+        let mut crowd: Vec<Raw> = (0..50).map(|_| Raw::connect(echo.object())).collect();
+        crowd.iter_mut().for_each(|raw| raw.send("ping", &[]));
+        for (number, raw) in crowd.iter_mut().enumerate() {
+            assert_eq!(raw.receive().status, 0, "client {number}");
+        }
+    });
+    orb.shutdown(true).unwrap();
+    server.shutdown(true).unwrap();
 }
