@@ -11,7 +11,7 @@
 //! | a lane's own | no block is free | one of this lane that has stalled, else one that has held blocks for a second, by load |
 
 use super::peer_account::{PeerAccount, PeerKey, PeerLimits};
-use super::{Connection, LOG};
+use super::{Connection, Idleness, LOG};
 use crate::buffers::{LANE_SMALL, LaneBlocks, MAX_RETAINED_BLOCK};
 use crate::log::warn;
 use isorb_rt::priority::Priority;
@@ -372,24 +372,49 @@ const FOR_ADMINISTRATORS: usize = 4;
 /// One with octets to be read is not idle.
 fn evictable(connections: &[Entry], of: Option<PeerKey>) -> Option<(usize, Arc<Connection>)> {
     let now = now_ns();
-    let mut counts = HashMap::new();
-    let mut idle = Vec::new();
-    for (i, connection) in connections.iter().enumerate() {
-        let Some(connection) = connection.upgrade() else { continue };
-        let key = peer_key(&connection);
-        *counts.entry(key).or_insert(0usize) += 1;
-        if let Some(idleness) = connection.idleness(now)
-            && of.is_none_or(|of| of == key)
-        {
-            idle.push((key, idleness, i, connection));
+    let mut open: Vec<Candidate> = connections
+        .iter()
+        .enumerate()
+        .filter_map(|(place, entry)| Some(Candidate::of(place, entry.upgrade()?, now)))
+        .collect();
+    open.sort_unstable_by_key(|one| one.peer);
+    for of_one_peer in open.chunk_by_mut(|one, next| one.peer == next.peer) {
+        let share = of_one_peer.len();
+        of_one_peer.iter_mut().for_each(|one| one.share = share);
+    }
+    open.retain(|one| one.idle.is_some() && of.is_none_or(|of| of == one.peer));
+    // Mostly the first one is quiet, so they are not sorted.
+    while let Some(first) = (0..open.len()).min_by_key(|&i| open[i].order()) {
+        let Candidate { place, connection, .. } = open.swap_remove(first);
+        // Looked at again after its octets: another thread may have read them, and serves them now.
+        if !connection.waits_to_be_read() && connection.idleness(now).is_some() {
+            return Some((place, connection));
         }
     }
-    idle.sort_by_key(|(key, (idleness, since), i, _)| (*idleness, Reverse(counts[key]), *since, *i));
-    // Looked at again after its octets: another thread may have read them, and serves them now.
-    let is_quiet =
-        |connection: &Connection| !connection.waits_to_be_read() && connection.idleness(now).is_some();
-    let quiet = idle.into_iter().find(|(_, _, _, connection)| is_quiet(connection));
-    quiet.map(|(_, _, i, connection)| (i, connection))
+    None
+}
+
+/// An open connection that may be evicted if it is idle.
+struct Candidate {
+    place: usize,
+    connection: Arc<Connection>,
+    peer: PeerKey,
+    /// Connections of the same peer.
+    share: usize,
+    /// How, and since when.
+    idle: Option<(Idleness, u64)>,
+}
+
+impl Candidate {
+    fn of(place: usize, connection: Arc<Connection>, now: u64) -> Candidate {
+        let (peer, idle) = (peer_key(&connection), connection.idleness(now));
+        Candidate { place, connection, peer, share: 0, idle }
+    }
+
+    /// The least is evicted first.
+    fn order(&self) -> impl Ord {
+        (self.idle.map(|(idleness, since)| (idleness, Reverse(self.share), since)), self.place)
+    }
 }
 
 /// A connection, and the account of its blocks. The account outlives the connection while the

@@ -270,7 +270,9 @@ fn serve_connection(orb: &Orb, lane: Option<&Lane>, connection: &Arc<Connection>
         }
         None => {
             let (orb, connection) = (orb.clone(), connection.clone());
-            spawn("isorb-conn".into(), move || session::serve(&orb, &connection))
+            // Others may wait to be accepted, so the acceptor does not wait for the thread.
+            let thread = ThreadSpec::inheriting("isorb-conn");
+            started(thread.start(move || session::serve(&orb, &connection)))
         }
     }
 }
@@ -330,10 +332,6 @@ fn accept(orb: &Orb, listening: &ListeningEndpoint, closed: &AtomicBool) {
             }
         }
     }
-}
-
-fn spawn(name: String, f: impl FnOnce() + Send + 'static) -> Result<()> {
-    started(ThreadSpec::inheriting(name).spawn(f).map(drop))
 }
 
 /// Starts a thread that is replaced when it panics. It has the class of the thread that opens the

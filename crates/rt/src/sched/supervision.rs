@@ -19,7 +19,7 @@ use crate::log;
 use crate::time::{Deadline, now_ns, sleep_until};
 
 /// The target of the records.
-const LOG: &str = "isorb::threads";
+pub(super) const LOG: &str = "isorb::threads";
 /// A second panic within this time ends the process, or is followed by [`PAUSE`].
 const SOON_NS: u64 = 1_000_000_000;
 const PAUSE: Duration = Duration::from_millis(100);

@@ -10,7 +10,8 @@ use rustix::io::Errno;
 use super::affinity::{Cpus, set_current_cpus};
 use super::class::{SchedClass, SchedError};
 use super::memory::prefault_stack;
-use super::supervision::{reported, supervise};
+use super::supervision::{LOG, reported, supervise};
+use crate::log;
 use crate::sync::futex::thread_id;
 use crate::sync::{Parker, PiMutex};
 use crate::time::Deadline;
@@ -106,10 +107,7 @@ impl ThreadSpec {
     ) -> Result<Thread<R>, SpawnError> {
         let report = Arc::new(Report::default());
         let reporter = Reporter(report.clone());
-        let builder = Builder::new().name(self.name.clone()).stack_size(self.stack_size);
-        if self.name.contains('\0') {
-            return Err(SpawnError::Create(Errno::INVAL));
-        }
+        let builder = self.builder()?;
         let body = move || {
             let outcome = self.apply_to_current().map(|()| thread_id());
             let is_set_up = outcome.is_ok();
@@ -126,6 +124,30 @@ impl ThreadSpec {
                 Err(error)
             }
         }
+    }
+
+    /// As [`spawn`](Self::spawn), but does not wait for the new thread to be scheduled. If the thread
+    /// is refused its class or its processors, it drops `f` and ends with a log record.
+    ///
+    /// # Errors
+    /// [`SpawnError::Create`].
+    ///
+    /// # Real-time
+    /// Allocates, and makes system calls. Does not wait.
+    pub fn start(self, f: impl FnOnce() + Send + 'static) -> Result<(), SpawnError> {
+        let builder = self.builder()?;
+        let body = move || match self.apply_to_current() {
+            Ok(()) => reported(f),
+            Err(error) => log::error(LOG, format_args!("the thread {} has ended: {error}", self.name)),
+        };
+        builder.spawn(body).map(drop).map_err(|e| SpawnError::Create(errno(&e)))
+    }
+
+    fn builder(&self) -> Result<Builder, SpawnError> {
+        if self.name.contains('\0') {
+            return Err(SpawnError::Create(Errno::INVAL));
+        }
+        Ok(Builder::new().name(self.name.clone()).stack_size(self.stack_size))
     }
 
     /// As [`spawn`](Self::spawn), for a thread that its program needs. If `f` panics, the thread is
@@ -327,6 +349,20 @@ mod tests {
         assert!(!ran.load(Ordering::Relaxed));
         assert_eq!(Arc::strong_count(&ran), 1, "the functions were dropped");
         assert!(matches!(ThreadSpec::new("a\0b").spawn(|| ()), Err(SpawnError::Create(Errno::INVAL))));
+    }
+
+    #[test]
+    fn a_thread_that_is_started_runs_its_function_or_drops_it() {
+        let (report, seen) = mpsc::channel();
+        let body = move || {
+            report.send((std::thread::current().name().map(str::to_owned), SchedClass::current())).unwrap();
+        };
+        ThreadSpec::new("started").start(body).unwrap();
+        assert_eq!(seen.recv(), Ok((Some("started".to_owned()), Ok(SchedClass::Other))));
+        let (report, seen) = mpsc::channel();
+        ThreadSpec::new("x").cpus(Cpus::none()).start(move || report.send(()).unwrap()).unwrap();
+        assert_eq!(seen.recv(), Err(mpsc::RecvError));
+        assert_eq!(ThreadSpec::new("a\0b").start(|| ()), Err(SpawnError::Create(Errno::INVAL)));
     }
 
     #[test]
