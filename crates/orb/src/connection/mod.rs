@@ -16,6 +16,7 @@
 //! ```
 
 mod ending;
+mod eviction;
 mod idle;
 mod inbox;
 mod lent;

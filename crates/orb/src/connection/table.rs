@@ -10,8 +10,9 @@
 //! | the ORB's | three quarters are in use | of the least urgent, the one with the greatest load; none that is more urgent than the one that needs blocks |
 //! | a lane's own | no block is free | one of this lane that has stalled, else one that has held blocks for a second, by load |
 
+use super::eviction::NextEvicted;
 use super::peer_account::{PeerAccount, PeerKey, PeerLimits};
-use super::{Connection, Idleness, LOG};
+use super::{Connection, LOG};
 use crate::buffers::{LANE_SMALL, LaneBlocks, MAX_RETAINED_BLOCK};
 use crate::log::warn;
 use isorb_rt::priority::Priority;
@@ -346,7 +347,7 @@ impl Drop for BufferAccount {
     }
 }
 
-fn peer_key(connection: &Connection) -> PeerKey {
+pub(super) fn peer_key(connection: &Connection) -> PeerKey {
     PeerKey::of(connection.caller().identity())
 }
 
@@ -367,60 +368,10 @@ impl AdmissionLimits {
 /// an operator can look at a full server.
 const FOR_ADMINISTRATORS: usize = 4;
 
-/// The idle connection that is evicted for a new one: of those that were idle for long, one of the
-/// peer with the most connections, and of these the one that its client has not used for longest.
-/// One with octets to be read is not idle.
-fn evictable(connections: &[Entry], of: Option<PeerKey>) -> Option<(usize, Arc<Connection>)> {
-    let now = now_ns();
-    let mut open: Vec<Candidate> = connections
-        .iter()
-        .enumerate()
-        .filter_map(|(place, entry)| Some(Candidate::of(place, entry.upgrade()?, now)))
-        .collect();
-    open.sort_unstable_by_key(|one| one.peer);
-    for of_one_peer in open.chunk_by_mut(|one, next| one.peer == next.peer) {
-        let share = of_one_peer.len();
-        of_one_peer.iter_mut().for_each(|one| one.share = share);
-    }
-    open.retain(|one| one.idle.is_some() && of.is_none_or(|of| of == one.peer));
-    // Mostly the first one is quiet, so they are not sorted.
-    while let Some(first) = (0..open.len()).min_by_key(|&i| open[i].order()) {
-        let Candidate { place, connection, .. } = open.swap_remove(first);
-        // Looked at again after its octets: another thread may have read them, and serves them now.
-        if !connection.waits_to_be_read() && connection.idleness(now).is_some() {
-            return Some((place, connection));
-        }
-    }
-    None
-}
-
-/// An open connection that may be evicted if it is idle.
-struct Candidate {
-    place: usize,
-    connection: Arc<Connection>,
-    peer: PeerKey,
-    /// Connections of the same peer.
-    share: usize,
-    /// How, and since when.
-    idle: Option<(Idleness, u64)>,
-}
-
-impl Candidate {
-    fn of(place: usize, connection: Arc<Connection>, now: u64) -> Candidate {
-        let (peer, idle) = (peer_key(&connection), connection.idleness(now));
-        Candidate { place, connection, peer, share: 0, idle }
-    }
-
-    /// The least is evicted first.
-    fn order(&self) -> impl Ord {
-        (self.idle.map(|(idleness, since)| (idleness, Reverse(self.share), since)), self.place)
-    }
-}
-
 /// A connection, and the account of its blocks. The account outlives the connection while the
 /// blocks return to their pool, which takes a long one some 100 us.
 #[derive(Debug)]
-struct Entry {
+pub(super) struct Entry {
     connection: Weak<Connection>,
     account: Weak<BufferAccount>,
 }
@@ -430,8 +381,12 @@ impl Entry {
         Entry { connection: Arc::downgrade(connection), account: Arc::downgrade(&connection.account) }
     }
 
-    fn upgrade(&self) -> Option<Arc<Connection>> {
+    pub(super) fn upgrade(&self) -> Option<Arc<Connection>> {
         self.connection.upgrade()
+    }
+
+    pub(super) fn is_of(&self, connection: &Arc<Connection>) -> bool {
+        std::ptr::eq(self.connection.as_ptr(), Arc::as_ptr(connection))
     }
 }
 
@@ -439,6 +394,8 @@ impl Entry {
 #[derive(Debug, Default)]
 pub(crate) struct ConnectionTable {
     connections: PiMutex<Vec<Entry>>,
+    /// Used while `connections` is held.
+    next_evicted: PiMutex<NextEvicted>,
     /// What the clients hold, if that is limited.
     peers: PiMutex<HashMap<PeerKey, Weak<PeerAccount>>>,
     pub accepted: AtomicU64,
@@ -479,9 +436,6 @@ impl ConnectionTable {
     /// and opens another one for its next call.
     pub fn admit(&self, connection: &Arc<Connection>, limits: AdmissionLimits) -> bool {
         let mut connections = self.connections.lock();
-        if connections.len() >= limits.all || connections.len() == connections.capacity() {
-            connections.retain(|other| other.upgrade().is_some_and(|other| other.is_open()));
-        }
         let evicted = match self.make_room(&mut connections, connection, limits) {
             Ok(evicted) => evicted,
             Err(()) => {
@@ -507,25 +461,32 @@ impl ConnectionTable {
         limits: AdmissionLimits,
     ) -> Result<Option<Arc<Connection>>, ()> {
         let key = peer_key(newcomer);
+        let mut next = self.next_evicted.lock();
+        let limits_peer = limits.peer < limits.all && key != PeerKey::Unknown;
+        let of = limits_peer.then_some(key);
+        if (limits_peer || connections.len() >= limits.all)
+            && let Some(evicted) = next.take(connections, of)
+        {
+            return Ok(Some(evicted));
+        }
+        if connections.len() >= limits.all || connections.len() == connections.capacity() {
+            connections.retain(|other| other.upgrade().is_some_and(|other| other.is_open()));
+        }
         let is_of_peer =
             |other: &Entry| other.upgrade().is_some_and(|other| other.is_open() && peer_key(&other) == key);
-        let peer_is_full = limits.peer < limits.all
-            && key != PeerKey::Unknown
-            && connections.iter().filter(|other| is_of_peer(other)).count() >= limits.peer;
+        let peer_is_full =
+            limits_peer && connections.iter().filter(|other| is_of_peer(other)).count() >= limits.peer;
         if !peer_is_full && connections.len() < limits.all {
             return Ok(None);
         }
-        match evictable(connections, peer_is_full.then_some(key)) {
-            Some((i, evicted)) => {
-                connections.swap_remove(i);
-                Ok(Some(evicted))
-            }
-            None => {
-                let own = key == PeerKey::User(PeerProcess::this().user);
-                let share = own && connections.len() < limits.all.saturating_add(FOR_ADMINISTRATORS);
-                if share { Ok(None) } else { Err(()) }
-            }
+        // Where the peer is not full, the next newcomer's may be.
+        let of = peer_is_full.then_some(key);
+        if let Some(evicted) = next.find(connections, of, limits_peer == peer_is_full) {
+            return Ok(Some(evicted));
         }
+        let own = key == PeerKey::User(PeerProcess::this().user);
+        let share = own && connections.len() < limits.all.saturating_add(FOR_ADMINISTRATORS);
+        if share { Ok(None) } else { Err(()) }
     }
 
     /// Counts and logs a connection that gave way.

@@ -1,0 +1,123 @@
+//! Which idle connection gives way to a newcomer at a full server.
+//!
+//! One walk over all connections finds the order of several, so that a storm of newcomers does not
+//! make a walk for each.
+
+use super::peer_account::PeerKey;
+use super::table::{Entry, peer_key};
+use super::{Connection, Idleness};
+use isorb_rt::time::now_ns;
+use std::cmp::Reverse;
+use std::sync::{Arc, Weak};
+
+/// Connections that a walk remembers for the next newcomers.
+const REMEMBERED: usize = 15;
+/// For how long it does, in nanoseconds: what the walk saw changes.
+const FRESH_NS: u64 = 1_000_000;
+
+/// The connections that are evicted next: of those that were idle for long, one of the peer with
+/// the most connections, and of these the one that its client has not used for longest. One with
+/// octets to be read is not idle.
+#[derive(Debug, Default)]
+pub(super) struct NextEvicted {
+    /// The peer that they belong to; `None` for any peers.
+    of: Option<PeerKey>,
+    until_ns: u64,
+    /// The next one last, and since when it was idle.
+    remembered: Vec<(Weak<Connection>, u64)>,
+}
+
+impl NextEvicted {
+    /// Takes one out that the latest walk remembers, if it is idle still. `of` is the peer that it
+    /// has to belong to.
+    pub fn take(&mut self, connections: &mut Vec<Entry>, of: Option<PeerKey>) -> Option<Arc<Connection>> {
+        if self.remembered.is_empty() || self.of != of {
+            return None;
+        }
+        let now = now_ns();
+        if now >= self.until_ns {
+            self.remembered.clear();
+        }
+        while let Some((connection, since)) = self.remembered.pop() {
+            if let Some(connection) = connection.upgrade()
+                && connection.is_open()
+                && is_quiet(&connection, now, since)
+                && let Some(place) = connections.iter().position(|entry| entry.is_of(&connection))
+            {
+                connections.swap_remove(place);
+                return Some(connection);
+            }
+        }
+        None
+    }
+
+    /// Walks over all connections, and takes the first one out; `of` is the peer that it has to
+    /// belong to. With `remember`, the next ones are remembered.
+    pub fn find(
+        &mut self,
+        connections: &mut Vec<Entry>,
+        of: Option<PeerKey>,
+        remember: bool,
+    ) -> Option<Arc<Connection>> {
+        self.remembered.clear();
+        let now = now_ns();
+        let mut idle = idle_connections(connections, of, now).into_iter();
+        let evicted = idle.find(|one| is_quiet(&one.connection, now, one.since))?.connection;
+        connections.retain(|entry| !entry.is_of(&evicted));
+        if remember {
+            (self.of, self.until_ns) = (of, now.saturating_add(FRESH_NS));
+            let next = idle.take(REMEMBERED).map(|one| (Arc::downgrade(&one.connection), one.since));
+            self.remembered.extend(next);
+            self.remembered.reverse();
+        }
+        Some(evicted)
+    }
+}
+
+/// Looks at its octets, and again at its use: another thread may have read them, and serves them
+/// now.
+fn is_quiet(connection: &Connection, now: u64, since: u64) -> bool {
+    let is_idle = || connection.idleness(now).is_some_and(|(_, idle_since)| idle_since == since);
+    is_idle() && !connection.waits_to_be_read() && is_idle()
+}
+
+/// The idle ones, of one peer or of all, in the order in which they are evicted.
+fn idle_connections(connections: &[Entry], of: Option<PeerKey>, now: u64) -> Vec<Candidate> {
+    let mut open: Vec<Candidate> = connections
+        .iter()
+        .enumerate()
+        .filter_map(|(place, entry)| Some(Candidate::of(place, entry.upgrade()?, now)))
+        .collect();
+    open.sort_unstable_by_key(|one| one.peer);
+    for of_one_peer in open.chunk_by_mut(|one, next| one.peer == next.peer) {
+        let share = of_one_peer.len();
+        of_one_peer.iter_mut().for_each(|one| one.share = share);
+    }
+    open.retain(|one| one.idleness.is_some() && of.is_none_or(|of| of == one.peer));
+    open.sort_unstable_by_key(Candidate::order);
+    open
+}
+
+/// An open connection that may be evicted if it is idle.
+struct Candidate {
+    place: usize,
+    connection: Arc<Connection>,
+    peer: PeerKey,
+    /// Connections of the same peer.
+    share: usize,
+    idleness: Option<Idleness>,
+    since: u64,
+}
+
+impl Candidate {
+    fn of(place: usize, connection: Arc<Connection>, now: u64) -> Candidate {
+        let idle = connection.idleness(now);
+        let (idleness, since) = (idle.map(|(idleness, _)| idleness), idle.map_or(0, |(_, since)| since));
+        Candidate { place, peer: peer_key(&connection), connection, share: 0, idleness, since }
+    }
+
+    /// The least is evicted first.
+    fn order(&self) -> (Option<Idleness>, Reverse<usize>, u64, usize) {
+        (self.idleness, Reverse(self.share), self.since, self.place)
+    }
+}
