@@ -100,7 +100,8 @@ pub(crate) trait RequestHandler: Any + Send + Sync {
         send: &mut SendReply<'_>,
     );
 
-    /// Allocates what the calling thread would allocate with its first request.
+    /// Allocates what the calling thread would allocate with its first request, and forgets what
+    /// servants of earlier connections set for it.
     fn prepare_thread(&self);
 }
 

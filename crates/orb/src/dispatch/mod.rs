@@ -19,11 +19,12 @@ pub(crate) use self::core::ServerCore;
 pub(crate) use groups::Groups;
 pub(crate) use interfaces::InterfaceDefinitions;
 
+use crate::binding::{Overrides, set_thread_overrides};
 use crate::buffers::{CallBuffers, with_buffers};
 use crate::connection::{self, Arrived, Connection, NotServed};
 use crate::deferred::ReplyAddress;
 use crate::hot::hot;
-use crate::interceptor::{ReplyOffsets, Serving};
+use crate::interceptor::{ReplyOffsets, Serving, forget_thread_slots};
 use crate::orb_core::SendReply;
 use crate::poa::{Refusal, RequestPriority, UpcallTarget, with_wait_deadline, write_refusal};
 use crate::server::{Next, apply_contexts, deliver, refuse, refuse_over_limit};
@@ -139,8 +140,11 @@ pub(crate) fn handle_while_waiting(
     }
 }
 
-/// Allocates what the calling thread would allocate with its first request.
+/// Allocates what the calling thread would allocate with its first request, and forgets what
+/// servants of earlier connections set for the calls of their thread.
 fn prepare_thread() {
+    set_thread_overrides(Overrides::default());
+    forget_thread_slots();
     crate::poa::warm_up();
     cache::warm_up();
 }

@@ -97,6 +97,7 @@ pub use ior::{IorInfo, IorInterceptor, SecureComponent};
 pub use isorb_giop::TaggedProfile;
 pub use isorb_giop::component::TaggedComponent;
 pub use server::{ServerRequestInfo, ServerRequestInterceptor};
+pub(crate) use slots::forget_thread_slots;
 pub use slots::{InvalidSlot, PiCurrent, SlotId};
 
 pub(crate) use client::{ClientChain, Exchange, Point, Received};

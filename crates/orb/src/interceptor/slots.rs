@@ -139,6 +139,11 @@ pub(crate) fn give_back(mut table: Table) {
     }
 }
 
+/// Empties the scope of this thread.
+pub(crate) fn forget_thread_slots() {
+    change(|tables| tables.base.clear());
+}
+
 /// A table that belongs to its thread for a while.
 pub(crate) struct SlotTableGuard {
     current: PiCurrent,
@@ -236,5 +241,7 @@ mod tests {
         assert_eq!(other.slot(a), Ok(Any::null()));
         let elsewhere = std::thread::spawn(move || current.slot(a)).join().unwrap();
         assert_eq!(elsewhere, Ok(Any::null()));
+        forget_thread_slots();
+        assert_eq!(current.slot(a), Ok(Any::null()));
     }
 }

@@ -55,10 +55,12 @@ pub(crate) fn started_at(pool: ThreadpoolId, priority: Priority, class: SchedCla
     CLASS.set(Some(class));
 }
 
-/// Records the class of this thread, which the ORB started to serve a connection.
+/// Records the class of this thread, which the ORB has serve a connection. It may have served
+/// another one before.
 pub(crate) fn started_for_connection() {
     CLASS.set(SchedClass::current().ok());
     OWN.set(true);
+    PRIORITY.set(None);
 }
 
 /// The class of this thread. That of a thread of the program may have been changed by the program.

@@ -1,8 +1,9 @@
 //! The endpoints of an ORB, and the connections that they accept.
 
+use super::LOG;
+use super::connection_threads::ConnectionThreads;
 use super::idle_reaper::IdleReaper;
 use super::lane::Lane;
-use super::{LOG, session};
 use crate::config::Endpoint;
 use crate::connection::{AdmissionLimits, Connection, Side};
 use crate::log::warn;
@@ -29,6 +30,7 @@ pub(crate) struct Endpoints {
     /// Components for the unix sockets among them, as omniORB's clients expect them.
     pub for_omni: Vec<TaggedComponent>,
     idle_reaper: IdleReaper,
+    threads: Arc<ConnectionThreads>,
     closed: Arc<AtomicBool>,
 }
 
@@ -99,6 +101,7 @@ impl Endpoints {
             for_omni: omni::components(&local),
             local,
             idle_reaper: IdleReaper::default(),
+            threads: Arc::default(),
             closed: Arc::default(),
         })
     }
@@ -123,7 +126,8 @@ impl Endpoints {
                 })?;
             }
             let (listening, orb, closed) = (listening.clone(), orb.clone(), self.closed.clone());
-            spawn_supervised("isorb-accept".into(), move || accept(&orb, &listening, &closed))?;
+            let threads = self.threads.clone();
+            spawn_supervised("isorb-accept".into(), move || accept(&orb, &listening, &threads, &closed))?;
         }
         self.idle_reaper.start(orb, orb.config().idle_limits())
     }
@@ -134,7 +138,7 @@ impl Endpoints {
         orb.accepted().admit(connection, AdmissionLimits::NONE);
         // As connections of the first endpoint.
         let lane = self.listeners.first().and_then(|listening| listening.lane.as_deref());
-        serve_connection(orb, lane.filter(|_| connection.is_pollable()), connection)
+        serve_connection(orb, &self.threads, lane.filter(|_| connection.is_pollable()), connection)
     }
 
     /// Stops accepting and closes all connections in order, those with running requests after the
@@ -146,6 +150,7 @@ impl Endpoints {
             listening.listener.close();
         }
         Connection::close_all(&orb.accepted().all());
+        self.threads.close();
         for lane in self.listeners.iter().filter_map(|listening| listening.lane.as_ref()) {
             lane.close();
         }
@@ -262,18 +267,18 @@ fn public_address(
 }
 
 /// Gives a connection to a lane, or starts a thread for it.
-fn serve_connection(orb: &Orb, lane: Option<&Lane>, connection: &Arc<Connection>) -> Result<()> {
+fn serve_connection(
+    orb: &Orb,
+    threads: &Arc<ConnectionThreads>,
+    lane: Option<&Lane>,
+    connection: &Arc<Connection>,
+) -> Result<()> {
     match lane {
         Some(lane) => {
             connection.keep_no_block();
             lane.add(connection.clone()).map_err(os_error)
         }
-        None => {
-            let (orb, connection) = (orb.clone(), connection.clone());
-            // Others may wait to be accepted, so the acceptor does not wait for the thread.
-            let thread = ThreadSpec::inheriting("isorb-conn");
-            started(thread.start(move || session::serve(&orb, &connection)))
-        }
+        None => started(threads.serve(orb, connection)),
     }
 }
 
@@ -294,7 +299,7 @@ pub(super) fn is_fault_of_peer(error: &std::io::Error) -> bool {
     matches!(error.kind(), PermissionDenied | NotConnected | ConnectionAborted)
 }
 
-fn accept(orb: &Orb, listening: &ListeningEndpoint, closed: &AtomicBool) {
+fn accept(orb: &Orb, listening: &ListeningEndpoint, threads: &Arc<ConnectionThreads>, closed: &AtomicBool) {
     loop {
         match listening.listener.accept(Wait::Block) {
             Ok(stream) => {
@@ -318,7 +323,9 @@ fn accept(orb: &Orb, listening: &ListeningEndpoint, closed: &AtomicBool) {
                     let why = format_args!("{limit} connections are open and in use (max_connections)");
                     warn(LOG, format_args!("{peer}: refused, {why}"));
                     connection.close();
-                } else if let Err(exception) = serve_connection(orb, listening.lane.as_deref(), &connection) {
+                } else if let Err(exception) =
+                    serve_connection(orb, threads, listening.lane.as_deref(), &connection)
+                {
                     warn(LOG, format_args!("{peer}: refused: {exception}"));
                     connection.close();
                 }

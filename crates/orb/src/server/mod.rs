@@ -6,6 +6,7 @@
 //! means is known above ([`RequestHandler`](crate::orb_core::RequestHandler)).
 
 mod buffered;
+mod connection_threads;
 mod contexts;
 mod endpoint;
 mod idle_reaper;

@@ -126,8 +126,8 @@ impl ThreadSpec {
         }
     }
 
-    /// As [`spawn`](Self::spawn), but does not wait for the new thread to be scheduled. If the thread
-    /// is refused its class or its processors, it drops `f` and ends with a log record.
+    /// As [`spawn`](Self::spawn), but does not wait for the new thread to be scheduled. If it is
+    /// refused its class or its processors, it drops `f` and ends with a log record.
     ///
     /// # Errors
     /// [`SpawnError::Create`].
