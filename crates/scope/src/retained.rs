@@ -229,7 +229,7 @@ mod tests {
             assert_eq!((block.bytes().as_ptr(), pool.out()), (at, block.capacity()));
             assert_eq!(space.committed.load(Ordering::Relaxed), block.capacity());
         }
-        assert!(block.bytes()[..128 << 10].iter().all(|octet| *octet == 7));
+        assert_eq!(block.bytes()[..128 << 10], vec![7; 128 << 10]);
         assert!(!block.grow((2 << 20) + 1), "the limit of the pool");
         assert!(!block.grow((4 << 20) + 1), "the end of the address space");
         assert_eq!((pool.out(), block.capacity()), (1 << 20, 1 << 20));
