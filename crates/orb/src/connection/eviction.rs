@@ -121,3 +121,75 @@ impl Candidate {
         (self.idleness, Reverse(self.share), self.since, self.place)
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::super::{ConnectionTable, Side};
+    use super::*;
+    use crate::Config;
+    use isorb_rt::time::{Deadline, sleep_until};
+    use isorb_scope::BufferPool;
+    use isorb_testkit::wait_until;
+    use isorb_transport::{Tcp, Transport, Wait};
+    use std::io::Write;
+    use std::net::TcpStream;
+
+    /// Connections from the oldest to the youngest, with their clients.
+    fn connections<const N: usize>() -> [(Arc<Connection>, TcpStream); N] {
+        let listener = Tcp.listen("127.0.0.1:0").unwrap();
+        let (table, pool) = (Arc::<ConnectionTable>::default(), BufferPool::new(1 << 20, 0));
+        std::array::from_fn(|_| {
+            let client = TcpStream::connect(listener.address()).unwrap();
+            let stream = listener.accept(Wait::Block).unwrap();
+            let limits = Config::default().limits();
+            let connection = Connection::new(stream, Side::Acceptor, limits, pool.clone(), &table);
+            // The next one is younger.
+            sleep_until(Deadline::at_ns(now_ns() + 1));
+            (Arc::new(connection), client)
+        })
+    }
+
+    /// The walk of which tests is as fresh as they like.
+    fn remembering(entries: &mut Vec<Entry>) -> (NextEvicted, Arc<Connection>) {
+        let mut next = NextEvicted::default();
+        let evicted = next.find(entries, None, true).unwrap();
+        next.until_ns = u64::MAX;
+        (next, evicted)
+    }
+
+    #[test]
+    fn what_was_used_since_the_walk_stays() {
+        let [a, b, mut c, d, e] = connections();
+        let mut entries: Vec<Entry> = [&a, &b, &c, &d, &e].map(|(one, _)| Entry::of(one)).into();
+        let (mut next, first) = remembering(&mut entries);
+        assert!(Arc::ptr_eq(&first, &a.0));
+        b.0.mark_used();
+        c.1.write_all(b"G").unwrap();
+        wait_until("the octet has arrived", || c.0.waits_to_be_read());
+        d.0.break_off();
+        assert!(next.take(&mut entries, Some(PeerKey::Unknown)).is_none(), "of another peer");
+        let second = next.take(&mut entries, None).unwrap();
+        assert!(Arc::ptr_eq(&second, &e.0));
+        assert!(next.take(&mut entries, None).is_none());
+        let left: Vec<bool> =
+            [&a, &b, &c, &d, &e].map(|(one, _)| entries.iter().any(|entry| entry.is_of(one))).into();
+        assert_eq!(left, [false, true, true, true, false]);
+    }
+
+    #[test]
+    fn a_walk_is_remembered_for_a_moment_and_for_some() {
+        let all: [_; REMEMBERED + 4] = connections();
+        let mut entries: Vec<Entry> = all.iter().map(|(one, _)| Entry::of(one)).collect();
+        let (mut next, _) = remembering(&mut entries);
+        let more: Vec<_> = std::iter::from_fn(|| next.take(&mut entries, None)).collect();
+        assert!(more.iter().zip(&all[1..]).all(|(evicted, (one, _))| Arc::ptr_eq(evicted, one)));
+        assert_eq!((more.len(), entries.len()), (REMEMBERED, 3));
+        next.find(&mut entries, None, true).unwrap();
+        assert!(next.until_ns <= now_ns() + FRESH_NS);
+        next.until_ns = now_ns();
+        assert!(next.take(&mut entries, None).is_none());
+        next.find(&mut entries, None, false).unwrap();
+        next.until_ns = u64::MAX;
+        assert!(next.take(&mut entries, None).is_none(), "it was not to be remembered");
+    }
+}

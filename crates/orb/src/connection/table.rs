@@ -377,7 +377,7 @@ pub(super) struct Entry {
 }
 
 impl Entry {
-    fn of(connection: &Arc<Connection>) -> Entry {
+    pub(super) fn of(connection: &Arc<Connection>) -> Entry {
         Entry { connection: Arc::downgrade(connection), account: Arc::downgrade(&connection.account) }
     }
 
