@@ -4,14 +4,14 @@ mod common;
 
 use common::raw::Raw;
 use common::rt::{lane, poa};
-use common::{EchoRef, Parrot, pair_with};
+use common::{Echo, EchoRef, Parrot, pair_with};
 use isorb::poa::PoaPolicies;
 use isorb::rt::ThreadpoolOptions;
 use isorb::rt::policy::PriorityModel::ServerDeclared;
-use isorb::{Concurrency, Config, Orb, Reference, SystemException};
+use isorb::{Concurrency, Config, Orb, Reference, Result, SystemException, Upcall};
 use isorb_giop::message::Response;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::time::Duration;
 
 /// A lane of an endpoint, and one of a thread pool, each with one thread.
@@ -19,12 +19,17 @@ fn servers() -> [(Orb, EchoRef); 2] {
     let config = Config { concurrency: Concurrency::Lane, ..Config::default() };
     let (endpoint, _client, echo, _) = pair_with(config, Config::default());
     let server = Orb::with_config(Config::default()).unwrap();
+    let near = in_pool(&server, Arc::new(Parrot::default()));
+    [(endpoint, echo), (server, near)]
+}
+
+/// A servant in a lane with one thread.
+fn in_pool(server: &Orb, servant: Arc<impl Echo>) -> EchoRef {
     server.root_poa().unwrap().manager().activate().unwrap();
     let pool =
         server.rt().create_threadpool_with_lanes(&[lane(0, 1)], &ThreadpoolOptions::default()).unwrap();
     let policies = PoaPolicies::new().threadpool(pool).priority_model(ServerDeclared, 0);
-    let near: EchoRef = poa(&server, "laned", policies).activate(Arc::new(Parrot::default())).unwrap();
-    [(endpoint, echo), (server, near)]
+    poa(server, "laned", policies).activate(servant).unwrap()
 }
 
 fn client(echo: &EchoRef) -> (Orb, EchoRef) {
@@ -112,6 +117,44 @@ fn all_newcomers_of_a_lane_are_accepted() {
             assert_eq!(raw.receive().status, 0, "client {number}");
         }
     });
+    orb.shutdown(true).unwrap();
+    server.shutdown(true).unwrap();
+}
+
+/// Is busy for a second, or takes down how many connections the ORB has accepted.
+#[derive(Default)]
+struct Counting(AtomicU64);
+
+impl Echo for Counting {
+    fn ping(&self, cx: Upcall<'_>) -> Result<()> {
+        self.0.store(cx.orb().connection_counts().accepted, SeqCst);
+        Ok(())
+    }
+    fn feed(&self, _: Upcall<'_>, _: &[u8]) -> Result<()> {
+        std::thread::sleep(Duration::from_secs(1));
+        Ok(())
+    }
+}
+
+/// A client waits for a turn of newcomers, not for all of them.
+#[test]
+fn a_connected_client_is_served_among_newcomers() {
+    const NEWCOMERS: u64 = 100;
+    let server = Orb::with_config(Config::default()).unwrap();
+    let servant = Arc::new(Counting::default());
+    let echo = in_pool(&server, servant.clone());
+    let (orb, busy) = client(&echo);
+    let mut known = Raw::connect(echo.object());
+    busy.ping().unwrap();
+    assert_eq!(known.call("ping", &[]).status, 0);
+    let before = servant.0.load(SeqCst);
+    let busy = std::thread::spawn(move || busy.feed(&[]));
+    std::thread::sleep(Duration::from_millis(100));
+    let _crowd: Vec<Raw> = (0..NEWCOMERS).map(|_| Raw::connect(echo.object())).collect();
+    assert_eq!(known.call("ping", &[]).status, 0);
+    let accepted = servant.0.load(SeqCst) - before;
+    assert!(accepted < NEWCOMERS / 2, "{accepted} newcomers were accepted first");
+    busy.join().unwrap().unwrap();
     orb.shutdown(true).unwrap();
     server.shutdown(true).unwrap();
 }
