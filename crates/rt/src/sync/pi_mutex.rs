@@ -21,7 +21,7 @@ use crate::time::Deadline;
 ///   must repair it.
 /// - **Recover from a dead owner.** A thread cannot end while it borrows a guard, but it can forget
 ///   one; a later [`lock`](Self::lock) panics and the other calls say [`LockError::OwnerDied`], as
-///   far as the kernel notices.
+///   far as the kernel notices. A thread that waits while the owner ends gets the lock.
 /// - **Survive `fork`.** The child's thread is not the one that locked: a lock that any thread held
 ///   at the fork stays held in the child for ever, and a guard that the forking thread carries over
 ///   must be forgotten there. A lock that was free works in the child. (A child that calls exec is
@@ -333,15 +333,17 @@ mod tests {
     fn a_dead_owner_is_reported() {
         let m = Arc::new(PiMutex::new(()));
         let n = m.clone();
-        thread::spawn(move || core::mem::forget(n.lock())).join().unwrap();
-        // join returns when the thread's memory may go, a moment before its id goes.
-        let result = (0..1000).find_map(|_| {
-            match m.lock_until(Deadline::after(Duration::from_millis(10))).map(core::mem::forget) {
-                Err(LockError::TimedOut) => None,
-                other => Some(other),
-            }
+        let owner = thread::spawn(move || {
+            core::mem::forget(n.lock());
+            crate::sync::futex::thread_id()
         });
-        assert_eq!(result, Some(Err(LockError::OwnerDied)));
+        // join returns when the thread's memory may go, a moment before its id goes: longer under qemu.
+        let its = std::path::PathBuf::from(format!("/proc/self/task/{}", owner.join().unwrap()));
+        while its.exists() {
+            thread::yield_now();
+        }
+        let result = m.lock_until(Deadline::after(Duration::from_millis(10))).map(core::mem::forget);
+        assert_eq!(result, Err(LockError::OwnerDied));
     }
 
     #[test]
