@@ -22,13 +22,13 @@ const WAITS: Duration = Duration::from_millis(100);
 /// The threads that wait for a connection.
 #[derive(Default)]
 pub(crate) struct ConnectionThreads {
-    waiting: PiMutex<Vec<Arc<Place>>>,
+    waiting: PiMutex<Vec<Arc<WaitingThread>>>,
     closed: AtomicBool,
 }
 
-/// Where a thread finds its next connection.
-struct Place {
-    /// What the thread was started with. A servant may change it; the thread is not used again then.
+/// A thread that waits, and its next connection.
+struct WaitingThread {
+    /// With which the thread was started. Where a servant changes it, the thread is not used again.
     class: Option<SchedClass>,
     cpus: Option<Cpus>,
     next: PiMutex<Option<Arc<Connection>>>,
@@ -49,12 +49,12 @@ impl ConnectionThreads {
         }
         let (threads, orb, connection) = (self.clone(), orb.clone(), connection.clone());
         ThreadSpec::inheriting("isorb-conn").start(move || {
-            let place = Arc::new(Place::of_this_thread());
+            let thread = Arc::new(WaitingThread::of_this_thread());
             let mut next = Some(connection);
             while let Some(connection) = next.take() {
                 session::serve(&orb, &connection);
                 drop(connection);
-                next = threads.wait(&place);
+                next = threads.wait(&thread);
             }
         })
     }
@@ -65,16 +65,16 @@ impl ConnectionThreads {
             return false;
         }
         let class = SchedClass::current().ok();
-        let Some(found) = waiting.iter().rposition(|place| place.class == class) else { return false };
-        let place = waiting.swap_remove(found);
-        *place.next.lock() = Some(connection.clone());
-        place.handed.unpark();
+        let Some(found) = waiting.iter().rposition(|thread| thread.class == class) else { return false };
+        let thread = waiting.swap_remove(found);
+        *thread.next.lock() = Some(connection.clone());
+        thread.handed.unpark();
         true
     }
 
     /// Waits for the next connection of this thread; `None` when there is none.
-    fn wait(&self, place: &Arc<Place>) -> Option<Arc<Connection>> {
-        if !place.is_as_it_was() {
+    fn wait(&self, thread: &Arc<WaitingThread>) -> Option<Arc<Connection>> {
+        if !thread.is_as_it_was() {
             return None;
         }
         {
@@ -82,13 +82,13 @@ impl ConnectionThreads {
             if waiting.len() >= WAITING || self.closed.load(Ordering::SeqCst) {
                 return None;
             }
-            waiting.push(place.clone());
+            waiting.push(thread.clone());
         }
-        place.handed.park_until(Deadline::after(WAITS));
+        thread.handed.park_until(Deadline::after(WAITS));
         let mut waiting = self.waiting.lock();
-        let next = place.next.lock().take();
+        let next = thread.next.lock().take();
         if next.is_none() {
-            waiting.retain(|other| !Arc::ptr_eq(other, place));
+            waiting.retain(|other| !Arc::ptr_eq(other, thread));
         }
         next
     }
@@ -97,14 +97,14 @@ impl ConnectionThreads {
     pub fn close(&self) {
         let waiting = self.waiting.lock();
         self.closed.store(true, Ordering::SeqCst);
-        waiting.iter().for_each(|place| place.handed.unpark());
+        waiting.iter().for_each(|thread| thread.handed.unpark());
     }
 }
 
-impl Place {
-    fn of_this_thread() -> Place {
+impl WaitingThread {
+    fn of_this_thread() -> WaitingThread {
         let (class, cpus) = (SchedClass::current().ok(), current_cpus().ok());
-        Place { class, cpus, next: PiMutex::new(None), handed: Parker::new() }
+        WaitingThread { class, cpus, next: PiMutex::new(None), handed: Parker::new() }
     }
 
     fn is_as_it_was(&self) -> bool {

@@ -337,7 +337,7 @@ mod tests {
             core::mem::forget(n.lock());
             crate::sync::futex::thread_id()
         });
-        // join returns when the thread's memory may go, a moment before its id goes: longer under qemu.
+        // join returns when the thread's memory may go, a moment before its id goes.
         let its = std::path::PathBuf::from(format!("/proc/self/task/{}", owner.join().unwrap()));
         while its.exists() {
             thread::yield_now();
