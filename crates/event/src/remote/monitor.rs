@@ -163,7 +163,8 @@ impl Shared {
     }
 
     /// Probes all proxies, and replaces those that are gone. Returns false if the channel refuses
-    /// some of them.
+    /// some of them, or did not say whether they are there: that ends the round only where it does
+    /// not answer at all.
     fn check(self: &Arc<Self>) -> Result<bool, SystemException> {
         let mut channel = None;
         if !self.watched.load(Acquire) {
@@ -174,12 +175,15 @@ impl Shared {
         let all: Vec<_> = self.registrations.lock().iter().filter_map(Weak::upgrade).collect();
         let mut complete = true;
         for registration in all {
-            let gone = match registration.proxy() {
-                Some(proxy) => self.timed(&proxy).non_existent()?,
-                None => true,
-            };
-            if !gone {
-                continue;
+            match registration.proxy().map(|proxy| self.timed(&proxy).non_existent()) {
+                Some(Ok(false)) => continue,
+                None | Some(Ok(true)) => {}
+                Some(Err(exception)) if is_silence(exception.kind) => return Err(exception),
+                Some(Err(exception)) => {
+                    self.notify_refused(exception);
+                    complete = false;
+                    continue;
+                }
             }
             let channel = match &channel {
                 Some(channel) => channel,
@@ -193,14 +197,19 @@ impl Shared {
                         RemoteError::System(exception) => exception,
                         other => SystemException::from(Kind::BadParam).detail(other.to_string()),
                     };
-                    if !self.refused.swap(true, AcqRel) {
-                        self.notify(&Notice::Refused(why));
-                    }
+                    self.notify_refused(why);
                     complete = false;
                 }
             }
         }
         Ok(complete)
+    }
+
+    /// Notifies the program of the first refusal.
+    fn notify_refused(&self, why: SystemException) {
+        if !self.refused.swap(true, AcqRel) {
+            self.notify(&Notice::Refused(why));
+        }
     }
 
     /// The delay after so many failures. Half of it is random, so that the clients of a channel do

@@ -13,6 +13,7 @@ mod omniorb;
 mod ownership;
 mod paced_links;
 mod persistent;
+mod probes;
 mod pulling;
 mod push_priorities;
 mod real_time;
