@@ -37,6 +37,7 @@ pub mod growth;
 mod interest;
 mod level_state;
 mod levels;
+mod link_log;
 mod link_notifier;
 mod marks;
 mod messages;
@@ -145,6 +146,12 @@ pub trait Transport: Send + Sync {
     /// [`announce`](Self::announce).
     fn read_clock(&self) -> Option<ClockReading> {
         None
+    }
+
+    /// Whether the other end is known; true by default. Until then messages are not delivered,
+    /// which says nothing of the neighbour.
+    fn is_joined(&self) -> bool {
+        true
     }
 
     /// The address of the other end, for tools and log records.

@@ -3,6 +3,7 @@
 use super::gateways::LevelLink;
 use super::level_state::LevelState;
 use super::levels::Levels;
+use super::link_log::LinkLog;
 use super::link_notifier::LinkNotifier;
 use super::pacing::PacingThread;
 use super::{
@@ -22,7 +23,7 @@ use isorb_rt::log;
 use isorb_rt::priority::Priority;
 use isorb_rt::sync::{PiMutex, Turn};
 use isorb_trace::{NeighbourClock, Recording};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
@@ -84,6 +85,8 @@ struct Link {
     notifying: Turn,
     /// Messages are to be sent even though the link is down.
     again: AtomicBool,
+    /// A message was sent since the other end is known, with whatever outcome.
+    tried: AtomicBool,
     /// The thread that sends messages. Without one, the thread that has updates sends them.
     notifier: Option<LinkNotifier>,
     clock: PiMutex<RoundTrips>,
@@ -160,6 +163,7 @@ impl Federation {
             link,
             notifying,
             again,
+            tried: AtomicBool::new(false),
             notifier,
             clock: PiMutex::default(),
         }));
@@ -484,7 +488,9 @@ impl Inner {
                 if messages.is_empty() {
                     break;
                 }
+                let joined = link_entry.link.is_joined();
                 arrived = link_entry.link.announce(&messages).is_ok();
+                link_entry.tried.fetch_or(joined, AcqRel);
                 for message in &messages {
                     self.level_states[message.level as usize].protocol.lock().message_sent(
                         link_entry.id,
@@ -519,7 +525,7 @@ const TARGET: &str = "isorb::federation";
 /// What was logged last, so that each change is logged once.
 #[derive(Default)]
 struct Logged {
-    neighbours: BTreeMap<LinkId, Neighbour>,
+    links: LinkLog,
     has_duplicate: bool,
 }
 
@@ -528,36 +534,14 @@ impl Inner {
     fn log_changes(&self, neighbours: &[Neighbour]) {
         let mut logged = self.logged.lock();
         let id = self.id;
-        let before = std::mem::take(&mut logged.neighbours);
-        logged.neighbours = neighbours.iter().map(|neighbour| (neighbour.link, neighbour.clone())).collect();
         let has_duplicate =
             self.level_states.iter().any(|level_state| level_state.protocol.lock().has_duplicate());
         let is_new_duplicate = has_duplicate && !std::mem::replace(&mut logged.has_duplicate, has_duplicate);
+        let was_tried = |link| self.link_entries().any(|entry| entry.id == link && entry.tried.load(Acquire));
+        let changes = logged.links.changes(neighbours, was_tried);
         drop(logged);
-        for neighbour in neighbours {
-            let former = before.get(&neighbour.link);
-            let (had, was_up) = former.map_or((&[][..], true), |former| (&former.channels, former.up));
-            let (now, up) = (&neighbour.channels, neighbour.up);
-            match (now.is_empty(), up) {
-                (false, true) if had != now || !was_up => {
-                    log::info(TARGET, format_args!("channel {id}: linked to {neighbour}"));
-                }
-                (_, false) if was_up => log::warn(
-                    TARGET,
-                    format_args!(
-                        "channel {id}: {neighbour} does not answer; events for it wait in the history"
-                    ),
-                ),
-                (true, true) if !had.is_empty() => {
-                    log::warn(TARGET, format_args!("channel {id}: {neighbour} has fallen silent"));
-                }
-                _ => {}
-            }
-        }
-        for (link, former) in &before {
-            if !neighbours.iter().any(|neighbour| neighbour.link == *link) && !former.channels.is_empty() {
-                log::warn(TARGET, format_args!("channel {id}: the link to {former} has ended"));
-            }
+        for (level, sentence) in changes {
+            log::write(level, TARGET, format_args!("channel {id}: {sentence}"));
         }
         if is_new_duplicate {
             log::error(

@@ -558,6 +558,10 @@ impl Transport for OrbTransport {
         Some(ClockReading { sent_ns, far_ns, arrived_ns: isorb_rt::time::now_ns() })
     }
 
+    fn is_joined(&self) -> bool {
+        self.there.get().is_some()
+    }
+
     fn address(&self) -> String {
         self.there.get().map_or_else(String::new, |there| there.address.clone())
     }
