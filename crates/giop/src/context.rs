@@ -131,7 +131,7 @@ impl CodeSets {
     }
 }
 
-/// The octets of an RTCorbaPriority context (RT-CORBA 1.2, clause 5.4.2).
+/// The octets of an RTCorbaPriority context (RT-CORBA 1.2, priority models).
 pub fn rt_corba_priority(priority: i16) -> [u8; 4] {
     let [a, b] = priority.to_ne_bytes();
     [Order::NATIVE.flag(), 0, a, b]

@@ -1,4 +1,4 @@
-//! `_bind_priority_band` on the wire (RT-CORBA 1.2, clause 5.13.2): both sides, each against a peer
+//! `_bind_priority_band` on the wire (RT-CORBA 1.2): both sides, each against a peer
 //! with every byte decided by the test.
 
 mod common;

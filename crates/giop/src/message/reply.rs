@@ -231,7 +231,7 @@ pub fn write_reply(
 }
 
 /// As [`write_reply`], in GIOP 1.2 with the priority of its request as the only context (RT-CORBA
-/// 1.2, clause 5.4.2).
+/// 1.2, priority models).
 ///
 /// # Real-time
 /// O(1); allocates only when the encoder's buffer is too small.

@@ -1,4 +1,4 @@
-//! Real-Time CORBA policies as values and as octets (RT-CORBA 1.2, clause 5; CORBA 3.3 part 2,
+//! Real-Time CORBA policies as values and as octets (RT-CORBA 1.2; CORBA 3.3 part 2,
 //! clause 7.6.6.5 for the component that carries them).
 //!
 //! A policy is made without checks and [checked](RtPolicy::check) where it is used, as the standard

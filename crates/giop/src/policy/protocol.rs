@@ -1,4 +1,4 @@
-//! Protocols and their properties (RT-CORBA 1.2, clauses 5.14 and 5.15).
+//! Protocols and their properties (RT-CORBA 1.2, protocol configuration).
 //!
 //! The standard defines the properties of TCP, unix sockets, shared memory and UDP as interfaces.
 //! On the wire a protocol is its profile tag, the properties of the ORB protocol (GIOP has none),

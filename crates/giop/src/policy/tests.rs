@@ -16,7 +16,7 @@ fn band(low: i16, high: i16) -> PriorityRange {
 /// are big endian.
 #[test]
 fn golden() {
-    // RT-CORBA 1.2, clause 5.4.1: PriorityModel (an enum, so an unsigned long), Priority.
+    // RT-CORBA 1.2, priority models: PriorityModel (an enum, so an unsigned long), Priority.
     let model = value(PRIORITY_MODEL, b"\0\0\0\0\0\0\0\x01\x40\0");
     let expected = PriorityModelPolicy { model: PriorityModel::ServerDeclared, server_priority: 0x4000 };
     assert_eq!(RtPolicy::parse(&model), Ok(Some(RtPolicy::PriorityModel(expected))));

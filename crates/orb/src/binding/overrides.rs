@@ -1,5 +1,5 @@
-//! Overrides of a client, at three scopes: ORB, thread, object (RT-CORBA 1.2, clauses 5.11 to
-//! 5.15).
+//! Overrides of a client, at three scopes: ORB, thread, object (RT-CORBA 1.2, binding
+//! and protocol configuration).
 //!
 //! A set of overrides is made once and then only passed on. Each set has a number; the plans that
 //! follow from it are cached under that number. If several scopes set a policy, the narrowest

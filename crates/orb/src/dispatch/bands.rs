@@ -1,5 +1,5 @@
 //! Serving `_bind_priority_band`: the connection of a band goes to the lane of that band (RT-CORBA
-//! 1.2, clause 5.13.2).
+//! 1.2, priority-banded connections).
 //!
 //! A client that uses the lane's own address is there already. A connection that was accepted
 //! elsewhere is moved: the lane watches it from now on, and its former thread releases it after

@@ -204,7 +204,7 @@ pub(super) fn apply_priority<'u>(
 }
 
 /// The priority of a request for an object of a real-time POA. If the client sent a priority, the
-/// reply is begun again with it (RT-CORBA 1.2, clause 5.4.2).
+/// reply is begun again with it (RT-CORBA 1.2, priority models).
 pub(super) fn upcall_priority(
     orb: &Orb,
     target: &UpcallTarget<'_>,

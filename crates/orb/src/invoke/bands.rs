@@ -19,10 +19,10 @@ use std::sync::{Arc, Weak};
 static BIND: Operation = Operation { name: BIND_PRIORITY_BAND, oneway: false };
 
 impl Call<'_, '_> {
-    /// Announces the band of a connection before its first request (RT-CORBA 1.2, clause 5.13.2),
-    /// by the implicit operation `_bind_priority_band` with the band in a context. A server without
-    /// this operation serves the connection as any other; one of TAO is not asked. A server without
-    /// a lane for the band refuses it, and the connection is of no use.
+    /// Announces the band of a connection before its first request (RT-CORBA 1.2, priority-banded
+    /// connections), by the implicit operation `_bind_priority_band` with the band in a context. A
+    /// server without this operation serves the connection as any other; one of TAO is not asked.
+    /// A server without a lane for the band refuses it, and the connection is of no use.
     #[cold]
     pub fn bind_band(
         &self,

@@ -23,7 +23,7 @@ impl Object {
         self.overriding(overrides.or(self.rt_overrides()))
     }
 
-    /// The priority model that the reference carries (RT-CORBA 1.2, clause 5.4); `None` for an
+    /// The priority model that the reference carries (RT-CORBA 1.2, priority models); `None` for an
     /// object that is not a real-time one.
     ///
     /// # Errors
@@ -40,7 +40,7 @@ impl Object {
     }
 
     /// The priority bands that the reference carries: those of a server that wants its clients to
-    /// use them (clause 5.13.2).
+    /// use them (RT-CORBA 1.2, priority-banded connections).
     ///
     /// # Errors
     /// INV_OBJREF when its policies are malformed.

@@ -88,7 +88,7 @@ pub enum ThreadModel {
 /// - `DefaultServant` with `Unique`,
 /// - `Implicit` with `User` or with `NonRetain`.
 ///
-/// Of the real-time policies (RT-CORBA 1.2, clause 5.7), these:
+/// Of the real-time policies (RT-CORBA 1.2, real-time POA), these:
 /// - a thread pool with lanes, or priority bands, without a priority model,
 /// - no bands, a band below 0 or one that ends before it begins, an invalid server priority,
 /// - a server-declared priority outside of every band, or that no lane has,

@@ -1,4 +1,4 @@
-//! Objects with priorities of their own (RT-CORBA 1.2, clause 5.7.4), in POAs with the
+//! Objects with priorities of their own (RT-CORBA 1.2, real-time POA), in POAs with the
 //! server-declared priority model.
 
 use super::poa::Poa;

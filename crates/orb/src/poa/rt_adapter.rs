@@ -1,4 +1,4 @@
-//! The real-time properties of a POA (RT-CORBA 1.2, clause 5.7: `RTPortableServer::POA`): its
+//! The real-time properties of a POA (RT-CORBA 1.2: `RTPortableServer::POA`): its
 //! policies, its thread pool, the priorities of its objects, and the components of its references.
 
 use super::ObjectId;

@@ -1,4 +1,4 @@
-//! Thread pools (RT-CORBA 1.2, clause 5.8): the configured threads, and their endpoints.
+//! Thread pools (RT-CORBA 1.2): the configured threads, and their endpoints.
 //!
 //! A pool has lanes, each with a priority, threads, an endpoint and the connections to it. A pool
 //! without lanes is one lane at the default priority; its threads take the priority of each request

@@ -1,4 +1,4 @@
-//! The priority of the calling thread (RT-CORBA 1.2, clause 5.3: `RTCORBA::Current`).
+//! The priority of the calling thread (RT-CORBA 1.2: `RTCORBA::Current`).
 
 use crate::sched::{checked, thread};
 use crate::{Orb, Result, SystemException};

@@ -12,7 +12,7 @@ use isorb_rt::priority::PriorityMapping;
 use std::fmt;
 use std::sync::Arc;
 
-/// The real-time interface of an [`Orb`] (RT-CORBA 1.2, clause 5.2), from [`Orb::rt`]. Cheap to
+/// The real-time interface of an [`Orb`] (RT-CORBA 1.2: `RTORB`), from [`Orb::rt`]. Cheap to
 /// clone.
 ///
 /// ```
@@ -109,8 +109,8 @@ impl RtOrb {
     }
 
     /// Sets the priority model, the thread pool and the protocols of POAs that are created without
-    /// them from now on, the root POA among them (RT-CORBA 1.2, clauses 5.4 and 5.8: policies at
-    /// the scope of the ORB). Returns those that were set before.
+    /// them from now on, the root POA among them (RT-CORBA 1.2, priority models and thread pools:
+    /// policies at the scope of the ORB). Returns those that were set before.
     ///
     /// ```
     /// # use isorb::rt::{ThreadpoolLane, ThreadpoolOptions};

@@ -27,8 +27,8 @@ use budget::Budgets;
 use mutex::Mutexes;
 use watchdog::Watchdog;
 
-/// The operation by which a client announces the band of a connection (RT-CORBA 1.2, clause
-/// 5.13.2).
+/// The operation by which a client announces the band of a connection (RT-CORBA 1.2,
+/// priority-banded connections).
 pub(crate) const BIND_PRIORITY_BAND: &str = "_bind_priority_band";
 
 /// The scheduling state of an ORB.

@@ -1,4 +1,4 @@
-//! `RTCORBA::Mutex` (RT-CORBA 1.2, clause 5.12): the ORB's own mutex, for programs.
+//! `RTCORBA::Mutex` (RT-CORBA 1.2, mutexes): the ORB's own mutex, for programs.
 
 use crate::{Result, SystemException};
 use isorb_giop::{Completion, Kind};

@@ -1,4 +1,4 @@
-//! The policies of Real-Time CORBA (RT-CORBA 1.2, clause 5): made here, carried by references in
+//! The policies of Real-Time CORBA (RT-CORBA 1.2): made here, carried by references in
 //! TAG_POLICIES.
 
 pub use isorb_giop::context::PriorityRange as PriorityBand;

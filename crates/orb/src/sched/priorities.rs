@@ -10,8 +10,8 @@ use isorb_rt::sync::PiMutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// Changes the priority of a request on its way (`RTCORBA::PriorityTransform`, RT-CORBA 1.2, clause
-/// 5.5.2). `None` from either method is DATA_CONVERSION for the caller.
+/// Changes the priority of a request on its way (`RTCORBA::PriorityTransform`, RT-CORBA 1.2,
+/// priority transforms). `None` from either method is DATA_CONVERSION for the caller.
 ///
 /// # Real-time
 /// Called on the path of every request: implementations neither allocate nor block.

@@ -5,7 +5,7 @@
 //! The thread that read a request runs it, with a permit. When all permits are taken:
 //! 1. the lane starts a dynamic thread, while it may;
 //! 2. else it borrows a permit and a thread from a lane of lower priority
-//!    ([`ThreadLane::borrow_thread`]; RT-CORBA 5.8, thread borrowing);
+//!    ([`ThreadLane::borrow_thread`]; RT-CORBA 1.2, thread pools);
 //! 3. else it buffers the request, if the pool buffers requests, or refuses it when the buffer is
 //!    full;
 //! 4. else its thread waits for a permit, and later requests wait in the sockets.
