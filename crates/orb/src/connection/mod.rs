@@ -28,6 +28,8 @@ mod pending_request;
 mod reading;
 mod sending;
 mod slots;
+#[cfg(test)]
+mod still;
 mod table;
 
 pub(crate) use ending::{DeferredRequest, NotServed, Serving};

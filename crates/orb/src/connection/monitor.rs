@@ -86,20 +86,30 @@ impl Monitor {
         Ok(monitor)
     }
 
+    /// Returns false if the system does not watch it: the connection is not monitored then.
     fn add(&self, connection: &Arc<Connection>) -> bool {
         let token = self.next.fetch_add(1, Ordering::Relaxed);
-        self.connections.lock().insert(token, connection.clone());
-        if !connection.monitored_by(&self.poller, token) {
-            // Another thread was faster.
-            self.connections.lock().remove(&token);
+        connection.stream().watched();
+        // Under the lock, so that threads of one class come one after the other, and the monitor
+        // finds the connection of an event.
+        let mut connections = self.connections.lock();
+        if connection.is_monitored() {
             return true;
         }
-        connection.stream().watched();
-        let added = self.poller.add(connection.stream().fd(), token, Interest::BOTH, Trigger::Edge);
-        if added.is_err() {
-            self.connections.lock().remove(&token);
+        if let Err(error) = self.poller.add(connection.stream().fd(), token, Interest::BOTH, Trigger::Edge) {
+            drop(connections);
+            let peer = connection.peer();
+            let settings = "fs.epoll.max_user_watches, memory";
+            warn(LOG, format_args!("{peer}: cannot be monitored: {error} ({settings})"));
+            return false;
         }
-        added.is_ok()
+        if connection.monitored_by(&self.poller, token) {
+            connections.insert(token, connection.clone());
+        } else {
+            // A thread of another class was faster.
+            let _ = self.poller.delete(connection.stream().fd());
+        }
+        true
     }
 
     fn run(&self) {
@@ -196,5 +206,27 @@ impl Connection {
     pub(super) fn notify_end(&self) {
         let watchers = std::mem::take(&mut *self.watchers.lock());
         watchers.iter().filter_map(Weak::upgrade).for_each(|watcher| watcher.changed(true));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::still::connection_to;
+    use super::*;
+    use std::os::fd::OwnedFd;
+
+    #[test]
+    fn a_connection_that_cannot_be_watched_is_not_monitored() {
+        let monitors = ConnectionMonitors::default();
+        // No file can be watched, as no socket beyond fs.epoll.max_user_watches.
+        let unwatched = connection_to(std::fs::File::open("/proc/self/exe").unwrap().into());
+        for _ in 0..2 {
+            assert!(!monitors.add(&unwatched));
+            assert!(!unwatched.is_monitored());
+        }
+        let (near, _far) = std::os::unix::net::UnixStream::pair().unwrap();
+        let watched = connection_to(OwnedFd::from(near));
+        assert!(monitors.add(&watched) && monitors.add(&watched) && watched.is_monitored());
+        assert_eq!(monitors.0.lock()[0].connections.lock().len(), 1);
     }
 }
