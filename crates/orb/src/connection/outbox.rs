@@ -44,6 +44,9 @@ pub(crate) struct Outbox {
     /// The octets in `kept`, and how many of them were sent.
     len: usize,
     sent: usize,
+    /// Octets that were sent and are not in `kept` any more, since it began to be kept. Only what
+    /// the peer reads is progress, and not that a longer block begins with the rest.
+    gone: usize,
     /// When it began to be kept, in nanoseconds.
     since: u64,
     account: Arc<BufferAccount>,
@@ -62,7 +65,7 @@ pub(crate) struct SendTimeout {
 
 impl Outbox {
     pub fn new(account: Arc<BufferAccount>) -> Outbox {
-        Outbox { kept: None, len: 0, sent: 0, since: 0, account, timeout: None }
+        Outbox { kept: None, len: 0, sent: 0, gone: 0, since: 0, account, timeout: None }
     }
 
     #[inline]
@@ -80,7 +83,7 @@ impl Outbox {
     }
 
     pub fn clear(&mut self) {
-        (self.kept, self.len, self.sent) = (None, 0, 0);
+        (self.kept, self.len, self.sent, self.gone) = (None, 0, 0, 0);
         self.account.leaving.clear();
     }
 
@@ -91,14 +94,16 @@ impl Outbox {
             return Ok(());
         }
         if self.is_empty() {
-            (self.len, self.sent, self.since) = (0, 0, now_ns());
+            (self.len, self.sent, self.gone, self.since) = (0, 0, 0, now_ns());
         }
         if self.kept.as_ref().map_or(0, Buffer::capacity) < self.len + octets.len() {
             let rest = self.rest();
             let mut larger =
                 self.account.take(rest.len() + octets.len(), Wait::No).ok_or(SendError::Backlog)?;
             larger.bytes_mut()[..rest.len()].copy_from_slice(rest);
-            (self.len, self.sent) = (rest.len(), 0);
+            let left = rest.len();
+            self.gone += self.sent;
+            (self.len, self.sent) = (left, 0);
             self.kept = Some(larger);
         }
         if let Some(kept) = &mut self.kept {
@@ -112,7 +117,7 @@ impl Outbox {
     /// Updates the account of the blocks that the peer has yet to read.
     fn update_account(&self) {
         let held = self.kept.as_ref().map_or(0, Buffer::capacity);
-        self.account.leaving.note(self.since, now_ns(), self.sent, held);
+        self.account.leaving.note(self.since, now_ns(), self.gone + self.sent, held);
     }
 
     /// Whether a message can be sent directly: no octets are kept, and the stream has this send
@@ -404,5 +409,38 @@ fn broken(error: &io::Error) -> SendError {
         SendError::TooLong
     } else {
         SendError::Lost
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use isorb_scope::BufferPool;
+
+    /// What the ORB itself does with octets that a client does not read gives it no more time.
+    #[test]
+    fn a_longer_block_is_no_progress_of_the_peer() {
+        let pool = BufferPool::new(1 << 20, 1 << 20);
+        let account = BufferAccount::new(&Arc::default(), &pool, None);
+        let abandoned_at = || account.abandoned_at(None, Some(Duration::from_secs(1)));
+        let later = || {
+            let now = now_ns();
+            while now_ns() == now {}
+        };
+        let mut outbox = Outbox::new(account.clone());
+        outbox.keep(&[1; 100]).unwrap();
+        outbox.sent = 60;
+        outbox.update_account();
+        let at = abandoned_at();
+        assert!(at.is_some());
+        later();
+        let longer = outbox.kept.as_ref().map_or(0, Buffer::capacity) + 1;
+        outbox.keep(&vec![2; longer]).unwrap();
+        assert_eq!((outbox.sent, outbox.waiting()), (0, 40 + longer));
+        assert_eq!(abandoned_at(), at, "it has read nothing");
+        later();
+        outbox.sent = 1;
+        outbox.update_account();
+        assert!(abandoned_at() > at, "it has read an octet");
     }
 }
