@@ -112,6 +112,7 @@ impl Connection {
     pub(super) fn finish_close(&self) {
         if self.state.change(State::Closing, State::Broken, Ordering::AcqRel) {
             self.send_control(&isorb_giop::message::close_connection(Version::V1_0));
+            self.account.end();
             self.stream.shutdown();
             self.slots.wake_all();
             self.notify_end();
@@ -128,6 +129,7 @@ impl Connection {
     pub fn close_in_order(&self) {
         // Also if it is broken: the message is older than the break, and says more.
         self.state.store(State::ClosedByPeer, Ordering::Release);
+        self.account.end();
         self.stream.shutdown();
         self.slots.wake_all();
         self.notify_end();
@@ -247,5 +249,27 @@ impl Drop for DeferredRequest {
     fn drop(&mut self) {
         self.0.deferred.fetch_sub(1, Ordering::Relaxed);
         drop(Serving { connection: &self.0, share: Share { calls: 1, octets: 0 } });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::still::connection_to;
+    use super::*;
+
+    /// Its thread does not wait for blocks any more, and returns those that it holds.
+    #[test]
+    fn however_a_connection_ends_its_account_ends() {
+        let new = || connection_to(std::fs::File::open("/dev/null").unwrap().into());
+        let ends: [fn(&Connection); 3] = [Connection::break_off, Connection::close_in_order, |connection| {
+            connection.state.store(State::Closing, Ordering::Release);
+            connection.finish_close();
+        }];
+        for end in ends {
+            let connection = new();
+            assert!(!connection.account.has_ended());
+            end(&connection);
+            assert!(connection.account.has_ended() && !connection.is_open());
+        }
     }
 }

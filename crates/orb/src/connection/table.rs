@@ -191,6 +191,11 @@ impl BufferAccount {
         self.ended.store(true, Ordering::Release);
     }
 
+    #[cfg(test)]
+    pub fn has_ended(&self) -> bool {
+        self.ended.load(Ordering::Acquire)
+    }
+
     /// The pool in use.
     #[inline]
     pub fn pool(&self) -> &Arc<BufferPool> {
