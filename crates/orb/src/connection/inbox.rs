@@ -141,6 +141,8 @@ pub(crate) enum ReadError {
     Protocol(ProtocolError),
     /// No block for a message of this size.
     NoMemory,
+    /// The caller cannot wait for its reply: as many threads wait for others as may.
+    NoSlot,
     /// No block of the lane takes this request: none is long enough, or none free. The reader's
     /// block has its first octets, so that it can be answered; the rest is discarded as it arrives.
     Refused { first: Arrived, too_long: bool },

@@ -81,7 +81,7 @@ impl PendingRequest {
             Some(slot) => slot,
             None => slots.claim_queued(deadline).map_err(|why| match why {
                 NoSlot::TimedOut => ReadError::TimedOut,
-                NoSlot::Full => ReadError::NoMemory,
+                NoSlot::Full => ReadError::NoSlot,
             })?,
         };
         let (Some(pending), Some(slot)) =
@@ -158,5 +158,23 @@ impl Connection {
     /// nanoseconds.
     pub fn expire_pending(&self, now_ns: u64) -> u64 {
         self.slots.pending().map_or(u64::MAX, |pending| pending.expire(now_ns))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::still::connection_to;
+    use super::*;
+    use isorb_scope::BufferPool;
+
+    #[test]
+    fn a_call_that_may_not_wait_for_its_reply_says_so() {
+        let connection = connection_to(std::fs::File::open("/dev/null").unwrap().into());
+        let begun = PendingRequest::claim(&connection).unwrap();
+        let waiting: Vec<_> = std::iter::from_fn(|| connection.slots.claim()).collect();
+        assert!(!waiting.is_empty());
+        let mut into = BufferPool::new(1 << 20, 0).take(64).unwrap();
+        let wait = begun.wait(Deadline::NONE, &mut into, &mut |_, _| unreachable!());
+        assert_eq!(wait.err(), Some(ReadError::NoSlot));
     }
 }

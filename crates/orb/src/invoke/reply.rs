@@ -1,6 +1,7 @@
 //! The reply to a call.
 
 use super::attempt::{Answer, Call};
+use super::unsent::no_slot;
 use crate::buffers::MAX_RETAINED_BLOCK;
 use crate::connection::{Arrived, Connection, ReadError};
 use crate::object::Target;
@@ -247,6 +248,8 @@ impl Call<'_, '_> {
                     .minor(minor::NO_MEMORY_POOL)
                     .completed(Completion::Maybe),
             ),
+            // The request was sent.
+            ReadError::NoSlot => Failure::Final(no_slot(connection.peer()).completed(Completion::Maybe)),
             _ => Failure::Final(lost(connection.peer(), Completion::Maybe)),
         }
     }

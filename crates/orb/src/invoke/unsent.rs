@@ -58,11 +58,16 @@ impl Call<'_, '_> {
     pub(super) fn no_slot(&self, why: NoSlot, peer: &str) -> Failure {
         Failure::Final(match why {
             NoSlot::TimedOut => self.timed_out(peer).completed(Completion::No),
-            NoSlot::Full => SystemException::from(Kind::ImpLimit).minor(minor::IMP_LIMIT_PENDING).detail(
-                format!("as many calls to {peer} wait for others to be answered as may (queued_calls)"),
-            ),
+            NoSlot::Full => no_slot(peer),
         })
     }
+}
+
+/// The exception of a call that may not even wait for a slot.
+#[cold]
+pub(super) fn no_slot(peer: &str) -> SystemException {
+    let why = format!("as many calls to {peer} wait for others to be answered as may (queued_calls)");
+    SystemException::from(Kind::ImpLimit).minor(minor::IMP_LIMIT_PENDING).detail(why)
 }
 
 /// Wide text without a code set in the reference is INV_OBJREF (clause 7.10.2.6); GIOP 1.0 has no
