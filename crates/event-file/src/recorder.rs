@@ -49,12 +49,15 @@ pub struct RecordingCounts {
     pub buffer_full: u64,
     /// Events that the disk did not take.
     pub not_written: u64,
+    /// Events that came, or were noticed as lost, when the recording had ended. They are no part
+    /// of it, and not among the lost ones.
+    pub after_end: u64,
 }
 
 impl RecordingCounts {
     /// Events that are not in the file, for all causes.
     pub fn lost(&self) -> u64 {
-        self.lost_on_the_way + self.buffer_full + self.not_written
+        self.lost_on_the_way.saturating_add(self.buffer_full).saturating_add(self.not_written)
     }
 }
 
@@ -89,6 +92,9 @@ struct State {
     events: u64,
     losses: Losses,
     counts: RecordingCounts,
+    /// The recording has ended. Under the lock, so that an event is either before the end, and
+    /// written, or behind it, and counted.
+    ended: bool,
 }
 
 impl Recorder {
@@ -107,8 +113,13 @@ impl Recorder {
             records.try_reserve_exact(options.buffer).map_err(|_| io::ErrorKind::OutOfMemory)?;
             Ok(records)
         };
-        let state =
-            State { records: room()?, events: 0, losses: Losses::new(), counts: RecordingCounts::default() };
+        let state = State {
+            records: room()?,
+            events: 0,
+            losses: Losses::new(),
+            counts: RecordingCounts::default(),
+            ended: false,
+        };
         let shared = Arc::new(Shared {
             path,
             start: now_ns(),
@@ -126,18 +137,21 @@ impl Recorder {
         Ok(Recorder { shared, thread: PiMutex::new(Some(thread)) })
     }
 
-    /// Records an event; `at_ns` is set to the present time.
+    /// Records an event; `at_ns` is set to the present time. An event behind the end of the
+    /// recording is counted in [`RecordingCounts::after_end`].
     ///
     /// # Real-time
     /// Does not allocate, except for the first loss of a type and source while the buffer is full.
     /// One PI lock, for a copy of the data and its checksum. Wakes the thread if it has nothing to
     /// do.
     pub fn record(&self, event: &RecordedEvent<'_>) {
-        if self.shared.stopped.load(Acquire) {
+        let mut state = self.shared.state.lock();
+        // Under the lock, so that times ascend in the file.
+        let at_ns = self.now();
+        if state.ended {
+            state.counts.after_end += 1;
             return;
         }
-        let at_ns = self.now();
-        let mut state = self.shared.state.lock();
         state.counts.octets += (event.octets.len() + event.any.len()) as u64;
         let length = event_length(event).filter(|length| {
             state.records.len().saturating_add(*length).saturating_add(LOSS_ROOM) <= self.shared.buffer
@@ -155,16 +169,34 @@ impl Recorder {
         }
     }
 
-    /// Records that events of this type and source were lost on their way.
+    /// Records that events of this type and source were lost on their way. A loss behind the end of
+    /// the recording is counted in [`RecordingCounts::after_end`].
     ///
     /// # Real-time
     /// As [`record`](Self::record); allocates for the first loss of a type and source.
     pub fn record_loss(&self, event_type: i32, source: i32, count: u64) {
         let mut state = self.shared.state.lock();
-        state.counts.lost_on_the_way += count;
+        if state.ended {
+            state.counts.after_end = state.counts.after_end.saturating_add(count);
+            return;
+        }
+        state.counts.lost_on_the_way = state.counts.lost_on_the_way.saturating_add(count);
         state.lose(LossCause::OnTheWay, event_type, source, count);
         drop(state);
         self.shared.wake.unpark();
+    }
+
+    /// Takes back the loss of one event of this type and source: it has come late. Where the loss
+    /// is in the file already its record stays, and the sums at the end are without it.
+    ///
+    /// # Real-time
+    /// One PI lock for a short section. Frees memory where it was the only loss of its type and
+    /// source.
+    pub fn record_late(&self, event_type: i32, source: i32) {
+        let mut state = self.shared.state.lock();
+        if !state.ended {
+            state.take_back(event_type, source);
+        }
     }
 
     /// The counts so far. Events that wait for the disk are not in them.
@@ -194,6 +226,7 @@ impl Recorder {
     }
 
     fn stop(&self) {
+        self.shared.state.lock().ended = true;
         self.shared.stopped.store(true, Release);
         self.shared.wake.unpark();
         let thread = self.thread.lock().take();
@@ -219,6 +252,18 @@ impl State {
     fn lose(&mut self, cause: LossCause, event_type: i32, source: i32, count: u64) {
         add(&mut self.losses, (cause as u8, event_type, source), count);
     }
+
+    /// Takes back the loss of one event on its way.
+    fn take_back(&mut self, event_type: i32, source: i32) {
+        self.counts.lost_on_the_way = self.counts.lost_on_the_way.saturating_sub(1);
+        let key = (LossCause::OnTheWay as u8, event_type, source);
+        if let Some(count) = self.losses.get_mut(&key) {
+            *count -= 1;
+            if *count == 0 {
+                self.losses.remove(&key);
+            }
+        }
+    }
 }
 
 /// Adds to the losses. When there are too many types and sources, new ones are added up as type and
@@ -226,7 +271,8 @@ impl State {
 fn add(losses: &mut Losses, (cause, event_type, source): (u8, i32, i32), count: u64) {
     let key = (cause, event_type, source);
     let key = if losses.len() < MAX_LOSSES || losses.contains_key(&key) { key } else { (cause, 0, 0) };
-    *losses.entry(key).or_default() += count;
+    let sum = losses.entry(key).or_default();
+    *sum = sum.saturating_add(count);
 }
 
 /// The thread's side.

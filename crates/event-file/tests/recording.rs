@@ -7,6 +7,8 @@ use isorb_rt::alloc_count::allocations_during;
 use isorb_testkit::{TempFolder, fill_disk, on_small_disk, wait_until};
 use proptest::prelude::*;
 use std::path::Path;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 
 #[global_allocator]
 static ALLOCATOR: isorb_rt::alloc_count::CountingAllocator = isorb_rt::alloc_count::CountingAllocator;
@@ -160,6 +162,73 @@ fn losses_are_in_the_file_and_in_the_counts() {
     }
     losses.sort_by_key(|loss| loss.1);
     assert_eq!(losses, [(LossCause::OnTheWay, 17, 4, 3), (LossCause::BufferFull, 18, -1, 1)]);
+}
+
+#[test]
+fn the_loss_of_an_event_that_comes_late_is_taken_back() {
+    let folder = TempFolder::new();
+    let path = folder.file("events");
+    let recorder = Recorder::create(&path, RecorderOptions { buffer: 4096 }).unwrap();
+    recorder.record_loss(17, 4, 3);
+    recorder.record_late(17, 4);
+    recorder.record(&event(1, b"x"));
+    // The thread has written the record of a loss long before.
+    wait_until("it is written", || recorder.counts().events == 1);
+    recorder.record_late(17, 4);
+    let counts = recorder.finish().unwrap();
+    assert_eq!((counts.events, counts.lost_on_the_way, counts.lost()), (1, 1, 1));
+    recorder.record_late(17, 4);
+    assert_eq!(recorder.counts(), counts, "the recording has ended");
+    let mut reader = Reader::open(&path).unwrap();
+    let mut end = None;
+    while let Some(record) = reader.next().unwrap() {
+        if let Record::End(totals) = record {
+            end = Some((totals.events, totals.lost));
+        }
+    }
+    assert_eq!(end, Some((1, 1)));
+}
+
+/// Two threads record while a third one ends the recording: each event is in the file, or behind
+/// its end and counted.
+#[test]
+fn an_event_that_comes_while_the_recording_ends_is_written_or_counted() {
+    let mut after_end = 0;
+    for _ in 0..200 {
+        let folder = TempFolder::new();
+        let path = folder.file("events");
+        let recorder = Recorder::create(&path, RecorderOptions { buffer: 1 << 20 }).unwrap();
+        let (go, ready) = (AtomicBool::new(true), AtomicU64::new(0));
+        let (counts, recorded) = std::thread::scope(|scope| {
+            let record = || {
+                let mut number = 0;
+                while go.load(Relaxed) && number < 4_000 {
+                    number += 1;
+                    recorder.record(&event(number, b"x"));
+                    ready.fetch_add(u64::from(number == 1), Relaxed);
+                }
+                number
+            };
+            let threads = [scope.spawn(record), scope.spawn(record)];
+            wait_until("both record", || ready.load(Relaxed) == 2);
+            let counts = recorder.finish().unwrap();
+            go.store(false, Relaxed);
+            (counts, threads.map(|thread| thread.join().unwrap()).iter().sum::<u64>())
+        });
+        let at_last = recorder.counts();
+        assert_eq!(at_last.events + at_last.after_end, recorded, "{counts:?} {at_last:?}");
+        assert_eq!((counts.events, at_last.lost()), (at_last.events, 0), "the end is the end");
+        let (numbers, pieces, end) = read(&std::fs::read(&path).unwrap()).unwrap();
+        let end = end.map(|end| (end.events, end.lost));
+        assert_eq!((numbers.len() as u64, pieces, end), (counts.events, 0, Some((counts.events, 0))));
+        after_end += at_last.after_end;
+        recorder.record_loss(17, 4, u64::MAX);
+        assert_eq!((recorder.counts().lost(), recorder.counts().after_end), (0, u64::MAX));
+        if after_end > 0 {
+            return;
+        }
+    }
+    panic!("none came while it ended");
 }
 
 #[test]

@@ -274,7 +274,7 @@ impl ConsumerServant {
             }
             self.received.fetch_add(1, Relaxed);
             if self.counts_gaps {
-                self.note(arrival);
+                self.note(arrival, &header, origin);
             }
             let any = any::pack(event.data.any_value);
             let data = Data { pad1: event.data.pad1, octets: event.data.payload, any: &any };
@@ -287,11 +287,14 @@ impl ConsumerServant {
         }
     }
 
-    fn note(&self, arrival: Arrival) {
+    fn note(&self, arrival: Arrival, header: &Header, origin: Origin) {
         match arrival {
             Arrival::InOrder | Arrival::Again => {}
             Arrival::Late => {
                 let _ = self.lost.fetch_update(Relaxed, Relaxed, |lost| lost.checked_sub(1));
+                let (Origin { supplier, number }, event_type, source) =
+                    (origin, header.event_type, header.source);
+                self.notify(&Notice::Late { supplier, event_type, source, number });
             }
             Arrival::After(gap) => {
                 self.lost.fetch_add(gap.lost(), Relaxed);

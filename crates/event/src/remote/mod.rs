@@ -61,6 +61,18 @@ pub enum Notice {
     Refused(SystemException),
     /// A consumer missed events.
     Lost(Gap),
+    /// An event that was notified as lost has come late: threads that share a supplier may overtake
+    /// each other.
+    Late {
+        /// The supplier, by a number that it drew at its start.
+        supplier: u64,
+        /// The type of the event.
+        event_type: i32,
+        /// Its source.
+        source: i32,
+        /// Its number among those of this supplier, type and source.
+        number: u64,
+    },
     /// A payload is no value of the type that its consumer expects; reported once a consumer.
     Malformed(SystemException),
 }
@@ -79,6 +91,11 @@ impl fmt::Display for Notice {
                     gap.lost()
                 )
             }
+            Notice::Late { supplier, event_type, source, number } => write!(
+                f,
+                "event {number} of type {event_type} and source {source} from supplier {supplier:x}, counted as \
+                 lost, came late"
+            ),
             Notice::Malformed(why) => {
                 write!(f, "an event is ignored, since its octets are no value of the expected type: {why}")
             }
@@ -193,7 +210,9 @@ impl Default for RemoteChannelBuilder {
             sync_scope: SyncScope::WithTarget,
             gateway: false,
             notify: Box::new(|notice| match notice {
-                Notice::Resumed => isorb_rt::log::info("isorb::event", format_args!("{notice}")),
+                Notice::Resumed | Notice::Late { .. } => {
+                    isorb_rt::log::info("isorb::event", format_args!("{notice}"))
+                }
                 _ => isorb_rt::log::warn("isorb::event", format_args!("{notice}")),
             }),
         }

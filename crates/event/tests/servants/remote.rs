@@ -5,10 +5,10 @@ use crate::persistent::World;
 use crate::unreachable_peers::{event, publishes};
 use crate::{client, server};
 use isorb::{Kind, Orb, SystemException};
-use isorb_event::remote::{Notice, RemoteChannel, RemoteError, RemoteSupplier};
+use isorb_event::remote::{Gap, Notice, RemoteChannel, RemoteError, RemoteSupplier};
 use isorb_event::servants::stamped::{rtec_event_channel_admin as admin, rtec_event_comm as comm};
 use isorb_event::servants::{EventServiceOptions, RtecEventService};
-use isorb_event::{Channel, Event, Filter, Quality};
+use isorb_event::{Channel, Event, Filter, Origin, Quality};
 use isorb_testkit::{Process, TempFolder, wait_until};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicUsize};
@@ -273,4 +273,30 @@ fn an_observer_survives_a_restart_of_the_channel() {
         child = world.start();
         wanted(&[Filter::of(20, 1)]);
     }
+}
+
+/// Threads that share a supplier may overtake each other: an event that was notified as lost comes
+/// late, and that is notified, too.
+#[test]
+fn an_event_that_was_notified_as_lost_and_comes_late_is_notified() {
+    let near = near(EventServiceOptions::default());
+    let orb = client();
+    let notices = Arc::new(Mutex::new(Vec::new()));
+    let noted = notices.clone();
+    let channel = RemoteChannel::builder()
+        .notify(move |notice| noted.lock().unwrap().push(notice.clone()))
+        .connect(&orb, &near.service.object().to_string())
+        .unwrap();
+    let consumer = channel.consume(Filter::of_type(20), |_| ()).unwrap();
+    let supplier = near.channel.for_suppliers().connect().unwrap();
+    for number in [1, 4, 2] {
+        supplier.push(&Event { origin: Origin { supplier: 7, number }, ..Event::new(20, 1) });
+    }
+    wait_until("all have come", || consumer.counts().received == 3);
+    assert_eq!(consumer.counts().lost, 1);
+    let gap = Gap { supplier: 7, event_type: 20, source: 1, last: 1, next: 4 };
+    let late = Notice::Late { supplier: 7, event_type: 20, source: 1, number: 2 };
+    assert_eq!(*notices.lock().unwrap(), [Notice::Lost(gap), late.clone()]);
+    let sentence = "event 2 of type 20 and source 1 from supplier 7, counted as lost, came late";
+    assert_eq!(late.to_string(), sentence);
 }

@@ -43,13 +43,19 @@ pub fn run(args: &Args, orb: &Orb) -> Outcome {
     // The channel first: without it no file is replaced.
     let gaps: Arc<OnceLock<Arc<Recorder>>> = Arc::default();
     let noted = gaps.clone();
+    let (count, recorded) = (args.count.unwrap_or(u64::MAX), Arc::new(AtomicU64::new(0)));
+    let so_far = recorded.clone();
     let channel = RemoteChannel::builder()
-        .notify(move |notice| {
-            if let (Notice::Lost(gap), Some(recorder)) = (notice, noted.get()) {
+        .notify(move |notice| match (notice, noted.get()) {
+            // What is lost behind the last event is not missing in the recording.
+            (Notice::Lost(_) | Notice::Late { .. }, Some(_)) if so_far.load(Relaxed) >= count => {}
+            (Notice::Lost(gap), Some(recorder)) => {
                 recorder.record_loss(gap.event_type, gap.source, gap.lost());
-            } else {
-                isorb_rt::log::warn("isorb::event", format_args!("{notice}"));
             }
+            (Notice::Late { event_type, source, .. }, Some(recorder)) => {
+                recorder.record_late(*event_type, *source);
+            }
+            _ => isorb_rt::log::warn("isorb::event", format_args!("{notice}")),
         })
         .connect(orb, &args.url)?;
     let recorder = Arc::new(Recorder::create(&args.file, options).map_err(failed)?);
@@ -57,7 +63,7 @@ pub fn run(args: &Args, orb: &Orb) -> Outcome {
     let begin = Instant::now();
     let (selection, records) = (args.consumer.selection.clone(), recorder.clone());
     let (end, ended) = mpsc::channel();
-    let (full, count, recorded) = (end.clone(), args.count.unwrap_or(u64::MAX), AtomicU64::new(0));
+    let full = end.clone();
     let consumer =
         channel.consume_with(args.consumer.qos(), args.consumer.selection.filter(), move |event| {
             if selection.has(event.header.event_type) {
@@ -111,7 +117,7 @@ fn end_at_signals(end: Sender<()>) -> Outcome {
 }
 
 fn print(counts: &RecordingCounts, took: Duration) -> Outcome {
-    let RecordingCounts { events, octets, lost_on_the_way, buffer_full, not_written } = counts;
+    let RecordingCounts { events, octets, lost_on_the_way, buffer_full, not_written, after_end } = counts;
     let mut output = std::io::stdout();
     writeln!(output, "{events} events, {octets} octets of payload, in {:.1} s", took.as_secs_f64())?;
     if counts.lost() > 0 {
@@ -121,6 +127,9 @@ fn print(counts: &RecordingCounts, took: Duration) -> Outcome {
              buffer was full (--buffer), {not_written} that the disk did not take",
             counts.lost()
         )?;
+    }
+    if *after_end > 0 {
+        writeln!(output, "{after_end} more came while it ended, and are not in it")?;
     }
     Ok(())
 }

@@ -35,16 +35,21 @@ pub fn run(args: &Args, orb: &Orb) -> Outcome {
     let mut reader = Reader::open(&args.file).map_err(|error| named(&error))?;
     let supplier = super::connect(orb, &args.url)?.supplier()?;
     let mut first = None;
-    let (mut missing, mut failure) = (0, None);
+    let (mut missing, mut failure) = (0_u64, None);
     let begin = Instant::now();
     while let Some(record) = reader.next().map_err(|error| named(&error))? {
         let event = match record {
             Record::Event(event) if args.selection.has(event.event_type) => event,
             Record::Loss(loss) => {
-                missing += loss.count;
+                missing = missing.saturating_add(loss.count);
                 continue;
             }
-            _ => continue,
+            // Without those that were lost at first and came late.
+            Record::End(totals) => {
+                missing = totals.lost;
+                continue;
+            }
+            Record::Event(_) => continue,
         };
         let since = event.at_ns.saturating_sub(*first.get_or_insert(event.at_ns));
         if args.speed > 0.0 {
