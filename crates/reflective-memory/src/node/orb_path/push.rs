@@ -314,7 +314,9 @@ impl PushLoop {
     fn send(&mut self) {
         let Some(last) = self.under_way.len().checked_sub(1) else { return };
         if self.spec.oneway {
-            self.await_turn(last);
+            if !self.await_turn(last) {
+                return;
+            }
             let began_ns = now_ns();
             let sent = self.spec.push_oneway(&self.under_way[last]);
             self.pushed(sent, Some(began_ns));
@@ -325,7 +327,9 @@ impl PushLoop {
         let mut began_ns = None;
         while !self.is_ended() {
             // A call that failed may have carried the value all the same.
-            self.await_turn(last);
+            if !self.await_turn(last) {
+                return;
+            }
             let began_ns = *began_ns.get_or_insert_with(now_ns);
             let pushed = self.spec.push(&self.under_way[last]).map(drop);
             if self.pushed(pushed, Some(began_ns)) {
@@ -340,7 +344,9 @@ impl PushLoop {
     /// Sends the oneways again that the other end has not accepted.
     fn resend(&mut self) {
         for which in 0..self.under_way.len() {
-            self.await_turn(which);
+            if !self.await_turn(which) {
+                return;
+            }
             let sent = self.spec.push_oneway(&self.under_way[which]);
             self.pushed(sent, None);
         }
@@ -348,21 +354,27 @@ impl PushLoop {
     }
 
     /// Waits until best effort may send one of the values. The other node hears meanwhile that this
-    /// one lives.
-    fn await_turn(&mut self, which: usize) {
+    /// one lives. Returns false where the channel has ended: others have its turn then.
+    fn await_turn(&mut self, which: usize) -> bool {
         if !self.spec.pacing.is_limited() {
-            return;
+            return true;
         }
         let octets = self.under_way.get(which).and_then(|value| value.sample).map_or(0, |sample| sample.len);
-        let at_ns = self.spec.pacing.take_turn(now_ns(), value_octets(octets));
-        while self.spec.urgency.is_none() && !self.is_ended() && self.spec.pacing.is_limited() {
-            let now = now_ns();
-            if now >= at_ns {
-                break;
+        if self.spec.urgency.is_some() {
+            self.spec.pacing.count(now_ns(), value_octets(octets));
+            return true;
+        }
+        let mut turn = self.spec.pacing.book(value_octets(octets));
+        while !self.is_ended() {
+            if !self.spec.pacing.is_limited() {
+                return true;
             }
+            let now = now_ns();
+            let Err(at_ns) = turn.begin(now) else { return true };
             self.beat_if_due();
             self.spec.control.pause(Duration::from_nanos(at_ns - now).min(CHECK));
         }
+        false
     }
 
     /// Counts the outcome of a call: of a push that began at `began_ns`, or of another one. The log

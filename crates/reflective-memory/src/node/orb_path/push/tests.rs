@@ -286,13 +286,34 @@ fn a_channel_that_awaits_its_turn_sends_heartbeats() {
         wait_until("the first heartbeat", || !line.peer.beats().is_empty());
         line.pacing.set_rate(1_000);
         // A quarter of an hour of others.
-        line.pacing.take_turn(now_ns(), 900_000);
+        line.pacing.count(now_ns(), 900_000);
         line.write();
         let before = line.peer.beats().len();
         wait_until("heartbeats meanwhile", || line.peer.beats().len() >= before + 3);
         assert_eq!(line.peer.pushes().len(), 0, "it has no turn");
         line.pacing.set_rate(0);
         wait_until("its value", || line.peer.pushes().len() == 1);
+    }
+}
+
+/// The turns of others do not wait for a channel that has ended.
+#[test]
+fn a_channel_that_ends_gives_its_turn_back() {
+    for oneway in [false, true] {
+        let mut line = Line::new(Peer::default(), Mode::OnWrite, oneway, CallPacing::new());
+        wait_until("the first heartbeat", || !line.peer.beats().is_empty());
+        // A call of the channel takes minutes of this link, and it comes after others.
+        line.pacing.set_rate(1);
+        line.pacing.count(now_ns(), 1_000);
+        let pacing = line.pacing.clone();
+        let others = || pacing.book(0).begin(now_ns()).unwrap_err();
+        let before = others();
+        line.write();
+        wait_until("it awaits its turn", || others() > before + 60_000 * MS);
+        line.control.end();
+        wait_until("its end", || line.threads.load(Ordering::Relaxed) == 0);
+        assert!(others() < before + 60_000 * MS, "its turn is that of others");
+        assert_eq!(line.peer.pushes().len(), 0, "it had none");
     }
 }
 
