@@ -4,7 +4,7 @@
 use super::admin::{self, AdminArgs};
 use super::listen::{self, Listen, endpoint};
 use super::service::{AccessArgs, Service, ServiceArgs};
-use crate::commands::arguments::to_write;
+use crate::commands::arguments::{Wrong, to_write};
 use isorb::{Config, Reference};
 use isorb_admin::MemorySource;
 use isorb_reflective_memory::admission::{Costs, CostsError, Switch};
@@ -181,7 +181,7 @@ pub fn server(args: &ServerArgs, orb_arguments: Vec<String>) -> Result<(), Box<d
         println!("--costs {}", measure_costs()?);
         return Ok(());
     }
-    let process = orb(orb_arguments, &args.listen(), (args.publish, args.second), &args.access, 0)?;
+    let mut process = orb(orb_arguments, &args.listen(), (args.publish, args.second), &args.access, 0)?;
     let orb = process.orb.clone();
     let name = args.name.clone().unwrap_or_else(host_name);
     let mut config = ServerConfig::new(name, args.socket.clone().unwrap_or_else(default_socket));
@@ -214,6 +214,8 @@ pub fn server(args: &ServerArgs, orb_arguments: Vec<String>) -> Result<(), Box<d
     if let Some(file) = args.trace.clone() {
         write_trace(&server, file);
     }
+    let served = Arc::downgrade(&server);
+    process.is_ready_while(Arc::new(move || served.upgrade().is_some_and(|server| server.is_serving())));
     let page = args.admin.start(MemorySource::new(Arc::downgrade(&server)))?;
     let _metrics = process.ready(&socket.display(), &admin::line(page.as_ref()))?;
     process.run();
@@ -347,11 +349,9 @@ fn orb(
         let port = listen.port.unwrap_or(port);
         config.endpoints.extend(second.map(|second| endpoint(&second.to_string(), port)));
     } else if publish.is_some() || second.is_some() {
-        return Err(
-            "--publish and --second are about the endpoint of --host; say them with -ORBEndPoint too, as in \
-                    HOST:PORT;publish=ADDRESS, or leave that out"
-                .into(),
-        );
+        let wrong = "--publish and --second are about the endpoint of --host; say them with -ORBEndPoint too, as in \
+                     HOST:PORT;publish=ADDRESS, or leave that out";
+        return Err(Wrong(wrong.into()).into());
     }
     let process = access.start(config)?;
     // Opens the endpoints.

@@ -2,6 +2,7 @@
 
 use super::admin::place;
 use super::request_metrics;
+use super::service::Serves;
 use isorb::{Config, Orb};
 use isorb_access::AccessControl;
 use isorb_admin::{Admin, Options, Probes};
@@ -53,6 +54,7 @@ impl MetricsArgs {
         orb: &Orb,
         access: &Arc<AccessControl>,
         families: Option<Families>,
+        serves: Option<Serves>,
     ) -> Result<Option<Metrics>, Box<dyn Error>> {
         let Some(address) = self.metrics else { return Ok(None) };
         let (live, ready) = (orb.clone(), orb.clone());
@@ -60,7 +62,9 @@ impl MetricsArgs {
         let probes = Probes {
             metrics: Arc::new(move || text(&orb, &access, families.as_ref())),
             live: Arc::new(move || is_live(&live)),
-            ready: Arc::new(move || !ready.is_shut_down() && is_live(&ready)),
+            ready: Arc::new(move || {
+                !ready.is_shut_down() && is_live(&ready) && serves.as_ref().is_none_or(|serves| serves())
+            }),
         };
         let served = Admin::start_probes(address, Options::default(), probes);
         served

@@ -67,7 +67,11 @@ pub struct Service {
     access: Arc<AccessControl>,
     metrics: MetricsArgs,
     families: Option<Families>,
+    serves: Option<Serves>,
 }
+
+/// Whether a service does what it is for, besides its ORB.
+pub type Serves = Arc<dyn Fn() -> bool + Send + Sync>;
 
 impl ServiceArgs {
     /// The ORB's configuration.
@@ -110,14 +114,14 @@ impl AccessArgs {
         self.metrics.prepare(&mut config);
         self.warn_of_strangers(&config);
         if self.users.is_some() && !super::orb::has_tls() {
-            return Err("--users needs --tls: passwords go over TLS only".into());
+            return Err(Wrong("--users needs --tls: passwords go over TLS only".into()).into());
         }
         let users = self.users.as_deref().map(Users::read).transpose()?.map(Arc::new);
         let required = self.access_policy.is_none();
         let passwords = users.clone().map(|users| Passwords { users, required });
         let orb = super::orb::guarded(config, access.clone(), passwords)?;
         handle_signals(orb.clone(), access.clone(), users)?;
-        Ok(Service { orb, access, metrics: self.metrics.clone(), families: None })
+        Ok(Service { orb, access, metrics: self.metrics.clone(), families: None, serves: None })
     }
 
     fn warn_of_strangers(&self, config: &Config) {
@@ -144,12 +148,18 @@ impl Service {
         self.families = Some(families);
     }
 
+    /// Has `/readyz` say that the service is not ready while `serves` returns false.
+    pub fn is_ready_while(&mut self, serves: Serves) {
+        self.serves = Some(serves);
+    }
+
     /// Prints the line that other programs wait for and tells the service manager.
     ///
     /// # Errors
     /// Standard output is closed; the metrics cannot be served.
     pub fn ready(&self, what: &dyn Display, more: &str) -> Result<Option<Metrics>, Box<dyn Error>> {
-        let metrics = self.metrics.start(&self.orb, &self.access, self.families.clone())?;
+        let metrics =
+            self.metrics.start(&self.orb, &self.access, self.families.clone(), self.serves.clone())?;
         let line = metrics.as_ref().map_or_else(String::new, |served| format!("METRICS {}\n", served.url()));
         print(&format!("READY {what}\n{more}{line}")).map_err(|error| {
             format!("the line READY cannot be written to standard output, so the service ends: {error}")

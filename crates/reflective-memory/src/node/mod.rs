@@ -103,6 +103,8 @@ pub(crate) struct Node {
     stop: AtomicBool,
     accept_failures: AtomicU64,
     accept_exhausted: AtomicBool,
+    /// The thread of sessions and timers cannot wait for them.
+    sessions_fail: AtomicBool,
 }
 
 impl NodeServer {
@@ -134,6 +136,7 @@ impl NodeServer {
             stop: AtomicBool::new(false),
             accept_failures: AtomicU64::new(0),
             accept_exhausted: AtomicBool::new(false),
+            sessions_fail: AtomicBool::new(false),
         });
         node.channels.lane.serve(&node);
         let poa = orb.root_poa()?;
@@ -185,6 +188,15 @@ impl NodeServer {
     /// The addresses of the dispatching threads' datagrams.
     pub fn datagram_addresses(&self) -> Vec<SocketAddr> {
         self.node.channels.dispatchers().iter().map(Dispatcher::address).collect()
+    }
+
+    /// Whether libraries can begin sessions and the timers of the node run. False while the system
+    /// refuses to wait for them, which is logged and tried again.
+    ///
+    /// # Real-time
+    /// Neither allocates nor blocks.
+    pub fn is_serving(&self) -> bool {
+        !self.node.sessions_fail.load(Ordering::Relaxed)
     }
 
     /// Areas, sessions, attachments and outgoing channels.

@@ -2,7 +2,7 @@
 //! never for another process.
 
 use isorb_rt::Errno;
-use isorb_rt::net::Poller;
+use isorb_rt::net::{Event, Events, Poller};
 use isorb_rt::sync::PiMutex;
 use isorb_rt::time::Deadline;
 use isorb_rt::timers::{TimerHandle, TimerHeap};
@@ -38,12 +38,20 @@ struct ArmedTimers {
 pub(super) struct Timers {
     armed: PiMutex<ArmedTimers>,
     pub poller: Poller,
+    /// Has every wait fail.
+    #[cfg(test)]
+    pub is_broken: std::sync::atomic::AtomicBool,
 }
 
 impl Timers {
     pub fn new() -> Result<Timers, Errno> {
         let armed = ArmedTimers { heap: TimerHeap::with_capacity(COUNT), timers: [None; COUNT] };
-        Ok(Timers { armed: PiMutex::new(armed), poller: Poller::new()? })
+        Ok(Timers {
+            armed: PiMutex::new(armed),
+            poller: Poller::new()?,
+            #[cfg(test)]
+            is_broken: Default::default(),
+        })
     }
 
     /// Sets a timer, unless it is set to an earlier time.
@@ -76,7 +84,22 @@ impl Timers {
         Some(timer)
     }
 
-    pub fn next(&self) -> Deadline {
+    /// Waits for a socket, or until the next timer is due.
+    ///
+    /// # Errors
+    /// Those of [`Poller::wait`].
+    pub fn wait<'e, const N: usize>(
+        &self,
+        events: &'e mut Events<N>,
+    ) -> Result<impl Iterator<Item = Event> + use<'e, N>, Errno> {
+        #[cfg(test)]
+        if self.is_broken.load(std::sync::atomic::Ordering::Relaxed) {
+            return Err(Errno::NOMEM);
+        }
+        self.poller.wait(events, self.next())
+    }
+
+    fn next(&self) -> Deadline {
         self.armed.lock().heap.next_at().map_or(Deadline::NONE, Deadline::at_ns)
     }
 }

@@ -9,7 +9,7 @@ use crate::node::timers::Timer;
 use crate::session_socket::{self, Kind, Listener};
 use isorb_rt::Errno;
 use isorb_rt::net::{Events, Interest, Poller, Trigger};
-use isorb_rt::time::now_ns;
+use isorb_rt::time::{Deadline, now_ns, sleep_until};
 use rustix::fd::OwnedFd;
 use rustix::net::{UCred, sockopt::socket_peercred};
 use std::sync::Arc;
@@ -26,6 +26,11 @@ const PING_NS: u64 = 2000 * MS;
 const REOPEN_NS: u64 = 500 * MS;
 /// The pause in accepting sessions after the descriptors were exhausted.
 const ACCEPT_BACKOFF_NS: u64 = 100 * MS;
+/// The pause after the system refused to wait.
+const RETRY_NS: u64 = 100 * MS;
+
+/// The target of this module's log records.
+const LOG: &str = "isorb::memory";
 
 /// The threads that call other processes for the session thread.
 pub(in crate::node) struct Workers {
@@ -37,21 +42,37 @@ pub(in crate::node) struct Workers {
 impl Node {
     /// Serves sessions and timers until the server stops. It calls no other process, so none delays
     /// the news of a process's end or a new session.
+    ///
+    /// Where the system refuses to wait, which takes memory of the kernel, it is tried again: a
+    /// server without this thread would look alive to libraries and nodes, and serve none.
     pub(in crate::node) fn serve_sessions(self: Arc<Self>, listener: &Listener, workers: &Workers) {
-        if self.watch(listener).is_err() {
-            return;
-        }
         let now = now_ns();
         self.timers.set(Timer::FindDeadWriters, now + SECOND_NS);
         self.timers.set(Timer::CallCoordinator, now + SECOND_NS);
         self.timers.set(Timer::PingReaders, now + PING_NS);
         self.timers.set(Timer::ReopenSilent, now + REOPEN_NS);
+        while !self.is_stopped() {
+            if let Err(error) = self.serve_until_failure(listener, workers) {
+                self.sessions_failed(error);
+                sleep_until(Deadline::at_ns(now_ns() + RETRY_NS));
+            }
+        }
+    }
+
+    fn serve_until_failure(self: &Arc<Self>, listener: &Listener, workers: &Workers) -> Result<(), Errno> {
+        if !self.accept_exhausted.load(Ordering::Relaxed) {
+            self.watch(listener)?;
+        }
         let mut events = Events::<32>::new();
         while !self.is_stopped() {
             while let Some(timer) = self.timers.pop_due(now_ns()) {
                 self.timer_expired(timer, listener, workers);
             }
-            let Ok(ready) = self.timers.poller.wait(&mut events, self.timers.next()) else { return };
+            let ready = self.timers.wait(&mut events)?;
+            if self.sessions_fail.swap(false, Ordering::Relaxed) {
+                let socket = self.config.socket.display();
+                isorb_rt::log::info(LOG, format_args!("{socket}: sessions are served again"));
+            }
             for event in ready {
                 match event.token {
                     Poller::WAKE => {}
@@ -59,6 +80,20 @@ impl Node {
                     session => self.receive(session, &workers.hand_backs),
                 }
             }
+        }
+        Ok(())
+    }
+
+    fn sessions_failed(&self, error: Errno) {
+        if !self.sessions_fail.swap(true, Ordering::Relaxed) {
+            isorb_rt::log::error(
+                LOG,
+                format_args!(
+                    "{}: no session is served and no timer of the node: {error}; tried again ten times a second, and the \
+                     server is not ready meanwhile",
+                    self.config.socket.display()
+                ),
+            );
         }
     }
 
@@ -94,8 +129,12 @@ impl Node {
         }
     }
 
-    fn watch(&self, listener: &Listener) -> Result<(), Errno> {
-        self.timers.poller.add(listener, LISTENER, Interest::READ, Trigger::Level)
+    pub(in crate::node) fn watch(&self, listener: &Listener) -> Result<(), Errno> {
+        match self.timers.poller.add(listener, LISTENER, Interest::READ, Trigger::Level) {
+            // By the thread that this one replaces after a panic.
+            Err(Errno::EXIST) => Ok(()),
+            watched => watched,
+        }
     }
 
     fn accept(&self, listener: &Listener) {
@@ -112,7 +151,7 @@ impl Node {
                 self.timers.set(Timer::ResumeAccept, now_ns() + ACCEPT_BACKOFF_NS);
                 if !self.accept_exhausted.swap(true, Ordering::Relaxed) {
                     isorb_rt::log::warn(
-                        "isorb::memory",
+                        LOG,
                         format_args!(
                             "{}: no session can be accepted: {error}; new processes wait. Raise the limit of open files (ulimit -n, LimitNOFILE)",
                             self.config.socket.display()
@@ -168,5 +207,37 @@ impl Node {
                 move || remote.into_iter().for_each(|(ticket, ended)| node.attachment_ended(ticket, ended));
             let _ = crate::node::spawn("memory-close", close);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Library;
+    use crate::node::{NodeServer, ServerConfig};
+    use isorb_testkit::{RunningOrb, TempFolder, wait_until};
+
+    #[test]
+    fn sessions_are_served_again_when_the_system_lets_the_thread_wait() {
+        let (folder, orb, app) = (TempFolder::new(), RunningOrb::new(), RunningOrb::new());
+        let socket = folder.file("socket");
+        let server = NodeServer::start(&orb, ServerConfig::new("near", &socket), None).unwrap();
+        assert!(server.is_serving());
+        let timers = &server.node.timers;
+        timers.is_broken.store(true, Ordering::Relaxed);
+        timers.poller.wake();
+        wait_until("it is known", || !server.is_serving());
+        timers.is_broken.store(false, Ordering::Relaxed);
+        wait_until("sessions are served", || server.is_serving());
+        Library::connect(&app, &socket).unwrap();
+    }
+
+    /// The listener is watched already, by the thread that panicked.
+    #[test]
+    fn a_thread_that_replaces_another_watches_the_same_listener() {
+        let (folder, orb) = (TempFolder::new(), RunningOrb::new());
+        let server = NodeServer::start(&orb, ServerConfig::new("near", folder.file("socket")), None).unwrap();
+        Library::connect(&RunningOrb::new(), folder.file("socket")).unwrap();
+        assert_eq!(server.node.watch(&server.listener), Ok(()));
     }
 }
