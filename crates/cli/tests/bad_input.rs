@@ -165,6 +165,54 @@ fn reflective_memory_names_the_process_that_is_missing() {
     assert!(error.contains(url) && error.contains("check that `isorb memory-coordinator` runs"), "{error}");
 }
 
+/// Wrong arguments of the ORB that it sees only when it is made, or opens its endpoints: errors of
+/// usage like all others, before the command does anything.
+#[test]
+fn what_the_orb_refuses_is_an_error_of_usage() {
+    let folder = TempFolder::new();
+    let socket = folder.text("socket");
+    let url = "corbaloc::127.0.0.1:1/X";
+    let commands: [&[&str]; 11] = [
+        &["naming", "--memory"],
+        &["event-channel"],
+        &["log-service", "--memory"],
+        &["scheduler"],
+        &["memory-server", "--socket", &socket],
+        &["memory-coordinator", "--memory"],
+        &["memory-holder", "--socket", &socket],
+        &["call", url, "ping"],
+        &["name", "ls"],
+        &["event", "ls", url],
+        &["imr", "ls"],
+    ];
+    let fault = |command: &[&str], options: &[&str]| {
+        let (code, out, error) = run(&[command, options].concat());
+        assert_eq!((code, &*out), (Some(2), ""), "{command:?} {options:?}: {error}");
+        error
+    };
+    for command in commands {
+        let error = fault(command, &["-ORBProtocols", "bogus"]);
+        assert!(
+            error.contains("bogus, which is no transport of this ORB; there are"),
+            "{command:?}: {error}"
+        );
+    }
+    for command in &commands[..4] {
+        for host in ["0.0.0.0", "::"] {
+            let error = fault(command, &["--host", host]);
+            assert!(error.contains("-ORBPublish HOST"), "{command:?} {host}: {error}");
+        }
+        let error = fault(command, &["-ORBEndPoint", "giop:tcp:0.0.0.0:0;lane"]);
+        assert!(error.contains("giop:tcp:0.0.0.0:0;lane listens at every address"), "{command:?}: {error}");
+    }
+    let server = &["memory-server", "--socket", &socket][..];
+    assert!(fault(server, &["--host", "0.0.0.0"]).contains("-ORBPublish HOST"));
+    let both = ["--publish", "127.0.0.1", "-ORBEndPoint", "127.0.0.1:0"];
+    assert!(fault(server, &both).contains("--publish and --second"));
+    assert!(fault(&["naming", "--memory"], &["--users", "Cargo.toml"]).contains("--users needs --tls"));
+    assert!(fault(&["event-channel"], &["--real-time", "maybe"]).contains("--real-time: "));
+}
+
 #[test]
 fn the_benchmark_is_another_program() {
     for arguments in [&["bench"][..], &["bench", "two-way", "--quick", "--json"], &["bench", "--help"]] {

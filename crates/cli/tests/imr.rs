@@ -86,7 +86,7 @@ impl Repository {
     }
 
     fn process(&self, name: &str) -> u32 {
-        self.show(name)["process"].as_u64().unwrap() as u32
+        self.show(name)["process"].as_u64().unwrap_or(0) as u32
     }
 
     fn repository(&self, orb: &Orb) -> RepositoryRef {
@@ -190,6 +190,9 @@ fn a_reference_survives_the_end_and_the_move_of_its_server() {
     // In order: the next call starts it, unless it is manual.
     repository.imr(&["stop", "names"]);
     assert_eq!(repository.show("names")["state"], "stopped");
+    assert_eq!(repository.show("names")["process"], Value::Null, "0 is no process");
+    let text = repository.imr(&["show", "names"]);
+    assert!(text.contains("process        none\n"), "{text}");
     assert_eq!(number(&context), 1);
     repository.imr(&["change", "names", "--activation", "manual"]);
     repository.imr(&["stop", "names"]);

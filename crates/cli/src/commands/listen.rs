@@ -80,14 +80,38 @@ fn is_local(endpoint: &str) -> bool {
     ["unix:", "segment:"].iter().any(|kind| endpoint.trim_start_matches("giop:").starts_with(kind))
 }
 
-/// Whether other hosts may reach an endpoint.
-pub fn is_beyond_loopback(endpoint: &str) -> bool {
+/// Checks that references can name an address of each endpoint. The ORB would say it when the
+/// endpoints are opened, which a command does when it has begun with other things.
+///
+/// # Errors
+/// An endpoint listens at every address, and nothing says which one references name.
+pub fn names_an_address(config: &Config) -> Result<(), Wrong> {
+    let names_none = |endpoint: &&String| {
+        let is_every = matches!(host(endpoint), "0.0.0.0" | "::" | "*");
+        is_every && !is_local(endpoint) && !endpoint.split(';').any(|option| option.starts_with("publish="))
+    };
+    match config.endpoints.iter().find(names_none) {
+        Some(endpoint) if config.publish.is_none() => Err(Wrong(format!(
+            "{endpoint} listens at every address; say which one references shall name, with -ORBPublish HOST or with \
+             ;publish=HOST behind the endpoint"
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// The host of an endpoint.
+fn host(endpoint: &str) -> &str {
     let address = endpoint.split(';').next().unwrap_or_default();
     let address = address.trim_start_matches("giop:").trim_start_matches("iiop://");
     let address =
         ["tcp:", "ssl:", "udp:"].iter().find_map(|kind| address.strip_prefix(kind)).unwrap_or(address);
     let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
-    let host = host.trim_start_matches('[').trim_end_matches(']');
+    host.trim_start_matches('[').trim_end_matches(']')
+}
+
+/// Whether other hosts may reach an endpoint.
+pub fn is_beyond_loopback(endpoint: &str) -> bool {
+    let host = host(endpoint);
     let loopback = host.is_empty()
         || host.eq_ignore_ascii_case("localhost")
         || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback());

@@ -1,8 +1,11 @@
 //! The ORB of a command, with TLS and passwords if that was asked for.
 
-use isorb::{Config, Guard, Orb, OrbBuilder};
+use super::arguments::Wrong;
+use super::listen::names_an_address;
+use isorb::{Config, Guard, Kind, Orb, OrbBuilder};
 use isorb_csi::{ClientSecurity, Credentials, ServerSecurity, Users};
 use isorb_tls::{Tls, TlsConfig};
+use std::error::Error;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
@@ -60,8 +63,18 @@ pub fn set_login(value: &str) -> Result<(), String> {
     Ok(())
 }
 
-fn builder(config: Config) -> OrbBuilder<'static> {
-    Orb::builder().config(config).register(|info| {
+/// What is checked of the configuration only when an ORB is made of it, or later, is wrong about
+/// the arguments, as all usage is.
+fn made(builder: OrbBuilder<'static>) -> Result<Orb, Box<dyn Error>> {
+    builder.build().map_err(|exception| match (exception.kind, &exception.detail) {
+        (Kind::BadParam, Some(why)) => Wrong(why.to_string()).into(),
+        _ => exception.into(),
+    })
+}
+
+fn builder(config: Config) -> Result<OrbBuilder<'static>, Wrong> {
+    names_an_address(&config)?;
+    Ok(Orb::builder().config(config).register(|info| {
         if let Some(tls) = TLS.get() {
             info.add_transport(Arc::new(tls.clone()))?;
         }
@@ -69,7 +82,7 @@ fn builder(config: Config) -> OrbBuilder<'static> {
             ClientSecurity::new(login.clone()).register(info)?;
         }
         Ok(())
-    })
+    }))
 }
 
 /// The passwords that a service asks for.
@@ -82,21 +95,25 @@ pub struct Passwords {
 /// An ORB with this configuration.
 ///
 /// # Errors
-/// As [`OrbBuilder::build`].
-pub fn plain(config: Config) -> isorb::Result<Orb> {
-    builder(config).build()
+/// [`Wrong`] for a configuration that no ORB takes; else as [`OrbBuilder::build`].
+pub fn plain(config: Config) -> Result<Orb, Box<dyn Error>> {
+    made(builder(config)?)
 }
 
 /// An ORB of a service.
 ///
 /// # Errors
-/// As [`OrbBuilder::build`].
-pub fn guarded(config: Config, guard: Arc<dyn Guard>, passwords: Option<Passwords>) -> isorb::Result<Orb> {
-    let orb = builder(config).guard(guard);
-    match passwords {
-        None => orb.build(),
-        Some(Passwords { users, required }) => orb
-            .register(move |info| Ok(ServerSecurity::new(users).required(required).register(info)?))
-            .build(),
-    }
+/// As [`plain`].
+pub fn guarded(
+    config: Config,
+    guard: Arc<dyn Guard>,
+    passwords: Option<Passwords>,
+) -> Result<Orb, Box<dyn Error>> {
+    let orb = builder(config)?.guard(guard);
+    made(match passwords {
+        None => orb,
+        Some(Passwords { users, required }) => {
+            orb.register(move |info| Ok(ServerSecurity::new(users).required(required).register(info)?))
+        }
+    })
 }

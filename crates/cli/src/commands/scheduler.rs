@@ -1,7 +1,7 @@
 //! `isorb scheduler`: a scheduling service with TAO's interface.
 
 use super::service::ServiceArgs;
-use crate::commands::arguments::{to_read, to_write};
+use crate::commands::arguments::{Wrong, to_read, to_write};
 use isorb::Reference;
 use isorb_rt::log;
 use isorb_sched::Policy;
@@ -81,7 +81,8 @@ fn service(args: &Args) -> Result<SchedulerService, Box<dyn Error>> {
     file.config.policy = args.policy.unwrap_or(file.config.policy);
     if file.graph.operations().len() > args.operations {
         let (there, limit) = (file.graph.operations().len(), args.operations);
-        return Err(format!("{}: {there} operations, and --operations allows {limit}", file.name).into());
+        let wrong = format!("{}: {there} operations, and --operations allows {limit}", file.name);
+        return Err(Wrong(wrong).into());
     }
     let service = SchedulerService::of_file(&file, args.operations)?;
     let Some(path) = args.record.clone() else { return Ok(service) };

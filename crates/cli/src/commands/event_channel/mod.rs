@@ -279,7 +279,7 @@ fn modules(
 }
 
 fn setup(real_time: &str) -> Result<ThreadSetup, Box<dyn Error>> {
-    let mode: RealTime = real_time.parse()?;
+    let mode: RealTime = real_time.parse().map_err(|wrong| Wrong(format!("--real-time: {wrong}")))?;
     let need = Need { native_priority: NativeRange::system().max, lock_memory: None };
     let granted = mode.resolve(need).map_err(|missing| missing.to_string())?;
     for missing in granted.missing() {

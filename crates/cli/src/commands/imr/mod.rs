@@ -190,7 +190,10 @@ fn show(status: &Status, json: bool) -> Outcome {
     let command: Vec<String> = command.map(|word| shown(word)).collect();
     line(&format_args!("name           {}", shown(&server.name)))?;
     line(&format_args!("state          {}", state(status.server_state)))?;
-    line(&format_args!("process        {}", status.process))?;
+    match process(status) {
+        Some(number) => line(&format_args!("process        {number}"))?,
+        None => line(&"process        none")?,
+    }
     line(&format_args!("starts         {}", status.starts))?;
     line(&format_args!("last failure   {}", shown(&status.last_failure)))?;
     line(&format_args!("command        {}", command.join(" ")))?;
@@ -205,7 +208,7 @@ fn as_json(status: &Status) -> serde_json::Value {
     serde_json::json!({
         "name": server.name,
         "state": state(status.server_state),
-        "process": status.process,
+        "process": process(status),
         "starts": status.starts,
         "last_failure": status.last_failure,
         "program": server.program,
@@ -216,6 +219,11 @@ fn as_json(status: &Status) -> serde_json::Value {
         "restart_limit": server.restart_limit,
         "restart_period_ms": server.restart_period_ms,
     })
+}
+
+/// The process that the repository started, if there is one.
+fn process(status: &Status) -> Option<u32> {
+    (status.process != 0).then_some(status.process)
 }
 
 fn state(state: State) -> &'static str {
