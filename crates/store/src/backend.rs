@@ -2,6 +2,7 @@
 
 use redb::StorageBackend;
 use std::collections::BTreeMap;
+use std::fmt;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -39,13 +40,50 @@ impl StorageBackend for Disk {
     }
 }
 
+/// What a database is opened from: a file, or what it would hold.
+pub trait Content: fmt::Debug + Send + Sync + 'static {
+    fn length(&self) -> io::Result<u64>;
+
+    /// Reads octets from `offset` on and says how many; none at the end.
+    fn read(&self, out: &mut [u8], offset: u64) -> io::Result<usize>;
+
+    /// Reads as many octets as `out` has.
+    ///
+    /// # Errors
+    /// Those of [`read`](Self::read), and `UnexpectedEof` where there are fewer.
+    fn read_exact(&self, mut out: &mut [u8], mut offset: u64) -> io::Result<()> {
+        while !out.is_empty() {
+            match self.read(out, offset) {
+                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok(count) => {
+                    out = &mut out[count..];
+                    offset += count as u64;
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Content for File {
+    fn length(&self) -> io::Result<u64> {
+        Ok(self.metadata()?.len())
+    }
+
+    fn read(&self, out: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.read_at(out, offset)
+    }
+}
+
 /// A file that is read, while its changes stay in memory.
 ///
 /// Opening a database after a crash repairs it, and closing it writes as well. Both happen here
 /// without space on the disk, and without trusting a list of free pages that may be damaged.
 #[derive(Debug)]
-pub struct View {
-    file: Arc<File>,
+pub struct View<C> {
+    file: Arc<C>,
     changes: Mutex<Changes>,
 }
 
@@ -56,10 +94,10 @@ struct Changes {
     chunks: BTreeMap<u64, Box<[u8; CHUNK as usize]>>,
 }
 
-impl View {
+impl<C: Content> View<C> {
     /// A view of a file.
-    pub fn new(file: Arc<File>) -> io::Result<View> {
-        let length = file.metadata()?.len();
+    pub fn new(file: Arc<C>) -> io::Result<View<C>> {
+        let length = file.length()?;
         Ok(View { file, changes: Mutex::new(Changes { length, chunks: BTreeMap::new() }) })
     }
 
@@ -67,7 +105,7 @@ impl View {
     fn read_file(&self, mut offset: u64, mut out: &mut [u8]) -> io::Result<()> {
         faults::check(false)?;
         while !out.is_empty() {
-            match self.file.read_at(out, offset) {
+            match self.file.read(out, offset) {
                 Ok(0) => {
                     out.fill(0);
                     return Ok(());
@@ -105,7 +143,7 @@ fn parts(offset: u64, length: usize) -> impl Iterator<Item = (u64, std::ops::Ran
     })
 }
 
-impl StorageBackend for View {
+impl<C: Content> StorageBackend for View<C> {
     fn len(&self) -> io::Result<u64> {
         Ok(self.changes().length)
     }

@@ -69,6 +69,11 @@ impl<S: Schema> Database<S> {
         Ok(Database { path, schema, state: RwLock::new(state) })
     }
 
+    /// A database that is open.
+    pub(crate) fn opened(path: PathBuf, schema: S, database: Guarded, file: Arc<File>) -> Database<S> {
+        Database { path, schema, state: RwLock::new(State::Open(database, file)) }
+    }
+
     /// Whether writes are suspended, and the fault that suspended them.
     pub fn suspended(&self) -> Option<Fault> {
         match &*self.shared() {

@@ -50,6 +50,7 @@ mod damage;
 mod database;
 mod error;
 mod guarded;
+mod memory;
 mod open;
 mod pages;
 #[cfg(test)]

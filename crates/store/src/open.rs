@@ -1,10 +1,10 @@
 //! Opening a file: a missing one, another program's, that of a killed process, a damaged one.
 
-use crate::backend::{Disk, View};
+use crate::backend::{Content, Disk, View};
 use crate::guarded::Guarded;
 use crate::pages;
 use crate::{Fault, OpenError, Schema};
-use redb::{Database, Durability, ReadableDatabase, WriteTransaction};
+use redb::{Builder, Database, Durability, ReadableDatabase, WriteTransaction};
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
@@ -15,6 +15,16 @@ use std::time::Duration;
 
 /// The cache of a database in octets.
 const CACHE: usize = 16 << 20;
+
+/// How all databases are opened.
+pub fn builder() -> Builder {
+    let mut builder = Database::builder();
+    builder.set_cache_size(CACHE);
+    // The lists of free pages of a region of 4 GiB take most of the time of opening a small file.
+    #[cfg(fuzzing)]
+    builder.set_region_size(1 << 20);
+    builder
+}
 
 /// The path without links, so that a renamed draft replaces the file and not a link to it.
 pub fn resolve(path: &Path) -> Result<PathBuf, OpenError> {
@@ -64,12 +74,11 @@ fn try_lock(file: &File) -> Result<(), OpenError> {
 }
 
 /// Opens a view of a file and reads all of it.
-pub fn check(file: &Arc<File>, schema: &impl Schema) -> Result<Guarded, OpenError> {
-    pages::check(file)?;
+pub fn check<C: Content>(file: &Arc<C>, schema: &impl Schema) -> Result<Guarded, OpenError> {
+    pages::check(&**file)?;
     guard(|| {
         let view = View::new(Arc::clone(file))?;
-        let mut database =
-            Guarded::from(Database::builder().set_cache_size(CACHE).create_with_backend(view)?);
+        let mut database = Guarded::from(builder().create_with_backend(view)?);
         // `false` means that the list of free pages was written anew, as after a crash. With
         // two-phase commits an acknowledged root is never replaced by an older one.
         database.check_integrity()?;
@@ -90,18 +99,24 @@ pub fn renew(path: &Path, old: &Database, schema: &impl Schema) -> Result<(Guard
     let draft = Draft::new(path)?;
     guard(|| {
         let new = draft.database()?;
-        let transaction = begin(&new)?;
-        if is_empty(old)? {
-            schema.create(&transaction)?;
-        } else {
-            schema.copy(&old.begin_read().map_err(Fault::from)?, &transaction)?;
-        }
-        transaction.commit().map_err(Fault::from)?;
+        fill(&new, old, schema)?;
         draft.file.set_permissions(fs::metadata(path)?.permissions())?;
         fs::rename(&draft.path, path)?;
         sync_folder(path)?;
         Ok((new, Arc::clone(&draft.file)))
     })
+}
+
+/// Copies a database, record by record, into a new one; into a database without tables, those of
+/// the schema.
+pub fn fill(new: &Database, old: &Database, schema: &impl Schema) -> Result<(), OpenError> {
+    let transaction = begin(new)?;
+    if is_empty(old)? {
+        schema.create(&transaction)?;
+    } else {
+        schema.copy(&old.begin_read().map_err(Fault::from)?, &transaction)?;
+    }
+    Ok(transaction.commit().map_err(Fault::from)?)
 }
 
 /// Opens a file that this process has written, where there is no space for a copy. The file is
@@ -110,8 +125,7 @@ pub fn renew(path: &Path, old: &Database, schema: &impl Schema) -> Result<(Guard
 pub fn reopen(file: &Arc<File>) -> Result<Guarded, OpenError> {
     guard(|| {
         let disk = Disk(Arc::clone(file));
-        let mut database =
-            Guarded::from(Database::builder().set_cache_size(CACHE).create_with_backend(disk)?);
+        let mut database = Guarded::from(builder().create_with_backend(disk)?);
         database.check_integrity()?;
         Ok(database)
     })
@@ -182,7 +196,7 @@ impl Draft {
 
     fn database(&self) -> Result<Guarded, OpenError> {
         let disk = Disk(Arc::clone(&self.file));
-        Ok(Database::builder().set_cache_size(CACHE).create_with_backend(disk)?.into())
+        Ok(builder().create_with_backend(disk)?.into())
     }
 }
 

@@ -9,8 +9,7 @@
 //! library.
 
 use crate::OpenError;
-use std::fs::File;
-use std::os::unix::fs::FileExt;
+use crate::backend::Content;
 
 const PAGE: u64 = 4096;
 /// The most pages of a region: 4 GiB.
@@ -32,14 +31,14 @@ const TWO_PHASE: u8 = 4;
 /// # Errors
 /// [`OpenError::Corrupt`] where one does not, [`OpenError::Foreign`] for a kind of table that no
 /// schema has, and those of reading.
-pub fn check(file: &File) -> Result<(), OpenError> {
-    let length = file.metadata()?.len();
+pub fn check(file: &impl Content) -> Result<(), OpenError> {
+    let length = file.length()?;
     let mut header = [0; HEADER];
     if length < HEADER as u64 {
         // The library has a better message for it.
         return Ok(());
     }
-    file.read_exact_at(&mut header, 0)?;
+    file.read_exact(&mut header, 0)?;
     if !header.starts_with(b"redb") {
         return Ok(());
     }
@@ -79,8 +78,8 @@ enum Tree {
     Records,
 }
 
-struct Pages<'f> {
-    file: &'f File,
+struct Pages<'f, C> {
+    file: &'f C,
     length: u64,
     region_header: u64,
     region: u64,
@@ -88,7 +87,7 @@ struct Pages<'f> {
     left: u64,
 }
 
-impl Pages<'_> {
+impl<C: Content> Pages<'_, C> {
     /// Visits a page and all below it.
     fn walk(&mut self, page: u64, tree: Tree, depth: u32) -> Result<(), OpenError> {
         let (start, size) =
@@ -96,7 +95,7 @@ impl Pages<'_> {
         let depth = depth.checked_sub(1).ok_or(OpenError::Corrupt)?;
         self.left = self.left.checked_sub(1).ok_or(OpenError::Corrupt)?;
         let mut head = [0; 4];
-        self.file.read_exact_at(&mut head, start)?;
+        self.file.read_exact(&mut head, start)?;
         let entries = usize::from(u16::from_le_bytes([head[2], head[3]]));
         match head[0] {
             1 if tree == Tree::Records => Ok(()),
@@ -122,7 +121,7 @@ impl Pages<'_> {
 
     fn read(&self, start: u64, size: u64) -> Result<Vec<u8>, OpenError> {
         let mut octets = vec![0; usize::try_from(size).map_err(|_| OpenError::Corrupt)?];
-        self.file.read_exact_at(&mut octets, start)?;
+        self.file.read_exact(&mut octets, start)?;
         Ok(octets)
     }
 }

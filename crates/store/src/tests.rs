@@ -167,3 +167,50 @@ fn no_octet_of_a_header_panics_when_the_file_is_closed() {
         }
     }
 }
+
+#[test]
+fn what_a_file_holds_is_opened_in_memory() {
+    let folder = TempFolder::new();
+    let path = folder.file("numbers");
+    let database = Database::open(&path, Numbers).unwrap();
+    (0..5).for_each(|number| insert(&database, number).unwrap());
+    drop(database);
+    let mut octets = std::fs::read(&path).unwrap();
+    let length = octets.len() as u64;
+    // The zeros at the end need not be given.
+    octets.truncate(octets.iter().rposition(|octet| *octet != 0).unwrap() + 1);
+    let database = Database::from_octets(octets.clone(), length, Numbers).unwrap();
+    assert!((0..5).all(|number| contains(&database, number).unwrap()));
+    assert!(!contains(&database, 5).unwrap());
+    // It is a copy.
+    insert(&database, 5).unwrap();
+    assert!(contains(&database, 5).unwrap() && database.suspended().is_none());
+    assert!(!contains(&Database::open(&path, Numbers).unwrap(), 5).unwrap());
+
+    // As the file is refused, so are its octets.
+    for length in [1, 400, 8192, length / 2] {
+        let cut = std::fs::File::create(&path).unwrap();
+        std::os::unix::fs::FileExt::write_all_at(&cut, &octets, 0).unwrap();
+        cut.set_len(length).unwrap();
+        let refused = Database::open(&path, Numbers).unwrap_err();
+        assert_eq!(Database::from_octets(octets.clone(), length, Numbers).unwrap_err(), refused, "{length}");
+    }
+    let mut damaged = octets.clone();
+    damaged[64..].fill(7);
+    assert_eq!(Database::from_octets(damaged, length, Numbers).unwrap_err(), OpenError::Corrupt);
+    // Nothing at all becomes a new database, as an empty file does.
+    let database = Database::from_octets(octets, 0, Numbers).unwrap();
+    assert!(!contains(&database, 1).unwrap());
+}
+
+#[test]
+fn a_database_in_memory_needs_no_file() {
+    let database = Database::in_memory(Numbers).unwrap();
+    (0..500).for_each(|number| insert(&database, number).unwrap());
+    assert!((0..500).all(|number| contains(&database, number).unwrap()));
+    let refused = database.write(|transaction| {
+        transaction.open_table(NUMBERS)?.insert(500, &[0_u8; 3][..])?;
+        Err::<(), _>(Fault::Corrupt)
+    });
+    assert_eq!((refused, contains(&database, 500).unwrap()), (Err(Fault::Corrupt), false));
+}

@@ -10,9 +10,7 @@ mod schema;
 pub use error::{Fault, OpenError, Refusal};
 pub use record::{Entry, Time};
 
-use isorb_store::redb::{
-    self, ReadTransaction, ReadableDatabase, ReadableTable, ReadableTableMetadata, Table, WriteTransaction,
-};
+use isorb_store::redb::{ReadableTable, ReadableTableMetadata, Table, WriteTransaction};
 use isorb_store::{Database, Schema};
 use record::size_of;
 use schema::{
@@ -89,13 +87,9 @@ pub struct Page<T> {
 /// # Real-time
 /// Not for real-time lanes: it allocates, takes locks, and waits for its disk.
 pub struct LogStore {
-    backing: Backing,
+    database: Database<Records>,
     settings: Settings,
-}
-
-enum Backing {
-    File(Database<Records>),
-    Memory(redb::Database),
+    is_file: bool,
 }
 
 impl LogStore {
@@ -104,7 +98,7 @@ impl LogStore {
     /// # Errors
     /// Those of [`Database::open`].
     pub fn open(path: impl AsRef<Path>, settings: Settings) -> Result<LogStore, OpenError> {
-        Ok(LogStore { backing: Backing::File(Database::open(path, Records(settings))?), settings })
+        Ok(LogStore { database: Database::open(path, Records(settings))?, settings, is_file: true })
     }
 
     /// A store in memory.
@@ -112,12 +106,17 @@ impl LogStore {
     /// # Errors
     /// None is known.
     pub fn memory(settings: Settings) -> Result<LogStore, OpenError> {
-        let backend = redb::backends::InMemoryBackend::new();
-        let database = redb::Builder::new().create_with_backend(backend)?;
-        let transaction = database.begin_write().map_err(Fault::from)?;
-        Records(settings).create(&transaction)?;
-        transaction.commit().map_err(Fault::from)?;
-        Ok(LogStore { backing: Backing::Memory(database), settings })
+        Ok(LogStore { database: Database::in_memory(Records(settings))?, settings, is_file: false })
+    }
+
+    /// A store in memory with the records of a file that has these octets, and zeros behind them
+    /// up to `length`.
+    ///
+    /// # Errors
+    /// Those of [`Database::from_octets`].
+    pub fn from_octets(octets: Vec<u8>, length: u64, settings: Settings) -> Result<LogStore, OpenError> {
+        let database = Database::from_octets(octets, length, Records(settings))?;
+        Ok(LogStore { database, settings, is_file: false })
     }
 
     /// A number that distinguishes this log from other ones, and from those that the file had
@@ -126,16 +125,15 @@ impl LogStore {
     /// # Errors
     /// [`Refusal::Failed`], as all operations.
     pub fn stamp(&self) -> Result<u64, Refusal> {
-        self.backing.read(|transaction| Ok(number(transaction, STAMP)?))
+        self.database.read(|transaction| Ok(number(transaction, STAMP)?))
     }
 
     /// The fault that suspends writes. After the disk's pause this attempts to resume them.
     pub fn suspended(&self) -> Option<Fault> {
-        let Backing::File(database) = &self.backing else { return None };
-        database.suspended()?;
+        self.database.suspended()?;
         // A client may wait for the log to be enabled before it writes.
-        let _ = database.write(|_| Ok::<_, Fault>(()));
-        database.suspended()
+        let _ = self.database.write(|_| Ok::<_, Fault>(()));
+        self.database.suspended()
     }
 
     /// The state of the log.
@@ -143,7 +141,7 @@ impl LogStore {
     /// # Errors
     /// As [`stamp`](Self::stamp).
     pub fn status(&self) -> Result<Status, Refusal> {
-        self.backing.read(|transaction| {
+        self.database.read(|transaction| {
             let halts = number(transaction, HALT)? != 0;
             let full_action = if halts { FullAction::Halt } else { FullAction::Wrap };
             Ok(Status {
@@ -164,7 +162,7 @@ impl LogStore {
     /// [`Refusal::Locked`]; [`Refusal::LargerThanLog`], and nothing is written;
     /// [`Refusal::Full`] if nothing is written, as with the records before.
     pub fn append(&self, now: Time, entries: &[Entry<'_>]) -> Result<Appended, Refusal> {
-        self.backing.write(|transaction| {
+        self.database.write(|transaction| {
             let mut meta = transaction.open_table(META)?;
             if get(&meta, LOCKED)? != 0 {
                 return Err(Refusal::Locked);
@@ -219,7 +217,7 @@ impl LogStore {
     /// # Errors
     /// As [`stamp`](Self::stamp).
     pub fn first_at(&self, time: Time) -> Result<u64, Refusal> {
-        self.backing.read(|transaction| {
+        self.database.read(|transaction| {
             let records = transaction.open_table(RECORDS)?;
             let next = number(transaction, NEXT)?;
             let time_of = |id: u64| -> Result<Time, Refusal> {
@@ -258,7 +256,7 @@ impl LogStore {
         wanted: &dyn Fn(&Entry<'_>) -> bool,
         make: &dyn Fn(u64, Time, &Entry<'_>) -> T,
     ) -> Result<Page<T>, Refusal> {
-        self.backing.read(|transaction| {
+        self.database.read(|transaction| {
             let mut page = Page { records: Vec::new(), next: from.max(number(transaction, NEXT)?) };
             let mut left = octets;
             for record in transaction.open_table(RECORDS)?.range(from..)? {
@@ -284,7 +282,7 @@ impl LogStore {
     /// # Errors
     /// [`Refusal::BelowCurrentSize`].
     pub fn set_max_size(&self, size: u64) -> Result<(), Refusal> {
-        self.backing.write(|transaction| {
+        self.database.write(|transaction| {
             let mut meta = transaction.open_table(META)?;
             let current = get(&meta, OCTETS)?;
             if size < current.max(1) {
@@ -317,7 +315,7 @@ impl LogStore {
     /// # Errors
     /// As [`stamp`](Self::stamp).
     pub fn clear(&self) -> Result<(), Refusal> {
-        self.backing.write(|transaction| {
+        self.database.write(|transaction| {
             remove_records(transaction)?;
             let mut meta = transaction.open_table(META)?;
             meta.insert(OCTETS, 0)?;
@@ -332,7 +330,7 @@ impl LogStore {
     /// # Errors
     /// As [`stamp`](Self::stamp).
     pub fn destroy(&self) -> Result<(), Refusal> {
-        self.backing.write(|transaction| {
+        self.database.write(|transaction| {
             remove_records(transaction)?;
             Records(self.settings).create(transaction).map_err(Fault::from)?;
             Ok(())
@@ -340,7 +338,7 @@ impl LogStore {
     }
 
     fn set(&self, key: &str, value: u64) -> Result<(), Refusal> {
-        self.backing.write(|transaction| {
+        self.database.write(|transaction| {
             transaction.open_table(META)?.insert(key, value)?;
             Ok(())
         })
@@ -349,36 +347,7 @@ impl LogStore {
 
 impl std::fmt::Debug for LogStore {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let is_file = matches!(self.backing, Backing::File(_));
-        f.debug_struct("LogStore").field("is_file", &is_file).finish_non_exhaustive()
-    }
-}
-
-impl Backing {
-    fn read<T>(&self, run: impl Fn(&ReadTransaction) -> Result<T, Refusal>) -> Result<T, Refusal> {
-        match self {
-            Backing::File(database) => database.read(run),
-            Backing::Memory(database) => run(&database.begin_read()?),
-        }
-    }
-
-    fn write<T>(&self, run: impl FnOnce(&WriteTransaction) -> Result<T, Refusal>) -> Result<T, Refusal> {
-        match self {
-            Backing::File(database) => database.write(run),
-            Backing::Memory(database) => {
-                let transaction = database.begin_write()?;
-                match run(&transaction) {
-                    Ok(value) => {
-                        transaction.commit()?;
-                        Ok(value)
-                    }
-                    Err(refusal) => {
-                        transaction.abort()?;
-                        Err(refusal)
-                    }
-                }
-            }
-        }
+        f.debug_struct("LogStore").field("is_file", &self.is_file).finish_non_exhaustive()
     }
 }
 

@@ -144,7 +144,7 @@ fn the_first_record_of_a_time_is_found_also_after_the_clock_was_set_back() {
     // The earliest maximum is lost, and the records behind a set-back are found.
     for lost in 1..6 {
         store
-            .backing
+            .database
             .write(|transaction| {
                 let (mut records, mut set_backs) =
                     (transaction.open_table(RECORDS)?, transaction.open_table(SET_BACKS)?);

@@ -38,7 +38,19 @@ impl FileStore {
     /// # Errors
     /// As [`FileStore::open`].
     pub fn open_with_capacity(path: impl AsRef<Path>, capacity: Capacity) -> Result<FileStore, OpenError> {
-        let database = Database::open(path, Names)?;
+        FileStore::of(Database::open(path, Names)?, capacity)
+    }
+
+    /// A store in memory with the names of a file that has these octets, and zeros behind them up
+    /// to `length`.
+    ///
+    /// # Errors
+    /// Those of [`Database::from_octets`].
+    pub fn from_octets(octets: Vec<u8>, length: u64) -> Result<FileStore, OpenError> {
+        FileStore::of(Database::from_octets(octets, length, Names)?, Capacity::default())
+    }
+
+    fn of(database: Database<Names>, capacity: Capacity) -> Result<FileStore, OpenError> {
         let stamp = database.read(|transaction| schema::number(transaction, STAMP_KEY))?;
         Ok(FileStore { database, stamp, capacity })
     }
