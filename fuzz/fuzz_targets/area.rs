@@ -7,6 +7,7 @@ use rustix::fd::OwnedFd;
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
+use std::sync::LazyLock;
 
 const SIZE: usize = 64;
 const HISTORIES: usize = 2;
@@ -22,7 +23,7 @@ fn file(octets: &[u8]) -> OwnedFd {
 }
 
 /// An area as the writer makes it.
-fn honest() -> Vec<u8> {
+static HONEST: LazyLock<Vec<u8>> = LazyLock::new(|| {
     let geometry = Geometry::new(SIZE, HISTORIES).expect("a small area");
     let segment = Segment::create("fuzz", geometry).expect("memory");
     let mut writer = segment.writer().expect("the first writer");
@@ -34,7 +35,7 @@ fn honest() -> Vec<u8> {
         .read_exact_at(&mut octets, 0)
         .expect("the whole area");
     octets
-}
+});
 
 // The first octet says whether the file is the fuzzer's own. Else four octets each change one of an
 // honest area: where, of its words, and to what.
@@ -43,7 +44,7 @@ fuzz_target!(|data: &[u8]| {
     let octets = match how & 1 {
         0 => rest.to_vec(),
         _ => {
-            let mut octets = honest();
+            let mut octets = HONEST.clone();
             for change in rest.chunks_exact(4) {
                 let at = usize::from(u16::from_le_bytes([change[0], change[1]])) % octets.len();
                 octets[at] = change[2];

@@ -1,12 +1,20 @@
 //! Files of the log service that something has changed, and what clients ask of them: each call has
 //! an answer.
+//!
+//! What the file would hold is opened in memory, because a file takes milliseconds. Each input of
+//! which the hash ends in zeros is also opened as a file: it is refused, or has the same records.
 #![no_main]
 
 use isorb_log_service::store::{Entry, FullAction, Refusal, Time};
 use isorb_log_service::{LogStore, Settings};
 use libfuzzer_sys::fuzz_target;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Once, OnceLock};
+
+/// One of so many inputs is also opened as a file.
+const FILES: u64 = 1 << 12;
 
 /// Small, so that it loses records.
 const SETTINGS: Settings = Settings { max_size: 4096, full_action: FullAction::Wrap };
@@ -22,9 +30,10 @@ fn entry(level: u16, data: &str) -> Entry<'_> {
     Entry { producer_id: "p1", producer_name: "radio", level, data }
 }
 
-/// A file with some records, and with a clock that was set back.
-fn honest() -> &'static [u8] {
-    static FILE: OnceLock<Vec<u8>> = OnceLock::new();
+/// A file with some records, and with a clock that was set back: its octets up to the last one that
+/// is not zero, and its length.
+fn honest() -> &'static (Vec<u8>, u64) {
+    static FILE: OnceLock<(Vec<u8>, u64)> = OnceLock::new();
     FILE.get_or_init(|| {
         let path = folder().join("honest");
         let store = LogStore::open(&path, SETTINGS).expect("a new store");
@@ -33,10 +42,31 @@ fn honest() -> &'static [u8] {
             store.append(time, &[entry(number, "text")]).expect("space");
         }
         drop(store);
-        let octets = std::fs::read(&path).expect("the file");
+        let mut octets = std::fs::read(&path).expect("the file");
         std::fs::remove_dir_all(folder()).expect("the folder is there");
-        octets
+        let length = octets.len() as u64;
+        octets.truncate(octets.iter().rposition(|octet| *octet != 0).map_or(0, |last| last + 1));
+        (octets, length)
     })
+}
+
+/// Opens a file with these octets, and zeros behind them.
+fn open_file(octets: &[u8], length: u64) -> Option<LogStore> {
+    let path = folder().join("log");
+    let file = std::fs::File::create(&path).expect("a file");
+    file.write_all_at(octets, 0).expect("space");
+    // Most of the file are zeros, which need not be written.
+    file.set_len(length).expect("space");
+    drop(file);
+    let store = LogStore::open(&path, SETTINGS).ok();
+    std::fs::remove_dir_all(folder()).expect("the folder is there");
+    store
+}
+
+/// The numbers of all records.
+fn records(store: &LogStore) -> Vec<u64> {
+    let page = store.read(0, usize::MAX, usize::MAX, &|_| true, &|id, _, _| id);
+    page.map(|page| page.records).unwrap_or_default()
 }
 
 /// What clients do: the first octets say with which numbers.
@@ -45,7 +75,8 @@ fn requests(store: &LogStore, data: &[u8]) {
     let number = u64::from_le_bytes(octets);
     let time = Time { seconds: number as i64, nanoseconds: (number % 1_000_000_000) as u32 };
     let read = |from: u64, wanted: &dyn Fn(&Entry<'_>) -> bool| {
-        let page = store.read(from, usize::from(octets[1]), 64 * usize::from(octets[2]), wanted, &|id, _, _| id);
+        let page =
+            store.read(from, usize::from(octets[1]), 64 * usize::from(octets[2]), wanted, &|id, _, _| id);
         if let Ok(page) = page {
             assert!(page.records.is_sorted() && page.records.iter().all(|id| *id >= from));
             assert!(page.records.last().is_none_or(|last| page.next > *last));
@@ -89,22 +120,23 @@ fuzz_target!(|data: &[u8]| {
     if what & 1 == 0 {
         return requests(&LogStore::memory(SETTINGS).expect("memory"), data);
     }
-    let mut octets = honest().to_vec();
-    let used = octets.iter().rposition(|octet| *octet != 0).map_or(octets.len(), |last| last + 1);
+    let (honest, length) = honest();
+    let (mut octets, mut length) = (honest.clone(), *length);
     let changes = data.chunks_exact(4);
     if let [low, high] = changes.remainder() {
-        octets.truncate(usize::from(u16::from_le_bytes([*low, *high])) * 64);
+        length = length.min(u64::from(u16::from_le_bytes([*low, *high])) * 64);
     }
     for change in changes {
         let at = usize::from(u16::from_le_bytes([change[0], change[1]])) | usize::from(change[2]) << 16;
-        if let Some(octet) = octets.get_mut(at % used) {
-            *octet = change[3];
-        }
+        octets[at % honest.len()] = change[3];
     }
-    let path = folder().join("log");
-    std::fs::write(&path, &octets).expect("space");
-    if let Ok(store) = LogStore::open(&path, SETTINGS) {
-        requests(&store, data);
+    let mut hasher = DefaultHasher::new();
+    data.hash(&mut hasher);
+    let as_file = hasher.finish().is_multiple_of(FILES).then(|| open_file(&octets, length));
+    let in_memory = LogStore::from_octets(octets, length, SETTINGS).ok();
+    if let Some(file) = as_file {
+        assert_eq!(file.as_ref().map(records), in_memory.as_ref().map(records));
+        file.iter().for_each(|file| requests(file, data));
     }
-    std::fs::remove_dir_all(folder()).expect("the folder is there");
+    in_memory.iter().for_each(|store| requests(store, data));
 });

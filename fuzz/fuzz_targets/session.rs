@@ -12,6 +12,9 @@ use std::fs::File;
 use std::io::IoSlice;
 use std::mem::MaybeUninit;
 use std::os::fd::AsFd;
+use std::sync::LazyLock;
+
+static NULL: LazyLock<File> = LazyLock::new(|| File::open("/dev/null").expect("a descriptor"));
 
 /// Messages that wait in the socket without a reader.
 const MOST: usize = 8;
@@ -20,15 +23,15 @@ const MOST: usize = 8;
 fuzz_target!(|data: &[u8]| {
     let (ours, theirs) =
         socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).expect("sockets");
-    let null = File::open("/dev/null").expect("a descriptor");
+    let null = &*NULL;
     let (mut rest, mut sent) = (data, 0);
     while let [descriptors, low, high, after @ ..] = rest {
         let length = usize::from(u16::from_le_bytes([*low, *high])) % 9_000;
         let (octets, after) = after.split_at(length.min(after.len()));
         rest = after;
         // Repeated to lengths that are too large.
-        let octets: Vec<u8> =
-            octets.iter().copied().cycle().take(if octets.is_empty() { 0 } else { length }).collect();
+        let mut octets = octets.repeat(length.checked_div(octets.len()).map_or(0, |times| times + 1));
+        octets.truncate(length);
         let fds = vec![null.as_fd(); usize::from(descriptors % 4)];
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
         let mut control = SendAncillaryBuffer::new(&mut space);

@@ -71,19 +71,25 @@ pub fn receive_session_messages(socket: impl rustix::fd::AsFd) -> ([usize; 6], b
 
 /// Whether a message arrives as it was when it is sent on; where there is no room for it, too.
 fn is_sent_again(message: &session_socket::Message) -> bool {
-    use rustix::fd::AsFd;
+    use rustix::fd::{AsFd, OwnedFd};
     use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
-    let pair = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None);
-    let Ok((from, to)) = pair else { return true };
+    thread_local! {
+        /// Sockets without a message between two calls.
+        static PAIR: Option<(OwnedFd, OwnedFd)> =
+            socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).ok();
+    }
     let descriptors: Vec<_> =
         [&message.descriptor, &message.doorbell].into_iter().flatten().map(AsFd::as_fd).collect();
-    if session_socket::send(from, message.kind, message.number, &message.text, &descriptors).is_err() {
-        return true;
-    }
-    session_socket::receive(to).is_ok_and(|again| {
-        again.is_some_and(|again| {
-            (again.kind, again.number, &again.text) == (message.kind, message.number, &message.text)
-                && again.descriptor.is_some() == message.descriptor.is_some()
+    PAIR.with(|pair| {
+        let Some((from, to)) = pair else { return true };
+        if session_socket::send(from, message.kind, message.number, &message.text, &descriptors).is_err() {
+            return true;
+        }
+        session_socket::receive(to).is_ok_and(|again| {
+            again.is_some_and(|again| {
+                (again.kind, again.number, &again.text) == (message.kind, message.number, &message.text)
+                    && again.descriptor.is_some() == message.descriptor.is_some()
+            })
         })
     })
 }
