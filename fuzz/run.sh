@@ -36,7 +36,7 @@ while [ $# -gt 0 ]; do
         shift 2
         ;;
     --idle)
-        idle="chrt --idle 0 nice -n 19"
+        idle=1
         shift
         ;;
     *) break ;;
@@ -77,6 +77,13 @@ trap 'stopped=1; [ -z "$running" ] || kill -INT "$running"' TERM INT
 table="$here/executions.tsv"
 [ -f "$table" ] || printf 'target\tdate\tseconds\texecutions\n' >"$table"
 
+# start PROGRAM ARGUMENT...: becomes the program. Where the kernel shares the processor among sessions, idle processes
+# give way only to those of their own session, so that they get one that seldom has its turn.
+start() {
+    [ -n "$idle" ] || exec "$@"
+    exec setsid chrt --idle 0 nice -n 19 sh -c '{ echo 19 >"/proc/$$/autogroup"; } 2>/dev/null; exec "$@"' start "$@"
+}
+
 # run TARGET LENGTH: one run, and its row.
 run() {
     echo "fuzz: $1, $seconds s"
@@ -89,7 +96,7 @@ run() {
     esac
     [ -z "$2" ] || [ "$2" -gt "$most" ] || most=$2
     begin=$(date +%s)
-    $idle "$PROGRAMS/$1" "$here/corpus/$1" "$here/seeds/$1" -artifact_prefix="$here/artifacts/$1/" -runs="${RUNS:--1}" \
+    start "$PROGRAMS/$1" "$here/corpus/$1" "$here/seeds/$1" -artifact_prefix="$here/artifacts/$1/" -runs="${RUNS:--1}" \
         -max_total_time="$seconds" -timeout="${TIMEOUT:-10}" -rss_limit_mb=1024 -max_len="$most" -verbosity=0 \
         -print_final_stats=1 >"$log" 2>&1 &
     running=$!
