@@ -135,7 +135,10 @@ fuzz_target!(|data: &[u8]| {
     let as_file = hasher.finish().is_multiple_of(FILES).then(|| open_file(&octets, length));
     let in_memory = LogStore::from_octets(octets, length, SETTINGS).ok();
     if let Some(file) = as_file {
-        assert_eq!(file.as_ref().map(records), in_memory.as_ref().map(records));
+        // Where the copy fails, a file is open for reading, and octets are refused.
+        if let Some(in_memory) = &in_memory {
+            assert_eq!(file.as_ref().map(records), Some(records(in_memory)));
+        }
         file.iter().for_each(|file| requests(file, data));
     }
     in_memory.iter().for_each(|store| requests(store, data));
