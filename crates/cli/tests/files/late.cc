@@ -1,8 +1,11 @@
 // With a URL and `push`: pushes the numbers of its standard input. With a URL and a condition:
-// prints the numbers that satisfy it, those of the history first.
+// prints the numbers that satisfy it, those of the history first. These may come before READY.
 #include "isorb_events.hpp"
 
 namespace events = isorb::events;
+
+// A line in one piece, whichever threads print.
+void print(const std::string& line) { std::cout << line + "\n" << std::flush; }
 
 int main(int argc, char** argv) {
   CORBA::ORB_var orb = CORBA::ORB_init(argc, argv);
@@ -11,7 +14,7 @@ int main(int argc, char** argv) {
     events::Channel channel(orb, argv[1]);
     if (std::string(argv[2]) == "push") {
       auto supplier = channel.supplier();
-      std::cout << "READY" << std::endl;
+      print("READY");
       for (CORBA::Long number; std::cin >> number;) supplier.push(16, 1, events::encode(number));
       return 0;
     }
@@ -23,10 +26,10 @@ int main(int argc, char** argv) {
         events::Filter::of_type(16),
         [](const events::Event& event) {
           cdrEncapsulationStream stream(event.data, static_cast<CORBA::ULong>(event.size));
-          std::cout << stream.unmarshalLong() << std::endl;
+          print(std::to_string(stream.unmarshalLong()));
         },
         options);
-    std::cout << "READY" << std::endl;
+    print("READY");
     orb->run();
   } catch (const events::Error& error) {
     std::cout << error.what() << std::endl;
