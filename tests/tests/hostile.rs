@@ -344,8 +344,10 @@ fn a_message_that_has_begun_must_arrive_in_time() {
 #[test]
 fn clients_beyond_the_limit_are_turned_away_in_order() {
     for concurrency in BOTH {
-        let server =
-            Orb::with_config(Config { concurrency, max_connections: 3, ..Config::default() }).unwrap();
+        // A client that is admitted against the rule would wait for ever.
+        let config =
+            Config { concurrency, max_connections: 3, first_request_timeout_ms: 0, ..Config::default() };
+        let server = Orb::with_config(config).unwrap();
         let root = server.root_poa().unwrap();
         let near: PathRef = root.activate(Arc::new(Parrot::default())).unwrap();
         let background = server.clone();
@@ -357,7 +359,11 @@ fn clients_beyond_the_limit_are_turned_away_in_order() {
             stream.read_exact(&mut reply).map(|()| reply[7])
         };
         let mut admitted: Vec<TcpStream> = (0..3).map(|_| connect(&server)).collect();
-        admitted.iter_mut().for_each(|stream| assert_eq!(ping(stream).unwrap(), 1));
+        for stream in &mut admitted {
+            assert_eq!(ping(stream).unwrap(), 1);
+            // One that has begun a request is in use. An idle one would be evicted for the next.
+            stream.write_all(&message[..20]).unwrap();
+        }
         let turned_away = until_closed(connect(&server));
         assert_eq!(turned_away.get(7), Some(&5), "CloseConnection");
         admitted.pop();
