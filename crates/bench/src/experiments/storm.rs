@@ -81,7 +81,7 @@ fn run(cx: &mut Context<'_>, out: &mut Measured) -> Result<(), BenchError> {
     let mut scene = Scene::start(cx, Subject::IsorbLane, &NO_LIMITS)?;
     let crowd = connects.min(1000).min(connection_storm::most(1000));
     let opened = scene.crowd.open(crowd)?;
-    std::thread::sleep(WATCHED);
+    std::thread::sleep(if cx.is_smoke() { WATCHED / 10 } else { WATCHED });
     crowd_row(out, NO_LIMITS_NAME, crowd, opened, scene.crowd.alive()?);
     scene.end();
     let phases = "0 before, 1 while they connect, 2 while some stay, 3 after the last was closed";
