@@ -45,7 +45,8 @@ pub fn summary(
     let _ = write!(
         text,
         "\nMedians of the second and of the last quarter of the time, of the processes that were never killed. \
-         Flat is at most 5 % or 2 MiB, 8 descriptors and 4 threads more.\n\n\
+         Flat is at most 5 % or 2 MiB, 8 descriptors and 4 threads more, or memory that grew by no more than a \
+         store's cache of 16 MiB, and by half as much since the third quarter.\n\n\
          | service | resident MiB | descriptors | threads | flat |\n|---|---|---|---|---|\n"
     );
     for service in flat.chunks(3) {

@@ -98,6 +98,11 @@ impl Subject {
         self != Subject::Scheduler
     }
 
+    /// Whether what was acknowledged may be seen some time after a restart only.
+    pub fn comes_back_later(self) -> bool {
+        matches!(self, Subject::MemoryServer | Subject::EventChannel)
+    }
+
     /// Whether it loses its oldest writes when it is full, as a log does.
     pub fn wraps(self) -> bool {
         self == Subject::LogService
