@@ -250,8 +250,8 @@ impl Driven {
                 let Some((_, client)) = &mut self.kept else { return };
                 match client.read(number) {
                     Ok(true) => break,
-                    // The writer hands an area back after the server is ready, and events that a busy
-                    // channel could not deliver at once are lost.
+                    // The writer hands an area back after the server is ready, and a busy channel
+                    // loses events that it cannot deliver at once.
                     Ok(false) if self.subject.comes_back_later() && start.elapsed() < RECOVERY => {}
                     Err(_) if start.elapsed() < RECOVERY => {}
                     other => return self.broken(&format!("after a kill, write {number} is {other:?}")),
