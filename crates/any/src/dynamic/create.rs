@@ -54,7 +54,10 @@ pub(super) fn read(tc: &TypeCode, d: &mut Decoder<'_>, level: u16, budget: &mut 
         kind if is_basic(kind) => Content::Basic(Any::take(tc.clone(), d)?),
         Kind::Struct => Content::List(members(plain, d, level, budget)?),
         Kind::Except => {
-            d.string_owned()?;
+            // Written again it would be that of the type.
+            if d.string_owned()? != plain.id() {
+                return Err(d.error(ErrorKind::TypeCode).into());
+            }
             Content::List(members(plain, d, level, budget)?)
         }
         Kind::Sequence => {

@@ -397,3 +397,18 @@ fn an_alias_keeps_its_name() {
     assert_eq!(alias.type_code(), &tc);
     assert!(<i32 as AnyValue>::type_code().equal(&TypeCode::LONG));
 }
+
+#[test]
+fn an_exception_with_another_id_than_its_type_is_refused() {
+    let tc = TypeCode::new_exception("IDL:Own:1.0", "Own", &[]).unwrap();
+    let codec = crate::Codec::new(crate::Encoding::CDR_1_2).unwrap();
+    let of = |id: &str| {
+        // The order of octets, its padding, and the id with a zero octet.
+        let octets = [&[1, 0, 0, 0, id.len() as u8 + 1, 0, 0, 0], id.as_bytes(), b"\0"].concat();
+        codec.decode_value(&octets, &tc).unwrap()
+    };
+    let own = of("IDL:Own:1.0");
+    assert_eq!(DynAny::from_any(&own).unwrap().to_any(), Ok(own));
+    // It would become another value: DynAny has the id of the type only.
+    assert!(DynAny::from_any(&of("IDL:Other:1.0")).is_err());
+}

@@ -13,11 +13,17 @@ use std::time::Duration;
 /// Counts the probes of each object, in the order of their first ones, and refuses those of the
 /// first object from some time on.
 #[derive(Default)]
-struct Probes(Mutex<(Vec<(Vec<u8>, usize)>, bool)>);
+struct Probes(Mutex<Counts>);
+
+#[derive(Default)]
+struct Counts {
+    probed: Vec<(Vec<u8>, usize)>,
+    refuses_first: bool,
+}
 
 impl Probes {
     fn counts(&self) -> Vec<usize> {
-        self.0.lock().unwrap().0.iter().map(|(_, count)| *count).collect()
+        self.0.lock().unwrap().probed.iter().map(|(_, count)| *count).collect()
     }
 }
 
@@ -27,7 +33,7 @@ impl ServerRequestInterceptor for Probes {
             return Ok(());
         }
         let id = info.object_id()?.to_vec();
-        let (probed, refuses_first) = &mut *self.0.lock().unwrap();
+        let Counts { probed, refuses_first } = &mut *self.0.lock().unwrap();
         let at = probed.iter().position(|(known, _)| *known == id);
         let at = at.unwrap_or_else(|| {
             probed.push((id, 0));
@@ -65,7 +71,7 @@ fn a_probe_that_is_refused_does_not_end_the_round() {
         .unwrap();
     let _both = [20, 21].map(|number| remote.consume(Filter::of_type(number), |_| ()).unwrap());
     wait_until("both are probed", || probes.counts().len() == 2);
-    probes.0.lock().unwrap().1 = true;
+    probes.0.lock().unwrap().refuses_first = true;
     let before = probes.counts();
     // The rounds that had begun before may count.
     let more = |of: usize| probes.counts()[of] >= before[of] + 4;
