@@ -71,7 +71,7 @@ fn faults_of_a_schedule_are_named_at_the_start() {
     assert!(error.contains("s.toml:2: a: it depends on itself"), "{error}");
     std::fs::write(&file, "[[operation]]\nname = 'a'\ncost = '1 ms'\nperiod = '9 ms'\n").unwrap();
     let (code, _, error) = run(&["scheduler", "--schedule", &file, "--operations", "0"]);
-    assert_eq!(code, Some(1));
+    assert_eq!(code, Some(2));
     assert!(error.contains("1 operations, and --operations allows 0"), "{error}");
     let (code, _, error) = run(&["scheduler", "--record", &folder.text("absent/r.toml")]);
     assert_eq!(code, Some(2));
