@@ -61,16 +61,22 @@ impl NextEvicted {
     ) -> Option<Arc<Connection>> {
         self.remembered.clear();
         let now = now_ns();
-        let mut idle = idle_connections(connections, of, now).into_iter();
-        let evicted = idle.find(|one| is_quiet(&one.connection, now, one.since))?.connection;
-        connections.retain(|entry| !entry.is_of(&evicted));
+        let idle = idle_connections(connections, of, now);
+        let first = idle.iter().position(|one| is_quiet(&one.connection, now, one.since))?;
+        let evicted = &idle[first];
+        connections.retain(|entry| !entry.is_of(&evicted.connection));
         if remember {
+            // As many as can go while their peer has the most connections, whoever comes.
+            let others = idle.iter().filter(|one| one.peer != evicted.peer);
+            let most = others.map(|one| one.share).max().unwrap_or(0);
+            let may_go = (evicted.share.saturating_sub(most) / 2).min(REMEMBERED);
+            let is_next = |one: &&Candidate| one.idleness == evicted.idleness && one.peer == evicted.peer;
+            let next = idle[first + 1..].iter().filter(is_next).take(may_go);
             (self.of, self.until_ns) = (of, now.saturating_add(FRESH_NS));
-            let next = idle.take(REMEMBERED).map(|one| (Arc::downgrade(&one.connection), one.since));
-            self.remembered.extend(next);
+            self.remembered.extend(next.map(|one| (Arc::downgrade(&one.connection), one.since)));
             self.remembered.reverse();
         }
-        Some(evicted)
+        Some(evicted.connection.clone())
     }
 }
 
@@ -132,14 +138,23 @@ mod tests {
     use isorb_testkit::wait_until;
     use isorb_transport::{Tcp, Transport, Wait};
     use std::io::Write;
-    use std::net::TcpStream;
+    use std::net::{SocketAddr, TcpStream};
 
     /// Connections from the oldest to the youngest, with their clients.
     fn connections<const N: usize>() -> [(Arc<Connection>, TcpStream); N] {
+        connections_from(|_| [127, 0, 0, 1])
+    }
+
+    fn connections_from<const N: usize>(
+        from: impl Fn(usize) -> [u8; 4],
+    ) -> [(Arc<Connection>, TcpStream); N] {
         let listener = Tcp.listen("127.0.0.1:0").unwrap();
         let (table, pool) = (Arc::<ConnectionTable>::default(), BufferPool::new(1 << 20, 0));
-        std::array::from_fn(|_| {
-            let client = TcpStream::connect(listener.address()).unwrap();
+        std::array::from_fn(|number| {
+            let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
+            socket.bind(&SocketAddr::from((from(number), 0)).into()).unwrap();
+            socket.connect(&listener.address().parse::<SocketAddr>().unwrap().into()).unwrap();
+            let client = TcpStream::from(socket);
             let stream = listener.accept(Wait::Block).unwrap();
             let limits = Config::default().limits();
             let connection = Connection::new(stream, Side::Acceptor, limits, pool.clone(), &table);
@@ -159,8 +174,9 @@ mod tests {
 
     #[test]
     fn what_was_used_since_the_walk_stays() {
-        let [a, b, mut c, d, e] = connections();
-        let mut entries: Vec<Entry> = [&a, &b, &c, &d, &e].map(|(one, _)| Entry::of(one)).into();
+        let [a, b, mut c, d, e, f, g, h, i, j] = connections();
+        let all = [&a, &b, &c, &d, &e, &f, &g, &h, &i, &j];
+        let mut entries: Vec<Entry> = all.map(|(one, _)| Entry::of(one)).into();
         let (mut next, first) = remembering(&mut entries);
         assert!(Arc::ptr_eq(&first, &a.0));
         b.0.mark_used();
@@ -170,7 +186,6 @@ mod tests {
         assert!(next.take(&mut entries, Some(PeerKey::Unknown)).is_none(), "of another peer");
         let second = next.take(&mut entries, None).unwrap();
         assert!(Arc::ptr_eq(&second, &e.0));
-        assert!(next.take(&mut entries, None).is_none());
         let left: Vec<bool> =
             [&a, &b, &c, &d, &e].map(|(one, _)| entries.iter().any(|entry| entry.is_of(one))).into();
         assert_eq!(left, [false, true, true, true, false]);
@@ -178,12 +193,12 @@ mod tests {
 
     #[test]
     fn a_walk_is_remembered_for_a_moment_and_for_some() {
-        let all: [_; REMEMBERED + 4] = connections();
+        let all: [_; 2 * REMEMBERED + 2] = connections();
         let mut entries: Vec<Entry> = all.iter().map(|(one, _)| Entry::of(one)).collect();
         let (mut next, _) = remembering(&mut entries);
         let more: Vec<_> = std::iter::from_fn(|| next.take(&mut entries, None)).collect();
         assert!(more.iter().zip(&all[1..]).all(|(evicted, (one, _))| Arc::ptr_eq(evicted, one)));
-        assert_eq!((more.len(), entries.len()), (REMEMBERED, 3));
+        assert_eq!((more.len(), entries.len()), (REMEMBERED, REMEMBERED + 1));
         next.find(&mut entries, None, true).unwrap();
         assert!(next.until_ns <= now_ns() + FRESH_NS);
         next.until_ns = now_ns();
@@ -191,5 +206,17 @@ mod tests {
         next.find(&mut entries, None, false).unwrap();
         next.until_ns = u64::MAX;
         assert!(next.take(&mut entries, None).is_none(), "it was not to be remembered");
+    }
+
+    #[test]
+    fn the_only_connection_of_a_peer_stays_while_another_has_more() {
+        let all: [_; 8] = connections_from(|number| [127, 0, 0, if number == 0 { 2 } else { 1 }]);
+        let mut entries: Vec<Entry> = all.iter().map(|(one, _)| Entry::of(one)).collect();
+        let (mut next, first) = remembering(&mut entries);
+        assert!(Arc::ptr_eq(&first, &all[1].0));
+        // Whoever comes: three more are fewer than the rest of that peer.
+        let more: Vec<_> = std::iter::from_fn(|| next.take(&mut entries, None)).collect();
+        assert!(more.iter().zip(&all[2..]).all(|(evicted, (one, _))| Arc::ptr_eq(evicted, one)));
+        assert_eq!(more.len(), 3);
     }
 }
