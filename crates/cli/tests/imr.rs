@@ -156,10 +156,16 @@ fn outcome(context: &NamingContextRef) -> (Kind, u32) {
 }
 
 /// The number of names, by a client that may not have noticed yet that the server has ended. Where
-/// it has not, it cannot know whether the request was served, and the caller has to repeat it once.
+/// it has not, it cannot know whether the request was served, and the caller has to repeat it, for
+/// each connection that it has.
 fn number(context: &NamingContextRef) -> usize {
     let unsure = |e: &isorb::SystemException| (e.kind, e.completed) == (Kind::CommFailure, Completion::Maybe);
-    let list = context.list(10).or_else(|e| if unsure(&e) { context.list(10) } else { Err(e) });
+    let mut list = context.list(10);
+    for _ in 0..4 {
+        if list.as_ref().is_err_and(unsure) {
+            list = context.list(10);
+        }
+    }
     list.unwrap().0.len()
 }
 
