@@ -66,7 +66,8 @@ impl NextEvicted {
         let evicted = &idle[first];
         connections.retain(|entry| !entry.is_of(&evicted.connection));
         if remember {
-            // As many as can go while their peer has the most connections, whoever comes.
+            // As many as can go while their peer has the most connections, if each newcomer is of
+            // the one with the most after it.
             let others = idle.iter().filter(|one| one.peer != evicted.peer);
             let most = others.map(|one| one.share).max().unwrap_or(0);
             let may_go = (evicted.share.saturating_sub(most) / 2).min(REMEMBERED);
@@ -214,7 +215,7 @@ mod tests {
         let mut entries: Vec<Entry> = all.iter().map(|(one, _)| Entry::of(one)).collect();
         let (mut next, first) = remembering(&mut entries);
         assert!(Arc::ptr_eq(&first, &all[1].0));
-        // Whoever comes: three more are fewer than the rest of that peer.
+        // With three newcomers of the other peer, both have as many.
         let more: Vec<_> = std::iter::from_fn(|| next.take(&mut entries, None)).collect();
         assert!(more.iter().zip(&all[2..]).all(|(evicted, (one, _))| Arc::ptr_eq(evicted, one)));
         assert_eq!(more.len(), 3);
