@@ -1,7 +1,7 @@
 //! The threads of connections that have one each.
 //!
-//! Starting a thread and ending it takes some ten times as long as waking one, and a client that
-//! connects again and again has as much time less. So a thread waits a moment after the end of its
+//! Starting a thread and ending it takes longer than waking one, and other clients wait to be
+//! accepted meanwhile (`isorb-bench attacks`). So a thread waits a moment after the end of its
 //! connection for another one.
 
 use super::session;
