@@ -113,7 +113,7 @@ impl Connection {
         if self.state.change(State::Closing, State::Broken, Ordering::AcqRel) {
             self.send_control(&isorb_giop::message::close_connection(Version::V1_0));
             self.account.end();
-            self.stream.shutdown();
+            self.shut_down();
             self.slots.wake_all();
             self.notify_end();
         }
@@ -130,7 +130,7 @@ impl Connection {
         // Also if it is broken: the message is older than the break, and says more.
         self.state.store(State::ClosedByPeer, Ordering::Release);
         self.account.end();
-        self.stream.shutdown();
+        self.shut_down();
         self.slots.wake_all();
         self.notify_end();
     }
@@ -141,9 +141,18 @@ impl Connection {
             self.state.change(state, State::Broken, Ordering::AcqRel);
         }
         self.account.end();
-        self.stream.shutdown();
+        self.shut_down();
         self.slots.wake_all();
         self.notify_end();
+    }
+
+    /// Ends both directions of the stream. The kernel reports each call to the poller anew, so there
+    /// is one; whoever finds it made knows that the stream has ended.
+    fn shut_down(&self) {
+        if !self.shut_down.load(Ordering::Acquire) {
+            self.stream.shutdown();
+            self.shut_down.store(true, Ordering::Release);
+        }
     }
 
     /// When it is to be broken off unless it makes progress, in nanoseconds. For connections on
@@ -254,7 +263,7 @@ impl Drop for DeferredRequest {
 
 #[cfg(test)]
 mod tests {
-    use super::super::still::connection_to;
+    use super::super::still::{connection_to, counted_connection_to};
     use super::*;
 
     /// Its thread does not wait for blocks any more, and returns those that it holds.
@@ -271,5 +280,16 @@ mod tests {
             end(&connection);
             assert!(connection.account.has_ended() && !connection.is_open());
         }
+    }
+
+    /// A lane's poller reports each shutdown: a thread would look after the same end again.
+    #[test]
+    fn a_stream_is_shut_down_once() {
+        let (connection, shut_down) = counted_connection_to(std::fs::File::open("/dev/null").unwrap().into());
+        assert_eq!(shut_down.load(Ordering::Relaxed), 0);
+        connection.close();
+        connection.break_off();
+        connection.close_in_order();
+        assert_eq!(shut_down.load(Ordering::Relaxed), 1);
     }
 }

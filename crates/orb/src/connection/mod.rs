@@ -103,6 +103,8 @@ pub(crate) struct Connection {
     inbox: PiMutex<Inbox>,
     slots: Slots,
     state: AtomicEnum<State>,
+    /// Both directions of the stream have ended.
+    shut_down: AtomicBool,
     /// Calls that chose this connection and have not returned.
     pub in_flight: AtomicU32,
     /// When the newest call began, in nanoseconds.
@@ -190,6 +192,7 @@ impl Connection {
             inbox: PiMutex::new(Inbox::new(&pool, limits.message, limits.message_timeout, account.clone())),
             slots: Slots::new(side, limits.slots),
             state: AtomicEnum::new(),
+            shut_down: AtomicBool::new(false),
             in_flight: AtomicU32::new(0),
             used_at: AtomicU64::new(now_ns()),
             activity: Activity::default(),

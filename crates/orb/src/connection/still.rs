@@ -7,10 +7,15 @@ use isorb_transport::{Stream, Wait};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 #[derive(Debug)]
-pub(super) struct Still(pub OwnedFd);
+struct Still {
+    fd: OwnedFd,
+    /// How often it was shut down.
+    shut_down: Arc<AtomicU32>,
+}
 
 impl Stream for Still {
     fn recv(&self, _: &mut [u8], _: Wait) -> io::Result<usize> {
@@ -25,17 +30,24 @@ impl Stream for Still {
     fn set_send_timeout(&self, _: Option<Duration>) -> io::Result<()> {
         Ok(())
     }
-    fn shutdown(&self) {}
+    fn shutdown(&self) {
+        self.shut_down.fetch_add(1, Ordering::Relaxed);
+    }
     fn peer(&self) -> &str {
         "still"
     }
     fn fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
+        self.fd.as_fd()
     }
 }
 
 /// A connection that the ORB opened, with this descriptor.
 pub(super) fn connection_to(fd: OwnedFd) -> Arc<Connection> {
+    counted_connection_to(fd).0
+}
+
+/// The same, and how often its stream was shut down.
+pub(super) fn counted_connection_to(fd: OwnedFd) -> (Arc<Connection>, Arc<AtomicU32>) {
     let limits = Limits {
         message: 1 << 20,
         fragment: 0,
@@ -45,5 +57,8 @@ pub(super) fn connection_to(fd: OwnedFd) -> Arc<Connection> {
         peer: PeerLimits::configured(0, 0),
     };
     let pool = BufferPool::new(1 << 20, 1 << 20);
-    Arc::new(Connection::new(Box::new(Still(fd)), Side::Connector, limits, pool, &Arc::default()))
+    let shut_down = Arc::new(AtomicU32::new(0));
+    let stream = Still { fd, shut_down: shut_down.clone() };
+    let connection = Connection::new(Box::new(stream), Side::Connector, limits, pool, &Arc::default());
+    (Arc::new(connection), shut_down)
 }
