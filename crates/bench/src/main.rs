@@ -39,6 +39,7 @@ mod load;
 mod machine;
 mod page;
 mod process;
+mod progress;
 mod protocol;
 mod report;
 mod stats;

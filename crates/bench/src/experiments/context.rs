@@ -1,15 +1,15 @@
 //! The context of every experiment: processors, priority, length, and progress.
 
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use clap::Args;
-use indicatif::{ProgressBar, ProgressStyle};
 use isorb_rt::sched::{Cpus, Need, RealTime, SchedClass, SpawnError, ThreadSpec};
 
 use super::BenchError;
 use crate::machine::Machine;
 use crate::process::{Launcher, Scheduling};
+use crate::progress::Progress;
 
 /// At which priority all that is measured runs.
 #[derive(Args, Clone, Copy, PartialEq, Eq, Debug)]
@@ -53,7 +53,7 @@ impl<'a> Context<'a> {
         let fifo = granted.scheduling.then_some(priority);
         let missing = granted.missing().map(ToString::to_string).collect();
         let machine = Machine::read(fifo);
-        let progress = Progress::new(Duration::from_secs(seconds.into()));
+        let progress = Progress::over(Duration::from_secs(seconds.into()));
         Ok((
             Context { launcher, machine, fifo, quick, servers: None, blocks: None, smoke: false, progress },
             missing,
@@ -114,77 +114,21 @@ impl<'a> Context<'a> {
 
     /// Begins to show progress over `length`.
     pub fn lasts(&mut self, length: Duration) {
-        self.progress = Progress::new(length);
+        self.progress = Progress::over(length);
     }
 
     /// Says what comes next, and how much time is left.
     pub fn progress(&mut self, what: impl Into<String>) {
-        self.progress.step(&what.into());
+        self.progress.show(what.into());
     }
 
     /// Prints while the progress steps aside.
     pub fn suspend_progress<R>(&self, f: impl FnOnce() -> R) -> R {
-        self.progress.bar.suspend(f)
+        self.progress.suspend(f)
     }
 
     /// Ends the showing of progress.
     pub fn finish(&self) {
-        self.progress.bar.finish_and_clear();
-    }
-}
-
-/// A bar over the time that all of it should take; where standard error is no terminal, a line now
-/// and then.
-struct Progress {
-    bar: ProgressBar,
-    begin: Instant,
-    length: Duration,
-    last_line: Option<Instant>,
-}
-
-/// Between two lines.
-const LINES_APART: Duration = Duration::from_secs(20);
-
-impl Progress {
-    fn new(length: Duration) -> Progress {
-        // A template that does not parse leaves the usual one.
-        let bar = ProgressBar::new(u64::try_from(length.as_millis()).unwrap_or(u64::MAX));
-        if let Ok(style) = ProgressStyle::with_template("{bar:30} {msg}") {
-            bar.set_style(style);
-        }
-        Progress { bar, begin: Instant::now(), length, last_line: None }
-    }
-
-    fn step(&mut self, what: &str) {
-        let done = self.begin.elapsed();
-        let text = format!("{what}, {}", left(done, self.length));
-        self.bar.set_position(u64::try_from(done.as_millis()).unwrap_or(u64::MAX));
-        if self.bar.is_hidden() && self.last_line.is_none_or(|last| last.elapsed() > LINES_APART) {
-            eprintln!("{text}");
-            self.last_line = Some(Instant::now());
-        }
-        self.bar.set_message(text);
-    }
-}
-
-fn left(done: Duration, length: Duration) -> String {
-    match length.checked_sub(done) {
-        Some(left) if left.as_secs() >= 120 => format!("{} min left", left.as_secs().div_ceil(60)),
-        Some(left) => format!("{} s left", left.as_secs()),
-        None => format!("{} s longer than planned", (done - length).as_secs()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_time_left_is_said() {
-        let of = |done, length| left(Duration::from_secs(done), Duration::from_secs(length));
-        assert_eq!(
-            [of(5, 60), of(0, 901), of(70, 60)],
-            ["55 s left", "16 min left", "10 s longer than planned"]
-        );
+        self.progress.finish();
     }
 }

@@ -10,12 +10,12 @@ use std::path::Path;
 use std::time::Duration;
 
 use clap::Args;
-use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
 
 use super::BenchError;
 use crate::cases::Case;
 use crate::process::{Launcher, Side};
+use crate::progress::Progress;
 use crate::protocol::Block;
 use crate::subjects::build::installed;
 use crate::subjects::{Pair, PairScheduling, Programs, Subject};
@@ -150,20 +150,19 @@ fn run(launcher: &Launcher, options: &Options, tool: &Tool) -> Result<(), BenchE
     let print = |text: &str| if options.json { eprintln!("{text}") } else { println!("{text}") };
     print(&tool.heading);
     let subjects = options.subjects(tool.without);
-    let bar = ProgressBar::new(subjects.len() as u64 * 2);
-    if let Ok(style) = ProgressStyle::with_template("{bar:30} {msg}, {eta} left") {
-        bar.set_style(style);
-    }
+    let progress = Progress::of_steps(subjects.len() as u64 * 2);
     let mut counted_any = false;
     for subject in subjects {
-        bar.set_message(subject.name());
+        progress.show(subject.name());
         let counted = match subject.programs(launcher) {
-            Ok(programs) => rates(launcher, subject, &programs, tool, options.case, || bar.inc(1))
-                .map_err(|e| format!("failed: {e}")),
+            Ok(programs) => {
+                rates(launcher, subject, &programs, tool, options.case, || progress.step(subject.name()))
+                    .map_err(|e| format!("failed: {e}"))
+            }
             Err(missing) => Err(missing.to_string()),
         };
         counted_any |= counted.is_ok();
-        bar.suspend(|| match counted {
+        progress.suspend(|| match counted {
             Ok([client, server]) => {
                 let (line, json) = (tool.show)(subject.name(), [&client, &server]);
                 print(&line);
@@ -174,7 +173,7 @@ fn run(launcher: &Launcher, options: &Options, tool: &Tool) -> Result<(), BenchE
             Err(why) => print(&format!("  {:<14} {why}", subject.name())),
         });
     }
-    bar.finish_and_clear();
+    progress.finish();
     if counted_any { Ok(()) } else { Err(BenchError::NoSubject) }
 }
 

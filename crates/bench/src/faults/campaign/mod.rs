@@ -14,13 +14,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use clap::Args;
-use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
 
 use crate::experiments::BenchError;
 use crate::faults::circumstances;
 use crate::faults::subjects::Subject;
 use crate::process::Launcher;
+use crate::progress::Progress;
 use crate::subjects::build::installed;
 use plan::Fault;
 pub use table::into_page;
@@ -119,23 +119,19 @@ pub fn run(launcher: &Launcher, options: &Options) -> Result<(), BenchError> {
 
 /// Tries faults, several at a time.
 fn all(setting: &Setting, options: &Options, faults: &[(Subject, Fault)]) -> Vec<Tried> {
-    let bar = ProgressBar::new(faults.len() as u64);
-    if let Ok(style) = ProgressStyle::with_template("{bar:30} {pos} of {len} {msg}, {eta} left") {
-        bar.set_style(style);
-    }
+    let progress = Progress::of_steps(faults.len() as u64);
     let next = AtomicUsize::new(0);
     let tried = Mutex::new(Vec::new());
     let work = || {
         loop {
             let number = next.fetch_add(1, Ordering::Relaxed);
             let Some((subject, fault)) = faults.get(number) else { return };
-            bar.set_message(format!("{subject} {}", fault.call));
             // The first numbers are those of the scenarios without a fault.
             let outcome = trial::run(setting, *subject, fault, number as u32 + 100);
             if let Outcome::Broken(why) = &outcome {
-                bar.suspend(|| eprintln!("BROKEN {subject}, {fault:?}: {why}"));
+                progress.suspend(|| eprintln!("BROKEN {subject}, {fault:?}: {why}"));
             }
-            bar.inc(1);
+            progress.step(format_args!("{subject} {}", fault.call));
             let one = Tried { subject: *subject, fault: fault.clone(), outcome };
             tried.lock().unwrap_or_else(PoisonError::into_inner).push((number, one));
         }
@@ -144,7 +140,7 @@ fn all(setting: &Setting, options: &Options, faults: &[(Subject, Fault)]) -> Vec
         let workers: Vec<_> = (0..options.jobs).map(|_| scope.spawn(work)).collect();
         drop(workers);
     });
-    bar.finish_and_clear();
+    progress.finish();
     let mut tried = tried.into_inner().unwrap_or_else(PoisonError::into_inner);
     tried.sort_by_key(|(number, _)| *number);
     tried.into_iter().map(|(_, one)| one).collect()

@@ -6,12 +6,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use indicatif::{ProgressBar, ProgressStyle};
-
 use super::trial::{self, Setting};
 use crate::experiments::BenchError;
 use crate::faults::circumstances;
 use crate::faults::subjects::Subject;
+use crate::progress::Progress;
 
 /// Lines between which the page has the result.
 pub const BEGIN: &str = "<!-- isorb-bench campaign --random: begin -->";
@@ -61,28 +60,25 @@ pub fn run(
     rounds: u32,
     seed: u64,
 ) -> (String, Result<(), BenchError>) {
-    let bar = ProgressBar::new(u64::from(rounds) * subjects.len() as u64);
-    if let Ok(style) = ProgressStyle::with_template("{bar:30} {pos} of {len} kills, {eta} left") {
-        bar.set_style(style);
-    }
+    let progress = Progress::of_steps(u64::from(rounds) * subjects.len() as u64);
     let all = Mutex::new(Vec::new());
     let number = AtomicU64::new(0);
     std::thread::scope(|scope| {
         for subject in subjects {
-            let (bar, all) = (&bar, &all);
+            let (progress, all) = (&progress, &all);
             let room = number.fetch_add(1, Ordering::Relaxed);
             scope.spawn(move || {
                 let mut random = Random(seed.wrapping_add(room));
-                let result =
-                    trial::rounds(setting, *subject, room as u32, rounds, &mut random, &|| bar.inc(1));
+                let killed = || progress.step(format_args!("{subject} killed"));
+                let result = trial::rounds(setting, *subject, room as u32, rounds, &mut random, &killed);
                 if let Some(why) = &result.broken {
-                    bar.suspend(|| eprintln!("BROKEN {subject}, round {}: {why}", result.held));
+                    progress.suspend(|| eprintln!("BROKEN {subject}, round {}: {why}", result.held));
                 }
                 all.lock().unwrap_or_else(PoisonError::into_inner).push((*subject, result));
             });
         }
     });
-    bar.finish_and_clear();
+    progress.finish();
     let mut all = all.into_inner().unwrap_or_else(PoisonError::into_inner);
     all.sort_by_key(|(subject, _)| *subject);
     let broken: Vec<String> = all

@@ -17,13 +17,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::experiments::BenchError;
 use crate::faults::campaign::into_page;
 use crate::faults::circumstances;
 use crate::faults::subjects::Subject;
 use crate::process::Launcher;
+use crate::progress::Progress;
 use disk::Disk;
 use driver::{Driver, Life};
 use links::Links;
@@ -144,10 +144,7 @@ fn start(
 fn watch(run: &Run, options: &Options, length: Duration, disk: Option<&Disk>, drivers: &[Driver]) -> Samples {
     // At most some thousand points in a plot.
     let interval = Duration::from_secs(1).max(length / 4_000);
-    let bar = ProgressBar::new(length.as_secs());
-    if let Ok(style) = ProgressStyle::with_template("{bar:30} {elapsed_precise}, {eta_precise} left {msg}") {
-        bar.set_style(style);
-    }
+    let progress = Progress::over(length);
     let (start, mut samples) = (Instant::now(), Samples::default());
     let mut filling = None;
     while start.elapsed() < length {
@@ -174,10 +171,9 @@ fn watch(run: &Run, options: &Options, length: Duration, disk: Option<&Disk>, dr
             }
         }
         let acknowledged: u64 = drivers.iter().map(Driver::acknowledged).sum();
-        bar.set_message(format!("{acknowledged} writes acknowledged"));
-        bar.set_position(elapsed.as_secs());
+        progress.show(format_args!("{acknowledged} writes acknowledged"));
     }
-    bar.finish_and_clear();
+    progress.finish();
     samples
 }
 
