@@ -447,6 +447,9 @@ fn with_names() -> Repository {
 
 #[test]
 fn omniorb_follows_and_returns() {
+    if !isorb_testkit::has_omniorb() {
+        return;
+    }
     let repository = with_names();
     let program = repository.path("client");
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/files/moved.cc");

@@ -1,5 +1,5 @@
-//! Threads of the ORB that panic: each is replaced, says so in a log record, and serves on. The
-//! panics come from a transport and a servant of the program.
+//! Threads of the ORB that panic: each is replaced, says so in a log record, and serves on. So does
+//! a thread that cannot send a reply. The faults come from a transport and a servant of the program.
 
 mod common;
 
@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, Once};
 use std::time::Duration;
 
-/// TCP as a transport of this host. Its server side panics as often as the test requests.
+/// TCP as a transport of this host. Its server side fails as often as the test requests.
 #[derive(Clone, Debug, Default)]
 struct Faulty(Arc<Faults>);
 
@@ -28,6 +28,7 @@ struct Faulty(Arc<Faults>);
 struct Faults {
     accept: AtomicU32,
     shutdown: AtomicU32,
+    send: AtomicU32,
 }
 
 #[derive(Debug)]
@@ -83,6 +84,9 @@ impl Stream for FaultyStream {
         self.0.recv(into, wait)
     }
     fn send(&self, pieces: &[IoSlice<'_>], wait: Wait) -> io::Result<usize> {
+        if fails(&self.1.send) {
+            return Err(rustix::io::Errno::NOBUFS.into());
+        }
         self.0.send(pieces, wait)
     }
     fn capabilities(&self) -> StreamCapabilities {
@@ -212,6 +216,30 @@ fn the_only_thread_of_a_pools_lane_goes_on_accepting_at_its_priority() {
     has_printed(&["the thread ", &run.thread, "panicked", "accept, on purpose"]);
     has_printed(&["the thread ", &run.thread, " is replaced"]);
     server.shutdown(true).unwrap();
+}
+
+#[test]
+fn a_reply_that_the_system_does_not_send_is_logged() {
+    for (number, endpoint) in [";connection", ";lane=1"].into_iter().enumerate() {
+        let faulty = Faulty::default();
+        let server = server(&faulty, endpoint, Config::default());
+        let near: EchoRef = server.root_poa().unwrap().activate(arc::<Witness>()).unwrap();
+        let one = far(&near);
+        one.ping().unwrap();
+        faulty.0.send.store(1, SeqCst);
+        assert_eq!(one.ping().unwrap_err().kind, Kind::CommFailure, "{endpoint}");
+        assert!(log::flush(Duration::from_secs(60)));
+        let is_of_reply = |record: &&String| {
+            record.starts_with("WARN 127.0.0.1:")
+                && record.contains("a message was not sent (No buffer space available")
+        };
+        // Each endpoint's.
+        let found = RECORDS.lock().unwrap().iter().filter(is_of_reply).count();
+        assert_eq!(found, number + 1, "{endpoint}");
+        // The client connects again.
+        served(&near);
+        server.shutdown(true).unwrap();
+    }
 }
 
 #[test]

@@ -23,6 +23,18 @@ pub fn compiles(command: &mut Command) -> bool {
     }
 }
 
+/// Whether programs can be built with omniORB. Where they cannot, a sentence says that the test is
+/// skipped.
+pub fn has_omniorb() -> bool {
+    let has_headers = Path::new("/usr/include/omniORB4/CORBA.h").exists();
+    let answers = Command::new("omniidl").arg("-V").stdin(Stdio::null()).output();
+    let is_there = has_headers && answers.is_ok_and(|output| output.status.success());
+    if !is_there {
+        println!("skipped: omniORB is not installed (apt-get install omniidl omniorb-idl libomniorb4-dev)");
+    }
+    is_there
+}
+
 /// Translates IDL files for omniORB's C++ into `folder`, with further options of `omniidl`. False,
 /// with a sentence that the test is skipped, where omniORB is not installed.
 ///
@@ -30,10 +42,7 @@ pub fn compiles(command: &mut Command) -> bool {
 /// Where `omniidl` refuses a file, with its output.
 #[track_caller]
 pub fn omniorb_stubs(folder: &Path, options: &[&str], files: &[&Path]) -> bool {
-    let has_headers = Path::new("/usr/include/omniORB4/CORBA.h").exists();
-    let answers = Command::new("omniidl").arg("-V").stdin(Stdio::null()).output();
-    if !has_headers || !answers.is_ok_and(|output| output.status.success()) {
-        println!("skipped: omniORB is not installed (apt-get install omniidl omniorb-idl libomniorb4-dev)");
+    if !has_omniorb() {
         return false;
     }
     for file in files {

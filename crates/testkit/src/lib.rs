@@ -29,7 +29,7 @@ mod wait;
 
 #[cfg(feature = "browser")]
 pub use browser::Browser;
-pub use compiler::{compiles, omniorb_stubs};
+pub use compiler::{compiles, has_omniorb, omniorb_stubs};
 pub use disk::{fill_disk, on_small_disk};
 pub use documents::{document, documents, repository};
 pub use folder::TempFolder;

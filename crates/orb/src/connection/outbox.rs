@@ -131,7 +131,7 @@ impl Outbox {
     #[inline]
     fn arm(&mut self, stream: &dyn Stream, timeout: Timeout) -> Result<(), SendError> {
         if self.timeout != Some(timeout) {
-            stream.set_send_timeout(timeout.duration()).map_err(|_| SendError::Lost)?;
+            stream.set_send_timeout(timeout.duration()).map_err(|error| broken(stream, &error))?;
             self.timeout = Some(timeout);
         }
         Ok(())
@@ -230,7 +230,7 @@ pub(crate) fn send_or_keep(
             match stream.send(pieces, Wait::No) {
                 Ok(n) => taken = n,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                Err(error) => return Err(broken(&error)),
+                Err(error) => return Err(broken(stream, &error)),
             }
         }
         for piece in pieces {
@@ -287,7 +287,7 @@ pub(crate) fn flush(outbox: &mut Outbox, stream: &dyn Stream) -> Result<bool, Se
                 outbox.update_account();
                 return Ok(false);
             }
-            Err(_) => return Err(SendError::Lost),
+            Err(error) => return Err(broken(stream, &error)),
         }
     }
     outbox.clear();
@@ -392,7 +392,7 @@ fn taken(stream: &dyn Stream, sent: io::Result<usize>) -> Result<usize, SendErro
         Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
             Err(too_late(stream))
         }
-        Err(error) => Err(broken(&error)),
+        Err(error) => Err(broken(stream, &error)),
     }
 }
 
@@ -402,14 +402,18 @@ fn too_late(stream: &dyn Stream) -> SendError {
     if stream.capabilities().retains_refused { SendError::TimedOut } else { SendError::NotSent }
 }
 
-/// The error for a failed send.
+/// The error for a failed send. One that says more than that the peer is gone is logged.
 #[cold]
-fn broken(error: &io::Error) -> SendError {
+fn broken(stream: &dyn Stream, error: &io::Error) -> SendError {
+    use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, NotConnected};
     if error.raw_os_error() == Some(Errno::MSGSIZE.raw_os_error()) {
-        SendError::TooLong
-    } else {
-        SendError::Lost
+        return SendError::TooLong;
     }
+    if !matches!(error.kind(), BrokenPipe | ConnectionAborted | ConnectionReset | NotConnected) {
+        let peer = stream.peer();
+        warn(LOG, format_args!("{peer}: a message was not sent ({error}); the connection ends"));
+    }
+    SendError::Lost
 }
 
 #[cfg(test)]
