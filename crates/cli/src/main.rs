@@ -9,6 +9,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 use std::ffi::OsString;
 use std::io::ErrorKind;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// With the commit where the sources are a checkout.
@@ -115,6 +116,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
+    survive_file_size_limit();
     let (arguments, orb) = split_orb_arguments(std::env::args_os().collect());
     let Cli { command, log, tls, login } = match Cli::try_parse_from(&arguments) {
         Ok(cli) => cli,
@@ -183,6 +185,13 @@ fn main() -> ExitCode {
         Command::Tree => report(commands::command_tree::run(Cli::command()).map_err(Into::into)),
         Command::Bench { arguments } => bench_has_moved(&arguments),
     }
+}
+
+/// A write beyond the limit of the size of a file (`RLIMIT_FSIZE`) is an error, as on a full disk:
+/// its signal ends a process that has no handler. Ignoring it would have programs ignore it too that
+/// this one starts. Where there can be no handler, all else works.
+fn survive_file_size_limit() {
+    let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default());
 }
 
 /// `isorb bench` was this command once. The exit code is that of a usage error.

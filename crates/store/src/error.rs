@@ -24,6 +24,9 @@ impl fmt::Display for Fault {
             Fault::Io(io::ErrorKind::StorageFull) => f.write_str(
                 "the disk of the store is full; reads go on, and writes resume when there is space",
             ),
+            Fault::Io(io::ErrorKind::FileTooLarge) => f.write_str(
+                "the process may write no larger file (ulimit -f, LimitFSIZE); reads go on, and writes resume when it may",
+            ),
             Fault::Io(io::ErrorKind::TimedOut) => {
                 f.write_str("no server of the store answers; reads and writes resume when one does")
             }

@@ -11,6 +11,9 @@
 //!
 //! The file is private to its owner, and another user's file is refused.
 //!
+//! Where the size of files is limited (`RLIMIT_FSIZE`), a write beyond the limit is such a fault in
+//! a program that handles or ignores SIGXFSZ, as `isorb` does. The signal ends other programs.
+//!
 //! ```
 //! use isorb_store::{Database, Fault, OpenError, Schema, copy_table, redb};
 //! use redb::{ReadTransaction, TableDefinition, WriteTransaction};

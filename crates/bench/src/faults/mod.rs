@@ -5,6 +5,7 @@
 //!   subjects   the services: how each is started, a write that it acknowledges, and its read
 //!   daemon     a service as a process, with its log and what the kernel says of it
 //!   strace     lists system calls, and makes one fail or its process end there
+//!   limits     what the kernel gives a process no more of
 //!   campaign   plan: which faults;  trial: one of them, and what must hold;  table: what held
 //!   soak       churn, kills, full disks, an unplugged link; samples, flatness, the page
 //! ```
@@ -14,6 +15,7 @@
 
 mod campaign;
 mod daemon;
+mod limits;
 mod soak;
 mod strace;
 mod subjects;

@@ -51,7 +51,7 @@ pub struct Options {
     /// Of the random moments
     #[arg(long, default_value_t = 1, requires = "random")]
     seed: u64,
-    /// Only these system calls, separated by commas
+    /// Only these system calls and limits, separated by commas
     #[arg(long, value_delimiter = ',', value_name = "CALL")]
     calls: Vec<String>,
     /// The program isorb; that beside this program if not given
@@ -162,8 +162,8 @@ fn lines(tried: &[Tried]) -> std::io::Result<()> {
             Outcome::Broken(why) => (true, Some(why)),
         };
         let line = json!({
-            "service": subject.name(), "call": fault.call, "fault": format!("{:?}", fault.injected),
-            "nth": fault.nth, "reached": reached, "broken": broken,
+            "service": subject.name(), "call": fault.call, "fault": format!("{:?}", fault.made),
+            "reached": reached, "broken": broken,
         });
         writeln!(output, "{line}")?;
     }

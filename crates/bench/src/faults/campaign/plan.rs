@@ -1,6 +1,7 @@
 //! Which faults are tried at a service: by the system calls that it makes.
 
-use crate::faults::strace::{Calls, Injected};
+use crate::faults::limits::Limit;
+use crate::faults::strace::Calls;
 
 /// A system call, the errors that the kernel can give, and what it serves.
 struct Known {
@@ -71,23 +72,34 @@ const KNOWN: &[Known] = &[
 /// A fault to try.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Fault {
-    /// The system call.
+    /// The system call, or the limit.
     pub call: &'static str,
     /// What it serves.
     pub serves: Serves,
-    /// The error, or the end of the process.
-    pub injected: Injected,
-    /// At which call of a thread, from 1; `None`: at all of them for a while.
-    pub nth: Option<u32>,
+    pub made: Made,
 }
 
-impl Fault {
-    /// What is done, without the call.
-    pub fn kind(&self) -> Kind {
-        match (&self.injected, self.nth) {
-            (Injected::Kill, _) => Kind::Killed,
-            (_, Some(_)) => Kind::Once,
-            (_, None) => Kind::Lasts,
+/// How a fault is made. Numbers are those of a thread's calls, from 1.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Made {
+    /// One call fails with this error.
+    Once(&'static str, u32),
+    /// All calls fail with this error for a while.
+    Lasts(&'static str),
+    /// The process is killed in front of a call.
+    Killed(u32),
+    /// The process is limited to what it has for a while.
+    Limited(Limit),
+}
+
+impl Made {
+    /// What is done, without the number.
+    pub fn kind(self) -> Kind {
+        match self {
+            Made::Once(..) => Kind::Once,
+            Made::Lasts(_) => Kind::Lasts,
+            Made::Killed(_) => Kind::Killed,
+            Made::Limited(_) => Kind::Limited,
         }
     }
 }
@@ -101,6 +113,8 @@ pub enum Kind {
     Lasts,
     /// The process is killed.
     Killed,
+    /// The kernel gives no more.
+    Limited,
 }
 
 /// The names of the calls that are listed.
@@ -110,30 +124,34 @@ pub fn listed() -> Vec<&'static str> {
 
 /// The faults for a service that makes these calls: each call fails with each of its errors, at up
 /// to `depth` of its occurrences and for a while, and the process is killed at up to `depth`
-/// occurrences of each call of the store. The short form takes turns among the errors.
+/// occurrences of each call of the store. Each limit is met for a while. The short form takes turns
+/// among the errors.
 pub fn plan(calls: &Calls, depth: u32, short: bool) -> Vec<Fault> {
     let mut faults = Vec::new();
     for (turn, known) in KNOWN.iter().enumerate() {
         let Some(count) = calls.get(known.name).copied() else { continue };
-        let fault = |injected, nth| Fault { call: known.name, serves: known.serves, injected, nth };
+        let fault = |made| Fault { call: known.name, serves: known.serves, made };
         for (number, error) in known.errors.iter().enumerate() {
             if short && number != turn % known.errors.len() {
                 continue;
             }
-            let error = Injected::Error(error);
             let mut occurrences = if short { vec![count] } else { spread(count, depth) };
             // The first one is made by the loader, before anything of the program runs.
             occurrences.retain(|nth| known.name != "mmap" || *nth > 1);
-            faults.extend(occurrences.into_iter().map(|nth| fault(error.clone(), Some(nth))));
+            faults.extend(occurrences.into_iter().map(|nth| fault(Made::Once(error, nth))));
             // The kernel reports a client that has left once for each.
-            if error != Injected::Error("ECONNABORTED") {
-                faults.push(fault(error, None));
+            if *error != "ECONNABORTED" {
+                faults.push(fault(Made::Lasts(error)));
             }
         }
         if known.serves != Serves::Machine {
-            faults.extend(spread(count, depth).into_iter().map(|nth| fault(Injected::Kill, Some(nth))));
+            faults.extend(spread(count, depth).into_iter().map(|nth| fault(Made::Killed(nth))));
         }
     }
+    faults.extend(Limit::ALL.map(|limit| {
+        let serves = if limit == Limit::FileSize { Serves::Store } else { Serves::Machine };
+        Fault { call: limit.name(), serves, made: Made::Limited(limit) }
+    }));
     faults
 }
 
@@ -165,10 +183,11 @@ mod tests {
         let calls = Calls::from([("fdatasync".into(), 2), ("accept4".into(), 1), ("getpid".into(), 9)]);
         let faults = plan(&calls, 4, false);
         let count =
-            |call: &str, kind| faults.iter().filter(|of| of.call == call && of.kind() == kind).count();
+            |call: &str, kind| faults.iter().filter(|of| of.call == call && of.made.kind() == kind).count();
         assert_eq!([Kind::Once, Kind::Lasts, Kind::Killed].map(|kind| count("fdatasync", kind)), [6, 3, 2]);
         assert_eq!([Kind::Once, Kind::Lasts, Kind::Killed].map(|kind| count("accept4", kind)), [4, 3, 0]);
-        assert_eq!(faults.len(), 18);
+        assert_eq!(count("RLIMIT_FSIZE", Kind::Limited), 1);
+        assert_eq!(faults.len(), 18 + Limit::ALL.len());
         assert!(plan(&calls, 2, true).len() < faults.len());
     }
 }

@@ -7,9 +7,8 @@ use std::io;
 use std::path::Path;
 
 use super::Tried;
-use super::plan::Kind;
+use super::plan::{Kind, Made};
 use super::trial::Outcome;
-use crate::faults::strace::Injected;
 
 /// Lines between which the page has the table.
 const BEGIN: &str = "<!-- isorb-bench campaign: begin -->";
@@ -27,9 +26,9 @@ struct Row {
 pub fn table(tried: &[Tried]) -> String {
     let mut rows: BTreeMap<(&str, &str, Kind), Row> = BTreeMap::new();
     for one in tried.iter().filter(|one| one.outcome != Outcome::NotReached) {
-        let key = (one.subject.name(), one.fault.call, one.fault.kind());
+        let key = (one.subject.name(), one.fault.call, one.fault.made.kind());
         let Row { errors, all, held } = rows.entry(key).or_default();
-        if let Injected::Error(error) = one.fault.injected
+        if let Made::Once(error, _) | Made::Lasts(error) = one.fault.made
             && !errors.contains(&error)
         {
             errors.push(error);
@@ -37,12 +36,14 @@ pub fn table(tried: &[Tried]) -> String {
         *all += 1;
         *held += u32::from(one.outcome == Outcome::Held);
     }
-    let mut text = String::from("| service | system call | fault | tried | held |\n|---|---|---|---|---|\n");
+    let mut text =
+        String::from("| service | system call or limit | fault | tried | held |\n|---|---|---|---|---|\n");
     for ((subject, call, kind), Row { errors, all, held }) in rows {
         let fault = match kind {
             Kind::Once => format!("fails once: {}", errors.join(", ")),
             Kind::Lasts => format!("fails for a while: {}", errors.join(", ")),
             Kind::Killed => "`kill -9` in front of it".to_owned(),
+            Kind::Limited => "no more for a while".to_owned(),
         };
         // Writing to a String cannot fail.
         let _ = writeln!(text, "| {subject} | `{call}` | {fault} | {all} | {held} |");
@@ -77,27 +78,29 @@ pub fn publish(page: &Path, text: &str) -> io::Result<()> {
 mod tests {
     use super::*;
     use crate::faults::campaign::plan::{Fault, Serves};
+    use crate::faults::limits::Limit;
     use crate::faults::subjects::Subject;
 
-    fn tried(call: &'static str, injected: Injected, nth: Option<u32>, outcome: Outcome) -> Tried {
-        let fault = Fault { call, serves: Serves::Store, injected, nth };
+    fn tried(call: &'static str, made: Made, outcome: Outcome) -> Tried {
+        let fault = Fault { call, serves: Serves::Store, made };
         Tried { subject: Subject::Naming, fault, outcome }
     }
 
     #[test]
     fn a_row_counts_what_was_reached_and_what_held() {
-        let (space, io) = (Injected::Error("ENOSPC"), Injected::Error("EIO"));
         let all = [
-            tried("pwrite64", space.clone(), Some(1), Outcome::Held),
-            tried("pwrite64", io, Some(2), Outcome::Broken("why".into())),
-            tried("pwrite64", space.clone(), Some(9), Outcome::NotReached),
-            tried("pwrite64", space, None, Outcome::Held),
-            tried("fsync", Injected::Kill, Some(1), Outcome::Held),
+            tried("pwrite64", Made::Once("ENOSPC", 1), Outcome::Held),
+            tried("pwrite64", Made::Once("EIO", 2), Outcome::Broken("why".into())),
+            tried("pwrite64", Made::Once("ENOSPC", 9), Outcome::NotReached),
+            tried("pwrite64", Made::Lasts("ENOSPC"), Outcome::Held),
+            tried("fsync", Made::Killed(1), Outcome::Held),
+            tried("RLIMIT_FSIZE", Made::Limited(Limit::FileSize), Outcome::Held),
         ];
         let rows: Vec<String> = table(&all).lines().skip(2).map(str::to_owned).collect();
         assert_eq!(
             rows,
             [
+                "| naming | `RLIMIT_FSIZE` | no more for a while | 1 | 1 |",
                 "| naming | `fsync` | `kill -9` in front of it | 1 | 1 |",
                 "| naming | `pwrite64` | fails once: ENOSPC, EIO | 2 | 1 |",
                 "| naming | `pwrite64` | fails for a while: ENOSPC | 1 | 1 |",

@@ -1,15 +1,16 @@
 //! One fault at one service, and what must hold then.
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use isorb::Orb;
 
-use super::plan::{Fault, Serves};
+use super::plan::{Fault, Made, Serves};
 use super::random::{Random, Rounds};
 use crate::faults::daemon::{Daemon, NotReady};
+use crate::faults::limits::Limited;
 use crate::faults::strace::{self, Attached, Calls, Injected};
 use crate::faults::subjects::{Client, Room, Subject, client_orb};
 use crate::process::Launcher;
@@ -27,9 +28,10 @@ const HELD: usize = 24;
 const NEWCOMER: u32 = 100;
 /// The exit code of a program that could not be loaded.
 const LOADER: i32 = 127;
-/// The sentence of Rust's library when a new thread gets no memory for its signal stack, before
-/// anything of the program runs in that thread. The library then ends the process.
-const NO_SIGNAL_STACK: &str = "failed to allocate an alternative stack";
+/// Sentences of Rust's library, which then ends the process: a new thread gets no memory for its
+/// signal stack, before anything of the program runs in that thread; an allocation that cannot be
+/// refused gets none.
+const NO_MEMORY: [&str; 2] = ["failed to allocate an alternative stack", "memory allocation of "];
 /// The part of the rest that an idle process may compute.
 const IDLE: u32 = 20;
 
@@ -71,13 +73,14 @@ pub fn calls(setting: &Setting, subject: Subject, number: u32) -> Result<Calls, 
     std::fs::read_to_string(&log).map(|log| strace::calls(&log)).map_err(text)
 }
 
-/// Whether the process has ended because a new thread had no signal stack. The next process must
-/// have all that was acknowledged, as after any other end.
+/// Whether Rust's library has ended the process for want of memory. The next process must have all
+/// that was acknowledged, as after any other end.
 fn ended_by_library(daemon: &mut Daemon) -> bool {
     // Its last words may still be on their way.
     daemon.ended().is_some()
         && (0..20).any(|_| {
-            let says_so = daemon.log().contains(NO_SIGNAL_STACK);
+            let log = daemon.log();
+            let says_so = NO_MEMORY.iter().any(|sentence| log.contains(sentence));
             if !says_so {
                 std::thread::sleep(Duration::from_millis(50));
             }
@@ -92,19 +95,17 @@ pub fn run(setting: &Setting, subject: Subject, fault: &Fault, number: u32) -> O
         let room = Room::new(folder.path(), number);
         let log = folder.path().join("strace");
         let mut trial = Trial::new(setting, subject, &room)?;
-        match (fault.nth, &fault.injected) {
-            (None, Injected::Error(error)) => trial.lasting(&log, fault, error)?,
-            (Some(nth), injected) => {
-                let words = strace::injecting(&log, fault.call, injected, nth);
-                match injected {
-                    Injected::Kill => trial.killed(&words)?,
-                    Injected::Error(_) => trial.once(&words)?,
-                }
+        let words = |injected, nth| strace::injecting(&log, fault.call, injected, nth);
+        match fault.made {
+            Made::Once(error, nth) => trial.once(&words(&Injected::Error(error), nth))?,
+            Made::Lasts(error) => {
+                trial.lasting(fault.serves, |daemon| Attached::to(daemon, &log, fault.call, error))?;
             }
-            (None, Injected::Kill) => return Ok(false),
+            Made::Killed(nth) => trial.killed(&words(&Injected::Kill, nth))?,
+            Made::Limited(limit) => trial.lasting(fault.serves, |daemon| Limited::to(daemon, limit))?,
         }
         trial.restart()?;
-        Ok(strace::reached(&log))
+        Ok(matches!(fault.made, Made::Limited(_)) || strace::reached(&log))
     };
     match tried() {
         Ok(true) => Outcome::Held,
@@ -344,16 +345,20 @@ impl<'t> Trial<'t> {
         self.log_says_it(&daemon.log(), false)
     }
 
-    /// All such calls fail for a while.
-    fn lasting(&mut self, strace: &Path, fault: &Fault, error: &'static str) -> Result<(), String> {
+    /// A fault that lasts until what `begin` returns is dropped.
+    fn lasting<F>(
+        &mut self,
+        serves: Serves,
+        begin: impl FnOnce(&Daemon) -> Result<F, String>,
+    ) -> Result<(), String> {
         let mut daemon = self.start(&[]).map_err(|failed| format!("it does not start: {}", failed.log))?;
         self.connect(&daemon)?;
         (0..BEFORE).try_for_each(|number| self.write(&mut daemon, number))?;
-        let attached = Attached::to(&daemon, strace, fault.call, error)?;
+        let fault = begin(&daemon)?;
         for number in BEFORE..WRITES {
             // It may be refused.
             let _ = self.write(&mut daemon, number);
-            if fault.serves == Serves::Store {
+            if serves == Serves::Store {
                 self.read(&daemon, "during the fault")?;
             }
         }
@@ -366,14 +371,14 @@ impl<'t> Trial<'t> {
         if let Some(status) = daemon.ended() {
             return Err(format!("the service ended: {status}{}", tail(&daemon.log())));
         }
-        drop(attached);
+        drop(fault);
         for number in BEFORE..WRITES {
             self.write_until(&mut daemon, number)?;
         }
         self.read(&daemon, "after the fault")?;
         self.newcomer(&mut daemon, RECOVERY)?;
         self.rests(&daemon)?;
-        self.log_says_it(&daemon.log(), self.refused && fault.serves == Serves::Store)
+        self.log_says_it(&daemon.log(), self.refused && serves == Serves::Store)
     }
 
     /// The process is killed at a call.
