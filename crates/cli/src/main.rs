@@ -188,8 +188,8 @@ fn main() -> ExitCode {
 }
 
 /// A write beyond the limit of the size of a file (`RLIMIT_FSIZE`) is an error, as on a full disk:
-/// its signal ends a process that has no handler. Ignoring it would have programs ignore it too that
-/// this one starts. Where there can be no handler, all else works.
+/// its signal ends a process that has no handler. If it were ignored, programs that this one starts
+/// would ignore it too. Where there can be no handler, all else works.
 fn survive_file_size_limit() {
     let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default());
 }

@@ -1,5 +1,6 @@
 //! Threads of the ORB that panic: each is replaced, says so in a log record, and serves on. So does
-//! a thread that cannot send a reply. The faults come from a transport and a servant of the program.
+//! a thread that cannot send a reply. The faults come from a transport and a servant of the
+//! program.
 
 mod common;
 

@@ -146,8 +146,8 @@ impl Connection {
         self.notify_end();
     }
 
-    /// Ends both directions of the stream. The kernel reports each call to the poller anew, so there
-    /// is one; whoever finds it made knows that the stream has ended.
+    /// Ends both directions of the stream. The kernel reports each call to the poller anew, so
+    /// there is one.
     fn shut_down(&self) {
         if !self.shut_down.load(Ordering::Acquire) {
             self.stream.shutdown();
