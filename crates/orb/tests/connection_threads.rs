@@ -7,7 +7,7 @@ use common::{Echo, EchoRef};
 use isorb::rt::policy::RtPolicy;
 use isorb::rt::{Overrides, set_thread_overrides, thread_overrides};
 use isorb::{Concurrency, Config, Orb, Reference, Result, Upcall};
-use isorb_rt::sched::{Cpus, current_cpus, set_current_cpus};
+use isorb_rt::sched::{Cpus, SchedClass, current_cpus, set_current_cpus};
 use isorb_testkit::wait_until;
 use std::sync::{Arc, Mutex};
 use std::thread::ThreadId;
@@ -16,7 +16,16 @@ use std::thread::ThreadId;
 #[derive(Default)]
 struct Setter {
     seen: Mutex<Vec<(ThreadId, bool, Cpus)>>,
-    pins: bool,
+    changes: Change,
+}
+
+/// What it also changes of its thread, and does not change back.
+#[derive(Default)]
+enum Change {
+    #[default]
+    Nothing,
+    Cpus,
+    Class,
 }
 
 impl Echo for Setter {
@@ -25,9 +34,10 @@ impl Echo for Setter {
         let has_overrides = thread_overrides() != Overrides::default();
         self.seen.lock().unwrap().push((std::thread::current().id(), has_overrides, cpus));
         set_thread_overrides(Overrides::new(&[RtPolicy::PrivateConnection])?);
-        if self.pins {
-            let first = cpus.iter().next().unwrap();
-            set_current_cpus(&Cpus::one(first)).unwrap();
+        match self.changes {
+            Change::Nothing => {}
+            Change::Cpus => set_current_cpus(&Cpus::one(cpus.iter().next().unwrap())).unwrap(),
+            Change::Class => SchedClass::Fifo(1).set_current().unwrap(),
         }
         Ok(())
     }
@@ -65,7 +75,18 @@ fn a_thread_that_a_servant_has_pinned_does_not_serve_again() {
     if current_cpus().unwrap().iter().count() < 2 {
         return println!("SKIPPED: on one processor there is nothing to pin a thread to");
     }
-    let servant = Arc::new(Setter { pins: true, ..Setter::default() });
+    let servant = Arc::new(Setter { changes: Change::Cpus, ..Setter::default() });
+    storm(&servant, |seen| seen.len() >= 50);
+    let seen = servant.seen.lock().unwrap();
+    assert!(!serves_twice(&seen), "{seen:?}");
+}
+
+#[test]
+fn a_thread_that_a_servant_has_made_urgent_does_not_serve_again() {
+    if std::thread::spawn(|| SchedClass::Fifo(1).set_current()).join().unwrap().is_err() {
+        return println!("skipped: no right to real-time scheduling here");
+    }
+    let servant = Arc::new(Setter { changes: Change::Class, ..Setter::default() });
     storm(&servant, |seen| seen.len() >= 50);
     let seen = servant.seen.lock().unwrap();
     assert!(!serves_twice(&seen), "{seen:?}");
