@@ -37,16 +37,16 @@ pub fn summary(
     if let Some(links::Report { unplugged, arrived, broken }) = linked {
         let _ = writeln!(
             text,
-            "\nThe link between two nodes was unplugged {unplugged} times; {arrived} values that were written \
+            "\nThe link between two nodes was unplugged {unplugged} times; {arrived} values that were written\n\
              meanwhile arrived, {} promises were broken.",
             broken.len()
         );
     }
     let _ = write!(
         text,
-        "\nMedians of the second and of the last quarter of the time, of the processes that were never killed. \
-         Flat is at most 5 % or 2 MiB, 8 descriptors and 4 threads more, or memory that grew by no more than a \
-         store's cache of 16 MiB, and by half as much since the third quarter.\n\n\
+        "\nMedians of the second and of the last quarter of the time, of the processes that were never\n\
+         killed. Flat is at most 5 % or 2 MiB, 8 descriptors and 4 threads more, or memory that grew by no\n\
+         more than a store's cache of 16 MiB, and by half as much since the third quarter.\n\n\
          | service | resident MiB | descriptors | threads | flat |\n|---|---|---|---|---|\n"
     );
     for service in flat.chunks(3) {
