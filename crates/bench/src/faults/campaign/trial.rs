@@ -10,7 +10,7 @@ use isorb::Orb;
 use super::plan::{Fault, Made, Serves};
 use super::random::{Random, Rounds};
 use crate::faults::daemon::{Daemon, NotReady};
-use crate::faults::limits::Limited;
+use crate::faults::limits::{Limit, Limited};
 use crate::faults::strace::{self, Attached, Calls, Injected};
 use crate::faults::subjects::{Client, Room, Subject, client_orb};
 use crate::process::Launcher;
@@ -28,10 +28,12 @@ const HELD: usize = 24;
 const NEWCOMER: u32 = 100;
 /// The exit code of a program that could not be loaded.
 const LOADER: i32 = 127;
-/// Sentences of Rust's library, which then ends the process: a new thread gets no memory for its
-/// signal stack, before anything of the program runs in that thread; an allocation that cannot be
-/// refused gets none.
-const NO_MEMORY: [&str; 2] = ["failed to allocate an alternative stack", "memory allocation of "];
+/// The sentence of Rust's library when a new thread gets no memory for its signal stack, before
+/// anything of the program runs in that thread. The library then ends the process.
+const NO_SIGNAL_STACK: &str = "failed to allocate an alternative stack";
+/// Its sentence when an allocation that cannot be refused gets no memory. Only a process that gets
+/// none at all may end so.
+const NO_ALLOCATION: &str = "memory allocation of ";
 /// The part of the rest that an idle process may compute.
 const IDLE: u32 = 20;
 
@@ -73,14 +75,14 @@ pub fn calls(setting: &Setting, subject: Subject, number: u32) -> Result<Calls, 
     std::fs::read_to_string(&log).map(|log| strace::calls(&log)).map_err(text)
 }
 
-/// Whether Rust's library has ended the process for want of memory. The next process must have all
-/// that was acknowledged, as after any other end.
-fn ended_by_library(daemon: &mut Daemon) -> bool {
+/// Whether Rust's library has ended the process with one of these sentences. The next process must
+/// have all that was acknowledged, as after any other end.
+fn ended_by_library(daemon: &mut Daemon, sentences: &[&str]) -> bool {
     // Its last words may still be on their way.
     daemon.ended().is_some()
         && (0..20).any(|_| {
             let log = daemon.log();
-            let says_so = NO_MEMORY.iter().any(|sentence| log.contains(sentence));
+            let says_so = sentences.iter().any(|sentence| log.contains(sentence));
             if !says_so {
                 std::thread::sleep(Duration::from_millis(50));
             }
@@ -99,10 +101,17 @@ pub fn run(setting: &Setting, subject: Subject, fault: &Fault, number: u32) -> O
         match fault.made {
             Made::Once(error, nth) => trial.once(&words(&Injected::Error(error), nth))?,
             Made::Lasts(error) => {
-                trial.lasting(fault.serves, |daemon| Attached::to(daemon, &log, fault.call, error))?;
+                let begin = |daemon: &_| Attached::to(daemon, &log, fault.call, error);
+                trial.lasting(fault.serves, &[NO_SIGNAL_STACK], begin)?;
             }
             Made::Killed(nth) => trial.killed(&words(&Injected::Kill, nth))?,
-            Made::Limited(limit) => trial.lasting(fault.serves, |daemon| Limited::to(daemon, limit))?,
+            Made::Limited(limit) => {
+                let may_end: &[&str] = match limit {
+                    Limit::Memory => &[NO_SIGNAL_STACK, NO_ALLOCATION],
+                    Limit::Descriptors | Limit::FileSize => &[],
+                };
+                trial.lasting(fault.serves, may_end, |daemon| Limited::to(daemon, limit))?;
+            }
         }
         trial.restart()?;
         Ok(matches!(fault.made, Made::Limited(_)) || strace::reached(&log))
@@ -317,7 +326,7 @@ impl<'t> Trial<'t> {
         };
         let start = Instant::now();
         while let Err(error) = self.connect(&daemon).and_then(|()| self.write(&mut daemon, 0)) {
-            if ended_by_library(&mut daemon) {
+            if ended_by_library(&mut daemon, &[NO_SIGNAL_STACK]) {
                 return Ok(());
             }
             // As one that is never ready.
@@ -345,10 +354,12 @@ impl<'t> Trial<'t> {
         self.log_says_it(&daemon.log(), false)
     }
 
-    /// A fault that lasts until what `begin` returns is dropped.
+    /// A fault that lasts until what `begin` returns is dropped. Rust's library may end the process
+    /// with one of the sentences `may_end`.
     fn lasting<F>(
         &mut self,
         serves: Serves,
+        may_end: &[&str],
         begin: impl FnOnce(&Daemon) -> Result<F, String>,
     ) -> Result<(), String> {
         let mut daemon = self.start(&[]).map_err(|failed| format!("it does not start: {}", failed.log))?;
@@ -364,7 +375,7 @@ impl<'t> Trial<'t> {
         }
         // It may be turned away.
         self.refused |= self.newcomer(&mut daemon, Duration::ZERO).is_err();
-        if ended_by_library(&mut daemon) {
+        if ended_by_library(&mut daemon, may_end) {
             return Ok(());
         }
         self.rests(&daemon)?;
