@@ -131,7 +131,7 @@ impl Outbox {
     #[inline]
     fn arm(&mut self, stream: &dyn Stream, timeout: Timeout) -> Result<(), SendError> {
         if self.timeout != Some(timeout) {
-            stream.set_send_timeout(timeout.duration()).map_err(|error| broken(stream, &error))?;
+            stream.set_send_timeout(timeout.duration()).map_err(|error| lost(stream, &error))?;
             self.timeout = Some(timeout);
         }
         Ok(())
@@ -287,7 +287,8 @@ pub(crate) fn flush(outbox: &mut Outbox, stream: &dyn Stream) -> Result<bool, Se
                 outbox.update_account();
                 return Ok(false);
             }
-            Err(error) => return Err(broken(stream, &error)),
+            // Of a message that no datagram holds, the octets would stay for ever.
+            Err(error) => return Err(lost(stream, &error)),
         }
     }
     outbox.clear();
@@ -402,13 +403,20 @@ fn too_late(stream: &dyn Stream) -> SendError {
     if stream.capabilities().retains_refused { SendError::TimedOut } else { SendError::NotSent }
 }
 
-/// The error for a failed send. One that says more than that the peer is gone is logged.
+/// The error for a failed send.
 #[cold]
 fn broken(stream: &dyn Stream, error: &io::Error) -> SendError {
-    use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, NotConnected};
     if error.raw_os_error() == Some(Errno::MSGSIZE.raw_os_error()) {
-        return SendError::TooLong;
+        SendError::TooLong
+    } else {
+        lost(stream, error)
     }
+}
+
+/// The error that ends a connection. One that says more than that the peer is gone is logged.
+#[cold]
+fn lost(stream: &dyn Stream, error: &io::Error) -> SendError {
+    use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, NotConnected};
     if !matches!(error.kind(), BrokenPipe | ConnectionAborted | ConnectionReset | NotConnected) {
         let peer = stream.peer();
         warn(LOG, format_args!("{peer}: a message was not sent ({error}); the connection ends"));
@@ -418,8 +426,21 @@ fn broken(stream: &dyn Stream, error: &io::Error) -> SendError {
 
 #[cfg(test)]
 mod tests {
+    use super::super::still::refusing;
     use super::*;
     use isorb_scope::BufferPool;
+
+    /// Kept octets that no datagram holds would otherwise be tried again for ever.
+    #[test]
+    fn kept_octets_that_can_never_be_sent_end_the_connection() {
+        let pool = BufferPool::new(1 << 20, 1 << 20);
+        let mut outbox = Outbox::new(BufferAccount::new(&Arc::default(), &pool, None));
+        outbox.keep(&[1; 100]).unwrap();
+        assert_eq!(flush(&mut outbox, &refusing(Errno::AGAIN)), Ok(false));
+        for errno in [Errno::MSGSIZE, Errno::NOBUFS, Errno::PIPE] {
+            assert_eq!(flush(&mut outbox, &refusing(errno)), Err(SendError::Lost), "{errno}");
+        }
+    }
 
     /// What the ORB itself does with octets that a client does not read gives it no more time.
     #[test]

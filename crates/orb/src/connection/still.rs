@@ -2,6 +2,7 @@
 
 use super::peer_account::PeerLimits;
 use super::{Connection, Limits, Side, SlotLimits};
+use isorb_rt::Errno;
 use isorb_scope::BufferPool;
 use isorb_transport::{Stream, Wait};
 use std::io;
@@ -15,6 +16,8 @@ struct Still {
     fd: OwnedFd,
     /// How often it was shut down.
     shut_down: Arc<AtomicU32>,
+    /// What each send fails with.
+    refusal: Errno,
 }
 
 impl Stream for Still {
@@ -22,7 +25,7 @@ impl Stream for Still {
         Err(io::ErrorKind::WouldBlock.into())
     }
     fn send(&self, _: &[io::IoSlice<'_>], _: Wait) -> io::Result<usize> {
-        Err(io::ErrorKind::WouldBlock.into())
+        Err(self.refusal.into())
     }
     fn set_recv_timeout(&self, _: Option<Duration>) -> io::Result<()> {
         Ok(())
@@ -39,6 +42,12 @@ impl Stream for Still {
     fn fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }
+}
+
+/// A stream of which each send fails with `refusal`.
+pub(super) fn refusing(refusal: Errno) -> impl Stream {
+    let fd = std::fs::File::open("/dev/null").unwrap().into();
+    Still { fd, shut_down: Arc::default(), refusal }
 }
 
 /// A connection that the ORB opened, with this descriptor.
@@ -58,7 +67,7 @@ pub(super) fn counted_connection_to(fd: OwnedFd) -> (Arc<Connection>, Arc<Atomic
     };
     let pool = BufferPool::new(1 << 20, 1 << 20);
     let shut_down = Arc::new(AtomicU32::new(0));
-    let stream = Still { fd, shut_down: shut_down.clone() };
+    let stream = Still { fd, shut_down: shut_down.clone(), refusal: Errno::AGAIN };
     let connection = Connection::new(Box::new(stream), Side::Connector, limits, pool, &Arc::default());
     (Arc::new(connection), shut_down)
 }
