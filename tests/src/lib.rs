@@ -1,5 +1,6 @@
 //! Servants and fixtures for tests that need generated code and the whole ORB.
 
+pub mod allocations;
 pub mod corpus;
 
 #[allow(missing_docs)]

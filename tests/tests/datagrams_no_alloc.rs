@@ -3,6 +3,7 @@
 
 use isorb::{Concurrency, Config, Orb, TransportConfig};
 use isorb_rt::alloc_count::{CountingAllocator, process_allocations};
+use isorb_tests::allocations::in_steady_state;
 use isorb_tests::steady::*;
 use isorb_tests::{Parrot, serve_with};
 use std::sync::Arc;
@@ -19,11 +20,7 @@ fn made(mut round: impl FnMut()) -> u64 {
     }
     std::thread::sleep(Duration::from_millis(20));
     round();
-    let before = process_allocations();
-    for _ in 0..100 {
-        round();
-    }
-    process_allocations() - before
+    in_steady_state(|| (0..100).for_each(|_| round()))
 }
 
 fn tracks(n: usize) -> Vec<Track> {

@@ -2,7 +2,8 @@
 //! caller of the same process.
 
 use isorb::{Config, Deferred, Orb, Result, Upcall};
-use isorb_rt::alloc_count::{CountingAllocator, process_allocations};
+use isorb_rt::alloc_count::CountingAllocator;
+use isorb_tests::allocations::in_steady_state;
 use isorb_tests::everyday::*;
 use std::sync::Arc;
 use std::sync::mpsc::{SyncSender, sync_channel};
@@ -69,9 +70,7 @@ fn deferred_replies_do_not_allocate() {
         }
     };
     (0..300).for_each(|_| round());
-    let before = process_allocations();
-    (0..300).for_each(|_| round());
-    assert_eq!(process_allocations() - before, 0);
+    assert_eq!(in_steady_state(|| (0..300).for_each(|_| round())), 0);
     client.shutdown(true).unwrap();
     server.shutdown(true).unwrap();
 }

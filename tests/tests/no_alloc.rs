@@ -4,6 +4,7 @@
 
 use isorb::{Concurrency, Config, Result, Scope, TransportConfig};
 use isorb_rt::alloc_count::{CountingAllocator, process_allocations};
+use isorb_tests::allocations::in_steady_state;
 use isorb_tests::serve_with;
 use isorb_tests::steady::*;
 
@@ -120,23 +121,9 @@ fn the_steady_state_allocates_nothing() {
                 // busy machine a call may come late.
                 std::thread::sleep(std::time::Duration::from_millis(20));
                 call();
-                let hundred = || {
-                    let before = process_allocations();
-                    for _ in 0..100 {
-                        call();
-                    }
-                    process_allocations() - before
-                };
-                // A pool takes one more block when more of its blocks are in use at once than
-                // before, which thread scheduling on a busy machine may cause late. That ends; an
-                // allocation of each call, or of one in fifty, occurs in every hundred.
-                let mut made = vec![hundred()];
-                while made.len() < 3 && made.last() != Some(&0) {
-                    made.push(hundred());
-                }
+                let made = in_steady_state(|| (0..100).for_each(|_| call()));
                 let what = format!("{endpoint} {concurrency:?}, collocated {collocated}");
-                assert_eq!(made.last(), Some(&0), "{what}: {made:?} allocations, in 100 rounds each");
-                assert!(made.iter().sum::<u64>() <= 2, "{what}: {made:?} allocations, in 100 rounds each");
+                assert_eq!(made, 0, "{what}: {made} allocations in 100 rounds");
                 let before = process_allocations();
                 // The counter counts: owned results must show.
                 path.who().unwrap();
