@@ -10,7 +10,7 @@ use isorb_giop::{Completion, Kind, minor};
 use isorb_rt::sync::{PiGuard, PiLatch, PiMutex};
 use isorb_rt::time::Deadline;
 use isorb_scope::BufferPool;
-use isorb_transport::Unprotected;
+use isorb_transport::{Unprotected, is_shortage};
 use std::collections::HashMap;
 use std::hint::cold_path;
 use std::ops::Deref;
@@ -317,8 +317,9 @@ impl Peer {
     /// Connects by the first route that leads to the server.
     ///
     /// # Errors
-    /// TRANSIENT and TIMEOUT when none does; NO_PERMISSION for a peer that cannot be trusted. After
-    /// such a peer, or a failed handshake, no further route is tried, since it may be unprotected.
+    /// TRANSIENT and TIMEOUT when none does, with a minor code of its own where this process lacked
+    /// what a connection takes; NO_PERMISSION for a peer that cannot be trusted. After such a peer,
+    /// or a failed handshake, no further route is tried, since it may be unprotected.
     fn connect(
         &self,
         connector: &Connector,
@@ -328,6 +329,7 @@ impl Peer {
         let config = &connector.config;
         let limit = config.connect_timeout();
         let mut why = String::from("the reference has no address");
+        let mut code = minor::TRANSIENT_CONNECT;
         for Route { tag, address } in &self.routes {
             let Some(transport) = connector.transports.by_tag(*tag) else { continue };
             let left = match (deadline.remaining(), limit) {
@@ -344,6 +346,9 @@ impl Peer {
                 }
                 Err(error) => {
                     why = format!("cannot connect to {address} by {}: {error}", transport.name());
+                    if is_shortage(&error) {
+                        code = minor::TRANSIENT_SHORTAGE;
+                    }
                     match Unprotected::of(&error) {
                         None => {}
                         Some(Unprotected::Unfinished(_)) => break,
@@ -358,7 +363,7 @@ impl Peer {
             let limit = timeout.duration().unwrap_or_default();
             return Err(SystemException::from(Kind::Timeout).detail(format!("{why} (within {limit:?})")));
         }
-        Err(SystemException::new(Kind::Transient, minor::TRANSIENT_CONNECT, Completion::No).detail(why))
+        Err(SystemException::new(Kind::Transient, code, Completion::No).detail(why))
     }
 }
 

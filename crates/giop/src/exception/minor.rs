@@ -152,6 +152,7 @@ codes! { ISORB ISORB_VMCID:
     TRANSIENT_SERVER_RESTARTS Transient 8 "the implementation repository has started the server as often as it may",
     TRANSIENT_SERVER_WAITING Transient 9 "too many requests wait at the implementation repository for the server",
     TRANSIENT_SERVER_SILENT Transient 10 "the server does not answer the implementation repository",
+    TRANSIENT_SHORTAGE Transient 11 "no connection could be opened, since this process or host has no descriptor, port or memory left",
     COMM_FAILURE_LOST CommFailure 1 "the connection was lost while the call was under way",
     COMM_FAILURE_MESSAGE_ERROR CommFailure 2 "the peer could not read a message of ours",
     COMM_FAILURE_PROTOCOL CommFailure 3 "the peer broke the protocol",

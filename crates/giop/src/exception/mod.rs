@@ -112,6 +112,14 @@ impl SystemException {
         (self.kind, self.minor) == (Kind::NoMemory, minor::NO_MEMORY_SCOPE)
     }
 
+    /// Whether the call failed because this process, its host or the server has no more of
+    /// something: memory, descriptors, ports, places. It says nothing against the target, which may
+    /// be there and well.
+    pub fn is_shortage(&self) -> bool {
+        matches!(self.kind, Kind::NoMemory | Kind::NoResources | Kind::ImpLimit)
+            || (self.kind, self.minor) == (Kind::Transient, minor::TRANSIENT_SHORTAGE)
+    }
+
     /// Reads such a body. An exception outside the standard becomes UNKNOWN with the OMG's minor
     /// code 2; the sentence is its id.
     ///
