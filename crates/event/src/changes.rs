@@ -465,6 +465,14 @@ impl<M: ModuleSet> Core<M> {
             match leaving {
                 PendingDisconnect::Consumer(id) => {
                     if let Some(gone) = self.remove_consumer(id) {
+                        isorb_rt::log::warn(
+                            "isorb::event",
+                            format_args!(
+                                "consumer {} is disconnected: {}",
+                                gone.name,
+                                gone.why_disconnected()
+                            ),
+                        );
                         self.kernel.notify_later(gone);
                     }
                     swept += 1;

@@ -17,7 +17,7 @@ pub trait PushConsumer: Send + Sync {
     /// # Errors
     /// [`Failure::Failed`]: it is counted. A consumer that fails repeatedly is disconnected
     /// ([`Quality::failures`](crate::Quality::failures)). A panic counts as a failure.
-    /// [`Failure::Busy`].
+    /// [`Failure::Busy`], [`Failure::Unsent`].
     fn push(&self, events: &[Event<'_>]) -> Result<(), Failure>;
 
     /// Whether one push may have several events of the channel's history, which do not belong
@@ -53,6 +53,10 @@ pub enum Failure {
     /// It takes nothing at present. The push stays the first of its queue, until
     /// [`Resume::resume`]. Not a failure, unless the consumer has no queue.
     Busy,
+    /// It was not asked, since this process lacked something, such as a descriptor. The push is
+    /// lost and counted as failed, but not towards
+    /// [`Quality::failures`](crate::Quality::failures).
+    Unsent,
 }
 
 impl fmt::Display for Failure {
@@ -60,6 +64,7 @@ impl fmt::Display for Failure {
         f.write_str(match self {
             Failure::Failed => "the consumer failed",
             Failure::Busy => "the consumer is busy",
+            Failure::Unsent => "the consumer was not asked",
         })
     }
 }

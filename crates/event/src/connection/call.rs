@@ -8,6 +8,7 @@ use crate::kernel::PendingDisconnect;
 use crate::placement::Containment;
 use isorb_rt::sync::atomic::Ordering::{AcqRel, Relaxed};
 use isorb_trace::{DropReason, RecordKind};
+use std::fmt::{self, Display};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// The consumer did not take the push.
@@ -44,6 +45,7 @@ impl Connection {
             match catch_unwind(AssertUnwindSafe(|| self.consumer.push(events))) {
                 Ok(Ok(())) => self.succeeded(),
                 Ok(Err(Failure::Busy)) => return self.take_back(counted),
+                Ok(Err(Failure::Unsent)) => self.unsent(),
                 _ => self.failed(),
             }
             Ok(())
@@ -105,10 +107,10 @@ impl Connection {
         if busy {
             return Err(Busy);
         }
-        if failed {
-            self.failed();
-        } else {
-            self.succeeded();
+        match result {
+            Ok(Ok(())) => self.succeeded(),
+            Ok(Err(Failure::Unsent)) => self.unsent(),
+            _ => self.failed(),
         }
         if let Some(latencies) = &self.latencies
             && self.kernel.recorder.is_on()
@@ -151,6 +153,11 @@ impl Connection {
     }
 
     #[cold]
+    pub(super) fn unsent(&self) {
+        count(&self.counters.failed);
+    }
+
+    #[cold]
     pub(crate) fn failed(&self) {
         count(&self.counters.failed);
         let backoff = self.consumer.backoff();
@@ -161,6 +168,16 @@ impl Connection {
         if self.quality.failures != 0 && failures == self.quality.failures {
             self.request_own_disconnect();
         }
+    }
+
+    /// Why the channel disconnects it.
+    pub(crate) fn why_disconnected(&self) -> impl Display {
+        let failures = self.failures.load(Relaxed);
+        let is_limit = self.quality.failures != 0 && failures >= self.quality.failures;
+        fmt::from_fn(move |f| match is_limit {
+            true => write!(f, "{failures} pushes to it failed in a row"),
+            false => f.write_str("it computed for longer than its worst case"),
+        })
     }
 
     /// As `leave`, from the path of the consumer's own push: the channel removes it later.

@@ -304,6 +304,10 @@ impl Connection {
                 self.failed();
                 PushOutcome::Accepted
             }
+            Failure::Unsent => {
+                self.unsent();
+                PushOutcome::Accepted
+            }
             Failure::Busy => {
                 if let Some(me) = counted {
                     self.pushed.take_back(me);

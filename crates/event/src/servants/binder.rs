@@ -81,8 +81,9 @@ impl Shared {
     fn run(&self, stays: bool) {
         while let Some(mut job) = self.next(stays) {
             let Some(peer) = job.peer.upgrade() else { continue };
-            if peer.bind().is_err() {
-                job.failures += 1;
+            if let Err(exception) = peer.bind() {
+                // Without a descriptor for a connection, the peer is not to blame.
+                job.failures = if exception.is_shortage() { 1 } else { job.failures + 1 };
                 let delay = backoff::delay(self.timeout, job.failures);
                 job.due = now_ns().saturating_add(u64::try_from(delay.as_nanos()).unwrap_or(u64::MAX));
                 self.state.lock().jobs.push(job);

@@ -3,10 +3,12 @@
 use super::EventServiceOptions;
 use super::proxies::ProxyTable;
 use isorb::{Kind, Object, Policies, Result, SystemException};
+use isorb_rt::log::warn;
 use isorb_rt::sched::ThreadSpec;
 use isorb_rt::sync::{Parker, PiMutex};
 use isorb_rt::time::Deadline;
 use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::sync::{Arc, Weak};
@@ -144,7 +146,7 @@ impl Control {
         (0..self.limit).find_map(|_| match self.ping(number, peer, true) {
             PingOutcome::Disconnected => Some(true),
             PingOutcome::Failed => None,
-            PingOutcome::Alive | PingOutcome::TimedOut => Some(false),
+            PingOutcome::Alive | PingOutcome::TimedOut | PingOutcome::Unknown => Some(false),
         }) == Some(true)
     }
 
@@ -194,19 +196,26 @@ impl Control {
             }
             // The peer itself reports that it does not exist.
             Ok(true) => true,
+            // As without a descriptor for a connection.
+            Err(exception) if exception.is_shortage() => return PingOutcome::Unknown,
             Err(_) => {
                 entry.failures += 1;
                 entry.failures >= self.limit
             }
         };
         if !gone {
-            let timed_out = answer.is_err_and(|exception| exception.kind == Kind::Timeout);
+            let timed_out = answer.as_ref().is_err_and(|exception| exception.kind == Kind::Timeout);
             return if timed_out { PingOutcome::TimedOut } else { PingOutcome::Failed };
         }
         let connected = entry.connected.upgrade();
         let forgotten = watched.remove(&number);
         drop(watched);
-        drop(forgotten);
+        let address = forgotten.and_then(|of| of.peer.address()).unwrap_or_default();
+        let why: &dyn Display = match &answer {
+            Err(exception) => exception,
+            Ok(_) => &"it exists no more",
+        };
+        warn("isorb::event", format_args!("{address}: the channel disconnects the peer there: {why}"));
         if let Some(connected) = connected {
             connected.lost();
         }
@@ -219,6 +228,8 @@ enum PingOutcome {
     Alive,
     /// It did not answer in time, and may yet.
     TimedOut,
+    /// This process could not ask it.
+    Unknown,
     /// It cannot be reached.
     Failed,
     /// It is gone, and disconnected.

@@ -10,6 +10,7 @@ use super::backoff::Backoff;
 use super::control::MonitoredPeer;
 use super::cos_pull::{PullConsumerServant, PullSupplierServant};
 use super::proxies::ProxySlot;
+use super::remote_peer::failure_of;
 use super::service::Shared;
 use super::standard::{cos_event_channel_admin as admin_idl, cos_event_comm as comm};
 use super::supplier_proxy::SupplierProxyState;
@@ -260,12 +261,17 @@ struct RemotePushConsumer {
 impl PushConsumer for RemotePushConsumer {
     fn push(&self, events: &[Event<'_>]) -> Result<(), Failure> {
         for event in events.iter().filter(|event| !event.data.any.is_empty()) {
-            let pushed = self.reference.push(&any::unpack(event.data.any));
-            self.backoff.record(match &pushed {
-                Err(comm::push_consumer::PushError::System(exception)) => Some(exception.kind),
-                _ => None,
-            });
-            pushed.map_err(|_| Failure::Failed)?;
+            match self.reference.push(&any::unpack(event.data.any)) {
+                Ok(()) => self.backoff.record(None),
+                Err(comm::push_consumer::PushError::System(exception)) => {
+                    self.backoff.record(Some(exception.kind));
+                    return Err(failure_of(&exception));
+                }
+                Err(_) => {
+                    self.backoff.record(None);
+                    return Err(Failure::Failed);
+                }
+            }
         }
         Ok(())
     }

@@ -11,7 +11,7 @@ use super::binder::Bindable;
 use super::service::Shared;
 use crate::{Failure, Resume};
 use isorb::rt::{Priority, RtCurrent};
-use isorb::{ConnectionWatcher, Kind, Object, Result, minor};
+use isorb::{ConnectionWatcher, Kind, Object, Result, SystemException, minor};
 use isorb_rt::sync::PiMutex;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicI16, AtomicU64};
@@ -106,6 +106,9 @@ impl RemotePeer {
             }
             _ => {}
         }
+        if failure_of(&exception) == Failure::Unsent {
+            return Err(Failure::Unsent);
+        }
         self.backoff.record(Some(exception.kind));
         if matches!(exception.kind, Kind::CommFailure | Kind::Transient | Kind::ObjectNotExist) {
             self.suspect();
@@ -151,12 +154,23 @@ impl RemotePeer {
     }
 }
 
+/// Whether the consumer failed, or this process.
+pub(super) fn failure_of(exception: &SystemException) -> Failure {
+    match (exception.kind, exception.minor) {
+        // This process could not connect.
+        (Kind::Transient, minor::TRANSIENT_SHORTAGE) => Failure::Unsent,
+        _ => Failure::Failed,
+    }
+}
+
 impl Bindable for RemotePeer {
     fn bind(&self) -> Result<()> {
         self.take_priority();
         let watcher: Weak<dyn ConnectionWatcher> = self.me.clone();
         if let Err(exception) = self.object.open_connection(Some(watcher)) {
-            self.suspect();
+            if !exception.is_shortage() {
+                self.suspect();
+            }
             return Err(exception);
         }
         self.bound.store(true, Release);

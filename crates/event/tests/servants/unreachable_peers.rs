@@ -1,15 +1,17 @@
 //! Peers that are gone, frozen or never connected free their proxies and delay no other peer.
 
 use crate::{client, server};
-use isorb::{Kind, Object, Orb, Reference, Upcall};
+use isorb::transport::{Capabilities, Listener, Stream, Tcp, Transport};
+use isorb::{Config, Kind, Object, Orb, Reference, Upcall};
 use isorb_event::servants::stamped::{rtec_event_channel_admin as admin, rtec_event_comm as comm};
 use isorb_event::servants::standard::{cos_event_channel_admin as cos, cos_event_comm as cos_comm};
 use isorb_event::servants::{CosEventService, EventServiceOptions, RegisteredOperations, RtecEventService};
 use isorb_event::{Channel, ConsumerQos, Event, Filter, Limits, Observer, Publication};
 use isorb_testkit::wait_until;
+use std::io;
 use std::net::TcpListener;
-use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -250,6 +252,100 @@ impl World {
             Ok(()) => Ok(proxy),
             Err(error) => Err(error.to_string()),
         }
+    }
+}
+
+/// TCP of a process that may have no descriptor for another connection.
+#[derive(Debug, Default)]
+struct Scarce {
+    exhausted: AtomicBool,
+}
+
+impl Transport for Scarce {
+    fn name(&self) -> &'static str {
+        "scarce"
+    }
+
+    fn profile_tag(&self) -> u32 {
+        0x1234_5678
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Tcp.capabilities()
+    }
+
+    fn connect(&self, address: &str, timeout: Option<Duration>) -> io::Result<Box<dyn Stream>> {
+        match self.exhausted.load(Relaxed) {
+            // EMFILE.
+            true => Err(io::Error::from_raw_os_error(24)),
+            false => Tcp.connect(address, timeout),
+        }
+    }
+
+    fn listen(&self, address: &str) -> io::Result<Box<dyn Listener>> {
+        Tcp.listen(address)
+    }
+}
+
+fn with_transport(endpoints: Vec<String>, transport: &Arc<Scarce>) -> Orb {
+    let (config, transport) = (Config { endpoints, ..Config::default() }, transport.clone());
+    let orb =
+        Orb::builder().config(config).register(|info| Ok(info.add_transport(transport)?)).build().unwrap();
+    orb.root_poa().unwrap().manager().activate().unwrap();
+    orb
+}
+
+struct Counting(AtomicU64);
+
+impl comm::PushConsumer for Counting {
+    fn push(&self, _: Upcall<'_>, events: comm::EventSetView<'_>) -> isorb::Result<()> {
+        self.0.fetch_add(events.len() as u64, Relaxed);
+        Ok(())
+    }
+
+    fn disconnect_push_consumer(&self, _: Upcall<'_>) -> isorb::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_channel_without_descriptors_disconnects_nobody() {
+    for strategy in [isorb_event::Strategy::Direct, isorb_event::Strategy::Threads { per_level: 1 }] {
+        let transport = Arc::new(Scarce::default());
+        let orb = with_transport(Config::default().endpoints, &transport);
+        let channel = Channel::builder().strategy(strategy).build().unwrap();
+        // A failed push has its consumer pinged at once, and one failed ping is enough.
+        let options = EventServiceOptions { ping: Some(Duration::from_secs(3_600)), ..by_hand() };
+        let face = RtecEventService::start(&orb, &channel, options).unwrap();
+        let far: admin::EventChannelRef = client().resolve(&face.object().to_string()).unwrap();
+        let here = with_transport(vec!["giop:scarce:127.0.0.1:0".into()], &Arc::default());
+
+        transport.exhausted.store(true, Relaxed);
+        let counting = Arc::new(Counting(AtomicU64::new(0)));
+        let consumer: comm::PushConsumerRef = here.root_poa().unwrap().activate(counting.clone()).unwrap();
+        let proxy = far.for_consumers().unwrap().unwrap().obtain_push_supplier().unwrap().unwrap();
+        let dependencies = vec![admin::Dependency { event: event(20), rt_info: 0 }];
+        let qos = admin::ConsumerQOS { dependencies, is_gateway: false };
+        proxy.connect_push_consumer(&consumer, &qos).unwrap();
+        let supplier = channel.for_suppliers().connect().unwrap();
+        // More than may fail in a row.
+        for _ in 0..10 {
+            supplier.push(&Event::new(20, 1));
+            assert_eq!((face.check(), channel.consumers().len()), (0, 1), "{strategy:?}");
+        }
+        assert_eq!(counting.0.load(Relaxed), 0, "no connection was opened");
+
+        transport.exhausted.store(false, Relaxed);
+        wait_until("it gets events", || {
+            supplier.push(&Event::new(20, 1));
+            counting.0.load(Relaxed) > 0
+        });
+        // The control: one that is gone is disconnected.
+        here.shutdown(true).unwrap();
+        wait_until("it is disconnected", || {
+            supplier.push(&Event::new(20, 1));
+            channel.consumers().is_empty()
+        });
     }
 }
 
