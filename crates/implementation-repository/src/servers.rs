@@ -280,6 +280,8 @@ impl Servers {
                         warn(TARGET, format_args!("{}", Refusal::Silent(name.into())));
                         return Err(Refusal::Silent(name.into()).into());
                     }
+                    // The repository has no descriptor for a connection; the server may be there.
+                    _ if exception.is_shortage() => return Err(exception),
                     Kind::CommFailure | Kind::Transient | Kind::ObjectNotExist | Kind::InvObjref => {
                         self.lost(name, &reference, &exception);
                     }

@@ -116,7 +116,8 @@ impl RemoteChannel {
             && now.saturating_sub(self.checked_ns) >= CHECK_NS
         {
             self.checked_ns = now;
-            if proxy.object().non_existent().unwrap_or(true) {
+            let gone = proxy.object().non_existent();
+            if gone.unwrap_or_else(|exception| !exception.is_shortage()) {
                 self.proxy = None;
             }
         }

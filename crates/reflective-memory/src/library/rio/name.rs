@@ -55,10 +55,14 @@ pub(super) fn sweep(naming: &Naming) {
     });
     for name in names.filter(|name| is_of_dead_process(name, &prefix)) {
         let policies = Policies { round_trip_timeout: Some(ANSWER), ..Policies::default() };
-        let answers = naming
-            .resolve::<RIORef>(name)
-            .is_ok_and(|rio| rio.object().with_policies(policies).non_existent() == Ok(false));
-        if !answers {
+        let is_gone = match naming.resolve::<RIORef>(name) {
+            Ok(rio) => match rio.object().with_policies(policies).non_existent() {
+                Ok(gone) => gone,
+                Err(exception) => !exception.is_shortage(),
+            },
+            Err(_) => true,
+        };
+        if is_gone {
             let _ = naming.unbind(name);
         }
     }
