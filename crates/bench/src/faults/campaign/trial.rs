@@ -78,16 +78,21 @@ pub fn calls(setting: &Setting, subject: Subject, number: u32) -> Result<Calls, 
 /// Whether Rust's library has ended the process with one of these sentences. The next process must
 /// have all that was acknowledged, as after any other end.
 fn ended_by_library(daemon: &mut Daemon, sentences: &[&str]) -> bool {
-    // Its last words may still be on their way.
-    daemon.ended().is_some()
-        && (0..20).any(|_| {
-            let log = daemon.log();
-            let says_so = sentences.iter().any(|sentence| log.contains(sentence));
-            if !says_so {
-                std::thread::sleep(Duration::from_millis(50));
-            }
-            says_so
-        })
+    let start = Instant::now();
+    loop {
+        let says_so = sentences.iter().any(|sentence| daemon.log().contains(sentence));
+        let patience = match (daemon.ended().is_some(), says_so) {
+            (ended, says_so) if ended == says_so => return ended,
+            // Its last words may still be on their way.
+            (true, _) => Duration::from_secs(1),
+            // It writes a backtrace behind them, which takes long on a busy machine.
+            (false, _) => RECOVERY,
+        };
+        if start.elapsed() > patience {
+            return false;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
 }
 
 /// Tries a fault.
@@ -324,38 +329,45 @@ impl<'t> Trial<'t> {
             Err(failed) if failed.status.and_then(|of| of.code()) == Some(LOADER) => return Ok(()),
             Err(failed) => return self.log_says_it(&failed.log, true),
         };
+        let held = self.recovers(&mut daemon);
+        if held.is_err() && ended_by_library(&mut daemon, &[NO_SIGNAL_STACK]) {
+            return Ok(());
+        }
+        held
+    }
+
+    /// A service of which a call fails ends before it served anyone, with the reason in its log, or
+    /// serves all.
+    fn recovers(&mut self, daemon: &mut Daemon) -> Result<(), String> {
         let start = Instant::now();
-        while let Err(error) = self.connect(&daemon).and_then(|()| self.write(&mut daemon, 0)) {
-            if ended_by_library(&mut daemon, &[NO_SIGNAL_STACK]) {
-                return Ok(());
-            }
+        while let Err(error) = self.connect(daemon).and_then(|()| self.write(daemon, 0)) {
             // As one that is never ready.
             if daemon.ended().is_some_and(|status| status.code().is_some()) {
                 return self.log_says_it(&daemon.log(), true);
             }
-            if start.elapsed() > RECOVERY {
+            if daemon.ended().is_some() || start.elapsed() > RECOVERY {
                 return Err(format!("no client is served: {error}{}", tail(&daemon.log())));
             }
-            strace::detach(&daemon);
+            strace::detach(daemon);
             std::thread::sleep(Duration::from_millis(50));
         }
         for number in 1..WRITES {
-            if self.write(&mut daemon, number).is_err() {
-                strace::detach(&daemon);
-                self.write_until(&mut daemon, number)?;
+            if self.write(daemon, number).is_err() {
+                strace::detach(daemon);
+                self.write_until(daemon, number)?;
             }
-            self.read(&daemon, "after the fault")?;
+            self.read(daemon, "after the fault")?;
         }
-        if self.newcomer(&mut daemon, Duration::ZERO).is_err() {
-            strace::detach(&daemon);
-            self.newcomer(&mut daemon, RECOVERY)?;
+        if self.newcomer(daemon, Duration::ZERO).is_err() {
+            strace::detach(daemon);
+            self.newcomer(daemon, RECOVERY)?;
         }
-        self.rests(&daemon)?;
+        self.rests(daemon)?;
         self.log_says_it(&daemon.log(), false)
     }
 
     /// A fault that lasts until what `begin` returns is dropped. Rust's library may end the process
-    /// with one of the sentences `may_end`.
+    /// with one of the sentences `may_end`, at any moment of it.
     fn lasting<F>(
         &mut self,
         serves: Serves,
@@ -366,29 +378,42 @@ impl<'t> Trial<'t> {
         self.connect(&daemon)?;
         (0..BEFORE).try_for_each(|number| self.write(&mut daemon, number))?;
         let fault = begin(&daemon)?;
+        let held = self.during(&mut daemon, serves).and_then(|()| {
+            drop(fault);
+            self.after(&mut daemon, serves)
+        });
+        if held.is_err() && ended_by_library(&mut daemon, may_end) {
+            return Ok(());
+        }
+        held
+    }
+
+    /// What holds while a fault lasts.
+    fn during(&mut self, daemon: &mut Daemon, serves: Serves) -> Result<(), String> {
         for number in BEFORE..WRITES {
             // It may be refused.
-            let _ = self.write(&mut daemon, number);
+            let _ = self.write(daemon, number);
             if serves == Serves::Store {
-                self.read(&daemon, "during the fault")?;
+                self.read(daemon, "during the fault")?;
             }
         }
         // It may be turned away.
-        self.refused |= self.newcomer(&mut daemon, Duration::ZERO).is_err();
-        if ended_by_library(&mut daemon, may_end) {
-            return Ok(());
+        self.refused |= self.newcomer(daemon, Duration::ZERO).is_err();
+        self.rests(daemon)?;
+        match daemon.ended() {
+            Some(status) => Err(format!("the service ended: {status}{}", tail(&daemon.log()))),
+            None => Ok(()),
         }
-        self.rests(&daemon)?;
-        if let Some(status) = daemon.ended() {
-            return Err(format!("the service ended: {status}{}", tail(&daemon.log())));
-        }
-        drop(fault);
+    }
+
+    /// What holds once it is over.
+    fn after(&mut self, daemon: &mut Daemon, serves: Serves) -> Result<(), String> {
         for number in BEFORE..WRITES {
-            self.write_until(&mut daemon, number)?;
+            self.write_until(daemon, number)?;
         }
-        self.read(&daemon, "after the fault")?;
-        self.newcomer(&mut daemon, RECOVERY)?;
-        self.rests(&daemon)?;
+        self.read(daemon, "after the fault")?;
+        self.newcomer(daemon, RECOVERY)?;
+        self.rests(daemon)?;
         self.log_says_it(&daemon.log(), self.refused && serves == Serves::Store)
     }
 

@@ -10,8 +10,9 @@ mod scheduler;
 mod servers;
 
 use std::fmt;
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, UdpSocket};
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use isorb::{Config, Orb};
@@ -175,11 +176,26 @@ impl Room {
     /// A room of this process, by number. All of 127.0.0.0/8 is this host; neither 0 nor 255 ends
     /// an address here.
     pub fn new(folder: &Path, number: u32) -> Room {
-        let process = (std::process::id() % 500 + 2) as u16;
-        let [high, low] = (process * 128 + (number / 254 % 128) as u16).to_be_bytes();
+        let [high, low] = (block() * 128 + (number / 254 % 128) as u16).to_be_bytes();
         let host = Ipv4Addr::new(127, high, low, (number % 254 + 1) as u8);
         Room { folder: folder.to_owned(), host }
     }
+}
+
+/// The block of addresses that this process has until it ends: no other one has its last address.
+fn block() -> u16 {
+    static BLOCK: OnceLock<(u16, Option<UdpSocket>)> = OnceLock::new();
+    let choose = || {
+        let blocks = (0..500).map(|further| ((std::process::id() + further) % 500 + 2) as u16);
+        let last = |block: u16| {
+            let [high, low] = (block * 128 + 127).to_be_bytes();
+            UdpSocket::bind((Ipv4Addr::new(127, high, low, 255), PORT)).ok()
+        };
+        let free = blocks.into_iter().find_map(|block| Some((block, Some(last(block)?))));
+        // Hundreds of campaigns at a time.
+        free.unwrap_or((2, None))
+    };
+    BLOCK.get_or_init(choose).0
 }
 
 /// An ORB of a client, which can be called back.
