@@ -3,6 +3,7 @@
 
 use super::backoff;
 use isorb::{Kind, Result, SystemException};
+use isorb_rt::log::{info, warn};
 use isorb_rt::sched::ThreadSpec;
 use isorb_rt::sync::{PiCondvar, PiMutex};
 use isorb_rt::time::{Deadline, now_ns};
@@ -14,6 +15,9 @@ pub(super) trait Bindable: Send + Sync {
     /// Opens it. May wait for the peer for up to the push time-out. An error is followed by another
     /// attempt, after a delay.
     fn bind(&self) -> Result<()>;
+
+    /// Where it is, for the log.
+    fn address(&self) -> String;
 }
 
 /// The most threads: peers that do not answer, each for the push time-out.
@@ -31,6 +35,8 @@ struct Shared {
 #[derive(Default)]
 struct State {
     jobs: Vec<Job>,
+    /// Jobs that were added since the start.
+    added: u64,
     threads: usize,
     /// Threads that wait for a job.
     idle: usize,
@@ -40,8 +46,17 @@ struct State {
 struct Job {
     peer: Weak<dyn Bindable>,
     failures: u32,
+    /// The log has that it cannot be bound.
+    reported: bool,
     /// In nanoseconds.
     due: u64,
+}
+
+impl State {
+    fn add(&mut self, job: Job) {
+        self.jobs.push(job);
+        self.added += 1;
+    }
 }
 
 impl Binder {
@@ -57,7 +72,7 @@ impl Binder {
     /// Has a peer bound soon.
     pub fn put(&self, peer: Weak<dyn Bindable>) {
         let mut state = self.0.state.lock();
-        state.jobs.push(Job { peer, failures: 0, due: now_ns() });
+        state.add(Job { peer, failures: 0, reported: false, due: now_ns() });
         let more = state.idle == 0 && state.threads < MAX_THREADS;
         state.threads += usize::from(more);
         drop(state);
@@ -86,7 +101,18 @@ impl Shared {
                 job.failures = if exception.is_shortage() { 1 } else { job.failures + 1 };
                 let delay = backoff::delay(self.timeout, job.failures);
                 job.due = now_ns().saturating_add(u64::try_from(delay.as_nanos()).unwrap_or(u64::MAX));
-                self.state.lock().jobs.push(job);
+                if !std::mem::replace(&mut job.reported, true) {
+                    let address = peer.address();
+                    warn(
+                        "isorb::event",
+                        format_args!("{address}: cannot be reached, and is tried again: {exception}"),
+                    );
+                }
+                self.state.lock().add(job);
+                // This thread may end, and the one that stays does not know of the job.
+                self.changed.notify_one(&self.state);
+            } else if job.reported {
+                info("isorb::event", format_args!("{}: can be reached again", peer.address()));
             }
         }
     }
@@ -110,9 +136,9 @@ impl Shared {
             }
             let until = state.jobs.iter().map(|job| job.due).min();
             state.idle += 1;
-            let known = state.jobs.len();
+            let known = state.added;
             let until = until.map_or(Deadline::NONE, Deadline::at_ns);
-            self.changed.wait_while(&mut state, until, |state| !state.stopped && state.jobs.len() == known);
+            self.changed.wait_while(&mut state, until, |state| !state.stopped && state.added == known);
             state.idle -= 1;
         }
     }
@@ -122,5 +148,57 @@ impl Drop for Binder {
     fn drop(&mut self) {
         self.0.state.lock().stopped = true;
         self.0.changed.notify_all(&self.0.state);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use isorb_testkit::wait_until;
+    use std::sync::Mutex;
+    use std::sync::atomic::AtomicU32;
+    use std::sync::atomic::Ordering::SeqCst;
+    use std::sync::mpsc::{Receiver, Sender, channel};
+
+    /// Each attempt to bind it waits for its outcome.
+    struct Peer {
+        begun: AtomicU32,
+        outcomes: Mutex<Receiver<Result<()>>>,
+    }
+
+    impl Bindable for Peer {
+        fn bind(&self) -> Result<()> {
+            self.begun.fetch_add(1, SeqCst);
+            self.outcomes.lock().unwrap().recv().unwrap()
+        }
+
+        fn address(&self) -> String {
+            "here".into()
+        }
+    }
+
+    fn peer() -> (Arc<Peer>, Sender<Result<()>>) {
+        let (end, outcomes) = channel();
+        (Arc::new(Peer { begun: AtomicU32::new(0), outcomes: outcomes.into() }), end)
+    }
+
+    #[test]
+    fn a_peer_is_tried_again_when_the_thread_that_tried_it_ends() {
+        let binder = Binder::start(Duration::from_millis(1)).unwrap();
+        let waits = || binder.0.state.lock().idle == 1;
+        wait_until("its thread waits", waits);
+        let ((first, end_first), (second, end_second)) = (peer(), peer());
+        for peer in [&first, &second] {
+            let weak: Weak<dyn Bindable> = Arc::downgrade(&(peer.clone() as Arc<dyn Bindable>));
+            binder.put(weak);
+            wait_until("it is tried", || peer.begun.load(SeqCst) == 1);
+        }
+        // One of the two threads ends when it has nothing to do: here the one that stays waits
+        // without a job first.
+        end_first.send(Ok(())).unwrap();
+        wait_until("the one that stays waits", waits);
+        end_second.send(Err(Kind::Transient.into())).unwrap();
+        wait_until("it is tried again", || second.begun.load(SeqCst) == 2);
+        end_second.send(Ok(())).unwrap();
     }
 }

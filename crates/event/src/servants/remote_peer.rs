@@ -178,6 +178,10 @@ impl Bindable for RemotePeer {
         self.resume();
         Ok(())
     }
+
+    fn address(&self) -> String {
+        self.object.address().unwrap_or_default()
+    }
 }
 
 impl ConnectionWatcher for RemotePeer {

@@ -63,6 +63,10 @@ impl Bindable for SupplierPeer {
         }
         Ok(())
     }
+
+    fn address(&self) -> String {
+        self.object.address().unwrap_or_default()
+    }
 }
 
 impl ConnectionWatcher for SupplierPeer {
