@@ -278,6 +278,19 @@ pub trait Stream: Send + Sync + Debug {
     /// Does not wait for the peer; some system calls.
     fn shutdown(&self);
 
+    /// Sends these last octets as far as the peer has room for them now, and then ends both
+    /// directions, as [`shutdown`](Self::shutdown) does. A transport that can puts both into one
+    /// packet.
+    ///
+    /// # Real-time
+    /// As [`shutdown`](Self::shutdown), and one system call.
+    fn shutdown_with(&self, last: &[u8]) {
+        if !last.is_empty() {
+            let _ = self.send(&[IoSlice::new(last)], Wait::No);
+        }
+        self.shutdown();
+    }
+
     /// The peer, for messages and logs.
     fn peer(&self) -> &str;
 

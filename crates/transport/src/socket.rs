@@ -3,7 +3,7 @@
 use crate::{PeerIdentity, Stream, StreamCapabilities, Wait};
 use isorb_rt::net::{self, Interest, wait_ready};
 use isorb_rt::time::Deadline;
-use rustix::net::Shutdown;
+use rustix::net::{SendFlags, Shutdown};
 use socket2::{SockAddr, SockRef, Socket};
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -102,6 +102,15 @@ impl Stream for SocketStream {
 
     fn shutdown(&self) {
         let _ = rustix::net::shutdown(&self.fd, Shutdown::Both);
+    }
+
+    fn shutdown_with(&self, last: &[u8]) {
+        if !last.is_empty() {
+            // The kernel keeps octets with more to come, and sends them in the segment of the end.
+            let flags = SendFlags::MORE | SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+            let _ = rustix::net::send(&self.fd, last, flags);
+        }
+        self.shutdown();
     }
 
     fn peer(&self) -> &str {

@@ -131,6 +131,47 @@ impl Listener for TcpListener {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Wait;
+    use std::os::fd::AsRawFd;
+
+    /// The segments that a socket has received.
+    #[expect(unsafe_code, reason = "no crate at hand knows TCP_INFO")]
+    fn segments_in(stream: &dyn Stream) -> u32 {
+        let mut info = std::mem::MaybeUninit::<libc::tcp_info>::zeroed();
+        let mut size = size_of::<libc::tcp_info>() as libc::socklen_t;
+        let (level, option, fd) = (libc::IPPROTO_TCP, libc::TCP_INFO, stream.fd().as_raw_fd());
+        // SAFETY: the kernel writes at most `size` octets there, and zeros are a value of the type.
+        let info = unsafe {
+            assert_eq!(libc::getsockopt(fd, level, option, info.as_mut_ptr().cast(), &mut size), 0);
+            info.assume_init()
+        };
+        info.tcpi_segs_in
+    }
+
+    /// The segments of an end after 12 octets.
+    fn segments_of_an_end(end: impl FnOnce(&dyn Stream)) -> u32 {
+        let listener = Tcp.listen("127.0.0.1:0").unwrap();
+        let near = Tcp.connect(listener.address(), None).unwrap();
+        let far = listener.accept(Wait::Block).unwrap();
+        let before = segments_in(&*near);
+        end(&*far);
+        let mut octets = 0;
+        while let n @ 1.. = near.recv(&mut [0; 64], Wait::Block).unwrap() {
+            octets += n;
+        }
+        assert_eq!(octets, 12);
+        segments_in(&*near) - before
+    }
+
+    #[test]
+    fn last_octets_and_the_end_are_one_segment() {
+        assert_eq!(segments_of_an_end(|stream| stream.shutdown_with(&[7; 12])), 1);
+        let apart = segments_of_an_end(|stream| {
+            stream.send(&[io::IoSlice::new(&[7; 12])], Wait::No).unwrap();
+            stream.shutdown();
+        });
+        assert_eq!(apart, 2, "the control");
+    }
 
     #[test]
     fn hundreds_may_connect_before_anybody_is_accepted() {

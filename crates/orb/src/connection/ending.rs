@@ -111,9 +111,14 @@ impl Connection {
 
     pub(super) fn finish_close(&self) {
         if self.state.change(State::Closing, State::Broken, Ordering::AcqRel) {
-            self.send_control(&isorb_giop::message::close_connection(Version::V1_0));
             self.account.end();
-            self.shut_down();
+            match self.outbox.try_lock() {
+                Ok(outbox) if outbox.is_empty() => {
+                    self.shut_down_with(&isorb_giop::message::close_connection(Version::V1_0));
+                }
+                // It would follow octets for which the peer has no room.
+                _ => self.shut_down(),
+            }
             self.slots.wake_all();
             self.notify_end();
         }
@@ -146,11 +151,15 @@ impl Connection {
         self.notify_end();
     }
 
-    /// Ends both directions of the stream. The kernel reports each call to the poller anew, so
-    /// there is one.
     fn shut_down(&self) {
+        self.shut_down_with(&[]);
+    }
+
+    /// Ends both directions of the stream, after these octets. The kernel reports each call to the
+    /// poller anew, so there is one.
+    fn shut_down_with(&self, last: &[u8]) {
         if !self.shut_down.load(Ordering::Acquire) {
-            self.stream.shutdown();
+            self.stream.shutdown_with(last);
             self.shut_down.store(true, Ordering::Release);
         }
     }

@@ -27,6 +27,22 @@ pub fn what_was_sent_before_the_end_arrives(make: Make<'_>) {
     }
 }
 
+/// Last octets that are sent with the end arrive before it, behind all others.
+pub fn last_octets_arrive_before_the_end(make: Make<'_>) {
+    for n in [0, 1, 12, 2000] {
+        let (_listener, a, b) = pair(make);
+        send_all(&*a, b"before").unwrap();
+        let last = pattern(n, 3);
+        std::thread::scope(|scope| {
+            scope.spawn(|| a.shutdown_with(&last));
+            assert_eq!(receive(&*b, 6, 6).unwrap(), b"before");
+            assert!(receive(&*b, n, 100).unwrap() == last);
+            assert_eq!(b.recv(&mut [0; 8], Wait::Block).unwrap(), 0, "after {n} octets");
+        });
+        assert!(!matches!(a.recv(&mut [0; 8], Wait::No), Ok(1..)), "both directions end");
+    }
+}
+
 /// A peer that drops its stream, as at the end of its process.
 pub fn dropping_is_an_end(make: Make<'_>) {
     // No more than the buffers hold: the peer does not receive yet.

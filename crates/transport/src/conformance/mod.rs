@@ -52,7 +52,7 @@ macro_rules! transport_conformance {
                 bytes_cross_in_order, tiny_and_huge_messages, both_directions_at_once,
                 nothing_there_does_not_block, a_receive_times_out, back_pressure_and_relief,
                 a_send_times_out, a_poller_reports_everything, a_poller_reports_room,
-                what_was_sent_before_the_end_arrives, dropping_is_an_end, an_end_is_of_both_directions, a_blocked_receive_ends,
+                what_was_sent_before_the_end_arrives, last_octets_arrive_before_the_end, dropping_is_an_end, an_end_is_of_both_directions, a_blocked_receive_ends,
                 a_blocked_send_ends, closing_ends_accept, no_listener_is_there, no_acceptor_takes_it,
                 connections_are_independent, shutdown_under_load, many_connections_one_after_the_other);
             // With a process of their own, which is this program again.
