@@ -3,7 +3,7 @@
 use isorb_rt::alloc_count::process_allocations;
 
 /// Allocations of all threads during `rounds`. Where there is one, or two, it is called again, and
-/// at most twice.
+/// at most twice. For paths of which a test has been seen to need it; others allow none.
 ///
 /// A pool takes one more block when more of its blocks are in use at once than ever before. On a
 /// busy machine threads may run in an order that causes this late, and the check of an idle

@@ -9,9 +9,8 @@ use isorb::rt::{
     UpcallMemory, WatchdogOptions,
 };
 use isorb::{Config, Orb, Reference};
-use isorb_rt::alloc_count::CountingAllocator;
+use isorb_rt::alloc_count::{CountingAllocator, process_allocations};
 use isorb_tests::Parrot;
-use isorb_tests::allocations::in_steady_state;
 use isorb_tests::steady::*;
 use std::sync::Arc;
 use std::time::Duration;
@@ -91,7 +90,11 @@ fn allocations_at(
     for _ in 0..10 {
         call().unwrap();
     }
-    let made = in_steady_state(|| (0..100).for_each(|_| call().unwrap()));
+    let before = process_allocations();
+    for _ in 0..100 {
+        call().unwrap();
+    }
+    let made = process_allocations() - before;
     server.shutdown(true).unwrap();
     client.shutdown(true).unwrap();
     made

@@ -172,11 +172,12 @@ impl Connection {
 
     /// Why the channel disconnects it.
     pub(crate) fn why_disconnected(&self) -> impl Display {
-        let failures = self.failures.load(Relaxed);
-        let is_limit = self.quality.failures != 0 && failures >= self.quality.failures;
-        fmt::from_fn(move |f| match is_limit {
-            true => write!(f, "{failures} pushes to it failed in a row"),
-            false => f.write_str("it computed for longer than its worst case"),
+        let (limit, contained) = (self.quality.failures, self.quality.containment == Containment::Disconnect);
+        // A push that had begun before may have succeeded meanwhile.
+        let overran = contained && (limit == 0 || self.failures.load(Relaxed) < limit);
+        fmt::from_fn(move |f| match overran {
+            true => f.write_str("it computed for longer than its worst case"),
+            false => write!(f, "{limit} pushes to it failed in a row"),
         })
     }
 

@@ -115,6 +115,9 @@ impl SystemException {
     /// Whether the call failed because this process, its host or the server has no more of
     /// something: memory, descriptors, ports, places. It says nothing against the target, which may
     /// be there and well.
+    ///
+    /// # Real-time
+    /// Two comparisons.
     pub fn is_shortage(&self) -> bool {
         matches!(self.kind, Kind::NoMemory | Kind::NoResources | Kind::ImpLimit)
             || (self.kind, self.minor) == (Kind::Transient, minor::TRANSIENT_SHORTAGE)
