@@ -177,7 +177,7 @@ impl Connection {
         let overran = contained && (limit == 0 || self.failures.load(Relaxed) < limit);
         fmt::from_fn(move |f| match overran {
             true => f.write_str("it computed for longer than its worst case"),
-            false => write!(f, "{limit} pushes to it failed in a row"),
+            false => write!(f, "pushes to it that failed in a row: {limit}"),
         })
     }
 
