@@ -11,8 +11,10 @@ use isorb_rt::sync::{PiGuard, PiLatch, PiMutex};
 use isorb_rt::time::Deadline;
 use isorb_scope::BufferPool;
 use isorb_transport::{Unprotected, is_shortage};
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::hint::cold_path;
+use std::io::ErrorKind;
 use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -336,9 +338,19 @@ impl Peer {
                 (Some(left), Some(limit)) => Some(left.min(limit)),
                 (left, limit) => left.or(limit),
             };
-            match transport.connect(address, left) {
+            let refused = Cell::new(None);
+            let prepared = transport.connect_prepared(address, left, &|fd| {
+                prepare(fd, *tag, &self.setup).map_err(|exception| {
+                    refused.set(Some(exception));
+                    ErrorKind::Unsupported.into()
+                })
+            });
+            // Another route would be refused the same options, or be slower in silence.
+            if let Some(exception) = refused.take() {
+                return Err(exception);
+            }
+            match prepared {
                 Ok(stream) => {
-                    prepare(&*stream, *tag, &self.setup)?;
                     let limits = config.limits();
                     let (pool, roll) = (connector.pool.clone(), &connector.accepted);
                     let connection = Connection::new(stream, Side::Connector, limits, pool, roll);

@@ -223,6 +223,8 @@ fn flooded(sorting: Sorting) -> Option<Flooded> {
         node_on(host, &orb_on(host, None), name, &glob, |config| {
             config.admission.link_bits_per_s = u64::from(LINK_KBIT) * 1000;
             config.silence = SILENCE;
+            // Answers on connections without marks find a place in the queue sometime.
+            config.answer = TIMEOUT;
         })
     };
     let ((_near_server, near), (_far_server, far)) = (node(lab.left(), "near"), node(lab.right(), "far"));
@@ -235,12 +237,10 @@ fn flooded(sorting: Sorting) -> Option<Flooded> {
         (writer, lab.right().run(|| far.attach_reader(name, qos)).unwrap().unwrap())
     };
     let plain = |path| ReaderQoS::on_write().deadline(DEADLINE).through(path);
-    let qos = [sure(CALLS[0]), sure(CALLS[1]), plain(CALLS[0])];
-    let mut lines = ["two-way", "oneway", "plain"].iter().zip(qos).map(|(name, qos)| line(name, 64, qos));
-    let mut lines: [_; 3] = std::array::from_fn(|_| lines.next().unwrap());
+    let best_effort = line("plain", 64, plain(CALLS[0]));
     let (mut bulk, bulk_reader) = line("bulk", 60_000, ReaderQoS::on_write().through(CALLS[1]));
-    let (stop, mut noise) = (AtomicBool::new(false), Duration::ZERO);
-    std::thread::scope(|scope| {
+    let (full, stop, mut noise) = (AtomicBool::new(false), AtomicBool::new(false), Duration::ZERO);
+    let mut lines = std::thread::scope(|scope| {
         scope.spawn(|| {
             let bind = || lab.left().run(|| UdpSocket::bind("0.0.0.0:0")).unwrap().unwrap();
             let sockets: Vec<UdpSocket> = (0..FLOODS).map(|_| bind()).collect();
@@ -249,12 +249,17 @@ fn flooded(sorting: Sorting) -> Option<Flooded> {
                 for socket in &sockets {
                     // Until its memory ends: then the queue is as full as it can be, however seldom
                     // this thread runs.
-                    let _ = (0..100)
+                    let sent = (0..100)
                         .try_for_each(|_| socket.send_to(&[0; 1_200], (lab.right().address(), 9)).map(drop));
+                    full.fetch_or(sent.is_err(), Ordering::Release);
                 }
                 std::thread::sleep(Duration::from_millis(10));
             }
         });
+        // The connections of guaranteed channels are opened through the flood.
+        wait_until("the queue is full", || full.load(Ordering::Acquire));
+        let [two_way, oneway] = [0, 1].map(|i| line(["two-way", "oneway"][i], 64, sure(CALLS[i])));
+        let mut lines = [two_way, oneway, best_effort];
         let mut round = || {
             for (writer, _) in &mut lines {
                 writer.write(&[1; 64]).unwrap();
@@ -271,6 +276,7 @@ fn flooded(sorting: Sorting) -> Option<Flooded> {
         let _ = (0..FILLING).find(|_| is_late(&round()));
         (0..ROUNDS).for_each(|_| _ = round());
         stop.store(true, Ordering::Release);
+        lines
     });
     let statistics = |reader: &isorb_reflective_memory::AreaReader| lab.right().run(|| reader.statistics());
     // Best effort last: its values wait in queues, and what is not written any more becomes stale.

@@ -8,7 +8,7 @@ use crate::stream::TlsStream;
 use isorb_rt::net::{Interest, wait_ready};
 use isorb_rt::sched::{SchedClass, ThreadSpec};
 use isorb_rt::time::Deadline;
-use isorb_transport::{Capabilities, Listener, Stream, Tcp, Transport, Unprotected};
+use isorb_transport::{Capabilities, Listener, PrepareSocket, Stream, Tcp, Transport, Unprotected};
 use rustls::ClientConnection;
 use rustls::pki_types::ServerName;
 use std::io;
@@ -52,6 +52,15 @@ impl Transport for Tls {
     }
 
     fn connect(&self, address: &str, timeout: Option<Duration>) -> io::Result<Box<dyn Stream>> {
+        self.connect_prepared(address, timeout, &|_| Ok(()))
+    }
+
+    fn connect_prepared(
+        &self,
+        address: &str,
+        timeout: Option<Duration>,
+        prepare: PrepareSocket<'_>,
+    ) -> io::Result<Box<dyn Stream>> {
         let limit = self.context.config().handshake_timeout;
         let deadline = Deadline::after(timeout.map_or(limit, |timeout| timeout.min(limit)));
         let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
@@ -59,7 +68,7 @@ impl Transport for Tls {
         let name = ServerName::try_from(host).map_err(|error| {
             Unprotected::Untrusted(format!("no certificate can be for this address: {error}"))
         })?;
-        let stream = Tcp.connect(address, timeout)?;
+        let stream = Tcp.connect_prepared(address, timeout, prepare)?;
         let context = self.context.clone();
         // From here on a server answered: no error may make the caller use an address without TLS.
         let shake_hands = move || client_handshake(&context, stream, name, deadline).map_err(unprotected);

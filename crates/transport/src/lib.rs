@@ -105,6 +105,9 @@ pub struct Locality {
     pub identity: String,
 }
 
+/// Sets the options of a socket.
+pub type PrepareSocket<'a> = &'a dyn Fn(BorrowedFd<'_>) -> io::Result<()>;
+
 /// Makes connections of one kind.
 pub trait Transport: Send + Sync + Debug {
     /// Its name in endpoint strings, such as `tcp`.
@@ -141,6 +144,29 @@ pub trait Transport: Send + Sync + Debug {
     /// Blocks up to `timeout`; name resolution may take longer and allocates. Not for the request
     /// path.
     fn connect(&self, address: &str, timeout: Option<Duration>) -> io::Result<Box<dyn Stream>>;
+
+    /// Connects as [`Transport::connect`] does, and sets the options of the socket by `prepare`:
+    /// before the first packet where the transport can, so that the handshake has them too. A lost
+    /// packet of a TCP handshake is sent again only after a second. Other transports, by default,
+    /// set them on the connected stream.
+    ///
+    /// `prepare` may be called for several sockets, one for each address of a name.
+    ///
+    /// # Errors
+    /// As [`Transport::connect`], and what `prepare` returned.
+    ///
+    /// # Real-time
+    /// As [`Transport::connect`].
+    fn connect_prepared(
+        &self,
+        address: &str,
+        timeout: Option<Duration>,
+        prepare: PrepareSocket<'_>,
+    ) -> io::Result<Box<dyn Stream>> {
+        let stream = self.connect(address, timeout)?;
+        prepare(stream.fd())?;
+        Ok(stream)
+    }
 
     /// Listens at an address. Port 0 or an empty path takes a free one.
     ///
@@ -185,6 +211,20 @@ pub trait Listener: Send + Sync + Debug {
     /// Once for each listener; it may allocate.
     fn set_limit(&self, limit: ConnectionLimit) {
         let _ = limit;
+    }
+
+    /// Sets the options of the listening socket by `prepare`, where its part of a client's
+    /// handshake is sent with them. The accepted streams need not have them. Does nothing by
+    /// default.
+    ///
+    /// # Errors
+    /// What `prepare` returned.
+    ///
+    /// # Real-time
+    /// As `prepare`.
+    fn prepare(&self, prepare: PrepareSocket<'_>) -> io::Result<()> {
+        let _ = prepare;
+        Ok(())
     }
 
     /// The descriptor to watch.

@@ -1,11 +1,11 @@
 //! TCP over IPv4 and IPv6.
 
 use crate::socket::{Accepting, SocketStream};
-use crate::{Capabilities, Listener, PeerIdentity, Stream, Transport, Wait};
+use crate::{Capabilities, Listener, PeerIdentity, PrepareSocket, Stream, Transport, Wait};
 use socket2::{Domain, Socket, Type};
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
 /// The TCP transport. `TCP_NODELAY` is set on both sides. Addresses are `host:port` and
@@ -37,6 +37,15 @@ impl Transport for Tcp {
     }
 
     fn connect(&self, address: &str, timeout: Option<Duration>) -> io::Result<Box<dyn Stream>> {
+        self.connect_prepared(address, timeout, &|_| Ok(()))
+    }
+
+    fn connect_prepared(
+        &self,
+        address: &str,
+        timeout: Option<Duration>,
+        prepare: PrepareSocket<'_>,
+    ) -> io::Result<Box<dyn Stream>> {
         let end = timeout.map(|timeout| Instant::now() + timeout);
         let mut last = io::Error::new(io::ErrorKind::NotFound, "the host name has no address");
         for address in address.to_socket_addrs()? {
@@ -44,7 +53,7 @@ impl Transport for Tcp {
             if left == Some(Duration::ZERO) {
                 return Err(io::ErrorKind::TimedOut.into());
             }
-            match connect_one(address, left) {
+            match connect_one(address, left, prepare) {
                 Ok(stream) => return Ok(Box::new(stream)),
                 Err(error) => last = error,
             }
@@ -68,13 +77,18 @@ impl Transport for Tcp {
     }
 }
 
-fn connect_one(address: SocketAddr, timeout: Option<Duration>) -> io::Result<SocketStream> {
+fn connect_one(
+    address: SocketAddr,
+    timeout: Option<Duration>,
+    prepare: PrepareSocket<'_>,
+) -> io::Result<SocketStream> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
+    socket.set_tcp_nodelay(true)?;
+    prepare(socket.as_fd())?;
     match timeout {
         Some(timeout) => socket.connect_timeout(&address.into(), timeout)?,
         None => socket.connect(&address.into())?,
     }
-    socket.set_tcp_nodelay(true)?;
     Ok(SocketStream::new(socket, address.to_string()))
 }
 
@@ -123,6 +137,10 @@ impl Listener for TcpListener {
         self.socket.close();
     }
 
+    fn prepare(&self, prepare: PrepareSocket<'_>) -> io::Result<()> {
+        prepare(self.fd())
+    }
+
     fn fd(&self) -> BorrowedFd<'_> {
         self.socket.fd()
     }
@@ -132,6 +150,7 @@ impl Listener for TcpListener {
 mod tests {
     use super::*;
     use crate::Wait;
+    use socket2::SockRef;
     use std::os::fd::AsRawFd;
 
     /// The segments that a socket has received.
@@ -171,6 +190,27 @@ mod tests {
             stream.shutdown();
         });
         assert_eq!(apart, 2, "the control");
+    }
+
+    #[test]
+    fn options_are_set_before_the_handshake() {
+        let mark = |fd: BorrowedFd<'_>| {
+            let socket = SockRef::from(&fd);
+            assert!(socket.peer_addr().is_err(), "connected already");
+            socket.set_tos_v4(46 << 2)
+        };
+        let marks = |stream: &dyn Stream| SockRef::from(&stream.fd()).tos_v4().unwrap();
+        let listener = Tcp.listen("127.0.0.1:0").unwrap();
+        let near = Tcp.connect_prepared(listener.address(), None, &mark).unwrap();
+        let far = listener.accept(Wait::Block).unwrap();
+        assert_eq!((marks(&*near), marks(&*far)), (46 << 2, 0));
+        // The acceptor's streams begin with the options of its socket, which answers the handshake.
+        listener.prepare(&mark).unwrap();
+        let _near = Tcp.connect(listener.address(), None).unwrap();
+        assert_eq!(marks(&*listener.accept(Wait::Block).unwrap()), 46 << 2);
+        let refused =
+            Tcp.connect_prepared(listener.address(), None, &|_| Err(io::ErrorKind::Unsupported.into()));
+        assert_eq!(refused.unwrap_err().kind(), io::ErrorKind::Unsupported);
     }
 
     #[test]

@@ -27,9 +27,11 @@ pub(crate) struct ClientState {
 }
 
 impl ClientState {
-    /// Sets the socket settings of new connections. The first POA with any decides.
-    pub fn set_up(&self, setup: Setup) {
-        let _ = self.accepting.set(setup);
+    /// Sets the socket settings of new connections. The first POA with any decides; `None` for
+    /// another one.
+    pub fn set_up(&self, setup: Setup) -> Option<&Setup> {
+        self.accepting.set(setup).ok()?;
+        self.accepting()
     }
 
     pub fn accepting(&self) -> Option<&Setup> {

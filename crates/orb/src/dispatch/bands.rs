@@ -40,7 +40,7 @@ pub(super) fn bind(
             move_to(orb, connection, lane.lane())?;
         }
         if let Some(marks) = rt.marks(orb, Priority::new(band.high).unwrap_or_default()) {
-            mark(connection.stream(), marks)?;
+            mark(connection.stream().fd(), marks)?;
         }
     }
     connection.set_band(band);

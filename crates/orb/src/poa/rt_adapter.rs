@@ -131,7 +131,12 @@ impl Adapter {
                     server.set_socket_setup(setup(Some(lane.priority)));
                 }
             }),
-            None => orb.rt_client().set_up(setup(self.model.map(|(_, priority)| priority))),
+            None => {
+                let setup = orb.rt_client().set_up(setup(self.model.map(|(_, priority)| priority)));
+                if let (Some(setup), Some(endpoints)) = (setup, orb.endpoints()) {
+                    endpoints.prepare(setup);
+                }
+            }
         }
     }
 

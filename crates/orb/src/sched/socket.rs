@@ -6,7 +6,7 @@ use isorb_giop::Kind;
 use isorb_rt::Errno;
 use isorb_rt::net;
 use isorb_rt::priority::NetworkPriority;
-use isorb_transport::Stream;
+use std::os::fd::BorrowedFd;
 
 /// The settings that separate the connections to one address: calls share a connection only if all
 /// of these are equal.
@@ -22,25 +22,25 @@ pub(crate) struct Setup {
     pub marks: Option<NetworkPriority>,
 }
 
-/// Applies the settings to a new connection of the protocol with this tag.
+/// Applies the settings to the socket of a connection by the protocol with this tag, which need not
+/// be connected yet.
 ///
 /// # Errors
 /// NO_RESOURCES when the system refuses an option; the sentence names it.
-pub(crate) fn prepare(stream: &dyn Stream, tag: u32, setup: &Setup) -> Result<()> {
+pub(crate) fn prepare(fd: BorrowedFd<'_>, tag: u32, setup: &Setup) -> Result<()> {
     let Some(protocol) = setup.protocols.iter().find(|protocol| protocol.tag == tag) else { return Ok(()) };
-    properties(stream, &protocol.properties)?;
-    setup.marks.filter(|_| protocol.properties.network_priority()).map_or(Ok(()), |marks| mark(stream, marks))
+    properties(fd, &protocol.properties)?;
+    setup.marks.filter(|_| protocol.properties.network_priority()).map_or(Ok(()), |marks| mark(fd, marks))
 }
 
 /// Sets the properties of a protocol. A size of 0 leaves the system's.
 ///
 /// # Errors
 /// As [`prepare`].
-pub(crate) fn properties(stream: &dyn Stream, properties: &ProtocolProperties) -> Result<()> {
+pub(crate) fn properties(fd: BorrowedFd<'_>, properties: &ProtocolProperties) -> Result<()> {
     if *properties == ProtocolProperties::Default {
         return Ok(());
     }
-    let fd = stream.fd();
     let (send, recv) = properties.buffer_sizes();
     if send > 0 {
         net::set_send_buffer(fd, send as usize).map_err(refused("the size of the send buffer"))?;
@@ -60,8 +60,7 @@ pub(crate) fn properties(stream: &dyn Stream, properties: &ProtocolProperties) -
 ///
 /// # Errors
 /// As [`prepare`].
-pub(crate) fn mark(stream: &dyn Stream, marks: NetworkPriority) -> Result<()> {
-    let fd = stream.fd();
+pub(crate) fn mark(fd: BorrowedFd<'_>, marks: NetworkPriority) -> Result<()> {
     match net::set_dscp(fd, marks.dscp) {
         // Packets that stay on the host have no code point.
         Ok(()) | Err(Errno::OPNOTSUPP) => {}
@@ -103,7 +102,7 @@ mod tests {
             ..Setup::default()
         };
         let stream = connect();
-        prepare(&*stream, 0, &setup(wanted)).unwrap();
+        prepare(stream.fd(), 0, &setup(wanted)).unwrap();
         let fd = stream.fd();
         let socket = SockRef::from(&fd);
         assert!(socket.send_buffer_size().unwrap() >= 50_000 && socket.recv_buffer_size().unwrap() >= 60_000);
@@ -111,12 +110,12 @@ mod tests {
         assert_eq!((socket.tos_v4().unwrap(), socket.priority().unwrap()), (46 << 2, 6));
         // Marks only if the protocol asks for them.
         let stream = connect();
-        prepare(&*stream, 0, &setup(TcpProperties { network_priority: false, ..wanted })).unwrap();
+        prepare(stream.fd(), 0, &setup(TcpProperties { network_priority: false, ..wanted })).unwrap();
         let fd = stream.fd();
         assert_eq!(SockRef::from(&fd).tos_v4().unwrap(), 0);
         // The properties of another protocol do not apply.
         let stream = connect();
-        prepare(&*stream, 1, &setup(wanted)).unwrap();
+        prepare(stream.fd(), 1, &setup(wanted)).unwrap();
         let fd = stream.fd();
         assert!(!SockRef::from(&fd).keepalive().unwrap());
     }
@@ -181,7 +180,7 @@ mod tests {
     fn what_leaves_no_host_has_no_code_point() {
         let listener = Unix::default().listen("").unwrap();
         let stream = Unix::default().connect(listener.address(), None).unwrap();
-        mark(&*stream, NetworkPriority { dscp: 46, queue: 5 }).unwrap();
+        mark(stream.fd(), NetworkPriority { dscp: 46, queue: 5 }).unwrap();
         let fd = stream.fd();
         assert_eq!(SockRef::from(&fd).priority().unwrap(), 5);
     }

@@ -7,6 +7,7 @@ use super::lane::Lane;
 use crate::config::Endpoint;
 use crate::connection::{AdmissionLimits, Connection, Side};
 use crate::log::warn;
+use crate::sched::{Setup, prepare};
 use crate::transports::{Published, Route, TAG_TCP, TAG_TLS, TAG_UDP, omni};
 use crate::{Orb, Result, SystemException};
 use isorb_giop::Kind;
@@ -112,6 +113,14 @@ impl Endpoints {
             .iter()
             .map(|listening| (listening.protocol, listening.listener.address().to_string()))
             .collect()
+    }
+
+    /// Sets the options of the listening sockets, so that the answers to the handshakes of clients
+    /// have them. Each accepted connection gets them, too, or is refused.
+    pub fn prepare(&self, setup: &Setup) {
+        for ListeningEndpoint { listener, tag, .. } in self.listeners.iter().map(|listening| &**listening) {
+            let _ = listener.prepare(&|fd| prepare(fd, *tag, setup).map_err(std::io::Error::other));
+        }
     }
 
     /// Starts the threads: one that accepts for each endpoint, and those of its lane.
@@ -306,7 +315,7 @@ fn accept(orb: &Orb, listening: &ListeningEndpoint, threads: &Arc<ConnectionThre
                 let config = orb.config();
                 let connection = Arc::new(accepted_connection(orb, listening.tag, stream));
                 if let Some(setup) = orb.rt_client().accepting()
-                    && let Err(exception) = crate::sched::prepare(connection.stream(), listening.tag, setup)
+                    && let Err(exception) = prepare(connection.stream().fd(), listening.tag, setup)
                 {
                     warn(LOG, format_args!("{}: refused: {exception}", connection.peer()));
                     connection.close();

@@ -41,7 +41,7 @@ impl LaneServer {
             match acceptor.listener.accept(Wait::No) {
                 Ok(stream) => {
                     if let Some(setup) = self.setup.get()
-                        && let Err(exception) = prepare(&*stream, acceptor.tag, setup)
+                        && let Err(exception) = prepare(stream.fd(), acceptor.tag, setup)
                     {
                         warn(LOG, format_args!("{}: refused by a lane: {exception}", stream.peer()));
                         continue;

@@ -24,8 +24,8 @@ use crate::Orb;
 use crate::buffers::{CallBuffers, LANE_SMALL, LaneBlocks, LaneMemory};
 use crate::connection::{Arrived, Claim, PeerLimit};
 use crate::log::warn;
-use crate::sched::Setup;
 use crate::sched::thread::{self, ThreadPlan};
+use crate::sched::{Setup, prepare};
 use isorb_rt::sched::SpawnError;
 use isorb_rt::sync::Turn;
 use isorb_rt::time::Deadline;
@@ -97,7 +97,15 @@ impl LaneServer {
     /// Sets the properties of the sockets that are accepted from now on. The first POA's setting
     /// stays.
     pub fn set_socket_setup(&self, setup: Setup) {
-        let _ = self.setup.set(setup);
+        if self.setup.set(setup).is_err() {
+            return;
+        }
+        let Some(setup) = self.setup.get() else { return };
+        for Acceptor { listener, tag } in &self.acceptors {
+            // The answers to the handshakes of clients have them then. Each accepted connection gets
+            // them, too, or is refused.
+            let _ = listener.prepare(&|fd| prepare(fd, *tag, setup).map_err(std::io::Error::other));
+        }
     }
 
     /// The memory of a thread of the lane, allocated before its first request.
