@@ -5,11 +5,10 @@
 
 use isorb_log_service::store::{Entry, FullAction, Time};
 use isorb_log_service::{LogStore, Settings};
-use isorb_testkit::TempFolder;
-use std::io::{BufRead, BufReader, Write};
-use std::os::unix::process::ExitStatusExt;
+use isorb_testkit::{KilledAfter, TempFolder, acknowledged_before_kill};
+use std::io::Write;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::Duration;
 
 const FILE: &str = "ISORB_LOG_SERVICE_KILL_FILE";
@@ -60,26 +59,12 @@ fn acknowledged_records_survive() {
 
 /// The number after the last record that was acknowledged before the child was killed.
 fn run_and_kill(file: &Path, round: u64) -> Option<u64> {
-    let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["acknowledged_records_survive", "--exact", "--nocapture"])
-        .env(FILE, file)
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let output = BufReader::new(child.stdout.take().unwrap());
-    let killer = std::thread::spawn(move || {
-        // From while it opens the file to after many records.
-        std::thread::sleep(Duration::from_micros(15_000 * round + isorb_rt::random_u64() % 15_000));
-        child.kill().unwrap();
-        // And not of an error of its own before.
-        assert_eq!(child.wait().unwrap().signal(), Some(9));
-    });
-    // The test harness writes to standard output, too.
-    let lines = output.split(b'\n').map_while(Result::ok);
-    let acknowledged =
-        lines.filter_map(|line| std::str::from_utf8(line.strip_prefix(b"ack ")?).ok()?.parse().ok()).last();
-    killer.join().unwrap();
-    acknowledged
+    let delay = Duration::from_micros(15_000 * round + isorb_rt::random_u64() % 15_000);
+    // From while it opens the file to after many records.
+    let when = if round % 2 == 0 { KilledAfter::Start(delay) } else { KilledAfter::Acknowledgement(delay) };
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["acknowledged_records_survive", "--exact", "--nocapture"]).env(FILE, file);
+    acknowledged_before_kill(&mut command, when).last()?.parse().ok()
 }
 
 fn write_for_ever(file: &Path) {

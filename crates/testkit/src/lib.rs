@@ -22,6 +22,7 @@ mod compiler;
 mod disk;
 mod documents;
 mod folder;
+mod killed_writer;
 #[cfg(feature = "orb")]
 mod orb;
 mod process;
@@ -33,6 +34,7 @@ pub use compiler::{compiles, has_omniorb, omniorb_stubs};
 pub use disk::{fill_disk, on_small_disk};
 pub use documents::{document, documents, repository};
 pub use folder::TempFolder;
+pub use killed_writer::{KilledAfter, acknowledged_before_kill};
 #[cfg(feature = "orb")]
 pub use orb::{OrbPair, RunningOrb};
 pub use process::{Process, runs_alone, threads_in_write};
