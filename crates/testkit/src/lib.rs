@@ -26,6 +26,8 @@ mod killed_writer;
 #[cfg(feature = "orb")]
 mod orb;
 mod process;
+#[cfg(feature = "orb")]
+mod scarce;
 mod wait;
 
 #[cfg(feature = "browser")]
@@ -38,4 +40,6 @@ pub use killed_writer::{KilledAfter, acknowledged_before_kill};
 #[cfg(feature = "orb")]
 pub use orb::{OrbPair, RunningOrb};
 pub use process::{Process, runs_alone, threads_in_write};
+#[cfg(feature = "orb")]
+pub use scarce::ScarceTransport;
 pub use wait::{HANG_LIMIT, retry, wait_for, wait_until};

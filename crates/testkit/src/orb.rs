@@ -1,7 +1,9 @@
 //! ORBs of the test's process.
 
+use isorb::transport::Transport;
 use isorb::{Config, Object, Orb};
 use std::ops::Deref;
+use std::sync::Arc;
 use std::thread::JoinHandle;
 
 /// An ORB with its root POA active and a thread in [`Orb::run`]. Dropping it shuts the ORB down and
@@ -29,7 +31,20 @@ impl RunningOrb {
     /// # Panics
     /// Where an endpoint cannot be opened.
     pub fn with_config(config: Config) -> RunningOrb {
-        let orb = Orb::with_config(config).expect("the configuration is valid");
+        RunningOrb::of(Orb::with_config(config).expect("the configuration is valid"))
+    }
+
+    /// An ORB with this configuration and a transport of the test.
+    ///
+    /// # Panics
+    /// Where an endpoint cannot be opened.
+    pub fn with_transport(config: Config, transport: Arc<dyn Transport>) -> RunningOrb {
+        let builder = Orb::builder().config(config);
+        let builder = builder.register(|info| Ok(info.add_transport(transport)?));
+        RunningOrb::of(builder.build().expect("the configuration is valid"))
+    }
+
+    fn of(orb: Orb) -> RunningOrb {
         let root = orb.root_poa().expect("the endpoint opens");
         root.manager().activate().expect("the manager is new");
         let background = orb.clone();

@@ -1,17 +1,15 @@
 //! Peers that are gone, frozen or never connected free their proxies and delay no other peer.
 
 use crate::{client, server};
-use isorb::transport::{Capabilities, Listener, Stream, Tcp, Transport};
 use isorb::{Config, Kind, Object, Orb, Reference, Upcall};
 use isorb_event::servants::stamped::{rtec_event_channel_admin as admin, rtec_event_comm as comm};
 use isorb_event::servants::standard::{cos_event_channel_admin as cos, cos_event_comm as cos_comm};
 use isorb_event::servants::{CosEventService, EventServiceOptions, RegisteredOperations, RtecEventService};
 use isorb_event::{Channel, ConsumerQos, Event, Filter, Limits, Observer, Publication};
-use isorb_testkit::wait_until;
-use std::io;
+use isorb_testkit::{RunningOrb, ScarceTransport, wait_until};
 use std::net::TcpListener;
+use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -255,46 +253,6 @@ impl World {
     }
 }
 
-/// TCP of a process that may have no descriptor for another connection.
-#[derive(Debug, Default)]
-struct Scarce {
-    exhausted: AtomicBool,
-}
-
-impl Transport for Scarce {
-    fn name(&self) -> &'static str {
-        "scarce"
-    }
-
-    fn profile_tag(&self) -> u32 {
-        0x1234_5678
-    }
-
-    fn capabilities(&self) -> Capabilities {
-        Tcp.capabilities()
-    }
-
-    fn connect(&self, address: &str, timeout: Option<Duration>) -> io::Result<Box<dyn Stream>> {
-        match self.exhausted.load(Relaxed) {
-            // EMFILE.
-            true => Err(io::Error::from_raw_os_error(24)),
-            false => Tcp.connect(address, timeout),
-        }
-    }
-
-    fn listen(&self, address: &str) -> io::Result<Box<dyn Listener>> {
-        Tcp.listen(address)
-    }
-}
-
-fn with_transport(endpoints: Vec<String>, transport: &Arc<Scarce>) -> Orb {
-    let (config, transport) = (Config { endpoints, ..Config::default() }, transport.clone());
-    let orb =
-        Orb::builder().config(config).register(|info| Ok(info.add_transport(transport)?)).build().unwrap();
-    orb.root_poa().unwrap().manager().activate().unwrap();
-    orb
-}
-
 struct Counting(AtomicU64);
 
 impl comm::PushConsumer for Counting {
@@ -311,16 +269,17 @@ impl comm::PushConsumer for Counting {
 #[test]
 fn a_channel_without_descriptors_disconnects_nobody() {
     for strategy in [isorb_event::Strategy::Direct, isorb_event::Strategy::Threads { per_level: 1 }] {
-        let transport = Arc::new(Scarce::default());
-        let orb = with_transport(Config::default().endpoints, &transport);
+        let transport = ScarceTransport::new();
+        let orb = RunningOrb::with_transport(Config::default(), transport.clone());
         let channel = Channel::builder().strategy(strategy).build().unwrap();
         // A failed push has its consumer pinged at once, and one failed ping is enough.
         let options = EventServiceOptions { ping: Some(Duration::from_secs(3_600)), ..by_hand() };
         let face = RtecEventService::start(&orb, &channel, options).unwrap();
         let far: admin::EventChannelRef = client().resolve(&face.object().to_string()).unwrap();
-        let here = with_transport(vec!["giop:scarce:127.0.0.1:0".into()], &Arc::default());
+        let scarce = Config { endpoints: vec![ScarceTransport::ENDPOINT.into()], ..Config::default() };
+        let here = RunningOrb::with_transport(scarce, ScarceTransport::new());
 
-        transport.exhausted.store(true, Relaxed);
+        transport.set_exhausted(true);
         let counting = Arc::new(Counting(AtomicU64::new(0)));
         let consumer: comm::PushConsumerRef = here.root_poa().unwrap().activate(counting.clone()).unwrap();
         let proxy = far.for_consumers().unwrap().unwrap().obtain_push_supplier().unwrap().unwrap();
@@ -335,7 +294,7 @@ fn a_channel_without_descriptors_disconnects_nobody() {
         }
         assert_eq!(counting.0.load(Relaxed), 0, "no connection was opened");
 
-        transport.exhausted.store(false, Relaxed);
+        transport.set_exhausted(false);
         wait_until("it gets events", || {
             supplier.push(&Event::new(20, 1));
             counting.0.load(Relaxed) > 0

@@ -152,7 +152,8 @@ impl EventSink for RemoteChannel {
             },
         };
         let pushed = self.proxy()?.push(&vec![event]);
-        if pushed.is_err() {
+        // The channel knows nothing of this process's want of a descriptor, and keeps the proxy.
+        if pushed.as_ref().is_err_and(|exception| !exception.is_shortage()) {
             self.proxy = None;
         }
         Ok(pushed?)
@@ -351,4 +352,47 @@ fn packed(about: &AreaEvent) -> Result<Vec<u8>, Error> {
     encoder.put(u8::from(cfg!(target_endian = "little")));
     any.write(&mut encoder);
     encoder.flatten().map_err(|_| CallerError::Name.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use isorb::Config;
+    use isorb_event::servants::{EventServiceOptions, RtecEventService};
+    use isorb_event::{Channel, Limits};
+    use isorb_testkit::{RunningOrb, ScarceTransport, retry};
+
+    #[test]
+    fn a_proxy_stays_while_this_process_has_no_descriptor() {
+        let endpoints = vec![ScarceTransport::ENDPOINT.into()];
+        let config = Config { endpoints, ..Config::default() };
+        let server = RunningOrb::with_transport(config, ScarceTransport::new());
+        // It has no place for a second proxy.
+        let limits = Limits { suppliers: 1, ..Limits::default() };
+        let channel = Channel::builder().limits(limits).build().unwrap();
+        let service = RtecEventService::start(&server, &channel, EventServiceOptions::default()).unwrap();
+        let transport = ScarceTransport::new();
+        let client = RunningOrb::with_transport(Config::default(), transport.clone());
+        let reference: EventChannelRef = client.resolve(&service.object().to_string()).unwrap();
+        let mut remote = RemoteChannel::connect(&reference).unwrap();
+        let about = AreaEvent::default();
+        let push = |remote: &mut RemoteChannel| {
+            remote.push(&Notice { header: Header::default(), about: &about, value: &[] })
+        };
+        push(&mut remote).unwrap();
+
+        transport.set_exhausted(true);
+        // Until the end of the connection has arrived.
+        isorb_testkit::wait_until("a push fails", || push(&mut remote).is_err());
+        // The proxy is checked again.
+        remote.checked_ns = 0;
+        remote.proxy().unwrap();
+        transport.set_exhausted(false);
+        retry("it pushes again", || push(&mut remote));
+
+        // The control: a channel that is gone.
+        drop(server);
+        remote.checked_ns = 0;
+        let _ = remote.proxy().unwrap_err();
+    }
 }

@@ -71,6 +71,36 @@ pub(super) fn sweep(naming: &Naming) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use isorb::Config;
+    use isorb_naming::{Limits, MemoryStore, NamingService};
+    use isorb_testkit::{RunningOrb, ScarceTransport};
+    use std::sync::Arc;
+
+    #[test]
+    fn a_name_stays_while_this_process_has_no_descriptor() {
+        let names = RunningOrb::new();
+        let service = NamingService::start(&names, Arc::new(MemoryStore::new()), Limits::default()).unwrap();
+        let transport = ScarceTransport::new();
+        let mut config = Config::default();
+        config.init_refs.insert("NameService".into(), service.object().to_string());
+        let orb = RunningOrb::with_transport(config, transport.clone());
+        let naming = Naming::initial(&orb).unwrap();
+        // An object that answers, of a process of another container with this host's name.
+        let endpoints = vec![ScarceTransport::ENDPOINT.into()];
+        let config = Config { endpoints, ..Config::default() };
+        let other = RunningOrb::with_transport(config, ScarceTransport::new());
+        let poa = other.root_poa().unwrap();
+        let object = poa.create_reference(RIORef::INTERFACE.id).unwrap();
+        let name = format!("{}4294967295-1", prefix());
+        naming.bind(&name, &orb.string_to_object(&object.to_string()).unwrap()).unwrap();
+        transport.set_exhausted(true);
+        sweep(&naming);
+        naming.resolve::<RIORef>(&name).unwrap();
+        // The control: the object does not exist.
+        transport.set_exhausted(false);
+        sweep(&naming);
+        let _ = naming.resolve::<RIORef>(&name).unwrap_err();
+    }
 
     #[test]
     fn a_name_says_which_process_it_is_of() {
