@@ -102,8 +102,8 @@ impl LaneServer {
         }
         let Some(setup) = self.setup.get() else { return };
         for Acceptor { listener, tag } in &self.acceptors {
-            // The answers to the handshakes of clients have them then. Each accepted connection gets
-            // them, too, or is refused.
+            // The answers to the handshakes of clients have them then. Each accepted connection
+            // gets them, too, or is refused.
             let _ = listener.prepare(&|fd| prepare(fd, *tag, setup).map_err(std::io::Error::other));
         }
     }
