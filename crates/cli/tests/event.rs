@@ -6,7 +6,7 @@ use common::{ISORB, Service, ended, get, isorb, run};
 use isorb_event::remote::RemoteChannel;
 use isorb_event::{Event, Filter, Ownership};
 use isorb_event_file::{Reader, Record};
-use isorb_testkit::{Process, TempFolder, document, fill_disk, on_small_disk, wait_until};
+use isorb_testkit::{Process, TempFolder, document, fill_disk, freeze, on_small_disk, resume, wait_until};
 use serde_json::Value;
 use std::path::Path;
 use std::process::Command;
@@ -218,11 +218,11 @@ fn losses_on_the_way_are_recorded_and_printed() {
     let supplier = RemoteChannel::connect(&orb, &channel.url).unwrap().supplier().unwrap();
     let push = |octets: &[u8]| supplier.push(&Event::new(21, 1).octets(octets)).unwrap();
     push(b"first");
-    signal("-STOP");
+    freeze(recorder.id());
     // More than the buffers of the sockets take.
     let large = vec![7; 65_000];
     (0..400).for_each(|_| push(&large));
-    signal("-CONT");
+    resume(recorder.id());
     let mut sums = (0, 0);
     wait_until("a later event tells of the gap", || {
         push(b"later");

@@ -10,9 +10,8 @@ use isorb_event::servants::RegistrationStore;
 use isorb_event::servants::stamped::rtec_event_channel_admin as admin;
 use isorb_event::servants::standard::cos_event_channel_admin as cos;
 use isorb_event::{Configuration, Strategy};
-use isorb_testkit::wait_until;
+use isorb_testkit::{freeze, resume, wait_until};
 use page::state;
-use std::process::Command;
 
 /// An event channel in a process.
 struct Channel(Service);
@@ -54,11 +53,6 @@ fn two_processes_forward_events_also_after_one_was_killed() {
     }
 }
 
-fn signal(channel: &Channel, signal: &str) {
-    let sent = Command::new("kill").args([signal, &channel.0.id().to_string()]).status().unwrap();
-    assert!(sent.success());
-}
-
 /// A process that is stopped reads nothing and answers nothing, and its connections stay.
 #[test]
 fn a_stopped_process_delays_no_other_one() {
@@ -72,7 +66,7 @@ fn a_stopped_process_delays_no_other_one() {
         supplier.push(&vec![event(20, 1)]).unwrap();
         there.0.lock().unwrap().contains(&1)
     });
-    signal(&far, "-STOP");
+    freeze(far.0.id());
     let mut large = event(20, 0);
     large.data.payload = vec![7; 4_096];
     for number in 100..100 + EVENTS {
@@ -83,7 +77,7 @@ fn a_stopped_process_delays_no_other_one() {
     let seen: Vec<u64> = here.0.lock().unwrap().iter().copied().filter(|time| *time >= 100).collect();
     assert_eq!(seen, (100..100 + EVENTS).collect::<Vec<_>>());
     assert!(!there.0.lock().unwrap().contains(&(99 + EVENTS)), "the other one stands");
-    signal(&far, "-CONT");
+    resume(far.0.id());
     wait_until("it is there again", || {
         supplier.push(&vec![event(20, 5)]).unwrap();
         there.0.lock().unwrap().contains(&5)

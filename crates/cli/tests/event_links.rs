@@ -5,8 +5,7 @@ mod common;
 use common::Service;
 use common::events::{Consumer, consume, event, orb, supply};
 use isorb_event::servants::stamped::rtec_event_channel_admin as admin;
-use isorb_testkit::wait_until;
-use std::process::Command;
+use isorb_testkit::{freeze, resume, wait_until};
 use std::time::Duration;
 
 const WANTED: i32 = 20;
@@ -33,10 +32,6 @@ fn line() -> Vec<Service> {
     line
 }
 
-fn signal(service: &Service, signal: &str) {
-    assert!(Command::new("kill").args([signal, &service.id().to_string()]).status().unwrap().success());
-}
-
 fn of(numbers: std::ops::Range<u64>, consumer: &Consumer) -> Vec<u64> {
     consumer.times().into_iter().filter(|number| numbers.contains(number)).collect()
 }
@@ -61,7 +56,7 @@ fn a_stopped_member_that_continues_gets_all_events_once_and_in_order() {
     let first = next + 1;
     next = first;
     for stopped in &line {
-        signal(stopped, "-STOP");
+        freeze(stopped.id());
         // Three ticks, and a call without an answer at least. A shorter time-out a busy machine
         // does not keep, and links never stay up.
         for _ in 0..90 {
@@ -72,7 +67,7 @@ fn a_stopped_member_that_continues_gets_all_events_once_and_in_order() {
             std::thread::sleep(Duration::from_millis(75));
         }
         assert!(of(first..next, &far).last() < Some(&(next - 1)), "one that is stopped brings nothing");
-        signal(stopped, "-CONT");
+        resume(stopped.id());
         for _ in 0..10 {
             supplier.push(&vec![event(WANTED, next)]).unwrap();
             next += 1;

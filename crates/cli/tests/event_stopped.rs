@@ -8,7 +8,7 @@ use common::Service;
 use common::events::{consume, event, orb, supply};
 use isorb::{Orb, Upcall};
 use isorb_event::servants::stamped::{rtec_event_channel_admin as admin, rtec_event_comm as comm};
-use isorb_testkit::{Process, wait_until};
+use isorb_testkit::{Process, freeze, resume, wait_until};
 use page::state;
 use std::process::Command;
 use std::sync::Arc;
@@ -55,10 +55,6 @@ impl Stopped {
         let command = command.args(["--exact", "as_a_consumer"]).env(CHANNEL, url);
         Stopped(Process::unread(command))
     }
-
-    fn signal(&self, signal: &str) {
-        assert!(Command::new("kill").args([signal, &self.0.id().to_string()]).status().unwrap().success());
-    }
 }
 
 /// The row of the first consumer that came from the other process.
@@ -84,7 +80,7 @@ fn stop_and_go_on(orb: &Orb, dispatching: &str) {
         supplier.push(&vec![event(20, 1)]).unwrap();
         !echoes().is_empty()
     });
-    child.signal("-STOP");
+    freeze(child.0.id());
     let mut large = event(20, 0);
     large.data.payload = vec![7; 4_096];
     for number in 100..100 + EVENTS {
@@ -99,7 +95,7 @@ fn stop_and_go_on(orb: &Orb, dispatching: &str) {
     let stopped = row(&page);
     let bounded = stopped["waiting"].as_u64() <= Some(QUEUE);
     assert!(bounded && stopped["lost"].as_u64() > Some(0), "{dispatching}: {stopped}");
-    child.signal("-CONT");
+    resume(child.0.id());
     // What waited comes, each once. What still lies in connections that were abandoned is read
     // beside it, by a thread each.
     wait_until("it goes on", || echoes().contains(&(99 + EVENTS)));
@@ -136,6 +132,6 @@ fn a_stopped_consumer_is_removed_where_consumers_are_asked() {
     let child = Stopped::start(&service.url);
     let count = || state(&page)["consumers"].as_array().unwrap().len();
     wait_until("the process is there", || count() == 3);
-    child.signal("-STOP");
+    freeze(child.0.id());
     wait_until("it is removed", || count() == 2);
 }

@@ -7,7 +7,7 @@ use common::{ISORB, Service, ended, isorb, run};
 use isorb::{Completion, Config, Kind, Orb, Reference, minor};
 use isorb_implementation_repository::isorb_implementation_repository::{RepositoryRef, ServerRef};
 use isorb_naming::cos_naming::{NameComponent, NamingContextRef};
-use isorb_testkit::{Process, TempFolder, wait_for, wait_until};
+use isorb_testkit::{Process, TempFolder, freeze, resume, wait_for, wait_until};
 use serde_json::Value;
 use std::net::TcpListener;
 use std::path::Path;
@@ -105,19 +105,6 @@ impl Drop for Repository {
 
 fn signal(id: u32, name: &str) {
     assert!(Command::new("kill").args([name, &id.to_string()]).status().unwrap().success());
-}
-
-/// Stops a process as a debugger does. Its threads stop one after the other, and one that still
-/// runs may answer meanwhile.
-fn freeze(process: u32) {
-    signal(process, "-STOP");
-    let is_stopped = |stat: &str| stat.rsplit_once(") ").is_some_and(|(_, state)| state.starts_with('T'));
-    wait_until("all threads are stopped", || {
-        let mut threads = std::fs::read_dir(format!("/proc/{process}/task")).unwrap();
-        threads.all(|thread| {
-            std::fs::read_to_string(thread.unwrap().path().join("stat")).is_ok_and(|stat| is_stopped(&stat))
-        })
-    });
 }
 
 /// Whether a process runs; one that no parent awaits may stay as a zombie.
@@ -348,7 +335,7 @@ fn a_frozen_server_does_not_hold_its_clients() {
     let fresh = client();
     let context = made_up(repository.port, &fresh, "names");
     assert_eq!(outcome(&context), (Kind::Transient, minor::TRANSIENT_SERVER_SILENT));
-    signal(process, "-CONT");
+    resume(process);
     // It is the same process.
     wait_until("the server answers", || context.list(10).is_ok());
     assert_eq!(repository.process("names"), process);

@@ -10,9 +10,8 @@ mod common;
 use common::{Echo, EchoRef};
 use isorb::transport::{Segments, Stream, Transport, Wait};
 use isorb::{Completion, Config, Kind, Orb, Policies, Reference, Result, SystemException, Upcall};
-use isorb_testkit::wait_until;
+use isorb_testkit::{freeze, resume, wait_until};
 use rustix::process::{Pid, Signal, kill_process};
-use std::fs::DirEntry;
 use std::io::{BufRead, BufReader, IoSlice, Lines, Seek, SeekFrom, Write};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::{Arc, Condvar, Mutex};
@@ -129,19 +128,6 @@ impl Peer {
 
     fn signal(&self, signal: Signal) {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
-    }
-
-    /// Until none of its threads runs.
-    fn stop(&self) {
-        self.signal(Signal::STOP);
-        let tasks = format!("/proc/{}/task", self.child.id());
-        let state = |task: std::io::Result<DirEntry>| {
-            let stat = std::fs::read_to_string(task.unwrap().path().join("stat")).unwrap();
-            stat.rsplit(") ").next().unwrap().chars().next()
-        };
-        wait_until("it does not stop", || {
-            std::fs::read_dir(&tasks).unwrap().all(|task| state(task) == Some('T'))
-        });
     }
 }
 
@@ -295,7 +281,7 @@ fn a_server_that_is_killed(here: &Here, _: u32) {
 fn a_server_that_stops(here: &Here, _: u32) {
     let (peer, far) = bad_server(here);
     let brief = within(&far, BRIEF);
-    peer.stop();
+    freeze(peer.child.id());
     let error = brief.ping().unwrap_err();
     assert_eq!(error.kind, Kind::Timeout, "{error}");
     here.goes_on();
@@ -303,7 +289,7 @@ fn a_server_that_stops(here: &Here, _: u32) {
     let error = octets(&brief).unwrap_err();
     assert_eq!(error.kind, Kind::Timeout, "{error}");
     here.goes_on();
-    peer.signal(Signal::CONT);
+    resume(peer.child.id());
     far.ping().unwrap();
     has_gone(peer, &far);
 }
@@ -336,7 +322,7 @@ fn a_client_that_is_killed(here: &Here, _: u32) {
 
 fn a_client_that_stops(here: &Here, _: u32) {
     let peer = bad_client(here);
-    peer.stop();
+    freeze(peer.child.id());
     here.gate.release();
     // The reply is not read.
     here.is_rid("a stopped client keeps its connection");

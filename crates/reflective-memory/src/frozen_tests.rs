@@ -8,20 +8,13 @@ use crate::memory::State;
 use crate::node::{NodeServer, ServerConfig};
 use crate::{AreaReader, AreaWriter, Error, Library};
 use isorb::Reference;
-use isorb_testkit::{RunningOrb, TempFolder, retry, wait_until};
-use rustix::process::{Signal, kill_process};
+use isorb_testkit::{RunningOrb, TempFolder, freeze, resume, retry, wait_until};
 use std::sync::Arc;
 use std::time::Duration;
 
 /// Longer than any test: a thread that waits for the answer is late in any case.
 const LONG: Duration = Duration::from_secs(180);
 const PATHS: [Path; 3] = [Path::PathUdp, Path::PathOrb, Path::PathOneway];
-
-impl Victim {
-    fn signal(&self, signal: Signal) {
-        kill_process(self.pid(), signal).unwrap();
-    }
-}
 
 fn area(library: &Library, name: &str) -> AreaWriter {
     library.create_area(&Area::new(name, 64, 2)).unwrap();
@@ -76,7 +69,7 @@ fn a_node_that_hangs_delays_no_other() {
         .chain(&mut from_ill)
         .for_each(|reader| drop(arrival("before", reader, 1)));
 
-    victim.signal(Signal::STOP);
+    freeze(victim.process.id());
     // Another node calls it as well, and gets no answer.
     let client = far.clone();
     let asking = std::thread::spawn(move || client.attach_reader("ill", by(Path::PathUdp)).map(drop));
@@ -100,7 +93,7 @@ fn a_node_that_hangs_delays_no_other() {
     promised = near.create_area(&Area::new("ill", 64, 2)).unwrap_err();
     assert!(matches!(promised, Error::AreaExists(_)), "its areas are its own: {promised}");
 
-    victim.signal(Signal::CONT);
+    resume(victim.process.id());
     asking.join().unwrap().unwrap();
     let last = writer.write(b"well again").unwrap();
     at_ill.iter_mut().for_each(|reader| drop(arrival("afterwards", reader, last)));
@@ -148,7 +141,7 @@ fn a_node_that_hangs_delays_no_other_that_is_started_again() {
         sound.sequence()
     };
 
-    frozen.signal(Signal::STOP);
+    freeze(frozen.process.id());
     from_ill.iter_mut().for_each(|reader| until_state("its readers", reader, State::WriterGone));
     // By now a thread calls the frozen node to open its channels again, and waits.
     goes_on("while one hangs");
@@ -165,7 +158,7 @@ fn a_node_that_hangs_delays_no_other_that_is_started_again() {
     at_other.iter_mut().for_each(|reader| drop(arrival("at the one that was started again", reader, last)));
     assert!(from_ill.iter_mut().all(|reader| reader.state() == Some(State::WriterGone)), "it still hangs");
 
-    frozen.signal(Signal::CONT);
+    resume(frozen.process.id());
     let last = of_ill.write(b"well again").unwrap();
     from_ill.iter_mut().for_each(|reader| drop(arrival("of the one that hung", reader, last)));
     let last = goes_on("afterwards");
@@ -192,14 +185,14 @@ fn a_call_to_a_node_that_hangs_reports_it() {
     let app = RunningOrb::new();
     let ill = retry("the other node", || Library::connect(&app, &socket));
     let _writer = area(&ill, "ill");
-    victim.signal(Signal::STOP);
+    freeze(victim.process.id());
     match near.attach_reader("ill", by(Path::PathUdp)) {
         Err(Error::Unavailable(error)) => {
             assert!(error.reason.contains("the node of ill did not answer within 2s"), "{}", error.reason);
         }
         other => panic!("{other:?}"),
     }
-    victim.signal(Signal::CONT);
+    resume(victim.process.id());
     drop((_writer, ill));
     victim.process.kill();
 }
@@ -221,11 +214,11 @@ fn a_coordinator_that_hangs_delays_no_news_of_a_death() {
     let mut readers = on_all_paths(&near, "mortal");
     writer.write(b"alive").unwrap();
     readers.iter_mut().for_each(|reader| drop(arrival("before", reader, 1)));
-    coordinator.signal(Signal::STOP);
+    freeze(coordinator.process.id());
     // Longer than the interval of calls to the coordinator: the thread that calls it waits for it
     // now.
     std::thread::sleep(Duration::from_millis(2500));
     victim.process.kill();
     readers.iter_mut().for_each(|reader| until_state("its readers", reader, State::WriterGone));
-    coordinator.signal(Signal::CONT);
+    resume(coordinator.process.id());
 }

@@ -7,9 +7,8 @@ use crate::memory::{Geometry, Segment, State};
 use crate::node::{NodeServer, ServerConfig};
 use crate::session_socket::{self, Kind, Message};
 use crate::{AreaWriter, Error, Library};
-use isorb_testkit::{RunningOrb, TempFolder, retry, wait_until};
+use isorb_testkit::{RunningOrb, TempFolder, freeze, resume, retry, wait_until};
 use rustix::fd::{AsFd, OwnedFd};
-use rustix::process::{Signal, kill_process};
 use std::path::Path as FilePath;
 use std::time::Duration;
 
@@ -38,10 +37,6 @@ impl Fixture {
     /// It has its store again, unless the test has removed it.
     fn restart(&mut self) {
         self.coordinator = Victim::start(&format!("coordinator {} {} -1", self.port, store(&self.folder)));
-    }
-
-    fn signal(&self, signal: Signal) {
-        kill_process(self.coordinator.pid(), signal).unwrap();
     }
 
     fn server(&self, which: usize, answer: Duration) -> NodeServer {
@@ -81,12 +76,12 @@ fn areas_that_were_handed_back_while_the_coordinator_hung_are_found_afterwards()
     });
     drop(near_server);
     wait_until("the library sees that", || !writers.iter().any(AreaWriter::is_served));
-    fixture.signal(Signal::STOP);
+    freeze(fixture.coordinator.process.id());
     // It registers without areas, and the coordinator receives that after the caller has stopped
     // waiting.
     let _near_server = fixture.server(0, SHORT);
     wait_until("they are taken back without its word", || writers.iter().all(AreaWriter::is_served));
-    fixture.signal(Signal::CONT);
+    resume(fixture.coordinator.process.id());
     for (name, writer) in ["one", "two", "three"].iter().zip(&mut writers) {
         let mut reader = retry(name, || far.attach_reader(name, by(Path::PathUdp)));
         let last = writer.write(b"found").unwrap();
@@ -121,9 +116,9 @@ fn an_area_that_is_registered_too_late_does_not_keep_its_name() {
     let fixture = Fixture::new();
     let (_near_server, _far_server) = (fixture.server(0, SHORT), fixture.server(1, LONG));
     let (near, far) = (fixture.library(0), fixture.library(1));
-    fixture.signal(Signal::STOP);
+    freeze(fixture.coordinator.process.id());
     assert!(near.create_area(&what("late")).is_err(), "it does not answer");
-    fixture.signal(Signal::CONT);
+    resume(fixture.coordinator.process.id());
     retry("another node makes it", || far.create_area(&what("late")));
 }
 
@@ -183,7 +178,7 @@ fn a_coordinator_that_hangs_while_areas_are_handed_back_delays_no_news_of_a_writ
     let (mortal, number, server) = session(&fixture.folder.file("near"));
     let server: Lib_CommRef = fixture.app.resolve(&server).unwrap();
     server.map_writer(number, "mortal", QOS).unwrap();
-    fixture.signal(Signal::STOP);
+    freeze(fixture.coordinator.process.id());
     let sessions = [(); 5].map(|()| session(&fixture.folder.file("near")).0);
     for (number, session) in sessions.iter().enumerate() {
         hand_back(session, &format!("area/{number}"));
@@ -196,7 +191,7 @@ fn a_coordinator_that_hangs_while_areas_are_handed_back_delays_no_news_of_a_writ
     drop(mortal);
     wait_until("the writer is gone", || reader.state() == Some(State::WriterGone));
     fixture.library(0).attach_reader("mortal", by(Path::PathUdp)).unwrap();
-    fixture.signal(Signal::CONT);
+    resume(fixture.coordinator.process.id());
     for session in &sessions {
         let answer = session_socket::receive(session).unwrap().unwrap();
         assert!(answer.kind == Kind::Adopted && answer.number != 0 && answer.descriptor.is_some());

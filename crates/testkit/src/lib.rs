@@ -39,7 +39,7 @@ pub use folder::TempFolder;
 pub use killed_writer::{KilledAfter, acknowledged_before_kill};
 #[cfg(feature = "orb")]
 pub use orb::{OrbPair, RunningOrb};
-pub use process::{Process, runs_alone, threads_in_write};
+pub use process::{Process, freeze, resume, runs_alone, threads_in_write};
 #[cfg(feature = "orb")]
 pub use scarce::ScarceTransport;
 pub use wait::{HANG_LIMIT, retry, wait_for, wait_until};

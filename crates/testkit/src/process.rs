@@ -1,5 +1,6 @@
 //! Child processes that print lines.
 
+use crate::wait_until;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::process::{Child, Command, ExitStatus, Stdio};
 
@@ -156,6 +157,36 @@ pub fn threads_in_write(process: u32, fd: u32) -> Vec<String> {
     let name = |task: std::path::PathBuf| std::fs::read_to_string(task.join("comm")).unwrap_or_default();
     let threads = tasks.flatten().map(|task| task.path()).filter(writes);
     threads.map(|task| name(task).trim().to_owned()).collect()
+}
+
+/// Stops a process as a debugger does, and waits until none of its threads runs: the signal stops
+/// one after the other, and one that still runs may answer a call.
+///
+/// # Panics
+/// Where the process has ended.
+pub fn freeze(process: u32) {
+    signal(process, "-STOP");
+    let is_stopped = |stat: &str| stat.rsplit_once(") ").is_some_and(|(_, state)| state.starts_with('T'));
+    wait_until(format!("all threads of process {process} are stopped"), || {
+        let mut threads = std::fs::read_dir(format!("/proc/{process}/task")).expect("the process runs");
+        threads.all(|thread| {
+            let stat = thread.and_then(|thread| std::fs::read_to_string(thread.path().join("stat")));
+            stat.is_ok_and(|stat| is_stopped(&stat))
+        })
+    });
+}
+
+/// Lets a stopped process go on.
+///
+/// # Panics
+/// Where the process has ended.
+pub fn resume(process: u32) {
+    signal(process, "-CONT");
+}
+
+fn signal(process: u32, name: &str) {
+    let sent = Command::new("kill").args([name, &process.to_string()]).status();
+    assert!(sent.is_ok_and(|status| status.success()), "process {process} has ended: {name}");
 }
 
 /// Names the test that a child process of a test program runs.
