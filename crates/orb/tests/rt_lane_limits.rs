@@ -11,6 +11,7 @@ use isorb::rt::{ThreadpoolLane, ThreadpoolOptions};
 use isorb::{Config, Orb, Reference};
 use isorb_testkit::{TempFolder, wait_until};
 use socket2::{Domain, SockAddr, Socket, Type};
+use std::io::{ErrorKind, Read};
 use std::net::SocketAddr;
 
 const PLACES: usize = 8;
@@ -36,6 +37,18 @@ fn silent(address: &SockAddr, kind: Type) -> Socket {
     socket
 }
 
+/// Whether the server has closed it; what was sent before is read.
+fn has_ended(mut client: &Socket) -> bool {
+    client.set_nonblocking(true).unwrap();
+    loop {
+        match client.read(&mut [0; 256]) {
+            Ok(0) => return true,
+            Ok(_) => {}
+            Err(error) => return error.kind() != ErrorKind::WouldBlock,
+        }
+    }
+}
+
 fn connections(server: &Orb, pool: u32) -> usize {
     server.rt().threadpool_status(pool).unwrap()[0].connections
 }
@@ -59,7 +72,10 @@ fn silent_clients_give_their_connections_to_others() {
         assert_eq!(known.call("ping", &[]).status, 0);
         let address = if protocol == "tcp" { tcp(&server, pool) } else { SockAddr::unix(&path).unwrap() };
         let crowd: Vec<Socket> = (0..3 * PLACES).map(|_| silent(&address, kind)).collect();
-        wait_until("the lane is full", || connections(&server, pool) == PLACES);
+        // All have come: those that still waited would take places from newcomers.
+        let kept = PLACES - 1;
+        wait_until("the lane is full", || crowd.iter().filter(|client| !has_ended(client)).count() == kept);
+        wait_until("so many are counted", || connections(&server, pool) == PLACES);
         // More new connections than the limit, one after the other; they stay open.
         let newcomers: Vec<(Orb, EchoRef)> = (0..PLACES - 1)
             .map(|_| {
