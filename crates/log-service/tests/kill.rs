@@ -61,7 +61,8 @@ fn acknowledged_records_survive() {
 fn run_and_kill(file: &Path, round: u64) -> Option<u64> {
     let delay = Duration::from_micros(15_000 * round + isorb_rt::random_u64() % 15_000);
     // From while it opens the file to after many records.
-    let when = if round % 2 == 0 { KilledAfter::Start(delay) } else { KilledAfter::Acknowledgement(delay) };
+    let when =
+        if round.is_multiple_of(2) { KilledAfter::Start(delay) } else { KilledAfter::Acknowledgement(delay) };
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["acknowledged_records_survive", "--exact", "--nocapture"]).env(FILE, file);
     acknowledged_before_kill(&mut command, when).last()?.parse().ok()

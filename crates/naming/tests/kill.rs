@@ -84,7 +84,8 @@ fn acknowledged_bindings_survive() {
 fn run_and_kill(file: &Path, seed: u64, round: u64) -> u64 {
     let delay = Duration::from_micros(mix(seed, u64::MAX) % (15_000 * (round + 1)));
     // From while it opens the file to after many steps.
-    let when = if round % 2 == 0 { KilledAfter::Start(delay) } else { KilledAfter::Acknowledgement(delay) };
+    let when =
+        if round.is_multiple_of(2) { KilledAfter::Start(delay) } else { KilledAfter::Acknowledgement(delay) };
     let mut command = Command::new(std::env::current_exe().unwrap());
     command
         .args(["acknowledged_bindings_survive", "--exact", "--nocapture"])
