@@ -4,6 +4,7 @@
 mod common;
 
 use common::{authority, orb, orb_with, serve};
+use isorb::rt::{ThreadpoolLane, ThreadpoolOptions};
 use isorb::{Config, Kind, Orb};
 use isorb_tests::steady::PathRef;
 use isorb_tls::TlsConfig;
@@ -37,6 +38,22 @@ fn calls_cross_in_both_forms_of_concurrency() {
         far.ping().unwrap();
         server.shutdown(true).unwrap();
     }
+}
+
+#[test]
+fn a_lane_opens_no_port_without_tls_beside_one_with_it() {
+    let ours = authority("lanes");
+    let create = |endpoints: &[&str], lane: ThreadpoolLane| {
+        let server = orb(&ours, "server", endpoints);
+        server.rt().create_threadpool_with_lanes(&[lane], &ThreadpoolOptions::default())
+    };
+    let lane = || ThreadpoolLane::new(7, 1);
+    let (secure, plain) = ("giop:ssl:127.0.0.1:0", "127.0.0.1:0");
+    let refused = create(&[secure], lane()).unwrap_err();
+    assert!(refused.kind == Kind::BadParam && refused.to_string().contains("without TLS"), "{refused}");
+    // Where one was asked for.
+    create(&[secure], lane().endpoint(plain)).unwrap();
+    create(&[secure, plain], lane()).unwrap();
 }
 
 #[test]

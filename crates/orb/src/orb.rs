@@ -17,8 +17,9 @@ use crate::interceptor::{Initial, PiCurrent};
 use crate::orb_core::{ClientCore, Orb};
 use crate::poa::Poa;
 use crate::sched::policy::PriorityBand;
-use crate::server::Endpoints;
+use crate::server::{Endpoints, listens_by};
 use crate::statistics::RequestStatistics;
+use crate::transports::{TAG_TCP, TAG_TLS};
 use crate::{
     Guard, LaneRequests, Object, OperationRequests, RequestForwarder, Result, SystemException,
     UnknownTargetObserver,
@@ -236,6 +237,15 @@ impl Orb {
     /// [`Orb::root_poa`].
     pub fn endpoint_names(&self) -> Vec<(&'static str, String)> {
         self.endpoints().map_or_else(Vec::new, |endpoints| endpoints.names())
+    }
+
+    /// Whether the ORB's configuration has endpoints over TLS and none over plain TCP. Lanes of
+    /// thread pools have no TLS, so such an ORB makes none unless its endpoint is named.
+    ///
+    /// # Real-time
+    /// Allocates: for start-up.
+    pub fn listens_only_over_tls(&self) -> bool {
+        listens_by(self, TAG_TLS) && !listens_by(self, TAG_TCP)
     }
 
     /// Counts of the datagrams that this ORB's UDP endpoints and calls dropped.

@@ -68,7 +68,8 @@ impl ThreadpoolLane {
         self
     }
 
-    /// Sets the endpoint of the lane.
+    /// Sets the endpoint of the lane, which is plain TCP. Otherwise it is a free port beside the
+    /// ORB's first TCP endpoint.
     #[must_use]
     pub fn endpoint(mut self, endpoint: impl Into<String>) -> ThreadpoolLane {
         self.endpoint = Some(endpoint.into());

@@ -137,7 +137,17 @@ impl Threadpool {
         let (config, id) = (orb.config(), self.id);
         let settings = &config.real_time;
         let priority = checked(wanted.lane_priority)?;
-        let endpoint_text = wanted.endpoint.clone().unwrap_or_else(|| beside_the_first(&config.endpoints));
+        let endpoint_text = match &wanted.endpoint {
+            Some(endpoint) => endpoint.clone(),
+            // A port without TLS must not be opened unasked.
+            None if orb.listens_only_over_tls() => {
+                return Err(SystemException::from(Kind::BadParam).detail(
+                    "a lane listens without TLS, and this ORB listens over TLS only; give it an endpoint \
+                     (ThreadpoolLane::endpoint) if that may be open to all clients that reach it",
+                ));
+            }
+            None => beside_the_first(&config.endpoints),
+        };
         let (listener, address) = open_listener(orb, &endpoint_text)?;
         let mut acceptors = vec![Acceptor { listener, tag: TAG_TCP }];
         let mut local = Vec::new();

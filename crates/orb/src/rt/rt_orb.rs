@@ -76,7 +76,8 @@ impl RtOrb {
     ///
     /// # Errors
     /// As [`create_threadpool`](Self::create_threadpool); BAD_PARAM for no lanes or two of one
-    /// priority.
+    /// priority, and for a lane without an endpoint of its own in an ORB that listens over TLS only
+    /// (lanes have no TLS).
     ///
     /// # Real-time
     /// As [`create_threadpool`](Self::create_threadpool).
