@@ -4,8 +4,9 @@ mod common;
 
 use common::{Ended, ISORB, Service, ended, events, get, isorb, run};
 use isorb_event::servants::stamped::{rtec_event_channel_admin as admin, rtec_event_comm as comm};
-use isorb_testkit::{TempFolder, fill_disk, on_small_disk, wait_until};
+use isorb_testkit::{Process, TempFolder, fill_disk, on_small_disk, wait_until};
 use isorb_tls::testing::Authority;
+use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
@@ -105,6 +106,85 @@ fn a_policy_grants_the_binding_of_names() {
     assert!(!audit.contains("plant") && !audit.contains("resolve"), "{audit}");
     let mode = std::fs::metadata(guarded.folder.file("audit.log")).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
+}
+
+/// The TCP ports at which a process listens, of IPv4.
+fn listening_ports(process: u32) -> Vec<u16> {
+    let held: Vec<String> = std::fs::read_dir(format!("/proc/{process}/fd"))
+        .unwrap()
+        .filter_map(|fd| std::fs::read_link(fd.ok()?.path()).ok()?.into_os_string().into_string().ok())
+        .collect();
+    let sockets = std::fs::read_to_string(format!("/proc/{process}/net/tcp")).unwrap();
+    let port = |line: &str| {
+        let words: Vec<&str> = line.split_ascii_whitespace().collect();
+        // State 0A is LISTEN; the tenth word is the inode.
+        let listens = words[3] == "0A" && held.contains(&format!("socket:[{}]", words[9]));
+        listens.then(|| u16::from_str_radix(words[1].rsplit_once(':').unwrap().1, 16).unwrap())
+    };
+    sockets.lines().skip(1).filter_map(port).collect()
+}
+
+/// Whether a GIOP message without TLS is answered at this port.
+fn answers_plainly(port: u16) -> bool {
+    let mut client = std::net::TcpStream::connect(("127.0.0.1", port)).unwrap();
+    // A LocateRequest for the key `x`.
+    client.write_all(b"GIOP\x01\x02\x01\x03\x0d\0\0\0\x01\0\0\0\0\0\0\0\x01\0\0\0x").unwrap();
+    client.shutdown(std::net::Shutdown::Write).unwrap();
+    let mut answer = Vec::new();
+    // A reset is an answer as well.
+    let _ = client.read_to_end(&mut answer);
+    answer.starts_with(b"GIOP")
+}
+
+#[test]
+fn a_service_over_tls_has_no_port_without_it() {
+    let folder = TempFolder::new();
+    let authority = Authority::at(&folder.file("ca")).unwrap();
+    let tls = Guarded::files(&authority, "server");
+    let socket = folder.text("socket");
+    let services: [&[&str]; 7] = [
+        &["naming", "--memory", "--port", "0"],
+        &["log-service", "--memory", "--port", "0"],
+        &["imr", "serve", "--memory", "--port", "0"],
+        &["event-channel", "--id", "1", "--port", "0"],
+        &["scheduler", "--port", "0"],
+        &["memory-coordinator", "--memory", "--port", "0"],
+        &["memory-server", "--socket", &socket],
+    ];
+    let over = |tls: &[&str], service: &[&str]| {
+        let service = Service::start(&[service, tls].concat());
+        let ports = listening_ports(service.id());
+        assert!(!ports.is_empty());
+        ports.into_iter().filter(|port| answers_plainly(*port)).count()
+    };
+    for service in services {
+        assert_eq!(over(&["--tls", &tls], service), 0, "{service:?}");
+    }
+    assert!(over(&[], services[0]) > 0, "the control");
+}
+
+#[test]
+fn channels_exchange_events_over_tls() {
+    let folder = TempFolder::new();
+    let authority = Authority::at(&folder.file("ca")).unwrap();
+    let tls = Guarded::files(&authority, "server");
+    let member = |more: &[&str]| {
+        let arguments = [&["event-channel", "--port", "0", "--tls", &tls], more].concat();
+        Service::with_line(&mut isorb(&arguments), "FEDERATION")
+    };
+    let (near, entry) = member(&["--id", "1"]);
+    let (far, _) = member(&["--id", "2", "--join", &entry]);
+    let watch = ["event", "watch", &far.url, "--types", "20", "--count", "1", "--tls", &tls];
+    let mut watch = Process::start(&mut isorb(&watch));
+    let mut watched = None;
+    wait_until("an event comes over", || {
+        assert_eq!(run(&["event", "push", &near.url, "20", "high", "--tls", &tls]).0, Some(0));
+        watched = watch.ended();
+        watched.is_some()
+    });
+    assert!(watched.unwrap().success());
+    let refused = run(&["event-channel", "--id", "3", "--mark", "--tls", &tls]);
+    assert!(refused.0 == Some(2) && refused.2.contains("--mark"), "{refused:?}");
 }
 
 #[test]

@@ -39,7 +39,8 @@ impl LinkOptions {
 
     /// Gives the events of each level an endpoint and a thread of their own, with the priority at
     /// which the level begins (a thread pool with lanes). Control messages always have a connection
-    /// of their own.
+    /// of their own. Lanes have no TLS: where the ORB listens over TLS only, a start with them is
+    /// BAD_PARAM.
     #[must_use]
     pub fn lanes(mut self, lanes: bool) -> LinkOptions {
         self.lanes = lanes;

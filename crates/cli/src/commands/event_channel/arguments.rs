@@ -169,7 +169,7 @@ pub struct Args {
     pub insecure: bool,
     /// Receives events of neighbours at the channel's own port, in order. Otherwise each of four
     /// priority levels has its own port and thread, so that an urgent event does not wait for
-    /// others.
+    /// others. With --tls always, since those ports have no TLS.
     #[arg(long)]
     pub one_port: bool,
     /// Marks the packets of events by their priority level, for the network (DSCP) and for the

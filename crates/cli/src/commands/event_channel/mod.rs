@@ -53,6 +53,10 @@ pub fn run(args: &Args, orb_arguments: Vec<String>) -> Result<(), Box<dyn Error>
         let wrong = format!("--larger is given {} times; give it at most three times", args.larger.len());
         return Err(Wrong(wrong).into());
     }
+    if args.mark && crate::commands::orb::has_tls() {
+        let wrong = "--mark needs a port for each level, and those have no TLS; leave out --mark or --tls";
+        return Err(Wrong(wrong.into()).into());
+    }
     larger.iter_mut().zip(&args.larger).for_each(|(class, wanted)| *class = *wanted);
     let mut config = args.service.config(orb_arguments, 0)?;
     let setup = setup(&args.real_time)?;
@@ -171,7 +175,9 @@ pub fn run(args: &Args, orb_arguments: Vec<String>) -> Result<(), Box<dyn Error>
                 .security(security)
                 .paces(&args.pace)
                 .build()?;
-            let links = LinkOptions::new(Duration::from_millis(args.push_timeout)).lanes(!args.one_port);
+            // Lanes have no TLS.
+            let lanes = !args.one_port && !orb.listens_only_over_tls();
+            let links = LinkOptions::new(Duration::from_millis(args.push_timeout)).lanes(lanes);
             let links = links.marked(args.mark).peer_links(args.max_peer_joins);
             let neighbourhood = FederationServant::start(&orb, &federation, links)?;
             let gateways = args.udp.iter().chain(&args.multicast).map(|options| {

@@ -115,6 +115,12 @@ impl Channels {
         if let Some(missing) = self.lane.missing() {
             return Some(format!("node {node} guarantees no channel on the ORB's path: {missing}"));
         }
+        if receives && self.lane.is_unprotected() {
+            return Some(format!(
+                "node {node} guarantees no channel on the ORB's path: it listens over TLS only, and a lane has no TLS; \
+                 use best effort there, or datagrams"
+            ));
+        }
         if self.config.admission.costs.call_ns.is_none() {
             return Some(format!(
                 "node {node} does not know the cost of a call; name it with --costs …,call=NS"

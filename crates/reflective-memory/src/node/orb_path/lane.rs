@@ -59,6 +59,11 @@ impl GuaranteedLane {
         self.urgency().err()
     }
 
+    /// Whether the lane would be open beside endpoints that are all over TLS.
+    pub fn is_unprotected(&self) -> bool {
+        self.orb.listens_only_over_tls()
+    }
+
     /// The class of the lane's threads, and of the threads that push guaranteed channels.
     pub fn class(&self) -> SchedClass {
         self.urgency().map_or(SchedClass::Other, |(class, _)| class)
