@@ -5,13 +5,15 @@
 
 mod world;
 
+use isorb::transport::{Capabilities, Listener, Stream, Tcp, Transport};
 use isorb::{Config, Reference};
 use isorb_netlab::{Lab, LinkSpec, Sorting};
-use isorb_reflective_memory::Error;
 use isorb_reflective_memory::admission::Costs;
 use isorb_reflective_memory::coordinator::{Coordinator, MemoryStore};
-use isorb_reflective_memory::idl::{Area, NotAdmitted, Path, ReaderQoS, Statistics, WriterQoS};
-use isorb_testkit::{RunningOrb, wait_until};
+use isorb_reflective_memory::idl::{Area, Glob_CommRef, NotAdmitted, Path, ReaderQoS, Statistics, WriterQoS};
+use isorb_reflective_memory::node::{NodeServer, ServerConfig};
+use isorb_reflective_memory::{Error, Library};
+use isorb_testkit::{RunningOrb, TempFolder, wait_until};
 use std::net::UdpSocket;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -63,6 +65,55 @@ fn guaranteed_values_go_through_a_lane_and_others_do_not() {
         assert_eq!(guaranteed(), [1, 1]);
         drop(reader);
         assert_eq!(guaranteed(), [0, 0]);
+    }
+}
+
+/// Passes for TLS: only its name and its tag matter here.
+#[derive(Debug)]
+struct Ssl;
+
+impl Transport for Ssl {
+    fn name(&self) -> &'static str {
+        "ssl"
+    }
+
+    fn profile_tag(&self) -> u32 {
+        20
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Tcp.capabilities()
+    }
+
+    fn connect(&self, address: &str, timeout: Option<Duration>) -> std::io::Result<Box<dyn Stream>> {
+        Tcp.connect(address, timeout)
+    }
+
+    fn listen(&self, address: &str) -> std::io::Result<Box<dyn Listener>> {
+        Tcp.listen(address)
+    }
+}
+
+#[test]
+fn a_node_that_listens_over_tls_only_opens_no_lane() {
+    let folder = TempFolder::new();
+    let secure = || {
+        let endpoints = vec!["giop:ssl:127.0.0.1:0".into()];
+        RunningOrb::with_transport(Config { endpoints, ..Config::default() }, Arc::new(Ssl))
+    };
+    let orbs = [(); 3].map(|()| secure());
+    let glob = Coordinator::start(&orbs[2], Arc::new(MemoryStore::default())).unwrap();
+    let node = |which: usize, name: &str| {
+        let glob: Glob_CommRef = orbs[which].resolve(&glob.object().object().to_string()).unwrap();
+        let server = NodeServer::start(&orbs[which], ServerConfig::new(name, folder.file(name)), Some(glob));
+        (server.unwrap(), Library::connect(&orbs[which], folder.file(name)).unwrap())
+    };
+    let ((_near_server, near), (_far_server, far)) = (node(0, "near"), node(1, "far"));
+    near.create_area(&area("line", 64)).unwrap();
+    let _writer = near.map_writer("line", WriterQoS::every(PERIOD)).unwrap();
+    for path in CALLS {
+        let refused = refusal(far.attach_reader("line", sure(path))).reason;
+        assert!(refused.contains("over TLS only"), "{refused}");
     }
 }
 
