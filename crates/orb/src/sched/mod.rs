@@ -20,7 +20,7 @@ pub use thread::ThreadpoolId;
 pub use watchdog::WatchdogOptions;
 
 pub(crate) use priorities::{Priorities, checked, unmappable};
-pub(crate) use socket::{Setup, mark, prepare};
+pub(crate) use socket::{Setup, mark, prepare, prepare_listener};
 pub(crate) use thread::PriorityGuard;
 
 use budget::Budgets;

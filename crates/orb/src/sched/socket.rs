@@ -6,6 +6,7 @@ use isorb_giop::Kind;
 use isorb_rt::Errno;
 use isorb_rt::net;
 use isorb_rt::priority::NetworkPriority;
+use isorb_transport::Listener;
 use std::os::fd::BorrowedFd;
 
 /// The settings that separate the connections to one address: calls share a connection only if all
@@ -31,6 +32,12 @@ pub(crate) fn prepare(fd: BorrowedFd<'_>, tag: u32, setup: &Setup) -> Result<()>
     let Some(protocol) = setup.protocols.iter().find(|protocol| protocol.tag == tag) else { return Ok(()) };
     properties(fd, &protocol.properties)?;
     setup.marks.filter(|_| protocol.properties.network_priority()).map_or(Ok(()), |marks| mark(fd, marks))
+}
+
+/// Applies the settings to a listening socket, so that the answers to clients' handshakes have
+/// them. Errors need no report: each accepted connection gets the settings, too, or is refused.
+pub(crate) fn prepare_listener(listener: &dyn Listener, tag: u32, setup: &Setup) {
+    let _ = listener.prepare(&|fd| prepare(fd, tag, setup).map_err(std::io::Error::other));
 }
 
 /// Sets the properties of a protocol. A size of 0 leaves the system's.

@@ -7,7 +7,7 @@ use super::lane::Lane;
 use crate::config::Endpoint;
 use crate::connection::{AdmissionLimits, Connection, Side};
 use crate::log::warn;
-use crate::sched::{Setup, prepare};
+use crate::sched::{Setup, prepare, prepare_listener};
 use crate::transports::{Published, Route, TAG_TCP, TAG_TLS, TAG_UDP, omni};
 use crate::{Orb, Result, SystemException};
 use isorb_giop::Kind;
@@ -115,12 +115,9 @@ impl Endpoints {
             .collect()
     }
 
-    /// Sets the options of the listening sockets, so that the answers to the handshakes of clients
-    /// have them. Each accepted connection gets them, too, or is refused.
+    /// Applies the settings to the listening sockets.
     pub fn prepare(&self, setup: &Setup) {
-        for ListeningEndpoint { listener, tag, .. } in self.listeners.iter().map(|listening| &**listening) {
-            let _ = listener.prepare(&|fd| prepare(fd, *tag, setup).map_err(std::io::Error::other));
-        }
+        self.listeners.iter().for_each(|at| prepare_listener(&*at.listener, at.tag, setup));
     }
 
     /// Starts the threads: one that accepts for each endpoint, and those of its lane.

@@ -25,7 +25,7 @@ use crate::buffers::{CallBuffers, LANE_SMALL, LaneBlocks, LaneMemory};
 use crate::connection::{Arrived, Claim, PeerLimit};
 use crate::log::warn;
 use crate::sched::thread::{self, ThreadPlan};
-use crate::sched::{Setup, prepare};
+use crate::sched::{Setup, prepare_listener};
 use isorb_rt::sched::SpawnError;
 use isorb_rt::sync::Turn;
 use isorb_rt::time::Deadline;
@@ -101,11 +101,7 @@ impl LaneServer {
             return;
         }
         let Some(setup) = self.setup.get() else { return };
-        for Acceptor { listener, tag } in &self.acceptors {
-            // The answers to the handshakes of clients have them then. Each accepted connection
-            // gets them, too, or is refused.
-            let _ = listener.prepare(&|fd| prepare(fd, *tag, setup).map_err(std::io::Error::other));
-        }
+        self.acceptors.iter().for_each(|at| prepare_listener(&*at.listener, at.tag, setup));
     }
 
     /// The memory of a thread of the lane, allocated before its first request.
