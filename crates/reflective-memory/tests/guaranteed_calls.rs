@@ -256,6 +256,15 @@ const FLOODS: usize = 10;
 /// So many rounds the flood has to fill the queue: a busy machine may starve it.
 const FILLING: u64 = 100;
 
+/// Ends the flood when it is dropped.
+struct StopFlood<'a>(&'a AtomicBool);
+
+impl Drop for StopFlood<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Release);
+    }
+}
+
 #[derive(Debug)]
 struct Flooded {
     /// Guaranteed readers by calls and by oneway calls, and one of best effort by calls.
@@ -307,6 +316,8 @@ fn flooded(sorting: Sorting) -> Option<Flooded> {
                 std::thread::sleep(Duration::from_millis(10));
             }
         });
+        // Where the test fails, the flood has to end all the same.
+        let _stop = StopFlood(&stop);
         // The connections of guaranteed channels are opened through the flood.
         wait_until("the queue is full", || full.load(Ordering::Acquire));
         let [two_way, oneway] = [0, 1].map(|i| line(["two-way", "oneway"][i], 64, sure(CALLS[i])));
@@ -326,7 +337,6 @@ fn flooded(sorting: Sorting) -> Option<Flooded> {
         // Until the flood delays the control.
         let _ = (0..FILLING).find(|_| is_late(&round()));
         (0..ROUNDS).for_each(|_| _ = round());
-        stop.store(true, Ordering::Release);
         lines
     });
     let statistics = |reader: &isorb_reflective_memory::AreaReader| lab.right().run(|| reader.statistics());
