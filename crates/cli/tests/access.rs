@@ -131,7 +131,7 @@ fn answers_plainly(port: u16) -> bool {
     client.write_all(b"GIOP\x01\x02\x01\x03\x0d\0\0\0\x01\0\0\0\0\0\0\0\x01\0\0\0x").unwrap();
     client.shutdown(std::net::Shutdown::Write).unwrap();
     let mut answer = Vec::new();
-    // A reset is an answer as well.
+    // TLS ends it by an alert or a reset.
     let _ = client.read_to_end(&mut answer);
     answer.starts_with(b"GIOP")
 }
@@ -170,9 +170,12 @@ fn channels_exchange_events_over_tls() {
     let tls = Guarded::files(&authority, "server");
     let member = |more: &[&str]| {
         let arguments = [&["event-channel", "--port", "0", "--tls", &tls], more].concat();
-        Service::with_line(&mut isorb(&arguments), "FEDERATION")
+        let log = std::fs::OpenOptions::new().create(true).append(true).open(folder.file("log")).unwrap();
+        Service::with_line(isorb(&arguments).stderr(log), "FEDERATION")
     };
     let (near, entry) = member(&["--id", "1"]);
+    let log = || std::fs::read_to_string(folder.file("log")).unwrap();
+    wait_until("it says that levels share a port", || log().contains("share the port over TLS"));
     let (far, _) = member(&["--id", "2", "--join", &entry]);
     let watch = ["event", "watch", &far.url, "--types", "20", "--count", "1", "--tls", &tls];
     let mut watch = Process::start(&mut isorb(&watch));

@@ -175,8 +175,16 @@ pub fn run(args: &Args, orb_arguments: Vec<String>) -> Result<(), Box<dyn Error>
                 .security(security)
                 .paces(&args.pace)
                 .build()?;
-            // Lanes have no TLS.
             let lanes = !args.one_port && !orb.listens_only_over_tls();
+            if !args.one_port && !lanes {
+                log::info(
+                    "isorb::event",
+                    format_args!(
+                        "the priority levels of links share the port over TLS, so an urgent event may wait for \
+                         others: lanes have no TLS"
+                    ),
+                );
+            }
             let links = LinkOptions::new(Duration::from_millis(args.push_timeout)).lanes(lanes);
             let links = links.marked(args.mark).peer_links(args.max_peer_joins);
             let neighbourhood = FederationServant::start(&orb, &federation, links)?;
